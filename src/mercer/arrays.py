@@ -1,0 +1,276 @@
+"""Data comes in here and is checked once.
+
+`Rows` holds what the caller passed — a list, an array, a sparse matrix, a data frame, a list of strings — and
+turns it into numbers only when a kernel asks for numbers, and only the columns it asks for.
+`check_vectors` is the one place that decides what a matrix of numbers may contain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mercer.errors import DomainError, InputError, InputTypeError, MagnitudeError, NotFiniteError, ShapeError
+
+Matrix = np.ndarray | sparse.csr_array
+Column = str | int | slice
+
+
+def check_vectors(X: Any, name: str = "X", names: Sequence[str] | None = None) -> Matrix:
+    """`X` as a 2-D array or CSR matrix of finite float64 or float32 numbers; never a copy when none is needed.
+
+    >>> check_vectors([[1, 2], [3, 4]]).dtype
+    dtype('float64')
+    """
+    if sparse.issparse(X):
+        return _check_sparse(X, name)
+    if isinstance(X, np.ma.MaskedArray):
+        if np.ma.getmaskarray(X).any():
+            i, j = _first(np.atleast_2d(np.ma.getmaskarray(X)))
+            raise InputError(
+                f"{name} has masked entries (first at row {i}, column {j}). "
+                "A mask would be dropped silently: fill it first, for example X.filled(X.mean())."
+            )
+        X = X.data
+    names = column_names(X) if names is None else names
+    A = _as_array(X, name)
+    if A.ndim != 2:
+        hint = "Reshape with X.reshape(-1, 1) for one column, or X.reshape(1, -1) for one row."
+        raise ShapeError(
+            f"{name} must have two dimensions, rows and columns; got {A.ndim} (shape {A.shape}). {hint}"
+        )
+    _check_size(A.shape, name)
+    A = _as_float(A, name, names)
+    _check_values(A, name, names)
+    return A
+
+
+def _as_array(X: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(X)
+    except (ValueError, TypeError) as error:
+        raise ShapeError(f"{name} cannot be read as a table of numbers: {error}. Are all rows of equal length?") from error
+
+
+def _as_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> np.ndarray:
+    kind = A.dtype.kind
+    if A.dtype in (np.float64, np.float32):
+        return A
+    if kind == "c":
+        raise InputError(f"Complex data not supported: {name} is {A.dtype}. Pass real and imaginary parts as columns.")
+    if kind in "mM":
+        raise InputTypeError(
+            f"{name} holds dates or times ({A.dtype}), which have no natural unit here. Convert them first, for "
+            "example to days: (X - X.min()) / np.timedelta64(1, 'D')."
+        )
+    if kind in "biuf":
+        return A.astype(np.float64)
+    return _cells_to_float(A, name, names)
+
+
+def _cells_to_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> np.ndarray:
+    """Object and text arrays, cell by cell, so that the error can name the cell."""
+    out = np.empty(A.shape)
+    for (i, j), cell in np.ndenumerate(A):
+        if isinstance(cell, str | bytes):
+            raise InputError(
+                f"{name} has text {cell!r} at row {i}, {_column(j, names)}; numbers were expected. Encode it, drop the "
+                "column, or convert numeric text with X.astype(float)."
+            )
+        try:
+            out[i, j] = float(cell)
+        except TypeError as error:
+            if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+                out[i, j] = np.nan
+                continue
+            raise InputTypeError(
+                f"{name} has a {type(cell).__name__} at row {i}, {_column(j, names)}; numbers were expected. ({error})"
+            ) from error
+    return out
+
+
+def _check_sparse(X: Any, name: str) -> sparse.csr_array:
+    if X.ndim != 2:
+        raise ShapeError(f"{name} must have two dimensions; got {X.ndim}.")
+    A = sparse.csr_array(X)
+    if not A.has_sorted_indices or not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
+    _check_size(A.shape, name)
+    if A.dtype not in (np.float64, np.float32):
+        A = A.astype(_as_float(A.data[:1].reshape(1, -1) if A.nnz else np.zeros((1, 1), A.dtype), name, None).dtype)
+    bad = ~np.isfinite(A.data)
+    if bad.any():
+        k = int(np.argmax(bad))
+        row = int(np.searchsorted(A.indptr, k, side="right") - 1)
+        _refuse_nonfinite(A.data[k], row, int(A.indices[k]), name, None)
+    if A.nnz:
+        k = int(np.argmax(np.abs(A.data)))
+        _check_magnitude(float(abs(A.data[k])), A.dtype, A.shape[1], int(A.indices[k]), name, None)
+    return A
+
+
+def _check_size(shape: tuple[int, ...], name: str) -> None:
+    if shape[0] == 0:
+        raise ShapeError(f"{name} has 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+    if shape[1] == 0:
+        raise ShapeError(f"{name} has 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+
+
+def _check_values(A: np.ndarray, name: str, names: Sequence[str] | None) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        top = max(float(A.max()), -float(A.min()))
+    if not np.isfinite(top):
+        i, j = _first(~np.isfinite(A))
+        _refuse_nonfinite(A[i, j], i, j, name, names)
+    limit = np.sqrt(np.finfo(A.dtype).max / (8 * A.shape[1]))
+    if top > limit:
+        j = int(np.argmax(np.abs(A).max(axis=0)))
+        _check_magnitude(top, A.dtype, A.shape[1], j, name, names)
+
+
+def _check_magnitude(top: float, dtype: np.dtype, d: int, j: int, name: str, names: Sequence[str] | None) -> None:
+    if top > np.sqrt(np.finfo(dtype).max / (8 * d)):
+        raise MagnitudeError(
+            f"{name} reaches {top:.3g} in {_column(j, names)}: squared distances overflow {dtype}. "
+            "Rescale that column (or look for a placeholder such as 1e300 that means 'missing')."
+        )
+
+
+def _refuse_nonfinite(value: Any, i: int, j: int, name: str, names: Sequence[str] | None) -> None:
+    word = "NaN" if np.isnan(value) else "infinity"
+    raise NotFiniteError(
+        f"Input {name} contains {word} (first at row {i}, {_column(j, names)}). Impute or drop it, for example "
+        "sklearn.impute.SimpleImputer().fit_transform(X)."
+    )
+
+
+def _first(mask: np.ndarray) -> tuple[int, int]:
+    i, j = np.unravel_index(int(np.argmax(mask)), mask.shape)
+    return int(i), int(j)
+
+
+def _column(j: int, names: Sequence[str] | None) -> str:
+    return f"column {j}" if names is None else f"column {names[j]!r}"
+
+
+def column_names(X: Any) -> list[str] | None:
+    """The names of a data frame's columns, or None where there are none (pandas, polars and their like)."""
+    names = getattr(X, "columns", None)
+    return None if names is None or callable(names) else [str(c) for c in names]
+
+
+def dense(A: Matrix) -> np.ndarray:
+    """A matrix as an ordinary array (sparse ones are written out)."""
+    return A.toarray() if sparse.issparse(A) else A
+
+
+def require_nonnegative(A: Matrix, kernel: str, name: str) -> None:
+    """Histogram kernels are defined on counts and frequencies only."""
+    values = A.data if sparse.issparse(A) else A
+    if values.size and values.min() < 0:
+        where = _first(dense(A) < 0)
+        raise DomainError(
+            f"{kernel} is a kernel on histograms: all entries must be >= 0, but {name} has "
+            f"{dense(A)[where]:g} at row {where[0]}, column {where[1]}. Shift or clip the data, or use another kernel."
+        )
+
+
+class Rows:
+    """The rows of one data set, converted once for each set of columns that a kernel looks at."""
+
+    def __init__(self, data: Any, name: str = "X", names: Sequence[str] | None = None) -> None:
+        self.data, self.name = data, name
+        self.names = column_names(data) if names is None else list(names)
+        self._vectors: Matrix | None = None
+        self._taken: dict[Any, Rows] = {}
+
+    @classmethod
+    def of(cls, data: Any, name: str = "X") -> Rows:
+        return data if isinstance(data, Rows) else cls(data, name)
+
+    def __len__(self) -> int:
+        shape = getattr(self.data, "shape", None)
+        return shape[0] if shape else len(self.data)
+
+    @property
+    def vectors(self) -> Matrix:
+        """The rows as a matrix of numbers, dense or CSR."""
+        if self._vectors is None:
+            self._vectors = check_vectors(self.data, self.name, self.names)
+        return self._vectors
+
+    @property
+    def things(self) -> Sequence[Any]:
+        """The rows as whatever they are: strings, graphs, arrays."""
+        if sparse.issparse(self.data):
+            return list(dense(self.vectors))
+        if column_names(self.data) is not None:
+            table = np.asarray(self.data)
+            return list(table[:, 0] if table.shape[1] == 1 else table)
+        if isinstance(self.data, str) or not isinstance(self.data, Sequence | np.ndarray):
+            raise InputTypeError(
+                f"{self.name} must be a list or array of things; got {type(self.data).__name__}. "
+                "Wrap a single thing in a list."
+            )
+        if len(self.data) == 0:
+            raise ShapeError(f"{self.name} has 0 sample(s) while a minimum of 1 is required.")
+        return self.data
+
+    def take(self, columns: tuple[Column, ...]) -> Rows:
+        """The same rows, seen through some of their columns."""
+        key = tuple((c.start, c.stop, c.step) if isinstance(c, slice) else c for c in columns)
+        if key not in self._taken:
+            self._taken[key] = self._select(columns)
+        return self._taken[key]
+
+    def _select(self, columns: tuple[Column, ...]) -> Rows:
+        index = [i for c in columns for i in self._positions(c)]
+        if column_names(self.data) is None:
+            return Rows(self.vectors[:, index], self.name, None if self.names is None else [self.names[i] for i in index])
+        return Rows(self.data[[self.data.columns[i] for i in index]], self.name)
+
+    def _positions(self, column: Column) -> list[int]:
+        d = len(self.names) if self.names is not None else self.vectors.shape[1]
+        if isinstance(column, str):
+            self._require_names([column])
+            return [self.names.index(column)]  # type: ignore[union-attr]
+        if isinstance(column, slice):
+            found = list(range(*column.indices(d)))
+            if not found:
+                raise ShapeError(f"{column} selects none of the {d} columns of {self.name}.")
+            return found
+        if not -d <= column < d:
+            raise ShapeError(f"column {column} was asked for, but {self.name} has {d} columns (0 to {d - 1}).")
+        return [column % d]
+
+    def _require_names(self, wanted: list[str]) -> None:
+        if self.names is None:
+            raise InputError(
+                f"The kernel looks at column {wanted[0]!r} by name, but {self.name} has no column names. "
+                "Pass a data frame, or choose columns by number."
+            )
+        missing = [c for c in wanted if c not in self.names]
+        if missing:
+            raise InputError(f"{self.name} has no column {', '.join(map(repr, missing))}; it has {self.names}.")
+
+    def mapped(self, function: Callable[[Any], Any], what: str) -> Rows:
+        """The rows after a user's map ψ; the result must have as many rows."""
+        out = function(self.data if self._is_opaque() else dense(self.vectors))
+        rows = Rows(out, f"{what}({self.name})")
+        if len(rows) != len(self):
+            raise ShapeError(
+                f"{what} returned {len(rows)} rows for {len(self)} rows of {self.name}; it must map every row to one "
+                "row. A function of a single point becomes one of all points by lambda X: np.array([f(x) for x in X])."
+            )
+        return rows
+
+    def _is_opaque(self) -> bool:
+        """Whether the data are things rather than a table of numbers (a list of strings, say)."""
+        if sparse.issparse(self.data) or column_names(self.data) is not None:
+            return False
+        A = np.asarray(self.data, dtype=object) if not isinstance(self.data, np.ndarray) else self.data
+        return A.ndim != 2

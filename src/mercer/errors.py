@@ -1,0 +1,98 @@
+"""The exceptions and warnings of mercer, as one tree.
+
+    MercerError
+    ├── InputError (ValueError)          the data cannot be used
+    │   ├── ShapeError                   wrong number of rows, columns or dimensions
+    │   ├── NotFiniteError               NaN or infinity
+    │   ├── MagnitudeError               numbers so large that squared distances overflow
+    │   └── DomainError                  outside the set on which the kernel is defined
+    ├── InputTypeError (TypeError)       the wrong kind of thing: dates, masks, text where numbers belong
+    ├── ParameterError (ValueError)      a parameter outside its declared domain
+    ├── ParseError (ValueError)          a kernel expression that cannot be read; knows the column
+    ├── InvalidKernelError (ValueError)  a kernel refused because it is not positive semi-definite
+    ├── NoFiniteMapError (ValueError)    the explicit feature map is infinite
+    └── MemoryBudgetError (MemoryError)  the answer would not fit in the memory allowed
+
+    MercerWarning (UserWarning)
+    ├── InvalidKernelWarning             used all the same, with what is lost
+    └── PrecisionWarning                 the answer is right to fewer digits than usual, or degenerate
+
+Every message says what came, what was needed, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class MercerError(Exception):
+    """The root: `except MercerError` catches everything mercer raises on purpose."""
+
+
+class InputError(MercerError, ValueError):
+    """The data cannot be used."""
+
+
+class ShapeError(InputError):
+    """Wrong number of rows, columns or dimensions."""
+
+
+class NotFiniteError(InputError):
+    """NaN or infinity in the data."""
+
+
+class MagnitudeError(InputError):
+    """Numbers so large that squared distances or dot products overflow."""
+
+
+class DomainError(InputError):
+    """Data outside the set on which the kernel is defined (a negative histogram, say)."""
+
+
+class InputTypeError(MercerError, TypeError):
+    """The wrong kind of thing: dates, masked entries, text where numbers belong."""
+
+
+class ParameterError(MercerError, ValueError):
+    """A parameter outside its declared domain."""
+
+
+class InvalidKernelError(MercerError, ValueError):
+    """A kernel refused because it is not positive semi-definite."""
+
+
+class NoFiniteMapError(MercerError, ValueError):
+    """The explicit feature map is infinite, so it cannot be built."""
+
+
+class MemoryBudgetError(MercerError, MemoryError):
+    """The answer would not fit in the memory allowed."""
+
+
+class ParseError(MercerError, ValueError):
+    """A kernel expression that cannot be read.
+
+    `text` is the expression, `column` the 1-based place of the trouble, `pointer` two lines with a caret under it.
+    """
+
+    def __init__(self, problem: str, text: str, column: int) -> None:
+        self.problem, self.text, self.column = problem, text, column
+        super().__init__(f"{problem.rstrip(chr(46))} at column {column}\n{self.pointer}")
+
+    @property
+    def pointer(self) -> str:
+        line = self.text.replace("\n", " ").replace("\t", " ")
+        return f"  {line}\n  {' ' * (self.column - 1)}^"
+
+    def __reduce__(self) -> tuple[type[ParseError], tuple[str, str, int]]:
+        return type(self), (self.problem, self.text, self.column)
+
+
+class MercerWarning(UserWarning):
+    """The root of mercer's warnings."""
+
+
+class InvalidKernelWarning(MercerWarning):
+    """An indefinite kernel is used all the same; the message says what is lost."""
+
+
+class PrecisionWarning(MercerWarning):
+    """The answer is degenerate, or right to fewer digits than usual; the message says how many."""

@@ -1,0 +1,61 @@
+"""The kernel language: expressions, their algebra, their text, their proofs, their feature maps."""
+
+from mercer.kernels.base import Kernel, as_kernel
+from mercer.kernels.columns import AllSubsets, Brownian, Chi2, Cosine, Intersection, Laplacian, Periodic
+from mercer.kernels.dot import Dot, ExpDot, Linear, Logistic, Polynomial, Sigmoid
+from mercer.kernels.families import DotProduct, Leaf, PerColumn, Radial, leaf
+from mercer.kernels.proof import Fact, Proof, Proved, Refuted, Undecided, Validity
+from mercer.kernels.radial import RBF, Exponential, Matern, RationalQuadratic
+from mercer.kernels.special import (
+    ArcCosine,
+    Bilinear,
+    Constant,
+    CosineSimilarity,
+    Custom,
+    SpectralMixture,
+    Stationary,
+    White,
+)
+from mercer.kernels.text import parse
+
+__all__ = [
+    "RBF",
+    "AllSubsets",
+    "ArcCosine",
+    "Bilinear",
+    "Brownian",
+    "Chi2",
+    "Constant",
+    "Cosine",
+    "CosineSimilarity",
+    "Custom",
+    "Dot",
+    "DotProduct",
+    "ExpDot",
+    "Exponential",
+    "Fact",
+    "Intersection",
+    "Kernel",
+    "Laplacian",
+    "Leaf",
+    "Linear",
+    "Logistic",
+    "Matern",
+    "PerColumn",
+    "Periodic",
+    "Polynomial",
+    "Proof",
+    "Proved",
+    "RationalQuadratic",
+    "Refuted",
+    "Radial",
+    "Sigmoid",
+    "SpectralMixture",
+    "Stationary",
+    "Undecided",
+    "Validity",
+    "White",
+    "as_kernel",
+    "leaf",
+    "parse",
+]

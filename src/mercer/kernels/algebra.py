@@ -1,0 +1,560 @@
+"""How kernels are combined: each class is one construction rule, with its value, its text and its proof.
+
+    Scaled        c·k             Sum       k₁ + k₂ + …        Product    k₁ · k₂ · …
+    Power         k^p             Exp       e^k                PolynomialOf   Σ c_n k^n
+    Times         f(x) k f(z)     Of        k(ψ(x), ψ(z))      LinearMap  k(Ax, Az)
+    On            k on columns    Normalized   k / √(k(x,x) k(z,z))
+
+Sums of sums and products of products flatten; they never mix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Column, Rows, dense
+from mercer.errors import DomainError, ParameterError, ShapeError
+from mercer.kernels.base import Kernel, as_kernel, is_number
+from mercer.kernels.families import expression, latex_value, write_value
+from mercer.kernels.proof import Fact, Proof
+from mercer.kernels.special import Constant
+from mercer.params import children, coefficients, given, shape_number, signed
+
+
+class Unary(Kernel):
+    """A kernel made of one kernel."""
+
+    kernel: Kernel
+
+    def _children(self) -> list[tuple[str, Kernel]]:
+        return [("kernel", self.kernel)]
+
+    def _with_children(self, children: list[Kernel]) -> Kernel:
+        return self._changed(kernel=children[0])
+
+    def _passed_on(self, fact: Fact, conditions: tuple[str, ...] = (), *, root: bool = False) -> Proof | None:
+        """The proof by one rule whose only premise is the part's own proof."""
+        inner = self.kernel._root_proof() if root else self.kernel._proof()
+        return None if inner is None else Proof(self, fact, (inner,), conditions)
+
+
+class Nary(Kernel):
+    """A kernel made of several."""
+
+    parts: tuple[Kernel, ...]
+
+    def _children(self) -> list[tuple[str, Kernel]]:
+        return [(f"k{i}", part) for i, part in enumerate(self.parts, 1)]
+
+    def _premises(self) -> tuple[Proof, ...] | None:
+        proofs = tuple(part._proof() for part in self.parts)
+        return None if any(p is None for p in proofs) else proofs  # type: ignore[return-value]
+
+
+# ── building ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def add(a: Any, b: Any) -> Kernel:
+    """a + b, flattened."""
+    if not all(isinstance(v, Kernel) or is_number(v) for v in (a, b)):
+        return NotImplemented
+    parts: list[Kernel] = []
+    for v in map(as_kernel, (a, b)):
+        parts += v.parts if isinstance(v, Sum) else (v,)
+    return Sum(tuple(parts))
+
+
+def multiply(a: Kernel, b: Any) -> Kernel:
+    """a · b, flattened; numbers are gathered in front."""
+    if is_number(b):
+        if isinstance(a, Scaled) and _plain(a):
+            return Scaled(a.kernel, a.scale * float(b))
+        return Scaled(a, b)
+    if not isinstance(b, Kernel):
+        return NotImplemented
+    scale, parts = 1.0, []
+    scaled = False
+    for v in (a, b):
+        if isinstance(v, Scaled) and _plain(v):
+            scale, v, scaled = scale * v.scale, v.kernel, True
+        parts += v.parts if isinstance(v, Product) else (v,)
+    product = Product(tuple(parts))
+    return Scaled(product, scale) if scaled else product
+
+
+def _plain(k: Kernel) -> bool:
+    return not (k._fixed or k._bounds)
+
+
+# ── the rules ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@expression
+class Scaled(Unary):
+    """c · k."""
+
+    kernel: Kernel = given()
+    scale: float = signed()
+
+    precedence = 2
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self.scale * self.kernel._block(x, z)
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return self.scale * self.kernel._diag(x)
+
+    def _text(self) -> str:
+        inside = self.kernel._inside(2)
+        return f"-{inside}" if self.scale == -1 else f"{self.scale!r}*{inside}"
+
+    def _latex(self) -> str:
+        inside = self.kernel._latex_inside(2)
+        return f"-{inside}" if self.scale == -1 else rf"{latex_value(self.scale)}\,{inside}"
+
+    def _proof(self) -> Proof | None:
+        if self.scale < 0:
+            return None
+        fact = Fact("positive multiple", "qᵀ(cK)q = c · qᵀKq ≥ 0 for c ≥ 0")
+        return self._passed_on(fact, (f"c = {self.scale!r} ≥ 0",))
+
+    def _root_proof(self) -> Proof | None:
+        if self.scale < 0:
+            return None
+        return self._passed_on(Fact("infinitely divisible", "(ck)^r = c^r k^r with c ≥ 0"), root=True)
+
+
+@expression
+class Sum(Nary):
+    """k₁ + k₂ + …"""
+
+    parts: tuple[Kernel, ...] = children()
+
+    precedence = 1
+
+    def _with_children(self, children: list[Kernel]) -> Kernel:
+        out = children[0]
+        for child in children[1:]:
+            out = out + child
+        return out
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        out = self.parts[0]._block(x, z).copy()
+        for part in self.parts[1:]:
+            out += part._block(x, z)
+        return out
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return sum((part._diag(x) for part in self.parts[1:]), self.parts[0]._diag(x))
+
+    def _text(self) -> str:
+        return _join_signs([part._inside(2) for part in self.parts])
+
+    def _latex(self) -> str:
+        return _join_signs([part._latex_inside(1) for part in self.parts])
+
+    def _proof(self) -> Proof | None:
+        premises = self._premises()
+        if premises is None:
+            from mercer.kernels.expansion import proof_by_expansion
+
+            return proof_by_expansion(self)
+        return Proof(self, Fact("sum of kernels", "qᵀ(K₁ + K₂)q = qᵀK₁q + qᵀK₂q ≥ 0"), premises)
+
+
+def _join_signs(terms: list[str]) -> str:
+    out = terms[0]
+    for term in terms[1:]:
+        out += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
+    return out
+
+
+@expression
+class Product(Nary):
+    """k₁ · k₂ · …, over the same columns or, with `on`, over different ones (the tensor product)."""
+
+    parts: tuple[Kernel, ...] = children()
+
+    precedence = 2
+
+    def _with_children(self, children: list[Kernel]) -> Kernel:
+        out = children[0]
+        for child in children[1:]:
+            out = out * child
+        return out
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        out = self.parts[0]._block(x, z).copy()
+        for part in self.parts[1:]:
+            out *= part._block(x, z)
+        return out
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        out = self.parts[0]._diag(x).copy()
+        for part in self.parts[1:]:
+            out *= part._diag(x)
+        return out
+
+    def _text(self) -> str:
+        return "*".join(part._inside(3) for part in self.parts)
+
+    def _latex(self) -> str:
+        return r"\cdot ".join(part._latex_inside(2) for part in self.parts)
+
+    def _proof(self) -> Proof | None:
+        premises = self._premises()
+        if premises is None:
+            from mercer.kernels.expansion import proof_by_expansion
+
+            return proof_by_expansion(self)
+        reason = "Schur: the entrywise product of the Gram matrices is a principal block of their Kronecker product"
+        return Proof(self, Fact("product of kernels", reason), premises)
+
+    def _root_proof(self) -> Proof | None:
+        proofs = tuple(part._root_proof() for part in self.parts)
+        if any(p is None for p in proofs):
+            return None
+        reason = "(k₁k₂)^r = k₁^r k₂^r, a product of kernels"
+        return Proof(self, Fact("infinitely divisible", reason), proofs)  # type: ignore[arg-type]
+
+
+@expression
+class Power(Unary):
+    """k^p: a kernel for whole p ≥ 0, and for every p > 0 when k is infinitely divisible."""
+
+    kernel: Kernel = given()
+    exponent: float = shape_number(words="a number >= 0", low=-1e-300)
+
+    precedence = 3
+
+    def _of(self, K: np.ndarray) -> np.ndarray:
+        p = self.exponent
+        if p != int(p) and K.size and K.min() < 0:
+            where = tuple(int(i) for i in np.unravel_index(int(np.argmin(K)), K.shape))
+            raise DomainError(
+                f"{self}: the kernel inside is {K.min():.3g} at {where}, and a negative number has no real power {p:g}."
+            )
+        return K ** (int(p) if p == int(p) else p)
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self._of(self.kernel._block(x, z))
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return self._of(self.kernel._diag(x))
+
+    def _text(self) -> str:
+        p = int(self.exponent) if self.exponent == int(self.exponent) else self.exponent
+        return f"{self.kernel._inside(4)}**{p!r}"
+
+    def _latex(self) -> str:
+        return rf"{{{self.kernel._latex_inside(4)}}}^{{{self.exponent:g}}}"
+
+    def _proof(self) -> Proof | None:
+        p = self.exponent
+        if p == int(p):
+            if p == 0:
+                return Proof(self, Fact("constant", "k⁰ = 1"))
+            found = self._passed_on(Fact("whole power", "a product of p copies of the kernel"), (f"p = {int(p)} ∈ ℕ",))
+            if found is not None:
+                return found
+            from mercer.kernels.expansion import proof_by_expansion
+
+            return proof_by_expansion(self)
+        fact = Fact("infinite divisibility", "every power k^r, r > 0, of an infinitely divisible kernel is a kernel")
+        return self._passed_on(fact, (f"p = {p:g} > 0",), root=True)
+
+    def _root_proof(self) -> Proof | None:
+        if self.exponent == 0:
+            return Proof(self, Fact("infinitely divisible", "1^r = 1"))
+        return self._passed_on(Fact("infinitely divisible", "(k^p)^r = k^(pr)"), root=True)
+
+
+@expression
+class Exp(Unary):
+    """e^k."""
+
+    kernel: Kernel = given()
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return np.exp(self.kernel._block(x, z))
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return np.exp(self.kernel._diag(x))
+
+    def _text(self) -> str:
+        return f"{self.kernel._inside(4)}.exp()"
+
+    def _latex(self) -> str:
+        return rf"\exp\left({self.kernel._latex()}\right)"
+
+    def _proof(self) -> Proof | None:
+        fact = Fact("exponential", "e^k = Σ k^n / n!, a limit of positive sums of powers of the kernel")
+        return self._passed_on(fact) or _exp_of_shifted(self)
+
+    def _root_proof(self) -> Proof | None:
+        inner = self.kernel._proof()
+        if inner is None:
+            return None
+        return Proof(self, Fact("infinitely divisible", "(e^k)^r = e^(rk) and rk is a kernel"), (inner,))
+
+
+def _exp_of_shifted(k: Exp) -> Proof | None:
+    """e^(k + c) = e^c e^k: a negative constant inside an exponential does no harm."""
+    inside = k.kernel
+    if not isinstance(inside, Sum):
+        return None
+    rest = [part for part in inside.parts if not isinstance(part, Constant)]
+    if not rest or len(rest) == len(inside.parts):
+        return None
+    core = rest[0] if len(rest) == 1 else Sum(tuple(rest))
+    premise = core._proof()
+    if premise is None:
+        return None
+    return Proof(k, Fact("exponential", "e^(k + c) = e^c · e^k with e^c > 0, and e^k is a kernel"), (premise,))
+
+
+@expression
+class PolynomialOf(Unary):
+    """c₀ + c₁k + c₂k² + …"""
+
+    kernel: Kernel = given()
+    coefs: tuple[float, ...] = coefficients(words="a list of finite numbers, the constant first")
+
+    def _of(self, K: np.ndarray) -> np.ndarray:
+        return np.polynomial.polynomial.polyval(K, self.coefs)
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self._of(self.kernel._block(x, z))
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return self._of(self.kernel._diag(x))
+
+    def _text(self) -> str:
+        return f"{self.kernel._inside(4)}.polynomial({write_value(self.coefs)})"
+
+    def _latex(self) -> str:
+        inside = self.kernel._latex_inside(4)
+        powers = ["", inside] + [f"{{{inside}}}^{{{n}}}" for n in range(2, len(self.coefs))]
+        return _join_signs([rf"{latex_value(c)}\,{p}" for c, p in zip(self.coefs, powers, strict=False) if c]) or "0"
+
+    def _proof(self) -> Proof | None:
+        if min(self.coefs) >= 0:
+            fact = Fact("polynomial", "a polynomial with non-negative coefficients: positive sums of powers of the kernel")
+            found = self._passed_on(fact, (f"coefficients {write_value(self.coefs)} are all ≥ 0",))
+            if found is not None:
+                return found
+        from mercer.kernels.expansion import proof_by_expansion
+
+        return proof_by_expansion(self)
+
+
+@expression
+class Times(Unary):
+    """f(x) k(x, z) f(z) for any function f."""
+
+    kernel: Kernel = given()
+    f: Callable[[Any], Any] = given()
+
+    def __post_init__(self) -> None:
+        if not callable(self.f):
+            raise ParameterError(f"times(f) needs a function of the points; got {self.f!r}. For a number write c * k.")
+
+    def _factor(self, x: Rows) -> np.ndarray:
+        data = x.data if x._is_opaque() else dense(x.vectors)
+        out = np.asarray(self.f(data), dtype=float)
+        if out.shape == (len(x), 1):
+            out = out[:, 0]
+        if out.shape != (len(x),):
+            raise ShapeError(
+                f"times(f): f returned shape {out.shape} for {len(x)} points; it must return one number per point. "
+                "A function of a single point becomes one of all points by lambda X: np.array([f(x) for x in X])."
+            )
+        return out
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        a = self._factor(x)
+        b = a if z is None else self._factor(z)
+        return a[:, None] * self.kernel._block(x, z) * b[None, :]
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return self._factor(x) ** 2 * self.kernel._diag(x)
+
+    def _text(self) -> str:
+        return f"{self.kernel._inside(4)}.times({write_value(self.f)})"
+
+    def _latex(self) -> str:
+        name = latex_value(self.f)
+        return rf"\mathrm{{{name}}}(x)\,{self.kernel._latex_inside(2)}\,\mathrm{{{name}}}(z)"
+
+    def _proof(self) -> Proof | None:
+        return self._passed_on(Fact("rule f(x) k(x, z) f(z)", "qᵀKq is the form of k at the vector with entries q_i f(x_i)"))
+
+
+@expression
+class Of(Unary):
+    """k(ψ(x), ψ(z)) for any map ψ."""
+
+    kernel: Kernel = given()
+    map: Callable[[Any], Any] = given()
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self.kernel._block(self._mapped(x), None if z is None else self._mapped(z))
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return self.kernel._diag(self._mapped(x))
+
+    def _mapped(self, x: Rows) -> Rows:
+        return x.mapped(self.map, write_value(self.map))
+
+    def _columns_needed(self) -> tuple[int | None, int]:
+        return None, 1
+
+    def _takes_things(self) -> bool:
+        return True
+
+    def _needs_nonnegative(self) -> bool:
+        return False
+
+    def _text(self) -> str:
+        return f"{self.kernel._inside(4)}.of({write_value(self.map)})"
+
+    def _latex(self) -> str:
+        return rf"\left[{self.kernel._latex()}\right]_{{x\to\mathrm{{{latex_value(self.map)}}}(x),\,z\to\mathrm{{{latex_value(self.map)}}}(z)}}"
+
+    def _proof(self) -> Proof | None:
+        return self._passed_on(Fact("composition with a map", "the Gram matrix is that of k at the points ψ(x_i)"))
+
+    def _root_proof(self) -> Proof | None:
+        return self._passed_on(Fact("infinitely divisible", "the Gram matrix is that of k at the points ψ(x_i)"), root=True)
+
+
+@expression
+class LinearMap(Unary):
+    """k(Ax, Az) for a matrix A."""
+
+    kernel: Kernel = given()
+    A: tuple[tuple[float, ...], ...] = coefficients(ndim=2, words="a matrix of finite numbers, one row per new column")
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self.kernel._block(self._mapped(x), None if z is None else self._mapped(z))
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return self.kernel._diag(self._mapped(x))
+
+    def _mapped(self, x: Rows) -> Rows:
+        X, d = x.vectors, len(self.A[0])
+        if X.shape[1] != d:
+            raise ShapeError(f"of(A): A has {d} columns, but {x.name} has {X.shape[1]}.")
+        return Rows(np.asarray(X.astype(np.float64, copy=False) @ np.array(self.A).T), f"A{x.name}")
+
+    def _columns_needed(self) -> tuple[int | None, int]:
+        return len(self.A[0]), len(self.A[0])
+
+    def _text(self) -> str:
+        return f"{self.kernel._inside(4)}.of({write_value(self.A)})"
+
+    def _latex(self) -> str:
+        return rf"\left[{self.kernel._latex()}\right]_{{x\to Ax,\,z\to Az}}"
+
+    def _proof(self) -> Proof | None:
+        return self._passed_on(Fact("composition with a map", "the Gram matrix is that of k at the points Ax_i"))
+
+    def _root_proof(self) -> Proof | None:
+        return self._passed_on(Fact("infinitely divisible", "the Gram matrix is that of k at the points Ax_i"), root=True)
+
+
+@expression
+class On(Unary):
+    """k on some of the columns."""
+
+    kernel: Kernel = given()
+    columns: tuple[Column, ...] = given()
+
+    def __post_init__(self) -> None:
+        columns = self.columns if isinstance(self.columns, tuple) else (self.columns,)
+        if not columns:
+            raise ParameterError('on() needs at least one column: a name, a number or a slice, as in k.on("age", 3).')
+        for c in columns:
+            if isinstance(c, bool) or not isinstance(c, str | int | slice | np.integer):
+                raise ParameterError(f"on(): a column is a name, a number or a slice; got {c!r}.")
+        made = tuple(int(c) if isinstance(c, np.integer) else c for c in columns)
+        object.__setattr__(self, "columns", made)
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self.kernel._block(x.take(self.columns), None if z is None else z.take(self.columns))
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return self.kernel._diag(x.take(self.columns))
+
+    def _columns_needed(self) -> tuple[int | None, int]:
+        ends = [1]
+        for c in self.columns:
+            if isinstance(c, slice):
+                stop = c.stop if c.stop is not None else (c.start or 0) + 1
+                ends.append(abs(stop))
+            elif isinstance(c, int):
+                ends.append(c + 1 if c >= 0 else -c)
+        return None, max(ends)
+
+    def _text(self) -> str:
+        return f"{self.kernel._inside(4)}.on({', '.join(_write_column(c) for c in self.columns)})"
+
+    def _latex(self) -> str:
+        shown = ", ".join(latex_value(c).replace("_", r"\_") for c in self.columns)
+        return rf"\left[{self.kernel._latex()}\right]_{{\mathrm{{{shown}}}}}"
+
+    def _proof(self) -> Proof | None:
+        return self._passed_on(Fact("composition with a map", "choosing columns is a map ψ"))
+
+    def _root_proof(self) -> Proof | None:
+        return self._passed_on(Fact("infinitely divisible", "choosing columns is a map ψ"), root=True)
+
+
+def _write_column(c: Column) -> str:
+    if isinstance(c, slice):
+        parts = (c.start, c.stop) if c.step is None else (c.start, c.stop, c.step)
+        return f"slice({', '.join(map(repr, parts))})"
+    return '"' + c.replace("\\", "\\\\").replace('"', '\\"') + '"' if isinstance(c, str) else repr(c)
+
+
+@expression
+class Normalized(Unary):
+    """k(x, z) / √(k(x, x) k(z, z)); 0 where k(x, x) is 0."""
+
+    kernel: Kernel = given()
+
+    def _inverse_norm(self, x: Rows) -> np.ndarray:
+        s = self.kernel._diag(x)
+        if s.size and s.min() < 0:
+            i = int(np.argmin(s))
+            raise DomainError(
+                f"{self}: the kernel inside has k(x, x) = {s[i]:.3g} < 0 at row {i}, so it has no norm there "
+                "(and is no kernel)."
+            )
+        return 1 / np.sqrt(np.where(s == 0, np.inf, s))
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        a = self._inverse_norm(x)
+        b = a if z is None else self._inverse_norm(z)
+        K = a[:, None] * self.kernel._block(x, z) * b[None, :]
+        if z is None:
+            np.fill_diagonal(K, (a > 0).astype(float))
+        return K
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return (self._inverse_norm(x) > 0).astype(float)
+
+    def _text(self) -> str:
+        return f"{self.kernel._inside(4)}.normalized()"
+
+    def _latex(self) -> str:
+        return rf"\overline{{{self.kernel._latex()}}}"
+
+    def _proof(self) -> Proof | None:
+        return self._passed_on(Fact("normalisation", "the rule f(x) k(x, z) f(z) with f(x) = 1/√k(x, x)"))
+
+    def _root_proof(self) -> Proof | None:
+        return self._passed_on(Fact("infinitely divisible", "the power of a normalised kernel is the normalised power"), root=True)

@@ -1,0 +1,539 @@
+"""What every kernel is: an immutable expression that can be evaluated, combined, printed, tuned and judged.
+
+    evaluate     k(X, Z), k.diag(X)
+    combine      + - * **, exp, polynomial, times, of, on, normalized
+    print        str(k), k.latex(); mercer.parse(str(k)) == k
+    tune         parameters, theta, with_theta, fix, bounded, get_params, set_params
+    judge        validity(), features(d), feature_dimension(d)
+
+A subclass must give `_block` and `_diag` (the values), and should give `_proof` (why it is a kernel).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from mercer.arrays import Rows
+from mercer.errors import ParameterError, ShapeError
+from mercer.params import Bounds, Domain, Parameter, check_bounds
+
+if TYPE_CHECKING:
+    from mercer.kernels.explicit import FeatureMap
+    from mercer.kernels.proof import Proof, Validity
+
+
+class Kernel(ABC):
+    """A function of two things, built from named parts.
+
+    Kernels are values: equal when they are written the same, hashable, and never changed; every method that
+    "changes" one returns a new one.
+    """
+
+    __array_ufunc__ = None  # numpy scalars on the left then hand over to __rmul__ and friends
+
+    _fixed: frozenset[str] = frozenset()
+    _bounds: tuple[tuple[str, Bounds], ...] = ()
+    _tunable_copy: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a bad parameter at birth, and keep good ones in canonical form (float, tuple of floats)."""
+        for f in dataclasses.fields(self):  # type: ignore[arg-type]
+            if "domain" in f.metadata:
+                value = getattr(self, f.name)
+                checked = f.metadata["domain"].check(value, type(self).__name__, f.name)
+                if checked is not value:
+                    object.__setattr__(self, f.name, checked)
+
+    # ── must override ───────────────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        """k(x_i, z_j) in float64; z is None when the two samples are the same observations."""
+
+    @abstractmethod
+    def _diag(self, x: Rows) -> np.ndarray:
+        """k(x_i, x_i) for the same observation."""
+
+    @abstractmethod
+    def _text(self) -> str:
+        """The expression, without fix() and bounded()."""
+
+    # ── may override ────────────────────────────────────────────────────────────────────────────────────────
+
+    precedence = 4  # of the text form: 1 sum, 2 product, 3 power, 4 call
+
+    def _latex(self) -> str:
+        return rf"\mathrm{{{type(self).__name__}}}(x, z)"
+
+    def _proof(self) -> Proof | None:
+        """Why this is a kernel, by the rules alone; None where they do not say."""
+        return None
+
+    def _root_proof(self) -> Proof | None:
+        """Why every power k^r, r > 0, is a kernel (infinite divisibility); None where the rules do not say."""
+        return None
+
+    def _children(self) -> list[tuple[str, Kernel]]:
+        return []
+
+    def _with_children(self, children: list[Kernel]) -> Kernel:
+        return self
+
+    def _columns_needed(self) -> tuple[int | None, int]:
+        """(exactly how many columns X must have, if that is known; at least how many)."""
+        needs = [child._columns_needed() for _, child in self._children()]
+        exact = {e for e, _ in needs if e is not None}
+        return (max(exact) if exact else None, max([1, *(m for _, m in needs)]))
+
+    def _takes_things(self) -> bool:
+        """Whether the kernel can be evaluated on things that are not vectors."""
+        kids = self._children()
+        return bool(kids) and all(child._takes_things() for _, child in kids)
+
+    def _needs_nonnegative(self) -> bool:
+        return any(child._needs_nonnegative() for _, child in self._children())
+
+    # ── evaluate ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
+        """The dense block k(x_i, z_j). Without Z the two samples are the same observations.
+
+        float32 rows give a float32 block; everything else gives float64.
+
+        >>> from mercer import RBF
+        >>> RBF(1.0)([[0.0], [1.0]]).round(4)
+        array([[1.    , 0.6065],
+               [0.6065, 1.    ]])
+        """
+        x = Rows.of(X, "X")
+        z = None if Z is None else Rows.of(Z, "Z")
+        self._check_same_columns(x, z)
+        return self._block(x, z).astype(_dtype(x, z), copy=False)
+
+    def diag(self, X: Any) -> np.ndarray:
+        """k(x_i, x_i) for every row, in O(n).
+
+        >>> from mercer import Linear
+        >>> Linear().diag([[1.0, 2.0], [3.0, 4.0]])
+        array([ 5., 25.])
+        """
+        x = Rows.of(X, "X")
+        return self._diag(x).astype(_dtype(x, None), copy=False)
+
+    def _check_same_columns(self, x: Rows, z: Rows | None) -> None:
+        if z is None or self._takes_things() or x.names is not None or z.names is not None:
+            return
+        if x.vectors.shape[1] != z.vectors.shape[1]:
+            raise ShapeError(
+                f"Z has {z.vectors.shape[1]} columns and X has {x.vectors.shape[1]}. "
+                "Pass the same columns, in the same order."
+            )
+
+    # ── combine ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        from mercer.kernels.algebra import add
+
+        return add(self, other)
+
+    def __radd__(self, other: Kernel | float) -> Kernel:
+        from mercer.kernels.algebra import add
+
+        return add(other, self)
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        from mercer.kernels.algebra import multiply
+
+        return multiply(self, other)
+
+    def __rmul__(self, other: Kernel | float) -> Kernel:
+        return self * other if is_number(other) else NotImplemented
+
+    def __truediv__(self, other: float) -> Kernel:
+        if not is_number(other):
+            return NotImplemented
+        if other == 0:
+            raise ParameterError("a kernel cannot be divided by zero.")
+        return self * (1.0 / other)
+
+    def __neg__(self) -> Kernel:
+        return self * -1.0
+
+    def __pos__(self) -> Kernel:
+        return self
+
+    def __sub__(self, other: Kernel | float) -> Kernel:
+        """The difference, treated as what it is: rarely a kernel, and `validity()` says so."""
+        return self + (-other) if isinstance(other, Kernel) or is_number(other) else NotImplemented
+
+    def __rsub__(self, other: float) -> Kernel:
+        return other + (-self) if is_number(other) else NotImplemented
+
+    def __pow__(self, exponent: float) -> Kernel:
+        from mercer.kernels.algebra import Power
+
+        return Power(self, exponent) if is_number(exponent) else NotImplemented
+
+    def exp(self) -> Kernel:
+        """e^k."""
+        from mercer.kernels.algebra import Exp
+
+        return Exp(self)
+
+    def polynomial(self, coefs: Sequence[float]) -> Kernel:
+        """c₀ + c₁k + c₂k² + …, the constant first."""
+        from mercer.kernels.algebra import PolynomialOf
+
+        return PolynomialOf(self, coefs)
+
+    def times(self, f: Callable[[np.ndarray], np.ndarray]) -> Kernel:
+        """f(x) k(x, z) f(z); `f` maps the n×d matrix of points to n numbers."""
+        from mercer.kernels.algebra import Times
+
+        return Times(self, f)
+
+    def of(self, map: Any) -> Kernel:
+        """k(ψ(x), ψ(z)); `map` is a function of the n×d matrix of points, or a matrix A for ψ(x) = Ax."""
+        from mercer.kernels.algebra import LinearMap, Of
+
+        return Of(self, map) if callable(map) else LinearMap(self, map)
+
+    def on(self, *columns: str | int | slice) -> Kernel:
+        """The kernel on some columns only, by name, number or slice."""
+        from mercer.kernels.algebra import On
+
+        return On(self, columns)
+
+    def normalized(self) -> Kernel:
+        """k(x, z) / √(k(x, x) k(z, z)): the cosine in feature space."""
+        from mercer.kernels.algebra import Normalized
+
+        return Normalized(self)
+
+    # ── text ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def __str__(self) -> str:
+        text = self._text()
+        if self._fixed or self._bounds:
+            text = text if self.precedence == 4 else f"({text})"
+        if self._bounds:
+            pairs = ", ".join(f"{n}=({lo!r}, {hi!r})" for n, (lo, hi) in self._bounds)
+            text += f".bounded({pairs})"
+        if self._fixed:
+            names = ", ".join('"' + n + '"' for n in sorted(self._fixed))
+            text += f".fix({names})"
+        return text
+
+    __repr__ = __str__
+
+    @property
+    def _rank(self) -> int:
+        """Precedence of the printed form, fix() and bounded() included."""
+        return 4 if self._fixed or self._bounds else self.precedence
+
+    def _inside(self, level: int) -> str:
+        """The text as an operand at `level`: in brackets where it binds more loosely."""
+        return str(self) if self._rank >= level else f"({self})"
+
+    def latex(self) -> str:
+        """The kernel as a formula in x and z."""
+        return self._latex()
+
+    def _latex_inside(self, level: int) -> str:
+        return self._latex() if self.precedence >= level else rf"\left({self._latex()}\right)"
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle k(x, z) = {self.latex()}$"
+
+    # ── equality ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _key(self) -> tuple:
+        values = (_hashable(getattr(self, f.name)) for f in dataclasses.fields(self))  # type: ignore[arg-type]
+        return (type(self).__qualname__, self._fixed, self._bounds, *values)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Kernel) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    # ── parameters ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _own_domains(self) -> Iterator[tuple[str, Domain]]:
+        for f in dataclasses.fields(self):  # type: ignore[arg-type]
+            if "domain" in f.metadata and f.metadata["domain"].tuned:
+                yield f.name, f.metadata["domain"]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Every tunable number of the expression, from left to right.
+
+        >>> from mercer import RBF, Linear
+        >>> [p.name for p in (2.0 * RBF([1.0, 3.0]) + Linear()).parameters]
+        ['k1__scale', 'k1__kernel__lengthscale[0]', 'k1__kernel__lengthscale[1]']
+        """
+        out: list[Parameter] = []
+        bounds = dict(self._bounds)
+        for name, domain in self._own_domains():
+            fixed, box = name in self._fixed, bounds.get(name)
+            for path, value in _flatten(name, getattr(self, name)):
+                out.append(Parameter(path, value, domain, fixed, box))
+        for prefix, child in self._children():
+            out += [dataclasses.replace(p, name=f"{prefix}__{p.name}") for p in child.parameters]
+        return tuple(out)
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The free parameters as unconstrained real numbers: logarithms of positive ones, logits of bounded ones."""
+        return np.array([p.theta for p in self.parameters if p.free])
+
+    def with_theta(self, theta: Any) -> Self:
+        """The kernel with its free parameters taken from `theta`: the way back.
+
+        >>> from mercer import RBF
+        >>> k = 2.0 * RBF(3.0)
+        >>> k.with_theta(k.theta + 1.0).kernel.lengthscale / 3.0        # one step of the logarithm
+        2.718281828459045
+        """
+        values = np.asarray(theta, dtype=float).ravel()
+        free = sum(p.free for p in self.parameters)
+        if len(values) != free:
+            raise ShapeError(f"theta must have {free} numbers, one per free parameter; got {len(values)}.")
+        if not np.all(np.isfinite(values)):
+            raise ParameterError(f"theta must be finite; got {values}.")
+        return self._from_theta(iter(values.tolist()))
+
+    def _from_theta(self, theta: Iterator[float]) -> Self:
+        changes, bounds = {}, dict(self._bounds)
+        for name, domain in self._own_domains():
+            if name in self._fixed:
+                continue
+            box = bounds.get(name)
+
+            def move(v: float, domain: Domain = domain, box: Bounds | None = box) -> float:
+                return domain.from_real(next(theta), box, v) if domain.is_free(v) else v
+
+            changes[name] = _map_leaves(move, getattr(self, name))
+        moved = self._changed(**changes) if changes else self
+        kids = [child._from_theta(theta) for _, child in moved._children()]
+        return moved._with_children(kids) if kids else moved  # type: ignore[return-value]
+
+    def fix(self, *names: str) -> Self:
+        """The kernel with these parameters held: a full name, or a bare one for all of that name below.
+
+        >>> from mercer import RBF
+        >>> (2.0 * RBF(1.0)).fix("lengthscale")
+        2.0*RBF(1.0).fix("lengthscale")
+        """
+        if not names:
+            raise ParameterError(f"name at least one parameter to fix; this kernel has {self._names()}.")
+        out = self
+        for name in names:
+            out = out._mark(name, lambda k, own: k._stated(fixed=k._fixed | {own}))
+        return out
+
+    def bounded(self, **bounds: Bounds) -> Self:
+        """The kernel with these parameters kept between two numbers.
+
+        >>> from mercer import RBF
+        >>> RBF(1.0).bounded(lengthscale=(0.1, 10))
+        RBF(1.0).bounded(lengthscale=(0.1, 10.0))
+        """
+        out = self
+        for name, box in bounds.items():
+
+            def mark(k: Kernel, own: str, box: Any = box) -> Kernel:
+                pair = check_bounds(box, getattr(k, own), dict(k._own_domains())[own], own)
+                return k._stated(bounds=tuple(sorted({**dict(k._bounds), own: pair}.items())))
+
+            out = out._mark(name, mark)
+        return out
+
+    def _mark(self, name: str, mark: Callable[[Kernel, str], Kernel]) -> Self:
+        """Apply `mark` where `name` points: exactly there if it is a full name, else to all bare names below."""
+        owners = {p.name.split("[")[0] for p in self.parameters}
+        exact = name in owners
+        if not exact and name not in {o.split("__")[-1] for o in owners}:
+            raise ParameterError(f"{self} has no tunable parameter {name!r}; it has {self._names()}.")
+        return self._marked(name, exact, mark)  # type: ignore[return-value]
+
+    def _marked(self, name: str, exact: bool, mark: Callable[[Kernel, str], Kernel]) -> Kernel:
+        out: Kernel = self
+        if name in dict(self._own_domains()):
+            out = mark(out, name)
+            if exact:
+                return out
+        kids = []
+        for prefix, child in out._children():
+            if exact:
+                head, _, rest = name.partition("__")
+                kids.append(child._marked(rest, True, mark) if head == prefix else child)
+            else:
+                kids.append(child._marked(name, False, mark))
+        return out._with_children(kids) if kids else out
+
+    def _names(self) -> list[str]:
+        return sorted({p.name.split("[")[0] for p in self.parameters})
+
+    def _stated(self, fixed: frozenset[str] | None = None, bounds: tuple | None = None) -> Self:
+        """A copy with other fixed names or bounds."""
+        out = object.__new__(type(self))
+        out.__dict__.update(self.__dict__)
+        out.__dict__.pop("_tunable_copy", None)
+        object.__setattr__(out, "_fixed", self._fixed if fixed is None else fixed)
+        object.__setattr__(out, "_bounds", self._bounds if bounds is None else bounds)
+        return out
+
+    def _changed(self, **changes: Any) -> Self:
+        """A copy with other field values, checked like new ones; fixed names and bounds stay."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        new = type(self)(**{**values, **changes})
+        for name, box in self._bounds:
+            check_bounds(box, getattr(new, name), dict(self._own_domains())[name], name)
+        return new._stated(self._fixed, self._bounds)
+
+    # ── the scikit-learn protocol ───────────────────────────────────────────────────────────────────────────
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The fields by name; with `deep`, those of the parts too, as `k1__lengthscale`."""
+        kids = dict(self._children())
+        out: dict[str, Any] = {
+            f.name: getattr(self, f.name)
+            for f in dataclasses.fields(self)  # type: ignore[arg-type]
+            if not f.metadata.get("children")
+        }
+        out.update({k: v for k, v in kids.items() if k not in out})
+        if deep:
+            for prefix, child in kids.items():
+                out.update({f"{prefix}__{k}": v for k, v in child.get_params().items()})
+        return out
+
+    def set_params(self, **params: Any) -> Self:
+        """The kernel with other values, by the names of `get_params`.
+
+        Kernels are values, so this returns a new kernel. Only a copy made by `sklearn.base.clone` is changed in
+        place, which is what lets `GridSearchCV` tune `kernel__lengthscale` inside any estimator.
+
+        >>> from mercer import RBF
+        >>> (2.0 * RBF(1.0)).set_params(kernel__lengthscale=3.0)
+        2.0*RBF(3.0)
+        """
+        new = self._with_params(params)
+        if self._tunable_copy and params:
+            object.__setattr__(self, "__class__", type(new))
+            self.__dict__.clear()
+            self.__dict__.update(new.__dict__, _tunable_copy=True)
+            return self
+        return new
+
+    def _with_params(self, params: dict[str, Any]) -> Self:
+        kids = dict(self._children())
+        known = self.get_params(deep=False)
+        own: dict[str, Any] = {}
+        nested: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            head, _, rest = key.partition("__")
+            if head not in known or (rest and head not in kids):
+                raise ParameterError(
+                    f"Invalid parameter {key!r} for kernel {self}. Valid parameters are: {sorted(self.get_params())}."
+                )
+            if rest:
+                nested.setdefault(head, {})[rest] = value
+            elif head in kids:
+                kids[head] = as_kernel(value)
+            else:
+                own[head] = value
+        out = self._changed(**own) if own else self
+        for head, changes in nested.items():
+            kids[head] = kids[head]._with_params(changes)
+        if kids and list(kids.values()) != [child for _, child in out._children()]:
+            out = out._with_children(list(kids.values()))  # type: ignore[assignment]
+        return out
+
+    def __sklearn_clone__(self) -> Self:
+        out = self._stated()
+        object.__setattr__(out, "_tunable_copy", True)
+        return out
+
+    # ── judge ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def validity(self, samples: Any = None, *, seconds: float = 10.0, random_state: int = 0) -> Validity:
+        """`Proved` with its proof, `Refuted` with a witness, or `Undecided` with what was tried.
+
+        `samples` are things the kernel takes, from which a witness may be sought (needed when they are not
+        vectors); `seconds` limits the search.
+
+        >>> from mercer import RBF
+        >>> print(RBF(2.0).validity())
+        RBF(2.0) is a kernel.
+        ...
+        """
+        from mercer.kernels.validity import judge
+
+        return judge(self, samples, seconds=seconds, random_state=random_state)
+
+    def features(self, d: int | None = None, *, memory: int | str = "1GiB") -> FeatureMap:
+        """The explicit map φ with φ(x)·φ(z) = k(x, z), where it is finite; `d` is the number of columns."""
+        from mercer.kernels.explicit import build
+
+        return build(self, d, memory=memory)
+
+    def feature_dimension(self, d: int) -> int | float:
+        """How many coordinates φ has for d columns: an exact integer, or infinity."""
+        from mercer.kernels.explicit import dimension
+
+        return dimension(self, d)
+
+
+# ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_number(value: Any) -> bool:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    return isinstance(value, numbers.Real | np.number) and not isinstance(value, bool | np.bool_)
+
+
+def as_kernel(value: Any) -> Kernel:
+    """A kernel, its text, or a number (as a constant) — as a kernel."""
+    from mercer.kernels.special import Constant
+    from mercer.kernels.text import parse
+
+    if isinstance(value, Kernel):
+        return value
+    if isinstance(value, str):
+        return parse(value)
+    if is_number(value):
+        return Constant(value)
+    raise ParameterError(f"a kernel was expected, or its text such as 'RBF(2.0)'; got {value!r}.")
+
+
+def _dtype(x: Rows, z: Rows | None) -> type:
+    def single(r: Rows) -> bool:
+        return getattr(r.data, "dtype", None) == np.float32
+
+    return np.float32 if single(x) and (z is None or single(z)) else np.float64
+
+
+def _flatten(name: str, value: Any) -> Iterator[tuple[str, float]]:
+    if isinstance(value, tuple):
+        for i, v in enumerate(value):
+            yield from _flatten(f"{name}[{i}]", v)
+    else:
+        yield name, value
+
+
+def _map_leaves(function: Callable[[float], float], value: Any) -> Any:
+    return tuple(_map_leaves(function, v) for v in value) if isinstance(value, tuple) else function(value)
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, slice):
+        return ("slice", value.start, value.stop, value.step)
+    return tuple(_hashable(v) for v in value) if isinstance(value, tuple) else value

@@ -1,0 +1,219 @@
+"""Leaves that are functions of the dot product t = x · z."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mercer.errors import ParameterError
+from mercer.kernels.families import DotProduct, leaf
+from mercer.kernels.proof import Fact, Proof
+from mercer.params import given, nonnegative, positive, real, whole
+
+_DECLARED_TERMS = 64  # how many declared Taylor coefficients are looked at
+
+
+@leaf
+class Linear(DotProduct):
+    """The dot product itself: no map at all.
+
+        k(x, z) = x · z
+
+    >>> float(Linear()([[1, 2]], [[3, 4]])[0, 0])             # 1·3 + 2·4
+    11.0
+    """
+
+    because: ClassVar = Fact("inner product", "qᵀKq = ‖Σ q_i x_i‖² ≥ 0")
+    formula: ClassVar = r"x^\top z"
+
+    def _text(self) -> str:
+        return "Linear()"
+
+    def value(self, t: Any) -> Any:
+        return t
+
+    def slope(self, t: Any) -> Any:
+        return np.ones_like(t)
+
+
+@leaf
+class Polynomial(DotProduct):
+    """All monomials up to `degree`; offset 0 keeps those of exactly that degree.
+
+        k(x, z) = (offset + scale x·z)^degree
+
+    >>> float(Polynomial(2)([[1, 2]], [[3, 4]])[0, 0])        # (1 + 11)²
+    144.0
+    """
+
+    degree: int = whole(3, at_least=1)
+    offset: float = nonnegative(1.0)
+    scale: float = positive(1.0)
+
+    because: ClassVar = Fact(
+        "non-negative Taylor series",
+        "by the binomial theorem it is a polynomial in x·z with non-negative coefficients, and powers and positive "
+        "sums of the kernel x·z are kernels",
+    )
+    formula: ClassVar = r"\left(<offset> + <scale>\,x^\top z\right)^{<degree>}"
+
+    def value(self, t: Any) -> Any:
+        return (self.offset + self.scale * t) ** self.degree
+
+    def slope(self, t: Any) -> Any:
+        return self.degree * self.scale * (self.offset + self.scale * t) ** (self.degree - 1)
+
+
+@leaf
+class ExpDot(DotProduct):
+    """The exponential of the dot product: monomials of every degree.
+
+        k(x, z) = e^(scale x·z)
+
+    >>> float(ExpDot()([[1, 2]], [[3, -1]])[0, 0])            # x·z = 1, so e
+    2.718281828459045
+    """
+
+    scale: float = positive(1.0)
+
+    because: ClassVar = Fact(
+        "non-negative Taylor series", "e^(c t) = Σ c^n t^n / n! has positive coefficients, and each (x·z)^n is a kernel"
+    )
+    divisible: ClassVar = "k^r is the same kernel with scale r·c"
+    formula: ClassVar = r"\exp\left(<scale>\,x^\top z\right)"
+
+    def value(self, t: Any) -> Any:
+        return np.exp(self.scale * t)
+
+    def slope(self, t: Any) -> Any:
+        return self.scale * np.exp(self.scale * t)
+
+
+@leaf
+class Sigmoid(DotProduct):
+    """The hyperbolic tangent of neural networks. Popular, and **not** positive semi-definite.
+
+        k(x, z) = tanh(scale x·z + offset)
+
+    >>> float(Sigmoid(1.0, offset=0.0)([[1, 2]], [[3, -1]])[0, 0])      # tanh(1)
+    0.761594155955764...
+    """
+
+    scale: float = positive(1.0)
+    offset: float = real(0.0)
+
+    formula: ClassVar = r"\tanh\left(<scale>\,x^\top z + <offset>\right)"
+
+    def value(self, t: Any) -> Any:
+        return np.tanh(self.scale * t + self.offset)
+
+    def slope(self, t: Any) -> Any:
+        return self.scale / np.cosh(self.scale * t + self.offset) ** 2
+
+
+@leaf
+class Logistic(DotProduct):
+    """The logistic function of the dot product. **Not** positive semi-definite.
+
+        k(x, z) = 1 / (1 + e^-(scale x·z + offset))
+
+    >>> float(Logistic(1.0, offset=0.0)([[1, 2]], [[2, -1]])[0, 0])     # x·z = 0, so 1/2
+    0.5
+    """
+
+    scale: float = positive(1.0)
+    offset: float = real(0.0)
+
+    formula: ClassVar = r"\frac{1}{1 + \exp\left(-<scale>\,x^\top z - <offset>\right)}"
+
+    def value(self, t: Any) -> Any:
+        return 0.5 * (1 + np.tanh(0.5 * (self.scale * t + self.offset)))
+
+    def slope(self, t: Any) -> Any:
+        return 0.25 * self.scale / np.cosh(0.5 * (self.scale * t + self.offset)) ** 2
+
+
+@leaf
+class Dot(DotProduct):
+    """Any function of the dot product: k(x, z) = f(x·z).
+
+    It is a kernel in every dimension iff the Taylor series of f at 0 has no negative coefficient. Declare the series
+    with `taylor`: a list makes the kernel *be* that polynomial (f, if given, is checked against it); a function
+    n ↦ aₙ declares an infinite series, which the proof then takes on your word.
+
+    >>> k = Dot(lambda t: t + t**2, taylor=[0, 1, 1])
+    >>> float(k([[1, 2]], [[3, 4]])[0, 0])                    # 11 + 11²
+    132.0
+    """
+
+    f: Callable[[Any], Any] | None = given(None)
+    taylor: Sequence[float] | Callable[[int], float] | None = given(None)
+
+    def __post_init__(self) -> None:
+        if self.f is not None and not callable(self.f):
+            raise ParameterError(f"Dot: f must be a function of the dot product; got {self.f!r}. Try Dot(np.sinh).")
+        if self.taylor is None or callable(self.taylor):
+            if self.f is None:
+                raise ParameterError("Dot: give a function f, or its Taylor coefficients as a list.")
+            return
+        coefs = np.asarray(self.taylor, dtype=float).ravel()
+        if len(coefs) == 0 or not np.all(np.isfinite(coefs)):
+            raise ParameterError(f"Dot: taylor must be finite numbers, the constant first; got {self.taylor!r}.")
+        object.__setattr__(self, "taylor", tuple(coefs.tolist()))
+        self._compare_with_series()
+
+    def _compare_with_series(self) -> None:
+        if self.f is None:
+            return
+        t = np.array([-1.5, -0.3, 0.2, 0.9, 2.0])
+        declared = np.polynomial.polynomial.polyval(t, self.taylor)
+        if not np.allclose(self.f(t), declared, rtol=1e-9, atol=1e-12):
+            raise ParameterError(
+                f"Dot: f is not the polynomial that taylor declares; at t = 0.2, f gives {float(self.f(t)[2]):.9g} and the "
+                f"series {declared[2]:.9g}. Pass all coefficients, or a function n -> a_n for an infinite series."
+            )
+
+    def _text(self) -> str:
+        from mercer.kernels.families import write_value
+
+        if isinstance(self.taylor, tuple):
+            return f"Dot(taylor={write_value(self.taylor)})"
+        return f"Dot({write_value(self.f)})"
+
+    def _key(self) -> tuple:
+        return ("Dot", self.taylor if isinstance(self.taylor, tuple) else (self.f, self.taylor))
+
+    def value(self, t: Any) -> Any:
+        if isinstance(self.taylor, tuple):
+            return np.polynomial.polynomial.polyval(t, self.taylor)
+        assert self.f is not None
+        return np.asarray(self.f(t))
+
+    def slope(self, t: Any) -> Any:
+        if isinstance(self.taylor, tuple):
+            return np.polynomial.polynomial.polyval(t, np.polynomial.polynomial.polyder(self.taylor))
+        t = np.asarray(t, dtype=float)
+        h = 1e-6 * np.maximum(1.0, np.abs(t))
+        return (self.value(t + h) - self.value(t - h)) / (2 * h)
+
+    def _proof(self) -> Proof | None:
+        if isinstance(self.taylor, tuple) and min(self.taylor) >= 0:
+            return Proof(self, Fact("non-negative Taylor series", "a polynomial in x·z with non-negative coefficients"))
+        if not callable(self.taylor):
+            return None
+        coefs = [float(self.taylor(n)) for n in range(_DECLARED_TERMS)]
+        if not np.all(np.isfinite(coefs)) or min(coefs) < 0:
+            return None
+        claim = f"f(t) = Σ aₙtⁿ with all aₙ ≥ 0 (the first {_DECLARED_TERMS} declared coefficients were looked at)"
+        fact = Fact("non-negative Taylor series", "a power series in x·z with non-negative coefficients is a kernel")
+        return Proof(self, fact, assumptions=(claim,))
+
+    def _latex(self) -> str:
+        from mercer.kernels.families import latex_value
+
+        if isinstance(self.taylor, tuple):
+            terms = [f"{latex_value(c)}\\,(x^\\top z)^{{{n}}}" for n, c in enumerate(self.taylor) if c]
+            return " + ".join(terms) or "0"
+        return rf"\mathrm{{{latex_value(self.f)}}}\left(x^\top z\right)"

@@ -1,0 +1,376 @@
+"""Leaves with a shape of their own: constants, noise, forms, angles, spectra, and whatever users write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from mercer.arrays import Rows, dense
+from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
+from mercer.kernels.families import Leaf, dot_products, latex_value, leaf, squared_norms
+from mercer.kernels.proof import Fact, Proof
+from mercer.params import coefficients, given, positive, real, signed, whole
+
+
+@leaf
+class Constant(Leaf):
+    """The same number everywhere; negative values can be written, and are no kernel.
+
+        k(x, z) = value
+
+    >>> float(Constant(2.5)([[1, 2]], [[3, 4]])[0, 0])
+    2.5
+    """
+
+    value: float = signed(1.0)
+
+    formula: ClassVar = "<value>"
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return np.full((len(x), len(x if z is None else z)), self.value)
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return np.full(len(x), self.value)
+
+    def _takes_things(self) -> bool:
+        return True
+
+    def _proof(self) -> Proof | None:
+        if self.value < 0:
+            return None
+        fact = Fact("constant", "qᵀKq = c (Σ q_i)² ≥ 0")
+        return Proof(self, fact, conditions=(f"c = {self.value!r} ≥ 0",))
+
+    def _root_proof(self) -> Proof | None:
+        return Proof(self, Fact("infinitely divisible", "c^r is again a constant ≥ 0")) if self.value >= 0 else None
+
+
+@leaf
+class White(Leaf):
+    """Noise: it correlates an observation with itself and with nothing else, not even with an equal one.
+
+        k(x_i, z_j) = noise if i and j are the same observation, else 0
+
+    `k(X)` knows that both samples are the same observations; `k(X, Z)` is two samples, so it is zero.
+
+    >>> White(0.5)([[1.0], [1.0]])
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+
+    noise: float = positive(1.0)
+
+    because: ClassVar = Fact("identity matrix", "its Gram matrix is noise · I, so qᵀKq = noise ‖q‖² ≥ 0")
+    divisible: ClassVar = "k^r is noise^r · I"
+    formula: ClassVar = r"<noise>\,\delta_{xz}"
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self.noise * np.eye(len(x)) if z is None else np.zeros((len(x), len(z)))
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return np.full(len(x), self.noise)
+
+    def _takes_things(self) -> bool:
+        return True
+
+
+@leaf
+class Bilinear(Leaf):
+    """A form xᵀAz; a kernel iff A is symmetric positive semi-definite.
+
+        k(x, z) = xᵀ A z
+
+    >>> float(Bilinear([[2, 1], [1, 2]])([[1, 0]], [[0, 3]])[0, 0])     # A₁₂ · 3
+    3.0
+    """
+
+    A: tuple[tuple[float, ...], ...] = coefficients(ndim=2, words="a square matrix of finite numbers")
+
+    formula: ClassVar = r"x^\top A z"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.A) != len(self.A[0]):
+            raise ParameterError(f"Bilinear: A must be square; got {len(self.A)} by {len(self.A[0])}.")
+
+    @property
+    def matrix(self) -> np.ndarray:
+        return np.array(self.A)
+
+    def _columns_needed(self) -> tuple[int | None, int]:
+        return len(self.A), len(self.A)
+
+    def _times_matrix(self, x: Rows) -> np.ndarray:
+        X = x.vectors
+        if X.shape[1] != len(self.A):
+            raise ShapeError(f"Bilinear: A is {len(self.A)} by {len(self.A)}, but {x.name} has {X.shape[1]} columns.")
+        return X.astype(np.float64, copy=False) @ self.matrix
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        left = self._times_matrix(x)
+        Z = (x if z is None else z).vectors
+        K = np.asarray((Z.astype(np.float64, copy=False) @ left.T).T) if sparse.issparse(Z) else left @ Z.T
+        return 0.5 * (K + K.T) if z is None and self._symmetric() else K
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return np.einsum("ij,ij->i", self._times_matrix(x), dense(x.vectors))
+
+    def _symmetric(self) -> bool:
+        return bool(np.array_equal(self.matrix, self.matrix.T))
+
+    def _proof(self) -> Proof | None:
+        if not self._symmetric():
+            return None
+        A = self.matrix
+        lowest, rounding = float(np.linalg.eigvalsh(A)[0]), len(A) * np.finfo(float).eps * float(np.linalg.norm(A))
+        if lowest < -rounding:
+            return None
+        note = "A is symmetric and its smallest eigenvalue is " + (
+            f"{lowest:.3g} ≥ 0" if lowest >= rounding else f"{lowest:.1g}, zero to rounding (±{rounding:.1g})"
+        )
+        fact = Fact("positive semi-definite form", "A = BᵀB, so xᵀAz is the inner product of Bx and Bz")
+        return Proof(self, fact, conditions=(note,))
+
+
+@leaf
+class CosineSimilarity(Leaf):
+    """The cosine of the angle between two vectors, such as bags of words; a zero vector has cosine 0 with all.
+
+        k(x, z) = x·z / (‖x‖ ‖z‖)
+
+    >>> float(CosineSimilarity()([[3, 4]], [[4, 3]])[0, 0])   # 24 / 25
+    0.96
+    """
+
+    because: ClassVar = Fact(
+        "rule f(x) k(x, z) f(z)", "the inner product x·z with f(x) = 1/‖x‖ (0 at the origin): qᵀKq = ‖Σ q_i f(x_i) x_i‖² ≥ 0"
+    )
+    formula: ClassVar = r"\frac{x^\top z}{\lVert x\rVert\,\lVert z\rVert}"
+
+    def _text(self) -> str:
+        return "CosineSimilarity()"
+
+    def _unit(self, x: Rows) -> Any:
+        X = x.vectors.astype(np.float64, copy=False)
+        norm = np.sqrt(squared_norms(X))
+        inverse = 1 / np.where(norm == 0, np.inf, norm)
+        return X.multiply(inverse[:, None]).tocsr() if sparse.issparse(X) else X * inverse[:, None]
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        K = dot_products(self._unit(x), None if z is None else self._unit(z))
+        if z is None:
+            np.fill_diagonal(K, self._diag(x))
+        return K
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return (squared_norms(x.vectors) > 0).astype(float)
+
+
+@leaf
+class ArcCosine(Leaf):
+    """Cho and Saul's kernel: an infinitely wide layer of Heaviside, ReLU or squared-ReLU units.
+
+        k(x, z) = ‖x‖ⁿ ‖z‖ⁿ J_n(θ) / π,    θ the angle between x and z, n the order
+        J₀ = π - θ,   J₁ = sin θ + (π - θ) cos θ,   J₂ = 3 sin θ cos θ + (π - θ)(1 + 2 cos² θ)
+
+    >>> float(ArcCosine(1)([[1, 0]], [[0, 2]])[0, 0])         # θ = π/2: 2 · 1 / π
+    0.63661977236758...
+    """
+
+    order: int = whole(1, at_least=0, at_most=2)
+
+    because: ClassVar = Fact(
+        "inner product of functions",
+        "k(x, z) = 2 E[h(w·x) h(w·z)] over Gaussian w, with h the step, ramp or squared ramp: an inner product of h(w·x) and h(w·z)",
+    )
+    formula: ClassVar = r"\tfrac{1}{\pi}\lVert x\rVert^{<order>}\lVert z\rVert^{<order>} J_{<order>}(\theta)"
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        a = np.sqrt(squared_norms(x.vectors))
+        b = a if z is None else np.sqrt(squared_norms(z.vectors))
+        size = a[:, None] * b[None, :]
+        t = dot_products(x.vectors, None if z is None else z.vectors)
+        cosine = np.clip(t / np.where(size == 0, np.inf, size), -1.0, 1.0)
+        if z is None:
+            np.fill_diagonal(cosine, np.where(a == 0, 0.0, 1.0))
+        return size**self.order * self.value(cosine)
+
+    def value(self, cosine: Any) -> Any:
+        """J_n / π as a function of cos θ."""
+        theta = np.arccos(cosine)
+        if self.order == 0:
+            return (np.pi - theta) / np.pi
+        sine = np.sin(theta)
+        if self.order == 1:
+            return (sine + (np.pi - theta) * cosine) / np.pi
+        return (3 * sine * cosine + (np.pi - theta) * (1 + 2 * cosine**2)) / np.pi
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        s = squared_norms(x.vectors)
+        if self.order == 0:
+            return np.where(s == 0, 0.5, 1.0)
+        return s if self.order == 1 else 3 * s**2
+
+
+@leaf
+class SpectralMixture(Leaf):
+    """Any stationary kernel, as a mixture of Gaussians in its spectrum (Wilson and Adams).
+
+        k(x, z) = Σ_q w_q Π_d exp(-2π² δ_d² σ_qd²) cos(2π δ_d μ_qd),    δ = x - z
+
+    `means` are frequencies and `scales` their standard deviations: one number per component for one column, or one
+    list per component with a number per column.
+
+    >>> k = SpectralMixture(weights=[2.0], means=[0.25], scales=[1e-9])
+    >>> round(float(k([[0.0]], [[2.0]])[0, 0]), 6)            # 2 cos(π)
+    -2.0
+    """
+
+    weights: tuple[float, ...] = positive(ndim=1)
+    means: tuple = real(ndim=1, per_column=True)
+    scales: tuple = positive(ndim=1, per_column=True)
+
+    because: ClassVar = Fact(
+        "Bochner's theorem", "its Fourier transform is a positive mixture of Gaussian densities, mirrored about 0"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        q = len(self.weights)
+        if len(self.means) != q or len(self.scales) != q:
+            raise ParameterError(
+                f"SpectralMixture: weights, means and scales need one entry per component; got {q}, {len(self.means)} and "
+                f"{len(self.scales)}."
+            )
+        widths = {len(v) if isinstance(v, tuple) else 1 for v in (*self.means, *self.scales)}
+        if len(widths) != 1:
+            raise ParameterError("SpectralMixture: every mean and scale needs the same number of columns.")
+
+    def _text(self) -> str:
+        from mercer.kernels.families import write_value
+
+        parts = (f"{n}={write_value(getattr(self, n))}" for n in ("weights", "means", "scales"))
+        return f"SpectralMixture({', '.join(parts)})"
+
+    def _columns_needed(self) -> tuple[int | None, int]:
+        d = len(self.means[0]) if isinstance(self.means[0], tuple) else 1
+        return d, d
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        X = dense(x.vectors).astype(np.float64, copy=False)
+        Z = X if z is None else dense(z.vectors).astype(np.float64, copy=False)
+        d, _ = self._columns_needed()
+        if X.shape[1] != d:
+            raise ShapeError(f"SpectralMixture: means are for {d} column(s), but {x.name} has {X.shape[1]}.")
+        out = np.zeros((len(X), len(Z)))
+        for w, mean, scale in zip(self.weights, self.means, self.scales, strict=True):
+            part = np.full(out.shape, w)
+            for j, (m, s) in enumerate(zip(np.ravel(mean), np.ravel(scale), strict=True)):
+                delta = X[:, None, j] - Z[None, :, j]
+                part *= np.exp(-2 * (np.pi * s * delta) ** 2) * np.cos(2 * np.pi * m * delta)
+            out += part
+        return out
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return np.full(len(x), sum(self.weights))
+
+    def _latex(self) -> str:
+        return r"\sum_q w_q \prod_d e^{-2\pi^2\delta_d^2\sigma_{qd}^2}\cos(2\pi\delta_d\mu_{qd})"
+
+
+@leaf
+class Stationary(Leaf):
+    """Any function of the difference: k(x, z) = f(x - z).
+
+    `f` gets differences as an array whose last axis runs over the columns, and returns an array without that axis.
+    By Bochner's theorem it is a kernel iff its Fourier transform is non-negative; mercer looks for a counter-example.
+
+    >>> triangle = Stationary(lambda delta: np.maximum(0, 1 - np.abs(delta).sum(-1)))
+    >>> float(triangle([[0.0]], [[0.25]])[0, 0])              # 1 - 1/4
+    0.75
+    """
+
+    f: Callable[[np.ndarray], np.ndarray] = given()
+
+    def __post_init__(self) -> None:
+        if not callable(self.f):
+            raise ParameterError(f"Stationary: f must be a function of the difference x - z; got {self.f!r}.")
+
+    def _evaluate(self, delta: np.ndarray) -> np.ndarray:
+        out = np.asarray(self.f(delta), dtype=float)
+        if out.shape != delta.shape[:-1]:
+            raise ShapeError(
+                f"Stationary: f returned shape {out.shape} for differences of shape {delta.shape}; it must drop the last "
+                "axis, for example by np.linalg.norm(delta, axis=-1)."
+            )
+        return out
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        X = dense(x.vectors).astype(np.float64, copy=False)
+        Z = X if z is None else dense(z.vectors).astype(np.float64, copy=False)
+        return self._evaluate(X[:, None, :] - Z[None, :, :])
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return self._evaluate(np.zeros(x.vectors.shape))
+
+    def _latex(self) -> str:
+        return rf"\mathrm{{{latex_value(self.f)}}}(x - z)"
+
+
+@leaf
+class Custom(Leaf):
+    """Any Python function of two things: vectors, strings, graphs.
+
+    `function(a, b)` returns one number; with `blocks=True` it gets two whole samples and returns the matrix.
+
+    >>> shared = Custom(lambda a, b: len(set(a) & set(b)))
+    >>> shared(["kernel", "nerve"])
+    array([[5., 3.],
+           [3., 4.]])
+    """
+
+    function: Callable[[Any, Any], Any] = given()
+    blocks: bool = given(False)
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ParameterError(f"Custom: a function of two things was expected; got {self.function!r}.")
+
+    def _takes_things(self) -> bool:
+        return True
+
+    def _call(self, a: Any, b: Any, i: int, j: int) -> float:
+        out = self.function(a, b)
+        try:
+            number = float(np.asarray(out, dtype=float).reshape(()).item() if np.ndim(out) == 0 else np.asarray(out).item())
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"{self}: the function returned {type(out).__name__} for rows {i} and {j}; it must return one number."
+            ) from error
+        if not np.isfinite(number):
+            raise NotFiniteError(f"{self}: the function returned {number} for rows {i} and {j}. Look at that pair.")
+        return number
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        a = x.things
+        b = a if z is None else z.things
+        if not self.blocks:
+            return np.array([[self._call(p, q, i, j) for j, q in enumerate(b)] for i, p in enumerate(a)])
+        out = np.asarray(self.function(a, b), dtype=float)
+        if out.shape != (len(a), len(b)):
+            raise ShapeError(f"{self}: the function returned shape {out.shape} for {len(a)} by {len(b)} things.")
+        if not np.all(np.isfinite(out)):
+            i, j = np.argwhere(~np.isfinite(out))[0]
+            raise NotFiniteError(f"{self}: the function returned {out[i, j]} for rows {i} and {j}. Look at that pair.")
+        return out
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        if self.blocks:
+            return np.array([self._block(Rows(x.things[i : i + 1]), None)[0, 0] for i in range(len(x))])
+        return np.array([self._call(p, p, i, i) for i, p in enumerate(x.things)])
+
+    def _latex(self) -> str:
+        return rf"\mathrm{{{latex_value(self.function)}}}(x, z)"

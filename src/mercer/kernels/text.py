@@ -1,0 +1,291 @@
+"""Reading a kernel from its text. The grammar is the part of Python that kernels print as:
+
+    sum      :=  ["-"] product (("+" | "-") product)*
+    product  :=  unary (("*" | "/") unary)*
+    unary    :=  "-" unary | power
+    power    :=  call ["**" unary]
+    call     :=  atom ("." method "(" arguments ")")*
+    atom     :=  number | Name "(" arguments ")" | "(" sum ")"
+    arguments:=  [name "="] value, …       value := sum | string | list | pair | slice(…) | True | False | None
+
+Nothing is ever evaluated as Python; names are looked up in the list of leaves, methods in the table below.
+Every error knows its column.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from typing import Any, NamedTuple
+
+from mercer.errors import MercerError, ParseError
+from mercer.kernels.base import Kernel
+from mercer.kernels.families import LEAVES
+
+METHODS = ("exp", "polynomial", "of", "on", "normalized", "fix", "bounded")
+_DEEPEST = 60  # nested brackets; beyond it an expression is refused rather than overflowing the stack
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+      | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+      | (?P<name>[A-Za-z_][A-Za-z_0-9]*)
+      | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+      | (?P<op>\*\*|[-+*/().,=\[\]])""",
+    re.VERBOSE,
+)
+
+
+class Token(NamedTuple):
+    kind: str
+    text: str
+    column: int
+
+
+def parse(text: str) -> Kernel:
+    """The kernel that `text` describes; `parse(str(k)) == k` for every kernel made of named parts.
+
+    >>> parse("RBF(2.0) * Periodic(1.0) + 0.1*White(1.0)")
+    RBF(2.0)*Periodic(1.0) + 0.1*White(1.0)
+    >>> parse("RBF(2.0) + ")
+    Traceback (most recent call last):
+    ...
+    mercer.errors.ParseError: expected a kernel at column 12
+      RBF(2.0) +
+                 ^
+    """
+    if not isinstance(text, str):
+        raise ParseError(f"a kernel expression is text, not {type(text).__name__}", str(text), 1)
+    return _Parser(text).whole()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text, self.at, self.depth = text, 0, 0
+        self.tokens = self._tokens()
+
+    def _tokens(self) -> list[Token]:
+        out, place = [], 0
+        while place < len(self.text):
+            match = _TOKEN.match(self.text, place)
+            if match is None:
+                if self.text[place] == "<":
+                    self.fail("a function cannot be read from text: build this kernel in Python", place + 1)
+                self.fail(f"unexpected {self.text[place]!r}", place + 1)
+            if match.lastgroup != "space":
+                out.append(Token(str(match.lastgroup), match.group(), place + 1))
+            place = match.end()
+        out.append(Token("end", "", len(self.text) + 1))
+        return out
+
+    # ── tokens ──
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.at]
+
+    def fail(self, problem: str, column: int | None = None) -> Any:
+        raise ParseError(problem, self.text, self.token.column if column is None else column)
+
+    def accept(self, text: str) -> bool:
+        if self.token.kind != "string" and self.token.text == text:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, text: str, where: str) -> None:
+        if not self.accept(text):
+            self.fail(f"expected {text!r} {where}")
+
+    # ── expressions ──
+
+    def whole(self) -> Kernel:
+        start = self.token.column
+        value = self.sum()
+        if self.token.kind != "end":
+            self.fail(f"expected an operator or the end, found {self.token.text!r}")
+        if not isinstance(value, Kernel):
+            self.fail(f"a number alone is no kernel; write Constant({value!r})", start)
+        return value
+
+    def sum(self) -> Any:
+        value = self.product()
+        while self.token.text in ("+", "-"):
+            op = self.token
+            self.at += 1
+            value = self.combine(op, value, self.product())
+        return value
+
+    def product(self) -> Any:
+        value = self.unary()
+        while self.token.text in ("*", "/"):
+            op = self.token
+            self.at += 1
+            value = self.combine(op, value, self.unary())
+        return value
+
+    def unary(self) -> Any:
+        if self.accept("-"):
+            self.enter()
+            value = -self.unary()
+            self.depth -= 1
+            return value
+        return self.power()
+
+    def power(self) -> Any:
+        base = self.call()
+        op = self.token
+        if self.accept("**"):
+            self.enter()
+            exponent = self.unary()
+            self.depth -= 1
+            if isinstance(exponent, Kernel):
+                self.fail("an exponent is a number", op.column + 2)
+            return self.combine(op, base, exponent)
+        return base
+
+    def combine(self, op: Token, a: Any, b: Any) -> Any:
+        try:
+            if op.text == "+":
+                return a + b
+            if op.text == "-":
+                return a - b
+            if op.text == "*":
+                return a * b
+            if op.text == "/":
+                if isinstance(b, Kernel):
+                    self.fail("only a number can divide", op.column)
+                return a / b
+            out = a**b
+        except ParseError:
+            raise
+        except ZeroDivisionError:
+            self.fail("division by zero", op.column)
+        except OverflowError:
+            self.fail("the number is too large", op.column)
+        except MercerError as error:
+            self.fail(str(error), op.column)
+        if not isinstance(out, Kernel) and (isinstance(out, complex) or not math.isfinite(out)):
+            self.fail("the power is no real number", op.column)
+        return out
+
+    def enter(self) -> None:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            self.fail(f"nested more than {_DEEPEST} deep")
+
+    def call(self) -> Any:
+        value = self.atom()
+        while self.token.text == "." and self.token.kind == "op":
+            self.at += 1
+            name = self.token
+            if name.kind != "name" or name.text not in METHODS:
+                self.fail(f"expected a method after '.': one of {', '.join(METHODS)}")
+            self.at += 1
+            if not isinstance(value, Kernel):
+                self.fail("a number has no methods", name.column)
+            args, named = self.arguments()
+            value = self.build(getattr(value, name.text), args, named, name)
+        return value
+
+    def atom(self) -> Any:
+        token = self.token
+        if token.kind == "number":
+            self.at += 1
+            number = float(token.text)
+            return number if math.isfinite(number) else self.fail("the number is too large", token.column)
+        if token.kind == "name":
+            if token.text not in LEAVES:
+                self.fail(_unknown(token.text))
+            self.at += 1
+            args, named = self.arguments()
+            return self.build(LEAVES[token.text], args, named, token)
+        if self.accept("("):
+            self.enter()
+            value = self.sum()
+            self.expect(")", f"to close the bracket of column {token.column}")
+            self.depth -= 1
+            return value
+        return self.fail("expected a kernel")
+
+    def build(self, make: Any, args: list, named: dict[str, Any], token: Token) -> Kernel:
+        try:
+            return make(*args, **named)
+        except ParseError:
+            raise
+        except MercerError as error:
+            return self.fail(str(error), token.column)
+        except TypeError as error:
+            message = str(error).replace(".__init__()", "()").replace("Kernel.", "")
+            return self.fail(message, token.column)
+
+    # ── arguments ──
+
+    def arguments(self) -> tuple[list, dict[str, Any]]:
+        opening = self.token.column
+        self.expect("(", "after a name")
+        args: list = []
+        named: dict[str, Any] = {}
+        while not self.accept(")"):
+            name = self.token
+            if name.kind == "name" and self.tokens[self.at + 1].text == "=":
+                if name.text in named:
+                    self.fail(f"{name.text} is given twice")
+                self.at += 2
+                named[name.text] = self.value()
+            else:
+                if named:
+                    self.fail("a value without a name cannot follow one with a name")
+                args.append(self.value())
+            if self.token.text not in (",", ")") or self.token.kind == "string":
+                self.fail(f"expected ',' or ')' to close the bracket of column {opening}")
+            self.accept(",")
+        return args, named
+
+    def value(self) -> Any:
+        token = self.token
+        if token.kind == "string":
+            self.at += 1
+            return re.sub(r"\\(.)", r"\1", token.text[1:-1])
+        if token.kind == "name" and token.text in ("True", "False", "None"):
+            self.at += 1
+            return {"True": True, "False": False, "None": None}[token.text]
+        if token.kind == "name" and token.text == "slice":
+            self.at += 1
+            args, _ = self.arguments()
+            whole = [int(a) if isinstance(a, float) and a == int(a) else a for a in args]
+            if not 1 <= len(whole) <= 3 or any(a is not None and not isinstance(a, int) for a in whole):
+                self.fail("slice takes one to three whole numbers", token.column)
+            return slice(*whole)
+        if token.text in ("[", "(") and token.kind == "op":
+            saved = self.at
+            found = self.list("]" if token.text == "[" else ")")
+            if found is not None:
+                return found
+            self.at = saved
+        value = self.sum()
+        return int(value) if isinstance(value, float) and value == int(value) and "." not in token.text else value
+
+    def list(self, closing: str) -> list | None:
+        """A list in brackets, or a pair in parentheses; None if the parentheses hold a single expression."""
+        opening = self.token
+        self.at += 1
+        self.enter()
+        items: list = []
+        commas = 0
+        while not self.accept(closing):
+            items.append(self.value())
+            if self.accept(","):
+                commas += 1
+            elif self.token.text != closing:
+                self.fail(f"expected ',' or {closing!r} to close the bracket of column {opening.column}")
+        self.depth -= 1
+        return None if closing == ")" and commas == 0 else items
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name, LEAVES, n=1, cutoff=0.5) or [
+        n for n in LEAVES if n.lower() == name.lower()
+    ]
+    hint = f"did you mean {close[0]}?" if close else f"known kernels: {', '.join(sorted(LEAVES))}"
+    return f"expected a kernel, found {name!r} ({hint})"

@@ -1,0 +1,244 @@
+"""Hyperparameters: what a parameter may be, and how it travels to a flat vector and back.
+
+A kernel declares each parameter with one of the functions below:
+
+    lengthscale: Vector = positive(1.0, per_column=True)
+    degree: int = whole(3, at_least=1)
+
+The declaration checks the value when the kernel is born, and knows the transform between the value and an
+unconstrained real number: the logarithm for positive numbers, a scaled logit for bounded ones.
+Parameters declared with `whole`, `choice` or `frozen` shape the kernel and are never tuned.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mercer.errors import ParameterError
+
+Bounds = tuple[float, float]
+Vector = float | tuple[float, ...]
+
+# Where a bounded value sits on its bound the logit is infinite; this is as far as theta goes.
+_LOGIT_LIMIT = 36.0
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Numbers a parameter may take: an interval, its transform, and its shape."""
+
+    words: str
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = True
+    tuned: bool = True
+    logarithmic: bool = False
+    per_column: bool = False
+    ndim: int = 0
+    whole: bool = False
+
+    def check(self, value: Any, owner: str, name: str) -> Any:
+        """`value` in canonical form (float, tuple of floats, tuple of tuples), or a ParameterError."""
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value.item()
+        if self.ndim == 0 and self.per_column and _is_sequence(value):
+            return self._check_sequence(value, owner, name, depth=1)
+        if self.ndim > 0:
+            return self._check_sequence(value, owner, name, depth=self.ndim)
+        return self._check_number(value, owner, name)
+
+    def _check_sequence(self, value: Any, owner: str, name: str, depth: int) -> tuple:
+        if not _is_sequence(value):
+            self._refuse(value, owner, name, f"{'a list' if depth == 1 else 'a list of lists'} of numbers")
+        if len(value) == 0:
+            self._refuse(value, owner, name, "at least one number")
+        if depth == 1:
+            out = tuple(self._check_entry(v, owner, f"{name}[{i}]") for i, v in enumerate(value))
+            same = isinstance(value, tuple) and all(a is b for a, b in zip(out, value, strict=True))
+            return value if same else out
+        rows = tuple(self._check_sequence(v, owner, f"{name}[{i}]", depth - 1) for i, v in enumerate(value))
+        if len({len(r) for r in rows}) != 1:
+            self._refuse(value, owner, name, "rows of equal length")
+        return rows
+
+    def _check_entry(self, value: Any, owner: str, name: str) -> Any:
+        """One entry of a list; with `ndim` 1 and `per_column` it may itself be a list, one number per column."""
+        if self.ndim == 1 and self.per_column and _is_sequence(value):
+            return tuple(self._check_number(v, owner, f"{name}[{i}]") for i, v in enumerate(value))
+        return self._check_number(value, owner, name)
+
+    def _check_number(self, value: Any, owner: str, name: str) -> float:
+        if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | np.number):
+            self._refuse(value, owner, name, self.words)
+        if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
+            self._refuse(value, owner, name, self.words)
+        if self.whole:
+            if float(value) != int(value) if math.isfinite(value) else True:
+                self._refuse(value, owner, name, self.words)
+            number: float = int(value)
+        else:
+            number = value if type(value) is float else float(value)
+        inside = (self.low < number if self.open_low else self.low <= number) and number <= self.high
+        if not (inside and math.isfinite(number)):
+            self._refuse(value, owner, name, self.words)
+        return number
+
+    def _refuse(self, value: Any, owner: str, name: str, needed: str) -> None:
+        shown = repr(value)
+        shown = shown if len(shown) <= 60 else shown[:57] + "..."
+        raise ParameterError(f"{owner}: {name} must be {needed}; got {shown}. {self._advice(value)}")
+
+    def _advice(self, value: Any) -> str:
+        if isinstance(value, str):
+            return "Pass a number, not text."
+        if self.whole:
+            return f"Pass a whole number, such as {max(int(self.low) if math.isfinite(self.low) else 1, 1)}."
+        if isinstance(value, numbers.Real) and math.isnan(value):
+            return "NaN is no number: check where it came from."
+        if self.low >= 0 and isinstance(value, numbers.Real) and value <= 0:
+            return "Pass a positive number" + ("." if self.open_low else ", or zero.")
+        return "Pass a finite number in that range."
+
+    def is_free(self, value: float) -> bool:
+        """Whether one number is tuned: a declared parameter, and not the zero of a non-negative one."""
+        return self.tuned and not (self.logarithmic and value == 0)
+
+    def to_real(self, value: float, bounds: Bounds | None) -> float:
+        """Value -> unconstrained real."""
+        if bounds is not None:
+            t = _place(value, bounds, self.logarithmic and bounds[0] > 0)
+            if t <= 0 or t >= 1:
+                return -_LOGIT_LIMIT if t <= 0 else _LOGIT_LIMIT
+            return math.log(t / (1 - t))
+        return math.log(abs(value)) if self.logarithmic else value
+
+    def from_real(self, t: float, bounds: Bounds | None, sign: float) -> float:
+        """Unconstrained real -> value (`sign` is that of the value it replaces)."""
+        if bounds is not None:
+            low, high = bounds
+            share = 1 / (1 + math.exp(-t)) if t > -700 else 0.0
+            if self.logarithmic and low > 0:
+                value = math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
+            else:
+                value = low + share * (high - low)
+            return min(max(value, low), high)
+        return math.copysign(math.exp(min(t, 700.0)), sign) if self.logarithmic else t
+
+    def derivative(self, value: float, bounds: Bounds | None) -> float:
+        """d value / d theta at `value`."""
+        if bounds is not None:
+            log = self.logarithmic and bounds[0] > 0
+            share = _place(value, bounds, log)
+            width = math.log(bounds[1] / bounds[0]) * value if log else bounds[1] - bounds[0]
+            return share * (1 - share) * width
+        return value if self.logarithmic else 1.0
+
+
+def _place(value: float, bounds: Bounds, log: bool) -> float:
+    low, high = bounds
+    return math.log(value / low) / math.log(high / low) if log else (value - low) / (high - low)
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+
+
+# ── declarations ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _declare(domain: Domain, default: Any) -> Any:
+    metadata = {"domain": domain}
+    return field(metadata=metadata) if default is ... else field(default=default, metadata=metadata)
+
+
+def positive(default: Any = ..., *, per_column: bool = False, ndim: int = 0) -> Any:
+    """A number > 0, tuned on a logarithmic scale; `per_column` also allows one number per column."""
+    words = "a positive number" + (", or a list with one per column" if per_column else "")
+    return _declare(Domain(words, low=0.0, logarithmic=True, per_column=per_column, ndim=ndim), default)
+
+
+def nonnegative(default: Any = ...) -> Any:
+    """A number >= 0, tuned on a logarithmic scale; exactly 0 is left alone by tuning."""
+    return _declare(Domain("a number >= 0", low=0.0, open_low=False, logarithmic=True), default)
+
+
+def real(default: Any = ..., *, per_column: bool = False, ndim: int = 0) -> Any:
+    """Any finite number."""
+    return _declare(Domain("a finite number", per_column=per_column, ndim=ndim), default)
+
+
+def signed(default: Any = ...) -> Any:
+    """Any finite number; tuning changes its size, never its sign."""
+    return _declare(Domain("a finite number", logarithmic=True), default)
+
+
+def whole(default: Any = ..., *, at_least: int, at_most: float = math.inf) -> Any:
+    """A whole number that shapes the kernel; never tuned."""
+    words = f"a whole number >= {at_least}" + (f" and <= {at_most:g}" if math.isfinite(at_most) else "")
+    return _declare(Domain(words, low=at_least, high=at_most, open_low=False, tuned=False, whole=True), default)
+
+
+def shape_number(default: Any = ..., *, words: str, low: float = -math.inf, high: float = math.inf) -> Any:
+    """A number that shapes the kernel (Matérn's ν, an exponent); never tuned."""
+    return _declare(Domain(words, low=low, high=high, tuned=False), default)
+
+
+def coefficients(default: Any = ..., *, ndim: int = 1, words: str = "finite numbers") -> Any:
+    """A list or matrix of numbers that shapes the kernel; never tuned."""
+    return _declare(Domain(words, ndim=ndim, tuned=False), default)
+
+
+def given(default: Any = ...) -> Any:
+    """Something that is not a number (a function, a choice of columns): kept as it came."""
+    return field(metadata={"given": True}) if default is ... else field(default=default, metadata={"given": True})
+
+
+def children() -> Any:
+    """The parts of a sum or product."""
+    return field(metadata={"children": True})
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One tunable number of a kernel: where it is, what it is, and how it may move."""
+
+    name: str
+    value: float
+    domain: Domain
+    fixed: bool
+    bounds: Bounds | None
+
+    @property
+    def free(self) -> bool:
+        return not self.fixed and self.domain.is_free(self.value)
+
+    @property
+    def theta(self) -> float:
+        return self.domain.to_real(self.value, self.bounds)
+
+    @property
+    def derivative(self) -> float:
+        """d value / d theta."""
+        return self.domain.derivative(self.value, self.bounds)
+
+
+def check_bounds(bounds: Any, value: Vector, domain: Domain, name: str) -> Bounds:
+    """A pair (low, high) that contains every number of `value` and lies in the domain."""
+    ok = _is_sequence(bounds) and len(bounds) == 2 and all(isinstance(b, numbers.Real) for b in bounds)
+    if not ok or not (math.isfinite(bounds[0]) and math.isfinite(bounds[1]) and bounds[0] < bounds[1]):
+        raise ParameterError(f"bounds of {name} must be (low, high) with low < high, both finite; got {bounds!r}.")
+    low, high = float(bounds[0]), float(bounds[1])
+    if low < domain.low or high > domain.high or (domain.open_low and low == domain.low):
+        raise ParameterError(f"bounds of {name} must lie in its domain ({domain.words}); got {bounds!r}.")
+    for v in value if isinstance(value, tuple) else (value,):
+        if not low <= v <= high:
+            raise ParameterError(
+                f"{name} = {v:g} lies outside its bounds ({low:g}, {high:g}). Widen them or change the value first."
+            )
+    return low, high
