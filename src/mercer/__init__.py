@@ -25,7 +25,7 @@ _LAZY = {
     "theory": "mercer.theory",
 }
 
-__all__ = ["__version__", *_kernel_names, *_LAZY]  # noqa: PLE0604
+__all__ = ["__version__", *_kernel_names, *_LAZY]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from mercer.errors import DomainError, InputError, InputTypeError, MagnitudeError, NotFiniteError, ShapeError
 
-Matrix = np.ndarray | sparse.csr_array
+Matrix = Any  # a 2-D numpy array, or a scipy CSR array: scipy has no type that says so
 Column = str | int | slice
 
 
@@ -52,7 +52,9 @@ def _as_array(X: Any, name: str) -> np.ndarray:
     try:
         return np.asarray(X)
     except (ValueError, TypeError) as error:
-        raise ShapeError(f"{name} cannot be read as a table of numbers: {error}. Are all rows of equal length?") from error
+        raise ShapeError(
+            f"{name} cannot be read as a table of numbers: {error}. Are all rows of equal length?"
+        ) from error
 
 
 def _as_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> np.ndarray:
@@ -60,7 +62,9 @@ def _as_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> np.ndarr
     if A.dtype in (np.float64, np.float32):
         return A
     if kind == "c":
-        raise InputError(f"Complex data not supported: {name} is {A.dtype}. Pass real and imaginary parts as columns.")
+        raise InputError(
+            f"Complex data not supported: {name} is {A.dtype}. Pass real and imaginary parts as columns."
+        )
     if kind in "mM":
         raise InputTypeError(
             f"{name} holds dates or times ({A.dtype}), which have no natural unit here. Convert them first, for "
@@ -101,7 +105,9 @@ def _check_sparse(X: Any, name: str) -> sparse.csr_array:
         A.sum_duplicates()
     _check_size(A.shape, name)
     if A.dtype not in (np.float64, np.float32):
-        A = A.astype(_as_float(A.data[:1].reshape(1, -1) if A.nnz else np.zeros((1, 1), A.dtype), name, None).dtype)
+        A = A.astype(
+            _as_float(A.data[:1].reshape(1, -1) if A.nnz else np.zeros((1, 1), A.dtype), name, None).dtype
+        )
     bad = ~np.isfinite(A.data)
     if bad.any():
         k = int(np.argmax(bad))
@@ -132,7 +138,9 @@ def _check_values(A: np.ndarray, name: str, names: Sequence[str] | None) -> None
         _check_magnitude(top, A.dtype, A.shape[1], j, name, names)
 
 
-def _check_magnitude(top: float, dtype: np.dtype, d: int, j: int, name: str, names: Sequence[str] | None) -> None:
+def _check_magnitude(
+    top: float, dtype: np.dtype, d: int, j: int, name: str, names: Sequence[str] | None
+) -> None:
     if top > np.sqrt(np.finfo(dtype).max / (8 * d)):
         raise MagnitudeError(
             f"{name} reaches {top:.3g} in {_column(j, names)}: squared distances overflow {dtype}. "
@@ -218,7 +226,7 @@ class Rows:
             )
         if len(self.data) == 0:
             raise ShapeError(f"{self.name} has 0 sample(s) while a minimum of 1 is required.")
-        return self.data
+        return self.data  # type: ignore[return-value]
 
     def take(self, columns: tuple[Column, ...]) -> Rows:
         """The same rows, seen through some of their columns."""
@@ -230,7 +238,11 @@ class Rows:
     def _select(self, columns: tuple[Column, ...]) -> Rows:
         index = [i for c in columns for i in self._positions(c)]
         if column_names(self.data) is None:
-            return Rows(self.vectors[:, index], self.name, None if self.names is None else [self.names[i] for i in index])
+            return Rows(
+                self.vectors[:, index],
+                self.name,
+                None if self.names is None else [self.names[i] for i in index],
+            )
         return Rows(self.data[[self.data.columns[i] for i in index]], self.name)
 
     def _positions(self, column: Column) -> list[int]:
@@ -244,7 +256,9 @@ class Rows:
                 raise ShapeError(f"{column} selects none of the {d} columns of {self.name}.")
             return found
         if not -d <= column < d:
-            raise ShapeError(f"column {column} was asked for, but {self.name} has {d} columns (0 to {d - 1}).")
+            raise ShapeError(
+                f"column {column} was asked for, but {self.name} has {d} columns (0 to {d - 1})."
+            )
         return [column % d]
 
     def _require_names(self, wanted: list[str]) -> None:
@@ -255,7 +269,9 @@ class Rows:
             )
         missing = [c for c in wanted if c not in self.names]
         if missing:
-            raise InputError(f"{self.name} has no column {', '.join(map(repr, missing))}; it has {self.names}.")
+            raise InputError(
+                f"{self.name} has no column {', '.join(map(repr, missing))}; it has {self.names}."
+            )
 
     def mapped(self, function: Callable[[Any], Any], what: str) -> Rows:
         """The rows after a user's map ψ; the result must have as many rows."""

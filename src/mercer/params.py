@@ -181,7 +181,9 @@ def signed(default: Any = ...) -> Any:
 def whole(default: Any = ..., *, at_least: int, at_most: float = math.inf) -> Any:
     """A whole number that shapes the kernel; never tuned."""
     words = f"a whole number >= {at_least}" + (f" and <= {at_most:g}" if math.isfinite(at_most) else "")
-    return _declare(Domain(words, low=at_least, high=at_most, open_low=False, tuned=False, whole=True), default)
+    return _declare(
+        Domain(words, low=at_least, high=at_most, open_low=False, tuned=False, whole=True), default
+    )
 
 
 def shape_number(default: Any = ..., *, words: str, low: float = -math.inf, high: float = math.inf) -> Any:
@@ -196,7 +198,11 @@ def coefficients(default: Any = ..., *, ndim: int = 1, words: str = "finite numb
 
 def given(default: Any = ...) -> Any:
     """Something that is not a number (a function, a choice of columns): kept as it came."""
-    return field(metadata={"given": True}) if default is ... else field(default=default, metadata={"given": True})
+    return (
+        field(metadata={"given": True})
+        if default is ...
+        else field(default=default, metadata={"given": True})
+    )
 
 
 def children() -> Any:
@@ -232,7 +238,9 @@ def check_bounds(bounds: Any, value: Vector, domain: Domain, name: str) -> Bound
     """A pair (low, high) that contains every number of `value` and lies in the domain."""
     ok = _is_sequence(bounds) and len(bounds) == 2 and all(isinstance(b, numbers.Real) for b in bounds)
     if not ok or not (math.isfinite(bounds[0]) and math.isfinite(bounds[1]) and bounds[0] < bounds[1]):
-        raise ParameterError(f"bounds of {name} must be (low, high) with low < high, both finite; got {bounds!r}.")
+        raise ParameterError(
+            f"bounds of {name} must be (low, high) with low < high, both finite; got {bounds!r}."
+        )
     low, high = float(bounds[0]), float(bounds[1])
     if low < domain.low or high > domain.high or (domain.open_low and low == domain.low):
         raise ParameterError(f"bounds of {name} must lie in its domain ({domain.words}); got {bounds!r}.")

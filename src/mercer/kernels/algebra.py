@@ -75,7 +75,8 @@ def multiply(a: Kernel, b: Any) -> Kernel:
         return Scaled(a, b)
     if not isinstance(b, Kernel):
         return NotImplemented
-    scale, parts = 1.0, []
+    scale = 1.0
+    parts: list[Kernel] = []
     scaled = False
     for v in (a, b):
         if isinstance(v, Scaled) and _plain(v):
@@ -257,13 +258,17 @@ class Power(Unary):
         if p == int(p):
             if p == 0:
                 return Proof(self, Fact("constant", "k⁰ = 1"))
-            found = self._passed_on(Fact("whole power", "a product of p copies of the kernel"), (f"p = {int(p)} ∈ ℕ",))
+            found = self._passed_on(
+                Fact("whole power", "a product of p copies of the kernel"), (f"p = {int(p)} ∈ ℕ",)
+            )
             if found is not None:
                 return found
             from mercer.kernels.expansion import proof_by_expansion
 
             return proof_by_expansion(self)
-        fact = Fact("infinite divisibility", "every power k^r, r > 0, of an infinitely divisible kernel is a kernel")
+        fact = Fact(
+            "infinite divisibility", "every power k^r, r > 0, of an infinitely divisible kernel is a kernel"
+        )
         return self._passed_on(fact, (f"p = {p:g} > 0",), root=True)
 
     def _root_proof(self) -> Proof | None:
@@ -313,7 +318,9 @@ def _exp_of_shifted(k: Exp) -> Proof | None:
     premise = core._proof()
     if premise is None:
         return None
-    return Proof(k, Fact("exponential", "e^(k + c) = e^c · e^k with e^c > 0, and e^k is a kernel"), (premise,))
+    return Proof(
+        k, Fact("exponential", "e^(k + c) = e^c · e^k with e^c > 0, and e^k is a kernel"), (premise,)
+    )
 
 
 @expression
@@ -338,11 +345,17 @@ class PolynomialOf(Unary):
     def _latex(self) -> str:
         inside = self.kernel._latex_inside(4)
         powers = ["", inside] + [f"{{{inside}}}^{{{n}}}" for n in range(2, len(self.coefs))]
-        return _join_signs([rf"{latex_value(c)}\,{p}" for c, p in zip(self.coefs, powers, strict=False) if c]) or "0"
+        return (
+            _join_signs([rf"{latex_value(c)}\,{p}" for c, p in zip(self.coefs, powers, strict=False) if c])
+            or "0"
+        )
 
     def _proof(self) -> Proof | None:
         if min(self.coefs) >= 0:
-            fact = Fact("polynomial", "a polynomial with non-negative coefficients: positive sums of powers of the kernel")
+            fact = Fact(
+                "polynomial",
+                "a polynomial with non-negative coefficients: positive sums of powers of the kernel",
+            )
             found = self._passed_on(fact, (f"coefficients {write_value(self.coefs)} are all ≥ 0",))
             if found is not None:
                 return found
@@ -360,7 +373,9 @@ class Times(Unary):
 
     def __post_init__(self) -> None:
         if not callable(self.f):
-            raise ParameterError(f"times(f) needs a function of the points; got {self.f!r}. For a number write c * k.")
+            raise ParameterError(
+                f"times(f) needs a function of the points; got {self.f!r}. For a number write c * k."
+            )
 
     def _factor(self, x: Rows) -> np.ndarray:
         data = x.data if x._is_opaque() else dense(x.vectors)
@@ -390,7 +405,9 @@ class Times(Unary):
         return rf"\mathrm{{{name}}}(x)\,{self.kernel._latex_inside(2)}\,\mathrm{{{name}}}(z)"
 
     def _proof(self) -> Proof | None:
-        return self._passed_on(Fact("rule f(x) k(x, z) f(z)", "qᵀKq is the form of k at the vector with entries q_i f(x_i)"))
+        return self._passed_on(
+            Fact("rule f(x) k(x, z) f(z)", "qᵀKq is the form of k at the vector with entries q_i f(x_i)")
+        )
 
 
 @expression
@@ -425,10 +442,14 @@ class Of(Unary):
         return rf"\left[{self.kernel._latex()}\right]_{{x\to\mathrm{{{latex_value(self.map)}}}(x),\,z\to\mathrm{{{latex_value(self.map)}}}(z)}}"
 
     def _proof(self) -> Proof | None:
-        return self._passed_on(Fact("composition with a map", "the Gram matrix is that of k at the points ψ(x_i)"))
+        return self._passed_on(
+            Fact("composition with a map", "the Gram matrix is that of k at the points ψ(x_i)")
+        )
 
     def _root_proof(self) -> Proof | None:
-        return self._passed_on(Fact("infinitely divisible", "the Gram matrix is that of k at the points ψ(x_i)"), root=True)
+        return self._passed_on(
+            Fact("infinitely divisible", "the Gram matrix is that of k at the points ψ(x_i)"), root=True
+        )
 
 
 @expression
@@ -436,7 +457,9 @@ class LinearMap(Unary):
     """k(Ax, Az) for a matrix A."""
 
     kernel: Kernel = given()
-    A: tuple[tuple[float, ...], ...] = coefficients(ndim=2, words="a matrix of finite numbers, one row per new column")
+    A: tuple[tuple[float, ...], ...] = coefficients(
+        ndim=2, words="a matrix of finite numbers, one row per new column"
+    )
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return self.kernel._block(self._mapped(x), None if z is None else self._mapped(z))
@@ -460,10 +483,14 @@ class LinearMap(Unary):
         return rf"\left[{self.kernel._latex()}\right]_{{x\to Ax,\,z\to Az}}"
 
     def _proof(self) -> Proof | None:
-        return self._passed_on(Fact("composition with a map", "the Gram matrix is that of k at the points Ax_i"))
+        return self._passed_on(
+            Fact("composition with a map", "the Gram matrix is that of k at the points Ax_i")
+        )
 
     def _root_proof(self) -> Proof | None:
-        return self._passed_on(Fact("infinitely divisible", "the Gram matrix is that of k at the points Ax_i"), root=True)
+        return self._passed_on(
+            Fact("infinitely divisible", "the Gram matrix is that of k at the points Ax_i"), root=True
+        )
 
 
 @expression
@@ -476,7 +503,9 @@ class On(Unary):
     def __post_init__(self) -> None:
         columns = self.columns if isinstance(self.columns, tuple) else (self.columns,)
         if not columns:
-            raise ParameterError('on() needs at least one column: a name, a number or a slice, as in k.on("age", 3).')
+            raise ParameterError(
+                'on() needs at least one column: a name, a number or a slice, as in k.on("age", 3).'
+            )
         for c in columns:
             if isinstance(c, bool) or not isinstance(c, str | int | slice | np.integer):
                 raise ParameterError(f"on(): a column is a name, a number or a slice; got {c!r}.")
@@ -557,4 +586,7 @@ class Normalized(Unary):
         return self._passed_on(Fact("normalisation", "the rule f(x) k(x, z) f(z) with f(x) = 1/√k(x, x)"))
 
     def _root_proof(self) -> Proof | None:
-        return self._passed_on(Fact("infinitely divisible", "the power of a normalised kernel is the normalised power"), root=True)
+        return self._passed_on(
+            Fact("infinitely divisible", "the power of a normalised kernel is the normalised power"),
+            root=True,
+        )

@@ -150,7 +150,8 @@ class Intersection(PerColumn):
 
     histogram: ClassVar = True
     because: ClassVar = Fact(
-        "inner product of functions", "min(x, z) = ∫ 1[0,x](u) 1[0,z](u) du for x, z ≥ 0, and a sum of kernels is a kernel"
+        "inner product of functions",
+        "min(x, z) = ∫ 1[0,x](u) 1[0,z](u) du for x, z ≥ 0, and a sum of kernels is a kernel",
     )
     formula: ClassVar = r"\sum_d \min(x_d, z_d)"
 

@@ -79,7 +79,8 @@ class ExpDot(DotProduct):
     scale: float = positive(1.0)
 
     because: ClassVar = Fact(
-        "non-negative Taylor series", "e^(c t) = Σ c^n t^n / n! has positive coefficients, and each (x·z)^n is a kernel"
+        "non-negative Taylor series",
+        "e^(c t) = Σ c^n t^n / n! has positive coefficients, and each (x·z)^n is a kernel",
     )
     divisible: ClassVar = "k^r is the same kernel with scale r·c"
     formula: ClassVar = r"\exp\left(<scale>\,x^\top z\right)"
@@ -153,14 +154,18 @@ class Dot(DotProduct):
 
     def __post_init__(self) -> None:
         if self.f is not None and not callable(self.f):
-            raise ParameterError(f"Dot: f must be a function of the dot product; got {self.f!r}. Try Dot(np.sinh).")
+            raise ParameterError(
+                f"Dot: f must be a function of the dot product; got {self.f!r}. Try Dot(np.sinh)."
+            )
         if self.taylor is None or callable(self.taylor):
             if self.f is None:
                 raise ParameterError("Dot: give a function f, or its Taylor coefficients as a list.")
             return
         coefs = np.asarray(self.taylor, dtype=float).ravel()
         if len(coefs) == 0 or not np.all(np.isfinite(coefs)):
-            raise ParameterError(f"Dot: taylor must be finite numbers, the constant first; got {self.taylor!r}.")
+            raise ParameterError(
+                f"Dot: taylor must be finite numbers, the constant first; got {self.taylor!r}."
+            )
         object.__setattr__(self, "taylor", tuple(coefs.tolist()))
         self._compare_with_series()
 
@@ -168,7 +173,7 @@ class Dot(DotProduct):
         if self.f is None:
             return
         t = np.array([-1.5, -0.3, 0.2, 0.9, 2.0])
-        declared = np.polynomial.polynomial.polyval(t, self.taylor)
+        declared = np.polynomial.polynomial.polyval(t, np.asarray(self.taylor))
         if not np.allclose(self.f(t), declared, rtol=1e-9, atol=1e-12):
             raise ParameterError(
                 f"Dot: f is not the polynomial that taylor declares; at t = 0.2, f gives {float(self.f(t)[2]):.9g} and the "
@@ -200,14 +205,18 @@ class Dot(DotProduct):
 
     def _proof(self) -> Proof | None:
         if isinstance(self.taylor, tuple) and min(self.taylor) >= 0:
-            return Proof(self, Fact("non-negative Taylor series", "a polynomial in x·z with non-negative coefficients"))
+            return Proof(
+                self, Fact("non-negative Taylor series", "a polynomial in x·z with non-negative coefficients")
+            )
         if not callable(self.taylor):
             return None
         coefs = [float(self.taylor(n)) for n in range(_DECLARED_TERMS)]
         if not np.all(np.isfinite(coefs)) or min(coefs) < 0:
             return None
         claim = f"f(t) = Σ aₙtⁿ with all aₙ ≥ 0 (the first {_DECLARED_TERMS} declared coefficients were looked at)"
-        fact = Fact("non-negative Taylor series", "a power series in x·z with non-negative coefficients is a kernel")
+        fact = Fact(
+            "non-negative Taylor series", "a power series in x·z with non-negative coefficients is a kernel"
+        )
         return Proof(self, fact, assumptions=(claim,))
 
     def _latex(self) -> str:

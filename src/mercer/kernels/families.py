@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 import numpy as np
@@ -23,21 +23,23 @@ from mercer.arrays import Matrix, Rows, dense, require_nonnegative
 from mercer.errors import ParameterError, ShapeError
 from mercer.kernels.base import Kernel
 from mercer.kernels.proof import Fact, Proof
-from mercer.params import Vector, children, coefficients, given, nonnegative, positive, real, shape_number, signed, whole
+from mercer.params import (
+    Vector,
+    positive,
+)
 
 LEAVES: dict[str, type[Leaf]] = {}
 
-C = TypeVar("C", bound=type)
-_FIELDS = (children, positive, nonnegative, real, signed, whole, shape_number, coefficients, given, field)
+C = TypeVar("C", bound=type[Any])
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=_FIELDS)
+@dataclass_transform(frozen_default=True, eq_default=False)
 def expression(cls: C) -> C:
     """A frozen dataclass whose equality is that of `Kernel`."""
-    return dataclass(frozen=True, eq=False, repr=False)(cls)
+    return dataclass(frozen=True, eq=False, repr=False)(cls)  # type: ignore[return-value]
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=_FIELDS)
+@dataclass_transform(frozen_default=True, eq_default=False)
 def leaf(cls: C) -> C:
     """A kernel with a name: frozen, checked at birth, readable by `mercer.parse`."""
     made = expression(cls)
@@ -95,10 +97,12 @@ class Leaf(Kernel):
         """The declared domains, with the values that satisfy them."""
         out = []
         for f in fields(self):  # type: ignore[arg-type]
-            if "domain" in f.metadata and f.metadata["domain"].words != "a finite number":
+            domain = f.metadata.get("domain")
+            if domain is not None and np.isfinite(domain.low):
                 shown = write_value(getattr(self, f.name))
-                shown = shown if len(shown) < 40 else "given"
-                out.append(f"{f.name} = {shown} is {f.metadata['domain'].words.split(',')[0]}")
+                sign = ">" if domain.open_low else "≥"
+                whole = " is a whole number" if domain.whole else ""
+                out.append(f"{f.name} = {shown if len(shown) < 60 else '…'}{whole} {sign} {domain.low:g}")
         return tuple(out)
 
     def _proof(self) -> Proof | None:
@@ -186,8 +190,7 @@ class PerColumn(Leaf):
     reduction: ClassVar[Literal["sum", "product"]] = "sum"
     histogram: ClassVar[bool] = False
 
-    def term(self, x: Any, z: Any, **parameters: Any) -> Any:
-        raise NotImplementedError
+    term: Callable[..., Any]
 
     def value(self, r: Any) -> Any:
         return r
@@ -233,7 +236,9 @@ class PerColumn(Leaf):
 def squared_distances(X: Matrix, Z: Matrix | None, weights: np.ndarray) -> np.ndarray:
     """Σ_d w_d (x_d - z_d)² by differences, never by expanding the square: large offsets do not cancel."""
     if sparse.issparse(X) or sparse.issparse(Z):
-        return _sparse_squared_distances(sparse.csr_array(X), None if Z is None else sparse.csr_array(Z), weights)
+        return _sparse_squared_distances(
+            sparse.csr_array(X), None if Z is None else sparse.csr_array(Z), weights
+        )
     A = X.astype(np.float64, copy=False)
     B = A if Z is None else Z.astype(np.float64, copy=False)
     if np.all(weights == weights[0]):
@@ -268,7 +273,9 @@ def dot_products(X: Matrix, Z: Matrix | None) -> np.ndarray:
 
 def squared_norms(X: Matrix) -> np.ndarray:
     A = X.astype(np.float64, copy=False)
-    return np.asarray(A.multiply(A).sum(axis=1)).ravel() if sparse.issparse(A) else np.einsum("ij,ij->i", A, A)
+    return (
+        np.asarray(A.multiply(A).sum(axis=1)).ravel() if sparse.issparse(A) else np.einsum("ij,ij->i", A, A)
+    )
 
 
 # ── writing values ──────────────────────────────────────────────────────────────────────────────────────────

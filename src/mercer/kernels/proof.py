@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mercer.arrays import Rows
+
 if TYPE_CHECKING:
     from mercer.kernels.base import Kernel
 
@@ -67,7 +69,9 @@ class Proof:
         for assumption in self.assumptions:
             body += f" Taken as given: {_escape(assumption)}."
         if self.premises:
-            body += "\n\\begin{enumerate}\n" + "\n".join(p.latex() for p in self.premises) + "\n\\end{enumerate}"
+            body += (
+                "\n\\begin{enumerate}\n" + "\n".join(p.latex() for p in self.premises) + "\n\\end{enumerate}"
+            )
         return body
 
 
@@ -107,7 +111,10 @@ class Proved(Validity):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Refuted(Validity):
-    """Not a kernel: points `X` and a vector `q` with qᵀKq < 0 (or, if `asymmetric`, k(x, z) ≠ k(z, x))."""
+    """Not a kernel: points `X` and a vector `q` with `value` = qᵀKq < 0.
+
+    If `asymmetric`, the two points have k(x, z) ≠ k(z, x) instead, and `value` is the gap.
+    """
 
     kernel: Kernel
     X: Any
@@ -115,11 +122,12 @@ class Refuted(Validity):
     value: float
     asymmetric: bool = False
     searched: tuple[str, ...] = field(default=())
+    names: list[str] | None = None
     status = "refuted"
 
     def gram(self) -> np.ndarray:
         """The Gram matrix of the witness, computed anew."""
-        return np.asarray(self.kernel(self.X), dtype=float)
+        return np.asarray(self.kernel(Rows(self.X, names=self.names)), dtype=float)
 
     def check(self) -> bool:
         """Recompute qᵀKq from the kernel and the points, and see that it is negative beyond rounding."""
@@ -145,7 +153,10 @@ class Refuted(Validity):
         )
 
     def __repr__(self) -> str:
-        return f"<Refuted: {self.kernel} by {len(self.q)} points, qᵀKq = {self.value:.3g}>"
+        if self.asymmetric:
+            return f"<Refuted: {self.kernel} is not symmetric, |k(x, z) - k(z, x)| = {self.value:.3g}>"
+        points = "1 point" if len(self.q) == 1 else f"{len(self.q)} points"
+        return f"<Refuted: {self.kernel} by {points}, qᵀKq = {self.value:.3g}>"
 
     def latex(self) -> str:
         if self.asymmetric:
@@ -197,13 +208,16 @@ def is_negative(K: np.ndarray, q: np.ndarray) -> bool:
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    word = text[:2].isalpha() and text[:2].isascii()  # a formula keeps its small letter
+    return (text[:1].upper() + text[1:] if word else text) + ("" if text.endswith(".") else ".")
 
 
 def _points(X: Any) -> str:
     lines = []
     for i, x in enumerate(X, 1):
-        shown = "(" + ", ".join(f"{v:.6g}" for v in np.ravel(x)) + ")" if isinstance(x, np.ndarray) else repr(x)
+        shown = (
+            "(" + ", ".join(f"{v:.6g}" for v in np.ravel(x)) + ")" if isinstance(x, np.ndarray) else repr(x)
+        )
         lines.append(f"  x{_subscript(i)} = {shown}")
     return "\n".join(lines)
 

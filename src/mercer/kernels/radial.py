@@ -43,7 +43,10 @@ class RBF(Radial):
     because: ClassVar = _schoenberg("here a single one")
     divisible: ClassVar = "k^r is the same Gaussian with ℓ/√r in place of ℓ"
     formula: ClassVar = r"\exp\left(-\tfrac12\left\lVert\frac{x-z}{<lengthscale>}\right\rVert^2\right)"
-    spellings: ClassVar = {"gamma": ("lengthscale", _lengthscale_from_gamma), "sigma": ("lengthscale", lambda s: s)}
+    spellings: ClassVar = {
+        "gamma": ("lengthscale", _lengthscale_from_gamma),
+        "sigma": ("lengthscale", lambda s: s),
+    }
 
     def value(self, s: Any) -> Any:
         return np.exp(-0.5 * s)
@@ -85,11 +88,17 @@ class Matern(Radial):
     0.4833577245965077
     """
 
-    nu: float = shape_number(1.5, words="a number > 0 and <= 50 (beyond that use RBF, which is its limit)", low=0, high=50)
+    nu: float = shape_number(
+        1.5, words="a number > 0 and <= 50 (beyond that use RBF, which is its limit)", low=0, high=50
+    )
 
-    because: ClassVar = _schoenberg("the width has an inverse-gamma distribution, so a^ν K_ν(a) is a Student-t characteristic function")
+    because: ClassVar = _schoenberg(
+        "the width has an inverse-gamma distribution, so a^ν K_ν(a) is a Student-t characteristic function"
+    )
     divisible: ClassVar = "it is the characteristic function of a Student t distribution, which is infinitely divisible (Grosswald)"
-    formula: ClassVar = r"\mathrm{Mat\'ern}_{\nu=<nu>}\left(\left\lVert\frac{x-z}{<lengthscale>}\right\rVert\right)"
+    formula: ClassVar = (
+        r"\mathrm{Mat\'ern}_{\nu=<nu>}\left(\left\lVert\frac{x-z}{<lengthscale>}\right\rVert\right)"
+    )
 
     def value(self, s: Any) -> Any:
         a = np.sqrt(2 * self.nu * s)
@@ -112,9 +121,13 @@ class Matern(Radial):
         # d/da a^ν K_ν = -a^ν K_(ν-1), da/ds = ν/a
         if self.nu < 1:
             small = np.where(a == 0, np.inf, a)
-            return -self.nu * np.exp((1 - self.nu) * math.log(2) - gammaln(self.nu) - a) * small ** (self.nu - 1) * kve(
-                1 - self.nu, np.where(a == 0, 1.0, a)
-            ) * np.where(a == 0, 0.0, 1.0)
+            return (
+                -self.nu
+                * np.exp((1 - self.nu) * math.log(2) - gammaln(self.nu) - a)
+                * small ** (self.nu - 1)
+                * kve(1 - self.nu, np.where(a == 0, 1.0, a))
+                * np.where(a == 0, 0.0, 1.0)
+            )
         return -self.nu / (2 * (self.nu - 1)) * _matern(self.nu - 1, a) if self.nu > 1 else -_k0(a)
 
 
@@ -124,10 +137,7 @@ def _matern(nu: float, a: Any) -> Any:
     tiny = np.abs(a) < 1e-5 * max(nu, 1) ** 0.5 if nu > 2 else np.abs(a) < 1e-140
     safe = np.where(tiny, 1.0, a)
     whole = np.exp(scale + nu * np.log(safe) - safe) * kve(nu, safe)
-    if nu > 2:
-        series = 1 - a * a / (4 * (nu - 1)) * (1 - a * a / (8 * (nu - 2)))
-    else:
-        series = np.ones_like(whole)
+    series = 1 - a * a / (4 * (nu - 1)) * (1 - a * a / (8 * (nu - 2))) if nu > 2 else np.ones_like(whole)
     return np.where(tiny, series, whole)
 
 
@@ -150,10 +160,10 @@ class RationalQuadratic(Radial):
     alpha: float = positive(1.0)
 
     because: ClassVar = _schoenberg("the squared inverse width has a gamma distribution")
-    divisible: ClassVar = "k^r is the Laplace transform of a gamma distribution of shape rα: again a mixture of Gaussians"
-    formula: ClassVar = (
-        r"\left(1+\frac{1}{2\cdot <alpha>}\left\lVert\frac{x-z}{<lengthscale>}\right\rVert^2\right)^{-<alpha>}"
+    divisible: ClassVar = (
+        "k^r is the Laplace transform of a gamma distribution of shape rα: again a mixture of Gaussians"
     )
+    formula: ClassVar = r"\left(1+\frac{1}{2\cdot <alpha>}\left\lVert\frac{x-z}{<lengthscale>}\right\rVert^2\right)^{-<alpha>}"
 
     def value(self, s: Any) -> Any:
         return np.exp(-self.alpha * np.log1p(s / (2 * self.alpha)))

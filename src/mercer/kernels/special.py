@@ -45,7 +45,11 @@ class Constant(Leaf):
         return Proof(self, fact, conditions=(f"c = {self.value!r} ≥ 0",))
 
     def _root_proof(self) -> Proof | None:
-        return Proof(self, Fact("infinitely divisible", "c^r is again a constant ≥ 0")) if self.value >= 0 else None
+        return (
+            Proof(self, Fact("infinitely divisible", "c^r is again a constant ≥ 0"))
+            if self.value >= 0
+            else None
+        )
 
 
 @leaf
@@ -106,7 +110,9 @@ class Bilinear(Leaf):
     def _times_matrix(self, x: Rows) -> np.ndarray:
         X = x.vectors
         if X.shape[1] != len(self.A):
-            raise ShapeError(f"Bilinear: A is {len(self.A)} by {len(self.A)}, but {x.name} has {X.shape[1]} columns.")
+            raise ShapeError(
+                f"Bilinear: A is {len(self.A)} by {len(self.A)}, but {x.name} has {X.shape[1]} columns."
+            )
         return X.astype(np.float64, copy=False) @ self.matrix
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
@@ -125,7 +131,10 @@ class Bilinear(Leaf):
         if not self._symmetric():
             return None
         A = self.matrix
-        lowest, rounding = float(np.linalg.eigvalsh(A)[0]), len(A) * np.finfo(float).eps * float(np.linalg.norm(A))
+        lowest, rounding = (
+            float(np.linalg.eigvalsh(A)[0]),
+            len(A) * np.finfo(float).eps * float(np.linalg.norm(A)),
+        )
         if lowest < -rounding:
             return None
         note = "A is symmetric and its smallest eigenvalue is " + (
@@ -142,11 +151,12 @@ class CosineSimilarity(Leaf):
         k(x, z) = x·z / (‖x‖ ‖z‖)
 
     >>> float(CosineSimilarity()([[3, 4]], [[4, 3]])[0, 0])   # 24 / 25
-    0.96
+    0.96...
     """
 
     because: ClassVar = Fact(
-        "rule f(x) k(x, z) f(z)", "the inner product x·z with f(x) = 1/‖x‖ (0 at the origin): qᵀKq = ‖Σ q_i f(x_i) x_i‖² ≥ 0"
+        "rule f(x) k(x, z) f(z)",
+        "the inner product x·z with f(x) = 1/‖x‖ (0 at the origin): qᵀKq = ‖Σ q_i f(x_i) x_i‖² ≥ 0",
     )
     formula: ClassVar = r"\frac{x^\top z}{\lVert x\rVert\,\lVert z\rVert}"
 
@@ -234,7 +244,8 @@ class SpectralMixture(Leaf):
     scales: tuple = positive(ndim=1, per_column=True)
 
     because: ClassVar = Fact(
-        "Bochner's theorem", "its Fourier transform is a positive mixture of Gaussian densities, mirrored about 0"
+        "Bochner's theorem",
+        "its Fourier transform is a positive mixture of Gaussian densities, mirrored about 0",
     )
 
     def __post_init__(self) -> None:
@@ -345,13 +356,19 @@ class Custom(Leaf):
     def _call(self, a: Any, b: Any, i: int, j: int) -> float:
         out = self.function(a, b)
         try:
-            number = float(np.asarray(out, dtype=float).reshape(()).item() if np.ndim(out) == 0 else np.asarray(out).item())
+            number = float(
+                np.asarray(out, dtype=float).reshape(()).item()
+                if np.ndim(out) == 0
+                else np.asarray(out).item()
+            )
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"{self}: the function returned {type(out).__name__} for rows {i} and {j}; it must return one number."
             ) from error
         if not np.isfinite(number):
-            raise NotFiniteError(f"{self}: the function returned {number} for rows {i} and {j}. Look at that pair.")
+            raise NotFiniteError(
+                f"{self}: the function returned {number} for rows {i} and {j}. Look at that pair."
+            )
         return number
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
@@ -361,10 +378,14 @@ class Custom(Leaf):
             return np.array([[self._call(p, q, i, j) for j, q in enumerate(b)] for i, p in enumerate(a)])
         out = np.asarray(self.function(a, b), dtype=float)
         if out.shape != (len(a), len(b)):
-            raise ShapeError(f"{self}: the function returned shape {out.shape} for {len(a)} by {len(b)} things.")
+            raise ShapeError(
+                f"{self}: the function returned shape {out.shape} for {len(a)} by {len(b)} things."
+            )
         if not np.all(np.isfinite(out)):
             i, j = np.argwhere(~np.isfinite(out))[0]
-            raise NotFiniteError(f"{self}: the function returned {out[i, j]} for rows {i} and {j}. Look at that pair.")
+            raise NotFiniteError(
+                f"{self}: the function returned {out[i, j]} for rows {i} and {j}. Look at that pair."
+            )
         return out
 
     def _diag(self, x: Rows) -> np.ndarray:

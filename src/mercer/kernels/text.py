@@ -71,7 +71,7 @@ class _Parser:
             if match is None:
                 if self.text[place] == "<":
                     self.fail("a function cannot be read from text: build this kernel in Python", place + 1)
-                self.fail(f"unexpected {self.text[place]!r}", place + 1)
+                raise ParseError(f"unexpected {self.text[place]!r}", self.text, place + 1)
             if match.lastgroup != "space":
                 out.append(Token(str(match.lastgroup), match.group(), place + 1))
             place = match.end()
@@ -264,7 +264,11 @@ class _Parser:
                 return found
             self.at = saved
         value = self.sum()
-        return int(value) if isinstance(value, float) and value == int(value) and "." not in token.text else value
+        return (
+            int(value)
+            if isinstance(value, float) and value == int(value) and "." not in token.text
+            else value
+        )
 
     def list(self, closing: str) -> list | None:
         """A list in brackets, or a pair in parentheses; None if the parentheses hold a single expression."""
