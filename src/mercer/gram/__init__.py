@@ -1,0 +1,65 @@
+"""Kernels on data, lazily: `gram(kernel, X)` chooses the operator that fits the memory allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Rows
+from mercer.gram.operators import (
+    Dense,
+    Features,
+    GramOperator,
+    LowRank,
+    Precomputed,
+    Shifted,
+    SumOf,
+    Tiles,
+    common_dtype,
+    dense_block,
+)
+from mercer.kernels.base import Kernel, as_kernel
+from mercer.memory import as_bytes
+
+__all__ = [
+    "Dense",
+    "Features",
+    "GramOperator",
+    "LowRank",
+    "Precomputed",
+    "Shifted",
+    "SumOf",
+    "Tiles",
+    "evaluate",
+    "gram",
+]
+
+
+def gram(
+    kernel: Kernel | str,
+    X: Any,
+    Z: Any = None,
+    *,
+    memory: int | str = "2GiB",
+    dtype: Any = None,
+    n_jobs: int | None = None,
+) -> GramOperator:
+    """The Gram operator of `kernel` on X (and Z): `Dense` if K fits in `memory`, else `Tiles`. The answer is the same.
+
+    >>> import numpy as np
+    >>> X = np.arange(6.0).reshape(-1, 1)
+    >>> gram("RBF(1.0)", X).kind, gram("RBF(1.0)", X, memory=100).kind
+    ('dense', 'tiles')
+    """
+    k = as_kernel(kernel)
+    x, z = Rows.of(X, "X"), None if Z is None else Rows.of(Z, "Z")
+    width = np.dtype(common_dtype(x, z) if dtype is None else dtype).itemsize
+    needed = len(x) * len(x if z is None else z) * width
+    cls = Dense if needed <= as_bytes(memory) else Tiles
+    return cls(k, x, z, dtype=dtype, n_jobs=n_jobs)
+
+
+def evaluate(kernel: Kernel, x: Rows, z: Rows | None) -> np.ndarray:
+    """The dense block behind `kernel(X, Z)`."""
+    return dense_block(kernel, x, z, common_dtype(x, z), None)

@@ -1,0 +1,257 @@
+"""The NumPy spelling: any kernel expression in blocks of rows, forwards and backwards.
+
+It serves expressions with a part that the core does not know (a user's function, a Matérn of odd smoothness, a leaf
+without a rule in `lower.py`), in bounded memory. It is also the second spelling that the core is tested against.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Rows, dense
+from mercer.kernels import algebra, special
+from mercer.kernels.base import Kernel
+from mercer.kernels.families import DotProduct, Leaf, PerColumn, Radial, dot_products, squared_distances
+
+_BLOCK = 2**22  # entries of one block: 32 MiB in float64
+
+
+def row_blocks(n: int, m: int) -> Iterator[slice]:
+    """Slices of rows such that a block with m columns stays small."""
+    step = max(1, _BLOCK // max(1, m))
+    for start in range(0, n, step):
+        yield slice(start, min(n, start + step))
+
+
+def block(kernel: Kernel, x: Rows, z: Rows | None, rows: Any, cols: Any) -> np.ndarray:
+    """k between some rows of x and some of z; noise is added where both name the same observation."""
+    i = np.arange(len(x))[rows]
+    j = np.arange(len(x if z is None else z))[cols]
+    out = kernel._block(x.rows(i), (x if z is None else z).rows(j))
+    if z is None:
+        _, at, other = np.intersect1d(i, j, return_indices=True)
+        if len(at):
+            out[at, other] = kernel._diag(x.rows(i[at]))
+    return out
+
+
+def apply(kernel: Kernel, x: Rows, z: Rows | None, V: np.ndarray) -> np.ndarray:
+    """K @ V, a block of rows at a time."""
+    m = len(x if z is None else z)
+    out = np.empty((len(x), V.shape[1]))
+    for rows in row_blocks(len(x), m):
+        out[rows] = block(kernel, x, z, rows, slice(None)) @ V
+    return out
+
+
+def contract(kernel: Kernel, x: Rows, z: Rows | None, *, U: Any = None, V: Any = None, W: Any = None) -> np.ndarray:
+    """Σ W_ij ∂K_ij/∂p for every parameter p, W = UVᵀ or given, a block of rows at a time."""
+    m = len(x if z is None else z)
+    total = np.zeros(len(kernel.parameters))
+    for rows in row_blocks(len(x), m):
+        weights = W[rows] if W is not None else U[rows].reshape(rows.stop - rows.start, -1) @ np.reshape(V, (m, -1)).T
+        pull = _Pull(kernel, x.rows(np.arange(len(x))[rows]), x if z is None else z, z is None, rows.start)
+        pull.down(kernel, np.asarray(weights, dtype=float), "", pull.x, pull.z)
+        total += pull.total
+    return total
+
+
+class _Pull:
+    """One backward sweep over the expression: weights on the output become gradients of the parameters."""
+
+    def __init__(self, kernel: Kernel, x: Rows, z: Rows, same: bool, start: int) -> None:
+        self.slots = {p.name: i for i, p in enumerate(kernel.parameters)}
+        self.total = np.zeros(len(self.slots))
+        self.x, self.z, self.same, self.start = x, z, same, start
+
+    def add(self, path: str, value: float) -> None:
+        slot = self.slots.get(path)
+        if slot is not None:
+            self.total[slot] += value
+
+    def value(self, k: Kernel, x: Rows, z: Rows) -> np.ndarray:
+        """The block of a part, with noise where the observation is the same."""
+        out = k._block(x, z)
+        if self.same:
+            i = np.arange(len(x))
+            out = np.array(out)
+            out[i, i + self.start] = k._diag(x)
+        return out
+
+    def down(self, k: Kernel, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+        _down(k, self, W, path, x, z)
+
+
+@singledispatch
+def _down(k: Kernel, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    """A leaf without slopes: its own parameters by central differences (none of ours has any)."""
+    for name, domain in k._own_domains():
+        for tail, value, moved in _perturbed(k, name):
+            del domain
+            h = 1e-6 * max(1.0, abs(value))
+            up, down = (pull.value(moved(value + s * h), x, z) for s in (1, -1))
+            pull.add(f"{path}{name}{tail}", float((W * (up - down)).sum() / (2 * h)))
+
+
+def _perturbed(k: Kernel, name: str, tail: str = "") -> Iterator[tuple[str, float, Any]]:
+    """Each number inside a parameter, with a way to make the kernel that has another number there."""
+
+    def walk(value: Any, rebuild: Any, tail: str) -> Iterator[tuple[str, float, Any]]:
+        if isinstance(value, tuple):
+            for i, v in enumerate(value):
+                inner = lambda new, i=i, value=value: rebuild((*value[:i], new, *value[i + 1 :]))
+                yield from walk(v, inner, f"{tail}[{i}]")
+        else:
+            yield tail, value, rebuild
+
+    yield from walk(getattr(k, name), lambda new: _raw(k, name, new), tail)
+
+
+def _raw(k: Kernel, name: str, value: Any) -> Kernel:
+    """A copy with one field replaced and nothing checked (the value may be complex)."""
+    out = copy.copy(k)
+    object.__setattr__(out, name, value)
+    return out
+
+
+_STEP = 1e-30  # of the complex step: the derivative of an analytic formula, exact to rounding
+
+
+def _own_parameters(k: Leaf, pull: _Pull, W: np.ndarray, path: str, r: np.ndarray, skip: set[str]) -> None:
+    """Parameters inside `value` (alpha, gamma, offset, …) by the complex step."""
+    for name, _ in k._own_domains():
+        if name not in skip:
+            for tail, value, moved in _perturbed(k, name):
+                derivative = moved(value + 1j * _STEP).value(r).imag / _STEP
+                pull.add(f"{path}{name}{tail}", float((W * derivative).sum()))
+
+
+@_down.register(Radial)
+def _(k: Radial, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    X, Z = x.vectors, z.vectors
+    length = k._per_column("lengthscale", X.shape[1])
+    s = squared_distances(X, Z, length**-2.0)
+    G = W * k.slope(s)
+    G[s == 0] = 0.0
+    parts = np.array([-2 / length[j] ** 3 * (G * _difference(X, Z, j) ** 2).sum() for j in range(X.shape[1])])
+    _per_column(k, "lengthscale", parts, pull, path)
+    _own_parameters(k, pull, W, path, s, {"lengthscale"})
+
+
+@_down.register(DotProduct)
+def _(k: DotProduct, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    _own_parameters(k, pull, W, path, dot_products(x.vectors, z.vectors), set())
+
+
+@_down.register(PerColumn)
+def _(k: PerColumn, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    X, Z = k._numbers(x), k._numbers(z)
+    names = [f.name for f in fields(k) if f.metadata["domain"].per_column]  # type: ignore[arg-type]
+    at = {name: k._per_column(name, X.shape[1]) for name in names}
+    terms = [k.term(X[:, None, j], Z[None, :, j], **{n: v[j] for n, v in at.items()}) for j in range(X.shape[1])]
+    total = sum(terms) if k.reduction == "sum" else np.prod(terms, axis=0)
+    G = W * k.slope(total)
+    for name in names:
+        parts = np.zeros(X.shape[1])
+        for j in range(X.shape[1]):
+            moved = {n: v[j] + (1j * _STEP if n == name else 0) for n, v in at.items()}
+            d = k.term(X[:, None, j], Z[None, :, j], **moved).imag / _STEP
+            if k.reduction == "product":
+                d = d * np.prod([t for i, t in enumerate(terms) if i != j], axis=0)
+            parts[j] = (G * d).sum()
+        _per_column(k, name, parts, pull, path)
+    _own_parameters(k, pull, W, path, total, set(names))
+
+
+def _per_column(k: Leaf, name: str, parts: np.ndarray, pull: _Pull, path: str) -> None:
+    if isinstance(getattr(k, name), tuple):
+        for j, part in enumerate(parts):
+            pull.add(f"{path}{name}[{j}]", float(part))
+    else:
+        pull.add(f"{path}{name}", float(parts.sum()))
+
+
+def _difference(X: Any, Z: Any, j: int) -> np.ndarray:
+    return dense(X[:, [j]]).astype(float) - dense(Z[:, [j]]).astype(float).T
+
+
+@_down.register(special.Constant)
+def _(k: special.Constant, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    pull.add(f"{path}value", float(W.sum()))
+
+
+@_down.register(special.White)
+def _(k: special.White, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    if pull.same:
+        pull.add(f"{path}noise", float(np.trace(W, offset=pull.start)))
+
+
+@_down.register(algebra.Scaled)
+def _(k: algebra.Scaled, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    pull.add(f"{path}scale", float((W * pull.value(k.kernel, x, z)).sum()))
+    pull.down(k.kernel, k.scale * W, f"{path}kernel__", x, z)
+
+
+@_down.register(algebra.Sum)
+def _(k: algebra.Sum, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    for name, part in k._children():
+        pull.down(part, W, f"{path}{name}__", x, z)
+
+
+@_down.register(algebra.Product)
+def _(k: algebra.Product, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    values = [pull.value(part, x, z) for part in k.parts]
+    for i, (name, part) in enumerate(k._children()):
+        others = np.prod([v for j, v in enumerate(values) if j != i], axis=0)
+        pull.down(part, W * others, f"{path}{name}__", x, z)
+
+
+@_down.register(algebra.Power)
+@_down.register(algebra.Exp)
+@_down.register(algebra.PolynomialOf)
+def _(k: Any, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    inside = pull.value(k.kernel, x, z)
+    if isinstance(k, algebra.Power):
+        slope = k.exponent * inside ** (k.exponent - 1) if k.exponent else np.zeros_like(inside)
+    elif isinstance(k, algebra.Exp):
+        slope = np.exp(inside)
+    else:
+        slope = np.polynomial.polynomial.polyval(inside, np.polynomial.polynomial.polyder(k.coefs))
+    pull.down(k.kernel, W * slope, f"{path}kernel__", x, z)
+
+
+@_down.register(algebra.Times)
+def _(k: algebra.Times, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    pull.down(k.kernel, k._factor(x)[:, None] * W * k._factor(z)[None, :], f"{path}kernel__", x, z)
+
+
+@_down.register(algebra.Of)
+@_down.register(algebra.LinearMap)
+def _(k: algebra.Of | algebra.LinearMap, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    pull.down(k.kernel, W, f"{path}kernel__", k._mapped(x), k._mapped(z))
+
+
+@_down.register(algebra.On)
+def _(k: algebra.On, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    pull.down(k.kernel, W, f"{path}kernel__", x.take(k.columns), z.take(k.columns))
+
+
+@_down.register(algebra.Normalized)
+def _(k: algebra.Normalized, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    a, b = k._inverse_norm(x), k._inverse_norm(z)
+    inside = pull.value(k.kernel, x, z)
+    pull.down(k.kernel, a[:, None] * W * b[None, :], f"{path}kernel__", x, z)
+    T = W * inside
+    for rows, weights in ((x, -0.5 * a**3 * (T @ b)), (z, -0.5 * b**3 * (a @ T))):
+        for i in range(len(rows)):
+            if weights[i]:
+                one = _Pull(k, rows.rows(np.array([i])), rows.rows(np.array([i])), True, 0)
+                one.slots, one.total = pull.slots, np.zeros_like(pull.total)
+                one.down(k.kernel, np.array([[weights[i]]]), f"{path}kernel__", one.x, one.z)
+                pull.total += one.total

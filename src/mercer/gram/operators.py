@@ -1,0 +1,401 @@
+"""Gram operators: a kernel on data, lazily, behind one protocol. A machine never asks which kind it got.
+
+    must      _matmat(V), diag(), block(rows, cols)
+    may       dense(), contract(…), contract_inputs(…), _transpose()
+    given     @, shape, T, shifted(λ), +, and all of scipy.sparse.linalg.LinearOperator
+
+The kinds: `Tiles` (K is never stored), `Dense` (K is stored), `Precomputed` (K came from elsewhere), `LowRank` (FGᵀ),
+`Features` (Φ(X)Φ(Z)ᵀ, mapped block by block), and `Shifted` and `SumOf` of any of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from mercer.arrays import Rows, check_vectors
+from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
+from mercer.gram import blocks, core
+from mercer.gram.lower import Lowered, NotLowered, lower
+from mercer.gram.threads import threads
+from mercer.kernels.base import Kernel
+from mercer.kernels.explicit import FeatureMap
+
+Index = Any  # an integer array, a list of integers, a boolean mask or a slice
+
+
+class GramOperator(LinearOperator):
+    """K as an operator. `K @ V`, `K.diag()`, `K.block(rows, cols)`, `K.dense()`, `K.shifted(λ)`, `K.contract(U, V)`."""
+
+    kind: str = ""
+    notes: tuple[str, ...] = ()
+
+    # ── must override ───────────────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def _matmat(self, V: np.ndarray) -> np.ndarray: ...
+
+    @abstractmethod
+    def diag(self) -> np.ndarray:
+        """The diagonal of a square operator."""
+
+    @abstractmethod
+    def block(self, rows: Index, cols: Index) -> np.ndarray:
+        """K[rows][:, cols] as an array."""
+
+    # ── may override ────────────────────────────────────────────────────────────────────────────────────────
+
+    def dense(self) -> np.ndarray:
+        """K as an array."""
+        return self.block(slice(None), slice(None))
+
+    def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+        """Σ W_ij ∂K_ij/∂θ for every free hyperparameter θ (as in `kernel.theta`), with W = UVᵀ or given."""
+        self._weights(U, V, W)
+        return np.zeros(0)
+
+    def contract_inputs(self, U: Any = None, V: Any = None, *, W: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        """∂(Σ W_ij K_ij)/∂X and /∂Z; on one sample the gradient with respect to X, and None."""
+        raise InputError(f"a Gram of kind '{self.kind}' does not depend on inputs.")
+
+    # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _matvec(self, v: np.ndarray) -> np.ndarray:
+        return self._matmat(np.reshape(v, (-1, 1)))[:, 0]
+
+    def _rmatmat(self, V: np.ndarray) -> np.ndarray:
+        return self._transpose()._matmat(V)
+
+    def _rmatvec(self, v: np.ndarray) -> np.ndarray:
+        return self._rmatmat(np.reshape(v, (-1, 1)))[:, 0]
+
+    def _adjoint(self) -> GramOperator:
+        return self._transpose()
+
+    @abstractmethod
+    def _transpose(self) -> GramOperator: ...
+
+    def shifted(self, shift: Any) -> Shifted:
+        """K + shift·I (a number, or one per row)."""
+        return Shifted(self, shift)
+
+    def __add__(self, other: Any) -> GramOperator:
+        if not isinstance(other, GramOperator):
+            return NotImplemented
+        return SumOf(self, other)
+
+    @property
+    def is_square(self) -> bool:
+        return self.shape[0] == self.shape[1]
+
+    def _weights(self, U: Any, V: Any, W: Any) -> tuple[Any, Any, Any]:
+        n, m = self.shape
+        if W is not None:
+            W = np.asarray(W)
+            if U is not None or V is not None:
+                raise ParameterError("contract takes U and V, or W; not both.")
+            if W.shape != (n, m):
+                raise ShapeError(f"W must be {n} by {m}, like the Gram; got {W.shape}.")
+            return None, None, W
+        if U is None:
+            raise ParameterError("contract needs U (and V), or W.")
+        U = np.asarray(U)
+        V = U if V is None else np.asarray(V)
+        U, V = U.reshape(len(U), -1), V.reshape(len(V), -1)
+        if U.shape != (n, U.shape[1]) or V.shape != (m, U.shape[1]):
+            raise ShapeError(f"U must be {n} by r and V {m} by r; got {U.shape} and {V.shape}.")
+        return U, V, None
+
+
+class OfKernel(GramOperator):
+    """What `Tiles` and `Dense` share: a kernel, its rows, and the program of the two."""
+
+    def __init__(self, kernel: Kernel, X: Any, Z: Any = None, *, dtype: Any = None, n_jobs: int | None = None) -> None:
+        self.kernel = kernel
+        self.x = Rows.of(X, "X")
+        self.z = None if Z is None else Rows.of(Z, "Z")
+        kernel._check_same_columns(self.x, self.z)
+        self.n_jobs = n_jobs
+        dtype = np.dtype(common_dtype(self.x, self.z) if dtype is None else dtype)
+        self.low, self.notes = lowered(kernel, self.x, self.z, dtype)
+        super().__init__(dtype, (len(self.x), len(self.x if self.z is None else self.z)))
+
+    @property
+    def same(self) -> bool:
+        """Whether both samples are the same observations."""
+        return self.z is None
+
+    def diag(self) -> np.ndarray:
+        if self.z is not None:
+            raise ShapeError("diag() needs one sample; this Gram is between two.")
+        return self.kernel._diag(self.x).astype(self.dtype, copy=False)
+
+    def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+        U, V, W = self._weights(U, V, W)
+        parameters = self.kernel.parameters
+        if self.low is not None:
+            values = core.contract(self.low, threads(self.n_jobs), U=U, V=V, W=W)
+        else:
+            values = blocks.contract(self.kernel, self.x, self.z, U=U, V=V, W=W)
+        return np.array([v * p.derivative for v, p in zip(values, parameters, strict=True) if p.free])
+
+    def contract_inputs(self, U: Any = None, V: Any = None, *, W: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        U, V, W = self._weights(U, V, W)
+        if self.low is None:
+            raise InputError(f"{self.kernel} has no input gradient: {self.notes[0]}.")
+        return core.contract_inputs(self.low, threads(self.n_jobs), U=U, V=V, W=W)
+
+
+class Tiles(OfKernel):
+    """K is never stored: every product computes its tiles anew, in cache."""
+
+    kind = "tiles"
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        if self.low is not None:
+            return core.apply(self.low, V, threads(self.n_jobs))
+        return blocks.apply(self.kernel, self.x, self.z, V).astype(self.dtype, copy=False)
+
+    def block(self, rows: Index, cols: Index) -> np.ndarray:
+        return block_of(self.kernel, self.x, self.z, rows, cols, self.dtype, self.n_jobs)
+
+    def dense(self) -> np.ndarray:
+        return dense_block(self.kernel, self.x, self.z, self.dtype, self.n_jobs, self.low)
+
+    def _transpose(self) -> Tiles:
+        if self.z is None:
+            return self
+        return Tiles(self.kernel, self.z, self.x, dtype=self.dtype, n_jobs=self.n_jobs)
+
+
+class Dense(OfKernel):
+    """K is computed once and stored."""
+
+    kind = "dense"
+
+    def __init__(self, kernel: Kernel, X: Any, Z: Any = None, *, dtype: Any = None, n_jobs: int | None = None) -> None:
+        super().__init__(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
+        self.array = dense_block(kernel, self.x, self.z, self.dtype, n_jobs, self.low)
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        return self.array @ V
+
+    def diag(self) -> np.ndarray:
+        return self.array.diagonal().copy()
+
+    def block(self, rows: Index, cols: Index) -> np.ndarray:
+        return self.array[rows][:, cols]
+
+    def dense(self) -> np.ndarray:
+        return self.array
+
+    def _transpose(self) -> GramOperator:
+        return self if self.z is None else Precomputed(self.array.T)
+
+
+class Precomputed(GramOperator):
+    """A Gram matrix that came from elsewhere; it has no hyperparameters."""
+
+    kind = "precomputed"
+
+    def __init__(self, K: Any) -> None:
+        self.array = check_vectors(K, "K")
+        if not isinstance(self.array, np.ndarray):
+            self.array = self.array.toarray()
+        super().__init__(self.array.dtype, self.array.shape)
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        return self.array @ V
+
+    def diag(self) -> np.ndarray:
+        return self.array.diagonal().copy()
+
+    def block(self, rows: Index, cols: Index) -> np.ndarray:
+        return self.array[rows][:, cols]
+
+    def dense(self) -> np.ndarray:
+        return self.array
+
+    def _transpose(self) -> Precomputed:
+        return Precomputed(self.array.T)
+
+
+class LowRank(GramOperator):
+    """F Gᵀ with few columns: a Nyström or random-feature approximation."""
+
+    kind = "low rank"
+
+    def __init__(self, F: Any, G: Any = None) -> None:
+        self.F = np.asarray(F)
+        self.G = self.F if G is None else np.asarray(G)
+        for name, A in (("F", self.F), ("G", self.G)):
+            if A.ndim != 2 or A.shape[1] != self.F.shape[1]:
+                raise ShapeError(f"{name} must have two dimensions and as many columns as F; got {A.shape}.")
+            if not np.all(np.isfinite(A)):
+                raise NotFiniteError(f"{name} contains NaN or infinity.")
+        super().__init__(self.F.dtype, (len(self.F), len(self.G)))
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        return self.F @ (self.G.T @ V)
+
+    def diag(self) -> np.ndarray:
+        return np.einsum("ij,ij->i", self.F, self.G)
+
+    def block(self, rows: Index, cols: Index) -> np.ndarray:
+        return self.F[rows] @ self.G[cols].T
+
+    def _transpose(self) -> LowRank:
+        return LowRank(self.G, self.F)
+
+
+class Features(GramOperator):
+    """Φ(X)Φ(Z)ᵀ for an explicit map; Φ is computed for a block of rows at a time and never stored whole."""
+
+    kind = "features"
+
+    def __init__(self, map: FeatureMap, X: Any, Z: Any = None) -> None:
+        self.map, self.x = map, Rows.of(X, "X")
+        self.z = None if Z is None else Rows.of(Z, "Z")
+        super().__init__(np.float64, (len(self.x), len(self.x if self.z is None else self.z)))
+
+    def _phi(self, rows: Rows, index: Index) -> np.ndarray:
+        return self.map(rows.rows(np.arange(len(rows))[index]).data)
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        right = self.x if self.z is None else self.z
+        inner: Any = 0.0
+        for part in blocks.row_blocks(len(right), self.map.dimension):
+            inner = inner + self._phi(right, part).T @ V[part]
+        return np.vstack([self._phi(self.x, part) @ inner for part in blocks.row_blocks(len(self.x), self.map.dimension)])
+
+    def diag(self) -> np.ndarray:
+        parts = [self._phi(self.x, part) for part in blocks.row_blocks(len(self.x), self.map.dimension)]
+        return np.concatenate([np.einsum("ij,ij->i", P, P) for P in parts])
+
+    def block(self, rows: Index, cols: Index) -> np.ndarray:
+        return self._phi(self.x, rows) @ self._phi(self.x if self.z is None else self.z, cols).T
+
+    def _transpose(self) -> Features:
+        return self if self.z is None else Features(self.map, self.z, self.x)
+
+
+class Shifted(GramOperator):
+    """K + shift on the diagonal."""
+
+    kind = "shifted"
+
+    def __init__(self, inner: GramOperator, shift: Any) -> None:
+        if not inner.is_square:
+            raise ShapeError(f"only a square Gram can be shifted; this one is {inner.shape}.")
+        self.inner, self.shift = inner, np.asarray(shift, dtype=inner.dtype)
+        if self.shift.shape not in ((), (inner.shape[0],)) or not np.all(np.isfinite(self.shift)):
+            raise ParameterError(f"shift must be a finite number, or one per row; got shape {self.shift.shape}.")
+        super().__init__(inner.dtype, inner.shape)
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        return self.inner._matmat(V) + np.reshape(self.shift, (-1, 1)) * V
+
+    def diag(self) -> np.ndarray:
+        return self.inner.diag() + self.shift
+
+    def block(self, rows: Index, cols: Index) -> np.ndarray:
+        out = np.array(self.inner.block(rows, cols))
+        n = self.shape[0]
+        _, i, j = np.intersect1d(np.arange(n)[rows], np.arange(n)[cols], return_indices=True)
+        out[i, j] += np.broadcast_to(self.shift, n)[np.arange(n)[rows][i]]
+        return out
+
+    def dense(self) -> np.ndarray:
+        out = np.array(self.inner.dense())
+        out[np.diag_indices_from(out)] += self.shift
+        return out
+
+    def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+        return self.inner.contract(U, V, W=W)
+
+    def contract_inputs(self, U: Any = None, V: Any = None, *, W: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        return self.inner.contract_inputs(U, V, W=W)
+
+    def _transpose(self) -> Shifted:
+        return Shifted(self.inner._transpose(), self.shift)
+
+
+class SumOf(GramOperator):
+    """K₁ + K₂ + … of any kinds; hyperparameters follow one another."""
+
+    kind = "sum"
+
+    def __init__(self, *parts: GramOperator) -> None:
+        flat = [p for part in parts for p in (part.parts if isinstance(part, SumOf) else (part,))]
+        if len({p.shape for p in flat}) != 1:
+            raise ShapeError(f"Grams of different shapes cannot be added: {[p.shape for p in flat]}.")
+        self.parts = tuple(flat)
+        super().__init__(np.result_type(*(p.dtype for p in flat)), flat[0].shape)
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        return sum((p._matmat(V) for p in self.parts[1:]), self.parts[0]._matmat(V))
+
+    def diag(self) -> np.ndarray:
+        return sum((p.diag() for p in self.parts[1:]), self.parts[0].diag())
+
+    def block(self, rows: Index, cols: Index) -> np.ndarray:
+        return sum((p.block(rows, cols) for p in self.parts[1:]), self.parts[0].block(rows, cols))
+
+    def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+        return np.concatenate([p.contract(U, V, W=W) for p in self.parts])
+
+    def _transpose(self) -> SumOf:
+        return SumOf(*(p._transpose() for p in self.parts))
+
+
+# ── shared by the kinds ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def common_dtype(x: Rows, z: Rows | None) -> Any:
+    """float32 when every sample is float32, else float64."""
+
+    def single(r: Rows) -> bool:
+        return getattr(r.data, "dtype", None) == np.float32
+
+    return np.float32 if single(x) and (z is None or single(z)) else np.float64
+
+
+def lowered(kernel: Kernel, x: Rows, z: Rows | None, dtype: Any) -> tuple[Lowered | None, tuple[str, ...]]:
+    """The program, or None and the reason why NumPy does the work."""
+    try:
+        low = lower(kernel, x, z, dtype)
+    except NotLowered as reason:
+        return None, (f"evaluated by NumPy in blocks, because {reason}",)
+    return low, tuple(dict.fromkeys(low.notes))
+
+
+def dense_block(
+    kernel: Kernel, x: Rows, z: Rows | None, dtype: Any, n_jobs: int | None, low: Lowered | None = None
+) -> np.ndarray:
+    """k(x, z) as an array, by the core where it can."""
+    if low is None:
+        low, _ = lowered(kernel, x, z, dtype)
+    if low is None:
+        return kernel._block(x, z).astype(dtype, copy=False)
+    K = core.gram(low, threads(n_jobs))
+    if z is None and any(op == "ROWSCALE" for op, _, _ in low.code):
+        np.fill_diagonal(K, kernel._diag(x))  # a norm divided by itself is 1, not 1 - ulp
+    return K
+
+
+def block_of(
+    kernel: Kernel, x: Rows, z: Rows | None, rows: Index, cols: Index, dtype: Any, n_jobs: int | None
+) -> np.ndarray:
+    """Some rows against some columns; noise where both name the same observation."""
+    i = np.arange(len(x))[rows]
+    other = x if z is None else z
+    j = np.arange(len(other))[cols]
+    out = dense_block(kernel, x.rows(i), other.rows(j), dtype, n_jobs)
+    if z is None:
+        _, a, b = np.intersect1d(i, j, return_indices=True)
+        if len(a):
+            out[a, b] = kernel._diag(x.rows(i[a]))
+    return out
