@@ -1,0 +1,5 @@
+// The tile kernels compiled for avx2; flags are set in CMakeLists.txt.
+#define MERCER_ISA avx2
+#define MERCER_ISA_NAME "avx2"
+#define MERCER_BYTES 32
+#include "isa_table.hpp"

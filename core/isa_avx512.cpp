@@ -1,0 +1,5 @@
+// The tile kernels compiled for avx512; flags are set in CMakeLists.txt.
+#define MERCER_ISA avx512
+#define MERCER_ISA_NAME "avx512"
+#define MERCER_BYTES 64
+#include "isa_table.hpp"

@@ -1,0 +1,109 @@
+// The function table of one instruction set; included last by each isa_*.cpp.
+#pragma once
+#include "elementwise.hpp"
+#include "reverse.hpp"
+
+namespace mercer::MERCER_ISA {
+
+template <class T> static void norms(const T* x, int64_t n, int64_t d, T* out) {
+    for (int64_t i = 0; i < n; ++i) {
+        double total = 0;
+        for (int64_t k = 0; k < d; ++k) total += double(x[i * d + k]) * double(x[i * d + k]);
+        out[i] = T(total);
+    }
+}
+
+template <class T>
+static void multiply(const T* a, int64_t rs, int64_t cs, int64_t rows, int64_t depth, const T* panels,
+                     int64_t panel_stride, int64_t npanels, T* c, int64_t ld, bool accumulate) {
+    sweep<T, Dot<T>>(a, rs, cs, rows, depth, panels, panel_stride, npanels, nullptr, accumulate, c, ld);
+}
+
+// y += K v and, if w is given, yt += K' w, in one pass over the tile.
+//   order   within a tile in T (at most a few hundred terms), across tiles in float64
+template <class T>
+static void matvec(const T* K, int64_t rows, int64_t cols, int64_t ld, const T* v, double* y, const T* w, double* yt) {
+    constexpr int W = kLanes<T>, kMost = 512;
+    T down[kMost];  // cols <= ld <= kMost
+    const int64_t full = cols / W * W;
+    for (int64_t j = 0; j < cols; ++j) down[j] = 0;
+    for (int64_t i = 0; i < rows; ++i) {
+        const T* row = K + i * ld;
+        const T wi = w ? w[i] : T(0);
+        Vec<T> across{}, across2{};
+        int64_t j = 0;
+        if (w) {
+            for (; j + 2 * W <= full; j += 2 * W) {
+                Vec<T> k = load(row + j), k2 = load(row + j + W);
+                across += k * load(v + j);
+                across2 += k2 * load(v + j + W);
+                store(down + j, load(down + j) + k * wi);
+                store(down + j + W, load(down + j + W) + k2 * wi);
+            }
+        } else {
+            for (; j + 2 * W <= full; j += 2 * W) {
+                across += load(row + j) * load(v + j);
+                across2 += load(row + j + W) * load(v + j + W);
+            }
+        }
+        double total = hsum(across + across2);
+        for (; j < cols; ++j) {
+            total += row[j] * v[j];
+            down[j] += row[j] * wi;
+        }
+        y[i] += total;
+    }
+    if (w)
+        for (int64_t j = 0; j < cols; ++j) yt[j] += down[j];
+}
+
+// out[j*out_ld + i] = a[i*ld + j], in blocks that fit the first-level cache.
+template <class T> static void transpose(const T* a, int64_t rows, int64_t cols, int64_t ld, T* out, int64_t out_ld) {
+    constexpr int64_t B = 64 / sizeof(T);
+    for (int64_t j0 = 0; j0 < cols; j0 += B)
+        for (int64_t i0 = 0; i0 < rows; i0 += B) {
+            const int64_t i1 = least(i0 + B, rows), j1 = least(j0 + B, cols);
+            if (i1 - i0 == B && j1 - j0 == B) {
+                T square[B][B];
+                for (int64_t i = 0; i < B; ++i)
+                    for (int64_t j = 0; j < B; ++j) square[j][i] = a[(i0 + i) * ld + j0 + j];
+                for (int64_t j = 0; j < B; ++j) __builtin_memcpy(out + (j0 + j) * out_ld + i0, square[j], sizeof square[j]);
+            } else {
+                for (int64_t j = j0; j < j1; ++j)
+                    for (int64_t i = i0; i < i1; ++i) out[j * out_ld + i] = a[i * ld + j];
+            }
+        }
+}
+
+// The vector functions one by one, for tests: 0 exp, 1 log, 2 pow, 3 sin, 4 cos, 5 tanh, 6 acos, 7 log1p.
+template <class T> static void elementwise(int which, const T* in, T* out, int64_t count, double p) {
+    constexpr int W = kLanes<T>;
+    for (int64_t i = 0; i < count; i += W) {
+        const int64_t here = least(W, count - i);
+        T buffer[W];
+        for (int64_t l = 0; l < W; ++l) buffer[l] = in[i + least(l, here - 1)];
+        Vec<T> x = load(buffer), y{};
+        switch (which) {
+            case 0: y = vexp(x); break;
+            case 1: y = vlog(x); break;
+            case 2: y = vpow(x, splat(T(p))); break;
+            case 3: y = vsin(x); break;
+            case 4: y = vcos(x); break;
+            case 5: y = vtanh(x); break;
+            case 6: y = vacos(x); break;
+            case 7: y = vlog1p(x); break;
+        }
+        store(buffer, y);
+        for (int64_t l = 0; l < here; ++l) out[i + l] = buffer[l];
+    }
+}
+
+template <class T> constexpr Kernels<T> kernels() {
+    return {kPanel<T>,      pack<T>,   norms<T>,     evaluate<T>, differentiate<T>,
+            multiply<T>,    matvec<T>, transpose<T>, elementwise<T>};
+}
+
+extern const Isa table;
+const Isa table = {MERCER_ISA_NAME, kernels<double>(), kernels<float>()};
+
+}  // namespace mercer::MERCER_ISA

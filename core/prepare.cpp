@@ -1,0 +1,171 @@
+// Checks and preparation of a call.
+#include "prepare.hpp"
+
+namespace mercer {
+namespace {
+
+[[noreturn]] void bad(const std::string& what) { throw std::invalid_argument(what); }
+
+template <class T> void check_sparse(const SparseRows<T>& s, int64_t d, size_t view) {
+    const std::string where = "view " + std::to_string(view) + ": ";
+    const int64_t nnz = int64_t(s.indices.size());
+    if (int64_t(s.indptr.size()) != s.rows + 1 || s.indptr.front() != 0 || s.indptr.back() > nnz)
+        bad(where + "indptr must hold rows + 1 offsets from 0 to at most the number of stored entries");
+    for (int64_t i = 0; i < s.rows; ++i)
+        if (s.indptr[i] > s.indptr[i + 1]) bad(where + "indptr decreases at row " + std::to_string(i));
+    for (int64_t i = 0; i < s.rows; ++i)
+        for (int64_t a = s.indptr[i]; a < s.indptr[i + 1]; ++a) {
+            if (s.indices[a] < 0 || s.indices[a] >= d)
+                bad(where + "column index " + std::to_string(s.indices[a]) + " in row " + std::to_string(i) +
+                    "; there are " + std::to_string(d) + " columns");
+            if (a > s.indptr[i] && s.indices[a] <= s.indices[a - 1])
+                bad(where + "column indices of row " + std::to_string(i) + " do not increase; sort them and sum duplicates");
+        }
+}
+
+template <class T> void sparse_norms(const SparseRows<T>& s, T* out) {
+    for (int64_t i = 0; i < s.rows; ++i) {
+        double total = 0;
+        for (int64_t a = s.indptr[i]; a < s.indptr[i + 1]; ++a) total += double(s.data[a]) * double(s.data[a]);
+        out[i] = T(total);
+    }
+}
+
+// Up to this many coordinates direct differences cost less than the expansion's extra pass.
+constexpr int64_t kDirect = 16;
+
+}  // namespace
+
+template <class T> void check(const Program& program, const Inputs<T>& in) {
+    auto short_of = [](const char* what, int64_t need, size_t have) {
+        if (need > int64_t(have))
+            bad("the program reads " + std::string(what) + " " + std::to_string(need - 1) + "; " + std::to_string(have) +
+                " were passed");
+    };
+    short_of("view", program.views, in.views.size());
+    short_of("rows", program.rows, in.rows.size());
+    short_of("columns", program.columns, in.columns.size());
+    for (size_t v = 0; v < in.views.size(); ++v)
+        if (in.views[v].sparse) {
+            check_sparse(in.views[v].sx, in.views[v].d, v);
+            if (!in.same) check_sparse(in.views[v].sz, in.views[v].d, v);
+        }
+    for (const Op& op : program.ops) {
+        if (op.primitive < 0) continue;
+        const ViewInput<T>& v = in.views[size_t(op.a)];
+        if (v.sparse && op.code != DOT && op.code != SQDIST)
+            bad(std::string(opcode_name(op.code)) + " needs dense rows; only DOT and SQDIST read sparse ones");
+        if (op.code == PERIODIC && int64_t(in.columns[size_t(op.b)].size()) != v.d)
+            bad("columns " + std::to_string(op.b) + " has length " + std::to_string(in.columns[size_t(op.b)].size()) +
+                "; view " + std::to_string(op.a) + " has " + std::to_string(v.d) + " columns");
+    }
+}
+
+template <class T>
+Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal) : isa(kernels<T>()), diagonal(diagonal) {
+    check(program, in);
+    call = Call<T>{program.ops.data(), int32_t(program.ops.size()), program.depth, program.primitives,
+                   program.params.data(), int32_t(program.params.size()), in.n, in.m, in.same, nullptr, nullptr, nullptr};
+    int64_t widest = 0;
+    std::vector<char> used(in.views.size(), 0), squared(in.views.size(), 0);
+    for (const Op& op : program.ops)
+        if (op.primitive >= 0) {
+            used[size_t(op.a)] = 1;
+            squared[size_t(op.a)] |= op.code == SQDIST;
+        }
+    const int64_t padded = round_up(in.m, isa.panel);
+    auto keep = [&](int64_t count) {
+        storage_.emplace_back(count);
+        return storage_.back().get();
+    };
+    auto pad = [&](T* z) {  // padding repeats the last entry, so that padded columns behave like real ones
+        for (int64_t j = in.m; j < padded && in.m > 0; ++j) z[j] = z[in.m - 1];
+    };
+    for (size_t k = 0; k < in.views.size(); ++k) {
+        const ViewInput<T>& v = in.views[k];
+        const SparseRows<T>& sz = in.same ? v.sx : v.sz;
+        View<T> view{};
+        view.d = v.d;
+        view.sparse = v.sparse;
+        view.x = v.x;
+        view.z = in.same ? v.x : v.z;
+        view.sx = {v.sx.data, v.sx.indices.data(), v.sx.indptr.data()};
+        view.sz = {sz.data, sz.indices.data(), sz.indptr.data()};
+        view.expand = squared[k] && (v.sparse || v.d > kDirect);
+        if (used[k] && !diagonal && in.n > 0 && in.m > 0) {
+            if (!v.sparse) {
+                widest = std::max(widest, v.d);
+                T* panels = keep(padded * v.d);
+                isa.pack(view.z, in.m, v.d, v.d, 1, panels);
+                view.panels = panels;
+            }
+            if (view.expand) {
+                T *xx = keep(in.n), *zz = keep(padded);
+                if (v.sparse) {
+                    sparse_norms(v.sx, xx);
+                    sparse_norms(sz, zz);
+                } else {
+                    isa.norms(view.x, in.n, v.d, xx);
+                    isa.norms(view.z, in.m, v.d, zz);
+                }
+                pad(zz);
+                view.xx = xx;
+                view.zz = zz;
+            }
+        }
+        views_.push_back(view);
+    }
+    for (const RowInput<T>& r : in.rows) {
+        T* v = keep(padded);
+        if (in.m > 0) std::memcpy(v, in.same ? r.u : r.v, size_t(in.m) * sizeof(T));
+        pad(v);
+        rows_.push_back({r.u, v});
+    }
+    for (const auto& c : in.columns) columns_.push_back(c.data());
+    call.views = views_.data();
+    call.rows = rows_.data();
+    call.columns = columns_.data();
+    tile = diagonal ? 384 : widest >= 64 ? 192 : 96;  // wide rows are worth reusing more often
+}
+
+template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
+    const Call<T>& c = prep.call;
+    const int64_t width = round_up(std::min(prep.tile, std::max<int64_t>(c.m, 1)), prep.isa.panel);
+    work.area = prep.diagonal ? width : std::min(prep.tile, std::max<int64_t>(c.n, 1)) * width;
+    work.strip = std::max<int64_t>(width, std::min<int64_t>(8192 / int64_t(sizeof(T)), work.area));
+    int64_t d = 0, sparse = 0;
+    for (int32_t k = 0; k < c.steps; ++k)
+        if (c.ops[k].primitive >= 0) {
+            const View<T>& v = c.views[c.ops[k].a];
+            (v.sparse ? sparse : d) = std::max(v.sparse ? sparse : d, v.d);
+        }
+    const int64_t sizes[] = {work.area,
+                             c.primitives * work.area,
+                             c.depth * work.strip,
+                             reverse ? c.steps * work.strip : 0,
+                             reverse ? c.steps * work.strip : 0,
+                             reverse ? work.area : 0,
+                             reverse ? c.primitives * work.area : 0,
+                             reverse ? (d + 2) * prep.isa.panel : 0,
+                             sparse};
+    T** parts[] = {&work.result, &work.primitives, &work.stack, &work.values, &work.adjoints,
+                   &work.seeds,  &work.slopes,     &work.lanes, &work.dense};
+    int64_t total = 0;
+    for (int64_t s : sizes) total += round_up(s, 64);
+    memory_.reset(total);
+    T* at = memory_.get();
+    for (size_t i = 0; i < std::size(sizes); ++i) {
+        *parts[i] = at;
+        at += round_up(sizes[i], 64);
+    }
+    std::fill(work.dense, work.dense + sparse, T(0));
+}
+
+template void check(const Program&, const Inputs<double>&);
+template void check(const Program&, const Inputs<float>&);
+template class Prepared<double>;
+template class Prepared<float>;
+template class Desk<double>;
+template class Desk<float>;
+
+}  // namespace mercer

@@ -1,0 +1,88 @@
+// From a caller's data to what tiles read: checks, panels, norms, padded rows, buffers, the tile schedule.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "verbs.hpp"
+
+namespace mercer {
+
+// Memory aligned for every instruction set.  Uninitialised unless asked.
+template <class T> class Buffer {
+  public:
+    Buffer() = default;
+    explicit Buffer(int64_t count) { reset(count); }
+    void reset(int64_t count) { data_.reset(static_cast<T*>(::operator new(size_t(count + 1) * sizeof(T), std::align_val_t(64)))); }
+    T* get() const { return data_.get(); }
+
+  private:
+    struct Free {
+        void operator()(T* p) const { ::operator delete(p, std::align_val_t(64)); }
+    };
+    std::unique_ptr<T, Free> data_;
+};
+
+inline int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+
+// A call made ready: `call` points into this object and into the caller's arrays.
+template <class T> class Prepared {
+  public:
+    Prepared(const Program& program, const Inputs<T>& in, bool diagonal);
+    Prepared(const Prepared&) = delete;
+
+    Call<T> call{};
+    const Kernels<T>& isa;
+    int64_t tile;         // side of a tile
+    const bool diagonal;  // tiles are single rows of pairs
+
+    Tile at(int64_t I, int64_t J) const {
+        Tile t{I * tile, std::min(tile, call.n - I * tile), J * tile, std::min(tile, call.m - J * tile), 0, false};
+        t.ld = round_up(t.cols, isa.panel);
+        return t;
+    }
+    Tile pairs(int64_t J) const {
+        Tile t{J * tile, 1, J * tile, std::min(tile, call.n - J * tile), 0, true};
+        t.ld = round_up(t.cols, isa.panel);
+        return t;
+    }
+    int64_t row_blocks() const { return (call.n + tile - 1) / tile; }
+    int64_t column_blocks() const { return (call.m + tile - 1) / tile; }
+    // First column block of a stripe: the diagonal in same mode.
+    int64_t first(int64_t I) const { return call.same ? I : 0; }
+
+  private:
+    std::vector<View<T>> views_;
+    std::vector<Row<T>> rows_;
+    std::vector<const double*> columns_;
+    std::vector<Buffer<T>> storage_;
+};
+
+// The buffers of one worker.
+template <class T> class Desk {
+  public:
+    Desk(const Prepared<T>& prep, bool reverse);
+    Work<T> work{};
+
+  private:
+    Buffer<T> memory_;
+};
+
+// Stripes of tiles dealt to groups so that, in same mode, long and short stripes pair up.  A group is done by
+// one worker from start to end and owns its accumulators; the deal depends on the problem alone.
+inline std::vector<std::vector<int64_t>> deal(int64_t stripes, int64_t groups) {
+    std::vector<std::vector<int64_t>> hands(static_cast<size_t>(groups));
+    for (int64_t I = 0; I < stripes; ++I) {
+        const int64_t turn = I % (2 * groups);
+        hands[size_t(turn < groups ? turn : 2 * groups - 1 - turn)].push_back(I);
+    }
+    return hands;
+}
+
+// How many groups: enough for many cores, few enough that `bytes` of accumulators each stay below 256 MiB.
+inline int64_t group_count(int64_t stripes, int64_t bytes) {
+    const int64_t affordable = (int64_t(256) << 20) / std::max<int64_t>(bytes, 1);
+    return std::max<int64_t>(1, std::min({(stripes + 1) / 2, int64_t(32), std::max<int64_t>(affordable, 4)}));
+}
+
+}  // namespace mercer

@@ -1,0 +1,291 @@
+// Primitives on tiles: one blocked loop over packed panels, specialised by what a coordinate contributes.
+//
+// z lies in panels of P columns, [column / P][k][column % P], so that one broadcast of x_ik meets two
+// registers of z.  The same loop is the matrix product (DOT), the direct squared distance, L1, ...
+#pragma once
+#include "tile.hpp"
+#include "vecmath.hpp"
+
+namespace mercer::MERCER_ISA {
+
+constexpr int64_t kDepth = 256;  // coordinates per block: a panel of z (16 KiB) stays in the first-level cache
+
+// ---- what one coordinate contributes -----------------------------------------------------------------
+// start: value over no coordinates; step: acc with coordinate (x, z) of weight w; join: two blocks into one.
+// R: rows held in registers at once (2 R accumulators + temporaries must fit the register file).
+
+template <class T> struct Sum {
+    static Vec<T> start() { return Vec<T>{}; }
+    static MERCER_MEMBER Vec<T> join(Vec<T> a, Vec<T> b) { return a + b; }
+};
+template <class T> struct Product {
+    static Vec<T> start() { return splat<T>(1); }
+    static MERCER_MEMBER Vec<T> join(Vec<T> a, Vec<T> b) { return a * b; }
+};
+template <class T> struct Dot : Sum<T> {
+    static constexpr int R = kBytes == 64 ? 12 : 6;
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) { return acc + x * z; }
+};
+template <class T> struct Differences : Sum<T> {
+    static constexpr int R = kBytes == 64 ? 12 : 4;
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) {
+        Vec<T> t = x - z;
+        return acc + t * t;
+    }
+};
+template <class T> struct Absolute : Sum<T> {
+    static constexpr int R = 4;
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) { return acc + vabs(x - z); }
+};
+template <class T> struct SineSquared : Sum<T> {
+    static constexpr int R = 1;
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T w) {
+        Vec<T> s = vsin(x - z);
+        return acc + w * (s * s);
+    }
+};
+template <class T> struct Cosines : Product<T> {
+    static constexpr int R = 1;
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) { return acc * vcos(x - z); }
+};
+template <class T> struct Subsets : Product<T> {
+    static constexpr int R = 4;
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) { return acc * (x * z + T(1)); }
+};
+template <class V> MERCER_INLINE V keep_nan(V value, V x, V z) {  // comparisons drop NaN; put it back
+    value = x == x ? value : x;
+    return z == z ? value : z;
+}
+template <class T> struct Minimum : Sum<T> {
+    static constexpr int R = 4;
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) {
+        Vec<T> least = x < z ? x : z;
+        return acc + (x == x ? least : x);  // z NaN: x < z is false, so z was taken
+    }
+};
+template <class T> struct SignedMinimum : Product<T> {
+    static constexpr int R = 2;
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) {
+        Vec<T> t = x * z > T(0) ? vmin(vabs(x), vabs(z)) : Vec<T>{};
+        return acc * keep_nan(t, x, z);
+    }
+};
+template <class T> struct ChiSquare : Sum<T> {
+    static constexpr int R = 2;
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) {
+        Vec<T> t = x - z, q = t * t / (x + z);
+        Mask<T> empty = (t == T(0)) & (x + z == T(0));
+        return acc + (empty ? Vec<T>{} : q);
+    }
+};
+
+// ---- the loop ----------------------------------------------------------------------------------------
+
+// R rows of x against one panel, coordinates k0 .. k1; joined to `out` unless this is the first block.
+template <class T, class F, int R>
+MERCER_INLINE void block(const T* x, int64_t rs, int64_t cs, const T* z, int64_t k0, int64_t k1, const double* w,
+                         bool first, T* out, int64_t ld) {
+    constexpr int P = kPanel<T>, W = kLanes<T>;
+    Vec<T> acc[R][2];
+    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = F::start();
+    for (int64_t k = k0; k < k1; ++k) {
+        Vec<T> z0 = load(z + k * P), z1 = load(z + k * P + W);
+        T weight = w ? T(w[k]) : T(1);
+#pragma GCC unroll 12
+        for (int r = 0; r < R; ++r) {
+            Vec<T> xi = splat(x[r * rs + k * cs]);
+            acc[r][0] = F::step(acc[r][0], xi, z0, weight);
+            acc[r][1] = F::step(acc[r][1], xi, z1, weight);
+        }
+    }
+    for (int r = 0; r < R; ++r)
+        for (int h = 0; h < 2; ++h) {
+            T* at = out + r * ld + h * W;
+            store(at, first ? acc[r][h] : F::join(load(at), acc[r][h]));
+        }
+}
+
+// out[i][j] = F over k of (x[i*rs + k*cs], z_j[k]) for `rows` rows and `npanels` panels.
+//   cost    rows * npanels * P * d steps
+//   order   coordinates left to right in blocks of kDepth, whatever the tile: a pair's value does not
+//           depend on where its tile lies
+template <class T, class F>
+static void sweep(const T* x, int64_t rs, int64_t cs, int64_t rows, int64_t d, const T* panels, int64_t panel_stride,
+                  int64_t npanels, const double* w, bool accumulate, T* out, int64_t ld) {
+    constexpr int P = kPanel<T>, R = F::R;
+    int64_t k0 = 0;
+    do {
+        int64_t k1 = least(k0 + kDepth, d);
+        bool first = k0 == 0 && !accumulate;
+        for (int64_t q = 0; q < npanels; ++q) {
+            const T* z = panels + q * panel_stride;
+            int64_t i = 0;
+            for (; i + R <= rows; i += R) block<T, F, R>(x + i * rs, rs, cs, z, k0, k1, w, first, out + i * ld + q * P, ld);
+            for (; i < rows; ++i) block<T, F, 1>(x + i * rs, rs, cs, z, k0, k1, w, first, out + i * ld + q * P, ld);
+        }
+        k0 = k1;
+    } while (k0 < d);
+}
+
+template <class T>
+static void pack(const T* a, int64_t rows, int64_t cols, int64_t rs, int64_t cs, T* out) {
+    constexpr int P = kPanel<T>;
+    for (int64_t q = 0; q < rows; q += P)
+        for (int64_t k0 = 0; k0 < cols; k0 += 8)  // a few coordinates at a time: both sides stay in cache
+            for (int64_t l = 0; l < P; ++l) {
+                const T* from = a + least(q + l, rows - 1) * rs;
+                for (int64_t k = k0; k < least(k0 + 8, cols); ++k) out[q * cols + k * P + l] = from[k * cs];
+            }
+}
+
+// ---- squared distances ---------------------------------------------------------------------------------
+
+// |x - z|^2 of one pair by differences.  Symmetric to the last bit; 0 for x = z; NaN and inf as IEEE says.
+template <class T> static T pair_sqdist(const T* x, const T* z, int64_t d) {
+    constexpr int W = kLanes<T>;
+    Vec<T> a{}, b{};
+    int64_t k = 0;
+    for (; k + 2 * W <= d; k += 2 * W) {
+        Vec<T> s = load(x + k) - load(z + k), t = load(x + k + W) - load(z + k + W);
+        a += s * s;
+        b += t * t;
+    }
+    T total = T(hsum(a + b));
+    for (; k < d; ++k) total += (x[k] - z[k]) * (x[k] - z[k]);
+    return total;
+}
+template <class T> static T pair_sqdist(const Csr<T>& x, int64_t i, const Csr<T>& z, int64_t j) {
+    int64_t a = x.indptr[i], a1 = x.indptr[i + 1], b = z.indptr[j], b1 = z.indptr[j + 1];
+    T total = 0;
+    while (a < a1 || b < b1) {
+        bool left = a < a1 && (b == b1 || x.indices[a] <= z.indices[b]);
+        bool right = b < b1 && (a == a1 || z.indices[b] <= x.indices[a]);
+        T t = (left ? x.data[a] : T(0)) - (right ? z.data[b] : T(0));
+        total += t * t;
+        a += left;
+        b += right;
+    }
+    return total;
+}
+
+// Below this fraction of |x|^2 + |z|^2 the expansion may lose more than 1e-10 (float32: 1e-5) of the distance.
+// float64 takes the worst case, 2 (d + 4) u; float32 the typical one, as the worst case would repair every pair.
+template <class T> MERCER_INLINE T repair_below(int64_t d) {
+    if (sizeof(T) == 8) return T(2.0 * double(d + 4) * 0x1p-53 / 1e-10);
+    return T(2.0 * sqrt(double(least(d, kDepth) + 4)) * 0x1p-24 / 1e-5);
+}
+
+// t = x.z becomes |x|^2 + |z|^2 - 2 t; pairs that cancel are recomputed by differences.
+//   cost    one pass, then d per repaired pair; a tile with many such pairs is redone by differences at once
+template <class T>
+static void expand(const View<T>& v, const Tile& tile, T* out) {
+    constexpr int W = kLanes<T>;
+    const T fraction = repair_below<T>(v.d);
+    Mask<T> count{};
+    for (int64_t i = 0; i < tile.rows; ++i) {
+        T* s = out + i * tile.ld;
+        const T xx = v.xx[tile.i0 + i];
+        for (int64_t j = 0; j < tile.ld; j += W) {
+            Vec<T> norms = xx + load(v.zz + tile.j0 + j);
+            Vec<T> value = norms - T(2) * load(s + j);
+            count -= ~(value > fraction * norms);  // NaN counts as cancelled
+            store(s + j, value);
+        }
+    }
+    double cancelled = hsum(count);
+    if (cancelled == 0) return;
+    if (!v.sparse && cancelled > 0.125 * double(tile.rows * tile.ld)) {
+        sweep<T, Differences<T>>(v.x + tile.i0 * v.d, v.d, 1, tile.rows, v.d, v.panels + tile.j0 * v.d,
+                                 kPanel<T> * v.d, tile.ld / kPanel<T>, nullptr, false, out, tile.ld);
+        return;
+    }
+    for (int64_t i = 0; i < tile.rows; ++i)
+        for (int64_t j = 0; j < tile.cols; ++j) {
+            T& s = out[i * tile.ld + j];
+            if (s > fraction * (v.xx[tile.i0 + i] + v.zz[tile.j0 + j])) continue;
+            s = v.sparse ? pair_sqdist(v.sx, tile.i0 + i, v.sz, tile.j0 + j)
+                         : pair_sqdist(v.x + (tile.i0 + i) * v.d, v.z + (tile.j0 + j) * v.d, v.d);
+        }
+}
+
+// x_i . z_j for sparse rows: x_i spread over a dense vector (`dense`, zero before and after), then gathered.
+//   cost    rows * (nonzeros of the tile's z rows)
+template <class T>
+static void sparse_dot(const View<T>& v, const Tile& tile, T* dense, T* out) {
+    for (int64_t i = 0; i < tile.rows; ++i) {
+        const int64_t a0 = v.sx.indptr[tile.i0 + i], a1 = v.sx.indptr[tile.i0 + i + 1];
+        for (int64_t a = a0; a < a1; ++a) dense[v.sx.indices[a]] = v.sx.data[a];
+        for (int64_t j = 0; j < tile.ld; ++j) {
+            const int64_t row = tile.j0 + least(j, tile.cols - 1);
+            T total = 0;
+            for (int64_t b = v.sz.indptr[row]; b < v.sz.indptr[row + 1]; ++b)
+                total += dense[v.sz.indices[b]] * v.sz.data[b];
+            out[i * tile.ld + j] = total;
+        }
+        for (int64_t a = a0; a < a1; ++a) dense[v.sx.indices[a]] = 0;
+    }
+}
+
+// ---- one primitive on one tile -----------------------------------------------------------------------
+
+template <class T, class F>
+static void on_tile(const View<T>& v, const double* w, const Tile& tile, T* out) {
+    if (!tile.pairs) {
+        sweep<T, F>(v.x + tile.i0 * v.d, v.d, 1, tile.rows, v.d, v.panels + tile.j0 * v.d, kPanel<T> * v.d,
+                    tile.ld / kPanel<T>, w, false, out, tile.ld);
+        return;
+    }
+    for (int64_t j = 0; j < tile.ld; ++j) {  // the diagonal: x with itself
+        const T* x = v.x + (tile.j0 + least(j, tile.cols - 1)) * v.d;
+        Vec<T> total = F::start();
+        for (int64_t k0 = 0; k0 < v.d; k0 += kDepth) {
+            Vec<T> acc = F::start();
+            for (int64_t k = k0; k < least(k0 + kDepth, v.d); ++k)
+                acc = F::step(acc, splat(x[k]), splat(x[k]), w ? T(w[k]) : T(1));
+            total = k0 ? F::join(total, acc) : acc;
+        }
+        out[j] = total[0];
+    }
+}
+
+template <class T>
+static void sparse_pairs(const View<T>& v, bool squares, const Tile& tile, T* out) {
+    for (int64_t j = 0; j < tile.ld; ++j) {
+        const int64_t row = tile.j0 + least(j, tile.cols - 1);
+        T total = 0;
+        for (int64_t a = v.sx.indptr[row]; a < v.sx.indptr[row + 1]; ++a) {
+            T t = squares ? v.sx.data[a] : v.sx.data[a] - v.sx.data[a];
+            total += t * t;
+        }
+        out[j] = total;
+    }
+}
+
+// out = the primitive `op` over the tile (stride tile.ld).
+template <class T>
+static void primitive(const Call<T>& call, const Op& op, const Tile& tile, Work<T>& work, T* out) {
+    const View<T>& v = call.views[op.a];
+    const double* w = op.code == PERIODIC ? call.columns[op.b] : nullptr;
+    if (v.sparse) {
+        if (tile.pairs) return sparse_pairs(v, op.code == DOT, tile, out);
+        sparse_dot(v, tile, work.dense, out);
+        if (op.code == SQDIST) expand(v, tile, out);
+        return;
+    }
+    switch (op.code) {
+        case SQDIST:
+            if (tile.pairs || !v.expand) return on_tile<T, Differences<T>>(v, w, tile, out);
+            on_tile<T, Dot<T>>(v, w, tile, out);
+            return expand(v, tile, out);
+        case DOT: return on_tile<T, Dot<T>>(v, w, tile, out);
+        case L1: return on_tile<T, Absolute<T>>(v, w, tile, out);
+        case PERIODIC: return on_tile<T, SineSquared<T>>(v, w, tile, out);
+        case COSPROD: return on_tile<T, Cosines<T>>(v, w, tile, out);
+        case ALLSUBSETS: return on_tile<T, Subsets<T>>(v, w, tile, out);
+        case MINSUM: return on_tile<T, Minimum<T>>(v, w, tile, out);
+        case MINPROD: return on_tile<T, SignedMinimum<T>>(v, w, tile, out);
+        case CHI2: return on_tile<T, ChiSquare<T>>(v, w, tile, out);
+    }
+}
+
+}  // namespace mercer::MERCER_ISA

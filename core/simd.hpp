@@ -1,0 +1,112 @@
+// Vectors of the instruction set being compiled: a thin layer over gcc/clang vector extensions.
+//
+// Included once per instruction set with MERCER_ISA (a namespace) and MERCER_BYTES (register width) set.
+// Nothing here may have external linkage outside namespace MERCER_ISA, and no std:: template may be used:
+// a weak symbol compiled for AVX2 could otherwise be the one the linker keeps for the baseline.
+#pragma once
+#include <math.h>
+#include <stdint.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define MERCER_INLINE static inline __attribute__((always_inline))
+#define MERCER_MEMBER inline __attribute__((always_inline))
+
+namespace mercer::MERCER_ISA {
+
+constexpr int kBytes = MERCER_BYTES;
+
+typedef double V64 __attribute__((vector_size(MERCER_BYTES)));
+typedef float V32 __attribute__((vector_size(MERCER_BYTES)));
+typedef int64_t I64 __attribute__((vector_size(MERCER_BYTES)));
+typedef int32_t I32 __attribute__((vector_size(MERCER_BYTES)));
+typedef double H64 __attribute__((vector_size(MERCER_BYTES)));      // half of a V32, widened
+typedef float H32 __attribute__((vector_size(MERCER_BYTES / 2)));   // half of a V32
+typedef double U64 __attribute__((vector_size(MERCER_BYTES), aligned(8), may_alias));
+typedef float U32 __attribute__((vector_size(MERCER_BYTES), aligned(4), may_alias));
+
+template <class T> struct Simd;
+template <> struct Simd<double> {
+    using V = V64;
+    using I = I64;
+    using U = U64;
+    static constexpr int W = kBytes / 8;
+};
+template <> struct Simd<float> {
+    using V = V32;
+    using I = I32;
+    using U = U32;
+    static constexpr int W = kBytes / 4;
+};
+
+template <class T> using Vec = typename Simd<T>::V;
+template <class T> using Mask = typename Simd<T>::I;
+template <class T> constexpr int kLanes = Simd<T>::W;
+// Columns of a panel: two registers, so that one broadcast of x feeds two multiply-adds.
+template <class T> constexpr int kPanel = 2 * kLanes<T>;
+
+template <class T> MERCER_INLINE Vec<T> load(const T* p) { return *(const typename Simd<T>::U*)p; }
+template <class T> MERCER_INLINE void store(T* p, Vec<T> v) { *(typename Simd<T>::U*)p = v; }
+template <class T> MERCER_INLINE Vec<T> splat(T a) { return Vec<T>{} + a; }
+
+// -0.0 lanes would survive `{} + a` wrongly only for a = -0.0; no caller depends on the sign of zero.
+
+template <class V> struct Scalar;
+template <> struct Scalar<V64> { using type = double; using Int = I64; };
+template <> struct Scalar<V32> { using type = float; using Int = I32; };
+
+template <class V> MERCER_INLINE V vabs(V x) {
+    using I = typename Scalar<V>::Int;
+    using T = typename Scalar<V>::type;
+    constexpr int bits = sizeof(T) * 8 - 1;
+    return (V)((I)x & ~((I{} + 1) << bits));
+}
+// Magnitude of x with the sign of s.
+template <class V> MERCER_INLINE V vcopysign(V x, V s) {
+    using I = typename Scalar<V>::Int;
+    using T = typename Scalar<V>::type;
+    I sign = (I{} + 1) << int(sizeof(T) * 8 - 1);
+    return (V)(((I)x & ~sign) | ((I)s & sign));
+}
+template <class V> MERCER_INLINE V vmin(V a, V b) { return a < b ? a : b; }
+template <class V> MERCER_INLINE V vmax(V a, V b) { return a > b ? a : b; }
+
+#if defined(__x86_64__) && MERCER_BYTES == 64
+MERCER_INLINE V64 vsqrt(V64 x) { return (V64)_mm512_sqrt_pd((__m512d)x); }
+MERCER_INLINE V32 vsqrt(V32 x) { return (V32)_mm512_sqrt_ps((__m512)x); }
+MERCER_INLINE V64 vfma(V64 a, V64 b, V64 c) { return (V64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c); }
+MERCER_INLINE bool any(I64 m) { return _mm512_movepi64_mask((__m512i)m) != 0; }
+MERCER_INLINE bool any(I32 m) { return _mm512_cmplt_epi32_mask((__m512i)m, _mm512_setzero_si512()) != 0; }
+#elif defined(__x86_64__) && MERCER_BYTES == 32
+MERCER_INLINE V64 vsqrt(V64 x) { return (V64)_mm256_sqrt_pd((__m256d)x); }
+MERCER_INLINE V32 vsqrt(V32 x) { return (V32)_mm256_sqrt_ps((__m256)x); }
+MERCER_INLINE V64 vfma(V64 a, V64 b, V64 c) { return (V64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
+MERCER_INLINE bool any(I64 m) { return _mm256_movemask_pd((__m256d)m) != 0; }
+MERCER_INLINE bool any(I32 m) { return _mm256_movemask_ps((__m256)m) != 0; }
+#elif defined(__x86_64__)
+MERCER_INLINE V64 vsqrt(V64 x) { return (V64)_mm_sqrt_pd((__m128d)x); }
+MERCER_INLINE V32 vsqrt(V32 x) { return (V32)_mm_sqrt_ps((__m128)x); }
+MERCER_INLINE bool any(I64 m) { return _mm_movemask_pd((__m128d)m) != 0; }
+MERCER_INLINE bool any(I32 m) { return _mm_movemask_ps((__m128)m) != 0; }
+#else
+template <class V> MERCER_INLINE V vsqrt(V x) {
+    for (int i = 0; i < int(sizeof(V) / sizeof(x[0])); ++i) x[i] = sizeof(x[0]) == 8 ? sqrt(x[i]) : sqrtf(x[i]);
+    return x;
+}
+template <class I> MERCER_INLINE bool any(I m) {
+    for (int i = 0; i < int(sizeof(I) / sizeof(m[0])); ++i)
+        if (m[i]) return true;
+    return false;
+}
+#endif
+
+template <class V> MERCER_INLINE double hsum(V x) {
+    double total = 0;
+    for (int i = 0; i < int(sizeof(V) / sizeof(x[0])); ++i) total += x[i];
+    return total;
+}
+
+MERCER_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+}  // namespace mercer::MERCER_ISA

@@ -1,0 +1,66 @@
+// The verbs of the core: gram, apply, contract and their diagonals, on plain pointers.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "threads.hpp"
+#include "tile.hpp"
+
+namespace mercer {
+
+// Data as the caller brings it.  Pointers are borrowed; indices of sparse rows were widened to int64.
+template <class T> struct SparseRows {
+    const T* data = nullptr;
+    std::vector<int64_t> indices, indptr;
+    int64_t rows = 0;
+};
+template <class T> struct ViewInput {
+    int64_t d = 0;
+    bool sparse = false;
+    const T *x = nullptr, *z = nullptr;
+    SparseRows<T> sx, sz;
+};
+template <class T> struct RowInput {
+    const T *u = nullptr, *v = nullptr;
+};
+template <class T> struct Inputs {
+    int64_t n = 0, m = 0;
+    bool same = false;
+    std::vector<ViewInput<T>> views;
+    std::vector<RowInput<T>> rows;
+    std::vector<std::vector<double>> columns;
+};
+
+// Gradients of L = sum_ij W_ij K_ij.  In same mode only the sums u + v and x + z have a meaning: the upper
+// triangle of W is folded with the lower one.
+struct Gradients {
+    std::vector<double> params;
+    std::vector<std::vector<double>> views, u, v, x, z;  // views: (2, d); x and z only if asked for
+};
+
+// W of `contract`: explicit n*m, or U V' with r columns.
+template <class T> struct Weights {
+    const T* w = nullptr;
+    const T *u = nullptr, *v = nullptr;
+    int64_t r = 0;
+};
+
+// Throws std::invalid_argument unless the data fits the program; every verb calls it first.
+template <class T> void check(const Program& program, const Inputs<T>& in);
+
+template <class T> void gram(const Program&, const Inputs<T>&, T* out, int threads, const Poll&);
+template <class T> void apply(const Program&, const Inputs<T>&, const T* V, int64_t r, T* out, int threads, const Poll&);
+template <class T> void diag(const Program&, const Inputs<T>&, T* out, int threads, const Poll&);
+template <class T>
+Gradients contract(const Program&, const Inputs<T>&, const Weights<T>&, bool inputs, int threads, const Poll&);
+template <class T>
+Gradients contract_diag(const Program&, const Inputs<T>&, const T* w, bool inputs, int threads, const Poll&);
+
+// The instruction set in use; `force_isa` changes it (for tests) and says whether this CPU has it.
+const Isa& current_isa();
+bool force_isa(const std::string& name);
+
+template <class T> const Kernels<T>& kernels();
+
+}  // namespace mercer
