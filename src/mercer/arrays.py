@@ -212,6 +212,19 @@ class Rows:
         return self._vectors
 
     @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.names) if self.names is not None else self.vectors.shape[1]
+
+    def rows(self, index: np.ndarray) -> Rows:
+        """Some of the rows, as a sample of their own."""
+        if column_names(self.data) is not None and not self._is_opaque():
+            return Rows(self.vectors[index], self.name, self.names)
+        if isinstance(self.data, Sequence):
+            return Rows([self.data[i] for i in index], self.name, self.names)
+        return Rows(self.data[index] if self._vectors is None else self._vectors[index], self.name, self.names)
+
+    @property
     def things(self) -> Sequence[Any]:
         """The rows as whatever they are: strings, graphs, arrays."""
         if sparse.issparse(self.data):
@@ -246,7 +259,7 @@ class Rows:
         return Rows(self.data[[self.data.columns[i] for i in index]], self.name)
 
     def _positions(self, column: Column) -> list[int]:
-        d = len(self.names) if self.names is not None else self.vectors.shape[1]
+        d = self.width
         if isinstance(column, str):
             self._require_names([column])
             return [self.names.index(column)]  # type: ignore[union-attr]

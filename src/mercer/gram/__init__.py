@@ -20,7 +20,7 @@ from mercer.gram.operators import (
     dense_block,
 )
 from mercer.kernels.base import Kernel, as_kernel
-from mercer.memory import as_bytes
+from mercer.memory import memory_limit
 
 __all__ = [
     "Dense",
@@ -56,7 +56,7 @@ def gram(
     x, z = Rows.of(X, "X"), None if Z is None else Rows.of(Z, "Z")
     width = np.dtype(common_dtype(x, z) if dtype is None else dtype).itemsize
     needed = len(x) * len(x if z is None else z) * width
-    cls = Dense if needed <= as_bytes(memory) else Tiles
+    cls = Dense if needed <= memory_limit(memory) else Tiles
     return cls(k, x, z, dtype=dtype, n_jobs=n_jobs)
 
 

@@ -271,11 +271,9 @@ class SpectralMixture(Leaf):
         return d, d
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        self._check_columns(x)
         X = dense(x.vectors).astype(np.float64, copy=False)
         Z = X if z is None else dense(z.vectors).astype(np.float64, copy=False)
-        d, _ = self._columns_needed()
-        if X.shape[1] != d:
-            raise ShapeError(f"SpectralMixture: means are for {d} column(s), but {x.name} has {X.shape[1]}.")
         out = np.zeros((len(X), len(Z)))
         for w, mean, scale in zip(self.weights, self.means, self.scales, strict=True):
             part = np.full(out.shape, w)
@@ -284,6 +282,11 @@ class SpectralMixture(Leaf):
                 part *= np.exp(-2 * (np.pi * s * delta) ** 2) * np.cos(2 * np.pi * m * delta)
             out += part
         return out
+
+    def _check_columns(self, x: Rows) -> None:
+        d, _ = self._columns_needed()
+        if x.width != d:
+            raise ShapeError(f"SpectralMixture: means are for {d} column(s), but {x.name} has {x.width}.")
 
     def _diag(self, x: Rows) -> np.ndarray:
         return np.full(len(x), sum(self.weights))
