@@ -24,6 +24,7 @@ from mercer.errors import ParameterError, ShapeError
 from mercer.params import Bounds, Domain, Parameter, check_bounds
 
 if TYPE_CHECKING:
+    from mercer.gram import GramOperator
     from mercer.kernels.explicit import FeatureMap
     from mercer.kernels.proof import Proof, Validity
 
@@ -114,7 +115,19 @@ class Kernel(ABC):
         x = Rows.of(X, "X")
         z = None if Z is None else Rows.of(Z, "Z")
         self._check_same_columns(x, z)
-        return self._block(x, z).astype(_dtype(x, z), copy=False)
+        return _gram_room().evaluate(self, x, z)
+
+    def gram(
+        self, X: Any, Z: Any = None, *, memory: int | str = "2GiB", dtype: Any = None, n_jobs: int | None = None
+    ) -> GramOperator:
+        """The Gram operator: `K @ V`, `K.block(rows, cols)`, `K.contract(U, V)`, with K stored if it fits `memory`.
+
+        >>> from mercer import RBF
+        >>> K = RBF(1.0).gram([[0.0], [1.0]])
+        >>> K.kind, (K @ [1.0, 0.0]).round(4).tolist()
+        ('dense', [1.0, 0.6065])
+        """
+        return _gram_room().gram(self, X, Z, memory=memory, dtype=dtype, n_jobs=n_jobs)
 
     def diag(self, X: Any) -> np.ndarray:
         """k(x_i, x_i) for every row, in O(n).
@@ -494,6 +507,13 @@ class Kernel(ABC):
 
 
 # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _gram_room() -> Any:
+    """The one door from a kernel up to the room that evaluates it; everything else points down."""
+    from mercer import gram
+
+    return gram
 
 
 def is_number(value: Any) -> bool:
