@@ -240,6 +240,66 @@ void py_diag(const Program& p, nb::handle views, nb::handle rows, nb::handle col
     release([&](const Poll& poll) { diag(p, args.in, y.data(), threads, poll); });
 }
 
+// A float64 numpy array of two axes (or one, cols < 0) that owns its memory.
+nb::object owned(std::vector<double>&& values, int64_t rows, int64_t cols) {
+    auto* kept = new std::vector<double>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+    if (cols < 0) return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<1>>(kept->data(), {size_t(rows)}, owner));
+    return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<2>>(kept->data(), {size_t(rows), size_t(cols)}, owner));
+}
+
+template <class T> nb::dict answer(const Inputs<T>& in, Gradients&& g, bool inputs) {
+    nb::dict d;
+    nb::list views, rows, xz;
+    for (size_t k = 0; k < g.views.size(); ++k) views.append(owned(std::move(g.views[k]), 2, in.views[k].d));
+    for (size_t k = 0; k < g.u.size(); ++k)
+        rows.append(nb::make_tuple(owned(std::move(g.u[k]), in.n, -1), owned(std::move(g.v[k]), in.m, -1)));
+    for (size_t k = 0; k < g.x.size(); ++k)
+        xz.append(nb::make_tuple(owned(std::move(g.x[k]), in.n, in.views[k].d), owned(std::move(g.z[k]), in.m, in.views[k].d)));
+    const int64_t p = int64_t(g.params.size());
+    d["params"] = owned(std::move(g.params), p, -1);
+    d["views"] = views;
+    d["rows"] = rows;
+    if (inputs) d["inputs"] = xz;
+    return d;
+}
+
+template <class T>
+nb::dict py_contract(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle U, nb::handle V,
+                     nb::handle W, int threads, bool inputs) {
+    auto args = arguments<T>(views, rows, columns);
+    Weights<T> weights;
+    In<T, 2> w, u, v;
+    if (W.is_none() == (U.is_none() || V.is_none()) || U.is_none() != V.is_none())
+        bad("pass either W or both U and V");
+    if (!W.is_none()) {
+        w = array<T, 2>(W, "W");
+        need_shape(w, "W", args.in.n, args.in.m);
+        weights.w = w.data();
+        if (!weights.w) weights.w = reinterpret_cast<const T*>(&weights);  // empty: never read
+    } else {
+        u = array<T, 2>(U, "U"), v = array<T, 2>(V, "V");
+        weights.r = int64_t(u.shape(1));
+        need_shape(u, "U", args.in.n, weights.r);
+        need_shape(v, "V", args.in.m, weights.r);
+        weights.u = u.data(), weights.v = v.data();
+    }
+    return answer(args.in, release([&](const Poll& poll) { return contract(p, args.in, weights, inputs, threads, poll); }),
+                  inputs);
+}
+
+template <class T>
+nb::dict py_contract_diag(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle weights,
+                          int threads, bool inputs) {
+    auto args = arguments<T>(views, rows, columns);
+    if (!args.in.same)
+        bad("contract_diag needs the same observations on both sides: pass None as the second part of views and rows");
+    auto w = array<T, 1>(weights, "w");
+    need_length(w, "w", args.in.n);
+    return answer(args.in, release([&](const Poll& poll) { return contract_diag(p, args.in, w.data(), inputs, threads, poll); }),
+                  inputs);
+}
+
 template <class T> void py_math(int which, nb::handle in, nb::handle out, double p) {
     auto a = array<T, 1>(in, "the input");
     auto b = writable<T, 1>(out, "out");
@@ -291,6 +351,21 @@ NB_MODULE(_core, m) {
               MERCER_BY_TYPE(py_diag, p, views, rows, columns, out, crew(threads));
           },
           "program"_a, "views"_a, "rows"_a, "columns"_a, "out"_a, "threads"_a = 1, "out[i] = k(x_i, x_i).");
+
+    m.def("contract",
+          [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle U, nb::handle V,
+             nb::handle W, int threads, bool inputs) {
+              return MERCER_BY_TYPE(py_contract, p, views, rows, columns, U, V, W, crew(threads), inputs);
+          },
+          "program"_a, "views"_a, "rows"_a, "columns"_a, "U"_a.none() = nb::none(), "V"_a.none() = nb::none(),
+          "W"_a.none() = nb::none(), "threads"_a = 1, "inputs"_a = false,
+          "Gradients of sum(W * K), W = U @ V.T or explicit: params, views, rows and, if asked, inputs.");
+    m.def("contract_diag",
+          [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle w, int threads, bool inputs) {
+              return MERCER_BY_TYPE(py_contract_diag, p, views, rows, columns, w, crew(threads), inputs);
+          },
+          "program"_a, "views"_a, "rows"_a, "columns"_a, "w"_a, "threads"_a = 1, "inputs"_a = false,
+          "Gradients of sum_i w_i k(x_i, x_i).");
 
     const char* names[] = {"vexp", "vlog", "vsin", "vcos", "vtanh", "vacos", "vlog1p"};
     const int codes[] = {0, 1, 3, 4, 5, 6, 7};

@@ -146,7 +146,7 @@ template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
                              reverse ? c.steps * work.strip : 0,
                              reverse ? work.area : 0,
                              reverse ? c.primitives * work.area : 0,
-                             reverse ? (d + 2) * prep.isa.panel : 0,
+                             reverse ? (3 * d + 3) * prep.isa.panel : 0,
                              sparse};
     T** parts[] = {&work.result, &work.primitives, &work.stack, &work.values, &work.adjoints,
                    &work.seeds,  &work.slopes,     &work.lanes, &work.dense};

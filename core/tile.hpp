@@ -57,7 +57,7 @@ template <class T> struct Work {
     T* adjoints;     // steps * strip (contract)
     T* seeds;        // area: W (contract)
     T* slopes;       // primitives * area: adjoints of the primitives (contract)
-    T* lanes;        // (largest d + 2) * panel: running products (contract)
+    T* lanes;        // (3 * largest d + 3) * panel: running products (contract)
     T* dense;        // largest sparse d, zero between uses
     int64_t area, strip;
 };

@@ -30,19 +30,20 @@ constexpr float kExp32[] = {0.5f, 0.166665768946066f, 0.0416665544984137f, 0.008
                             0.0013926203361634337f};
 constexpr double kLn2Hi = 0x1.62e42fee00000p-1, kLn2Lo = 0x1.a39ef35793c76p-33;  // k kLn2Hi is exact
 
-// e^(x + tail) for |tail| far below 1.  The magic number 1.5 2^52 rounds to an integer in the low bits.
-MERCER_INLINE V64 vexp(V64 x, V64 tail) {
+// e^(x + tail) with |tail| far below 1.  The magic number 1.5 2^52 rounds to an integer in the low bits.
+template <bool kTail> MERCER_INLINE V64 exp_sum(V64 x, V64 tail) {
     constexpr double magic = 0x1.8p52, lowest = -708.39, highest = 709.782712893384;
     V64 shifted = x * 1.4426950408889634 + magic;
     V64 k = shifted - magic;
     V64 r = (x - k * kLn2Hi) - k * kLn2Lo;
-    V64 p = (r * r) * horner(r, kExp64) + (r + tail) + 1.0;
+    if (kTail) r += tail;
+    V64 p = (r * r) * horner(r, kExp64) + r + 1.0;
     V64 y = from_bits(bits(p) + (bits(shifted) << 52));  // multiply by 2^k: add k to the exponent
     y = x < lowest ? V64{} : y;
     y = x > highest ? V64{} + __builtin_inf() : y;
     return x == x ? y : x;
 }
-MERCER_INLINE V64 vexp(V64 x) { return vexp(x, V64{}); }
+MERCER_INLINE V64 vexp(V64 x) { return exp_sum<false>(x, x); }
 
 MERCER_INLINE V32 vexp(V32 x) {
     constexpr float magic = 0x1.8p23f, lowest = -87.33f, highest = 88.72283935546875f;
@@ -153,7 +154,7 @@ MERCER_INLINE V64 vpow(V64 x, V64 p) {
     Pair l = vlog_pair(x);
     Pair e = product(l.hi, p);
     V64 tail = e.lo + l.lo * p;
-    V64 y = vexp(e.hi, vabs(e.hi) < 800.0 ? tail : V64{});
+    V64 y = exp_sum<true>(e.hi, vabs(e.hi) < 800.0 ? tail : V64{});
     V64 inf = V64{} + __builtin_inf();
     y = x == 0.0 ? (p > 0.0 ? V64{} : inf) : y;
     y = x == inf ? (p > 0.0 ? inf : V64{}) : y;
