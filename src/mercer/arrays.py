@@ -222,7 +222,9 @@ class Rows:
             return Rows(self.vectors[index], self.name, self.names)
         if isinstance(self.data, Sequence):
             return Rows([self.data[i] for i in index], self.name, self.names)
-        return Rows(self.data[index] if self._vectors is None else self._vectors[index], self.name, self.names)
+        return Rows(
+            self.data[index] if self._vectors is None else self._vectors[index], self.name, self.names
+        )
 
     @property
     def things(self) -> Sequence[Any]:

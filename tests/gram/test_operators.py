@@ -216,11 +216,15 @@ def test_input_gradients_are_finite_differences(kernel, two):
     for i, j in np.ndindex(A.shape):
         step = np.zeros_like(A)
         step[i, j] = h
-        assert gx[i, j] == pytest.approx((total(A + step, B) - total(A - step, B)) / (2 * h), rel=1e-5, abs=1e-6)
+        assert gx[i, j] == pytest.approx(
+            (total(A + step, B) - total(A - step, B)) / (2 * h), rel=1e-5, abs=1e-6
+        )
     if B is not None:
         step = np.zeros_like(B)
         step[1, 2] = h
-        assert gz[1, 2] == pytest.approx((total(A, B + step) - total(A, B - step)) / (2 * h), rel=1e-5, abs=1e-6)
+        assert gz[1, 2] == pytest.approx(
+            (total(A, B + step) - total(A, B - step)) / (2 * h), rel=1e-5, abs=1e-6
+        )
 
 
 def test_a_product_runs_where_the_matrix_would_not_fit():

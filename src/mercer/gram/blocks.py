@@ -50,12 +50,18 @@ def apply(kernel: Kernel, x: Rows, z: Rows | None, V: np.ndarray) -> np.ndarray:
     return out
 
 
-def contract(kernel: Kernel, x: Rows, z: Rows | None, *, U: Any = None, V: Any = None, W: Any = None) -> np.ndarray:
+def contract(
+    kernel: Kernel, x: Rows, z: Rows | None, *, U: Any = None, V: Any = None, W: Any = None
+) -> np.ndarray:
     """Σ W_ij ∂K_ij/∂p for every parameter p, W = UVᵀ or given, a block of rows at a time."""
     m = len(x if z is None else z)
     total = np.zeros(len(kernel.parameters))
     for rows in row_blocks(len(x), m):
-        weights = W[rows] if W is not None else U[rows].reshape(rows.stop - rows.start, -1) @ np.reshape(V, (m, -1)).T
+        weights = (
+            W[rows]
+            if W is not None
+            else U[rows].reshape(rows.stop - rows.start, -1) @ np.reshape(V, (m, -1)).T
+        )
         pull = _Pull(kernel, x.rows(np.arange(len(x))[rows]), x if z is None else z, z is None, rows.start)
         pull.down(kernel, np.asarray(weights, dtype=float), "", pull.x, pull.z)
         total += pull.total
@@ -91,9 +97,8 @@ class _Pull:
 @singledispatch
 def _down(k: Kernel, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
     """A leaf without slopes: its own parameters by central differences (none of ours has any)."""
-    for name, domain in k._own_domains():
+    for name, _ in k._own_domains():
         for tail, value, moved in _perturbed(k, name):
-            del domain
             h = 1e-6 * max(1.0, abs(value))
             up, down = (pull.value(moved(value + s * h), x, z) for s in (1, -1))
             pull.add(f"{path}{name}{tail}", float((W * (up - down)).sum() / (2 * h)))
@@ -154,7 +159,9 @@ def _(k: PerColumn, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> 
     X, Z = k._numbers(x), k._numbers(z)
     names = [f.name for f in fields(k) if f.metadata["domain"].per_column]  # type: ignore[arg-type]
     at = {name: k._per_column(name, X.shape[1]) for name in names}
-    terms = [k.term(X[:, None, j], Z[None, :, j], **{n: v[j] for n, v in at.items()}) for j in range(X.shape[1])]
+    terms = [
+        k.term(X[:, None, j], Z[None, :, j], **{n: v[j] for n, v in at.items()}) for j in range(X.shape[1])
+    ]
     total = sum(terms) if k.reduction == "sum" else np.prod(terms, axis=0)
     G = W * k.slope(total)
     for name in names:

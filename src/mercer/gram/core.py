@@ -89,7 +89,9 @@ def _gradient(low: Lowered, found: dict[str, Any], threads: int) -> np.ndarray:
     return out
 
 
-def _sides(rows: Any, u_bar: np.ndarray, v_bar: np.ndarray | None) -> list[tuple[Lowered, np.ndarray, np.ndarray]]:
+def _sides(
+    rows: Any, u_bar: np.ndarray, v_bar: np.ndarray | None
+) -> list[tuple[Lowered, np.ndarray, np.ndarray]]:
     """The diagonal programs behind row vectors, each with its adjoint and its values; none for plain vectors."""
     if rows.inner is None:
         return []
@@ -108,7 +110,9 @@ def _input_gradient(low: Lowered, found: dict[str, Any], threads: int) -> tuple[
             z_total = z_total + _pulled(low, view, z_bar)
     for (u_bar, v_bar), rows in zip(found["rows"], low.rows, strict=False):
         if rows.input_rule is None and rows.inner is None:
-            raise InputError(f"{low.kernel}: times(f) has no input gradient, because f's derivative is not known.")
+            raise InputError(
+                f"{low.kernel}: times(f) has no input gradient, because f's derivative is not known."
+            )
         if rows.input_rule is not None:
             x_total = x_total + rows.pull(rows.input_rule(rows.x, u_bar))
             if v_bar is not None:
@@ -126,5 +130,7 @@ def _input_gradient(low: Lowered, found: dict[str, Any], threads: int) -> tuple[
 
 def _pulled(low: Lowered, view: View, adjoint: np.ndarray) -> np.ndarray:
     if view.pull is None:
-        raise InputError(f"{low.kernel}: of(map) has no input gradient, because the map's derivative is not known.")
+        raise InputError(
+            f"{low.kernel}: of(map) has no input gradient, because the map's derivative is not known."
+        )
     return view.pull(np.asarray(adjoint, dtype=np.float64))

@@ -114,7 +114,7 @@ class Place:
 
 @dataclass
 class Builder:
-    """Collects the program; views that are the same matrix are kept once."""
+    """Collects the program and the data it reads."""
 
     out: Lowered
     slots: dict[str, int]
@@ -139,20 +139,34 @@ class Builder:
     def affine(self, scale: int, offset: int | None = None) -> None:
         self.step("AFFINE", scale, self.param(0.0) if offset is None else offset)
 
-    def view(self, place: Place, *, centred: bool = False, scale: np.ndarray | None = None, dense_only: bool = False) -> int:
-        """The rows as a matrix, shifted by a common origin if `centred`, then scaled column by column."""
+    def view(
+        self,
+        place: Place,
+        *,
+        centred: bool = False,
+        scale: np.ndarray | None = None,
+        dense_only: bool = False,
+    ) -> int:
+        """The rows as a matrix, shifted by a common origin if `centred`, then scaled column by column.
+
+        Unscaled views are shared by all who read them; a scaled one belongs to its kernel, whose gradient it carries.
+        """
         X, Z = place.x.vectors, None if place.z is None else place.z.vectors
         if dense_only and (sparse.issparse(X) or sparse.issparse(Z)):
-            self.out.notes.append("sparse rows are written out densely for a kernel that looks at single columns")
+            self.out.notes.append(
+                "sparse rows are written out densely for a kernel that looks at single columns"
+            )
             X, Z = dense(X), None if Z is None else dense(Z)
         if sparse.issparse(X) != sparse.issparse(Z) and Z is not None:
             X, Z = sparse.csr_array(X), sparse.csr_array(Z)
-        key = (id(place.x), id(place.z), centred, dense_only, None if scale is None else scale.tobytes())
-        if key not in self.cache:
+        key = (id(place.x), id(place.z), centred, dense_only)
+        if scale is not None or key not in self.cache:
             shift = origin(X, Z) if centred and not sparse.issparse(X) else None
             one = _prepare(X, shift, scale, self.out.dtype)
             two = None if Z is None else _prepare(Z, shift, scale, self.out.dtype)
             self.out.views.append(View(one, two, _scaled_pull(place.pull, scale)))
+            if scale is not None:
+                return len(self.out.views) - 1
             self.cache[key] = len(self.out.views) - 1
         return self.cache[key]
 
@@ -182,7 +196,9 @@ def origin(X: np.ndarray, Z: np.ndarray | None) -> np.ndarray | None:
     far = np.abs(middle) > 8 * spread
     if not far.any():
         return None
-    step = np.exp2(np.ceil(np.log2(np.maximum(spread, np.spacing(np.abs(middle).astype(X.dtype)).astype(float)))))
+    step = np.exp2(
+        np.ceil(np.log2(np.maximum(spread, np.spacing(np.abs(middle).astype(X.dtype)).astype(float))))
+    )
     return np.where(far, np.round(middle / step) * step, 0.0)
 
 
@@ -242,7 +258,9 @@ def _(k: radial.Exponential, b: Builder, at: Place) -> None:
 def _(k: radial.Matern, b: Builder, at: Place) -> None:
     steps = {0.5: "EXPNEG", 1.5: "MATERN32", 2.5: "MATERN52"}
     if k.nu not in steps:
-        raise NotLowered(f"Matern with nu = {k.nu:g} needs Bessel functions; nu = 1/2, 3/2 and 5/2 have a program")
+        raise NotLowered(
+            f"Matern with nu = {k.nu:g} needs Bessel functions; nu = 1/2, 3/2 and 5/2 have a program"
+        )
     _squared_distance(k, b, at)
     b.step(steps[k.nu])
 

@@ -11,7 +11,7 @@ The kinds: `Tiles` (K is never stored), `Dense` (K is stored), `Precomputed` (K 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -22,7 +22,9 @@ from mercer.gram import blocks, core
 from mercer.gram.lower import Lowered, NotLowered, lower
 from mercer.gram.threads import threads
 from mercer.kernels.base import Kernel
-from mercer.kernels.explicit import FeatureMap
+
+if TYPE_CHECKING:
+    from mercer.kernels.explicit import FeatureMap
 
 Index = Any  # an integer array, a list of integers, a boolean mask or a slice
 
@@ -57,7 +59,9 @@ class GramOperator(LinearOperator):
         self._weights(U, V, W)
         return np.zeros(0)
 
-    def contract_inputs(self, U: Any = None, V: Any = None, *, W: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+    def contract_inputs(
+        self, U: Any = None, V: Any = None, *, W: Any = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """∂(Σ W_ij K_ij)/∂X and /∂Z; on one sample the gradient with respect to X, and None."""
         raise InputError(f"a Gram of kind '{self.kind}' does not depend on inputs.")
 
@@ -113,7 +117,9 @@ class GramOperator(LinearOperator):
 class OfKernel(GramOperator):
     """What `Tiles` and `Dense` share: a kernel, its rows, and the program of the two."""
 
-    def __init__(self, kernel: Kernel, X: Any, Z: Any = None, *, dtype: Any = None, n_jobs: int | None = None) -> None:
+    def __init__(
+        self, kernel: Kernel, X: Any, Z: Any = None, *, dtype: Any = None, n_jobs: int | None = None
+    ) -> None:
         self.kernel = kernel
         self.x = Rows.of(X, "X")
         self.z = None if Z is None else Rows.of(Z, "Z")
@@ -142,7 +148,9 @@ class OfKernel(GramOperator):
             values = blocks.contract(self.kernel, self.x, self.z, U=U, V=V, W=W)
         return np.array([v * p.derivative for v, p in zip(values, parameters, strict=True) if p.free])
 
-    def contract_inputs(self, U: Any = None, V: Any = None, *, W: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+    def contract_inputs(
+        self, U: Any = None, V: Any = None, *, W: Any = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         U, V, W = self._weights(U, V, W)
         if self.low is None:
             raise InputError(f"{self.kernel} has no input gradient: {self.notes[0]}.")
@@ -176,7 +184,9 @@ class Dense(OfKernel):
 
     kind = "dense"
 
-    def __init__(self, kernel: Kernel, X: Any, Z: Any = None, *, dtype: Any = None, n_jobs: int | None = None) -> None:
+    def __init__(
+        self, kernel: Kernel, X: Any, Z: Any = None, *, dtype: Any = None, n_jobs: int | None = None
+    ) -> None:
         super().__init__(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
         self.array = dense_block(kernel, self.x, self.z, self.dtype, n_jobs, self.low)
 
@@ -269,7 +279,9 @@ class Features(GramOperator):
         inner: Any = 0.0
         for part in blocks.row_blocks(len(right), self.map.dimension):
             inner = inner + self._phi(right, part).T @ V[part]
-        return np.vstack([self._phi(self.x, part) @ inner for part in blocks.row_blocks(len(self.x), self.map.dimension)])
+        return np.vstack(
+            [self._phi(self.x, part) @ inner for part in blocks.row_blocks(len(self.x), self.map.dimension)]
+        )
 
     def diag(self) -> np.ndarray:
         parts = [self._phi(self.x, part) for part in blocks.row_blocks(len(self.x), self.map.dimension)]
@@ -292,7 +304,9 @@ class Shifted(GramOperator):
             raise ShapeError(f"only a square Gram can be shifted; this one is {inner.shape}.")
         self.inner, self.shift = inner, np.asarray(shift, dtype=inner.dtype)
         if self.shift.shape not in ((), (inner.shape[0],)) or not np.all(np.isfinite(self.shift)):
-            raise ParameterError(f"shift must be a finite number, or one per row; got shape {self.shift.shape}.")
+            raise ParameterError(
+                f"shift must be a finite number, or one per row; got shape {self.shift.shape}."
+            )
         super().__init__(inner.dtype, inner.shape)
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
@@ -316,7 +330,9 @@ class Shifted(GramOperator):
     def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
         return self.inner.contract(U, V, W=W)
 
-    def contract_inputs(self, U: Any = None, V: Any = None, *, W: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+    def contract_inputs(
+        self, U: Any = None, V: Any = None, *, W: Any = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         return self.inner.contract_inputs(U, V, W=W)
 
     def _transpose(self) -> Shifted:

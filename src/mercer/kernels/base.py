@@ -118,7 +118,13 @@ class Kernel(ABC):
         return _gram_room().evaluate(self, x, z)
 
     def gram(
-        self, X: Any, Z: Any = None, *, memory: int | str = "2GiB", dtype: Any = None, n_jobs: int | None = None
+        self,
+        X: Any,
+        Z: Any = None,
+        *,
+        memory: int | str = "2GiB",
+        dtype: Any = None,
+        n_jobs: int | None = None,
     ) -> GramOperator:
         """The Gram operator: `K @ V`, `K.block(rows, cols)`, `K.contract(U, V)`, with K stored if it fits `memory`.
 
