@@ -16,7 +16,7 @@ def cover_probability(n: int, m: int) -> float:
         P(n, m) = 1 for n ≤ m + 1,  else  2^(1-n) Σ_{i=0}^{m} C(n-1, i)
 
     Summed in whole numbers and rounded once while that is quick, and else from the incomplete beta function, whose
-    relative error was measured to stay below 1e-11 for n up to 10⁷.
+    relative error, measured against 40 digits, is below 1e-11 for n up to 10⁷.
 
     >>> cover_probability(4, 2)                               # 1 - 2/16: XOR and its opposite fail
     0.875
@@ -28,6 +28,8 @@ def cover_probability(n: int, m: int) -> float:
         return 1.0
     if n == 2 * (m + 1):
         return 0.5
+    if n > 2**53:
+        raise ParameterError(f"n must be at most 2^53, above which numbers of points lose digits; got {n}.")
     shorter = min(m + 1, n - 1 - m)  # the sum from below, or what is missing from above
     if shorter * n <= _EXACT_WORK:
         total = _partial_sum(n - 1, shorter)
