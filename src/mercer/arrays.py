@@ -38,7 +38,7 @@ def check_vectors(X: Any, name: str = "X", names: Sequence[str] | None = None) -
     names = column_names(X) if names is None else names
     A = _as_array(X, name)
     if A.ndim != 2:
-        hint = "Reshape with X.reshape(-1, 1) for one column, or X.reshape(1, -1) for one row."
+        hint = "Reshape your data with X.reshape(-1, 1) for one column, or X.reshape(1, -1) for one row."
         raise ShapeError(
             f"{name} must have two dimensions, rows and columns; got {A.ndim} (shape {A.shape}). {hint}"
         )

@@ -499,14 +499,26 @@ class Kernel(ABC):
 
         return judge(self, samples, columns=columns, seconds=seconds, random_state=random_state)
 
-    def features(self, d: int | None = None, *, memory: int | str = "1GiB") -> FeatureMap:
-        """The explicit map φ with φ(x)·φ(z) = k(x, z), where it is finite; `d` is the number of columns."""
+    def features(self, d: int | Sequence[str] | None = None, *, memory: int | str = "1GiB") -> FeatureMap:
+        """The explicit map φ with φ(x)·φ(z) = k(x, z), where it is finite.
+
+        `d` is the number of columns, or their names. A map that would not fit in `memory` is refused with its size.
+
+        >>> from mercer import Linear
+        >>> print((Linear() + 1).features(["age", "dose"]))
+        φ of Linear() + Constant(1.0): 2 columns -> 3 features (1, age, dose)
+        """
         from mercer.kernels.explicit import build
 
         return build(self, d, memory=memory)
 
-    def feature_dimension(self, d: int) -> int | float:
-        """How many coordinates φ has for d columns: an exact integer, or infinity."""
+    def feature_dimension(self, d: int | Sequence[str]) -> int | float:
+        """How many coordinates φ has for d columns: an exact integer, or infinity; nothing is built.
+
+        >>> from mercer import RBF, Polynomial
+        >>> Polynomial(7).feature_dimension(256), RBF().feature_dimension(256)
+        (15932831090241, inf)
+        """
         from mercer.kernels.explicit import dimension
 
         return dimension(self, d)

@@ -1,0 +1,1 @@
+"""The machines: scikit-learn estimators that see data only through kernel products."""

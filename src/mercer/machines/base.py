@@ -1,0 +1,104 @@
+"""What all machines share: a kernel as a parameter, by object or by text, tunable as `kernel__…`."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from mercer.arrays import Rows, check_vectors, column_names, dense
+from mercer.errors import InputError, MercerError, NotFiniteError, ParameterError, ShapeError
+from mercer.kernels.base import Kernel
+from mercer.kernels.text import parse
+
+PRECOMPUTED = "precomputed"
+
+
+class KernelEstimator(BaseEstimator):
+    """An estimator with a `kernel`: an object, its text, or "precomputed".
+
+    `get_params` and `set_params` reach into the kernel also when it is text; since kernels are values, setting
+    `kernel__lengthscale` replaces the whole kernel.
+    """
+
+    kernel: Any
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; with `deep`, those of the kernel too, as `kernel__lengthscale`."""
+        out = super().get_params(deep=False)
+        if deep:
+            try:
+                kernel = as_machine_kernel(self.kernel)
+            except MercerError:
+                return out
+            if kernel is not None:
+                out.update({f"kernel__{name}": value for name, value in kernel.get_params().items()})
+        return out
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by the names of `get_params`; `kernel` itself goes first."""
+        nested = {name: params.pop(name) for name in list(params) if name.startswith("kernel__")}
+        super().set_params(**params)
+        if nested:
+            kernel = as_machine_kernel(self.kernel)
+            if kernel is None:
+                raise ParameterError(
+                    f"Invalid parameter {next(iter(nested))!r}: a precomputed kernel has no parameters."
+                )
+            self.kernel = kernel._with_params(
+                {name.removeprefix("kernel__"): v for name, v in nested.items()}
+            )
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
+        return tags
+
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+        """X as float64 numbers, dense or CSR, with its columns remembered (`reset`) or compared with those of fit."""
+        A = check_vectors(X).astype(np.float64, copy=False)
+        validate_data(self, X if column_names(X) is not None else A, reset=reset, skip_check_array=True)
+        return A
+
+    def _rows(self, A: Any, name: str = "X") -> Rows:
+        """Checked numbers as the rows that kernels take, with the column names of fit."""
+        names = getattr(self, "feature_names_in_", None)
+        return Rows(A, name, None if names is None else [str(n) for n in names])
+
+
+def as_machine_kernel(value: Any) -> Kernel | None:
+    """The kernel that `kernel=` stands for; None for "precomputed"."""
+    if isinstance(value, Kernel):
+        return value
+    if isinstance(value, str):
+        return None if value == PRECOMPUTED else parse(value)
+    raise ParameterError(
+        f"kernel must be a kernel, its text such as 'RBF(2.0)', or 'precomputed'; got {value!r} "
+        f"({type(value).__name__}). Any function of two points becomes a kernel by mercer.Custom(function)."
+    )
+
+
+def check_gram(K: Any, kernel: Kernel | None) -> np.ndarray:
+    """A square Gram matrix, finite and symmetric to rounding, made exactly symmetric."""
+    K = np.asarray(dense(K), dtype=np.float64)
+    if K.shape[0] != K.shape[1]:
+        raise ShapeError(
+            f"a precomputed Gram matrix must be square, with k(x_i, x_j) in row i and column j; got shape {K.shape}. "
+            "New points come later: rows = new, columns = training."
+        )
+    whose = "the precomputed Gram matrix" if kernel is None else str(kernel)
+    if not np.all(np.isfinite(K)):
+        i, j = np.argwhere(~np.isfinite(K))[0]
+        raise NotFiniteError(f"{whose} gives {K[i, j]} for rows {i} and {j}. Look at that pair.")
+    gap = np.abs(K - K.T)
+    i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
+    if gap[i, j] > 1e-8 * max(float(np.abs(K).max()), np.finfo(float).tiny):
+        raise InputError(
+            f"{whose} is not symmetric: {K[i, j]:.9g} at ({i}, {j}) but {K[j, i]:.9g} at ({j}, {i}). A kernel has "
+            "k(x, z) = k(z, x); (K + K.T) / 2 is the nearest symmetric matrix."
+        )
+    return 0.5 * (K + K.T)
