@@ -1,8 +1,8 @@
 """One kernel in three pictures: its profile, its Gram matrix, and the functions it makes likely.
 
-    profile   k(x₀, x) for a few x₀; over the plane for kernels of two columns
-    Gram      k on a grid, with colours centred at 0 where both signs occur
-    prior     sample functions f ~ GP(0, k); for what is not a kernel, the eigenvalues that forbid them
+profile   k(x₀, x) for a few x₀; over the plane for kernels of two columns
+Gram      k on a grid, with colours centred at 0 where both signs occur
+prior     sample functions f ~ GP(0, k); for what is not a kernel, the eigenvalues that forbid them
 """
 
 from __future__ import annotations
@@ -16,7 +16,18 @@ from mercer.errors import ParameterError
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.plot.prior import Prior, Spectrum, sample_prior
 from mercer.plot.space import Space, space_of
-from mercer.plot.style import BAD, COLOURS, DIVERGING, GOOD, GREY, MONO, UNSURE, colour_scale, new_figure, tidy
+from mercer.plot.style import (
+    BAD,
+    COLOURS,
+    DIVERGING,
+    GOOD,
+    GREY,
+    MONO,
+    UNSURE,
+    colour_scale,
+    new_figure,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,8 +54,8 @@ def kernel(
 ) -> Figure:
     """The profile of `k`, its Gram matrix and its prior samples, side by side.
 
-    `span` is the interval shown of every column (chosen from the lengthscales if not given); `validity` spares
-    judging a kernel twice, and otherwise `seconds` limits that; `figure` is a Figure or SubFigure to draw into.
+    `span` is the interval shown of every column (chosen from the lengthscales if not given). `validity` spares
+    judging a kernel twice; without it `seconds` limits that. `figure` is a Figure or SubFigure to draw into.
 
     >>> import mercer
     >>> mercer.plot.kernel("RBF(1.0)").savefig("rbf.png")                    # doctest: +SKIP
@@ -53,22 +64,24 @@ def kernel(
     if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= MOST_SAMPLES:
         raise ParameterError(f"samples must be a whole number from 1 to {MOST_SAMPLES}; got {samples!r}.")
     lines = _wrapped(str(k))
-    header = 0.45 + 0.22 * len(lines)
-    figure = new_figure(13.5, 4.4 + header) if figure is None else figure
+    header = 0.5 + 0.22 * len(lines)
+    figure = new_figure(13.5, 4.2 + header) if figure is None else figure
     space = space_of(k, span)
     judged = k.validity(seconds=seconds) if validity is None else validity
-    grid = figure.add_gridspec(2, 3, height_ratios=(header, 4.4))
+    widths = (1, 1, 1) if space.plane else (1.3, 1, 1.3)
+    grid = figure.add_gridspec(2, 3, height_ratios=(header, 4.2), width_ratios=widths)
     _title(figure.add_subplot(grid[0, :]), lines, judged)
     draw_profile = _plane if space.plane else _profile
     draw_profile(figure.add_subplot(grid[1, 0]), space)
     _gram(figure.add_subplot(grid[1, 1]), space)
     X = space.points(26 if space.plane else 300)
     K = space.block(X)
-    found = Spectrum.of(K) if judged.status == "refuted" else sample_prior(K, space.block(X, X), samples, seed)
+    refuted = judged.status == "refuted"
+    found = Spectrum.of(K) if refuted else sample_prior(K, space.block(X, X), samples, seed)
     if isinstance(found, Spectrum):
         _spectrum(figure.add_subplot(grid[1, 2]), found)
     elif space.plane:
-        _fields(figure, grid[1, 2], space, found)
+        _fields(figure.add_subplot(grid[1, 2]), space, found)
     else:
         _functions(figure.add_subplot(grid[1, 2]), space, found, np.sqrt(np.clip(np.diag(K), 0, None)))
     return figure
@@ -86,7 +99,7 @@ def _title(axes: Any, lines: list[str], judged: Validity) -> None:
     axes.text(
         0, 1, "\n".join(lines), va="top", fontsize=12, family=MONO, color="#111111", linespacing=1.25, **style
     )
-    axes.text(0, 0, word, va="bottom", fontsize=11, weight="bold", color=colour, **style)
+    axes.text(0, 0.1, word, va="bottom", fontsize=11, weight="bold", color=colour, **style)
 
 
 # ── profile ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -107,12 +120,16 @@ def _profile(axes: Any, space: Space) -> None:
             axes.plot([place, place], [limit, value], color=colour, lw=1.2, ls=":")
             axes.plot(place, limit, "o", ms=5, mfc="white", mec=colour, mew=1.2)
         axes.plot(place, value, "o", ms=5, color=colour)
-    tidy(axes, "profile k(x₀, x)" + (", with the jump of the noise at x₀" if jumps else ""), space.label)
+    tidy(axes, "profile k(x₀, x)" + ("; the noise jumps at x₀" if jumps else ""), space.label)
     _flat_axis_gets_room(axes)
     axes.axhline(0, color="#BBBBBB", lw=0.8, zorder=0)
-    axes.legend(
-        loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=3, frameon=False, fontsize=9, handlelength=1.5
-    )
+    _legend(axes)
+
+
+def _legend(axes: Any, **options: Any) -> None:
+    """Below the panel, where no curve can run into it."""
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15), "ncol": 3}
+    axes.legend(**place, frameon=False, fontsize=9, handlelength=1.4, columnspacing=1.4, **options)
 
 
 def _flat_axis_gets_room(axes: Any) -> None:
@@ -145,7 +162,10 @@ def _gram(axes: Any, space: Space) -> None:
     count = 10 if space.plane else 80
     K = space.block(space.points(count))
     if space.plane:
-        extent, xlabel = (0.5, len(K) + 0.5, len(K) + 0.5, 0.5), f"point of a {count} by {count} grid, row by row"
+        extent, xlabel = (
+            (0.5, len(K) + 0.5, len(K) + 0.5, 0.5),
+            f"point of a {count} by {count} grid, row by row",
+        )
         title, ylabel = "Gram matrix", "point"
     else:
         half = 0.5 * (space.high - space.low) / (count - 1)
@@ -168,7 +188,8 @@ def _colour_bar(axes: Any, image: Any) -> None:
 def _functions(axes: Any, space: Space, prior: Prior, deviation: np.ndarray) -> None:
     """Sample functions as lines, over the band of two standard deviations; noisy observations as dots."""
     t, count = space.ticks(len(deviation)), prior.functions.shape[1]
-    axes.fill_between(t, -2 * deviation, 2 * deviation, color="#DDDDDD", alpha=0.6, lw=0, zorder=0)
+    band = {"color": "#DDDDDD", "alpha": 0.6, "lw": 0, "zorder": 0, "label": "±2 standard deviations"}
+    axes.fill_between(t, -2 * deviation, 2 * deviation, **band)
     rng = np.random.default_rng(count)
     for i in range(count):
         colour = COLOURS[i % len(COLOURS)]
@@ -176,37 +197,31 @@ def _functions(axes: Any, space: Space, prior: Prior, deviation: np.ndarray) -> 
         if prior.noise.any():
             seen = slice(i % 8, None, 8)
             y = prior.functions[seen, i] + prior.noise[seen] * rng.standard_normal(len(t[seen]))
-            axes.plot(t[seen], y, "o", ms=2.6, color=colour, alpha=0.6, mew=0)
-    noted = "; dots: with noise" if prior.noise.any() else ""
-    tidy(axes, f"{count} prior sample{'s' * (count > 1)} f ~ GP(0, k); grey: ±2σ{noted}", space.label, "f(x)")
+            label = None if i else "observed with noise"
+            axes.plot(t[seen], y, "o", ms=3, color=colour, alpha=0.65, mew=0, label=label)
+    tidy(axes, f"{count} prior sample{'s' * (count > 1)} f ~ GP(0, k)", space.label, "f(x)")
     _flat_axis_gets_room(axes)
+    _legend(axes)
 
 
-def _fields(figure: Any, cell: Any, space: Space, prior: Prior) -> None:
-    """Sample functions of two columns, as small maps on one colour scale."""
+def _fields(axes: Any, space: Space, prior: Prior) -> None:
+    """Sample functions of two columns, as small maps side by side on one colour scale."""
     count = min(prior.functions.shape[1], 9)
     across = int(np.ceil(np.sqrt(count)))
-    down = int(np.ceil(count / across))
-    inner = cell.subgridspec(down, across, wspace=0.06, hspace=0.06)
-    size = float(np.abs(prior.functions[:, :count]).max()) or 1.0
-    side = int(np.sqrt(len(prior.functions)))
+    down, side, gap = -(-count // across), int(np.sqrt(len(prior.functions))), 2
+    sheet = np.full((down * (side + gap) - gap, across * (side + gap) - gap), np.nan)
     for i in range(count):
-        axes = figure.add_subplot(inner[divmod(i, across)])
-        axes.imshow(
-            prior.functions[:, i].reshape(side, side),
-            origin="lower",
-            cmap=DIVERGING,
-            vmin=-size,
-            vmax=size,
-            interpolation="bilinear",
-        )
-        axes.set_xticks([])
-        axes.set_yticks([])
-        for spine in axes.spines.values():
-            spine.set_color("#BBBBBB")
-        if i == 0:
-            noted = ", without the noise" if prior.noise.any() else ""
-            axes.set_title(f"{count} prior samples f ~ GP(0, k){noted}", fontsize=11, loc="left", pad=8)
+        row, column = ((side + gap) * v for v in divmod(i, across))
+        sheet[row : row + side, column : column + side] = prior.functions[:, i].reshape(side, side)[::-1]
+    size = float(np.abs(prior.functions[:, :count]).max()) or 1.0
+    image = axes.imshow(sheet, cmap=DIVERGING, vmin=-size, vmax=size, interpolation="nearest")
+    noted = ", noise left out" if prior.noise.any() else ""
+    tidy(axes, f"{count} prior sample{'s' * (count > 1)} f ~ GP(0, k){noted}", "each over the same plane")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    _colour_bar(axes, image)
 
 
 def _spectrum(axes: Any, spectrum: Spectrum) -> None:
@@ -217,22 +232,21 @@ def _spectrum(axes: Any, spectrum: Spectrum) -> None:
     for keep, marker, colour, label in (
         (values > floor, "o", COLOURS[0], "positive"),
         (values < -floor, "v", BAD, "negative"),
-        (np.abs(values) <= floor, ".", "#AAAAAA", "0 to rounding"),
+        (np.abs(values) <= floor, ".", "#AAAAAA", "zero to rounding"),
     ):
         if keep.any():
             axes.plot(order[keep], values[keep], marker, ms=4, color=colour, label=f"{keep.sum()} {label}")
     axes.set_yscale("symlog", linthresh=floor, linscale=0.4)
     axes.set_yticks([s * top_tick for s in (-1, 1) for top_tick in _decades(floor, top)] + [0.0])
     axes.axhline(0, color="#BBBBBB", lw=0.8, zorder=0)
-    tidy(axes, "no prior samples: eigenvalues of the Gram matrix", "number", "eigenvalue")
+    tidy(axes, "no prior samples: eigenvalues instead", "number", "eigenvalue")
+    why = "No random function has this covariance:\n"
     if spectrum.negative:
-        why = f"No random function has this covariance:\nthe variance along one direction would be {values[-1]:.3g}."
+        why += f"along one direction of the grid\nits variance would be {values[-1]:.3g}."
     else:
-        why = "No random function has this covariance.\nOn this grid no eigenvalue is negative; elsewhere one is."
-    axes.text(0.97, 0.62, why, transform=axes.transAxes, ha="right", fontsize=9, color="#333333")
-    axes.legend(
-        loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=3, frameon=False, fontsize=9, handletextpad=0.2
-    )
+        why += "no eigenvalue is negative on this grid,\nbut on other points one is."
+    axes.text(0.99, 0.97, why, transform=axes.transAxes, ha="right", va="top", fontsize=9, color="#333333")
+    _legend(axes, handletextpad=0.2)
 
 
 def _decades(low: float, high: float) -> list[float]:

@@ -1,8 +1,8 @@
 """Random functions with a given covariance, f ~ GP(0, k), on a grid: the numbers behind the pictures.
 
 A Gram matrix is often singular (a linear kernel has rank 1), so it is factored by its eigenvalues:
-f = V √Λ z with z standard normal. Eigenvalues that are negative by no more than rounding count as 0; more than
-that, and there is no such random function, which is said rather than hidden.
+f = V √Λ z with z standard normal. Eigenvalues negative by no more than rounding count as 0; where one is
+negative by more there is no such random function, which is said rather than hidden.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Prior:
 def sample_prior(K: np.ndarray, between: np.ndarray, count: int, seed: int) -> Prior | Spectrum:
     """Samples from GP(0, K), the noise of single observations apart; or the spectrum, where K is indefinite.
 
-    `K` is k(X), in which an observation meets itself; `between` is k(X, X), as if of two samples at the same places.
-    They differ by the white noise of the kernel, on the diagonal only.
+    `K` is k(X), in which an observation meets itself; `between` is k(X, X), two samples at the same places. They
+    differ by the white noise of the kernel, on the diagonal only.
     """
     rng = np.random.default_rng(seed)
     noise = np.diag(K) - np.diag(between)

@@ -1,4 +1,4 @@
-"""Where a kernel is looked at: a line for one column, the plane for two, the diagonal line (t, …, t) for more."""
+"""Where a kernel is looked at: a line for one column, the plane for two, the line (t, …, t) for more."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _checked_span(span: Any) -> tuple[float, float]:
 
 
 def _half_width(k: Kernel) -> float:
-    """Three of the longest lengthscale, but no more than ten of the shortest period; 3 where there is neither."""
+    """Three of the longest lengthscale, at most ten of the shortest period; 3 where there is neither."""
     leaves: dict[str, dict[str, list[float]]] = {}
     for p in k.parameters:
         owner, _, name = p.name.split("[")[0].rpartition("__")

@@ -22,11 +22,14 @@ def new_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise PlotError(
-            f"pictures need matplotlib, which is not installed ({error}). Install it with pip install 'mercer[plot]'."
+            f"pictures need matplotlib, which is not installed ({error}). "
+            "Install it with: pip install 'mercer[plot]'"
         ) from error
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08, wspace=0.03, hspace=0.0)
+    figure = Figure(figsize=(width, height), layout=layout, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 
