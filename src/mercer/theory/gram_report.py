@@ -136,8 +136,8 @@ class GramReport:
 def gram_report(K: Any, tolerance: float | None = None) -> GramReport:
     """What the three tests of positive semi-definiteness say of a matrix, and whether they agree.
 
-    `tolerance` is relative to the largest entry (or eigenvalue); the default is a small multiple of n times the
-    rounding unit of K's own precision.
+    `tolerance` is relative to the largest entry (or eigenvalue); the default is a small multiple of n times
+    the rounding unit of K's own precision.
 
     >>> report = gram_report([[1.0, 2.0], [2.0, 1.0]])
     >>> report.verdict, report.smallest_eigenvalue, report.direction.round(3)
@@ -341,9 +341,7 @@ def _form_test(form: float, threshold: float, exponent: int) -> MatrixTest:
     shown = f"smallest qᵀKq/qᵀq found is {_unscale(form, exponent):.6g}"
     if form < -threshold:
         return MatrixTest("quadratic form", INDEFINITE, shown)
-    return MatrixTest(
-        "quadratic form", UNSURE, f"{shown}; no negative one was found, which proves nothing"
-    )
+    return MatrixTest("quadratic form", UNSURE, f"{shown}; no negative one was found, which proves nothing")
 
 
 def _differences(tests: tuple[MatrixTest, ...]) -> tuple[tuple[str, str], ...]:
