@@ -41,7 +41,10 @@ def colour_scale(low: float, high: float) -> dict[str, Any]:
         return {"cmap": DIVERGING, "vmin": -size, "vmax": size}
     if high <= 0:
         return {"cmap": SEQUENTIAL, "vmin": low if low < 0 else -1.0, "vmax": 0.0}
-    return {"cmap": SEQUENTIAL, "vmin": min(low, 0.0), "vmax": high}
+    narrow = (
+        0.3 * high < low < (1 - 1e-9) * high
+    )  # far from 0: show the differences; the bar says where they lie
+    return {"cmap": SEQUENTIAL, "vmin": low if narrow else min(low, 0.0), "vmax": high}
 
 
 def tidy(axes: Any, title: str, xlabel: str, ylabel: str = "") -> None:
