@@ -46,7 +46,12 @@ app = typer.Typer(
 )
 
 Expression = Annotated[
-    str, typer.Argument(metavar="EXPR", help="A kernel, as Python would print it.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="EXPR",
+        help="A kernel, in quotes. Put -- before one that begins with a minus.",
+        show_default=False,
+    ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
