@@ -4,35 +4,134 @@
 >>> k = mercer.parse("RBF(2.0) * Periodic(1.0) + 0.1*White(1.0)")
 >>> k.validity().status
 'proved'
+
+Every name is loaded when it is first used, so that `import mercer` and `mercer --help` stay quick.
 """
 
 from __future__ import annotations
 
-from importlib import import_module, metadata
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from mercer.kernels import *  # noqa: F403
-from mercer.kernels import __all__ as _kernel_names
+if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr__` below finds the same names
+    from mercer import errors, kernels, plot, theory
+    from mercer.kernels import (
+        RBF,
+        AllSubsets,
+        ArcCosine,
+        Bilinear,
+        Brownian,
+        Chi2,
+        Constant,
+        Cosine,
+        CosineSimilarity,
+        Custom,
+        Dot,
+        DotProduct,
+        ExpDot,
+        Exponential,
+        Fact,
+        Intersection,
+        Kernel,
+        Laplacian,
+        Leaf,
+        Linear,
+        Logistic,
+        Matern,
+        PerColumn,
+        Periodic,
+        Polynomial,
+        Proof,
+        Proved,
+        Radial,
+        RationalQuadratic,
+        Refuted,
+        Sigmoid,
+        SpectralMixture,
+        Stationary,
+        Undecided,
+        Validity,
+        White,
+        as_kernel,
+        leaf,
+        parse,
+    )
+    from mercer.machines.mercer_map import MercerMap
+    from mercer.theory.gram_report import GramReport, gram_report
 
-__version__ = metadata.version("mercer")
+    __version__: str
 
-# Names that need more than numpy come on first use, so that `import mercer` stays quick.
-_LAZY = {
+__all__ = [
+    "RBF",
+    "AllSubsets",
+    "ArcCosine",
+    "Bilinear",
+    "Brownian",
+    "Chi2",
+    "Constant",
+    "Cosine",
+    "CosineSimilarity",
+    "Custom",
+    "Dot",
+    "DotProduct",
+    "ExpDot",
+    "Exponential",
+    "Fact",
+    "GramReport",
+    "Intersection",
+    "Kernel",
+    "Laplacian",
+    "Leaf",
+    "Linear",
+    "Logistic",
+    "Matern",
+    "MercerMap",
+    "PerColumn",
+    "Periodic",
+    "Polynomial",
+    "Proof",
+    "Proved",
+    "Radial",
+    "RationalQuadratic",
+    "Refuted",
+    "Sigmoid",
+    "SpectralMixture",
+    "Stationary",
+    "Undecided",
+    "Validity",
+    "White",
+    "__version__",
+    "as_kernel",
+    "errors",
+    "gram_report",
+    "kernels",
+    "leaf",
+    "parse",
+    "plot",
+    "theory",
+]
+
+_MODULES = ("errors", "kernels", "plot", "theory")
+_ELSEWHERE = {
     "MercerMap": "mercer.machines.mercer_map",
     "GramReport": "mercer.theory.gram_report",
     "gram_report": "mercer.theory.gram_report",
-    "plot": "mercer.plot",
-    "theory": "mercer.theory",
-}
-
-__all__ = ["__version__", *_kernel_names, *_LAZY]
+}  # every other public name lives in mercer.kernels
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name not in __all__:
         raise AttributeError(f"module 'mercer' has no attribute {name!r}")
-    module = import_module(_LAZY[name])
-    return module if module.__name__ == f"mercer.{name}" else getattr(module, name)
+    if name in _MODULES:
+        return import_module(f"mercer.{name}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        found: Any = version("mercer")
+    else:
+        found = getattr(import_module(_ELSEWHERE.get(name, "mercer.kernels")), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,6 @@
-"""What can be said of a problem before, and of a model after, it is fitted."""
+"""What the theory lets you check, on numbers."""
 
 from mercer.theory.cover import cover_probability
+from mercer.theory.gram_report import GramReport, gram_report
 
-__all__ = ["cover_probability"]
+__all__ = ["GramReport", "cover_probability", "gram_report"]

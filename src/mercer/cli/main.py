@@ -1,0 +1,151 @@
+"""The commands of `mercer`. Results go to stdout, talk to stderr.
+
+Exit codes     check: 0 proved, 1 refuted, 2 undecided     draw: 0 drawn, 1 not drawn, with the reason
+               64 an expression or option that cannot be read     70 an unexpected failure     130 Ctrl-C
+
+numpy and everything on top of it is imported inside the commands only.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+USAGE, FAILURE = 64, 70
+
+
+class _Group(TyperGroup):
+    """Wrong options leave with 64: 2 is taken by `mercer check`, where it means undecided."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        return _with_usage_code(super().make_context, *args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        return _with_usage_code(super().invoke, ctx)
+
+
+def _with_usage_code(call: Any, *args: Any, **kwargs: Any) -> Any:
+    try:
+        return call(*args, **kwargs)
+    except Exception as error:
+        if getattr(error, "exit_code", None) == 2 and hasattr(error, "format_message"):
+            error.exit_code = USAGE  # type: ignore[attr-defined]
+        raise
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Expression = Annotated[
+    str,
+    typer.Argument(
+        metavar="EXPR",
+        help="A kernel, in quotes. Put -- before one that begins with a minus.",
+        show_default=False,
+    ),
+]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"mercer {version('mercer')}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Exit codes: 64 an expression or option that cannot be read, 130 Ctrl-C.")
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Example: mercer check "RBF(2.0) * Periodic(1.0) + 0.1*White(1.0)"
+
+    Kernels that prove what they claim.
+    """
+
+
+@app.command(
+    short_help="Prove or refute a kernel.",
+    epilog="Exit codes: 0 proved, 1 refuted, 2 undecided, 64 an expression that cannot be read.",
+)
+def check(
+    expression: Expression,
+    dimension: Annotated[
+        int | None, typer.Option("--dimension", "-d", min=1, help="Count features for this many columns.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.0, help="How long to look for a witness.")] = 10.0,
+    latex: Annotated[bool, typer.Option("--latex", help="Print formula and proof as LaTeX instead.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Example: mercer check "Sigmoid(1.0)"
+
+    Is it a kernel? Prints the proof, or points and a vector that refute it.
+    """
+    from mercer.cli.check import run_check
+
+    raise typer.Exit(run_check(expression, dimension, seconds, latex=latex, as_json=as_json))
+
+
+@app.command(
+    short_help="Draw a kernel.",
+    epilog="Exit codes: 0 drawn, 1 not drawn, 64 an expression that cannot be read.",
+)
+def draw(
+    expression: Expression,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.", show_default=False)
+    ],
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace the file if it exists.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the prior samples.")] = 0,
+    samples: Annotated[int, typer.Option(min=1, max=50, help="How many prior samples.")] = 5,
+    span: Annotated[
+        str | None,
+        typer.Option(
+            "--range",
+            metavar="LOW:HIGH",
+            help="Of every column, such as -3:3; if not given, from lengthscales.",
+        ),
+    ] = None,
+    dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.")] = 150,
+    seconds: Annotated[float, typer.Option(min=0.0, help="How long to look for a witness.")] = 5.0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Example: mercer draw "RBF(2.0) * Periodic(1.0)" -o kernel.png
+
+    One picture: the profile, the Gram matrix, and sample functions of the prior.
+    """
+    from mercer.cli.draw import Request, run_draw
+
+    request = Request(expression, output, force, seed, samples, span, dpi, seconds, as_json)
+    raise typer.Exit(run_draw(request))
+
+
+def run() -> None:
+    """The entry point: the app, with output that survives any encoding and an honest code for a crash."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        app(prog_name="mercer")
+    except Exception:  # not 1: that would read as "refuted"
+        import traceback
+
+        traceback.print_exc()
+        typer.echo("mercer failed unexpectedly; the lines above say where.", err=True)
+        sys.exit(FAILURE)
+
+
+if __name__ == "__main__":
+    run()

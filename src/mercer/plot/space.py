@@ -1,0 +1,107 @@
+"""Where a kernel is looked at: a line for one column, the plane for two, the line (t, …, t) for more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Rows
+from mercer.errors import DomainError, ParameterError
+from mercer.kernels.base import Kernel
+from mercer.plot.style import PlotError
+
+
+@dataclass(frozen=True)
+class Space:
+    """A kernel, the number and names of its columns, and the interval shown of each."""
+
+    kernel: Kernel
+    columns: int
+    names: tuple[str, ...]
+    low: float
+    high: float
+
+    @property
+    def plane(self) -> bool:
+        return self.columns == 2
+
+    @property
+    def label(self) -> str:
+        """What the horizontal axis of a line is."""
+        return "x" if self.columns == 1 else f"t, at x = (t, …, t) with {self.columns} columns"
+
+    def ticks(self, count: int) -> np.ndarray:
+        return np.linspace(self.low, self.high, count)
+
+    def points(self, count: int) -> np.ndarray:
+        """`count` points on the line, or `count` × `count` on the plane, row by row."""
+        t = self.ticks(count)
+        if self.plane:
+            return np.column_stack([m.ravel() for m in np.meshgrid(t, t)])
+        return np.repeat(t[:, None], self.columns, axis=1)
+
+    def at(self, t: float) -> np.ndarray:
+        return np.full((1, self.columns), t)
+
+    def block(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+        """k(X, Z), or a PlotError where the values overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self.kernel(self._rows(X), None if Z is None else self._rows(Z))
+        if not np.all(np.isfinite(K)):
+            raise PlotError(
+                f"{self.kernel} overflows between {self.low:g} and {self.high:g}. Choose a smaller range."
+            )
+        return K
+
+    def _rows(self, X: np.ndarray) -> Any:
+        return Rows(X, "X", self.names) if self.names else X
+
+
+def space_of(k: Kernel, span: tuple[float, float] | None) -> Space:
+    """The space in which to show `k`; a range that the caller did not choose is chosen from its lengths."""
+    names = tuple(dict.fromkeys(_column_names(k)))
+    exact, least = k._columns_needed()
+    columns = max(exact or least, len(names))
+    labels = (names + tuple(f"column {i}" for i in range(len(names), columns))) if names else ()
+    if span is not None:
+        low, high = _checked_span(span)
+        return Space(k, columns, labels, low, high)
+    half = _half_width(k)
+    space = Space(k, columns, labels, 0.0 if k._needs_nonnegative() else -half, half)
+    try:
+        space.block(space.points(5))
+    except DomainError:  # a root of something negative, say: the positive half may do
+        return Space(k, columns, labels, 0.0, half)
+    return space
+
+
+def _checked_span(span: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(v) for v in span)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ParameterError(f"the range must be two finite numbers, the smaller one first; got {span!r}.")
+    return low, high
+
+
+def _half_width(k: Kernel) -> float:
+    """Three of the longest lengthscale, at most ten of the shortest period; 3 where there is neither."""
+    leaves: dict[str, dict[str, list[float]]] = {}
+    for p in k.parameters:
+        owner, _, name = p.name.split("[")[0].rpartition("__")
+        leaves.setdefault(owner, {}).setdefault(name, []).append(p.value)
+    periods = [v for leaf in leaves.values() for v in leaf.get("period", [])]
+    lengths = [v for leaf in leaves.values() if "period" not in leaf for v in leaf.get("lengthscale", [])]
+    half = 3 * max(lengths or periods or [1.0])
+    return min(half, 10 * min(periods)) if periods else half
+
+
+def _column_names(k: Kernel) -> Iterator[str]:
+    yield from (c for c in getattr(k, "columns", ()) if isinstance(c, str))
+    for _, child in k._children():
+        yield from _column_names(child)

@@ -1,0 +1,28 @@
+"""`import mercer` is light, and yet every public name is there when asked for."""
+
+import subprocess
+import sys
+
+import pytest
+
+import mercer
+
+
+def test_importing_mercer_loads_no_numpy():
+    code = "import sys, mercer; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_name_of_the_language_is_public_at_the_top():
+    assert set(mercer.kernels.__all__) <= set(mercer.__all__)
+
+
+@pytest.mark.parametrize("name", mercer.kernels.__all__)
+def test_a_name_at_the_top_is_the_one_of_the_language(name):
+    assert getattr(mercer, name) is getattr(mercer.kernels, name)
+
+
+def test_dir_lists_the_public_names_and_others_do_not_exist():
+    assert dir(mercer) == sorted(mercer.__all__)
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = mercer.nonsense
