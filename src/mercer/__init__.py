@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr__` below finds the same names
-    from mercer import errors, kernels, plot, theory
+    from mercer import errors, gram, kernels, plot, solve, theory
     from mercer.kernels import (
         RBF,
         AllSubsets,
@@ -103,15 +103,17 @@ __all__ = [
     "__version__",
     "as_kernel",
     "errors",
+    "gram",
     "gram_report",
     "kernels",
     "leaf",
     "parse",
     "plot",
+    "solve",
     "theory",
 ]
 
-_MODULES = ("errors", "kernels", "plot", "theory")
+_MODULES = ("errors", "gram", "kernels", "plot", "solve", "theory")
 _ELSEWHERE = {
     "MercerMap": "mercer.machines.mercer_map",
     "GramReport": "mercer.theory.gram_report",

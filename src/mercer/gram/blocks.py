@@ -35,10 +35,19 @@ def block(kernel: Kernel, x: Rows, z: Rows | None, rows: Any, cols: Any) -> np.n
     j = np.arange(len(x if z is None else z))[cols]
     out = kernel._block(x.rows(i), (x if z is None else z).rows(j))
     if z is None:
-        _, at, other = np.intersect1d(i, j, return_indices=True)
-        if len(at):
-            out[at, other] = kernel._diag(x.rows(i[at]))
+        a, b = same_observations(i, j)
+        out[a, b] = kernel._diag(x.rows(i[a])) if len(a) else 0.0
     return out
+
+
+def same_observations(i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places (a, b) of a block at which row i[a] and column j[b] are the same observation."""
+    order = np.argsort(j, kind="stable")
+    first = np.searchsorted(j[order], i, side="left")
+    count = np.searchsorted(j[order], i, side="right") - first
+    a = np.repeat(np.arange(len(i)), count)
+    within = np.arange(len(a)) - np.repeat(np.cumsum(count) - count, count)
+    return a, order[np.repeat(first, count) + within]
 
 
 def apply(kernel: Kernel, x: Rows, z: Rows | None, V: np.ndarray) -> np.ndarray:

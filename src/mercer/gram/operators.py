@@ -191,7 +191,7 @@ class Dense(OfKernel):
         self.array = dense_block(kernel, self.x, self.z, self.dtype, n_jobs, self.low)
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
-        return self.array @ V
+        return self.array @ V.astype(self.dtype, copy=False)
 
     def diag(self) -> np.ndarray:
         return self.array.diagonal().copy()
@@ -218,7 +218,7 @@ class Precomputed(GramOperator):
         super().__init__(self.array.dtype, self.array.shape)
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
-        return self.array @ V
+        return self.array @ V.astype(self.dtype, copy=False)
 
     def diag(self) -> np.ndarray:
         return self.array.diagonal().copy()
@@ -318,8 +318,9 @@ class Shifted(GramOperator):
     def block(self, rows: Index, cols: Index) -> np.ndarray:
         out = np.array(self.inner.block(rows, cols))
         n = self.shape[0]
-        _, i, j = np.intersect1d(np.arange(n)[rows], np.arange(n)[cols], return_indices=True)
-        out[i, j] += np.broadcast_to(self.shift, n)[np.arange(n)[rows][i]]
+        i, j = np.arange(n)[rows], np.arange(n)[cols]
+        a, b = blocks.same_observations(i, j)
+        out[a, b] += np.broadcast_to(self.shift, n)[i[a]]
         return out
 
     def dense(self) -> np.ndarray:
@@ -411,7 +412,6 @@ def block_of(
     j = np.arange(len(other))[cols]
     out = dense_block(kernel, x.rows(i), other.rows(j), dtype, n_jobs)
     if z is None:
-        _, a, b = np.intersect1d(i, j, return_indices=True)
-        if len(a):
-            out[a, b] = kernel._diag(x.rows(i[a]))
+        a, b = blocks.same_observations(i, j)
+        out[a, b] = kernel._diag(x.rows(i[a])) if len(a) else 0.0
     return out

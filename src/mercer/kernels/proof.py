@@ -232,7 +232,14 @@ def _subscript(i: int) -> str:
     return "".join("₀₁₂₃₄₅₆₇₈₉"[int(c)] for c in str(i))
 
 
-_LATEX = {"_": r"\_", "^": r"\textasciicircum{}", "&": r"\&", "%": r"\%", "#": r"\#"}
+_LATEX = {
+    **{"_": r"\_", "^": r"\textasciicircum{}", "&": r"\&", "%": r"\%", "#": r"\#"},
+    **{"é": r"\'e", "…": r"\ldots{}", "‖": r"$\|$", "√": r"$\surd$", "½": r"$\tfrac12$", "ℓ": r"$\ell$", "ℕ": r"$\mathbf N$"},
+    **{"ᵀ": r"$^\top$", "⁰": "$^0$", "²": "$^2$", "ⁿ": "$^n$", "₁": "$_1$", "₂": "$_2$", "ₙ": "$_n$"},
+    **{"Σ": r"$\sum$", "∫": r"$\int$", "≥": r"$\ge$", "∈": r"$\in$", "·": r"$\cdot$", "±": r"$\pm$", "∞": r"$\infty$"},
+    **{"π": r"$\pi$", "ψ": r"$\psi$", "δ": r"$\delta$", "ω": r"$\omega$", "γ": r"$\gamma$", "ν": r"$\nu$"},
+    **{"λ": r"$\lambda$", "μ": r"$\mu$", "α": r"$\alpha$", "σ": r"$\sigma$", "<": "$<$", ">": "$>$"},
+}
 
 
 def _escape(text: str) -> str:
