@@ -48,9 +48,8 @@ template <class T> constexpr int kPanel = 2 * kLanes<T>;
 
 template <class T> MERCER_INLINE Vec<T> load(const T* p) { return *(const typename Simd<T>::U*)p; }
 template <class T> MERCER_INLINE void store(T* p, Vec<T> v) { *(typename Simd<T>::U*)p = v; }
-template <class T> MERCER_INLINE Vec<T> splat(T a) { return Vec<T>{} + a; }
-
-// -0.0 lanes would survive `{} + a` wrongly only for a = -0.0; no caller depends on the sign of zero.
+// a - 0 is a for every a, so the compiler drops the subtraction; a + 0 is not (-0 + 0 = 0).
+template <class T> MERCER_INLINE Vec<T> splat(T a) { return a - Vec<T>{}; }
 
 template <class V> struct Scalar;
 template <> struct Scalar<V64> { using type = double; using Int = I64; };

@@ -20,6 +20,17 @@ template <class V, class C, int n> MERCER_INLINE V horner(V x, const C (&c)[n]) 
     return p;
 }
 
+// The same with even and odd powers apart: one more multiplication, half the latency.
+template <class V, class C, int n> MERCER_INLINE V horner_split(V x, V xx, const C (&c)[n]) {
+    constexpr int top_even = (n - 1) / 2 * 2, top_odd = (n - 2) / 2 * 2 + 1;
+    V even = V{} + c[top_even], odd = V{} + c[top_odd];
+#pragma GCC unroll 16
+    for (int k = top_even - 2; k >= 0; k -= 2) even = even * xx + c[k];
+#pragma GCC unroll 16
+    for (int k = top_odd - 2; k >= 1; k -= 2) odd = odd * xx + c[k];
+    return odd * x + even;
+}
+
 // ---- exp: e^x = 2^k e^r, |r| <= ln2/2 ---------------------------------------------------------------
 
 constexpr double kExp64[] = {0.5000000000000001,     0.16666666666666669,    0.04166666666662404,
@@ -37,11 +48,11 @@ template <bool kTail> MERCER_INLINE V64 exp_sum(V64 x, V64 tail) {
     V64 k = shifted - magic;
     V64 r = (x - k * kLn2Hi) - k * kLn2Lo;
     if (kTail) r += tail;
-    V64 p = (r * r) * horner(r, kExp64) + r + 1.0;
+    V64 rr = r * r;
+    V64 p = rr * horner_split(r, rr, kExp64) + r + 1.0;
     V64 y = from_bits(bits(p) + (bits(shifted) << 52));  // multiply by 2^k: add k to the exponent
-    y = x < lowest ? V64{} : y;
-    y = x > highest ? V64{} + __builtin_inf() : y;
-    return x == x ? y : x;
+    y = from_bits(bits(y) & ~(x < lowest));
+    return x <= highest ? y : x + __builtin_inf();  // inf beyond, NaN for NaN
 }
 MERCER_INLINE V64 vexp(V64 x) { return exp_sum<false>(x, x); }
 
@@ -50,11 +61,11 @@ MERCER_INLINE V32 vexp(V32 x) {
     V32 shifted = x * 1.44269504f + magic;
     V32 k = shifted - magic;
     V32 r = (x - k * 0x1.62e4p-1f) - k * 0x1.7f7d1cp-20f;
-    V32 p = (r * r) * horner(r, kExp32) + r + 1.0f;
+    V32 rr = r * r;
+    V32 p = rr * horner_split(r, rr, kExp32) + r + 1.0f;
     V32 y = (V32)((I32)p + ((I32)shifted << 23));
-    y = x < lowest ? V32{} : y;
-    y = x > highest ? V32{} + __builtin_inff() : y;
-    return x == x ? y : x;
+    y = (V32)((I32)y & ~(x < lowest));
+    return x <= highest ? y : x + __builtin_inff();
 }
 
 // ---- log: x = 2^k m, sqrt(1/2) <= m < sqrt(2); log m = 2 atanh(s), s = (m - 1)/(m + 1) -----------------
