@@ -21,7 +21,9 @@ class Problem:
     """A program with its data; `same` data has None as second parts."""
 
     def __init__(self, code, params, views=(), rows=(), columns=(), dtype=np.float64):
-        cast = lambda pairs: [tuple(None if p is None else np.ascontiguousarray(p, dtype) for p in q) for q in pairs]
+        cast = lambda pairs: [
+            tuple(None if p is None else np.ascontiguousarray(p, dtype) for p in q) for q in pairs
+        ]
         self.code, self.params, self.dtype = code, np.array(params, float), dtype
         self.views, self.rows, self.columns = cast(views), cast(rows), list(columns)
         a, b = (self.views or self.rows)[0]

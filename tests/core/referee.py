@@ -39,9 +39,16 @@ def primitive(name, x, z, w):
         case "MINSUM":
             return float(np.sum(np.minimum(x, z)))
         case "MINPROD":
-            return float(np.prod([min(abs(a), abs(b)) if a * b > 0 else 0.0 for a, b in zip(x, z, strict=True)]))
+            return float(
+                np.prod([min(abs(a), abs(b)) if a * b > 0 else 0.0 for a, b in zip(x, z, strict=True)])
+            )
         case "CHI2":
-            return float(sum((a - b) ** 2 / (a + b) if (a - b, a + b) != (0, 0) else 0.0 for a, b in zip(x, z, strict=True)))
+            return float(
+                sum(
+                    (a - b) ** 2 / (a + b) if (a - b, a + b) != (0, 0) else 0.0
+                    for a, b in zip(x, z, strict=True)
+                )
+            )
     raise KeyError(name)
 
 
@@ -102,7 +109,17 @@ def value(code, params, views, rows, columns, i, j, same):
                 stack[-1] *= rows[a][0][i] * rows[a][1][j]
             case "ARCCOS":
                 stack[-1] = _arccos(stack[-1], rows[a][0][i], rows[a][1][j], b, same and i == j)
-            case "SQDIST" | "DOT" | "L1" | "PERIODIC" | "COSPROD" | "ALLSUBSETS" | "MINSUM" | "MINPROD" | "CHI2":
+            case (
+                "SQDIST"
+                | "DOT"
+                | "L1"
+                | "PERIODIC"
+                | "COSPROD"
+                | "ALLSUBSETS"
+                | "MINSUM"
+                | "MINPROD"
+                | "CHI2"
+            ):
                 w = columns[b] if name == "PERIODIC" else None
                 stack.append(primitive(name, views[a][0][i], views[a][1][j], w))
             case _:

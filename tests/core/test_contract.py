@@ -47,7 +47,18 @@ PROGRAMS = {
     "DELTA": ["MINSUM", ("DELTA", 2), "ADD"],
     "composite": [
         *("SQDIST", "RBF", ("PERIODIC", 0, 0), ("AFFINE", 1, 2), "EXPNEG", "MUL"),
-        *("DOT", ("HORNER", 0, 3), ("CONST", 1), "MUL", "ADD", ("DELTA", 3), "ADD", "COSPROD", ("RQ", 0), "ADD"),
+        *(
+            "DOT",
+            ("HORNER", 0, 3),
+            ("CONST", 1),
+            "MUL",
+            "ADD",
+            ("DELTA", 3),
+            "ADD",
+            "COSPROD",
+            ("RQ", 0),
+            "ADD",
+        ),
     ],
 }
 
@@ -130,7 +141,13 @@ def test_same_mode_folds_an_asymmetric_weight_matrix_correctly():
     W = rng.normal(size=prob.shape)
     got = prob.contract(W=W)
     # The same sum with the observations passed twice; DELTA is then silent, so its share is added by hand.
-    twice = Problem(prob.code, prob.params, [(X, X.copy()) for X, _ in prob.views], [(u, u) for u, _ in prob.rows], prob.columns)
+    twice = Problem(
+        prob.code,
+        prob.params,
+        [(X, X.copy()) for X, _ in prob.views],
+        [(u, u) for u, _ in prob.rows],
+        prob.columns,
+    )
     want = twice.contract(W=W)
     want["params"][3] += np.trace(W)
     np.testing.assert_allclose(got["params"], want["params"], rtol=1e-10, atol=1e-9)
