@@ -1,0 +1,1 @@
+"""Operators in, solution out."""
