@@ -32,7 +32,9 @@ from mercer.solve.solution import Certificate, Solution, Status
 
 PATIENCE = 250  # iterations in which a column must find a new smallest residual, or lower the energy
 ENERGY = 1e-12  # by this much of all that it has gained so far
-RESTARTS = 20  # from the true residual, as long as each one halves it
+RESTARTS = 20  # from the true residual, as long as each one
+GAIN = 0.1  # wins a digit
+EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 SINGLE_ROUND = 1e-4  # what one round in float32 may hope to gain
 
 
@@ -148,7 +150,7 @@ class _State:
             self.recur(columns)
             after = self.measure(columns)
             self.stop(columns[after <= self.tol], "converged")
-            self.stop(columns[self.open[columns] & ~(after <= 0.5 * before)], "stagnated")
+            self.stop(columns[self.open[columns] & ~(after <= GAIN * before)], "stagnated")
             lost = [self.status[j] in ("stagnated", "failed") for j in columns] & ~(after < before)
             self.X[:, columns[lost]] = kept[:, lost]
             self.measure(columns[lost])
@@ -164,7 +166,7 @@ class _State:
             if self.op.dtype == np.float64
             else np.maximum(self.tol, SINGLE_ROUND * self.true[columns])
         )
-        goal = np.broadcast_to(goal, rz.shape)
+        goal, norm = np.broadcast_to(goal, rz.shape), 0.0  # norm: ‖A‖ from below
         while len(columns):
             if self.iterations >= self.max_iter or time.perf_counter() >= self.until:
                 self.stop(columns, "limit")
@@ -178,7 +180,9 @@ class _State:
             self.iterations += 1
             size = np.linalg.norm(R, axis=0) / self.scale[columns]
             self.report(columns, size)
-            live &= (size > goal) & watch.moves(size, step * rz)
+            norm = max(norm, float((np.where(live, curvature, 0.0) / np.maximum(_dots(P, P), TINY)).max()))
+            floor = EPS * (1.0 + norm * np.linalg.norm(self.X[:, columns], axis=0) / self.scale[columns])
+            live &= (size > np.maximum(goal, floor)) & watch.moves(size, step * rz)
             columns, goal, R, P, rz = columns[live], goal[live], R[:, live], P[:, live], rz[live]
             watch.keep(live)
             if len(columns):

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, qr
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.errors import ParameterError
 from mercer.solve.operator import Operator, as_operator, check_number, multiply
@@ -170,6 +170,8 @@ def _lanczos(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Gen
         )
     except ArpackNoConvergence as partial:
         values, vectors, status = partial.eigenvalues, partial.eigenvectors, "limit"
+    except ArpackError:  # it gives up on the zero matrix
+        return _krylov(op, k, tol, max_iter, rng)
     order = np.argsort(values)[::-1]
     return _Found(values[order], vectors[:, order], "Lanczos", calls[0], status)
 

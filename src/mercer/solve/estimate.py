@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal, qr, solveh_banded
+from scipy.linalg import eigh_tridiagonal, qr
 from scipy.stats import t as student
 
 from mercer.errors import NotPositiveDefiniteError, ParameterError
@@ -103,7 +103,7 @@ def logdet(
     Z = np.eye(n) if every else _signs(np.random.default_rng(random_state), n, probes)
     known = 0.0 if preconditioner is None else preconditioner.logdet()
     low, high, taken = _quadrature(_Split(op, shift, preconditioner), Z, min(steps, n), every)
-    middle = (low + high) / 2
+    middle = np.where(np.isfinite(low), (low + high) / 2, high)
     samples = np.array([middle.sum()]) if every else middle
     bracket = float((high - low).sum() if every else (high - low).mean()) / 2
     name = "Lanczos quadrature" if every else "stochastic Lanczos quadrature"
@@ -152,7 +152,7 @@ def _quadrature(M: _Split, Z: np.ndarray, steps: int, every: bool) -> tuple[np.n
         if k + 1 == steps or ended.all() or (k + 1) % 5 == 0:
             ends = [_ends(alpha[: k + 1, j], beta[: k + 1, j], M.bound) for j in range(Z.shape[1])]
             low, high = np.array(ends).T * size**2
-            spread = 1e-12 * np.abs(high).sum() if every else np.std((low + high) / 2) / np.sqrt(len(low))
+            spread = 0.0 if every else np.std(high) / np.sqrt(len(high))
             if ended.all() or (high - low).mean() / 2 <= max(0.1 * spread, 1e-13 * np.abs(high).mean()):
                 return low, high, k + 1
         basis.append(np.divide(W, beta[k], out=np.zeros_like(W), where=beta[k] > 0))
@@ -169,12 +169,20 @@ def _ends(alpha: np.ndarray, beta: np.ndarray, bound: float) -> tuple[float, flo
         return high, high
     if bound <= 0:
         return -np.inf, high
-    band = np.vstack([np.append(0.0, b), a - bound])
-    try:
-        delta = solveh_banded(band, np.append(np.zeros(stop - 1), last**2))
-    except np.linalg.LinAlgError:  # a Ritz value on the bound: that end of the spectrum is found
-        return high, high
-    return min(_log_entry(np.append(a, bound + delta[-1]), np.append(b, last)), high), high
+    delta = last**2 / _last_pivot(a - bound, b)
+    if not delta > 0:  # a Ritz value on or, by rounding, below the bound
+        return _ends(alpha, beta, bound / 2)
+    return min(_log_entry(np.append(a, bound + delta), np.append(b, last)), high), high
+
+
+def _last_pivot(a: np.ndarray, b: np.ndarray) -> float:
+    """The last pivot of a tridiagonal matrix, whose inverse is the last entry of its inverse; NaN if one is <= 0."""
+    pivot = float(a[0])
+    for diagonal, beside in zip(a[1:], b, strict=True):
+        if pivot <= 0:
+            return np.nan
+        pivot = float(diagonal - beside**2 / pivot)
+    return pivot if pivot > 0 else np.nan
 
 
 def _log_entry(a: np.ndarray, b: np.ndarray) -> float:
@@ -210,8 +218,15 @@ def _estimate(
     value = float(samples.mean())
     error = 0.0 if exact else float(samples.std(ddof=1)) / np.sqrt(count)
     half = (0.0 if exact else float(student.ppf(0.5 + level / 2, count - 1)) * error) + bracket
-    notes = (
-        () if np.isfinite(half) else ("With shift 0 nothing bounds the spectrum from below, nor the error.",)
-    )
-    done = Certificate("converged", method, iterations, time.perf_counter() - start, notes=notes)
+    notes: tuple[str, ...] = ()
+    if not np.isfinite(half):
+        notes = (
+            "With shift 0 nothing bounds the spectrum from below, nor the error: pass the shift apart from A.",
+        )
+    elif bracket > max(0.2 * error, 1e-8 * abs(value)):
+        notes = (
+            f"The quadrature is only known to ±{bracket:.2g}. Allow more steps, or use a preconditioner.",
+        )
+    seconds = time.perf_counter() - start
+    done = Certificate("limit" if notes else "converged", method, iterations, seconds, notes=notes)
     return Estimate(value, error, bracket, (value - half, value + half), level, done)

@@ -169,7 +169,7 @@ def _low_rank(
     left_out: float | None = None,
 ) -> LowRank:
     """The preconditioner, with a tail that keeps P invertible when neither shift nor tail does."""
-    if tail + shift <= 0 and U.shape[1] < U.shape[0]:
+    if tail + shift <= 0:
         eps = float(np.finfo(op.dtype).eps)
         tail = eps * float(S[0]) if len(S) else 1.0
     return LowRank(U, S, shift, tail, method, left_out)

@@ -60,7 +60,7 @@ def solve(
     )
     if allowed is not None:
         need = _expected_iterations(inverse.tail, shift, tol)
-        if need > 2 * allowed:
+        if need > allowed:
             notes.append(f"Conjugate gradients would need some {need} iterations; Cholesky is cheaper.")
             return _noted(direct(op, b, shift, tol=tol), notes, start)
     left = None if max_seconds is None else max(max_seconds - (time.perf_counter() - start), 0.0)
@@ -89,10 +89,10 @@ def parse_memory(memory: int | str) -> int:
 
 
 def _expected_iterations(tail: float, shift: float, tol: float) -> int:
-    """½ √κ ln(2 / tol) with κ = (tail + shift) / shift; 0, that is unknown, without a shift."""
+    """√κ ln(2 / tol) with κ = (tail + shift) / shift; 0, that is unknown, without a shift."""
     if shift == 0 or tol == 0:
         return 0
-    return int(0.5 * np.sqrt((tail + shift) / shift) * np.log(2 / tol))
+    return int(np.sqrt((tail + shift) / shift) * np.log(2 / tol))
 
 
 def _noted(found: Solution[np.ndarray], notes: list[str], start: float) -> Solution[np.ndarray]:
