@@ -22,7 +22,9 @@ CO2 = (
 def run(options: argparse.Namespace) -> None:
     machine = Machine.measure()
     print(machine)
-    print("ratio = strongest peer / mercer; roof = share of the arithmetic and memory limit; certificate = largest error")
+    print(
+        "ratio = strongest peer / mercer; roof = share of the arithmetic and memory limit; certificate = largest error"
+    )
     print(HEAD)
     for threads in options.threads:
         for suite in (grams, composites, products, solves):
@@ -50,7 +52,9 @@ def grams(options: argparse.Namespace, machine: Machine, threads: int) -> None:
             )
             i, j = np.random.default_rng(0).integers(n, size=(2, 2000))
             exact = np.exp(-0.5 / d * ((X[i].astype(np.longdouble) - X[j]) ** 2).sum(axis=1))
-            report(cell, threads, race(sides, threads, options.repeat), limit, _error(lambda K: K[i, j], exact))
+            report(
+                cell, threads, race(sides, threads, options.repeat), limit, _error(lambda K: K[i, j], exact)
+            )
 
 
 def _error(pick: Any, exact: np.ndarray) -> Any:
@@ -78,11 +82,15 @@ def composites(options: argparse.Namespace, machine: Machine, threads: int) -> N
             limit = machine.limit(flops=n * n * d, exps=exps, written=8 * n * n, threads=threads)
             rows = rng.integers(n, size=5)
             exact = np.asarray(kernel._block(*_two(X, rows)))
-            report(cell, threads, race(sides, threads, options.repeat), limit, _composite_error(rows, exact, d))
+            report(
+                cell, threads, race(sides, threads, options.repeat), limit, _composite_error(rows, exact, d)
+            )
 
         cell = f"composite value+gradient n={n} d={d}"
         if _wanted(options, cell):
-            sides = {"sklearn": lambda X=X, W=W, k=theirs: np.einsum("ij,ijp->p", W, k(X, eval_gradient=True)[1])}
+            sides = {
+                "sklearn": lambda X=X, W=W, k=theirs: np.einsum("ij,ijp->p", W, k(X, eval_gradient=True)[1])
+            }
             if tiny is not None:
                 both, value = tiny[1](W), tiny[0]
                 sides["tinygp"] = lambda both=both, value=value: (value(), both())[1]
@@ -114,7 +122,9 @@ def _gradient_error(kernel: Any, X: np.ndarray, W: np.ndarray) -> Any:
         theta, h, worst = kernel.theta, 1e-5, 0.0
         for i in range(len(theta)):
             step = h * np.eye(len(theta))[i]
-            up, down = (float((W * Dense(kernel.with_theta(theta + s * step), X).array).sum()) for s in (1, -1))
+            up, down = (
+                float((W * Dense(kernel.with_theta(theta + s * step), X).array).sum()) for s in (1, -1)
+            )
             worst = max(worst, abs(gradient[i] - (up - down) / (2 * h)) / (1 + np.abs(gradient).max()))
         return f"{len(gradient)} parameters, against differences {worst:.1e}"
 

@@ -59,7 +59,9 @@ def race(sides: dict[str, Callable[[], Any]], threads: int, repeat: int) -> dict
                     print(f"    ({name} left out: {type(error).__name__}: {str(error)[:90]})")
                     del sides[name]
     return {
-        name: Timing(min(t), statistics.median(t), peaks[name], values[name]) for name, t in times.items() if name in sides
+        name: Timing(min(t), statistics.median(t), peaks[name], values[name])
+        for name, t in times.items()
+        if name in sides
     }
 
 
@@ -102,11 +104,17 @@ class Machine:
                 rates[dtype] = 2 * 1500**3 / best(lambda A=A: A @ A)
                 x = rng.uniform(-20, 0, size=2000).astype(dtype)
                 y = np.empty_like(x)
-                rates[dtype, "exp"] = 2000 * 100 / best(lambda x=x, y=y: [_core.vexp(x, y) for _ in range(100)])
+                rates[dtype, "exp"] = (
+                    2000 * 100 / best(lambda x=x, y=y: [_core.vexp(x, y) for _ in range(100)])
+                )
             write = 2**27 / best(lambda: np.ones(2**24))
-        return cls(rates[np.float64], rates[np.float32], rates[np.float64, "exp"], rates[np.float32, "exp"], write)
+        return cls(
+            rates[np.float64], rates[np.float32], rates[np.float64, "exp"], rates[np.float32, "exp"], write
+        )
 
-    def limit(self, *, flops: float, exps: float, written: float, threads: int, single: bool = False) -> float:
+    def limit(
+        self, *, flops: float, exps: float, written: float, threads: int, single: bool = False
+    ) -> float:
         """Seconds below which the work cannot go: arithmetic spread over the threads, memory shared by them."""
         gemm, exp = (self.gemm32, self.exp32) if single else (self.gemm, self.exp)
         return max((flops / gemm + exps / exp) / threads, written / self.write)
@@ -122,7 +130,11 @@ HEAD = f"{'cell':34}{'thr':>4}  {'side':12}{'best s':>9}{'median':>9}{'ratio':>8
 
 
 def report(
-    cell: str, threads: int, found: dict[str, Timing], limit: float | None, certificate: Callable[[str, Any], str]
+    cell: str,
+    threads: int,
+    found: dict[str, Timing],
+    limit: float | None,
+    certificate: Callable[[str, Any], str],
 ) -> None:
     """One block of the table: mercer's row last, ratio = strongest peer / mercer."""
     peers = {name: t for name, t in found.items() if not name.startswith("mercer")}

@@ -129,7 +129,10 @@ def product_peers(X: np.ndarray, v: np.ndarray) -> dict[str, Call]:
 
         def torch_blocked() -> Any:
             with torch.no_grad():
-                parts = [torch.exp(torch.cdist(A[s : s + block], A).square_().mul_(-gamma)) @ w for s in range(0, len(A), block)]
+                parts = [
+                    torch.exp(torch.cdist(A[s : s + block], A).square_().mul_(-gamma)) @ w
+                    for s in range(0, len(A), block)
+                ]
                 return torch.cat(parts).numpy()
 
         peers["torch"] = torch_blocked

@@ -110,7 +110,9 @@ def _input_gradient(low: Lowered, found: dict[str, Any], threads: int) -> tuple[
             z_total = z_total + _pulled(low, view, z_bar)
     for (u_bar, v_bar), rows in zip(found["rows"], low.rows, strict=False):
         if rows.back_x is None and rows.inner is None:
-            raise InputError(f"{low.kernel}: no input gradient, because a function's derivative is not known.")
+            raise InputError(
+                f"{low.kernel}: no input gradient, because a function's derivative is not known."
+            )
         if rows.back_x is not None:
             x_total = x_total + rows.back_x(u_bar)
         if rows.back_z is not None and v_bar is not None:

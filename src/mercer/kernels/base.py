@@ -154,6 +154,8 @@ class Kernel(ABC):
 
     def _require_finite(self, K: np.ndarray) -> np.ndarray:
         """`K` itself; an infinity or NaN in it is the kernel's doing, because the data were checked."""
+        if np.isfinite(K.sum()):  # one pass and no temporary; only a suspicion is looked at closely
+            return K
         good = np.isfinite(K)
         if good.all():
             return K
