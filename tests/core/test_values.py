@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from core import referee
-from core.programs import PRIMITIVES, UNARIES, Problem, encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core import referee
+from core.programs import PRIMITIVES, UNARIES, Problem, encode
 from mercer import _core
 
 TOLERANCE = {np.float64: 1e-13, np.float32: 2e-5}

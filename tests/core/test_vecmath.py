@@ -3,8 +3,8 @@
 import mpmath
 import numpy as np
 import pytest
-from core.test_values import isa  # noqa: F401
 
+from core.test_values import isa  # noqa: F401
 from mercer import _core
 
 EXACT = {
