@@ -6,6 +6,7 @@ the high-water mark of the process during the call, above what it held before, a
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
 from collections.abc import Callable
@@ -33,10 +34,10 @@ def _status(field: str) -> float:
 
 
 def _reset_peak() -> None:
-    try:
+    with contextlib.suppress(
+        OSError
+    ):  # other systems have no such file, and the peak is then that of the process
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        pass
 
 
 def race(sides: dict[str, Callable[[], Any]], threads: int, repeat: int) -> dict[str, Timing]:
