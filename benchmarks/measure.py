@@ -103,10 +103,10 @@ class Machine:
             for dtype in (np.float64, np.float32):
                 A = rng.normal(size=(1500, 1500)).astype(dtype)
                 rates[dtype] = 2 * 1500**3 / best(lambda A=A: A @ A)
-                x = rng.uniform(-20, 0, size=2000).astype(dtype)
+                x = rng.uniform(-20, 0, size=16_000).astype(dtype)
                 y = np.empty_like(x)
                 rates[dtype, "exp"] = (
-                    2000 * 100 / best(lambda x=x, y=y: [_core.vexp(x, y) for _ in range(100)])
+                    16_000 * 100 / best(lambda x=x, y=y: [_core.vexp(x, y) for _ in range(100)])
                 )
             write = 2**27 / best(lambda: np.ones(2**24))
         return cls(
