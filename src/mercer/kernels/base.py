@@ -205,9 +205,9 @@ class Kernel(ABC):
 
     def __sub__(self, other: Kernel | float) -> Kernel:
         """The difference, treated as what it is: rarely a kernel, and `validity()` says so."""
-        if is_number(other):
-            return self + -float(other)  # -np.uint8(2) would be 254
-        return self + (-other) if isinstance(other, Kernel) else NotImplemented
+        if isinstance(other, Kernel):
+            return self + (-other)
+        return self + -float(other) if is_number(other) else NotImplemented  # -np.uint8(2) would be 254
 
     def __rsub__(self, other: float) -> Kernel:
         return other + (-self) if is_number(other) else NotImplemented
