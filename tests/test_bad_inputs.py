@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from mercer.arrays import Rows
 from mercer.errors import (
     DomainError,
     InputError,
@@ -190,7 +189,7 @@ KERNELS = [
     ("frame and array", lambda: RBF()(FRAME, GOOD[:, :1]), ShapeError, ("Z has 1 columns and X has 2",)),
     (
         "maps of different widths",
-        lambda: RBF().of(lambda X: X[:, : len(X)])._block(Rows(GOOD[:1]), Rows(GOOD)),
+        lambda: RBF().of(lambda X: X[:, : len(X)])(GOOD[:1], GOOD),
         ShapeError,
         ("columns",),
     ),
@@ -267,11 +266,7 @@ def test_kernels_refuse_in_words(name, act, error, words):
     "k", [RBF(gamma=1e300), RBF(1e-300), RBF(1e300), Polynomial(1000, scale=1e-9), 1e300 * RBF()], ids=str
 )
 def test_extreme_but_meaningful_parameters_are_accepted(k):
-    try:
-        K = k(GOOD)
-    except OverflowError:
-        pytest.xfail("the engine overflows below 1e-102")
-    assert np.all(np.isfinite(K))
+    assert np.all(np.isfinite(k(GOOD)))
 
 
 @pytest.mark.parametrize(

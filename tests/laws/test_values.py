@@ -102,11 +102,8 @@ def test_one_sample_twice_is_the_gram_matrix_unless_there_is_noise(case, X):
     X = case.admit(X)
     if contains_white(case.kernel):
         return
-    atol = (
-        1e-7 if case.name == "arc-cosine-0" else 1e-12
-    )  # the engine takes the arc cosine; see test_precision
     K = case.kernel(X)
-    np.testing.assert_allclose(case.kernel(X, X.copy()), K, rtol=1e-9, atol=atol * max(1.0, np.abs(K).max()))
+    np.testing.assert_allclose(case.kernel(X, X.copy()), K, rtol=1e-9, atol=1e-12 * max(1.0, np.abs(K).max()))
 
 
 def test_noise_is_on_the_same_observation_only():

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mercer import _core
 from mercer.errors import InputError
-from mercer.gram.lower import Lowered, View
+from mercer.gram.lower import Lowered, Pull
 
 instruction_set = _core.instruction_set
 
@@ -105,9 +105,9 @@ def _input_gradient(low: Lowered, found: Any, threads: int) -> tuple[Any, Any]:
     x_total: Any = 0.0
     z_total: Any = 0.0
     for (x_bar, z_bar), view in zip(found["inputs"], low.views, strict=True):
-        x_total = x_total + _pulled(low, view, x_bar)
+        x_total = x_total + _pulled(low, view.pull, x_bar)
         if z_bar is not None:
-            z_total = z_total + _pulled(low, view, z_bar)
+            z_total = z_total + _pulled(low, view.pull_z, z_bar)
     for (u_bar, v_bar), rows in zip(found["rows"], low.rows, strict=False):
         if rows.back_x is None and rows.inner is None:
             raise InputError(
@@ -128,9 +128,9 @@ def _input_gradient(low: Lowered, found: Any, threads: int) -> tuple[Any, Any]:
     return (x_total + z_total, None) if low.same else (x_total, z_total)
 
 
-def _pulled(low: Lowered, view: View, adjoint: np.ndarray) -> np.ndarray:
-    if view.pull is None:
+def _pulled(low: Lowered, pull: Pull | None, adjoint: np.ndarray) -> np.ndarray:
+    if pull is None:
         raise InputError(
             f"{low.kernel}: of(map) has no input gradient, because the map's derivative is not known."
         )
-    return view.pull(np.asarray(adjoint, dtype=np.float64))
+    return pull(np.asarray(adjoint, dtype=np.float64))

@@ -11,6 +11,7 @@ The kinds: `Tiles` (K is never stored), `Dense` (K is stored), `Precomputed` (K 
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -144,7 +145,7 @@ class OfKernel(GramOperator):
         U, V, W = self._weights(U, V, W)
         parameters = self.kernel.parameters
         if self.low is not None:
-            values = core.contract(self.low, threads(self.n_jobs), U=U, V=V, W=W)
+            values = core.contract(self._differentiable, threads(self.n_jobs), U=U, V=V, W=W)
         else:
             values = blocks.contract(self.kernel, self.x, self.z, U=U, V=V, W=W)
         return np.array([v * p.derivative for v, p in zip(values, parameters, strict=True) if p.free])
@@ -155,7 +156,12 @@ class OfKernel(GramOperator):
         U, V, W = self._weights(U, V, W)
         if self.low is None:
             raise InputError(f"{self.kernel} has no input gradient: {self.notes[0]}.")
-        return core.contract_inputs(self.low, threads(self.n_jobs), U=U, V=V, W=W)
+        return core.contract_inputs(self._differentiable, threads(self.n_jobs), U=U, V=V, W=W)
+
+    @cached_property
+    def _differentiable(self) -> Lowered:
+        """The program for gradients, made at the first of them."""
+        return lower(self.kernel, self.x, self.z, self.dtype, gradient=True)
 
 
 class Tiles(OfKernel):
@@ -401,8 +407,8 @@ def dense_block(
     if low is None:
         return kernel._block(x, z).astype(dtype, copy=False)
     K = core.gram(low, threads(n_jobs))
-    if z is None and any(op == "ROWSCALE" for op, _, _ in low.code):
-        np.fill_diagonal(K, kernel._diag(x))  # a norm divided by itself is 1, not 1 - ulp
+    if z is None and low.unit_diagonal:
+        np.fill_diagonal(K, kernel._diag(x))
     return K
 
 
