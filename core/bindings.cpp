@@ -16,7 +16,8 @@ template <class T, int N> using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, 
 
 [[noreturn]] void bad(const std::string& what) { throw std::invalid_argument(what); }
 
-template <class T> constexpr const char* kType = std::is_same_v<T, int32_t> ? "int32" : sizeof(T) == 8 ? "float64" : "float32";
+template <class T> constexpr const char* kType =
+    std::is_same_v<T, int32_t> ? "int32" : sizeof(T) == 8 ? "float64" : "float32";
 
 // An argument as an array of exactly this type and layout; nothing is converted or copied.
 template <class A> bool is_array(nb::handle h, A& out) { return !h.is_none() && nb::try_cast(h, out, false); }

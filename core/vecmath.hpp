@@ -9,8 +9,8 @@
 
 namespace mercer::MERCER_ISA {
 
-MERCER_INLINE I64 bits(V64 x) { return (I64)x; }
-MERCER_INLINE V64 from_bits(I64 i) { return (V64)i; }
+MERCER_INLINE N64 bits(V64 x) { return (N64)x; }
+MERCER_INLINE V64 from_bits(N64 i) { return (V64)i; }
 
 // c[0] + x (c[1] + x (c[2] + ...)), unrolled at compile time.
 template <class V, class C, int n> MERCER_INLINE V horner(V x, const C (&c)[n]) {
@@ -51,7 +51,7 @@ template <bool kTail> MERCER_INLINE V64 exp_sum(V64 x, V64 tail) {
     V64 rr = r * r;
     V64 p = rr * horner_split(r, rr, kExp64) + r + 1.0;
     V64 y = from_bits(bits(p) + (bits(shifted) << 52));  // multiply by 2^k: add k to the exponent
-    y = from_bits(bits(y) & ~(x < lowest));
+    y = from_bits(bits(y) & ~(N64)(x < lowest));
     return x <= highest ? y : x + __builtin_inf();  // inf beyond, NaN for NaN
 }
 MERCER_INLINE V64 vexp(V64 x) { return exp_sum<false>(x, x); }
@@ -63,7 +63,7 @@ MERCER_INLINE V32 vexp(V32 x) {
     V32 r = (x - k * 0x1.62e4p-1f) - k * 0x1.7f7d1cp-20f;
     V32 rr = r * r;
     V32 p = rr * horner_split(r, rr, kExp32) + r + 1.0f;
-    V32 y = (V32)((I32)p + ((I32)shifted << 23));
+    V32 y = (V32)((N32)p + ((N32)shifted << 23));
     y = (V32)((I32)y & ~(x < lowest));
     return x <= highest ? y : x + __builtin_inff();
 }
@@ -82,8 +82,8 @@ struct Split {
 MERCER_INLINE Split split(V64 x) {
     I64 small = x < 0x1p-1022;
     V64 y = small ? x * 0x1p54 : x;
-    I64 e = bits(y) - 0x3fe6a09e667f3bcdLL;  // bits of sqrt(1/2)
-    I64 k = e >> 52;
+    N64 e = bits(y) - 0x3fe6a09e667f3bcdULL;  // bits of sqrt(1/2)
+    N64 k = (N64)((I64)e >> 52);
     V64 m = from_bits(bits(y) - (k << 52));
     // int64 -> double without a conversion instruction: |k| < 2^11 fits the low bits of the magic number.
     V64 kd = from_bits(bits(V64{} + 0x1.8p52) + k) - 0x1.8p52;
@@ -183,7 +183,7 @@ constexpr double kCos[] = {0.041666666666666664,   -0.0013888888888887398, 2.480
 constexpr double kReduced = 3.0e5;  // beyond this k pi/2 no longer splits exactly: libm, lane by lane
 
 struct Angle {
-    I64 quadrant;
+    N64 quadrant;
     V64 sin, cos;  // of r + tail
 };
 MERCER_INLINE Angle reduce(V64 x) {
@@ -202,8 +202,8 @@ MERCER_INLINE Angle reduce(V64 x) {
     V64 co = one + (((1.0 - one) - h) + (z * z * horner(z, kCos) - hi * tail));
     return {bits(shifted), s, co};
 }
-MERCER_INLINE V64 by_quadrant(Angle g, int64_t shift) {
-    I64 q = g.quadrant + shift;
+MERCER_INLINE V64 by_quadrant(Angle g, uint64_t shift) {
+    N64 q = g.quadrant + shift;
     V64 y = (q & 1) != 0 ? g.cos : g.sin;
     return from_bits(bits(y) ^ ((q & 2) << 62));
 }

@@ -128,6 +128,8 @@ def test_data_that_does_not_fit_is_refused():
         ([0, 1, 2], [0, 1, 2], 3),
         ([0, 1], [], 3),
         ([0, 1], [0, 1, 2], -3),
+        ([0, 1], [0, 1, 2], 2**61),
+        ([0, 1], [0, 1, 2], 2**80),
     ],
 )
 def test_malformed_sparse_rows_are_refused(indices, indptr, ncols):
