@@ -139,11 +139,11 @@ def product_peers(X: np.ndarray, v: np.ndarray) -> dict[str, Call]:
     if have("pykeops") and len(X) <= 20_000 and d <= 10:
         from pykeops.torch import LazyTensor
 
-        A, w = torch.from_numpy(X), torch.from_numpy(v)[:, None]
+        column = torch.from_numpy(v)[:, None]
 
         def keops() -> Any:
             D = ((LazyTensor(A[:, None, :]) - LazyTensor(A[None, :, :])) ** 2).sum(-1)
-            return ((-gamma * D).exp() @ w).numpy()[:, 0]
+            return ((-gamma * D).exp() @ column).numpy()[:, 0]
 
         try:
             keops()  # its compiler runs at the first call

@@ -7,11 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.errors import NotPositiveDefiniteError
+from mercer.errors import NotPositiveDefiniteError, ParameterError
 from mercer.solve import cg, nystrom, pivoted_cholesky
 from solve.laboratory import CountingOperator, rbf, with_spectrum
 
-BOTH = pytest.mark.parametrize("make", [nystrom, pivoted_cholesky], ids=lambda f: f.__name__)
+
+def nystrom_of_columns(A, *args, **kwargs):
+    return nystrom(A, *args, sketch="columns", **kwargs)
+
+
+BOTH = pytest.mark.parametrize(
+    "make", [nystrom, nystrom_of_columns, pivoted_cholesky], ids=lambda f: f.__name__
+)
 
 
 def written_out(P):
@@ -75,6 +82,20 @@ def test_an_indefinite_matrix_is_refused(make):
 def test_nystrom_of_full_rank_is_the_matrix():
     A = with_spectrum(np.geomspace(1e-3, 1, 30))
     np.testing.assert_allclose(written_out(nystrom(A, 0.1, rank=30)), A + 0.1 * np.eye(30), atol=1e-10)
+
+
+def test_an_unknown_sketch_is_refused():
+    with pytest.raises(ParameterError, match="sketch must be"):
+        nystrom(rbf(10), 0.1, sketch="rows")
+
+
+def test_columns_cost_no_product_and_depend_on_the_seed_only():
+    op = CountingOperator(rbf(400))
+    P = nystrom_of_columns(op, 1e-2, rank=50, random_state=3)
+    assert op.products == 0 and op.entries == 400 * 50
+    np.testing.assert_array_equal(
+        P.vectors, nystrom_of_columns(rbf(400), 1e-2, rank=50, random_state=3).vectors
+    )
 
 
 def test_nystrom_takes_one_pass_per_doubling_and_depends_on_the_seed_only():

@@ -25,7 +25,8 @@ def test_a_factor_that_does_not_fit_goes_to_conjugate_gradients_and_says_why():
     op = CountingOperator(K)
     found = solve(op, y, 0.1, memory="100 kB")
     assert "conjugate gradients with a Nyström" in found.certificate.method
-    assert "does not fit" in found.certificate.notes[0] and op.entries == 0
+    assert "does not fit" in found.certificate.notes[0]
+    assert op.entries <= 100 * 300  # the columns of the preconditioner, never the whole matrix
     assert relative_residual(K, found.value, y, 0.1) <= 1.01e-10
     np.testing.assert_allclose(found.value, solve(K, y, 0.1).value, rtol=1e-7, atol=1e-8)
 
@@ -92,7 +93,7 @@ def test_an_array_is_an_operator_that_keeps_the_protocol():
 
 
 def test_this_room_imports_only_what_it_may():
-    allowed = {"numpy", "scipy", "mercer.errors", "mercer.arrays", "mercer.solve"}
+    allowed = {"numpy", "scipy", "mercer.errors", "mercer.memory", "mercer.arrays", "mercer.solve"}
     for file in Path(mercer.solve.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []

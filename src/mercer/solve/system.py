@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import time
 from typing import Any
 
 import numpy as np
 
-from mercer.errors import ParameterError
+from mercer.memory import memory_limit
 from mercer.solve.cg import cg
 from mercer.solve.direct import direct
 from mercer.solve.operator import as_operator, check_number, check_targets
@@ -18,7 +17,6 @@ from mercer.solve.solution import Certificate, Solution
 
 DIRECT_ROWS = 4000  # up to here Cholesky takes a second or so
 ROWS_PER_ITERATION = 100  # Cholesky of n rows costs about as much as n / 100 products with A
-UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
 def solve(
@@ -34,7 +32,7 @@ def solve(
     """Solve (A + shift·I) x = b to a relative residual of `tol`; A positive semi-definite.
 
     - n <= 4000 and the n×n factor fits in `memory`: Cholesky.
-    - Otherwise conjugate gradients with a randomised Nyström preconditioner. If the factor does fit, they get n / 100
+    - Otherwise conjugate gradients with a Nyström preconditioner from random columns. If the factor does fit, they get n / 100
       iterations, about what Cholesky costs, and Cholesky takes over if that was not enough, or is not going to be.
 
     The choice depends on sizes and on the matrix, never on a clock; the certificate says what was chosen and why.
@@ -50,10 +48,10 @@ def solve(
     check_targets(op, b)
     check_number(tol, "tol", 0.0)
     shift = check_number(shift, "shift", 0.0)
-    fits = 8 * n * n <= parse_memory(memory)
+    fits = 8 * n * n <= memory_limit(memory)
     if fits and n <= DIRECT_ROWS:
         return direct(op, b, shift, tol=tol)
-    inverse = nystrom(op, shift, random_state=random_state)
+    inverse = nystrom(op, shift, sketch="columns", random_state=random_state)
     allowed = n // ROWS_PER_ITERATION if fits else None
     notes = (
         [] if fits else [f"The n×n factor ({8 * n * n / 2**30:.1f} GiB) does not fit in the memory allowed."]
@@ -74,18 +72,6 @@ def solve(
         "Cholesky took over."
     )
     return _noted(direct(op, b, shift, tol=tol), notes, start)
-
-
-def parse_memory(memory: int | str) -> int:
-    """A number of bytes, or text such as "2GiB" or "500 MB", as bytes.
-
-    >>> parse_memory("2GiB"), parse_memory("1.5 kB"), parse_memory(100)
-    (2147483648, 1500, 100)
-    """
-    match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([a-z]*)\s*", str(memory).lower())
-    if match is None or match[2] not in UNITS:
-        raise ParameterError(f"memory must be bytes or text such as '2GiB' or '500MB'; got {memory!r}.")
-    return int(float(match[1]) * UNITS[match[2]])
 
 
 def _expected_iterations(tail: float, shift: float, tol: float) -> int:
