@@ -109,14 +109,14 @@ def _input_gradient(low: Lowered, found: dict[str, Any], threads: int) -> tuple[
         if z_bar is not None:
             z_total = z_total + _pulled(low, view, z_bar)
     for (u_bar, v_bar), rows in zip(found["rows"], low.rows, strict=False):
-        if rows.input_rule is None and rows.inner is None:
+        if rows.back_x is None and rows.inner is None:
             raise InputError(
-                f"{low.kernel}: times(f) has no input gradient, because f's derivative is not known."
+                f"{low.kernel}: no input gradient, because a function's derivative is not known."
             )
-        if rows.input_rule is not None:
-            x_total = x_total + rows.pull(rows.input_rule(rows.x, u_bar))
-            if v_bar is not None:
-                z_total = z_total + rows.pull(rows.input_rule(rows.x if rows.z is None else rows.z, v_bar))
+        if rows.back_x is not None:
+            x_total = x_total + rows.back_x(u_bar)
+        if rows.back_z is not None and v_bar is not None:
+            z_total = z_total + rows.back_z(v_bar)
         for part, adjoint, norm in _sides(rows, u_bar, v_bar):
             w = np.ascontiguousarray(-0.5 * norm.astype(np.float64) ** 3 * adjoint, dtype=low.dtype)
             inner = _core.contract_diag(*_arguments(part), w, inputs=True, threads=threads)

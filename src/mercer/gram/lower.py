@@ -58,10 +58,8 @@ class RowVectors:
     v: np.ndarray | None
     inner: Lowered | None = None  # of `normalized`: the kernel whose diagonal made them
     inner_z: Lowered | None = None
-    input_rule: Callable[[Rows, np.ndarray], np.ndarray] | None = None  # adjoint -> adjoint of the rows
-    x: Rows | None = None
-    z: Rows | None = None
-    pull: Pull | None = None
+    back_x: Pull | None = None  # of norms: adjoint of u -> adjoint of the rows of X
+    back_z: Pull | None = None
 
 
 @dataclass
@@ -307,7 +305,9 @@ def _(k: dot.Dot, b: Builder, at: Place) -> None:
 
 
 def _horner(coefs: tuple[float, ...], b: Builder) -> None:
-    first = [b.param(c) for c in coefs][0]
+    first = len(b.out.params)
+    for c in coefs:
+        b.param(c)
     b.step("HORNER", first, len(coefs))
 
 
@@ -411,13 +411,17 @@ def _norms(at: Place, power: float) -> RowVectors:
         norm = np.sqrt(squared_norms(rows.vectors))
         return np.where(norm == 0, 0.0, np.where(norm == 0, 1.0, norm) ** power)
 
-    def back(rows: Rows, adjoint: np.ndarray) -> np.ndarray:
+    def back(rows: Rows) -> Pull | None:
+        pull = at.pull
+        if pull is None:
+            return None
         norm = np.sqrt(squared_norms(rows.vectors))
-        safe = np.where(norm == 0, np.inf, norm)
-        return (adjoint * power * safe ** (power - 2))[:, None] * dense(rows.vectors)
+        slope = power * np.where(norm == 0, np.inf, norm) ** (power - 2)
+        return lambda adjoint: pull((adjoint * slope)[:, None] * dense(rows.vectors))
 
+    other = at.x if at.z is None else at.z
     v = None if at.z is None else values(at.z)
-    return RowVectors(values(at.x), v, input_rule=back, x=at.x, z=at.z, pull=at.pull)
+    return RowVectors(values(at.x), v, back_x=back(at.x), back_z=back(other))
 
 
 @emit.register(special.CosineSimilarity)

@@ -346,10 +346,12 @@ class SumOf(GramOperator):
     kind = "sum"
 
     def __init__(self, *parts: GramOperator) -> None:
-        flat = [p for part in parts for p in (part.parts if isinstance(part, SumOf) else (part,))]
+        flat: list[GramOperator] = []
+        for part in parts:
+            flat += part.parts if isinstance(part, SumOf) else (part,)
         if len({p.shape for p in flat}) != 1:
             raise ShapeError(f"Grams of different shapes cannot be added: {[p.shape for p in flat]}.")
-        self.parts = tuple(flat)
+        self.parts: tuple[GramOperator, ...] = tuple(flat)
         super().__init__(np.result_type(*(p.dtype for p in flat)), flat[0].shape)
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:

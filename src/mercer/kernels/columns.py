@@ -31,7 +31,8 @@ class Laplacian(PerColumn):
     formula: ClassVar = r"\exp\left(-\left\lVert\frac{x-z}{<lengthscale>}\right\rVert_1\right)"
 
     def term(self, x: Any, z: Any, lengthscale: Any = 1.0) -> Any:
-        return np.abs(x - z) / lengthscale
+        with np.errstate(over="ignore"):
+            return np.abs(x - z) / lengthscale
 
     def value(self, r: Any) -> Any:
         return np.exp(-r)
@@ -62,7 +63,7 @@ class Periodic(PerColumn):
     formula: ClassVar = r"\exp\left(-\frac{2}{<lengthscale>^2}\sin^2\frac{\pi(x-z)}{<period>}\right)"
 
     def term(self, x: Any, z: Any, period: Any = 1.0, lengthscale: Any = 1.0) -> Any:
-        return (np.sin(np.pi * (x - z) / period) / lengthscale) ** 2
+        return (np.sin(np.pi * np.fmod(x - z, period) / period) / lengthscale) ** 2  # fmod is exact
 
     def value(self, r: Any) -> Any:
         return np.exp(-2 * r)
@@ -92,7 +93,7 @@ class Cosine(PerColumn):
     formula: ClassVar = r"\prod_d \cos\frac{2\pi(x_d-z_d)}{<period>}"
 
     def term(self, x: Any, z: Any, period: Any = 1.0) -> Any:
-        return np.cos(2 * np.pi * (x - z) / period)
+        return np.cos(2 * np.pi * np.fmod(x - z, period) / period)  # fmod is exact
 
 
 @leaf
