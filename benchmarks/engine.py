@@ -53,7 +53,11 @@ def grams(options: argparse.Namespace, machine: Machine, threads: int) -> None:
             i, j = np.random.default_rng(0).integers(n, size=(2, 2000))
             exact = np.exp(-0.5 / d * ((X[i].astype(np.longdouble) - X[j]) ** 2).sum(axis=1))
             report(
-                cell, threads, race(sides, threads, options.repeat), limit, _error(lambda K: K[i, j], exact)
+                cell,
+                threads,
+                race(sides, threads, options.repeat),
+                limit,
+                _error(lambda K, i=i, j=j: K[i, j], exact),
             )
 
 

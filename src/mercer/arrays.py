@@ -58,7 +58,7 @@ def _as_array(X: Any, name: str) -> np.ndarray:
         return A
     except (ValueError, TypeError) as error:
         raise ShapeError(
-            f"{name} cannot be read as a table of numbers: {error}. Are all rows of equal length?"
+            f"{name} cannot be read as a table of numbers: {str(error).rstrip('.')}. Give all rows equal length."
         ) from error
 
 
@@ -213,9 +213,9 @@ class Rows:
     def __len__(self) -> int:
         shape = getattr(self.data, "shape", None)
         if not shape and not isinstance(self.data, Sized):
-            raise InputTypeError(
-                f"{self.name} must be a table, or a list of things; got {type(self.data).__name__}. "
-                "Wrap a single thing in a list."
+            raise ShapeError(
+                f"{self.name} must have two dimensions, rows and columns, or be a list of things; "
+                f"got {type(self.data).__name__}. Wrap a single thing in a list."
             )
         n = shape[0] if shape else len(self.data)
         if n == 0:

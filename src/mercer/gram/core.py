@@ -46,7 +46,7 @@ def contract_inputs(low: Lowered, threads: int, *, U: Any = None, V: Any = None,
     return _input_gradient(low, _contract(low, threads, U, V, W, inputs=True), threads)
 
 
-def _arguments(low: Lowered) -> tuple:
+def _arguments(low: Lowered) -> tuple[_core.Program, list, list, list]:
     program = getattr(low, "_program", None)
     if program is None:
         code = np.array([(_core.OPCODES[op], a, b) for op, a, b in low.code], dtype=np.int32).reshape(-1, 3)
@@ -64,7 +64,7 @@ def _matrix(A: Any) -> Any:
     return (A.data, A.indices, A.indptr, A.shape[1]) if sparse.issparse(A) else A
 
 
-def _contract(low: Lowered, threads: int, U: Any, V: Any, W: Any, *, inputs: bool) -> dict[str, Any]:
+def _contract(low: Lowered, threads: int, U: Any, V: Any, W: Any, *, inputs: bool) -> Any:
     if W is not None:
         W = np.ascontiguousarray(W, dtype=low.dtype)
         return _core.contract(*_arguments(low), W=W, inputs=inputs, threads=threads)
@@ -72,7 +72,7 @@ def _contract(low: Lowered, threads: int, U: Any, V: Any, W: Any, *, inputs: boo
     return _core.contract(*_arguments(low), U=U, V=V, inputs=inputs, threads=threads)
 
 
-def _gradient(low: Lowered, found: dict[str, Any], threads: int) -> np.ndarray:
+def _gradient(low: Lowered, found: Any, threads: int) -> np.ndarray:
     out = np.zeros(len(low.kernel.parameters))
     for link in low.links:
         if isinstance(link.index, int):
@@ -101,7 +101,7 @@ def _sides(
     return [(rows.inner, u_bar, rows.u), (rows.inner_z, v_bar, rows.v)]
 
 
-def _input_gradient(low: Lowered, found: dict[str, Any], threads: int) -> tuple[Any, Any]:
+def _input_gradient(low: Lowered, found: Any, threads: int) -> tuple[Any, Any]:
     x_total: Any = 0.0
     z_total: Any = 0.0
     for (x_bar, z_bar), view in zip(found["inputs"], low.views, strict=True):

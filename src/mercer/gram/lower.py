@@ -529,7 +529,8 @@ def _(k: algebra.On, b: Builder, at: Place) -> None:
 
         def scatter(adjoint: np.ndarray) -> np.ndarray:
             out = np.zeros((len(adjoint), width))
-            np.add.at(out, (slice(None), index), adjoint)
+            for j, column in enumerate(index):
+                out[:, column] += adjoint[:, j]
             return pull(out)
 
         emit(k.kernel, b, at.moved(x, z, scatter))

@@ -123,7 +123,8 @@ class OfKernel(GramOperator):
         self.kernel = kernel
         self.x = Rows.of(X, "X")
         self.z = None if Z is None else Rows.of(Z, "Z")
-        kernel._check_same_columns(self.x, self.z)
+        if self.z is not None:
+            kernel._check_same_columns(self.x, self.z)
         self.n_jobs = n_jobs
         dtype = np.dtype(common_dtype(self.x, self.z) if dtype is None else dtype)
         self.low, self.notes = lowered(kernel, self.x, self.z, dtype)

@@ -430,7 +430,7 @@ class Of(Unary):
         if z is None:
             return self.kernel._block(a, None)
         b = self._mapped(z)
-        self.kernel._check_same_columns(a, b)
+        self.kernel._compare_columns(a, b)
         return self.kernel._block(a, b)
 
     def _diag(self, x: Rows) -> np.ndarray:
@@ -439,7 +439,7 @@ class Of(Unary):
     def _mapped(self, x: Rows) -> Rows:
         return x.mapped(self.map, write_value(self.map))
 
-    def _check_same_columns(self, x: Rows, z: Rows) -> None:
+    def _compare_columns(self, x: Rows, z: Rows) -> None:
         """The map decides what it takes; its results are compared in `_block`."""
 
     def _columns_needed(self) -> tuple[int | None, int]:
@@ -530,8 +530,8 @@ class On(Unary):
         made = tuple(int(c) if isinstance(c, np.integer) else c for c in columns)
         object.__setattr__(self, "columns", made)
 
-    def _check_same_columns(self, x: Rows, z: Rows) -> None:
-        self.kernel._check_same_columns(x.take(self.columns), z.take(self.columns))
+    def _compare_columns(self, x: Rows, z: Rows) -> None:
+        self.kernel._compare_columns(x.take(self.columns), z.take(self.columns))
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return self.kernel._block(x.take(self.columns), None if z is None else z.take(self.columns))

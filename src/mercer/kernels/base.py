@@ -113,8 +113,7 @@ class Kernel(ABC):
         """
         x = Rows.of(X, "X")
         z = None if Z is None else Rows.of(Z, "Z")
-        if z is not None:
-            self._check_same_columns(x, z)
+        self._check_same_columns(x, z)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return self._require_finite(_gram_room().evaluate(self, x, z))
 
@@ -147,10 +146,14 @@ class Kernel(ABC):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return self._require_finite(self._diag(x).astype(_dtype(x, None), copy=False))
 
-    def _check_same_columns(self, x: Rows, z: Rows) -> None:
+    def _check_same_columns(self, x: Rows, z: Rows | None) -> None:
         """Refuse two samples that differ in the columns this kernel looks at."""
+        if z is not None:
+            self._compare_columns(x, z)
+
+    def _compare_columns(self, x: Rows, z: Rows) -> None:
         for _, child in self._children():
-            child._check_same_columns(x, z)
+            child._compare_columns(x, z)
 
     def _require_finite(self, K: np.ndarray) -> np.ndarray:
         """`K` itself; an infinity or NaN in it is the kernel's doing, because the data were checked."""
@@ -202,9 +205,9 @@ class Kernel(ABC):
 
     def __sub__(self, other: Kernel | float) -> Kernel:
         """The difference, treated as what it is: rarely a kernel, and `validity()` says so."""
-        if is_number(other):
-            return self + -float(other)  # -np.uint8(2) would be 254
-        return self + (-other) if isinstance(other, Kernel) else NotImplemented
+        if isinstance(other, Kernel):
+            return self + (-other)
+        return self + -float(other) if is_number(other) else NotImplemented  # -np.uint8(2) would be 254
 
     def __rsub__(self, other: float) -> Kernel:
         return other + (-self) if is_number(other) else NotImplemented

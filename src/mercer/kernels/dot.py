@@ -74,7 +74,7 @@ class ExpDot(DotProduct):
         k(x, z) = e^(scale x·z)
 
     >>> float(ExpDot()([[1, 2]], [[3, -1]])[0, 0])            # x·z = 1, so e
-    2.718281828459045
+    2.71828182845904...
     """
 
     scale: float = positive(1.0)

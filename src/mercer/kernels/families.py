@@ -128,7 +128,7 @@ class Leaf(Kernel):
         }
         return (max(lengths), max(lengths)) if lengths else (None, 1)
 
-    def _check_same_columns(self, x: Rows, z: Rows) -> None:
+    def _compare_columns(self, x: Rows, z: Rows) -> None:
         if not self._takes_things():
             z.require_columns_of(x)
 

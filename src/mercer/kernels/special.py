@@ -87,7 +87,7 @@ class Bilinear(Leaf):
 
         k(x, z) = xᵀ A z
 
-    >>> float(Bilinear([[2, 1], [1, 2]])([[1, 0]], [[0, 3]])[0, 0])     # A₁₂ · 3
+    >>> round(float(Bilinear([[2, 1], [1, 2]])([[1, 0]], [[0, 3]])[0, 0]), 12)      # A₁₂ · 3
     3.0
     """
 
