@@ -50,7 +50,7 @@ class SVC(MarginClassifier):
 
     >>> from mercer import SVC
     >>> X, y = [[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]], ["same", "same", "other", "other"]
-    >>> model = SVC("Polynomial(2, constant=1.0)", C=100.0).fit(X, y)
+    >>> model = SVC("Polynomial(2)", C=100.0).fit(X, y)
     >>> model.predict(X).tolist(), bool(model.certificate_.gap < 1e-9)
     (['same', 'same', 'other', 'other'], True)
     """
