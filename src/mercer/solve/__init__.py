@@ -1,0 +1,1 @@
+"""Operators in, solutions out. This room knows no kernels."""
