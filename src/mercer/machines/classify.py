@@ -111,6 +111,9 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
             out.append(self._problem(rows, np.where(codes[rows] == plus, 1.0, -1.0), w[rows]))
         return out
 
+    def _many_problems(self) -> bool:
+        return len(self.classes_) > 2 or bool(self.probability)
+
     def _meet_failure(self, K: Any, problems: list[BoxProblem], solved: list[Any]) -> None:
         """What to do when a problem has no solution; the hard margin overrides this."""
 

@@ -36,8 +36,10 @@ from mercer.machines.defaults import resolve
 from mercer.memory import memory_limit
 from mercer.solve.box import STATUS, BoxProblem, polish
 from mercer.solve.projected import projected_gradient
+from mercer.solve.qp import working_set
 from mercer.solve.solution import Certificate
 
+ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
 MOST_JUDGED = 200  # rows on which an unproved kernel is checked for negative eigenvalues
 
 
@@ -88,6 +90,10 @@ class MarginMachine(KernelEstimator):
         """The scale of the fitted coefficients, from themselves."""
         return 1.0
 
+    def _many_problems(self) -> bool:
+        """Whether several problems share K, so that computing it once pays."""
+        return False
+
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _check_common(self) -> None:
@@ -107,7 +113,10 @@ class MarginMachine(KernelEstimator):
         if kernel is None:
             K: GramOperator = Precomputed(check_gram(A, None))
         else:
-            K = kernel.gram(self._rows(A), memory=self.memory, n_jobs=self.n_jobs)
+            limit = memory_limit(self.memory)
+            if not self._many_problems():  # one problem needs few rows of a large K: they are computed when asked for
+                limit = min(limit, ONE_PROBLEM)
+            K = kernel.gram(self._rows(A), memory=limit, n_jobs=self.n_jobs)
             if K.kind == "dense":
                 _check_finite(K.dense(), kernel)
                 if kernel._proof() is None:
@@ -165,11 +174,9 @@ class MarginMachine(KernelEstimator):
     def _solve_one(
         self, K: GramOperator, q: BoxProblem, start: np.ndarray, seconds: float | None, *, skip: bool
     ) -> Solved:
-        from mercer.solve.qp import working_set
-
         solve = projected_gradient if self.solver == "projected-gradient" else working_set
         found = solve(
-            K.dense() if K.kind in ("dense", "precomputed") else K,
+            K,
             rows=q.rows,
             signs=q.signs,
             p=q.p,

@@ -27,11 +27,14 @@ from mercer.solve.solution import Certificate, Status
 
 STATUS: dict[str, Status] = {
     "converged": "converged",
-    "limit": "limit",
-    "time": "limit",
-    "interrupted": "interrupted",
     "floor": "stagnated",
+    "limit": "limit",
+    "max_iter": "limit",
+    "max_seconds": "limit",
+    "interrupted": "interrupted",
+    "stopped": "interrupted",
     "unbounded": "failed",
+    "nonfinite": "failed",
 }
 
 
