@@ -36,7 +36,9 @@ from sklearn.utils.validation import (
 )
 
 from mercer.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
+from mercer.errors import MagnitudeError, NotFiniteError
 from mercer.machines.base import PRECOMPUTED
+from mercer.machines.calibrate import Calibration
 from mercer.machines.classify import MarginClassifier, votes_and_confidence
 from mercer.machines.defaults import variance
 from mercer.machines.margin import MarginMachine
@@ -47,6 +49,12 @@ from mercer.machines.svr import SVR as _SVR
 from mercer.machines.svr import NuSVR as _NuSVR
 
 __all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "patch", "unpatch"]
+
+NOT_FINITE = (
+    "The dual coefficients or intercepts are not finite. The input data may contain large values and need to be preprocessed."
+)
+WRITTEN_OUT = 2**22  # entries up to which sparse rows are computed with as dense ones: quicker, and the same bits
+
 
 # ── the machines without their announcements ────────────────────────────────────────────────────────────────
 
@@ -59,6 +67,12 @@ class _Quiet:
 
     def _report(self) -> None:
         """Said by the twin."""
+
+    def _calibrate(self: Any, K: Any, codes: np.ndarray, w: np.ndarray) -> Calibration:
+        """With a single row of some class nothing can be held out; the original answers all the same."""
+        if np.bincount(codes).min() < 2:
+            return Calibration((1.0, 1.0))
+        return super()._calibrate(K, codes, w)  # type: ignore[misc]
 
 
 class _QuietSVC(_Quiet, _SVC): ...
@@ -123,7 +137,10 @@ class _Twin(BaseEstimator):
             max_iter=self.max_iter,
             memory=max(int(self.cache_size * 2**20), 2**28),
         )
-        machine.fit(products, y, sample_weight=w)
+        try:
+            machine.fit(products, y, sample_weight=w)
+        except (MagnitudeError, NotFiniteError) as error:
+            raise ValueError(f"{NOT_FINITE} ({error})") from error
         self._take(machine, X, n)
         return self
 
@@ -187,7 +204,7 @@ class _Twin(BaseEstimator):
                 )
             if self.kernel == PRECOMPUTED:
                 return 0.5 * (X + X.T)
-            return X
+            return X.toarray() if sparse.issparse(X) and X.shape[0] * X.shape[1] <= WRITTEN_OUT else X
         self._X_fit = X
         K = _as_matrix(function(X, X))
         if K.shape[0] != K.shape[1]:
@@ -222,10 +239,7 @@ class _Twin(BaseEstimator):
         self.fit_status_ = int(machine.certificate_.status not in ("converged", "interrupted"))
         self._take_iterations(machine)
         if not (np.isfinite(coef).all() and np.isfinite(self.intercept_).all()):
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite. The input data may contain large values and need "
-                "to be preprocessed."
-            )
+            raise ValueError(NOT_FINITE)
         if self.fit_status_:
             warnings.warn(
                 f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
@@ -555,7 +569,7 @@ class SVR(_Regressor):
         self.max_iter = max_iter
 
     def _machine(self, **common: Any) -> MarginMachine:
-        return _QuietSVR(C=self.C, epsilon=self.epsilon, **common)
+        return _QuietSVR(C=min(self.C, 1e10), epsilon=self.epsilon, **common)
 
 
 class NuSVR(_Regressor):
@@ -591,7 +605,7 @@ class NuSVR(_Regressor):
         self.max_iter = max_iter
 
     def _machine(self, **common: Any) -> MarginMachine:
-        return _QuietNuSVR(C=self.C, nu=self.nu, **common)
+        return _QuietNuSVR(C=min(self.C, 1e10), nu=self.nu, **common)
 
 
 class OneClassSVM(OutlierMixin, _Twin):

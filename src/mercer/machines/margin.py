@@ -239,6 +239,10 @@ class MarginMachine(KernelEstimator):
         self.dual_coef_ = beta[:, used]
         self.intercept_ = np.array([self._bias(s.m) / c for s, c in zip(solved, scales, strict=True)])
         self.n_rows_fit_ = n
+        full = np.array(
+            [np.bincount(q.rows, s.alpha >= q.C, minlength=n) for q, s in zip(problems, solved, strict=True)]
+        )
+        self.at_bound_ = full.reshape(len(problems), n)[:, used] > 0
         self.certificates_ = [s.certificate for s in solved]
         self.certificate_ = together(self.certificates_)
         self.n_iter_ = int(self.certificate_.iterations or 0)
@@ -421,10 +425,10 @@ def _progress(callback: Any, verbose: int) -> Any:
     if callback is None and not verbose:
         return None
 
-    def tell(*state: Any, **named: Any) -> Any:
+    def tell(iterations: int, kkt: float, objective: float) -> Any:
         if verbose:
-            print("[mercer]", *state, *(f"{k}={v}" for k, v in named.items()))
-        return callback(*state, **named) if callback is not None else None
+            print(f"[mercer] {iterations} iterations, violation {kkt:.3g}, dual {-objective:.9g}", flush=True)
+        return callback(iterations, kkt, objective) if callback is not None else None
 
     return tell
 

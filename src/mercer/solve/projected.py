@@ -81,7 +81,7 @@ def projected_gradient(
                     break
                 continue
             a, f, value = new, new_f, new_value
-            if callback is not None and done % 100 == 0 and callback(iteration=done, objective=value):
+            if callback is not None and done % 100 == 0 and callback(done, float(bad.max()), value):
                 status = "interrupted"
                 break
     except KeyboardInterrupt:
