@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr__` below finds the same names
-    from mercer import errors, gram, kernels, plot, solve, theory
+    from mercer import errors, gram, kernels, plot, sklearn, solve, theory
     from mercer.kernels import (
         RBF,
         AllSubsets,
@@ -125,12 +125,13 @@ __all__ = [
     "leaf",
     "parse",
     "plot",
+    "sklearn",
     "solve",
     "theory",
     "verify",
 ]
 
-_MODULES = ("errors", "gram", "kernels", "plot", "solve", "theory")
+_MODULES = ("errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
 _ELSEWHERE = {
     "MercerMap": "mercer.machines.mercer_map",
     "SVC": "mercer.machines.svc",

@@ -35,8 +35,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from mercer.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
 from mercer.errors import MagnitudeError, NotFiniteError
+from mercer.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.calibrate import Calibration
 from mercer.machines.classify import MarginClassifier, votes_and_confidence
@@ -50,10 +50,10 @@ from mercer.machines.svr import NuSVR as _NuSVR
 
 __all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "patch", "unpatch"]
 
-NOT_FINITE = (
-    "The dual coefficients or intercepts are not finite. The input data may contain large values and need to be preprocessed."
-)
-WRITTEN_OUT = 2**22  # entries up to which sparse rows are computed with as dense ones: quicker, and the same bits
+NOT_FINITE = "The dual coefficients or intercepts are not finite. The input data may contain large values and need to be preprocessed."
+WRITTEN_OUT = (
+    2**22
+)  # entries up to which sparse rows are computed with as dense ones: quicker, and the same bits
 
 
 # ── the machines without their announcements ────────────────────────────────────────────────────────────────
@@ -305,6 +305,14 @@ class _Twin(BaseEstimator):
         return tags
 
 
+def _required(estimator: Any, y: Any) -> Any:
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
+        )
+    return y
+
+
 def _as_matrix(K: Any) -> np.ndarray:
     return np.asarray(K.toarray() if sparse.issparse(K) else K, dtype=np.float64, order="C")
 
@@ -328,7 +336,7 @@ class _Classifier(ClassifierMixin, _Twin):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the SVM model according to the given training data."""
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, _required(self, y), sample_weight)
 
     def _wants_probability(self) -> bool:
         if self.probability == "deprecated":
@@ -359,7 +367,9 @@ class _Classifier(ClassifierMixin, _Twin):
             alive = np.bincount(y, w, minlength=len(self.classes_)) > 0
             if alive.sum() < 2:
                 raise ValueError(self._one_class_left)
-            if isinstance(self.class_weight, str):  # "balanced" counts rows by weight: weight 2 is a row twice
+            if isinstance(
+                self.class_weight, str
+            ):  # "balanced" counts rows by weight: weight 2 is a row twice
                 mass = np.bincount(y, w, minlength=len(alive))
                 self.class_weight_ = np.where(alive, w.sum() / (len(alive) * np.where(alive, mass, 1.0)), 0.0)
         return w
@@ -529,7 +539,7 @@ class NuSVC(_Classifier):
 class _Regressor(RegressorMixin, _Twin):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the SVM model according to the given training data."""
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, _required(self, y), sample_weight)
 
     def predict(self, X: Any) -> np.ndarray:
         """Perform regression on samples in X."""

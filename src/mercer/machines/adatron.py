@@ -13,11 +13,11 @@ from mercer.errors import ParameterError
 from mercer.kernels.base import Kernel
 from mercer.machines.base import check_gram
 from mercer.machines.defaults import resolve
-from mercer.machines.perceptron import KernelPerceptron
+from mercer.machines.perceptron import Expansion
 from mercer.solve.box import BoxProblem
 
 
-class Adatron(KernelPerceptron):
+class Adatron(Expansion):
     """The adaptive perceptron: one example at a time, towards the hyperplane of largest margin through the origin.
 
         α_n ← α_n + max(-α_n, η(1 - h_n)),      h_n = y_n Σ_m y_m α_m k(x_m, x_n)
@@ -86,7 +86,12 @@ class Adatron(KernelPerceptron):
         self.alpha_, self.b_, self.dual_ = alpha, 0.0, np.array(dual)
         self.converged_ = status == "converged"
         self.certificate_ = problem.certify(
-            alpha, f, (0.0, 0.0), status=status, method="Adatron", iterations=self.n_iter_  # type: ignore[arg-type]
+            alpha,
+            f,
+            (0.0, 0.0),
+            status=status,
+            method="Adatron",
+            iterations=self.n_iter_,  # type: ignore[arg-type]
         )
         self._keep_support(A, kernel, y)
         if status != "converged":
@@ -104,9 +109,6 @@ class Adatron(KernelPerceptron):
         self.support_vectors_ = A[self.support_] if kernel is not None else np.empty((len(self.support_), 0))
         self.dual_coef_ = (y * self.alpha_)[self.support_].reshape(1, -1)
         self.intercept_ = np.zeros(1)
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        raise AttributeError("the Adatron presents the same examples again and again; it has no partial_fit.")
 
     def _checked_step(self, K: np.ndarray) -> float:
         top = float(np.diag(K).max())

@@ -186,7 +186,9 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         """
         if not hasattr(self, "conformal_scores_"):
             check_is_fitted(self, "dual_coef_")
-            raise ParameterError("predict_set needs rows that fit has not seen: call conformalize(X, y) first.")
+            raise ParameterError(
+                "predict_set needs rows that fit has not seen: call conformalize(X, y) first."
+            )
         limit = conformal_threshold(self.conformal_scores_, coverage)
         return strangeness(self._two_sided(self.decision_function(X))) <= limit
 

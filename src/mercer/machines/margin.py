@@ -114,7 +114,9 @@ class MarginMachine(KernelEstimator):
             K: GramOperator = Precomputed(check_gram(A, None))
         else:
             limit = memory_limit(self.memory)
-            if not self._many_problems():  # one problem needs few rows of a large K: they are computed when asked for
+            if (
+                not self._many_problems()
+            ):  # one problem needs few rows of a large K: they are computed when asked for
                 limit = min(limit, ONE_PROBLEM)
             K = kernel.gram(self._rows(A), memory=limit, n_jobs=self.n_jobs)
             if K.kind == "dense":
@@ -452,4 +454,3 @@ def together(parts: list[Certificate]) -> Certificate:
         dual=total("dual"),
         gap=total("gap"),
     )
-

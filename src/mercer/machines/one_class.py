@@ -82,6 +82,11 @@ class OneClassSVM(OutlierMixin, MarginMachine):
     def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
         return None, w
 
+    def _values(self, X: Any) -> np.ndarray:
+        """Rows on the boundary are there to rounding only; what is no more than rounding is 0, hence inside."""
+        values = super()._values(X)
+        return np.where(np.abs(values) <= 1e-11 * np.abs(self.intercept_), 0.0, values)
+
     def decision_function(self, X: Any) -> np.ndarray:
         """Positive inside the region, negative outside."""
         return self._values(X)[:, 0]

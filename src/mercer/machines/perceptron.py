@@ -46,7 +46,9 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
             )
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise InputError(f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}.")
+            raise InputError(
+                f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}."
+            )
         return np.where(y == self.classes_[1], 1.0, -1.0)
 
     def _check_parameters(self) -> None:
@@ -58,7 +60,8 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of the side on which x lies."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(int)]
 
     def decision_function(self, X: Any) -> np.ndarray:
         raise NotImplementedError
@@ -70,7 +73,27 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
         return tags
 
 
-class KernelPerceptron(_Mistaken):
+class Expansion(_Mistaken):
+    """A decision function Σ β_n k(x_n, x) + b over the support vectors."""
+
+    def _products(self, X: Any, coef: np.ndarray) -> np.ndarray:
+        """K(X, support vectors) @ coef."""
+        check_is_fitted(self, "dual_coef_")
+        A = self._check_rows(X, reset=False)
+        if isinstance(self.kernel_, str):
+            return dense_columns(A, self.support_) @ coef
+        if len(self.support_) == 0:
+            return np.zeros((A.shape[0], coef.shape[1]))
+        support = self._rows(dense(self.support_vectors_), "support_vectors_")
+        return np.asarray(Tiles(self.kernel_, self._rows(dense(A)), support) @ np.ascontiguousarray(coef))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Σ β_n k(x_n, x) + b over the support vectors."""
+        check_is_fitted(self, "dual_coef_")
+        return self._products(X, self.dual_coef_.T)[:, 0] + self.intercept_[0]
+
+
+class KernelPerceptron(Expansion):
     """The perceptron that sees data only through kernel products.
 
     Parameters
@@ -115,6 +138,7 @@ class KernelPerceptron(_Mistaken):
         kernel = resolve(self.kernel, A)
         K = check_gram(A if kernel is None else kernel(self._rows(A)), kernel)
         self._begin(A, kernel)
+        self._y = y
         order = np.arange(len(y))
         if self.shuffle:
             np.random.default_rng(self.random_state).shuffle(order)
@@ -159,9 +183,7 @@ class KernelPerceptron(_Mistaken):
         self.dual_coef_ = alpha[self.support_].reshape(1, -1)
         self.intercept_ = np.array([b])
         self.support_vectors_ = (
-            self._A[self.support_]
-            if isinstance(self.kernel_, Kernel)
-            else np.empty((len(self.support_), 0))
+            self._A[self.support_] if isinstance(self.kernel_, Kernel) else np.empty((len(self.support_), 0))
         )
         self.lives_ = np.array(self._lives)
 
@@ -174,7 +196,9 @@ class KernelPerceptron(_Mistaken):
             signs = self._signs(y, A.shape[0], classes)
             kernel = resolve(self.kernel, A)
             if kernel is None:
-                raise ParameterError("partial_fit cannot grow a precomputed Gram matrix; give the kernel itself.")
+                raise ParameterError(
+                    "partial_fit cannot grow a precomputed Gram matrix; give the kernel itself."
+                )
             self._begin(A[:0], kernel)
         else:
             A = self._check_rows(X, reset=False)
@@ -195,22 +219,13 @@ class KernelPerceptron(_Mistaken):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Σ α_n k(x_n, x) + b over the rows on which mistakes were made."""
-        check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
-        coef = self.dual_coef_.T if self.average != "voted" else self._versions()
-        if isinstance(self.kernel_, str):
-            values = dense_columns(A, self.support_) @ coef
-        elif len(self.support_) == 0:
-            values = np.zeros((A.shape[0], coef.shape[1]))
-        else:
-            A = dense(A)
-            support = self._rows(dense(self.support_vectors_), "support_vectors_")
-            values = np.asarray(Tiles(self.kernel_, self._rows(A), support) @ np.ascontiguousarray(coef))
+        """Σ α_n k(x_n, x) + b over the rows on which mistakes were made; or the share of votes, from -1 to 1."""
         if self.average != "voted":
-            return values[:, 0] + self.intercept_[0]
+            return super().decision_function(X)
+        check_is_fitted(self, "dual_coef_")
         biases = np.concatenate([[0.0], np.cumsum(self._mistake_signs())])
-        return np.sign(values + biases) @ self.lives_ / max(int(self.lives_.sum()), 1)
+        votes = np.sign(self._products(X, self._versions()) + biases)
+        return votes @ self.lives_ / max(int(self.lives_.sum()), 1)
 
     def _mistake_signs(self) -> np.ndarray:
         return np.sign(self.alpha_[self.mistakes_])

@@ -10,7 +10,14 @@ from sklearn.base import RegressorMixin
 
 from mercer.errors import ParameterError
 from mercer.kernels.base import Kernel
-from mercer.machines.margin import MarginMachine, check_C, check_length, check_nu, check_numbers, check_weights
+from mercer.machines.margin import (
+    MarginMachine,
+    check_C,
+    check_length,
+    check_nu,
+    check_numbers,
+    check_weights,
+)
 from mercer.solve.box import BoxProblem
 
 

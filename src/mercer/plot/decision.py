@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,9 @@ def decision(model: Any, X: Any, y: Any = None, *, resolution: int = 300) -> Any
     tidy(axes, _title(model), *_names(model))
     axes.set_xlim(ticks[0][0], ticks[0][-1])
     axes.set_ylim(ticks[1][0], ticks[1][-1])
-    axes.legend(fontsize=9, framealpha=0.92, loc="upper left", bbox_to_anchor=(0.0, -0.12), ncols=3, frameon=False)
+    axes.legend(
+        fontsize=9, framealpha=0.92, loc="upper left", bbox_to_anchor=(0.0, -0.12), ncols=3, frameon=False
+    )
     return figure
 
 
@@ -88,7 +91,7 @@ def _examples(axes: Any, model: Any, A: np.ndarray, y: Any) -> None:
     two = len(classes) == 2
     for c, label in enumerate(classes):
         mine = labels == label
-        colour = ("#5E3C99", "#B35806")[1 - c] if two else COLOURS[c % len(COLOURS)]
+        colour = ("#5E3C99", "#B35806")[c] if two else COLOURS[c % len(COLOURS)]
         axes.scatter(
             *A[mine].T,
             s=26,
@@ -112,13 +115,19 @@ def _support(axes: Any, model: Any, A: np.ndarray) -> None:
     ):
         if len(rows):
             axes.scatter(
-                *A[rows].T, s=85, facecolors="none", edgecolors="#111111", linewidths=width, zorder=4, label=name
+                *A[rows].T,
+                s=85,
+                facecolors="none",
+                edgecolors="#111111",
+                linewidths=width,
+                zorder=4,
+                label=name,
             )
 
 
 def _title(model: Any) -> str:
     name = type(model).__name__
-    kernel = str(getattr(model, "kernel_", ""))
+    kernel = re.sub(r"\d+\.\d{4,}", lambda m: f"{float(m[0]):.4g}", str(getattr(model, "kernel_", "")))
     count = len(getattr(model, "support_", ()))
     return f"{name}, {kernel if len(kernel) < 46 else kernel[:43] + '…'}: {count} support vectors"
 

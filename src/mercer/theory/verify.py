@@ -56,7 +56,9 @@ def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Veri
     if not hasattr(model, "_restate") and hasattr(model, "machine_"):
         raise ParameterError("verify the machine inside: verify(model.machine_, X, codes of y).")
     if not hasattr(model, "_restate"):
-        raise ParameterError(f"verify knows SVC, NuSVC, SVR, NuSVR and OneClassSVM; got {type(model).__name__}.")
+        raise ParameterError(
+            f"verify knows SVC, NuSVC, SVR, NuSVR and OneClassSVM; got {type(model).__name__}."
+        )
     A, targets, w = model._check_again(X, y, sample_weight)
     findings = _strange_vectors(model, A)
     K = model._fresh_operator(A)
@@ -90,13 +92,19 @@ def _infeasible(problem: Any, alpha: np.ndarray, beta: np.ndarray) -> list[str]:
     scale = max(float(np.abs(beta).max(initial=0.0)), 1e-300)
     stray = np.abs(problem.beta(alpha, len(beta)) - beta)
     if stray.max(initial=0.0) > ROUNDING * scale:
-        out.append(f"the coefficient of row {int(np.argmax(stray))} has the wrong sign, or the row has no weight")
+        out.append(
+            f"the coefficient of row {int(np.argmax(stray))} has the wrong sign, or the row has no weight"
+        )
     over = alpha - problem.C
     if over.max(initial=-1.0) > ROUNDING * scale:
         i = int(np.argmax(over))
-        out.append(f"α = {alpha[i]:.9g} of row {int(problem.rows[i])} exceeds its bound C = {problem.C[i]:.9g}")
+        out.append(
+            f"α = {alpha[i]:.9g} of row {int(problem.rows[i])} exceeds its bound C = {problem.C[i]:.9g}"
+        )
     unkept = problem.unkept(alpha)
-    if problem.equality == 2 and problem.p.any():  # ν-regression: α and α* of one row may both be positive, and cancel
+    if (
+        problem.equality == 2 and problem.p.any()
+    ):  # ν-regression: α and α* of one row may both be positive, and cancel
         plus, minus = problem.sums(alpha)
         unkept = abs(plus - minus)
     if unkept > 1e-7 * max(float(alpha.sum()), 1e-300):
