@@ -62,7 +62,9 @@ WRITTEN_OUT = (
 class _Quiet:
     """scikit-learn does not judge kernels, and words its own convergence warning."""
 
-    def _judge(self: Any, kernel: Any, K: Any, rows: Any) -> None:
+    _notes: tuple[str, ...]
+
+    def _judge(self, kernel: Any, K: Any, rows: Any) -> None:
         self._notes = ()
 
     def _report(self) -> None:
@@ -173,7 +175,7 @@ class _Twin(BaseEstimator):
         if self.kernel == "linear":
             return Linear()
         if self.kernel == "rbf" and gamma > 0:
-            return RBF(gamma=gamma)
+            return RBF(float(np.sqrt(0.5 / gamma)))
         if self.kernel == "poly" and gamma > 0 and coef0 >= 0 and self.degree >= 1:
             return Polynomial(self.degree, offset=coef0, scale=gamma)
         if self.kernel == "sigmoid" and gamma > 0:
@@ -249,7 +251,7 @@ class _Twin(BaseEstimator):
             )
 
     def _take_iterations(self, machine: MarginMachine) -> None:
-        self.n_iter_ = max(int(machine.n_iter_), 1)
+        self.n_iter_: Any = max(int(machine.n_iter_), 1)
 
     def _dual_layout(self, machine: MarginMachine) -> np.ndarray:
         return machine.dual_coef_

@@ -15,6 +15,7 @@ from mercer.machines.base import check_gram
 from mercer.machines.defaults import resolve
 from mercer.machines.perceptron import Expansion
 from mercer.solve.box import BoxProblem
+from mercer.solve.solution import Status
 
 
 class Adatron(Expansion):
@@ -69,7 +70,8 @@ class Adatron(Expansion):
             np.arange(len(y)), y, np.full(len(y), -1.0), np.full(len(y), float(self.C)), equality=0
         )
         alpha, f = np.zeros(len(y)), np.zeros(len(y))  # α ← 0; f = Σ y α k
-        dual, status = [0.0], "limit"
+        dual: list[float] = [0.0]
+        status: Status = "limit"
         self.n_iter_ = 0
         while self.n_iter_ < self.max_iter:
             for n in range(len(y)):
@@ -91,7 +93,7 @@ class Adatron(Expansion):
             (0.0, 0.0),
             status=status,
             method="Adatron",
-            iterations=self.n_iter_,  # type: ignore[arg-type]
+            iterations=self.n_iter_,
         )
         self._keep_support(A, kernel, y)
         if status != "converged":
@@ -113,15 +115,16 @@ class Adatron(Expansion):
     def _checked_step(self, K: np.ndarray) -> float:
         top = float(np.diag(K).max())
         limit = 2.0 / top if top > 0 else np.inf
-        if isinstance(self.step, str) and self.step == "auto":
+        step: Any = self.step
+        if isinstance(step, str) and step == "auto":
             return 0.5 * limit if np.isfinite(limit) else 1.0
-        number = isinstance(self.step, numbers.Real) and not isinstance(self.step, bool)
-        if not number or not 0 < self.step < limit:
+        number = isinstance(step, numbers.Real) and not isinstance(step, bool)
+        if not number or not 0 < step < limit:
             raise ParameterError(
                 f"step must be a number with 0 < step < 2 / max k(x, x) = {limit:.6g} on this data, else the dual need not "
                 f"rise; got {self.step!r}."
             )
-        return float(self.step)
+        return float(step)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

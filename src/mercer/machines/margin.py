@@ -66,6 +66,7 @@ class MarginMachine(KernelEstimator):
     callback: Any
     memory: int | str
     n_jobs: int | None
+    _notes: tuple[str, ...]
 
     # ── a machine says ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -128,7 +129,7 @@ class MarginMachine(KernelEstimator):
 
     def _judge(self, kernel: Kernel | None, K: GramOperator, rows: np.ndarray) -> None:
         """Announce a kernel that is not positive semi-definite, with the witness; refuse it if `strict`."""
-        self._notes: tuple[str, ...] = ()
+        self._notes = ()
         if kernel is not None and kernel._proof() is not None:
             return
         some = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_JUDGED)).astype(int)]

@@ -159,13 +159,13 @@ class KernelPerceptron(Expansion):
         self._made: list[int] = []
         self._lives: list[int] = [0]
 
-    def _pass(self, K: np.ndarray, y: np.ndarray, order: np.ndarray) -> None:
+    def _pass(self, K: np.ndarray, y: np.ndarray, order: np.ndarray, first: int = 0) -> None:
         for n in order:
             a = self._f[n] + self.b_  # a ← Σ_m α_m k(x_m, x_n) + b
             if y[n] * a <= 0:
                 self.alpha_[n] += y[n]  # α_n ← α_n + y_n
                 self.b_ += y[n]  # b ← b + y_n
-                self._f += y[n] * K[n]
+                self._f += y[n] * K[n - first]
                 self._sum[n] += y[n] * self._steps
                 self._sum_b += y[n] * self._steps
                 self._made.append(int(n))
@@ -208,15 +208,17 @@ class KernelPerceptron(Expansion):
         self._y = np.concatenate([self._y, signs]) if old else signs
         grow = np.zeros(new)
         self.alpha_, self._sum = np.concatenate([self.alpha_, grow]), np.concatenate([self._sum, grow])
-        rows = self._rows(self._A)
-        K = np.zeros((old + new, old + new))
-        K[old:] = np.asarray(self.kernel_(rows)[old:])
-        K[:, old:] = K[old:].T
-        self._f = np.concatenate([self._f, K[old:, :] @ self.alpha_])
-        self._pass(K, self._y, np.arange(old, old + new))
+        K = self._fresh_kernel().gram(self._rows(self._A), memory=0).block(slice(old, None), slice(None))
+        self._f = np.concatenate([self._f, K @ self.alpha_])
+        self._pass(K, self._y, np.arange(old, old + new), first=old)
         self.n_iter_ = 1 if first else self.n_iter_ + 1
         self._finish()
         return self
+
+    def _fresh_kernel(self) -> Kernel:
+        if isinstance(self.kernel_, str):
+            raise ParameterError("partial_fit cannot grow a precomputed Gram matrix; give the kernel itself.")
+        return self.kernel_
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Σ α_n k(x_n, x) + b over the rows on which mistakes were made; or the share of votes, from -1 to 1."""

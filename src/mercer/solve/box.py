@@ -47,10 +47,10 @@ class BoxProblem:
     p: np.ndarray
     C: np.ndarray
     equality: int = 1
-    start: np.ndarray = field(default=None)  # type: ignore[assignment]
+    start: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        if self.start is None:
+        if len(self.start) != len(self.rows):
             object.__setattr__(self, "start", np.zeros(len(self.rows)))
 
     def beta(self, alpha: np.ndarray, n: int) -> np.ndarray:

@@ -19,7 +19,9 @@ def margin_bound(radius: float, delta: float, n: int) -> float:
     >>> margin_bound(radius=1.0, delta=0.5, n=100)
     0.04
     """
-    _positive(radius, "radius", zero=True), _positive(delta, "delta"), _count(n)
+    _positive(radius, "radius", zero=True)
+    _positive(delta, "delta")
+    _count(n)
     return (radius / delta) ** 2 / n
 
 
@@ -43,7 +45,8 @@ def novikoff_bound(radius: float, delta: float) -> int:
     >>> novikoff_bound(radius=2.0, delta=0.5)
     16
     """
-    _positive(radius, "radius", zero=True), _positive(delta, "delta")
+    _positive(radius, "radius", zero=True)
+    _positive(delta, "delta")
     return math.floor((radius / delta) ** 2 * (1 + 1e-12))
 
 
@@ -53,7 +56,8 @@ def perceptron_estimate(n: int, columns: int) -> float:
     >>> perceptron_estimate(100, 20)
     200000.0
     """
-    _count(n), _count(columns)
+    _count(n)
+    _count(columns)
     return float(n) ** 2 * columns
 
 
