@@ -35,6 +35,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from mercer.arrays import check_vectors
 from mercer.errors import MagnitudeError, NotFiniteError
 from mercer.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
 from mercer.machines.base import PRECOMPUTED
@@ -70,6 +71,12 @@ class _Quiet:
     def _report(self) -> None:
         """Said by the twin."""
 
+    def _check_rows(self: Any, X: Any, *, reset: bool) -> Any:
+        """Names and width are the twin's affair."""
+        if reset:
+            self.n_features_in_ = X.shape[1]
+        return check_vectors(X)
+
     def _calibrate(self: Any, K: Any, codes: np.ndarray, w: np.ndarray) -> Calibration:
         """With a single row of some class nothing can be held out; the original answers all the same."""
         if np.bincount(codes).min() < 2:
@@ -77,10 +84,17 @@ class _Quiet:
         return super()._calibrate(K, codes, w)  # type: ignore[misc]
 
 
-class _QuietSVC(_Quiet, _SVC): ...
+class _QuietClassifier(_Quiet):
+    def _check_labels(self: Any, y: np.ndarray, n: int) -> np.ndarray:
+        """The twin has made codes of the labels."""
+        self.classes_ = np.arange(int(y.max()) + 1)
+        return y
 
 
-class _QuietNuSVC(_Quiet, _NuSVC): ...
+class _QuietSVC(_QuietClassifier, _SVC): ...
+
+
+class _QuietNuSVC(_QuietClassifier, _NuSVC): ...
 
 
 class _QuietSVR(_Quiet, _SVR): ...
