@@ -40,7 +40,7 @@ from mercer.errors import MagnitudeError, NotFiniteError
 from mercer.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.calibrate import Calibration
-from mercer.machines.classify import MarginClassifier, votes_and_confidence
+from mercer.machines.classify import MarginClassifier, plain_labels, votes_and_confidence
 from mercer.machines.defaults import variance
 from mercer.machines.margin import MarginMachine
 from mercer.machines.nu import NuSVC as _NuSVC
@@ -367,8 +367,9 @@ class _Classifier(ClassifierMixin, _Twin):
         return bool(self.probability)
 
     def _check_targets(self, y: Any) -> np.ndarray:
-        labels = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        labels = y if plain_labels(y) else column_or_1d(y, warn=True)
+        if not plain_labels(y):
+            check_classification_targets(y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
         if len(self.classes_) < 2:

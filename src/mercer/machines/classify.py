@@ -69,10 +69,11 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         """The labels as 0, 1, 2, … in the order of `classes_`."""
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = column_or_1d(y, warn=True)
+        if not plain_labels(y):
+            y = column_or_1d(y, warn=True)
+            check_finite_targets(y)
+            check_classification_targets(y)
         check_length(y, n)
-        check_finite_targets(y)
-        check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(
@@ -206,6 +207,11 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def plain_labels(y: Any) -> bool:
+    """Whole numbers or booleans in one dimension: labels that need no further look, which is slow on small data."""
+    return isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iub"
 
 
 def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray, w: np.ndarray) -> np.ndarray:
