@@ -10,7 +10,9 @@ namespace mercer {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr int64_t kWorkingSet = 512;
+constexpr int64_t kWorkingSet = 1024;
+constexpr double kHead = 0.3;      // share of the new variables that are the very worst; the others are spread
+constexpr double kDepth = 0.1;     // an inner problem ends when its violation is this part of the outer one
 constexpr int64_t kDirect = 1024;  // up to this many variables the working set is everything
 
 [[noreturn]] void bad(const std::string& what) { throw std::invalid_argument(what); }
@@ -21,8 +23,8 @@ using Clock = std::chrono::steady_clock;
 template <class T> struct Bench {
     std::vector<int64_t> variable;  // -1 for padding
     std::vector<double> diag, v, value, lo, hi, rise, fall;
-    Buffer<T> K;
     std::vector<const T*> rows;
+    std::vector<float> fast[4];  // diag, v, rise, fall in float32
     int64_t split = 0;
 
     int64_t size() const { return int64_t(variable.size()); }
@@ -36,9 +38,10 @@ template <class T> struct Bench {
         for (auto* a : {&diag, &v, &value, &lo, &hi}) a->assign(q, 0.0);
         rise.assign(q, -kInf);
         fall.assign(q, kInf);
-        K.reset(int64_t(q * q));
         rows.resize(q);
-        for (size_t k = 0; k < q; ++k) rows[k] = K.get() + k * q;
+    }
+    void take(const T* block) {
+        for (size_t k = 0; k < rows.size(); ++k) rows[k] = block + k * rows.size();
     }
 
   private:
@@ -74,7 +77,7 @@ template <class T> class Solver {
         try {
             refresh();
             out.objective = objective_ = value_of_objective();
-            status = N_ <= kDirect && s_.exact ? direct() : large();
+            status = N_ <= kDirect ? direct() : large();
             if (!fresh_) refresh();
         } catch (const Interrupted&) {
             status = "interrupted";
@@ -230,7 +233,8 @@ template <class T> class Solver {
 
     // ---- the working set -------------------------------------------------------------------------------
 
-    // Half of the last set that is still free, then the worst violators of both sides in turn.
+    // The free variables of the last set (up to half), the worst violators of both sides in turn, and others spread
+    // evenly over the violators of the outer half: the worst alone tend to be neighbours that say the same thing.
     std::vector<int64_t> choose(int64_t q) {
         ++stamp_;
         std::vector<int64_t> set;
@@ -247,11 +251,14 @@ template <class T> class Solver {
             if (x_[k] < hi_[k] && v_[k] > low) side[0].emplace_back(low - v_[k], i);
             if (x_[k] > lo_[k] && v_[k] < high) side[1].emplace_back(v_[k] - high, i);
         }
+        const size_t room = size_t(q) / 2, head = std::max<size_t>(1, size_t(kHead * double(room)));
         for (auto& s : side) {
-            const auto want = std::min<size_t>(s.size(), size_t(q));
+            const double floor = -0.5 * kkt_;
+            if (s.size() > size_t(q))
+                s.erase(std::remove_if(s.begin(), s.end(), [&](auto& e) { return e.first > floor; }), s.end());
+            const size_t want = std::min(s.size(), head);
             std::nth_element(s.begin(), s.begin() + int64_t(want), s.end());
-            s.resize(want);
-            std::sort(s.begin(), s.end());
+            std::sort(s.begin(), s.begin() + int64_t(want));
             if (!s.empty()) add(s[0].second);
         }
         const int64_t keep = q / 2;
@@ -261,9 +268,16 @@ template <class T> class Solver {
             if (place_[size_t(p_.rows[i])] >= 0 && x_[j] > lo_[j] && x_[j] < hi_[j]) add(i);
         }
         std::reverse(set.begin(), set.end());
-        for (size_t k = 0; k < std::max(side[0].size(), side[1].size()); ++k)
+        for (size_t k = 0; k < head; ++k)
             for (auto& s : side)
                 if (k < s.size()) add(s[k].second);
+        const size_t left = size_t(q - int64_t(set.size()) + 1) / 2;
+        for (size_t k = 0; k < left; ++k)
+            for (auto& s : side)
+                if (s.size() > head) {
+                    const size_t tail = s.size() - head, stride = std::max<size_t>(1, tail / left);
+                    add(s[head + k * stride % tail].second);
+                }
         return set;
     }
 
@@ -281,29 +295,67 @@ template <class T> class Solver {
             if (x_[b] > lo_[b]) desk_.fall[a] = 0;
         }
     }
-    // The block K[W, W] from rows over the active columns.
-    void gather(const std::vector<const T*>& row_of_variable) {
+    // The block K[W, W] of the variables from that of their rows; the same thing if they are one to one.
+    void spread(const T* square, int64_t rows) {
         const int64_t q = desk_.size();
-        std::vector<int64_t> at(size_t(q), 0);
-        for (int64_t k = 0; k < q; ++k)
-            if (desk_.variable[size_t(k)] >= 0) at[size_t(k)] = place_[size_t(p_.rows[desk_.variable[size_t(k)]])];
+        std::vector<int64_t> at(size_t(q), -1);
+        bool plain = q == rows;
         for (int64_t k = 0; k < q; ++k) {
-            T* to = desk_.K.get() + k * q;
-            const T* from = row_of_variable[size_t(k)];
-            for (int64_t l = 0; l < q; ++l) to[l] = from ? from[at[size_t(l)]] : T(0);
+            if (desk_.variable[size_t(k)] >= 0) at[size_t(k)] = index_[size_t(p_.rows[desk_.variable[size_t(k)]])];
+            plain &= at[size_t(k)] == k;
         }
+        if (plain) return desk_.take(square);
+        if (q * q > block_size_) block_.reset(block_size_ = q * q);
+        for (int64_t k = 0; k < q; ++k) {
+            T* to = block_.get() + k * q;
+            const T* from = square + at[size_t(k)] * rows;
+            for (int64_t l = 0; l < q; ++l) to[l] = at[size_t(k)] < 0 || at[size_t(l)] < 0 ? T(0) : from[at[size_t(l)]];
+        }
+        desk_.take(block_.get());
     }
-    Inner<T> inner(double target, int64_t most) {
-        Inner<T> p{p_.equality, desk_.size(), desk_.split, desk_.rows.data(), desk_.diag.data(), desk_.v.data(),
-                   desk_.value.data(), desk_.lo.data(), desk_.hi.data(), desk_.rise.data(), desk_.fall.data(),
-                   target, std::min(most, most_ - steps_), 0, 0, 0, false, false};
-        qp_kernels<T>().inner(p);
+    // The different rows of some variables; index_[r] is the number of row r among them.
+    std::vector<int64_t> rows_of(const std::vector<int64_t>& set) {
+        std::vector<int64_t> rows;
+        ++row_stamp_;
+        seen_.resize(size_t(n_), 0), index_.resize(size_t(n_), 0);
+        for (int64_t i : set) {
+            const size_t r = size_t(p_.rows[i]);
+            if (seen_[r] != row_stamp_) seen_[r] = row_stamp_, index_[r] = int64_t(rows.size()), rows.push_back(int64_t(r));
+        }
+        return rows;
+    }
+    struct Found {
+        int64_t steps;
+        double violation;
+        bool unbounded, stuck;
+    };
+    template <class R> Found run(void (*solve)(Inner<T, R>&), const R* diag, R* v, R* rise, R* fall, double target, int64_t most) {
+        Inner<T, R> p{p_.equality, desk_.size(), desk_.split, desk_.rows.data(), diag, v, rise, fall, desk_.value.data(),
+                      desk_.lo.data(), desk_.hi.data(), target, std::min(most, most_ - steps_), 0, 0, 0, false, false};
+        solve(p);
         steps_ += p.steps;
         objective_ -= p.decrease;
         if (p.steps > 0) fresh_ = false;
+        return {p.steps, p.violation, p.unbounded, p.stuck};
+    }
+    // Solves the inner problem; in float32 where the target is far above its rounding.
+    Found inner(double target, int64_t most) {
+        const double middle = p_.equality == 1 ? 0.5 * (top_[0] + bottom_[0]) : 0;
+        double size = 0;
+        for (double& v : desk_.v) v -= middle, size = std::max(size, std::abs(v));
+        Found found;
+        if (size <= kFloat32 * target) {
+            const std::vector<double>* from[] = {&desk_.diag, &desk_.v, &desk_.rise, &desk_.fall};
+            for (int k = 0; k < 4; ++k) desk_.fast[k].assign(from[k]->begin(), from[k]->end());
+            auto& a = desk_.fast;
+            found = run<float>(qp_kernels<T>().fast, a[0].data(), a[1].data(), a[2].data(), a[3].data(), target, most);
+        } else {
+            found = run<double>(qp_kernels<T>().inner, desk_.diag.data(), desk_.v.data(), desk_.rise.data(),
+                                desk_.fall.data(), target, most);
+        }
         for (int64_t k = 0; k < desk_.size(); ++k)
             if (desk_.variable[size_t(k)] >= 0) x_[size_t(desk_.variable[size_t(k)])] = desk_.value[size_t(k)];
-        return p;
+        return found;
     }
 
     // ---- stopping --------------------------------------------------------------------------------------
@@ -365,20 +417,23 @@ template <class T> class Solver {
 
     // Few variables: all of them are the working set.
     const char* direct() {
-        s_.focus(columns_);
-        cache_.reset(n_, n_);
         double before = kInf;
         for (;;) {
             scan();
             if (good_enough(o_.tol)) return "converged";
             if (const char* why = outside()) return why;
-            if (kkt_ <= rounding() || !(kkt_ < before)) return "floor";
+            if (kkt_ <= rounding()) return "floor";
+            if (!(kkt_ < 0.5 * before)) {
+                coarse = !s_.exact;
+                return "floor";
+            }
             before = kkt_;
             lay(active_);
             fill();
+            spread(square_.get(), square_rows_);
             for (;;) {
                 const double goal = o_.gap_tol >= 0 ? std::max(o_.tol, 0.1 * kkt_) : o_.tol;
-                const Inner<T> found = inner(goal, endless_ ? 2000 : 20000);
+                const Found found = inner(goal, endless_ ? 2000 : 20000);
                 kkt_ = found.violation;
                 if (found.unbounded) return "unbounded";
                 if (const char* why = outside()) return why;
@@ -395,12 +450,10 @@ template <class T> class Solver {
     }
     void fill() {
         if (filled_) return;
-        std::vector<int64_t> all;
-        for (int64_t r = 0; r < n_; ++r) all.push_back(r);
-        std::vector<const T*> rows, of;
-        rows_ += cache_.fetch(all, rows, s_, o_.threads, o_.poll);
-        for (int64_t i : desk_.variable) of.push_back(i < 0 ? nullptr : rows[size_t(p_.rows[i])]);
-        gather(of);
+        const std::vector<int64_t> rows = rows_of(active_);
+        square_.reset(int64_t(rows.size() * rows.size()));
+        s_.square(rows, square_.get(), o_.threads, o_.poll);
+        square_rows_ = int64_t(rows.size());
         filled_ = true;
     }
 
@@ -450,41 +503,42 @@ template <class T> class Solver {
 
     enum Step { kMoved, kStuck, kUnbounded };
 
-    // One working set: its rows, the inner problem, and f brought up to date.
+    // One working set: K[W, W], the inner problem, then the rows of the variables that moved bring f up to date.
     Step sweep(int64_t q) {
         const std::vector<int64_t> set = choose(q);
-        std::vector<int64_t> rows;
-        ++row_stamp_;
-        seen_.resize(size_t(n_), 0), index_.resize(size_t(n_), 0);
-        for (int64_t i : set) {
-            const size_t r = size_t(p_.rows[i]);
-            if (seen_[r] != row_stamp_) seen_[r] = row_stamp_, index_[r] = int64_t(rows.size()), rows.push_back(int64_t(r));
-        }
-        std::vector<const T*> pointers, of;
-        rows_ += cache_.fetch(rows, pointers, s_, o_.threads, o_.poll);
+        const std::vector<int64_t> rows = rows_of(set);
+        if (int64_t(rows.size() * rows.size()) > square_size_) square_.reset(square_size_ = int64_t(rows.size() * rows.size()));
+        s_.square(rows, square_.get(), o_.threads, o_.poll);
         lay(set);
-        for (int64_t i : desk_.variable) of.push_back(i < 0 ? nullptr : pointers[size_t(index_[size_t(p_.rows[i])])]);
-        gather(of);
-        std::vector<double> d(rows.size(), 0.0);
-        for (int64_t i : set) d[size_t(index_[size_t(p_.rows[i])])] -= x_[size_t(i)];
-        const Inner<T> found = inner(std::max(0.1 * kkt_, 0.5 * o_.tol), 50 * q);
-        for (int64_t i : set) d[size_t(index_[size_t(p_.rows[i])])] += x_[size_t(i)];
+        spread(square_.get(), int64_t(rows.size()));
+        std::vector<double> d(rows.size(), 0.0), before;
+        for (int64_t i : set) before.push_back(x_[size_t(i)]);
+        const Found found = inner(std::max(kDepth * kkt_, 0.5 * o_.tol), 50 * q);
+        for (size_t k = 0; k < set.size(); ++k) d[size_t(index_[size_t(p_.rows[set[k]])])] += x_[size_t(set[k])] - before[k];
         last_ = set;
-        size_t kept = 0;
+        std::vector<int64_t> moved;
         for (size_t w = 0; w < rows.size(); ++w)
-            if (d[w] != 0) d[kept] = d[w], pointers[kept++] = pointers[w];
-        const int64_t width = int64_t(columns_.size()), chunk = 2048;
-        Crew crew(int64_t(kept) * width < (1 << 20) ? 1 : o_.threads, kNoPoll);
+            if (d[w] != 0) d[moved.size()] = d[w], moved.push_back(rows[w]);
+        std::vector<const T*> pointers;
+        try {
+            rows_ += cache_.fetch(moved, pointers, s_, o_.threads, o_.poll);
+        } catch (const Interrupted&) {  // x and f stay together
+            for (size_t k = 0; k < set.size(); ++k) x_[size_t(set[k])] = before[k];
+            throw;
+        }
+        const int64_t width = int64_t(columns_.size()), chunk = 2048, count = int64_t(moved.size());
+        Crew crew(count * width < (1 << 20) ? 1 : o_.threads, kNoPoll);
         crew.run((width + chunk - 1) / chunk, [&](int, auto& take) {
             for (int64_t t; (t = take()) >= 0;)
-                qp_kernels<T>().accumulate(pointers.data(), d.data(), int64_t(kept), t * chunk,
-                                           std::min(width, (t + 1) * chunk), near_.data());
+                qp_kernels<T>().accumulate(pointers.data(), d.data(), count, t * chunk, std::min(width, (t + 1) * chunk),
+                                           near_.data());
         });
         if (found.unbounded) return kUnbounded;
-        return kept == 0 ? kStuck : kMoved;
+        return moved.empty() ? kStuck : kMoved;
     }
 
     static constexpr int kPatience = 2;
+    static constexpr double kFloat32 = 1e4;  // float32 tells 1e-7 of v; steps add up some of it
     static constexpr int64_t kShrinkEvery = 4;
     inline static const Poll kNoPoll{};
 
@@ -506,6 +560,8 @@ template <class T> class Solver {
     std::vector<double> near_;                                // f over columns_: the working copy
     std::vector<int64_t> last_, seen_, index_;
     Bench<T> desk_;
+    Buffer<T> square_, block_;
+    int64_t square_size_ = 0, block_size_ = 0, square_rows_ = 0;
     double top_[2], bottom_[2], kkt_ = 0;
     int64_t at_top_[2], at_bottom_[2], worst_ = -1;
 };
@@ -527,24 +583,14 @@ void check_qp(const QpProblem& p, int64_t n) {
 }
 
 namespace {
-template <class T> QpResult solve_dense(const QpProblem& p, const QpOptions& o, const T* K, int64_t n) {
-    check_qp(p, n);
-    auto source = dense_rows<T>(K, n);
-    return Solver<T>(p, o, *source).solve();
-}
-}  // namespace
 
-QpResult solve_qp_dense(const QpProblem& p, const QpOptions& o, const double* K, int64_t n) { return solve_dense(p, o, K, n); }
-QpResult solve_qp_dense(const QpProblem& p, const QpOptions& o, const float* K, int64_t n) { return solve_dense(p, o, K, n); }
-
-template <class S>
-QpResult solve_qp_tiles(const QpProblem& p, const QpOptions& o, const Program& program, const Inputs<S>& data) {
-    check_qp(p, data.n);
-    if (!data.same) bad("the solver needs the same observations on both sides: pass None as the second part of views and rows");
+// float32 rows first; where they turn out too coarse or overflow, float64 rows from where the first run ended.
+//   make(T()) gives the source of rows in precision T
+template <class Make> QpResult solve(const QpProblem& p, const QpOptions& o, const Make& make) {
     const std::vector<double> start(p.alpha, p.alpha + p.variables);
     QpResult first;
     {
-        auto source = tile_rows<float, S>(program, data, o.threads, o.poll);
+        auto source = make(float());
         Solver<float> solver(p, o, *source);
         first = solver.solve();
         const bool overflow = std::string(first.status) == "nonfinite";
@@ -554,7 +600,7 @@ QpResult solve_qp_tiles(const QpProblem& p, const QpOptions& o, const Program& p
     QpOptions rest = o;
     if (o.max_iter >= 0) rest.max_iter = std::max<int64_t>(0, o.max_iter - first.iterations);
     if (o.max_seconds >= 0) rest.max_seconds = std::max(0.0, o.max_seconds - first.seconds);
-    auto source = tile_rows<double, S>(program, data, o.threads, o.poll);
+    auto source = make(double());
     QpResult second = Solver<double>(p, rest, *source).solve();
     second.iterations += first.iterations;
     second.outer += first.outer;
@@ -562,6 +608,21 @@ QpResult solve_qp_tiles(const QpProblem& p, const QpOptions& o, const Program& p
     second.seconds += first.seconds;
     return second;
 }
+
+}  // namespace
+
+template <class S> QpResult solve_qp_dense(const QpProblem& p, const QpOptions& o, const S* K, int64_t n) {
+    check_qp(p, n);
+    return solve(p, o, [&]<class T>(T) { return dense_rows<T, S>(K, n); });
+}
+template <class S>
+QpResult solve_qp_tiles(const QpProblem& p, const QpOptions& o, const Program& program, const Inputs<S>& data) {
+    check_qp(p, data.n);
+    if (!data.same) bad("the solver needs the same observations on both sides: pass None as the second part of views and rows");
+    return solve(p, o, [&]<class T>(T) { return tile_rows<T, S>(program, data, o.threads, o.poll); });
+}
+template QpResult solve_qp_dense(const QpProblem&, const QpOptions&, const double*, int64_t);
+template QpResult solve_qp_dense(const QpProblem&, const QpOptions&, const float*, int64_t);
 template QpResult solve_qp_tiles(const QpProblem&, const QpOptions&, const Program&, const Inputs<double>&);
 template QpResult solve_qp_tiles(const QpProblem&, const QpOptions&, const Program&, const Inputs<float>&);
 

@@ -62,14 +62,14 @@ template <class T> class RowSource {
     virtual void focus(const std::vector<int64_t>& columns) = 0;
     // out[k][c] = K[which[k], columns[c]].
     virtual void rows(const std::vector<int64_t>& which, T* const* out, int threads, const Poll&) = 0;
+    // out[k * |which| + l] = K[which[k], which[l]].
+    virtual void square(const std::vector<int64_t>& which, T* out, int threads, const Poll&) = 0;
     // f += K[:, which] d over all n rows, in float64.
     virtual void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads, const Poll&) = 0;
 };
 
-// K in memory, n x n, symmetric.
-template <class T> std::unique_ptr<RowSource<T>> dense_rows(const T* K, int64_t n);
-// A program on data.  `keep` holds the data as the caller brought it, in the precision of the certificate;
-// T is the precision of the rows.
+// K in memory, n x n, symmetric; and K as a program on data.  T is the precision of the rows; apply() is float64.
+template <class T, class S> std::unique_ptr<RowSource<T>> dense_rows(const S* K, int64_t n);
 template <class T, class S>
 std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>& data, int threads, const Poll&);
 
@@ -77,8 +77,7 @@ std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>&
 //   memory  cache_bytes of rows, a q x q block (q <= 1024), O(n + N)
 //   order   the same bits for any number of threads
 void check_qp(const QpProblem& problem, int64_t n);
-QpResult solve_qp_dense(const QpProblem&, const QpOptions&, const double* K, int64_t n);
-QpResult solve_qp_dense(const QpProblem&, const QpOptions&, const float* K, int64_t n);
+template <class S> QpResult solve_qp_dense(const QpProblem&, const QpOptions&, const S* K, int64_t n);
 template <class S> QpResult solve_qp_tiles(const QpProblem&, const QpOptions&, const Program&, const Inputs<S>&);
 
 }  // namespace mercer

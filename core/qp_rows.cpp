@@ -10,38 +10,42 @@ namespace {
 // Below this many entries a second thread costs more than it brings.
 constexpr int64_t kWorthThreads = 1 << 17;
 
-template <class T> class DenseRows final : public RowSource<T> {
+template <class T, class S> class DenseRows final : public RowSource<T> {
   public:
-    DenseRows(const T* K, int64_t n) : K_(K) {
+    DenseRows(const S* K, int64_t n) : K_(K) {
         this->n = n;
-        this->exact = true;
+        this->exact = sizeof(T) >= sizeof(S);
         for (int64_t i = 0; i < n; ++i) this->diag.push_back(double(K[i * n + i]));
     }
     void focus(const std::vector<int64_t>& columns) override { columns_ = columns; }
     void rows(const std::vector<int64_t>& which, T* const* out, int, const Poll&) override {
         const bool all = int64_t(columns_.size()) == this->n;
         for (size_t k = 0; k < which.size(); ++k) {
-            const T* row = K_ + which[k] * this->n;
-            if (all) std::memcpy(out[k], row, size_t(this->n) * sizeof(T));
+            const S* row = K_ + which[k] * this->n;
+            if (all) std::copy(row, row + this->n, out[k]);
             else
-                for (size_t c = 0; c < columns_.size(); ++c) out[k][c] = row[columns_[c]];
+                for (size_t c = 0; c < columns_.size(); ++c) out[k][c] = T(row[columns_[c]]);
         }
     }
+    void square(const std::vector<int64_t>& which, T* out, int, const Poll&) override {
+        for (int64_t a : which)
+            for (int64_t b : which) *out++ = T(K_[a * this->n + b]);
+    }
     void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads, const Poll& poll) override {
-        std::vector<const T*> rows;
+        std::vector<const S*> rows;
         for (int64_t r : which) rows.push_back(K_ + r * this->n);
         const int64_t n = this->n, count = int64_t(which.size()), chunk = 2048;
         Crew crew(n * count < kWorthThreads ? 1 : threads, poll);
         crew.run((n + chunk - 1) / chunk, [&](int worker, auto& take) {
             for (int64_t t; (t = take()) >= 0;) {
-                qp_kernels<T>().accumulate(rows.data(), d.data(), count, t * chunk, std::min(n, (t + 1) * chunk), f);
+                qp_kernels<S>().accumulate(rows.data(), d.data(), count, t * chunk, std::min(n, (t + 1) * chunk), f);
                 crew.checkpoint(worker);
             }
         });
     }
 
   private:
-    const T* K_;
+    const S* K_;
     std::vector<int64_t> columns_;
 };
 
@@ -207,6 +211,14 @@ template <class T, class S> class TileRows final : public RowSource<T> {
         }
     }
 
+    void square(const std::vector<int64_t>& which, T* out, int threads, const Poll& poll) override {
+        Sample<T> x;
+        take_rows(data_, which, x);
+        gram(quiet_, x.in, out, threads, poll);
+        const size_t q = which.size();
+        for (size_t k = 0; k < q; ++k) out[k * q + k] = T(this->diag[size_t(which[k])]);
+    }
+
     // Rows of the sample in stripes against the chosen columns; a row is summed in tiles, left to right.
     void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads, const Poll& poll) override {
         if (which.empty()) return;
@@ -238,8 +250,8 @@ template <class T, class S> class TileRows final : public RowSource<T> {
 
 }  // namespace
 
-template <class T> std::unique_ptr<RowSource<T>> dense_rows(const T* K, int64_t n) {
-    return std::make_unique<DenseRows<T>>(K, n);
+template <class T, class S> std::unique_ptr<RowSource<T>> dense_rows(const S* K, int64_t n) {
+    return std::make_unique<DenseRows<T, S>>(K, n);
 }
 template <class T, class S>
 std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>& data, int threads, const Poll& poll) {
@@ -249,6 +261,8 @@ std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>&
 
 template std::unique_ptr<RowSource<double>> dense_rows(const double*, int64_t);
 template std::unique_ptr<RowSource<float>> dense_rows(const float*, int64_t);
+template std::unique_ptr<RowSource<float>> dense_rows(const double*, int64_t);
+template std::unique_ptr<RowSource<double>> dense_rows(const float*, int64_t);
 template std::unique_ptr<RowSource<float>> tile_rows(const Program&, const Inputs<double>&, int, const Poll&);
 template std::unique_ptr<RowSource<float>> tile_rows(const Program&, const Inputs<float>&, int, const Poll&);
 template std::unique_ptr<RowSource<double>> tile_rows(const Program&, const Inputs<double>&, int, const Poll&);
