@@ -37,6 +37,10 @@ from mercer.kernels import (
     Polynomial,
     Stationary,
 )
+from mercer.machines.one_class import OneClassSVM
+from mercer.machines.perceptron import KernelPerceptron
+from mercer.machines.svc import SVC
+from mercer.machines.svr import SVR
 
 GOOD = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
 
@@ -47,7 +51,16 @@ USERS = {
     "column kernel": lambda X: Laplacian()(X),
     "composite kernel": lambda X: (RBF(1.0) * Linear() + 1.0)(X),
     "diagonal": lambda X: (RBF(1.0) + Linear()).diag(X),
+    "one-class machine": lambda X: OneClassSVM("RBF(1.0)").fit(X),
+    "classifier": lambda X: SVC("RBF(1.0)").fit(X, np.arange(_length(X)) % 2),
+    "classifier, new rows": lambda X: SVC("RBF(1.0)").fit(GOOD, [0, 1, 1]).predict(X),
+    "regressor": lambda X: SVR("Linear()").fit(X, np.arange(_length(X))),
+    "perceptron": lambda X: KernelPerceptron("Linear()").fit(X, np.arange(_length(X)) % 2),
 }
+
+
+def _length(X):
+    return X.shape[0] if hasattr(X, "shape") and X.shape else len(X) if hasattr(X, "__len__") else 1
 
 
 def with_entry(value, dtype=float):

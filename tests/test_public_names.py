@@ -46,12 +46,13 @@ KERNELS = [
     "leaf",
     "parse",
 ]
-ROOMS = ["errors", "gram", "kernels", "plot", "solve", "theory"]
-OTHERS = ["GramReport", "MercerMap", "gram_report"]
+ROOMS = ["errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
+OTHERS = ["GramReport", "MercerMap", "Verification", "gram_report", "verify"]
+MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]
 
 
 def test_the_public_names_are_these():
-    assert sorted(mercer.__all__) == sorted(["__version__", *KERNELS, *ROOMS, *OTHERS])
+    assert sorted(mercer.__all__) == sorted(["__version__", *KERNELS, *ROOMS, *OTHERS, *MACHINES])
     assert dir(mercer) == sorted(mercer.__all__)
 
 

@@ -10,6 +10,7 @@
     ├── ParameterError (ValueError)      a parameter outside its declared domain
     ├── ParseError (ValueError)          a kernel expression that cannot be read; knows the column
     ├── InvalidKernelError (ValueError)  a kernel refused because it is not positive semi-definite
+    ├── NotSeparableError (ValueError)   a hard margin was asked for and no hyperplane separates the classes
     ├── NoFiniteMapError (ValueError)    the explicit feature map is infinite
     ├── NotPositiveDefiniteError (LinAlgError)  a matrix with a pivot, or a direction, that is not positive
     └── MemoryBudgetError (MemoryError)  the answer would not fit in the memory allowed
@@ -62,6 +63,10 @@ class ParameterError(MercerError, ValueError):
 
 class InvalidKernelError(MercerError, ValueError):
     """A kernel refused because it is not positive semi-definite."""
+
+
+class NotSeparableError(MercerError, ValueError):
+    """A hard margin was asked for, and no hyperplane separates the classes."""
 
 
 class NoFiniteMapError(MercerError, ValueError):

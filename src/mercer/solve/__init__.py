@@ -13,6 +13,7 @@ from mercer.solve.eigen import Eigenpairs, top_eigenpairs
 from mercer.solve.estimate import Estimate, logdet, trace
 from mercer.solve.operator import ArrayOperator, Operator, as_operator
 from mercer.solve.precondition import LowRank, nystrom, pivoted_cholesky
+from mercer.solve.qp import QPResult, working_set
 from mercer.solve.solution import Certificate, Solution, Status
 from mercer.solve.system import solve
 
@@ -25,6 +26,7 @@ __all__ = [
     "LowRank",
     "Operator",
     "Preconditioner",
+    "QPResult",
     "Solution",
     "Status",
     "as_operator",
@@ -37,4 +39,5 @@ __all__ = [
     "solve",
     "top_eigenpairs",
     "trace",
+    "working_set",
 ]

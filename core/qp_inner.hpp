@@ -1,0 +1,211 @@
+// The inner solver and the gradient update; included by each qp_*.cpp with MERCER_ISA and MERCER_BYTES set.
+#pragma once
+#include "qp_kernels.hpp"
+#include "simd.hpp"
+
+namespace mercer::MERCER_ISA {
+
+constexpr double kInf = __builtin_inf();
+
+// A register of R from memory in T.
+template <class R> MERCER_INLINE Vec<R> widen(const R* p) { return load(p); }
+template <class R> MERCER_INLINE V64 widen(const float* p) requires(sizeof(R) == 8) {
+    typedef float U __attribute__((vector_size(MERCER_BYTES / 2), aligned(4), may_alias));
+    return __builtin_convertvector(*(const U*)p, V64);
+}
+template <class R> MERCER_INLINE V32 widen(const double* p) requires(sizeof(R) == 4) {
+    typedef float H __attribute__((vector_size(MERCER_BYTES / 2)));
+    H a = __builtin_convertvector(load(p), H), b = __builtin_convertvector(load(p + kLanes<double>), H);
+    V32 out;
+    __builtin_memcpy(&out, &a, sizeof a);
+    __builtin_memcpy((char*)&out + sizeof a, &b, sizeof b);
+    return out;
+}
+
+struct Extremes {
+    double most, least;  // largest v that may rise, smallest v that may fall
+    int64_t at;          // where the largest is (first of equals within a lane)
+};
+
+// Two registers of positions: k0, k0 + 1, ...
+template <class R> struct Positions {
+    Vec<R> first, second;
+    MERCER_MEMBER Positions(int64_t k0) {
+        for (int l = 0; l < kLanes<R>; ++l) first[l] = R(k0 + l);
+        second = first + R(kLanes<R>);
+    }
+    MERCER_MEMBER void advance() { first += R(2 * kLanes<R>), second += R(2 * kLanes<R>); }
+};
+
+// v -= a A + b B over [k0, k1), and the extremes of what results.
+template <class T, class R>
+MERCER_INLINE Extremes move_and_look(R* v, const R* rise, const R* fall, const T* A, R a, const T* B, R b, int64_t k0,
+                                     int64_t k1) {
+    constexpr int W = kLanes<R>;
+    using V = Vec<R>;
+    V best0 = V{} - R(kInf), best1 = best0, low0 = V{} + R(kInf), low1 = low0, where0{}, where1{};
+    Positions<R> here(k0);
+    for (int64_t k = k0; k < k1; k += 2 * W) {
+        V x0 = load(v + k) - (a * widen<R>(A + k) + b * widen<R>(B + k));
+        V x1 = load(v + k + W) - (a * widen<R>(A + k + W) + b * widen<R>(B + k + W));
+        store(v + k, x0);
+        store(v + k + W, x1);
+        low0 = vmin(low0, x0 + load(fall + k));
+        low1 = vmin(low1, x1 + load(fall + k + W));
+        x0 += load(rise + k);
+        x1 += load(rise + k + W);
+        Mask<R> m0 = x0 > best0, m1 = x1 > best1;
+        best0 = m0 ? x0 : best0;
+        best1 = m1 ? x1 : best1;
+        where0 = m0 ? here.first : where0;
+        where1 = m1 ? here.second : where1;
+        here.advance();
+    }
+    Extremes e{-kInf, kInf, -1};
+    for (int l = 0; l < W; ++l) {
+        if (best0[l] > e.most) e.most = best0[l], e.at = int64_t(where0[l]);
+        if (best1[l] > e.most) e.most = best1[l], e.at = int64_t(where1[l]);
+        if (low0[l] < e.least) e.least = low0[l];
+        if (low1[l] < e.least) e.least = low1[l];
+    }
+    return e;
+}
+
+struct Choice {
+    double gain;
+    int64_t at;
+};
+
+// The partner j of i with the largest gain b^2 / a, where b = v_i - v_j > 0 and a is the curvature along e_i - e_j.
+template <class T, class R>
+MERCER_INLINE Choice partner(const R* v, const R* fall, const R* diag, const T* Ki, R vi, R kii, int64_t k0, int64_t k1) {
+    constexpr int W = kLanes<R>;
+    using V = Vec<R>;
+    V best0{}, best1{}, where0 = V{} - R(1), where1 = where0;
+    Positions<R> here(k0);
+    const V tau = V{} + R(kQpTau);
+    for (int64_t k = k0; k < k1; k += 2 * W) {
+        V b0 = vi - (load(v + k) + load(fall + k)), b1 = vi - (load(v + k + W) + load(fall + k + W));
+        V a0 = (kii + load(diag + k)) - R(2) * widen<R>(Ki + k), a1 = (kii + load(diag + k + W)) - R(2) * widen<R>(Ki + k + W);
+        a0 = a0 > tau ? a0 : tau;
+        a1 = a1 > tau ? a1 : tau;
+        b0 = b0 > R(0) ? b0 : V{};
+        b1 = b1 > R(0) ? b1 : V{};
+        V g0 = b0 * b0 / a0, g1 = b1 * b1 / a1;
+        Mask<R> m0 = g0 > best0, m1 = g1 > best1;
+        best0 = m0 ? g0 : best0;
+        best1 = m1 ? g1 : best1;
+        where0 = m0 ? here.first : where0;
+        where1 = m1 ? here.second : where1;
+        here.advance();
+    }
+    Choice c{0, -1};
+    for (int l = 0; l < W; ++l) {
+        if (best0[l] > c.gain) c = {best0[l], int64_t(where0[l])};
+        if (best1[l] > c.gain) c = {best1[l], int64_t(where1[l])};
+    }
+    return c;
+}
+
+// Without a constraint one variable moves: the one with the largest gain v^2 / K_kk.
+template <class R>
+MERCER_INLINE Choice single(const R* v, const R* rise, const R* fall, const R* diag, int64_t q) {
+    Choice c{0, -1};
+    for (int64_t k = 0; k < q; ++k) {
+        const bool free = v[k] > 0 ? rise[k] == 0 : fall[k] == 0;
+        const double a = diag[k] > kQpTau ? diag[k] : kQpTau, gain = free ? double(v[k]) * v[k] / a : 0;
+        if (gain > c.gain) c = {gain, k};
+    }
+    return c;
+}
+
+// Moves variable k by t, exactly onto a bound if it reaches one, and says how far it went.
+template <class T, class R> MERCER_INLINE double shift(Inner<T, R>& p, int64_t k, double t) {
+    const double before = p.value[k];
+    double after = before + t;
+    if (after >= p.hi[k]) after = p.hi[k];
+    if (after <= p.lo[k]) after = p.lo[k];
+    p.value[k] = after;
+    p.rise[k] = after < p.hi[k] ? R(0) : R(-kInf);
+    p.fall[k] = after > p.lo[k] ? R(0) : R(kInf);
+    return after - before;
+}
+
+// Sequential minimal optimisation, second-order choice of the pair (Fan, Chen and Lin 2005).
+//   cost    two passes over q entries a step, all in cache
+//   order   fixed: depends on the data alone
+template <class T, class R> static void inner(Inner<T, R>& p) {
+    const int64_t ends[3] = {0, p.split, p.q};
+    const int groups = p.equality == 2 && p.split < p.q ? 2 : 1;
+    const T *A = p.K[0], *B = p.K[0];
+    double a = 0, b = 0;
+    p.steps = 0, p.decrease = 0, p.unbounded = p.stuck = false;
+    for (;; ++p.steps) {
+        Extremes e[2];
+        p.violation = -kInf;
+        for (int g = 0; g < groups; ++g) {
+            e[g] = move_and_look(p.v, p.rise, p.fall, A, R(a), B, R(b), ends[g], groups == 1 ? p.q : ends[g + 1]);
+            double gap = e[g].most - e[g].least;
+            if (p.equality == 0) gap = e[g].most > -e[g].least ? e[g].most : -e[g].least;
+            if (gap > p.violation) p.violation = gap;
+        }
+        if (!(p.violation > p.target) || p.steps >= p.most) return;
+        if (p.equality == 0) {
+            const int64_t i = single(p.v, p.rise, p.fall, p.diag, p.q).at;
+            if (i < 0) return;
+            const double h = p.diag[i] > kQpTau ? p.diag[i] : kQpTau, w = p.v[i];
+            const double moved = shift(p, i, w / h);
+            if (!(moved - moved == 0) || (p.diag[i] <= kQpTau && p.hi[i] == kInf && w > 0)) p.unbounded = true;
+            if (moved == 0 || p.unbounded) return void(p.stuck = true);
+            p.decrease += moved * (w - 0.5 * p.diag[i] * moved);
+            A = B = p.K[i], a = moved, b = 0;
+            continue;
+        }
+        int64_t i = -1, j = -1;
+        double gain = 0;
+        for (int g = 0; g < groups; ++g) {
+            if (e[g].at < 0) continue;
+            const int64_t k = e[g].at;
+            const Choice c = partner(p.v, p.fall, p.diag, p.K[k], p.v[k], p.diag[k], ends[g], groups == 1 ? p.q : ends[g + 1]);
+            if (c.gain > gain) gain = c.gain, i = k, j = c.at;
+        }
+        if (i < 0 || j < 0) return void(p.stuck = true);
+        const double slope = double(p.v[i]) - p.v[j], curve = double(p.diag[i]) + p.diag[j] - 2.0 * double(p.K[i][j]);
+        double t = slope / (curve > kQpTau ? curve : kQpTau);
+        const double up = p.hi[i] - p.value[i], down = p.value[j] - p.lo[j];
+        if (t > up) t = up;
+        if (t > down) t = down;
+        if (curve <= kQpTau && up == kInf && down == kInf) return void(p.unbounded = p.stuck = true);
+        const double rose = shift(p, i, t), fell = shift(p, j, -t);
+        if (rose == 0 && fell == 0) return void(p.stuck = true);
+        p.decrease += t * (slope - 0.5 * curve * t);
+        A = p.K[i], a = rose, B = p.K[j], b = fell;
+    }
+}
+
+// Four rows share one pass over f; a block of f stays in the first-level cache.
+template <class T>
+static void accumulate(const T* const* rows, const double* d, int64_t count, int64_t j0, int64_t j1, double* f) {
+    constexpr int W = kLanes<double>;
+    constexpr int64_t kBlock = 1024;
+    for (int64_t c0 = j0; c0 < j1; c0 += kBlock) {
+        const int64_t c1 = least(c0 + kBlock, j1);
+        int64_t w = 0;
+        for (; w + 4 <= count; w += 4) {
+            const T *r0 = rows[w], *r1 = rows[w + 1], *r2 = rows[w + 2], *r3 = rows[w + 3];
+            const double d0 = d[w], d1 = d[w + 1], d2 = d[w + 2], d3 = d[w + 3];
+            int64_t j = c0;
+            for (; j + W <= c1; j += W)
+                store(f + j, load(f + j) + (d0 * widen<double>(r0 + j) + d1 * widen<double>(r1 + j)) + (d2 * widen<double>(r2 + j) + d3 * widen<double>(r3 + j)));
+            for (; j < c1; ++j) f[j] = f[j] + (d0 * r0[j] + d1 * r1[j]) + (d2 * r2[j] + d3 * r3[j]);
+        }
+        for (; w < count; ++w)
+            for (int64_t j = c0; j < c1; ++j) f[j] += d[w] * rows[w][j];
+    }
+}
+
+extern const QpIsa qp_table;
+const QpIsa qp_table = {{inner<double, double>, inner<double, float>, accumulate<double>},
+                       {inner<float, double>, inner<float, float>, accumulate<float>}};
+
+}  // namespace mercer::MERCER_ISA

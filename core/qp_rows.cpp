@@ -1,0 +1,288 @@
+// Where the solver's rows of K come from: an array, or the tile engine.
+#include <cmath>
+
+#include "prepare.hpp"
+#include "qp.hpp"
+
+namespace mercer {
+namespace {
+
+// Below this many entries a second thread costs more than it brings.
+constexpr int64_t kWorthThreads = 1 << 17;
+
+template <class T, class S> class DenseRows final : public RowSource<T> {
+  public:
+    DenseRows(const S* K, int64_t n) : K_(K) {
+        this->n = n;
+        this->exact = sizeof(T) >= sizeof(S);
+        for (int64_t i = 0; i < n; ++i) this->diag.push_back(double(K[i * n + i]));
+    }
+    void focus(const std::vector<int64_t>& columns) override { columns_ = columns; }
+    void rows(const std::vector<int64_t>& which, T* const* out, int, const Poll&) override {
+        const bool all = int64_t(columns_.size()) == this->n;
+        for (size_t k = 0; k < which.size(); ++k) {
+            const S* row = K_ + which[k] * this->n;
+            if (all) std::copy(row, row + this->n, out[k]);
+            else
+                for (size_t c = 0; c < columns_.size(); ++c) out[k][c] = T(row[columns_[c]]);
+        }
+    }
+    void square(const std::vector<int64_t>& which, T* out, int, const Poll&) override {
+        for (int64_t a : which)
+            for (int64_t b : which) *out++ = T(K_[a * this->n + b]);
+    }
+    void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads, const Poll& poll) override {
+        std::vector<const S*> rows;
+        for (int64_t r : which) rows.push_back(K_ + r * this->n);
+        const int64_t n = this->n, count = int64_t(which.size()), chunk = 2048;
+        Crew crew(n * count < kWorthThreads ? 1 : threads, poll);
+        crew.run((n + chunk - 1) / chunk, [&](int worker, auto& take) {
+            for (int64_t t; (t = take()) >= 0;) {
+                qp_kernels<S>().accumulate(rows.data(), d.data(), count, t * chunk, std::min(n, (t + 1) * chunk), f);
+                crew.checkpoint(worker);
+            }
+        });
+    }
+
+  private:
+    const S* K_;
+    std::vector<int64_t> columns_;
+};
+
+// ---- the tile engine -----------------------------------------------------------------------------------
+
+// Some observations of a caller's sample, in precision T, contiguous.
+template <class T> struct Sample {
+    std::vector<std::vector<T>> dense, values, u;  // per view, per view (sparse data), per row vector
+    Inputs<T> in;
+};
+
+// Reading many sparse coordinates one by one costs more than multiplying by zeros beyond this filling.
+constexpr int64_t kDenser = 24;
+
+template <class S> bool worth_dense(const SparseRows<S>& s, int64_t d) {
+    return s.rows > 0 && d * s.rows <= kDenser * int64_t(s.indices.size()) && d * s.rows <= int64_t(1) << 28;
+}
+
+template <class T, class S> void take_rows(const Inputs<S>& from, const std::vector<int64_t>& which, Sample<T>& to) {
+    const int64_t count = int64_t(which.size());
+    to.dense.assign(from.views.size(), {});
+    to.values.assign(from.views.size(), {});
+    to.u.assign(from.rows.size(), {});
+    to.in = {};
+    to.in.n = to.in.m = count;
+    to.in.same = true;
+    to.in.columns = from.columns;
+    for (size_t k = 0; k < from.views.size(); ++k) {
+        const ViewInput<S>& v = from.views[k];
+        ViewInput<T> w;
+        w.d = v.d;
+        if (!v.sparse) {
+            to.dense[k].resize(size_t(count * v.d));
+            for (int64_t i = 0; i < count; ++i)
+                for (int64_t c = 0; c < v.d; ++c) to.dense[k][size_t(i * v.d + c)] = T(v.x[which[size_t(i)] * v.d + c]);
+        } else if (worth_dense(v.sx, v.d)) {
+            to.dense[k].assign(size_t(count * v.d), T(0));
+            for (int64_t i = 0; i < count; ++i)
+                for (int64_t a = v.sx.indptr[size_t(which[size_t(i)])]; a < v.sx.indptr[size_t(which[size_t(i)]) + 1]; ++a)
+                    to.dense[k][size_t(i * v.d + v.sx.indices[size_t(a)])] = T(v.sx.data[a]);
+        } else {
+            w.sparse = true;
+            w.sx.rows = count;
+            w.sx.indptr.push_back(0);
+            for (int64_t r : which) {
+                for (int64_t a = v.sx.indptr[size_t(r)]; a < v.sx.indptr[size_t(r) + 1]; ++a) {
+                    w.sx.indices.push_back(v.sx.indices[size_t(a)]);
+                    to.values[k].push_back(T(v.sx.data[a]));
+                }
+                w.sx.indptr.push_back(int64_t(w.sx.indices.size()));
+            }
+            w.sx.data = to.values[k].data();
+        }
+        w.x = to.dense[k].data();
+        to.in.views.push_back(std::move(w));
+    }
+    for (size_t k = 0; k < from.rows.size(); ++k) {
+        for (int64_t r : which) to.u[k].push_back(T(from.rows[k].u[r]));
+        to.in.rows.push_back({to.u[k].data(), nullptr});
+    }
+}
+
+// The program with its DELTA steps (noise where both sides are one observation) worth nothing.
+Program without_noise(const Program& program) {
+    Program out = program;
+    out.params.push_back(0.0);
+    for (Op& op : out.ops)
+        if (op.code == DELTA) op.code = CONST, op.a = int32_t(out.params.size()) - 1;
+    return out;
+}
+
+// Some rows against prepared columns: fused tiles, each entry inside one tile.
+template <class T> class Block {
+  public:
+    Block(const Program& program, const Sample<T>& columns) : prep_(program, columns.in, false) {}
+
+    template <class Store> void run(const Sample<T>& x, int threads, const Poll& poll, const Store& store) {
+        Call<T> call = prep_.call;
+        std::vector<View<T>> views(call.views, call.views + x.in.views.size());
+        std::vector<Row<T>> rows(call.rows, call.rows + x.in.rows.size());
+        std::vector<Buffer<T>> norms;
+        for (size_t k = 0; k < views.size(); ++k) {
+            View<T>& v = views[k];
+            const ViewInput<T>& w = x.in.views[k];
+            v.x = w.x;
+            v.sx = {w.sx.data, w.sx.indices.data(), w.sx.indptr.data()};
+            if (!v.xx) continue;
+            norms.emplace_back(x.in.n);
+            if (w.sparse) {
+                for (int64_t i = 0; i < x.in.n; ++i) {
+                    double total = 0;
+                    for (int64_t a = w.sx.indptr[size_t(i)]; a < w.sx.indptr[size_t(i) + 1]; ++a)
+                        total += double(w.sx.data[a]) * double(w.sx.data[a]);
+                    norms.back().get()[i] = T(total);
+                }
+            } else {
+                prep_.isa.norms(w.x, x.in.n, w.d, norms.back().get());
+            }
+            v.xx = norms.back().get();
+        }
+        for (size_t k = 0; k < rows.size(); ++k) rows[k].u = x.u[k].data();
+        call.n = x.in.n;
+        call.same = false;
+        call.views = views.data();
+        call.rows = rows.data();
+        const int64_t tile = prep_.tile, nb = (call.n + tile - 1) / tile, mb = (call.m + tile - 1) / tile;
+        Crew crew(call.n * call.m < kWorthThreads ? 1 : threads, poll);
+        crew.run(mb, [&](int worker, auto& take) {
+            Desk<T> desk(prep_, false);
+            for (int64_t J; (J = take()) >= 0;)
+                for (int64_t I = 0; I < nb; ++I) {
+                    Tile t{I * tile, std::min(tile, call.n - I * tile), J * tile, std::min(tile, call.m - J * tile), 0, false};
+                    t.ld = round_up(t.cols, prep_.isa.panel);
+                    prep_.isa.evaluate(call, t, desk.work);
+                    store(t, desk.work.result);
+                    crew.checkpoint(worker);
+                }
+        });
+    }
+
+  private:
+    Prepared<T> prep_;
+};
+
+std::vector<int64_t> everything(int64_t n) {
+    std::vector<int64_t> all(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i) all[size_t(i)] = i;
+    return all;
+}
+
+template <class T, class S> class TileRows final : public RowSource<T> {
+  public:
+    TileRows(const Program& program, const Inputs<S>& data, int threads, const Poll& poll)
+        : quiet_(without_noise(program)), data_(data) {
+        this->n = data.n;
+        Sample<double> all;
+        take_rows(data, everything(data.n), all);
+        this->diag.resize(size_t(this->n));
+        plain_.resize(size_t(this->n));
+        mercer::diag(program, all.in, this->diag.data(), threads, poll);
+        mercer::diag(quiet_, all.in, plain_.data(), threads, poll);
+        this->exact = std::is_same_v<T, double>;
+    }
+
+    void focus(const std::vector<int64_t>& columns) override {
+        place_.assign(size_t(this->n), -1);
+        for (size_t c = 0; c < columns.size(); ++c) place_[size_t(columns[c])] = int64_t(c);
+        take_rows(data_, columns, columns_);
+        block_ = std::make_unique<Block<T>>(quiet_, columns_);
+    }
+
+    void rows(const std::vector<int64_t>& which, T* const* out, int threads, const Poll& poll) override {
+        if (which.empty()) return;
+        Sample<T> x;
+        take_rows(data_, which, x);
+        block_->run(x, threads, poll, [&](const Tile& t, const T* K) {
+            for (int64_t i = 0; i < t.rows; ++i)
+                std::memcpy(out[t.i0 + i] + t.j0, K + i * t.ld, size_t(t.cols) * sizeof(T));
+        });
+        for (size_t k = 0; k < which.size(); ++k) {
+            const int64_t c = place_[size_t(which[k])];
+            if (c >= 0) out[k][c] = T(this->diag[size_t(which[k])]);
+        }
+    }
+
+    void square(const std::vector<int64_t>& which, T* out, int threads, const Poll& poll) override {
+        Sample<T> x;
+        take_rows(data_, which, x);
+        gram(quiet_, x.in, out, threads, poll);
+        const size_t q = which.size();
+        for (size_t k = 0; k < q; ++k) out[k * q + k] = T(this->diag[size_t(which[k])]);
+    }
+
+    // Rows of the sample in stripes against the chosen columns; a row is summed in tiles, left to right.
+    void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads, const Poll& poll) override {
+        if (which.empty()) return;
+        Sample<double> some, all;
+        take_rows(data_, which, some);
+        take_rows(data_, everything(this->n), all);
+        for (size_t k = 0; k < all.in.views.size(); ++k) {
+            all.in.views[k].z = some.in.views[k].x;
+            all.in.views[k].sz = some.in.views[k].sx;
+        }
+        for (size_t k = 0; k < all.in.rows.size(); ++k) all.in.rows[k].v = some.u[k].data();
+        all.in.m = int64_t(which.size());
+        all.in.same = false;
+        std::vector<double> sum(size_t(this->n), 0.0);
+        mercer::apply(quiet_, all.in, d.data(), 1, sum.data(), threads, poll);
+        for (int64_t i = 0; i < this->n; ++i) f[i] += sum[size_t(i)];
+        for (size_t k = 0; k < which.size(); ++k)
+            f[which[k]] += d[k] * (this->diag[size_t(which[k])] - plain_[size_t(which[k])]);
+    }
+
+  private:
+    Program quiet_;
+    const Inputs<S>& data_;
+    std::vector<double> plain_;  // the diagonal without noise
+    std::vector<int64_t> place_;
+    Sample<T> columns_;
+    std::unique_ptr<Block<T>> block_;
+};
+
+}  // namespace
+
+template <class T, class S> std::unique_ptr<RowSource<T>> dense_rows(const S* K, int64_t n) {
+    return std::make_unique<DenseRows<T, S>>(K, n);
+}
+template <class T, class S>
+std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>& data, int threads, const Poll& poll) {
+    check(program, data);
+    return std::make_unique<TileRows<T, S>>(program, data, threads, poll);
+}
+
+template std::unique_ptr<RowSource<double>> dense_rows(const double*, int64_t);
+template std::unique_ptr<RowSource<float>> dense_rows(const float*, int64_t);
+template std::unique_ptr<RowSource<float>> dense_rows(const double*, int64_t);
+template std::unique_ptr<RowSource<double>> dense_rows(const float*, int64_t);
+template std::unique_ptr<RowSource<float>> tile_rows(const Program&, const Inputs<double>&, int, const Poll&);
+template std::unique_ptr<RowSource<float>> tile_rows(const Program&, const Inputs<float>&, int, const Poll&);
+template std::unique_ptr<RowSource<double>> tile_rows(const Program&, const Inputs<double>&, int, const Poll&);
+template std::unique_ptr<RowSource<double>> tile_rows(const Program&, const Inputs<float>&, int, const Poll&);
+
+namespace baseline { extern const QpIsa qp_table; }
+#if defined(__x86_64__)
+namespace avx2 { extern const QpIsa qp_table; }
+namespace avx512 { extern const QpIsa qp_table; }
+#endif
+
+static const QpIsa& qp_isa() {
+    const std::string name = current_isa().name;
+#if defined(__x86_64__)
+    if (name == "avx2") return avx2::qp_table;
+    if (name == "avx512") return avx512::qp_table;
+#endif
+    return baseline::qp_table;
+}
+template <> const QpKernels<double>& qp_kernels<double>() { return qp_isa().f64; }
+template <> const QpKernels<float>& qp_kernels<float>() { return qp_isa().f32; }
+
+}  // namespace mercer

@@ -1,0 +1,143 @@
+"""The quadratic programs of large margins, solved by the core; the one file of this room that calls it.
+
+    min ½ αᵀQα + pᵀα,   0 ≤ αᵢ ≤ Cᵢ,   Qᵢⱼ = sᵢ sⱼ K[rᵢ, rⱼ],   sᵢ = ±1
+
+`equality` adds nothing (0), keeps Σ sᵢαᵢ at its initial value (1: SVC, SVR, one-class), or keeps Σ αᵢ over s = +1 and
+over s = -1 (2: the ν forms). With β = Σ sᵢαᵢ e(rᵢ) and f = Kβ, variable i has the gradient sᵢ f[rᵢ] + pᵢ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.errors import ParameterError, ShapeError
+from mercer.gram import core
+from mercer.gram.threads import threads
+
+__all__ = ["QPResult", "working_set"]
+
+SMALL = 2**25  # bytes of a Gram matrix that is computed once and kept, whatever the kind of operator
+
+
+@dataclass(frozen=True)
+class QPResult:
+    """What the solver found, and how good it is.
+
+    `kkt` is the largest violation of the optimality conditions (LIBSVM's m(α) - M(α)), recomputed in float64 from
+    f = Kβ at the end; `worst` a variable that takes part in it. `status`:
+
+        converged     kkt ≤ tol, or the relative gap ≤ gap_tol
+        floor         what is left is rounding: float64 can't tell a better α
+        max_iter, max_seconds, interrupted (Ctrl-C), stopped (the callback said so)
+        unbounded     some C is infinite and the objective has no minimum: the data cannot be separated
+        nonfinite     K holds NaN or infinity
+    """
+
+    alpha: np.ndarray
+    f: np.ndarray
+    kkt: float
+    worst: int
+    iterations: int
+    seconds: float
+    status: str
+    objective: float
+    gap: float = np.nan
+    kernel_rows: int = 0
+
+
+def working_set(
+    K: Any,
+    *,
+    rows: Any,
+    signs: Any,
+    p: Any,
+    C: Any,
+    alpha: Any = None,
+    equality: int = 1,
+    tol: float = 1e-3,
+    gap_tol: float | None = None,
+    max_iter: int = -1,
+    max_seconds: float | None = None,
+    cache_bytes: int = 2**28,
+    n_jobs: int | None = None,
+    callback: Callable[[int, float, float], Any] | None = None,
+) -> QPResult:
+    """Solves the program above from `alpha` (a feasible start, zeros if None), which is not changed.
+
+    K is a symmetric array or a `mercer.gram.GramOperator`. An operator with an `array` lends it; one whose `low` (a
+    `mercer.gram.lower.Lowered`) is not None computes the rows it needs, in float32, within `cache_bytes`, and the
+    final f in float64; any other is asked for its `dense()`. `callback(iterations, kkt, objective)` is called about
+    five times a second and ends the run by returning something true.
+
+    >>> K = np.array([[2.0, 0.0], [0.0, 2.0]])                       # one point of each class
+    >>> found = working_set(K, rows=[0, 1], signs=[1, -1], p=[-1, -1], C=10.0)
+    >>> found.alpha, found.objective, found.status
+    (array([0.5, 0.5]), -0.5, 'converged')
+    """
+    rows = np.ascontiguousarray(rows, dtype=np.int64)
+    if rows.ndim != 1:
+        raise ShapeError(f"rows must have one dimension; got {rows.ndim}.")
+    signs = _full(signs, rows, "signs", np.int8)
+    p, C = _full(p, rows, "p", np.float64), _full(C, rows, "C", np.float64)
+    alpha = np.zeros(len(rows)) if alpha is None else _full(alpha, rows, "alpha", np.float64).copy()
+    problem = (rows, signs, p, C, alpha)
+    options = {
+        "equality": equality,
+        "tol": tol,
+        "gap_tol": gap_tol,
+        "max_iter": max_iter,
+        "max_seconds": max_seconds,
+        "cache_bytes": int(cache_bytes),
+        "threads": threads(n_jobs),
+        "callback": callback,
+    }
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ShapeError(f"K must be square; got {K.shape}.")
+    try:
+        if tiled(K, cache_bytes):
+            found = _core.solve_qp_tiles(*core._arguments(K.low), *problem, **options)
+        else:
+            found = _core.solve_qp(_array(K), *problem, **options)
+    except ValueError as error:
+        raise ParameterError(str(error)) from None
+    return QPResult(
+        alpha=found["alpha"],
+        f=found["f"],
+        kkt=found["kkt"],
+        worst=found["worst"],
+        iterations=found["iterations"],
+        seconds=found["seconds"],
+        status=found["status"],
+        objective=found["objective"],
+        gap=found["gap"],
+        kernel_rows=found["kernel_rows_computed"],
+    )
+
+
+def tiled(K: Any, cache_bytes: int) -> bool:
+    """Whether the core computes rows as it needs them: K is not stored, has a program, and is not tiny."""
+    if isinstance(K, np.ndarray) or getattr(K, "array", None) is not None or getattr(K, "low", None) is None:
+        return False
+    return K.shape[0] ** 2 * 8 > min(SMALL, cache_bytes)
+
+
+def _array(K: Any) -> np.ndarray:
+    if not isinstance(K, np.ndarray):
+        K = K.array if getattr(K, "array", None) is not None else K.dense()
+    return np.ascontiguousarray(K, dtype=np.float32 if K.dtype == np.float32 else np.float64)
+
+
+def _full(value: Any, rows: np.ndarray, name: str, dtype: Any) -> np.ndarray:
+    given = np.asarray(value)
+    if given.shape not in ((), rows.shape):
+        raise ShapeError(
+            f"{name} must be a number or one per variable ({len(rows)}); got shape {given.shape}."
+        )
+    if dtype is np.int8 and not np.isin(given, (-1, 1)).all():
+        raise ParameterError(f"{name} must be -1 or 1.")
+    return np.ascontiguousarray(np.broadcast_to(given, rows.shape), dtype=dtype)

@@ -1,0 +1,358 @@
+"""The working-set solver against a slow one written from the formula, and against the optimality conditions."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import LinearConstraint, minimize
+
+from mercer.errors import ParameterError, ShapeError
+from mercer.gram import Tiles, gram
+from mercer.kernels.base import as_kernel
+from mercer.solve.qp import QPResult, tiled, working_set
+
+
+def problem(rng, n, N, rank=None):
+    """A random program: K of some rank, several variables per row allowed, some C = 0."""
+    A = rng.normal(size=(n, rank or n))
+    K = A @ A.T / A.shape[1]
+    rows = rng.integers(0, n, N)
+    signs = rng.choice([-1, 1], N).astype(np.int8)
+    C = rng.choice([0.0, 0.5, 1.0, 3.0], N)
+    return {"K": K, "rows": rows, "signs": signs, "p": rng.normal(size=N), "C": C}
+
+
+def full(q):
+    s = np.asarray(q["signs"], float)
+    return s[:, None] * s * q["K"][np.ix_(q["rows"], q["rows"])]
+
+
+def violation(q, alpha, equality, slack=0.0):
+    """m(α) - M(α) from K, by definition; equality 0: the largest projected gradient."""
+    s, C = np.asarray(q["signs"], float), np.asarray(q["C"])
+    v = -s * (full(q) @ alpha + q["p"])
+    rise = np.where(s > 0, alpha < C - slack, alpha > slack)
+    fall = np.where(s > 0, alpha > slack, alpha < C - slack)
+    if equality == 0:
+        return max(v[rise].max(initial=0.0), -v[fall].min(initial=0.0))
+    groups = [np.ones(len(s), bool)] if equality == 1 else [s > 0, s < 0]
+    worst = [v[g & rise].max(initial=-np.inf) - v[g & fall].min(initial=np.inf) for g in groups]
+    return max(0.0, *worst)
+
+
+def value(q, alpha):
+    return 0.5 * alpha @ full(q) @ alpha + q["p"] @ alpha
+
+
+def slow(q, alpha, equality):
+    """The minimum by a general solver."""
+    s = np.asarray(q["signs"], float)
+    lines = {0: [], 1: [s], 2: [s > 0, s < 0]}[equality]
+    A = np.array(lines, float).reshape(len(lines), len(s))
+    constraints = [LinearConstraint(A, A @ alpha, A @ alpha)] if len(lines) else []
+    found = minimize(
+        lambda a: value(q, a),
+        alpha,
+        jac=lambda a: full(q) @ a + q["p"],
+        bounds=[(0, c) for c in q["C"]],
+        constraints=constraints,
+        method="SLSQP" if constraints else "L-BFGS-B",
+        options={"maxiter": 1000, "ftol": 1e-14},
+    )
+    return value(q, np.clip(found.x, 0, q["C"]))
+
+
+def solve(q, **options):
+    return working_set(
+        q["K"], rows=q["rows"], signs=q["signs"], p=q["p"], C=q["C"], n_jobs=options.pop("n_jobs", 1), **options
+    )
+
+
+def feasible(q, found, start, equality):
+    s = np.asarray(q["signs"], float)
+    assert np.all(found.alpha >= 0) and np.all(found.alpha <= q["C"])
+    scale = 1e-12 * (1 + np.abs(found.alpha).sum())
+    if equality == 1:
+        assert s @ found.alpha == pytest.approx(s @ start, abs=scale)
+    if equality == 2:
+        for sign in (-1, 1):
+            assert found.alpha[s == sign].sum() == pytest.approx(start[s == sign].sum(), abs=scale)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 12),
+    N=st.integers(1, 24),
+    equality=st.integers(0, 2),
+    low_rank=st.booleans(),
+)
+def test_the_minimum_is_found_and_certified(seed, n, N, equality, low_rank):
+    rng = np.random.default_rng(seed)
+    q = problem(rng, n, N, rank=2 if low_rank else None)
+    start = rng.uniform(0, 1, N) * q["C"]
+    found = solve(q, alpha=start, equality=equality, tol=1e-8)
+    assert found.status in ("converged", "floor")
+    feasible(q, found, start, equality)
+    assert violation(q, found.alpha, equality) <= 1e-8 + 1e-12
+    assert found.kkt == pytest.approx(violation(q, found.alpha, equality), abs=1e-11)
+    assert found.objective == pytest.approx(value(q, found.alpha), abs=1e-11)
+    beta = np.zeros(n)
+    np.add.at(beta, q["rows"], q["signs"] * found.alpha)
+    np.testing.assert_allclose(found.f, q["K"] @ beta, atol=1e-11)
+    assert found.objective <= slow(q, start, equality) + 1e-6
+
+
+def blobs(n, d=3, seed=0, noise=1.0):
+    rng = np.random.default_rng(seed)
+    y = rng.choice([-1, 1], n).astype(np.int8)
+    X = rng.normal(size=(n, d)) * noise
+    X[:, 0] += 0.7 * y
+    return X, y
+
+
+def svc(K, y, C=1.0, **options):
+    n = len(y)
+    return working_set(
+        K, rows=np.arange(n), signs=y, p=-1.0, C=C, n_jobs=options.pop("n_jobs", 1), **options
+    )
+
+
+def tiles(kernel, X):
+    return Tiles(as_kernel(kernel), X)
+
+
+@pytest.mark.parametrize("kernel", ["RBF(1.5)", "RBF(1.0)*Linear() + 0.3*White(1.0)", "Polynomial(degree=2)"])
+@pytest.mark.parametrize("equality", [0, 1])
+def test_rows_from_the_engine_give_the_answer_of_the_array(kernel, equality):
+    X, y = blobs(2500)
+    K = gram(kernel, X).dense()
+    a = svc(K, y, tol=1e-5, equality=equality)
+    op = tiles(kernel, X)
+    assert tiled(op, 2**28)
+    b = svc(op, y, tol=1e-5, equality=equality)
+    assert a.status == b.status == "converged"
+    assert a.objective == pytest.approx(b.objective, rel=1e-7)
+    np.testing.assert_allclose(b.f, K @ (y * b.alpha), atol=1e-9 * np.abs(K).max() * b.alpha.sum())
+    assert b.kkt <= 1e-5
+
+
+@pytest.mark.parametrize("cache", [0, 10**5, 2**28])
+def test_the_cache_budget_changes_the_time_only(cache):
+    X, y = blobs(2200)
+    found = svc(tiles("RBF(1.0)", X), y, cache_bytes=cache, tol=1e-4)
+    want = svc(gram("RBF(1.0)", X).dense(), y, tol=1e-6)
+    assert found.status == "converged"
+    assert found.objective == pytest.approx(want.objective, rel=1e-6)
+
+
+def test_sparse_rows_are_the_same_problem():
+    from scipy import sparse
+
+    X, y = blobs(2200, d=40)
+    X[np.random.default_rng(1).random(X.shape) < 0.8] = 0
+    a = svc(tiles("RBF(3.0)", X), y, tol=1e-5)
+    b = svc(tiles("RBF(3.0)", sparse.csr_array(X)), y, tol=1e-5)
+    assert a.objective == pytest.approx(b.objective, rel=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["tiles", "dense"])
+def test_the_number_of_threads_does_not_show(kind):
+    X, y = blobs(3000, d=5)
+    K = tiles("RBF(2.0)", X) if kind == "tiles" else gram("RBF(2.0)", X).dense()
+    one, three = (svc(K, y, C=10.0, n_jobs=j) for j in (1, 3))
+    assert one.iterations == three.iterations
+    assert np.array_equal(one.alpha, three.alpha) and np.array_equal(one.f, three.f)
+
+
+def test_libsvm_agrees():
+    from sklearn.svm import SVC
+
+    X, y = blobs(1500)
+    K = gram("RBF(1.0)", X).dense()
+    for C in (0.1, 100.0):
+        a = np.zeros(len(y))
+        model = SVC(kernel="precomputed", C=C, tol=1e-6).fit(K, y)
+        a[model.support_] = np.abs(model.dual_coef_[0])
+        found = svc(K, y, C=C, tol=1e-6)
+        assert found.objective == pytest.approx(0.5 * (a * y) @ K @ (a * y) - a.sum(), rel=1e-9)
+
+
+def test_regression_has_two_variables_per_row():
+    from sklearn.svm import SVR
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1300, 2))
+    t = np.sin(X[:, 0]) + 0.1 * rng.normal(size=len(X))
+    n, eps = len(X), 0.05
+    rows, signs = np.tile(np.arange(n), 2), np.repeat([1, -1], n)
+    p = np.concatenate([eps - t, eps + t])
+    for K in (gram("RBF(1.0)", X).dense(), tiles("RBF(1.0)", X)):
+        found = working_set(K, rows=rows, signs=signs, p=p, C=2.0, tol=1e-6, cache_bytes=2**22)
+        assert found.status == "converged"
+        model = SVR(gamma=0.5, C=2.0, epsilon=eps, tol=1e-7).fit(X, t)
+        b = -0.5 * (
+            np.max(-(found.f + eps - t)[found.alpha[:n] < 2.0]) + np.min(-(found.f + eps - t)[found.alpha[:n] > 0])
+        )
+        np.testing.assert_allclose(found.f - b, model.predict(X), atol=1e-4)
+
+
+def test_a_warm_start_needs_few_steps():
+    X, y = blobs(2500)
+    op = tiles("RBF(1.0)", X)
+    cold = svc(op, y, C=10.0)
+    warm = svc(op, y, C=10.0, alpha=cold.alpha)
+    assert warm.status == "converged" and warm.iterations == 0
+    np.testing.assert_array_equal(warm.alpha, cold.alpha)
+
+
+def test_duplicates_of_both_classes_are_fine():
+    X = np.repeat(np.random.default_rng(0).normal(size=(20, 2)), 4, axis=0)
+    y = np.tile([1, -1, 1, 1], 20)
+    found = svc(gram("RBF(1.0)", X).dense(), y, tol=1e-6)
+    assert found.status == "converged"
+
+
+def test_hard_margin():
+    X, y = blobs(60, noise=0.1)
+    found = svc(gram("Linear()", X).dense(), y, C=np.inf, tol=1e-6)
+    assert found.status == "converged" and np.isfinite(found.alpha).all()
+    assert np.min(y * (found.f - 0.5 * (found.f[y > 0].min() + found.f[y < 0].max()))) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("n", [80, 2300])
+def test_hard_margin_on_inseparable_data_is_unbounded(n):
+    X, y = blobs(n, d=2, noise=2.0)
+    K = gram("Linear()", X).dense()
+    assert svc(K, y, C=np.inf, max_seconds=60).status == "unbounded"
+    X = np.vstack([X, X[:1]])  # one point with both labels
+    y = np.append(y, -y[0])
+    assert svc(gram("RBF(1.0)", X).dense(), y, C=np.inf, max_seconds=60).status == "unbounded"
+
+
+@pytest.mark.parametrize("n", [1, 50, 1500])
+@pytest.mark.parametrize("equality", [0, 1, 2])
+def test_an_indefinite_matrix_ends(n, equality):
+    rng = np.random.default_rng(0)
+    K = rng.normal(size=(n, n))
+    K = K + K.T
+    y = np.where(rng.random(n) < 0.5, 1, -1)
+    found = svc(K, y, equality=equality, alpha=np.full(n, 0.5), max_seconds=60)
+    assert found.status == "converged"
+    assert violation({"K": K, "rows": np.arange(n), "signs": y, "p": -1.0, "C": np.ones(n)}, found.alpha, equality) <= 1e-3
+
+
+@pytest.mark.parametrize("n", [300, 2300])
+def test_an_impossible_tolerance_ends_at_the_floor(n):
+    X, y = blobs(n)
+    found = svc(gram("RBF(1.0)", X).dense(), y, C=10.0, tol=1e-300, max_seconds=100)
+    assert found.status == "floor"
+    assert found.kkt < 1e-10
+
+
+def test_limits_are_kept_and_named():
+    X, y = blobs(2500)
+    op = tiles("RBF(0.5)", X)
+    few = svc(op, y, C=100.0, max_iter=50)
+    assert few.status == "max_iter" and few.iterations == 50
+    assert few.kkt == pytest.approx(
+        violation(
+            {"K": gram("RBF(0.5)", X).dense(), "rows": np.arange(2500), "signs": y, "p": -1.0, "C": np.full(2500, 100.0)},
+            few.alpha,
+            1,
+        ),
+        abs=1e-9,
+    )
+    assert svc(op, y, max_seconds=0.0).status == "max_seconds"
+    calls = []
+    svc(op, y, C=1e4, tol=1e-6, callback=lambda *seen: calls.append(seen) and None)
+    assert svc(op, y, C=1e4, tol=1e-9, callback=lambda *seen: True).status in ("stopped", "converged")
+    with pytest.raises(ZeroDivisionError):
+        svc(tiles("RBF(0.5)", np.tile(X, (3, 1))), np.tile(y, 3), C=1e6, tol=1e-9, callback=lambda *seen: 1 / 0)
+
+
+def test_a_relative_gap_is_enough():
+    X, y = blobs(2500)
+    op = tiles("RBF(0.5)", X)
+    loose = svc(op, y, C=100.0, tol=0.0, gap_tol=1e-2)
+    assert loose.status == "converged"
+    assert loose.gap <= 1e-2 * abs(loose.objective)
+    tight = svc(op, y, C=100.0, tol=1e-6)
+    assert loose.objective - tight.objective <= loose.gap + 1e-9 * abs(tight.objective)
+
+
+def test_not_a_number_is_reported():
+    K = np.eye(5)
+    K[2, 2] = np.nan
+    assert svc(K, np.array([1, -1, 1, -1, 1]), alpha=np.full(5, 0.2)).status == "nonfinite"
+
+
+@pytest.mark.parametrize("n", [5, 1200])
+def test_values_beyond_float32_are_handled(n):
+    X, y = blobs(n)
+    K = gram("RBF(1.0)", X).dense()
+    big = working_set(K * 1e60, rows=np.arange(n), signs=y, p=-1.0, C=1e-60, tol=1e-6, n_jobs=1)
+    small = svc(K, y, tol=1e-6)
+    assert big.status == "converged"
+    assert big.objective * 1e60 == pytest.approx(small.objective, rel=1e-6)
+
+
+SCRIPT = """
+    import numpy as np, time
+    from mercer.gram import gram
+    from mercer.solve.qp import working_set
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20000, 20)), rng.choice([-1, 1], 20000)
+    op = gram("RBF(3.0)", X, memory=1000)
+    print("ready", flush=True)
+    found = working_set(op, rows=np.arange(len(y)), signs=y, p=-1.0, C=1e5, tol=1e-9, max_seconds=100)
+    print(found.status, found.iterations > 0, bool(np.all(found.alpha >= 0)), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "kill"), reason="needs signals")
+def test_an_interrupt_keeps_the_iterate():
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(SCRIPT)], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None and child.stdout.readline().strip() == "ready"
+    import time
+
+    time.sleep(2.0)
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=60)
+    assert out.split() == ["interrupted", "True", "True"]
+
+
+def test_bad_arguments_are_refused():
+    K, y = np.eye(3), np.array([1, -1, 1])
+    good = {"rows": np.arange(3), "signs": y, "p": -1.0, "C": 1.0}
+    assert isinstance(working_set(K, **good), QPResult)
+    for wrong in (
+        {"rows": [0, 1, 3]},
+        {"rows": [0, 1, -1]},
+        {"signs": [1, 0, 1]},
+        {"signs": [1, -1]},
+        {"p": np.nan},
+        {"p": [1.0, 2.0]},
+        {"C": -1.0},
+        {"C": np.nan},
+        {"alpha": [0.0, 0.0, 2.0]},
+        {"alpha": [0.0, np.nan, 0.0]},
+        {"equality": 3},
+        {"tol": -1.0},
+        {"tol": np.nan},
+        {"gap_tol": -1.0},
+        {"max_seconds": -1.0},
+        {"cache_bytes": -1},
+        {"n_jobs": 0},
+        {"rows": []},
+    ):
+        with pytest.raises((ParameterError, ShapeError)):
+            working_set(K, **{**good, **wrong})
+    with pytest.raises(ShapeError):
+        working_set(np.ones((3, 4)), **good)
