@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-SUITES = ("engine",)
+SUITES = ("engine", "svm", "usps")
 
 
 def main() -> None:
@@ -19,6 +19,7 @@ def main() -> None:
         "--repeat", type=int, default=3, help="runs per side; the best and the median are printed"
     )
     parser.add_argument("--only", default="", help="cells whose name contains this text")
+    parser.add_argument("--data", default="../shared/data", help="folder of the real data sets")
     options = parser.parse_args()
     importlib.import_module(f"benchmarks.{options.suite}").run(options)
 
