@@ -12,6 +12,7 @@ TOOL = Path(__file__).resolve().parents[3] / "shared" / "tools" / "peer_suite.py
 LOST = {  # and why: LIBSVM's own internals
     "test_svc_nusvc_probA_probB_deprecated[SVC]": "Platt's attributes, which scikit-learn itself removes in 1.11",
     "test_svc_nusvc_probA_probB_deprecated[NuSVC]": "the same",
+    "test_libsvm_convergence_warnings[42]": "counts LIBSVM's iterations; working sets take fewer",
     "test_tweak_params": "writes the private _dual_coef_",
 }
 
