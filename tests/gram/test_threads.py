@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from mercer import RBF, Periodic, White
 from mercer.errors import ParameterError
 from mercer.gram import Dense, Tiles
-from mercer.gram.threads import available, threads
+from mercer.threads import available, threads
 
 KERNEL = 2.0 * RBF([1.0, 0.5, 2.0]) * Periodic(3.0) + White(0.1)
 X = np.random.default_rng(0).normal(size=(900, 3))

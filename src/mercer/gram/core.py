@@ -17,7 +17,7 @@ instruction_set = _core.instruction_set
 def gram(low: Lowered, threads: int) -> np.ndarray:
     """K, dense."""
     out = np.empty((low.n, low.m), dtype=low.dtype)
-    _core.gram(*_arguments(low), out, threads)
+    _core.gram(*arguments(low), out, threads)
     return out
 
 
@@ -25,14 +25,14 @@ def apply(low: Lowered, V: np.ndarray, threads: int) -> np.ndarray:
     """K @ V without K."""
     V = np.ascontiguousarray(V, dtype=low.dtype)
     out = np.empty((low.n, V.shape[1]), dtype=low.dtype)
-    _core.apply(*_arguments(low), V, out, threads)
+    _core.apply(*arguments(low), V, out, threads)
     return out
 
 
 def diag(low: Lowered, threads: int) -> np.ndarray:
     """k(x_i, x_i)."""
     out = np.empty(low.n, dtype=low.dtype)
-    _core.diag(*_arguments(low), out, threads)
+    _core.diag(*arguments(low), out, threads)
     return out
 
 
@@ -46,7 +46,8 @@ def contract_inputs(low: Lowered, threads: int, *, U: Any = None, V: Any = None,
     return _input_gradient(low, _contract(low, threads, U, V, W, inputs=True), threads)
 
 
-def _arguments(low: Lowered) -> tuple[_core.Program, list, list, list]:
+def arguments(low: Lowered) -> tuple[_core.Program, list, list, list]:
+    """Program, views, row vectors and column weights, as every verb of the core takes them."""
     program = getattr(low, "_program", None)
     if program is None:
         code = np.array([(_core.OPCODES[op], a, b) for op, a, b in low.code], dtype=np.int32).reshape(-1, 3)
@@ -67,9 +68,9 @@ def _matrix(A: Any) -> Any:
 def _contract(low: Lowered, threads: int, U: Any, V: Any, W: Any, *, inputs: bool) -> Any:
     if W is not None:
         W = np.ascontiguousarray(W, dtype=low.dtype)
-        return _core.contract(*_arguments(low), W=W, inputs=inputs, threads=threads)
+        return _core.contract(*arguments(low), W=W, inputs=inputs, threads=threads)
     U, V = (np.ascontiguousarray(A, dtype=low.dtype).reshape(len(A), -1) for A in (U, V))
-    return _core.contract(*_arguments(low), U=U, V=V, inputs=inputs, threads=threads)
+    return _core.contract(*arguments(low), U=U, V=V, inputs=inputs, threads=threads)
 
 
 def _gradient(low: Lowered, found: Any, threads: int) -> np.ndarray:
@@ -84,7 +85,7 @@ def _gradient(low: Lowered, found: Any, threads: int) -> np.ndarray:
     for (u_bar, v_bar), rows in zip(found["rows"], low.rows, strict=False):
         for part, adjoint, norm in _sides(rows, u_bar, v_bar):
             w = np.ascontiguousarray(-0.5 * norm.astype(np.float64) ** 3 * adjoint, dtype=low.dtype)
-            inner = _core.contract_diag(*_arguments(part), w, inputs=False, threads=threads)
+            inner = _core.contract_diag(*arguments(part), w, inputs=False, threads=threads)
             out += _gradient(part, inner, threads)
     return out
 
@@ -119,7 +120,7 @@ def _input_gradient(low: Lowered, found: Any, threads: int) -> tuple[Any, Any]:
             z_total = z_total + rows.back_z(v_bar)
         for part, adjoint, norm in _sides(rows, u_bar, v_bar):
             w = np.ascontiguousarray(-0.5 * norm.astype(np.float64) ** 3 * adjoint, dtype=low.dtype)
-            inner = _core.contract_diag(*_arguments(part), w, inputs=True, threads=threads)
+            inner = _core.contract_diag(*arguments(part), w, inputs=True, threads=threads)
             total = _input_gradient(part, inner, threads)[0]
             if part is rows.inner:
                 x_total = x_total + total

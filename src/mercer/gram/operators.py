@@ -21,8 +21,8 @@ from mercer.arrays import Rows, check_vectors
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram import blocks, core
 from mercer.gram.lower import Lowered, NotLowered, lower
-from mercer.gram.threads import threads
 from mercer.kernels.base import Kernel
+from mercer.threads import threads
 
 if TYPE_CHECKING:
     from mercer.kernels.explicit import FeatureMap
@@ -65,6 +65,10 @@ class GramOperator(LinearOperator):
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """∂(Σ W_ij K_ij)/∂X and /∂Z; on one sample the gradient with respect to X, and None."""
         raise InputError(f"a Gram of kind '{self.kind}' does not depend on inputs.")
+
+    def program(self) -> tuple | None:
+        """What the core needs to compute rows of K by itself; None where K is stored or has no program."""
+        return None
 
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -179,6 +183,9 @@ class Tiles(OfKernel):
 
     def dense(self) -> np.ndarray:
         return dense_block(self.kernel, self.x, self.z, self.dtype, self.n_jobs, self.low)
+
+    def program(self) -> tuple | None:
+        return None if self.low is None else core.arguments(self.low)
 
     def _transpose(self) -> Tiles:
         if self.z is None:
