@@ -70,7 +70,13 @@ def slow(q, alpha, equality):
 
 def solve(q, **options):
     return working_set(
-        q["K"], rows=q["rows"], signs=q["signs"], p=q["p"], C=q["C"], n_jobs=options.pop("n_jobs", 1), **options
+        q["K"],
+        rows=q["rows"],
+        signs=q["signs"],
+        p=q["p"],
+        C=q["C"],
+        n_jobs=options.pop("n_jobs", 1),
+        **options,
     )
 
 
@@ -119,9 +125,7 @@ def blobs(n, d=3, seed=0, noise=1.0):
 
 def svc(K, y, C=1.0, **options):
     n = len(y)
-    return working_set(
-        K, rows=np.arange(n), signs=y, p=-1.0, C=C, n_jobs=options.pop("n_jobs", 1), **options
-    )
+    return working_set(K, rows=np.arange(n), signs=y, p=-1.0, C=C, n_jobs=options.pop("n_jobs", 1), **options)
 
 
 def tiles(kernel, X):
@@ -181,7 +185,9 @@ def test_libsvm_agrees():
         model = SVC(kernel="precomputed", C=C, tol=1e-6).fit(K, y)
         a[model.support_] = np.abs(model.dual_coef_[0])
         found = svc(K, y, C=C, tol=1e-6)
-        assert found.objective == pytest.approx(0.5 * (a * y) @ K @ (a * y) - a.sum(), rel=1e-9)
+        theirs = 0.5 * (a * y) @ K @ (a * y) - a.sum()
+        assert found.objective <= theirs + 1e-10 * abs(theirs)
+        assert found.objective == pytest.approx(theirs, rel=1e-8)
 
 
 def test_regression_has_two_variables_per_row():
@@ -198,7 +204,8 @@ def test_regression_has_two_variables_per_row():
         assert found.status == "converged"
         model = SVR(gamma=0.5, C=2.0, epsilon=eps, tol=1e-7).fit(X, t)
         b = -0.5 * (
-            np.max(-(found.f + eps - t)[found.alpha[:n] < 2.0]) + np.min(-(found.f + eps - t)[found.alpha[:n] > 0])
+            np.max(-(found.f + eps - t)[found.alpha[:n] < 2.0])
+            + np.min(-(found.f + eps - t)[found.alpha[:n] > 0])
         )
         np.testing.assert_allclose(found.f - b, model.predict(X), atol=1e-4)
 
@@ -223,7 +230,9 @@ def test_hard_margin():
     X, y = blobs(60, noise=0.1)
     found = svc(gram("Linear()", X).dense(), y, C=np.inf, tol=1e-6)
     assert found.status == "converged" and np.isfinite(found.alpha).all()
-    assert np.min(y * (found.f - 0.5 * (found.f[y > 0].min() + found.f[y < 0].max()))) == pytest.approx(1, abs=1e-5)
+    assert np.min(y * (found.f - 0.5 * (found.f[y > 0].min() + found.f[y < 0].max()))) == pytest.approx(
+        1, abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("n", [80, 2300])
@@ -245,7 +254,12 @@ def test_an_indefinite_matrix_ends(n, equality):
     y = np.where(rng.random(n) < 0.5, 1, -1)
     found = svc(K, y, equality=equality, alpha=np.full(n, 0.5), max_seconds=60)
     assert found.status == "converged"
-    assert violation({"K": K, "rows": np.arange(n), "signs": y, "p": -1.0, "C": np.ones(n)}, found.alpha, equality) <= 1e-3
+    assert (
+        violation(
+            {"K": K, "rows": np.arange(n), "signs": y, "p": -1.0, "C": np.ones(n)}, found.alpha, equality
+        )
+        <= 1e-3
+    )
 
 
 @pytest.mark.parametrize("n", [300, 2300])
@@ -263,7 +277,13 @@ def test_limits_are_kept_and_named():
     assert few.status == "max_iter" and few.iterations == 50
     assert few.kkt == pytest.approx(
         violation(
-            {"K": gram("RBF(0.5)", X).dense(), "rows": np.arange(2500), "signs": y, "p": -1.0, "C": np.full(2500, 100.0)},
+            {
+                "K": gram("RBF(0.5)", X).dense(),
+                "rows": np.arange(2500),
+                "signs": y,
+                "p": -1.0,
+                "C": np.full(2500, 100.0),
+            },
             few.alpha,
             1,
         ),
@@ -274,7 +294,13 @@ def test_limits_are_kept_and_named():
     svc(op, y, C=1e4, tol=1e-6, callback=lambda *seen: calls.append(seen) and None)
     assert svc(op, y, C=1e4, tol=1e-9, callback=lambda *seen: True).status in ("stopped", "converged")
     with pytest.raises(ZeroDivisionError):
-        svc(tiles("RBF(0.5)", np.tile(X, (3, 1))), np.tile(y, 3), C=1e6, tol=1e-9, callback=lambda *seen: 1 / 0)
+        svc(
+            tiles("RBF(0.5)", np.tile(X, (3, 1))),
+            np.tile(y, 3),
+            C=1e6,
+            tol=1e-9,
+            callback=lambda *seen: 1 / 0,
+        )
 
 
 def test_a_relative_gap_is_enough():
@@ -318,7 +344,9 @@ SCRIPT = """
 
 @pytest.mark.skipif(not hasattr(os, "kill"), reason="needs signals")
 def test_an_interrupt_keeps_the_iterate():
-    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(SCRIPT)], stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SCRIPT)], stdout=subprocess.PIPE, text=True
+    )
     assert child.stdout is not None and child.stdout.readline().strip() == "ready"
     import time
 

@@ -135,7 +135,9 @@ def _array(K: Any) -> np.ndarray:
 def _full(value: Any, rows: np.ndarray, name: str, dtype: Any) -> np.ndarray:
     given = np.asarray(value)
     if given.shape not in ((), rows.shape):
-        raise ShapeError(f"{name} must be a number or one per variable ({len(rows)}); got shape {given.shape}.")
+        raise ShapeError(
+            f"{name} must be a number or one per variable ({len(rows)}); got shape {given.shape}."
+        )
     if dtype is np.int8 and not np.isin(given, (-1, 1)).all():
         raise ParameterError(f"{name} must be -1 or 1.")
     return np.ascontiguousarray(np.broadcast_to(given, rows.shape), dtype=dtype)
