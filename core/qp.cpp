@@ -331,7 +331,7 @@ template <class T> class Solver {
     };
     template <class R> Found run(void (*solve)(Inner<T, R>&), const R* diag, R* v, R* rise, R* fall, double target, int64_t most) {
         Inner<T, R> p{p_.equality, desk_.size(), desk_.split, desk_.rows.data(), diag, v, rise, fall, desk_.value.data(),
-                      desk_.lo.data(), desk_.hi.data(), target, std::min(most, most_ - steps_), 0, 0, 0, false, false};
+                      desk_.lo.data(), desk_.hi.data(), kQpTau * (top_diag_ > 0 ? top_diag_ : 1.0), target, std::min(most, most_ - steps_), 0, 0, 0, false, false};
         solve(p);
         steps_ += p.steps;
         objective_ -= p.decrease;
@@ -344,7 +344,7 @@ template <class T> class Solver {
         double size = 0;
         for (double& v : desk_.v) v -= middle, size = std::max(size, std::abs(v));
         Found found;
-        if (size <= kFloat32 * target) {
+        if (size <= kFloat32 * target && top_diag_ < 1e15) {
             const std::vector<double>* from[] = {&desk_.diag, &desk_.v, &desk_.rise, &desk_.fall};
             for (int k = 0; k < 4; ++k) desk_.fast[k].assign(from[k]->begin(), from[k]->end());
             auto& a = desk_.fast;
@@ -472,7 +472,8 @@ template <class T> class Solver {
             }
             scan();
             if (const char* why = outside()) return why;
-            if (good_enough(fresh_ ? o_.tol : rehearsal) || (stalled_ && !fresh_)) {
+            const bool bottom = stalled_ || kkt_ <= rounding();
+            if (good_enough(fresh_ ? o_.tol : rehearsal) || (bottom && !fresh_)) {
                 if (fresh_) return "converged";
                 refresh();
                 scan();
@@ -482,14 +483,17 @@ template <class T> class Solver {
                     coarse = true;
                     return "floor";
                 }
-                if (s_.exact && stalled_) return "floor";
+                if (s_.exact && bottom) return "floor";
                 last_exact = kkt_;
                 stalled_ = false;
                 since_shrink = 0;
                 best = kInf;
                 continue;
             }
-            if (stalled_ || kkt_ <= rounding()) return "floor";
+            if (bottom) {
+                coarse = stalled_ && !s_.exact;
+                return "floor";
+            }
             if (kkt_ < 0.9 * best) best = kkt_, since_best = 0;
             else if (++since_best > 200 && kkt_ < 1e4 * rounding()) { stalled_ = true; continue; }
             if (endless_ && stretch()) return "unbounded";

@@ -78,12 +78,13 @@ struct Choice {
 
 // The partner j of i with the largest gain b^2 / a, where b = v_i - v_j > 0 and a is the curvature along e_i - e_j.
 template <class T, class R>
-MERCER_INLINE Choice partner(const R* v, const R* fall, const R* diag, const T* Ki, R vi, R kii, int64_t k0, int64_t k1) {
+MERCER_INLINE Choice partner(const R* v, const R* fall, const R* diag, const T* Ki, R vi, R kii, R least_curve, int64_t k0,
+                             int64_t k1) {
     constexpr int W = kLanes<R>;
     using V = Vec<R>;
     V best0{}, best1{}, where0 = V{} - R(1), where1 = where0;
     Positions<R> here(k0);
-    const V tau = V{} + R(kQpTau);
+    const V tau = V{} + least_curve;
     for (int64_t k = k0; k < k1; k += 2 * W) {
         V b0 = vi - (load(v + k) + load(fall + k)), b1 = vi - (load(v + k + W) + load(fall + k + W));
         V a0 = (kii + load(diag + k)) - R(2) * widen<R>(Ki + k), a1 = (kii + load(diag + k + W)) - R(2) * widen<R>(Ki + k + W);
@@ -109,11 +110,11 @@ MERCER_INLINE Choice partner(const R* v, const R* fall, const R* diag, const T* 
 
 // Without a constraint one variable moves: the one with the largest gain v^2 / K_kk.
 template <class R>
-MERCER_INLINE Choice single(const R* v, const R* rise, const R* fall, const R* diag, int64_t q) {
+MERCER_INLINE Choice single(const R* v, const R* rise, const R* fall, const R* diag, double tau, int64_t q) {
     Choice c{0, -1};
     for (int64_t k = 0; k < q; ++k) {
         const bool free = v[k] > 0 ? rise[k] == 0 : fall[k] == 0;
-        const double a = diag[k] > kQpTau ? diag[k] : kQpTau, gain = free ? double(v[k]) * v[k] / a : 0;
+        const double a = diag[k] > tau ? diag[k] : tau, gain = free ? double(v[k]) * v[k] / a : 0;
         if (gain > c.gain) c = {gain, k};
     }
     return c;
@@ -151,11 +152,11 @@ template <class T, class R> static void inner(Inner<T, R>& p) {
         }
         if (!(p.violation > p.target) || p.steps >= p.most) return;
         if (p.equality == 0) {
-            const int64_t i = single(p.v, p.rise, p.fall, p.diag, p.q).at;
+            const int64_t i = single(p.v, p.rise, p.fall, p.diag, p.tau, p.q).at;
             if (i < 0) return;
-            const double h = p.diag[i] > kQpTau ? p.diag[i] : kQpTau, w = p.v[i];
+            const double h = p.diag[i] > p.tau ? p.diag[i] : p.tau, w = p.v[i];
             const double moved = shift(p, i, w / h);
-            if (!(moved - moved == 0) || (p.diag[i] <= kQpTau && p.hi[i] == kInf && w > 0)) p.unbounded = true;
+            if (!(moved - moved == 0) || (p.diag[i] <= p.tau && p.hi[i] == kInf && w > 0)) p.unbounded = true;
             if (moved == 0 || p.unbounded) return void(p.stuck = true);
             p.decrease += moved * (w - 0.5 * p.diag[i] * moved);
             A = B = p.K[i], a = moved, b = 0;
@@ -166,16 +167,16 @@ template <class T, class R> static void inner(Inner<T, R>& p) {
         for (int g = 0; g < groups; ++g) {
             if (e[g].at < 0) continue;
             const int64_t k = e[g].at;
-            const Choice c = partner(p.v, p.fall, p.diag, p.K[k], p.v[k], p.diag[k], ends[g], groups == 1 ? p.q : ends[g + 1]);
+            const Choice c = partner(p.v, p.fall, p.diag, p.K[k], p.v[k], p.diag[k], R(p.tau), ends[g], groups == 1 ? p.q : ends[g + 1]);
             if (c.gain > gain) gain = c.gain, i = k, j = c.at;
         }
         if (i < 0 || j < 0) return void(p.stuck = true);
         const double slope = double(p.v[i]) - p.v[j], curve = double(p.diag[i]) + p.diag[j] - 2.0 * double(p.K[i][j]);
-        double t = slope / (curve > kQpTau ? curve : kQpTau);
+        double t = slope / (curve > p.tau ? curve : p.tau);
         const double up = p.hi[i] - p.value[i], down = p.value[j] - p.lo[j];
         if (t > up) t = up;
         if (t > down) t = down;
-        if (curve <= kQpTau && up == kInf && down == kInf) return void(p.unbounded = p.stuck = true);
+        if (curve <= p.tau && up == kInf && down == kInf) return void(p.unbounded = p.stuck = true);
         const double rose = shift(p, i, t), fell = shift(p, j, -t);
         if (rose == 0 && fell == 0) return void(p.stuck = true);
         p.decrease += t * (slope - 0.5 * curve * t);

@@ -20,6 +20,7 @@ template <class T, class R> struct Inner {
     R *rise, *fall;       // 0 where the variable may rise (fall), else -inf (+inf)
     double* value;
     const double *lo, *hi;
+    double tau;           // curvature used where there is none
     double target;        // stop when the violation is at most this
     int64_t most;         // or after so many steps
     // results
@@ -31,7 +32,7 @@ template <class T, class R> struct Inner {
 };
 
 constexpr int64_t kQpPad = 32;
-constexpr double kQpTau = 1e-12;  // curvature used where there is none (LIBSVM's tau)
+constexpr double kQpTau = 1e-12;  // LIBSVM's tau, here relative to the largest diagonal entry
 
 template <class T> struct QpKernels {
     void (*inner)(Inner<T, double>& problem);
