@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import mercer.solve
 from mercer.errors import NotPositiveDefiniteError, ParameterError
 from mercer.solve import Certificate, as_operator, direct, solve, system
 from solve.laboratory import CountingOperator, rbf, relative_residual, with_spectrum
@@ -90,25 +87,3 @@ def test_an_array_is_an_operator_that_keeps_the_protocol():
     np.testing.assert_allclose(op.block(slice(None), j), full[:, j])
     np.testing.assert_allclose(op.diag(), full.diagonal())
     np.testing.assert_allclose(op @ A, full @ A)
-
-
-def test_this_room_imports_only_what_it_may():
-    allowed = {
-        "numpy",
-        "scipy",
-        "mercer.errors",
-        "mercer.memory",
-        "mercer.threads",
-        "mercer._core",
-        "mercer.arrays",
-        "mercer.solve",
-    }
-    for file in Path(mercer.solve.__file__).parent.glob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-            outside = [n for n in names if n.startswith(("mercer", "sklearn", "numpy", "scipy"))]
-            assert all(any(n == a or n.startswith(a + ".") for a in allowed) for n in outside), (
-                file.name,
-                names,
-            )
