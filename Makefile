@@ -6,7 +6,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 CORE    = $(wildcard core/*) $(wildcard core/*/*)
 
-.PHONY: run test lint clean
+.PHONY: run test lint sanitize clean
 
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -25,6 +25,23 @@ lint: $(VENV)/.installed
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -q
+
+# The core built with sanitizers in its own directory, its tests run against that build. CPython itself is not
+# instrumented: the runtime is preloaded and leaks are not counted. The fork and Ctrl-C tests, which start other
+# processes, and the mpmath tables, which only take time, stay out.
+sanitize: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check nanobind cmake ninja
+	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMERCER_SANITIZE=ON \
+		-DPython_EXECUTABLE=$(abspath $(BIN))/python -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja
+	$(BIN)/cmake --build build/sanitize
+	mkdir -p build/sanitize/package && rm -rf build/sanitize/package/mercer
+	cp -r src/mercer build/sanitize/package/mercer && cp build/sanitize/_core*.so build/sanitize/package/mercer/
+	PYTHONPATH=build/sanitize/package:tests ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+		LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so) $$(g++ -print-file-name=libstdc++.so)" \
+		$(BIN)/python -S -c "import sys, site; path = sys.path[:]; site.main(); sys.path[:0] = path; \
+		sys.meta_path = [f for f in sys.meta_path if type(f).__name__ != 'ScikitBuildRedirectingFinder']; \
+		import mercer._core, pytest; assert 'sanitize' in mercer._core.__file__, mercer._core.__file__; \
+		sys.exit(pytest.main(['-q', '-p', 'no:xdist', '-k', 'not fork and not ctrl_c and not ulp', 'tests/core']))"
 
 clean:
 	rm -rf $(VENV) build out

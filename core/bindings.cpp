@@ -112,6 +112,7 @@ void math(int which, nb::handle in, nb::handle out, double p) {
 NB_MODULE(_core, m) {
     using namespace mercer;
     m.doc() = "The compiled core of mercer: kernel programs run tile by tile.";
+    nb::set_leak_warnings(false);  // operators that live until the interpreter ends are no leak
 
     nb::dict opcodes;
     for (int32_t c = 0; c < kOpcodes; ++c) opcodes[opcode_name(c)] = c;

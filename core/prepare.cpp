@@ -31,6 +31,9 @@ template <class T> void sparse_norms(const SparseRows<T>& s, T* out) {
     }
 }
 
+// Sparse rows may claim any number of columns; sizes computed from this many cannot overflow.
+constexpr int64_t kMostColumns = int64_t(1) << 40;
+
 // Up to this many coordinates direct differences cost less than the expansion's extra pass.
 constexpr int64_t kDirect = 16;
 
@@ -45,11 +48,13 @@ template <class T> void check(const Program& program, const Inputs<T>& in) {
     short_of("view", program.views, in.views.size());
     short_of("rows", program.rows, in.rows.size());
     short_of("columns", program.columns, in.columns.size());
-    for (size_t v = 0; v < in.views.size(); ++v)
+    for (size_t v = 0; v < in.views.size(); ++v) {
+        if (in.views[v].d > kMostColumns) bad("view " + std::to_string(v) + " has more than 2^40 columns");
         if (in.views[v].sparse) {
             check_sparse(in.views[v].sx, in.views[v].d, v);
             if (!in.same) check_sparse(in.views[v].sz, in.views[v].d, v);
         }
+    }
     for (const Op& op : program.ops) {
         if (op.primitive < 0) continue;
         const ViewInput<T>& v = in.views[size_t(op.a)];

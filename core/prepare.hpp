@@ -13,7 +13,9 @@ template <class T> class Buffer {
   public:
     Buffer() = default;
     explicit Buffer(int64_t count) { reset(count); }
-    void reset(int64_t count) { data_.reset(static_cast<T*>(::operator new(size_t(count + 1) * sizeof(T), std::align_val_t(64)))); }
+    void reset(int64_t count) {
+        data_.reset(static_cast<T*>(::operator new(size_t(count + 1) * sizeof(T), std::align_val_t(64))));
+    }
     T* get() const { return data_.get(); }
 
   private:

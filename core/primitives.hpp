@@ -40,8 +40,7 @@ template <class T> struct Absolute : Sum<T> {
 template <class T> struct SineSquared : Sum<T> {
     static constexpr int R = 1;
     static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T w) {
-        Vec<T> s = vsin(x - z);
-        return acc + w * (s * s);
+        return acc + w * vsin_squared(x - z);
     }
 };
 template <class T> struct Cosines : Product<T> {

@@ -18,6 +18,23 @@ template <class T, class F> MERCER_INLINE double reduce2(int64_t count, const T*
     return hsum(total);
 }
 
+template <class T, class F> MERCER_INLINE void map3(int64_t count, const T* a, const T* b, const T* c, T* out, F f) {
+    constexpr int W = kLanes<T>;
+    for (int64_t i = 0; i < count; i += W) store(out + i, f(load(a + i), load(b + i), load(c + i)));
+}
+// out = the slope f sets, and the sum of what f returns: one pass for a step with a parameter.
+template <class T, class F>
+MERCER_INLINE double map_reduce(int64_t count, const T* a, const T* b, const T* c, T* out, F f) {
+    constexpr int W = kLanes<T>;
+    Vec<T> total{};
+    for (int64_t i = 0; i < count; i += W) {
+        Vec<T> slope{};
+        total += f(load(a + i), load(b + i), load(c + i), slope);
+        store(out + i, slope);
+    }
+    return hsum(total);
+}
+
 // P is the adjoint of u_i v_j: u_i += sum_j P v_j and v_j += sum_i P u_i.
 template <class T, class F>
 MERCER_INLINE void rows_back(const Row<T>& row, const Strip& s, double* ubar, double* vbar, F P) {
@@ -111,37 +128,34 @@ static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, 
             return map2(n, A, t, out, [e = op.b](V a, V x) { return e == 0 ? V{} : a * T(e) * powi(x, e - 1); });
         case POW: {
             const T e = T(p[op.a]);
-            grad.params[op.a] += reduce2(n, A, t, [e](V a, V x) {
-                return x == T(0) ? V{} : a * vpow(x, splat(e)) * vlog(x);
+            const bool singular = e < T(1);
+            grad.params[op.a] += map_reduce(n, A, t, y, out, [=](V a, V x, V v, V& slope) {
+                V share = x == T(0) ? V{} : a * v * vlog(x);
+                slope = a * e * vpow(x, splat(e - T(1)));
+                if (singular) slope = x == T(0) ? V{} : slope;
+                return share;
             });
-            return map2(n, A, t, out, [e](V a, V x) {
-                V slope = a * e * vpow(x, splat(e - T(1)));
-                return e < T(1) ? (x == T(0) ? V{} : slope) : slope;
-            });
+            return;
         }
         case RBF: return map2(n, A, y, out, [](V a, V v) { return T(-0.5) * a * v; });
+        // The rest of the radial profiles: the exponential is already in y.
         case EXPNEG:
-            return map2(n, A, t, out, [](V a, V x) {
-                V r = vsqrt(x);
-                return r == T(0) ? V{} : T(-0.5) * a * vexp(-r) / r;
-            });
-        case MATERN32: return map2(n, A, t, out, [](V a, V x) { return T(-1.5) * a * vexp(-vsqrt(T(3) * x)); });
+            return map3(n, A, t, y, out, [](V a, V x, V v) { return x == T(0) ? V{} : T(-0.5) * a * v / vsqrt(x); });
+        case MATERN32:
+            return map3(n, A, t, y, out, [](V a, V x, V v) { return T(-1.5) * a * v / (T(1) + vsqrt(T(3) * x)); });
         case MATERN52:
-            return map2(n, A, t, out, [](V a, V x) {
-                V r = vsqrt(T(5) * x);
-                return T(-5.0 / 6.0) * a * (T(1) + r) * vexp(-r);
+            return map3(n, A, t, y, out, [](V a, V x, V v) {
+                V r = T(1) + vsqrt(T(5) * x);
+                return v == T(0) ? a * v : T(-5.0 / 6.0) * a * v * r / (r + T(5.0 / 3.0) * x);
             });
         case RQ: {
-            const double alpha = p[op.a];
-            const T half = T(0.5 / alpha);
-            grad.params[op.a] += reduce2(n, A, t, [=](V a, V x) {
-                V h = x * half, l = vlog1p(h);
-                return a * vexp(T(-alpha) * l) * (h / (T(1) + h) - l);
+            const T half = T(0.5 / p[op.a]);
+            grad.params[op.a] += map_reduce(n, A, t, y, out, [=](V a, V x, V v, V& slope) {
+                V h = x * half, av = a * v, q = T(1) / (T(1) + h);
+                slope = T(-0.5) * av * q;
+                return av * (h * q - vlog1p(h));
             });
-            return map2(n, A, t, out, [=](V a, V x) {
-                V h = x * half;
-                return T(-0.5) * a * vexp(T(-alpha) * vlog1p(h)) / (T(1) + h);
-            });
+            return;
         }
         case HORNER:
             for (int32_t k = 0; k < op.b; ++k)

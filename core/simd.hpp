@@ -21,7 +21,8 @@ typedef double V64 __attribute__((vector_size(MERCER_BYTES)));
 typedef float V32 __attribute__((vector_size(MERCER_BYTES)));
 typedef int64_t I64 __attribute__((vector_size(MERCER_BYTES)));
 typedef int32_t I32 __attribute__((vector_size(MERCER_BYTES)));
-typedef double H64 __attribute__((vector_size(MERCER_BYTES)));      // half of a V32, widened
+typedef uint64_t N64 __attribute__((vector_size(MERCER_BYTES)));    // bit patterns: arithmetic that may wrap
+typedef uint32_t N32 __attribute__((vector_size(MERCER_BYTES)));
 typedef float H32 __attribute__((vector_size(MERCER_BYTES / 2)));   // half of a V32
 typedef double U64 __attribute__((vector_size(MERCER_BYTES), aligned(8), may_alias));
 typedef float U32 __attribute__((vector_size(MERCER_BYTES), aligned(4), may_alias));

@@ -27,8 +27,8 @@ template <class T> struct AbsoluteSlope {
 };
 template <class T> struct SineSquaredSlope {
     static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z, T w) {
-        Vec<T> t = x - z, s = vsin(t), g = T(2) * w * s * vcos(t);
-        return {w * (s * s), g * t, g, -g};
+        Vec<T> t = x - z, g = T(2) * w * vsin_cos(t);
+        return {w * vsin_squared(t), g * t, g, -g};
     }
 };
 template <class T> struct MinimumSlope {  // at x = z each side takes half

@@ -1,5 +1,6 @@
 // Threads of one call: born with it, joined before it returns.  Nothing outlives a call, so fork is safe.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -46,6 +47,7 @@ class Crew {
         };
         const int64_t crew = std::min<int64_t>(threads_, tasks);
         std::vector<std::thread> others;
+        others.reserve(size_t(crew));  // so that nothing but starting a thread can fail below
         int finished = 0;
         try {
             for (int w = 1; w < crew; ++w)

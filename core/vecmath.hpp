@@ -9,8 +9,8 @@
 
 namespace mercer::MERCER_ISA {
 
-MERCER_INLINE I64 bits(V64 x) { return (I64)x; }
-MERCER_INLINE V64 from_bits(I64 i) { return (V64)i; }
+MERCER_INLINE N64 bits(V64 x) { return (N64)x; }
+MERCER_INLINE V64 from_bits(N64 i) { return (V64)i; }
 
 // c[0] + x (c[1] + x (c[2] + ...)), unrolled at compile time.
 template <class V, class C, int n> MERCER_INLINE V horner(V x, const C (&c)[n]) {
@@ -51,7 +51,7 @@ template <bool kTail> MERCER_INLINE V64 exp_sum(V64 x, V64 tail) {
     V64 rr = r * r;
     V64 p = rr * horner_split(r, rr, kExp64) + r + 1.0;
     V64 y = from_bits(bits(p) + (bits(shifted) << 52));  // multiply by 2^k: add k to the exponent
-    y = from_bits(bits(y) & ~(x < lowest));
+    y = from_bits(bits(y) & ~(N64)(x < lowest));
     return x <= highest ? y : x + __builtin_inf();  // inf beyond, NaN for NaN
 }
 MERCER_INLINE V64 vexp(V64 x) { return exp_sum<false>(x, x); }
@@ -63,7 +63,7 @@ MERCER_INLINE V32 vexp(V32 x) {
     V32 r = (x - k * 0x1.62e4p-1f) - k * 0x1.7f7d1cp-20f;
     V32 rr = r * r;
     V32 p = rr * horner_split(r, rr, kExp32) + r + 1.0f;
-    V32 y = (V32)((I32)p + ((I32)shifted << 23));
+    V32 y = (V32)((N32)p + ((N32)shifted << 23));
     y = (V32)((I32)y & ~(x < lowest));
     return x <= highest ? y : x + __builtin_inff();
 }
@@ -82,8 +82,8 @@ struct Split {
 MERCER_INLINE Split split(V64 x) {
     I64 small = x < 0x1p-1022;
     V64 y = small ? x * 0x1p54 : x;
-    I64 e = bits(y) - 0x3fe6a09e667f3bcdLL;  // bits of sqrt(1/2)
-    I64 k = e >> 52;
+    N64 e = bits(y) - 0x3fe6a09e667f3bcdULL;  // bits of sqrt(1/2)
+    N64 k = (N64)((I64)e >> 52);
     V64 m = from_bits(bits(y) - (k << 52));
     // int64 -> double without a conversion instruction: |k| < 2^11 fits the low bits of the magic number.
     V64 kd = from_bits(bits(V64{} + 0x1.8p52) + k) - 0x1.8p52;
@@ -183,7 +183,7 @@ constexpr double kCos[] = {0.041666666666666664,   -0.0013888888888887398, 2.480
 constexpr double kReduced = 3.0e5;  // beyond this k pi/2 no longer splits exactly: libm, lane by lane
 
 struct Angle {
-    I64 quadrant;
+    N64 quadrant;
     V64 sin, cos;  // of r + tail
 };
 MERCER_INLINE Angle reduce(V64 x) {
@@ -202,8 +202,8 @@ MERCER_INLINE Angle reduce(V64 x) {
     V64 co = one + (((1.0 - one) - h) + (z * z * horner(z, kCos) - hi * tail));
     return {bits(shifted), s, co};
 }
-MERCER_INLINE V64 by_quadrant(Angle g, int64_t shift) {
-    I64 q = g.quadrant + shift;
+MERCER_INLINE V64 by_quadrant(Angle g, uint64_t shift) {
+    N64 q = g.quadrant + shift;
     V64 y = (q & 1) != 0 ? g.cos : g.sin;
     return from_bits(bits(y) ^ ((q & 2) << 62));
 }
@@ -220,6 +220,39 @@ MERCER_INLINE V64 vcos(V64 x) {
         for (int i = 0; i < kLanes<double>; ++i)
             if (!(fabs(x[i]) <= kReduced)) y[i] = ::cos(x[i]);
     return y;
+}
+
+// sin and cos of x up to one common sign, which sin^2 and sin cos do not see: one range of half a turn, no
+// quadrants.  |sin| keeps its relative accuracy, cos only an absolute one near its zero.
+constexpr double kSinHalf[] = {-0.16666666666666666,  0.008333333333333316,   -0.00019841269841254966,
+                               2.7557319219160833e-06, -2.505210761669045e-08, 1.6058977292642743e-10,
+                               -7.643969663988074e-13, 2.7314368769379893e-15};
+constexpr double kCosHalf[] = {0.041666666666666664,   -0.001388888888888888,  2.4801587301579848e-05,
+                               -2.755731922156836e-07, 2.0876756602722215e-09, -1.1470712262813793e-11,
+                               4.77787760803859e-14,   -1.5218598818596388e-16};
+struct SinCos {
+    V64 sin, cos;
+};
+MERCER_INLINE SinCos half_turn(V64 x) {
+    constexpr double magic = 0x1.8p52;
+    constexpr double a = 0x1.921fb54400000p+1, b = 0x1.0b4611a600000p-33, c = 0x1.3198a2e037073p-68;  // pi
+    V64 k = (x * 0.3183098861837907 + magic) - magic;
+    V64 r = ((x - k * a) - k * b) - k * c;
+    V64 z = r * r, zz = z * z;
+    V64 s = r + r * z * horner_split(z, zz, kSinHalf);
+    V64 co = (1.0 - 0.5 * z) + zz * horner_split(z, zz, kCosHalf);
+    if (__builtin_expect(any(~(vabs(x) <= kReduced)), 0))
+        for (int i = 0; i < kLanes<double>; ++i)
+            if (!(fabs(x[i]) <= kReduced)) s[i] = ::sin(x[i]), co[i] = ::cos(x[i]);
+    return {s, co};
+}
+MERCER_INLINE V64 vsin_squared(V64 x) {
+    V64 s = half_turn(x).sin;
+    return s * s;
+}
+MERCER_INLINE V64 vsin_cos(V64 x) {
+    SinCos h = half_turn(x);
+    return h.sin * h.cos;
 }
 
 // ---- tanh, acos ------------------------------------------------------------------------------------------
@@ -267,6 +300,8 @@ MERCER_INLINE V32 vlog(V32 x) { return halves(x, [](V64 a) { return vlog(a); });
 MERCER_INLINE V32 vlog1p(V32 x) { return halves(x, [](V64 a) { return vlog1p(a); }); }
 MERCER_INLINE V32 vsin(V32 x) { return halves(x, [](V64 a) { return vsin(a); }); }
 MERCER_INLINE V32 vcos(V32 x) { return halves(x, [](V64 a) { return vcos(a); }); }
+MERCER_INLINE V32 vsin_squared(V32 x) { return halves(x, [](V64 a) { return vsin_squared(a); }); }
+MERCER_INLINE V32 vsin_cos(V32 x) { return halves(x, [](V64 a) { return vsin_cos(a); }); }
 MERCER_INLINE V32 vtanh(V32 x) { return halves(x, [](V64 a) { return vtanh(a); }); }
 MERCER_INLINE V32 vacos(V32 x) { return halves(x, [](V64 a) { return vacos(a); }); }
 // In float32 log x needs no second word: float64 carries 29 spare bits.

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr__` below finds the same names
-    from mercer import errors, gram, kernels, plot, solve, theory
+    from mercer import errors, gram, kernels, plot, sklearn, solve, theory
     from mercer.kernels import (
         RBF,
         AllSubsets,
@@ -56,13 +56,23 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         leaf,
         parse,
     )
+    from mercer.machines.adatron import Adatron
     from mercer.machines.mercer_map import MercerMap
+    from mercer.machines.nu import NuSVC
+    from mercer.machines.one_class import OneClassSVM
+    from mercer.machines.perceptron import KernelPerceptron, Perceptron
+    from mercer.machines.svc import SVC
+    from mercer.machines.svr import SVR, NuSVR
     from mercer.theory.gram_report import GramReport, gram_report
+    from mercer.theory.verify import Verification, verify
 
     __version__: str
 
 __all__ = [
     "RBF",
+    "SVC",
+    "SVR",
+    "Adatron",
     "AllSubsets",
     "ArcCosine",
     "Bilinear",
@@ -80,13 +90,18 @@ __all__ = [
     "GramReport",
     "Intersection",
     "Kernel",
+    "KernelPerceptron",
     "Laplacian",
     "Leaf",
     "Linear",
     "Logistic",
     "Matern",
     "MercerMap",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
     "PerColumn",
+    "Perceptron",
     "Periodic",
     "Polynomial",
     "Proof",
@@ -99,6 +114,7 @@ __all__ = [
     "Stationary",
     "Undecided",
     "Validity",
+    "Verification",
     "White",
     "__version__",
     "as_kernel",
@@ -109,13 +125,25 @@ __all__ = [
     "leaf",
     "parse",
     "plot",
+    "sklearn",
     "solve",
     "theory",
+    "verify",
 ]
 
-_MODULES = ("errors", "gram", "kernels", "plot", "solve", "theory")
+_MODULES = ("errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
 _ELSEWHERE = {
     "MercerMap": "mercer.machines.mercer_map",
+    "SVC": "mercer.machines.svc",
+    "SVR": "mercer.machines.svr",
+    "NuSVC": "mercer.machines.nu",
+    "NuSVR": "mercer.machines.svr",
+    "OneClassSVM": "mercer.machines.one_class",
+    "KernelPerceptron": "mercer.machines.perceptron",
+    "Perceptron": "mercer.machines.perceptron",
+    "Adatron": "mercer.machines.adatron",
+    "Verification": "mercer.theory.verify",
+    "verify": "mercer.theory.verify",
     "GramReport": "mercer.theory.gram_report",
     "gram_report": "mercer.theory.gram_report",
 }  # every other public name lives in mercer.kernels

@@ -7,7 +7,7 @@ turns it into numbers only when a kernel asks for numbers, and only the columns 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -50,10 +50,15 @@ def check_vectors(X: Any, name: str = "X", names: Sequence[str] | None = None) -
 
 def _as_array(X: Any, name: str) -> np.ndarray:
     try:
-        return np.asarray(X)
+        A = np.asarray(X)
+        if A.dtype.kind in "US" and not isinstance(X, np.ndarray):
+            A = np.asarray(
+                X, dtype=object
+            )  # a list that mixes text and numbers: keep them apart for the message
+        return A
     except (ValueError, TypeError) as error:
         raise ShapeError(
-            f"{name} cannot be read as a table of numbers: {error}. Are all rows of equal length?"
+            f"{name} cannot be read as a table of numbers: {str(error).rstrip('.')}. Give all rows equal length."
         ) from error
 
 
@@ -71,7 +76,8 @@ def _as_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> np.ndarr
             "example to days: (X - X.min()) / np.timedelta64(1, 'D')."
         )
     if kind in "biuf":
-        return A.astype(np.float64)
+        with np.errstate(over="ignore"):  # a longdouble beyond float64 is then refused as infinity
+            return A.astype(np.float64)
     return _cells_to_float(A, name, names)
 
 
@@ -81,11 +87,15 @@ def _cells_to_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> np
     for (i, j), cell in np.ndenumerate(A):
         if isinstance(cell, str | bytes):
             raise InputError(
-                f"{name} has text {cell!r} at row {i}, {_column(j, names)}; numbers were expected. Encode it, drop the "
+                f"{name} has text {str(cell)!r} at row {i}, {_column(j, names)}; numbers were expected. Encode it, drop the "
                 "column, or convert numeric text with X.astype(float)."
             )
         try:
             out[i, j] = float(cell)
+        except OverflowError as error:
+            raise MagnitudeError(
+                f"{name} has a number beyond the range of float64 at row {i}, {_column(j, names)}. Rescale that column."
+            ) from error
         except TypeError as error:
             if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
                 out[i, j] = np.nan
@@ -202,7 +212,15 @@ class Rows:
 
     def __len__(self) -> int:
         shape = getattr(self.data, "shape", None)
-        return shape[0] if shape else len(self.data)
+        if not shape and not isinstance(self.data, Sized):
+            raise ShapeError(
+                f"{self.name} must have two dimensions, rows and columns, or be a list of things; "
+                f"got {type(self.data).__name__}. Wrap a single thing in a list."
+            )
+        n = shape[0] if shape else len(self.data)
+        if n == 0:
+            raise ShapeError(f"{self.name} has 0 sample(s) while a minimum of 1 is required.")
+        return n
 
     @property
     def vectors(self) -> Matrix:
@@ -288,9 +306,35 @@ class Rows:
                 f"{self.name} has no column {', '.join(map(repr, missing))}; it has {self.names}."
             )
 
+    @property
+    def points(self) -> Any:
+        """What a user's function of the points gets: things as they came, numbers as a dense float64 matrix."""
+        return self.data if self._is_opaque() else dense(self.vectors).astype(np.float64, copy=False)
+
+    def require_columns_of(self, other: Rows) -> None:
+        """Refuse a second sample whose columns are not those of the first, in the same order."""
+        if self.names is not None and other.names is not None:
+            missing = [c for c in other.names if c not in self.names]
+            extra = [c for c in self.names if c not in other.names]
+            if missing or extra:
+                raise InputError(
+                    f"{self.name} and {other.name} have different columns: {self.name} lacks {missing} and has {extra} "
+                    f"besides. Pass the same columns, in the same order."
+                )
+            if self.names != other.names:
+                raise InputError(
+                    f"{self.name} has the columns of {other.name} in another order: {self.names}, not {other.names}. "
+                    f"Reorder them with {self.name}[{other.name}.columns]."
+                )
+        elif self.vectors.shape[1] != other.vectors.shape[1]:
+            raise ShapeError(
+                f"{self.name} has {self.vectors.shape[1]} columns and {other.name} has {other.vectors.shape[1]}. "
+                "Pass the same columns, in the same order."
+            )
+
     def mapped(self, function: Callable[[Any], Any], what: str) -> Rows:
         """The rows after a user's map ψ; the result must have as many rows."""
-        out = function(self.data if self._is_opaque() else dense(self.vectors))
+        out = function(self.points)
         rows = Rows(out, f"{what}({self.name})")
         if len(rows) != len(self):
             raise ShapeError(
@@ -303,5 +347,9 @@ class Rows:
         """Whether the data are things rather than a table of numbers (a list of strings, say)."""
         if sparse.issparse(self.data) or column_names(self.data) is not None:
             return False
-        A = np.asarray(self.data, dtype=object) if not isinstance(self.data, np.ndarray) else self.data
-        return A.ndim != 2
+        if isinstance(self.data, np.ndarray):
+            return self.data.ndim != 2
+        try:
+            return np.asarray(self.data, dtype=object).ndim != 2
+        except ValueError:  # arrays of different shapes: graphs, images
+            return True

@@ -10,7 +10,9 @@
     ├── ParameterError (ValueError)      a parameter outside its declared domain
     ├── ParseError (ValueError)          a kernel expression that cannot be read; knows the column
     ├── InvalidKernelError (ValueError)  a kernel refused because it is not positive semi-definite
+    ├── NotSeparableError (ValueError)   a hard margin was asked for and no hyperplane separates the classes
     ├── NoFiniteMapError (ValueError)    the explicit feature map is infinite
+    ├── NotPositiveDefiniteError (LinAlgError)  a matrix with a pivot, or a direction, that is not positive
     └── MemoryBudgetError (MemoryError)  the answer would not fit in the memory allowed
 
     MercerWarning (UserWarning)
@@ -21,6 +23,10 @@ Every message says what came, what was needed, and what to do.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
 
 
 class MercerError(Exception):
@@ -59,8 +65,37 @@ class InvalidKernelError(MercerError, ValueError):
     """A kernel refused because it is not positive semi-definite."""
 
 
+class NotSeparableError(MercerError, ValueError):
+    """A hard margin was asked for, and no hyperplane separates the classes."""
+
+
 class NoFiniteMapError(MercerError, ValueError):
     """The explicit feature map is infinite, so it cannot be built."""
+
+
+class NotPositiveDefiniteError(MercerError, np.linalg.LinAlgError):
+    """A matrix that had to be positive definite is not; nothing was added to it behind your back.
+
+    `pivot` is the row at which the factorisation stopped, `duplicates` pairs of rows that the matrix can hardly tell
+    apart, `smallest_eigenvalue` what it says, `sufficient_diagonal` the smallest diagonal found to be enough.
+    What was not found out is None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        pivot: int | None = None,
+        duplicates: Sequence[tuple[int, int]] = (),
+        smallest_eigenvalue: float | None = None,
+        sufficient_diagonal: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.pivot, self.duplicates = pivot, tuple(duplicates)
+        self.smallest_eigenvalue, self.sufficient_diagonal = smallest_eigenvalue, sufficient_diagonal
+
+    def __reduce__(self) -> tuple[type[NotPositiveDefiniteError], tuple[object, ...]]:
+        known = (self.pivot, self.duplicates, self.smallest_eigenvalue, self.sufficient_diagonal)
+        return type(self), (str(self), *known)
 
 
 class MemoryBudgetError(MercerError, MemoryError):

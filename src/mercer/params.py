@@ -45,8 +45,6 @@ class Domain:
 
     def check(self, value: Any, owner: str, name: str) -> Any:
         """`value` in canonical form (float, tuple of floats, tuple of tuples), or a ParameterError."""
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            value = value.item()
         if self.ndim == 0 and self.per_column and _is_sequence(value):
             return self._check_sequence(value, owner, name, depth=1)
         if self.ndim > 0:
@@ -70,20 +68,24 @@ class Domain:
     def _check_entry(self, value: Any, owner: str, name: str) -> Any:
         """One entry of a list; with `ndim` 1 and `per_column` it may itself be a list, one number per column."""
         if self.ndim == 1 and self.per_column and _is_sequence(value):
+            if len(value) == 0:
+                self._refuse(value, owner, name, "at least one number")
             return tuple(self._check_number(v, owner, f"{name}[{i}]") for i, v in enumerate(value))
         return self._check_number(value, owner, name)
 
     def _check_number(self, value: Any, owner: str, name: str) -> float:
-        if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | np.number):
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value.item()
+        if not is_real(value):
             self._refuse(value, owner, name, self.words)
-        if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
+        try:
+            number = value if type(value) is float else float(value)
+        except OverflowError:
             self._refuse(value, owner, name, self.words)
         if self.whole:
-            if float(value) != int(value) if math.isfinite(value) else True:
+            if not math.isfinite(number) or number != int(value):
                 self._refuse(value, owner, name, self.words)
-            number: float = int(value)
-        else:
-            number = value if type(value) is float else float(value)
+            number = int(value)
         inside = (self.low < number if self.open_low else self.low <= number) and number <= self.high
         if not (inside and math.isfinite(number)):
             self._refuse(value, owner, name, self.words)
@@ -99,7 +101,7 @@ class Domain:
             return "Pass a number, not text."
         if self.whole:
             return f"Pass a whole number, such as {max(int(self.low) if math.isfinite(self.low) else 1, 1)}."
-        if isinstance(value, numbers.Real) and math.isnan(value):
+        if isinstance(value, numbers.Real) and value != value:
             return "NaN is no number: check where it came from."
         if self.low >= 0 and isinstance(value, numbers.Real) and value <= 0:
             return "Pass a positive number" + ("." if self.open_low else ", or zero.")
@@ -128,7 +130,7 @@ class Domain:
             else:
                 value = low + share * (high - low)
             return min(max(value, low), high)
-        return math.copysign(math.exp(min(t, 700.0)), sign) if self.logarithmic else t
+        return math.copysign(math.exp(min(max(t, -700.0), 700.0)), sign) if self.logarithmic else t
 
     def derivative(self, value: float, bounds: Bounds | None) -> float:
         """d value / d theta at `value`."""
@@ -145,8 +147,21 @@ def _place(value: float, bounds: Bounds, log: bool) -> float:
     return math.log(value / low) / math.log(high / low) if log else (value - low) / (high - low)
 
 
+def is_real(value: Any) -> bool:
+    """A real number of Python or numpy; truth values, text and durations are not."""
+    if isinstance(value, bool | np.bool_ | np.timedelta64):
+        return False
+    return isinstance(value, numbers.Real | np.integer | np.floating)
+
+
+def _numbers(value: Any) -> list[float]:
+    return [n for v in value for n in _numbers(v)] if isinstance(value, tuple) else [value]
+
+
 def _is_sequence(value: Any) -> bool:
-    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 # ── declarations ────────────────────────────────────────────────────────────────────────────────────────────
@@ -186,9 +201,16 @@ def whole(default: Any = ..., *, at_least: int, at_most: float = math.inf) -> An
     )
 
 
-def shape_number(default: Any = ..., *, words: str, low: float = -math.inf, high: float = math.inf) -> Any:
+def shape_number(
+    default: Any = ...,
+    *,
+    words: str,
+    low: float = -math.inf,
+    high: float = math.inf,
+    open_low: bool = True,
+) -> Any:
     """A number that shapes the kernel (Matérn's ν, an exponent); never tuned."""
-    return _declare(Domain(words, low=low, high=high, tuned=False), default)
+    return _declare(Domain(words, low=low, high=high, open_low=open_low, tuned=False), default)
 
 
 def coefficients(default: Any = ..., *, ndim: int = 1, words: str = "finite numbers") -> Any:
@@ -236,7 +258,7 @@ class Parameter:
 
 def check_bounds(bounds: Any, value: Vector, domain: Domain, name: str) -> Bounds:
     """A pair (low, high) that contains every number of `value` and lies in the domain."""
-    ok = _is_sequence(bounds) and len(bounds) == 2 and all(isinstance(b, numbers.Real) for b in bounds)
+    ok = _is_sequence(bounds) and len(bounds) == 2 and all(is_real(b) for b in bounds)
     if not ok or not (math.isfinite(bounds[0]) and math.isfinite(bounds[1]) and bounds[0] < bounds[1]):
         raise ParameterError(
             f"bounds of {name} must be (low, high) with low < high, both finite; got {bounds!r}."
@@ -244,7 +266,7 @@ def check_bounds(bounds: Any, value: Vector, domain: Domain, name: str) -> Bound
     low, high = float(bounds[0]), float(bounds[1])
     if low < domain.low or high > domain.high or (domain.open_low and low == domain.low):
         raise ParameterError(f"bounds of {name} must lie in its domain ({domain.words}); got {bounds!r}.")
-    for v in value if isinstance(value, tuple) else (value,):
+    for v in _numbers(value):
         if not low <= v <= high:
             raise ParameterError(
                 f"{name} = {v:g} lies outside its bounds ({low:g}, {high:g}). Widen them or change the value first."

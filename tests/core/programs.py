@@ -1,4 +1,4 @@
-"""Small builders shared by the tests of the core: programs by opcode name, calls that allocate their answer."""
+"""Small builders shared by the tests of the core: programs by opcode name, calls that allocate."""
 
 import numpy as np
 

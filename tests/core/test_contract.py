@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from core.programs import PRIMITIVES, UNARIES, Problem, encode
 
+from core.programs import PRIMITIVES, UNARIES, Problem, encode
 from mercer import _core
 
 STEP = 1e-5
@@ -127,7 +127,7 @@ def test_factored_weights_equal_explicit_ones_over_many_tiles(same, dtype, r):
     n, m = prob.shape
     U, V = rng.normal(size=(n, r)).astype(dtype), rng.normal(size=(m, r)).astype(dtype)
     a, b = prob.contract(U=U, V=V, inputs=True), prob.contract(W=U @ V.T, inputs=True)
-    tol = dict(rtol=1e-9, atol=1e-9 * n) if dtype == np.float64 else dict(rtol=2e-3, atol=2e-4 * n)
+    tol = {"rtol": 1e-9, "atol": 1e-9 * n} if dtype == np.float64 else {"rtol": 2e-3, "atol": 2e-4 * n}
     np.testing.assert_allclose(a["params"], b["params"], **tol)
     np.testing.assert_allclose(a["views"][0], b["views"][0], **tol)
     for key in ("rows", "inputs"):

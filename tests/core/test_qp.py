@@ -186,8 +186,8 @@ def test_libsvm_agrees():
         a[model.support_] = np.abs(model.dual_coef_[0])
         found = svc(K, y, C=C, tol=1e-6)
         theirs = 0.5 * (a * y) @ K @ (a * y) - a.sum()
-        assert found.objective <= theirs + 1e-10 * abs(theirs)
-        assert found.objective == pytest.approx(theirs, rel=1e-8)
+        assert found.objective <= theirs + 1e-9 * abs(theirs)  # minimised: ours is as good or better
+        assert found.objective == pytest.approx(theirs, rel=1e-6)
 
 
 def test_regression_has_two_variables_per_row():

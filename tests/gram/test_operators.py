@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
-from mercer import RBF, Custom, Linear, Periodic, Polynomial, White
+from mercer import RBF, ArcCosine, CosineSimilarity, Custom, Linear, Periodic, Polynomial, White
 from mercer.errors import InputError, ParameterError, ShapeError
 from mercer.gram import Dense, Features, LowRank, Precomputed, SumOf, Tiles, gram
 
@@ -193,6 +193,8 @@ def test_float32_rows_make_float32_operators():
 
 
 INPUT_KERNELS = [
+    CosineSimilarity(),
+    ArcCosine(1),
     KERNEL,
     Polynomial(3).normalized(),
     RBF(1.0).on(2, 0) * Linear().on(1),

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mercer import _core
 from mercer.errors import InputError
-from mercer.gram.lower import Lowered, View
+from mercer.gram.lower import Lowered, Pull
 
 instruction_set = _core.instruction_set
 
@@ -17,7 +17,7 @@ instruction_set = _core.instruction_set
 def gram(low: Lowered, threads: int) -> np.ndarray:
     """K, dense."""
     out = np.empty((low.n, low.m), dtype=low.dtype)
-    _core.gram(*_arguments(low), out, threads)
+    _core.gram(*arguments(low), out, threads)
     return out
 
 
@@ -25,14 +25,14 @@ def apply(low: Lowered, V: np.ndarray, threads: int) -> np.ndarray:
     """K @ V without K."""
     V = np.ascontiguousarray(V, dtype=low.dtype)
     out = np.empty((low.n, V.shape[1]), dtype=low.dtype)
-    _core.apply(*_arguments(low), V, out, threads)
+    _core.apply(*arguments(low), V, out, threads)
     return out
 
 
 def diag(low: Lowered, threads: int) -> np.ndarray:
     """k(x_i, x_i)."""
     out = np.empty(low.n, dtype=low.dtype)
-    _core.diag(*_arguments(low), out, threads)
+    _core.diag(*arguments(low), out, threads)
     return out
 
 
@@ -46,7 +46,8 @@ def contract_inputs(low: Lowered, threads: int, *, U: Any = None, V: Any = None,
     return _input_gradient(low, _contract(low, threads, U, V, W, inputs=True), threads)
 
 
-def _arguments(low: Lowered) -> tuple:
+def arguments(low: Lowered) -> tuple[_core.Program, list, list, list]:
+    """Program, views, row vectors and column weights, as every verb of the core takes them."""
     program = getattr(low, "_program", None)
     if program is None:
         code = np.array([(_core.OPCODES[op], a, b) for op, a, b in low.code], dtype=np.int32).reshape(-1, 3)
@@ -64,15 +65,15 @@ def _matrix(A: Any) -> Any:
     return (A.data, A.indices, A.indptr, A.shape[1]) if sparse.issparse(A) else A
 
 
-def _contract(low: Lowered, threads: int, U: Any, V: Any, W: Any, *, inputs: bool) -> dict[str, Any]:
+def _contract(low: Lowered, threads: int, U: Any, V: Any, W: Any, *, inputs: bool) -> Any:
     if W is not None:
         W = np.ascontiguousarray(W, dtype=low.dtype)
-        return _core.contract(*_arguments(low), W=W, inputs=inputs, threads=threads)
+        return _core.contract(*arguments(low), W=W, inputs=inputs, threads=threads)
     U, V = (np.ascontiguousarray(A, dtype=low.dtype).reshape(len(A), -1) for A in (U, V))
-    return _core.contract(*_arguments(low), U=U, V=V, inputs=inputs, threads=threads)
+    return _core.contract(*arguments(low), U=U, V=V, inputs=inputs, threads=threads)
 
 
-def _gradient(low: Lowered, found: dict[str, Any], threads: int) -> np.ndarray:
+def _gradient(low: Lowered, found: Any, threads: int) -> np.ndarray:
     out = np.zeros(len(low.kernel.parameters))
     for link in low.links:
         if isinstance(link.index, int):
@@ -84,7 +85,7 @@ def _gradient(low: Lowered, found: dict[str, Any], threads: int) -> np.ndarray:
     for (u_bar, v_bar), rows in zip(found["rows"], low.rows, strict=False):
         for part, adjoint, norm in _sides(rows, u_bar, v_bar):
             w = np.ascontiguousarray(-0.5 * norm.astype(np.float64) ** 3 * adjoint, dtype=low.dtype)
-            inner = _core.contract_diag(*_arguments(part), w, inputs=False, threads=threads)
+            inner = _core.contract_diag(*arguments(part), w, inputs=False, threads=threads)
             out += _gradient(part, inner, threads)
     return out
 
@@ -101,25 +102,25 @@ def _sides(
     return [(rows.inner, u_bar, rows.u), (rows.inner_z, v_bar, rows.v)]
 
 
-def _input_gradient(low: Lowered, found: dict[str, Any], threads: int) -> tuple[Any, Any]:
+def _input_gradient(low: Lowered, found: Any, threads: int) -> tuple[Any, Any]:
     x_total: Any = 0.0
     z_total: Any = 0.0
     for (x_bar, z_bar), view in zip(found["inputs"], low.views, strict=True):
-        x_total = x_total + _pulled(low, view, x_bar)
+        x_total = x_total + _pulled(low, view.pull, x_bar)
         if z_bar is not None:
-            z_total = z_total + _pulled(low, view, z_bar)
+            z_total = z_total + _pulled(low, view.pull_z, z_bar)
     for (u_bar, v_bar), rows in zip(found["rows"], low.rows, strict=False):
-        if rows.input_rule is None and rows.inner is None:
+        if rows.back_x is None and rows.inner is None:
             raise InputError(
-                f"{low.kernel}: times(f) has no input gradient, because f's derivative is not known."
+                f"{low.kernel}: no input gradient, because a function's derivative is not known."
             )
-        if rows.input_rule is not None:
-            x_total = x_total + rows.pull(rows.input_rule(rows.x, u_bar))
-            if v_bar is not None:
-                z_total = z_total + rows.pull(rows.input_rule(rows.x if rows.z is None else rows.z, v_bar))
+        if rows.back_x is not None:
+            x_total = x_total + rows.back_x(u_bar)
+        if rows.back_z is not None and v_bar is not None:
+            z_total = z_total + rows.back_z(v_bar)
         for part, adjoint, norm in _sides(rows, u_bar, v_bar):
             w = np.ascontiguousarray(-0.5 * norm.astype(np.float64) ** 3 * adjoint, dtype=low.dtype)
-            inner = _core.contract_diag(*_arguments(part), w, inputs=True, threads=threads)
+            inner = _core.contract_diag(*arguments(part), w, inputs=True, threads=threads)
             total = _input_gradient(part, inner, threads)[0]
             if part is rows.inner:
                 x_total = x_total + total
@@ -128,9 +129,9 @@ def _input_gradient(low: Lowered, found: dict[str, Any], threads: int) -> tuple[
     return (x_total + z_total, None) if low.same else (x_total, z_total)
 
 
-def _pulled(low: Lowered, view: View, adjoint: np.ndarray) -> np.ndarray:
-    if view.pull is None:
+def _pulled(low: Lowered, pull: Pull | None, adjoint: np.ndarray) -> np.ndarray:
+    if pull is None:
         raise InputError(
             f"{low.kernel}: of(map) has no input gradient, because the map's derivative is not known."
         )
-    return view.pull(np.asarray(adjoint, dtype=np.float64))
+    return pull(np.asarray(adjoint, dtype=np.float64))

@@ -43,11 +43,12 @@ class Link:
 
 @dataclass
 class View:
-    """A matrix the primitives read, and the way its adjoint returns to the columns of X."""
+    """A matrix the primitives read, and the way its adjoint returns to the columns of X and of Z."""
 
     x: Any
     z: Any
     pull: Pull | None
+    pull_z: Pull | None
 
 
 @dataclass
@@ -58,10 +59,8 @@ class RowVectors:
     v: np.ndarray | None
     inner: Lowered | None = None  # of `normalized`: the kernel whose diagonal made them
     inner_z: Lowered | None = None
-    input_rule: Callable[[Rows, np.ndarray], np.ndarray] | None = None  # adjoint -> adjoint of the rows
-    x: Rows | None = None
-    z: Rows | None = None
-    pull: Pull | None = None
+    back_x: Pull | None = None  # of norms: adjoint of u -> adjoint of the rows of X
+    back_z: Pull | None = None
 
 
 @dataclass
@@ -80,13 +79,22 @@ class Lowered:
     columns: list[np.ndarray] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    input_columns: int = 0
+    gradient: bool = False
+    unit_diagonal: bool = (
+        False  # a part is divided by its own norm: 1 on the diagonal, where rounding gives 1 - ulp
+    )
 
 
-def lower(kernel: Kernel, x: Rows, z: Rows | None, dtype: Any = np.float64) -> Lowered:
-    """The program of `kernel` on these rows; raises `NotLowered` where there is none."""
+def lower(
+    kernel: Kernel, x: Rows, z: Rows | None, dtype: Any = np.float64, *, gradient: bool = False
+) -> Lowered:
+    """The program of `kernel` on these rows; raises `NotLowered` where there is none.
+
+    With `gradient` the program may be differentiated; without, phases are first reduced by whole periods, which keeps
+    their digits but forgets how many periods lay between two points.
+    """
     slots = {p.name: i for i, p in enumerate(kernel.parameters)}
-    out = Lowered(kernel, len(x), len(x if z is None else z), z is None, dtype)
+    out = Lowered(kernel, len(x), len(x if z is None else z), z is None, dtype, gradient=gradient)
     builder = Builder(out, slots, {})
     emit(kernel, builder, Place(x, z, "", lambda adjoint: adjoint))
     return out
@@ -145,26 +153,29 @@ class Builder:
         *,
         centred: bool = False,
         scale: np.ndarray | None = None,
+        period: np.ndarray | None = None,
         dense_only: bool = False,
     ) -> int:
         """The rows as a matrix, shifted by a common origin if `centred`, then scaled column by column.
 
+        With `period`, whole periods are taken off first (fmod is exact) unless a gradient is wanted.
         Unscaled views are shared by all who read them; a scaled one belongs to its kernel, whose gradient it carries.
         """
         X, Z = place.x.vectors, None if place.z is None else place.z.vectors
-        if dense_only and (sparse.issparse(X) or sparse.issparse(Z)):
-            self.out.notes.append(
-                "sparse rows are written out densely for a kernel that looks at single columns"
-            )
+        if (dense_only or (centred and _mostly_full(X, Z))) and (sparse.issparse(X) or sparse.issparse(Z)):
+            why = "a kernel that looks at single columns" if dense_only else "speed: they are a quarter full"
+            self.out.notes.append(f"sparse rows are written out densely for {why}")
             X, Z = dense(X), None if Z is None else dense(Z)
         if sparse.issparse(X) != sparse.issparse(Z) and Z is not None:
             X, Z = sparse.csr_array(X), sparse.csr_array(Z)
         key = (id(place.x), id(place.z), centred, dense_only)
         if scale is not None or key not in self.cache:
             shift = origin(X, Z) if centred and not sparse.issparse(X) else None
-            one = _prepare(X, shift, scale, self.out.dtype)
-            two = None if Z is None else _prepare(Z, shift, scale, self.out.dtype)
-            self.out.views.append(View(one, two, _scaled_pull(place.pull, scale)))
+            fold = None if self.out.gradient else period
+            one = _prepare(X, shift, fold, scale, self.out.dtype)
+            two = None if Z is None else _prepare(Z, shift, fold, scale, self.out.dtype)
+            pull = _scaled_pull(place.pull, scale)
+            self.out.views.append(View(one, two, pull, pull))
             if scale is not None:
                 return len(self.out.views) - 1
             self.cache[key] = len(self.out.views) - 1
@@ -202,13 +213,22 @@ def origin(X: np.ndarray, Z: np.ndarray | None) -> np.ndarray | None:
     return np.where(far, np.round(middle / step) * step, 0.0)
 
 
-def _prepare(X: Any, shift: np.ndarray | None, scale: np.ndarray | None, dtype: Any) -> Any:
+def _mostly_full(*matrices: Any) -> bool:
+    """Whether every sparse matrix is at least a quarter full, so that dense rows are no larger and much faster."""
+    return all(A is None or not sparse.issparse(A) or A.nnz >= 0.25 * np.prod(A.shape) for A in matrices)
+
+
+def _prepare(
+    X: Any, shift: np.ndarray | None, period: np.ndarray | None, scale: np.ndarray | None, dtype: Any
+) -> Any:
     if sparse.issparse(X):
         A = X if scale is None else X.multiply(scale[None, :]).tocsr()
         return sparse.csr_array(A).astype(dtype, copy=False)
     A = X
     if shift is not None:
         A = A.astype(np.float64, copy=False) - shift
+    if period is not None:
+        A = np.fmod(A.astype(np.float64, copy=False), period)
     if scale is not None:
         A = A.astype(np.float64, copy=False) * scale
     return np.ascontiguousarray(A, dtype=dtype)
@@ -231,6 +251,8 @@ def emit(k: Kernel, b: Builder, at: Place) -> None:
 def _squared_distance(k: Leaf, b: Builder, at: Place) -> None:
     """s = Σ ((x - z)/ℓ)²: one ℓ multiplies the sum, so that differences stay exact; several scale the columns."""
     value = k.lengthscale  # type: ignore[attr-defined]
+    for length in value if isinstance(value, tuple) else (value,):
+        _require_usual(length, k)
     if isinstance(value, tuple):
         scale = 1 / k._per_column("lengthscale", at.width)
         v = b.view(at, centred=True, scale=scale)
@@ -240,6 +262,13 @@ def _squared_distance(k: Leaf, b: Builder, at: Place) -> None:
         return
     b.step("SQDIST", b.view(at, centred=True))
     b.affine(b.param(value**-2.0, at, "lengthscale", -2 * value**-3.0))
+
+
+def _require_usual(value: float, k: Leaf) -> None:
+    if not 1e-90 < value < 1e90:
+        raise NotLowered(
+            f"{type(k).__name__} with a lengthscale of {value:g} needs the care of the NumPy spelling"
+        )
 
 
 @emit.register(radial.RBF)
@@ -307,13 +336,17 @@ def _(k: dot.Dot, b: Builder, at: Place) -> None:
 
 
 def _horner(coefs: tuple[float, ...], b: Builder) -> None:
-    first = [b.param(c) for c in coefs][0]
+    first = len(b.out.params)
+    for c in coefs:
+        b.param(c)
     b.step("HORNER", first, len(coefs))
 
 
 @emit.register(columns.Laplacian)
 def _(k: columns.Laplacian, b: Builder, at: Place) -> None:
     value = k.lengthscale
+    for length in value if isinstance(value, tuple) else (value,):
+        _require_usual(length, k)
     if isinstance(value, tuple):
         v = b.view(at, centred=True, scale=1 / k._per_column("lengthscale", at.width), dense_only=True)
         b.step("L1", v)
@@ -329,7 +362,7 @@ def _(k: columns.Laplacian, b: Builder, at: Place) -> None:
 @emit.register(columns.Periodic)
 def _(k: columns.Periodic, b: Builder, at: Place) -> None:
     period, length = k._per_column("period", at.width), k._per_column("lengthscale", at.width)
-    v = b.view(at, centred=True, scale=np.pi / period, dense_only=True)
+    v = b.view(at, centred=True, scale=np.pi / period, period=period, dense_only=True)
     b.step("PERIODIC", v, b.weights(length**-2.0))
     for name, row, values, power in (("lengthscale", 0, length, -2.0), ("period", 1, period, -1.0)):
         for j, value in enumerate(values):
@@ -342,7 +375,7 @@ def _(k: columns.Periodic, b: Builder, at: Place) -> None:
 @emit.register(columns.Cosine)
 def _(k: columns.Cosine, b: Builder, at: Place) -> None:
     period = k._per_column("period", at.width)
-    v = b.view(at, centred=True, scale=2 * np.pi / period, dense_only=True)
+    v = b.view(at, centred=True, scale=2 * np.pi / period, period=period, dense_only=True)
     b.step("COSPROD", v)
     for j, value in enumerate(period):
         b.link((v, 0, j), at, f"period[{j}]" if isinstance(k.period, tuple) else "period", -1 / value)
@@ -404,32 +437,60 @@ def _(k: special.Bilinear, b: Builder, at: Place) -> None:
     b.step("DOT", b.view(Place(mapped(at.x), None if at.z is None else mapped(at.z), at.path, back)))
 
 
-def _norms(at: Place, power: float) -> RowVectors:
-    """‖x‖^power per row (0 at the origin), with its derivative for the inputs."""
+def _norms(at: Place) -> RowVectors:
+    """‖x‖ per row, with its derivative for the inputs."""
 
     def values(rows: Rows) -> np.ndarray:
-        norm = np.sqrt(squared_norms(rows.vectors))
-        return np.where(norm == 0, 0.0, np.where(norm == 0, 1.0, norm) ** power)
+        return np.sqrt(squared_norms(rows.vectors))
 
-    def back(rows: Rows, adjoint: np.ndarray) -> np.ndarray:
-        norm = np.sqrt(squared_norms(rows.vectors))
-        safe = np.where(norm == 0, np.inf, norm)
-        return (adjoint * power * safe ** (power - 2))[:, None] * dense(rows.vectors)
+    def back(rows: Rows) -> Pull | None:
+        pull = at.pull
+        if pull is None:
+            return None
+        norm = values(rows)
+        inverse = 1 / np.where(norm == 0, np.inf, norm)
+        return lambda adjoint: pull((adjoint * inverse)[:, None] * dense(rows.vectors))
 
+    other = at.x if at.z is None else at.z
     v = None if at.z is None else values(at.z)
-    return RowVectors(values(at.x), v, input_rule=back, x=at.x, z=at.z, pull=at.pull)
+    return RowVectors(values(at.x), v, back_x=back(at.x), back_z=back(other))
 
 
 @emit.register(special.CosineSimilarity)
 def _(k: special.CosineSimilarity, b: Builder, at: Place) -> None:
-    b.step("DOT", b.view(at))
-    b.step("ROWSCALE", b.row_vectors(_norms(at, -1.0)))
+    def prepared(rows: Rows) -> tuple[Any, Pull | None]:
+        U = special.unit_rows(rows.vectors)
+        return _prepare(U, None, None, None, b.out.dtype), _unit_pull(at.pull, rows, U)
+
+    (x, pull), (z, pull_z) = prepared(at.x), prepared(at.x if at.z is None else at.z)
+    if at.z is not None and sparse.issparse(x) != sparse.issparse(z):
+        x, z = sparse.csr_array(x), sparse.csr_array(z)
+    b.out.views.append(View(x, None if at.z is None else z, pull, pull_z))
+    b.step("DOT", len(b.out.views) - 1)
+    b.out.unit_diagonal = True
+
+
+def _unit_pull(pull: Pull | None, rows: Rows, U: Any) -> Pull | None:
+    """Adjoint of x/‖x‖ -> adjoint of x: the part across x, divided by its length."""
+    if pull is None:
+        return None
+    norm = np.sqrt(squared_norms(rows.vectors))
+    inverse = 1 / np.where(norm == 0, np.inf, norm)
+
+    def back(adjoint: np.ndarray) -> np.ndarray:
+        unit = dense(U)
+        across = adjoint - unit * np.einsum("ij,ij->i", unit, adjoint)[:, None]
+        return pull(across * inverse[:, None])
+
+    return back
 
 
 @emit.register(special.ArcCosine)
 def _(k: special.ArcCosine, b: Builder, at: Place) -> None:
+    if k.order == 0:
+        raise NotLowered("ArcCosine of order 0 would lose half its digits near the angles 0 and π")
     b.step("DOT", b.view(at))
-    b.step("ARCCOS", b.row_vectors(_norms(at, 1.0)), k.order)
+    b.step("ARCCOS", b.row_vectors(_norms(at)), k.order)
 
 
 @emit.register(special.SpectralMixture)
@@ -505,6 +566,8 @@ def _(k: algebra.Times, b: Builder, at: Place) -> None:
 @emit.register(algebra.Of)
 def _(k: algebra.Of, b: Builder, at: Place) -> None:
     x, z = k._mapped(at.x), None if at.z is None else k._mapped(at.z)
+    if z is not None:
+        k.kernel._check_same_columns(x, z)
     emit(k.kernel, b, at.moved(x, z, None))
 
 
@@ -525,7 +588,8 @@ def _(k: algebra.On, b: Builder, at: Place) -> None:
 
         def scatter(adjoint: np.ndarray) -> np.ndarray:
             out = np.zeros((len(adjoint), width))
-            np.add.at(out, (slice(None), index), adjoint)
+            for j, column in enumerate(index):
+                out[:, column] += adjoint[:, j]
             return pull(out)
 
         emit(k.kernel, b, at.moved(x, z, scatter))
@@ -540,11 +604,12 @@ def _(k: algebra.Normalized, b: Builder, at: Place) -> None:
     inner_z = None if at.z is None else _diagonal_program(k, b, at, at.z)
     v = None if at.z is None else k._inverse_norm(at.z)
     b.step("ROWSCALE", b.row_vectors(RowVectors(k._inverse_norm(at.x), v, inner, inner_z)))
+    b.out.unit_diagonal = True
 
 
 def _diagonal_program(k: algebra.Normalized, b: Builder, at: Place, rows: Rows) -> Lowered:
     """The program of the kernel inside, on one sample, for the gradient of its diagonal."""
-    out = Lowered(b.out.kernel, len(rows), len(rows), True, b.out.dtype)
+    out = Lowered(b.out.kernel, len(rows), len(rows), True, b.out.dtype, gradient=True)
     inside = Place(rows, None, f"{at.path}kernel__", at.pull)
     emit(k.kernel, Builder(out, b.slots, {}), inside)
     return out

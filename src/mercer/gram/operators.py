@@ -11,6 +11,7 @@ The kinds: `Tiles` (K is never stored), `Dense` (K is stored), `Precomputed` (K 
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +21,8 @@ from mercer.arrays import Rows, check_vectors
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram import blocks, core
 from mercer.gram.lower import Lowered, NotLowered, lower
-from mercer.gram.threads import threads
 from mercer.kernels.base import Kernel
+from mercer.threads import threads
 
 if TYPE_CHECKING:
     from mercer.kernels.explicit import FeatureMap
@@ -64,6 +65,10 @@ class GramOperator(LinearOperator):
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """∂(Σ W_ij K_ij)/∂X and /∂Z; on one sample the gradient with respect to X, and None."""
         raise InputError(f"a Gram of kind '{self.kind}' does not depend on inputs.")
+
+    def program(self) -> tuple | None:
+        """What the core needs to compute rows of K by itself; None where K is stored or has no program."""
+        return None
 
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,7 +128,8 @@ class OfKernel(GramOperator):
         self.kernel = kernel
         self.x = Rows.of(X, "X")
         self.z = None if Z is None else Rows.of(Z, "Z")
-        kernel._check_same_columns(self.x, self.z)
+        if self.z is not None:
+            kernel._check_same_columns(self.x, self.z)
         self.n_jobs = n_jobs
         dtype = np.dtype(common_dtype(self.x, self.z) if dtype is None else dtype)
         self.low, self.notes = lowered(kernel, self.x, self.z, dtype)
@@ -143,7 +149,7 @@ class OfKernel(GramOperator):
         U, V, W = self._weights(U, V, W)
         parameters = self.kernel.parameters
         if self.low is not None:
-            values = core.contract(self.low, threads(self.n_jobs), U=U, V=V, W=W)
+            values = core.contract(self._differentiable, threads(self.n_jobs), U=U, V=V, W=W)
         else:
             values = blocks.contract(self.kernel, self.x, self.z, U=U, V=V, W=W)
         return np.array([v * p.derivative for v, p in zip(values, parameters, strict=True) if p.free])
@@ -154,7 +160,12 @@ class OfKernel(GramOperator):
         U, V, W = self._weights(U, V, W)
         if self.low is None:
             raise InputError(f"{self.kernel} has no input gradient: {self.notes[0]}.")
-        return core.contract_inputs(self.low, threads(self.n_jobs), U=U, V=V, W=W)
+        return core.contract_inputs(self._differentiable, threads(self.n_jobs), U=U, V=V, W=W)
+
+    @cached_property
+    def _differentiable(self) -> Lowered:
+        """The program for gradients, made at the first of them."""
+        return lower(self.kernel, self.x, self.z, self.dtype, gradient=True)
 
 
 class Tiles(OfKernel):
@@ -172,6 +183,9 @@ class Tiles(OfKernel):
 
     def dense(self) -> np.ndarray:
         return dense_block(self.kernel, self.x, self.z, self.dtype, self.n_jobs, self.low)
+
+    def program(self) -> tuple | None:
+        return None if self.low is None else core.arguments(self.low)
 
     def _transpose(self) -> Tiles:
         if self.z is None:
@@ -346,10 +360,12 @@ class SumOf(GramOperator):
     kind = "sum"
 
     def __init__(self, *parts: GramOperator) -> None:
-        flat = [p for part in parts for p in (part.parts if isinstance(part, SumOf) else (part,))]
+        flat: list[GramOperator] = []
+        for part in parts:
+            flat += part.parts if isinstance(part, SumOf) else (part,)
         if len({p.shape for p in flat}) != 1:
             raise ShapeError(f"Grams of different shapes cannot be added: {[p.shape for p in flat]}.")
-        self.parts = tuple(flat)
+        self.parts: tuple[GramOperator, ...] = tuple(flat)
         super().__init__(np.result_type(*(p.dtype for p in flat)), flat[0].shape)
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
@@ -398,8 +414,8 @@ def dense_block(
     if low is None:
         return kernel._block(x, z).astype(dtype, copy=False)
     K = core.gram(low, threads(n_jobs))
-    if z is None and any(op == "ROWSCALE" for op, _, _ in low.code):
-        np.fill_diagonal(K, kernel._diag(x))  # a norm divided by itself is 1, not 1 - ulp
+    if z is None and low.unit_diagonal:
+        np.fill_diagonal(K, kernel._diag(x))
     return K
 
 

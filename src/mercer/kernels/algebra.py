@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Column, Rows, dense
+from mercer.arrays import Column, Rows
 from mercer.errors import DomainError, ParameterError, ShapeError
 from mercer.kernels.base import Kernel, as_kernel, is_number
 from mercer.kernels.families import expression, latex_value, write_value
@@ -101,6 +101,13 @@ class Scaled(Unary):
     scale: float = signed()
 
     precedence = 2
+
+    def _with_children(self, children: list[Kernel]) -> Kernel:
+        """Numbers stay gathered in front, as `multiply` puts them: 3·(2·k) is 6·k."""
+        inner = children[0]
+        if isinstance(inner, Scaled) and _plain(inner):
+            return self._changed(kernel=inner.kernel, scale=self.scale * inner.scale)
+        return self._changed(kernel=inner)
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return self.scale * self.kernel._block(x, z)
@@ -227,7 +234,7 @@ class Power(Unary):
     """k^p: a kernel for whole p ≥ 0, and for every p > 0 when k is infinitely divisible."""
 
     kernel: Kernel = given()
-    exponent: float = shape_number(words="a number >= 0", low=-1e-300)
+    exponent: float = shape_number(words="a number >= 0", low=0, open_low=False)
 
     precedence = 3
 
@@ -238,7 +245,7 @@ class Power(Unary):
             raise DomainError(
                 f"{self}: the kernel inside is {K.min():.3g} at {where}, and a negative number has no real power {p:g}."
             )
-        return K ** (int(p) if p == int(p) else p)
+        return K**p
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return self._of(self.kernel._block(x, z))
@@ -378,8 +385,7 @@ class Times(Unary):
             )
 
     def _factor(self, x: Rows) -> np.ndarray:
-        data = x.data if x._is_opaque() else dense(x.vectors)
-        out = np.asarray(self.f(data), dtype=float)
+        out = np.asarray(self.f(x.points), dtype=float)
         if out.shape == (len(x), 1):
             out = out[:, 0]
         if out.shape != (len(x),):
@@ -392,7 +398,9 @@ class Times(Unary):
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         a = self._factor(x)
         b = a if z is None else self._factor(z)
-        return a[:, None] * self.kernel._block(x, z) * b[None, :]
+        return (a[:, None] * b[None, :]) * self.kernel._block(
+            x, z
+        )  # in this order it is symmetric to the last bit
 
     def _diag(self, x: Rows) -> np.ndarray:
         return self._factor(x) ** 2 * self.kernel._diag(x)
@@ -418,13 +426,21 @@ class Of(Unary):
     map: Callable[[Any], Any] = given()
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        return self.kernel._block(self._mapped(x), None if z is None else self._mapped(z))
+        a = self._mapped(x)
+        if z is None:
+            return self.kernel._block(a, None)
+        b = self._mapped(z)
+        self.kernel._compare_columns(a, b)
+        return self.kernel._block(a, b)
 
     def _diag(self, x: Rows) -> np.ndarray:
         return self.kernel._diag(self._mapped(x))
 
     def _mapped(self, x: Rows) -> Rows:
         return x.mapped(self.map, write_value(self.map))
+
+    def _compare_columns(self, x: Rows, z: Rows) -> None:
+        """The map decides what it takes; its results are compared in `_block`."""
 
     def _columns_needed(self) -> tuple[int | None, int]:
         return None, 1
@@ -509,8 +525,13 @@ class On(Unary):
         for c in columns:
             if isinstance(c, bool) or not isinstance(c, str | int | slice | np.integer):
                 raise ParameterError(f"on(): a column is a name, a number or a slice; got {c!r}.")
+            if isinstance(c, slice):
+                _check_slice(c)
         made = tuple(int(c) if isinstance(c, np.integer) else c for c in columns)
         object.__setattr__(self, "columns", made)
+
+    def _compare_columns(self, x: Rows, z: Rows) -> None:
+        self.kernel._compare_columns(x.take(self.columns), z.take(self.columns))
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return self.kernel._block(x.take(self.columns), None if z is None else z.take(self.columns))
@@ -542,6 +563,15 @@ class On(Unary):
         return self._passed_on(Fact("infinitely divisible", "choosing columns is a map ψ"), root=True)
 
 
+def _check_slice(c: slice) -> None:
+    try:
+        c.indices(1)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"on(): a slice of columns is made of whole numbers; got {c}. ({error})"
+        ) from error
+
+
 def _write_column(c: Column) -> str:
     if isinstance(c, slice):
         parts = (c.start, c.stop) if c.step is None else (c.start, c.stop, c.step)
@@ -568,7 +598,9 @@ class Normalized(Unary):
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         a = self._inverse_norm(x)
         b = a if z is None else self._inverse_norm(z)
-        K = a[:, None] * self.kernel._block(x, z) * b[None, :]
+        K = (a[:, None] * b[None, :]) * self.kernel._block(
+            x, z
+        )  # in this order it is symmetric to the last bit
         if z is None:
             np.fill_diagonal(K, (a > 0).astype(float))
         return K

@@ -12,7 +12,6 @@ A subclass must give `_block` and `_diag` (the values), and should give `_proof`
 from __future__ import annotations
 
 import dataclasses
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -20,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mercer.arrays import Rows
-from mercer.errors import ParameterError, ShapeError
-from mercer.params import Bounds, Domain, Parameter, check_bounds
+from mercer.errors import MagnitudeError, NotFiniteError, ParameterError, ShapeError
+from mercer.params import Bounds, Domain, Parameter, check_bounds, is_real
 
 if TYPE_CHECKING:
     from mercer.gram import GramOperator
@@ -115,7 +114,8 @@ class Kernel(ABC):
         x = Rows.of(X, "X")
         z = None if Z is None else Rows.of(Z, "Z")
         self._check_same_columns(x, z)
-        return _gram_room().evaluate(self, x, z)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._require_finite(_gram_room().evaluate(self, x, z))
 
     def gram(
         self,
@@ -143,16 +143,32 @@ class Kernel(ABC):
         array([ 5., 25.])
         """
         x = Rows.of(X, "X")
-        return self._diag(x).astype(_dtype(x, None), copy=False)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._require_finite(self._diag(x).astype(_dtype(x, None), copy=False))
 
     def _check_same_columns(self, x: Rows, z: Rows | None) -> None:
-        if z is None or self._takes_things() or x.names is not None or z.names is not None:
-            return
-        if x.vectors.shape[1] != z.vectors.shape[1]:
-            raise ShapeError(
-                f"Z has {z.vectors.shape[1]} columns and X has {x.vectors.shape[1]}. "
-                "Pass the same columns, in the same order."
-            )
+        """Refuse two samples that differ in the columns this kernel looks at."""
+        if z is not None:
+            self._compare_columns(x, z)
+
+    def _compare_columns(self, x: Rows, z: Rows) -> None:
+        for _, child in self._children():
+            child._compare_columns(x, z)
+
+    def _require_finite(self, K: np.ndarray) -> np.ndarray:
+        """`K` itself; an infinity or NaN in it is the kernel's doing, because the data were checked."""
+        if np.isfinite(K.sum()):  # one pass and no temporary; only a suspicion is looked at closely
+            return K
+        good = np.isfinite(K)
+        if good.all():
+            return K
+        where = np.unravel_index(int(np.argmin(good)), K.shape)
+        rows = f"rows {where[0]} and {where[-1]}"
+        if np.isnan(K[where]):
+            raise NotFiniteError(f"{self} is NaN for {rows}: it is not defined there. Look at that pair.")
+        raise MagnitudeError(
+            f"{self} overflows {K.dtype} for {rows}. Rescale the columns, or take a smaller scale, degree or power."
+        )
 
     # ── combine ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -164,7 +180,7 @@ class Kernel(ABC):
     def __radd__(self, other: Kernel | float) -> Kernel:
         from mercer.kernels.algebra import add
 
-        return add(other, self)
+        return self if type(other) is int and other == 0 else add(other, self)  # sum(kernels) starts at 0
 
     def __mul__(self, other: Kernel | float) -> Kernel:
         from mercer.kernels.algebra import multiply
@@ -189,7 +205,9 @@ class Kernel(ABC):
 
     def __sub__(self, other: Kernel | float) -> Kernel:
         """The difference, treated as what it is: rarely a kernel, and `validity()` says so."""
-        return self + (-other) if isinstance(other, Kernel) or is_number(other) else NotImplemented
+        if isinstance(other, Kernel):
+            return self + (-other)
+        return self + -float(other) if is_number(other) else NotImplemented  # -np.uint8(2) would be 254
 
     def __rsub__(self, other: float) -> Kernel:
         return other + (-self) if is_number(other) else NotImplemented
@@ -364,6 +382,8 @@ class Kernel(ABC):
         >>> RBF(1.0).bounded(lengthscale=(0.1, 10))
         RBF(1.0).bounded(lengthscale=(0.1, 10.0))
         """
+        if not bounds:
+            raise ParameterError(f"name at least one parameter to bound; this kernel has {self._names()}.")
         out = self
         for name, box in bounds.items():
 
@@ -376,6 +396,10 @@ class Kernel(ABC):
 
     def _mark(self, name: str, mark: Callable[[Kernel, str], Kernel]) -> Self:
         """Apply `mark` where `name` points: exactly there if it is a full name, else to all bare names below."""
+        if not isinstance(name, str):
+            raise ParameterError(
+                f"parameters are named by text; got {name!r}. This kernel has {self._names()}."
+            )
         owners = {p.name.split("[")[0] for p in self.parameters}
         exact = name in owners
         if not exact and name not in {o.split("__")[-1] for o in owners}:
@@ -537,7 +561,7 @@ def _gram_room() -> Any:
 def is_number(value: Any) -> bool:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
-    return isinstance(value, numbers.Real | np.number) and not isinstance(value, bool | np.bool_)
+    return is_real(value)
 
 
 def as_kernel(value: Any) -> Kernel:

@@ -11,6 +11,14 @@ from mercer.kernels.proof import Fact
 from mercer.params import Vector, positive
 
 
+def _phase(delta: Any, period: Any) -> Any:
+    """δ/p less whole periods, so that its digits are kept far away (fmod is exact).
+
+    A derivative by the period (a complex step) needs the whole of δ, and gets it.
+    """
+    return (np.fmod(delta, period) if np.isrealobj(period) else delta) / period
+
+
 @leaf
 class Laplacian(PerColumn):
     """The exponential of the L1 distance: rough, with corners along the axes.
@@ -31,7 +39,8 @@ class Laplacian(PerColumn):
     formula: ClassVar = r"\exp\left(-\left\lVert\frac{x-z}{<lengthscale>}\right\rVert_1\right)"
 
     def term(self, x: Any, z: Any, lengthscale: Any = 1.0) -> Any:
-        return np.abs(x - z) / lengthscale
+        with np.errstate(over="ignore"):
+            return np.abs(x - z) / lengthscale
 
     def value(self, r: Any) -> Any:
         return np.exp(-r)
@@ -62,7 +71,7 @@ class Periodic(PerColumn):
     formula: ClassVar = r"\exp\left(-\frac{2}{<lengthscale>^2}\sin^2\frac{\pi(x-z)}{<period>}\right)"
 
     def term(self, x: Any, z: Any, period: Any = 1.0, lengthscale: Any = 1.0) -> Any:
-        return (np.sin(np.pi * (x - z) / period) / lengthscale) ** 2
+        return (np.sin(np.pi * _phase(x - z, period)) / lengthscale) ** 2
 
     def value(self, r: Any) -> Any:
         return np.exp(-2 * r)
@@ -92,7 +101,7 @@ class Cosine(PerColumn):
     formula: ClassVar = r"\prod_d \cos\frac{2\pi(x_d-z_d)}{<period>}"
 
     def term(self, x: Any, z: Any, period: Any = 1.0) -> Any:
-        return np.cos(2 * np.pi * (x - z) / period)
+        return np.cos(2 * np.pi * _phase(x - z, period))
 
 
 @leaf

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer.errors import ParameterError
+from mercer.errors import ParameterError, ShapeError
 from mercer.kernels.families import DotProduct, leaf
 from mercer.kernels.proof import Fact, Proof
-from mercer.params import given, nonnegative, positive, real, whole
+from mercer.params import Domain, given, nonnegative, positive, real, whole
 
+_TAYLOR = Domain("a finite number", ndim=1)
 _DECLARED_TERMS = 64  # how many declared Taylor coefficients are looked at
 
 
@@ -73,7 +74,7 @@ class ExpDot(DotProduct):
         k(x, z) = e^(scale x·z)
 
     >>> float(ExpDot()([[1, 2]], [[3, -1]])[0, 0])            # x·z = 1, so e
-    2.718281828459045
+    2.71828182845904...
     """
 
     scale: float = positive(1.0)
@@ -111,7 +112,8 @@ class Sigmoid(DotProduct):
         return np.tanh(self.scale * t + self.offset)
 
     def slope(self, t: Any) -> Any:
-        return self.scale / np.cosh(self.scale * t + self.offset) ** 2
+        e = np.exp(-2 * np.abs(self.scale * t + self.offset))  # 1 / cosh² without overflow
+        return self.scale * 4 * e / (1 + e) ** 2
 
 
 @leaf
@@ -130,10 +132,13 @@ class Logistic(DotProduct):
     formula: ClassVar = r"\frac{1}{1 + \exp\left(-<scale>\,x^\top z - <offset>\right)}"
 
     def value(self, t: Any) -> Any:
-        return 0.5 * (1 + np.tanh(0.5 * (self.scale * t + self.offset)))
+        u = self.scale * t + self.offset
+        e = np.exp(np.where(np.real(u) < 0, u, -u))  # never overflows, and keeps its digits far below 0
+        return np.where(np.real(u) < 0, e, 1.0) / (1 + e)
 
     def slope(self, t: Any) -> Any:
-        return 0.25 * self.scale / np.cosh(0.5 * (self.scale * t + self.offset)) ** 2
+        e = np.exp(-np.abs(self.scale * t + self.offset))
+        return self.scale * e / (1 + e) ** 2
 
 
 @leaf
@@ -161,12 +166,7 @@ class Dot(DotProduct):
             if self.f is None:
                 raise ParameterError("Dot: give a function f, or its Taylor coefficients as a list.")
             return
-        coefs = np.asarray(self.taylor, dtype=float).ravel()
-        if len(coefs) == 0 or not np.all(np.isfinite(coefs)):
-            raise ParameterError(
-                f"Dot: taylor must be finite numbers, the constant first; got {self.taylor!r}."
-            )
-        object.__setattr__(self, "taylor", tuple(coefs.tolist()))
+        object.__setattr__(self, "taylor", _TAYLOR.check(self.taylor, "Dot", "taylor"))
         self._compare_with_series()
 
     def _compare_with_series(self) -> None:
@@ -174,10 +174,12 @@ class Dot(DotProduct):
             return
         t = np.array([-1.5, -0.3, 0.2, 0.9, 2.0])
         declared = np.polynomial.polynomial.polyval(t, np.asarray(self.taylor))
-        if not np.allclose(self.f(t), declared, rtol=1e-9, atol=1e-12):
+        found = self._f(t)
+        worst = int(np.argmax(np.abs(found - declared)))
+        if not np.allclose(found, declared, rtol=1e-9, atol=1e-12):
             raise ParameterError(
-                f"Dot: f is not the polynomial that taylor declares; at t = 0.2, f gives {float(self.f(t)[2]):.9g} and the "
-                f"series {declared[2]:.9g}. Pass all coefficients, or a function n -> a_n for an infinite series."
+                f"Dot: f is not the polynomial that taylor declares; at t = {t[worst]:g}, f gives {found[worst]:.9g} "
+                f"and the series {declared[worst]:.9g}. Pass all coefficients, or a function n -> a_n for an infinite series."
             )
 
     def _text(self) -> str:
@@ -193,8 +195,17 @@ class Dot(DotProduct):
     def value(self, t: Any) -> Any:
         if isinstance(self.taylor, tuple):
             return np.polynomial.polynomial.polyval(t, self.taylor)
+        return self._f(t)
+
+    def _f(self, t: Any) -> np.ndarray:
         assert self.f is not None
-        return np.asarray(self.f(t))
+        out = np.asarray(self.f(t))
+        if out.shape != np.shape(t):
+            raise ShapeError(
+                f"Dot: f returned shape {out.shape} for dot products of shape {np.shape(t)}; it must work number by "
+                "number. A constant is Constant(c); np.vectorize makes any function work so."
+            )
+        return out
 
     def slope(self, t: Any) -> Any:
         if isinstance(self.taylor, tuple):

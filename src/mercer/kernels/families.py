@@ -58,8 +58,12 @@ def _accept_spellings(cls: Any) -> None:
         for other, (name, convert) in cls.spellings.items():
             if other in kwargs:
                 if args or name in kwargs:
-                    raise ParameterError(f"{cls.__name__}: give {name} or {other}, not both.")
-                kwargs[name] = convert(kwargs.pop(other))
+                    names = ", ".join([name, *(o for o, (n, _) in cls.spellings.items() if n == name)])
+                    raise ParameterError(
+                        f"{cls.__name__}: give one of {names}; they name the same parameter."
+                    )
+                domain = cls.__dataclass_fields__[name].metadata["domain"]
+                kwargs[name] = convert(domain.check(kwargs.pop(other), cls.__name__, other))
         plain(self, *args, **kwargs)
 
     cls.__init__ = init
@@ -124,6 +128,10 @@ class Leaf(Kernel):
         }
         return (max(lengths), max(lengths)) if lengths else (None, 1)
 
+    def _compare_columns(self, x: Rows, z: Rows) -> None:
+        if not self._takes_things():
+            z.require_columns_of(x)
+
     def _per_column(self, name: str, d: int) -> np.ndarray:
         """A parameter as one number per column, or an error that says how many columns there are."""
         value = getattr(self, name)
@@ -155,7 +163,8 @@ class Radial(Leaf):
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         X = x.vectors
-        weights = self._per_column("lengthscale", X.shape[1]) ** -2.0
+        with np.errstate(over="ignore"):
+            weights = self._per_column("lengthscale", X.shape[1]) ** -2.0
         return self.value(squared_distances(X, None if z is None else z.vectors, weights))
 
     def _diag(self, x: Rows) -> np.ndarray:
@@ -233,17 +242,25 @@ class PerColumn(Leaf):
 # ── the primitives ──────────────────────────────────────────────────────────────────────────────────────────
 
 
+_FARTHEST = (
+    1e300  # a larger s is cut to this: every radial kernel is at its limit there, and inf would give 0·inf
+)
+
+
 def squared_distances(X: Matrix, Z: Matrix | None, weights: np.ndarray) -> np.ndarray:
     """Σ_d w_d (x_d - z_d)² by differences, never by expanding the square: large offsets do not cancel."""
-    if sparse.issparse(X) or sparse.issparse(Z):
-        return _sparse_squared_distances(
-            sparse.csr_array(X), None if Z is None else sparse.csr_array(Z), weights
-        )
-    A = X.astype(np.float64, copy=False)
-    B = A if Z is None else Z.astype(np.float64, copy=False)
-    if np.all(weights == weights[0]):
-        return cdist(A, B, "sqeuclidean") * weights[0]
-    return cdist(A, B, "sqeuclidean", w=weights)
+    weights = np.minimum(weights, np.finfo(float).max)
+    with np.errstate(over="ignore"):
+        if sparse.issparse(X) or sparse.issparse(Z):
+            s = _sparse_squared_distances(
+                sparse.csr_array(X), None if Z is None else sparse.csr_array(Z), weights
+            )
+        else:
+            A = X.astype(np.float64, copy=False)
+            B = A if Z is None else Z.astype(np.float64, copy=False)
+            same = bool(np.all(weights == weights[0]))
+            s = cdist(A, B, "sqeuclidean") * weights[0] if same else cdist(A, B, "sqeuclidean", w=weights)
+    return np.minimum(s, _FARTHEST, out=s)
 
 
 def _sparse_squared_distances(X: Any, Z: Any, weights: np.ndarray) -> np.ndarray:
@@ -252,8 +269,9 @@ def _sparse_squared_distances(X: Any, Z: Any, weights: np.ndarray) -> np.ndarray
     B = A if Z is None else Z.astype(np.float64)
     a, b = (A.multiply(A) @ weights), (B.multiply(B) @ weights)
     total = a[:, None] + b[None, :]
-    s = total - 2 * (A.multiply(weights).tocsr() @ B.T).toarray()
-    rows, columns = np.nonzero(s <= 1e-4 * total)
+    with np.errstate(invalid="ignore"):
+        s = total - 2 * (A.multiply(weights).tocsr() @ B.T).toarray()
+    rows, columns = np.nonzero(~(s > 1e-4 * total))  # written so that NaN from inf - inf is done again too
     for start in range(0, len(rows), 4096):
         i, j = rows[start : start + 4096], columns[start : start + 4096]
         difference = A[i] - B[j]
@@ -286,7 +304,7 @@ def write_value(value: Any) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(map(write_value, value)) + "]"
     if callable(value):
-        return f"<{getattr(value, '__name__', type(value).__name__)}>"
+        return f"<{getattr(value, '__name__', type(value).__name__).strip('<>')}>"
     return repr(value)
 
 

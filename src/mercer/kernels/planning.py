@@ -254,7 +254,7 @@ def _plan_bilinear(k: Bilinear, space: Space) -> Node:
 
 
 def _plan_arc_cosine(k: ArcCosine, space: Space) -> Node:
-    return Halves(k.order, float(k.value(1.0)), space) if space.d == 1 else Infinite(str(k))
+    return Halves(k.order, float(k.value(0.0)), space) if space.d == 1 else Infinite(str(k))
 
 
 def _plan_never(k: Kernel, space: Space) -> Node:

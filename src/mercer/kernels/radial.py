@@ -10,7 +10,7 @@ from scipy.special import gammaln, kve
 
 from mercer.kernels.families import Radial, leaf
 from mercer.kernels.proof import Fact
-from mercer.params import positive, shape_number
+from mercer.params import Vector, positive, shape_number
 
 
 def _schoenberg(mixture: str) -> Fact:
@@ -20,12 +20,10 @@ def _schoenberg(mixture: str) -> Fact:
     )
 
 
-def _lengthscale_from_gamma(gamma: Any) -> Any:
-    values = np.asarray(gamma, dtype=float)
-    if not np.all(values > 0):
-        return gamma  # refused by the domain of the lengthscale
-    out = np.sqrt(0.5 / values)
-    return out.tolist()
+def _lengthscale_from_gamma(gamma: Vector) -> Vector:
+    if isinstance(gamma, tuple):
+        return tuple(math.sqrt(0.5) / math.sqrt(g) if g < 1e-300 else math.sqrt(0.5 / g) for g in gamma)
+    return _lengthscale_from_gamma((gamma,))[0]  # type: ignore[index]
 
 
 @leaf
@@ -85,7 +83,7 @@ class Matern(Radial):
         ν = 3/2:  (1 + a) e^(-a)           ν = 5/2:  (1 + a + a²/3) e^(-a)
 
     >>> float(Matern(1.0, nu=1.5)([[0, 0]], [[0, 1]])[0, 0])  # a = √3: (1 + √3) e^(-√3)
-    0.4833577245965077
+    0.48335772459650...
     """
 
     nu: float = shape_number(
@@ -137,7 +135,7 @@ def _matern(nu: float, a: Any) -> Any:
     tiny = np.abs(a) < 1e-5 * max(nu, 1) ** 0.5 if nu > 2 else np.abs(a) < 1e-140
     safe = np.where(tiny, 1.0, a)
     whole = np.exp(scale + nu * np.log(safe) - safe) * kve(nu, safe)
-    series = 1 - a * a / (4 * (nu - 1)) * (1 - a * a / (8 * (nu - 2))) if nu > 2 else np.ones_like(whole)
+    series = 1 - a * a / (4 * (nu - 1)) if nu > 2 else np.ones_like(whole)
     return np.where(tiny, series, whole)
 
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from mercer.arrays import Rows, dense
+from mercer.arrays import Matrix, Rows, dense
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from mercer.kernels.families import Leaf, dot_products, latex_value, leaf, squared_norms
+from mercer.kernels.families import Leaf, dot_products, latex_value, leaf, squared_distances, squared_norms
 from mercer.kernels.proof import Fact, Proof
 from mercer.params import coefficients, given, positive, real, signed, whole
 
@@ -87,7 +87,7 @@ class Bilinear(Leaf):
 
         k(x, z) = xᵀ A z
 
-    >>> float(Bilinear([[2, 1], [1, 2]])([[1, 0]], [[0, 3]])[0, 0])     # A₁₂ · 3
+    >>> round(float(Bilinear([[2, 1], [1, 2]])([[1, 0]], [[0, 3]])[0, 0]), 12)      # A₁₂ · 3
     3.0
     """
 
@@ -163,20 +163,36 @@ class CosineSimilarity(Leaf):
     def _text(self) -> str:
         return "CosineSimilarity()"
 
-    def _unit(self, x: Rows) -> Any:
-        X = x.vectors.astype(np.float64, copy=False)
-        norm = np.sqrt(squared_norms(X))
-        inverse = 1 / np.where(norm == 0, np.inf, norm)
-        return X.multiply(inverse[:, None]).tocsr() if sparse.issparse(X) else X * inverse[:, None]
-
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        K = dot_products(self._unit(x), None if z is None else self._unit(z))
+        K = dot_products(unit_rows(x.vectors), None if z is None else unit_rows(z.vectors))
         if z is None:
             np.fill_diagonal(K, self._diag(x))
         return K
 
     def _diag(self, x: Rows) -> np.ndarray:
-        return (squared_norms(x.vectors) > 0).astype(float)
+        return (_largest(x.vectors) > 0).astype(float)
+
+
+def _largest(X: Matrix) -> np.ndarray:
+    """The largest size of an entry in each row."""
+    top = abs(X).max(axis=1)
+    return np.asarray(top.toarray() if sparse.issparse(top) else top, dtype=np.float64).ravel()
+
+
+def unit_rows(X: Matrix) -> Matrix:
+    """Each row divided by its length (a zero row stays zero).
+
+    The row is first scaled by a power of two near its largest entry, which rounds nothing, so that the squares of very
+    small numbers do not vanish.
+    """
+    near_one = np.exp2(np.minimum(-np.frexp(_largest(X))[1], 1000).astype(float))
+    Y = _scale_rows(X.astype(np.float64, copy=False), near_one)
+    norm = np.sqrt(squared_norms(Y))
+    return _scale_rows(Y, 1 / np.where(norm == 0, np.inf, norm))
+
+
+def _scale_rows(X: Matrix, factors: np.ndarray) -> Matrix:
+    return X.multiply(factors[:, None]).tocsr() if sparse.issparse(X) else X * factors[:, None]
 
 
 @leaf
@@ -201,19 +217,14 @@ class ArcCosine(Leaf):
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         a = np.sqrt(squared_norms(x.vectors))
         b = a if z is None else np.sqrt(squared_norms(z.vectors))
-        size = a[:, None] * b[None, :]
-        t = dot_products(x.vectors, None if z is None else z.vectors)
-        cosine = np.clip(t / np.where(size == 0, np.inf, size), -1.0, 1.0)
-        if z is None:
-            np.fill_diagonal(cosine, np.where(a == 0, 0.0, 1.0))
-        return size**self.order * self.value(cosine)
+        theta = _angles(x.vectors, None if z is None else z.vectors)
+        return (a[:, None] * b[None, :]) ** self.order * self.value(theta)
 
-    def value(self, cosine: Any) -> Any:
-        """J_n / π as a function of cos θ."""
-        theta = np.arccos(cosine)
+    def value(self, theta: Any) -> Any:
+        """J_n(θ) / π."""
         if self.order == 0:
             return (np.pi - theta) / np.pi
-        sine = np.sin(theta)
+        sine, cosine = np.sin(theta), np.cos(theta)
         if self.order == 1:
             return (sine + (np.pi - theta) * cosine) / np.pi
         return (3 * sine * cosine + (np.pi - theta) * (1 + 2 * cosine**2)) / np.pi
@@ -223,6 +234,20 @@ class ArcCosine(Leaf):
         if self.order == 0:
             return np.where(s == 0, 0.5, 1.0)
         return s if self.order == 1 else 3 * s**2
+
+
+def _angles(X: Matrix, Z: Matrix | None) -> np.ndarray:
+    """The angle between every two rows, π/2 where one is zero.
+
+    By tan(θ/2) = ‖u - v‖ / ‖u + v‖ for unit vectors, which is right to rounding at every angle; the arc cosine of u·v
+    loses half of the digits near 0 and π.
+    """
+    U = unit_rows(X)
+    V = U if Z is None else unit_rows(Z)
+    ones = np.ones(X.shape[1])
+    apart = np.sqrt(squared_distances(U, None if Z is None else V, ones))
+    together = np.sqrt(squared_distances(U, -V, ones))
+    return np.where((apart == 0) & (together == 0), np.pi / 2, 2 * np.arctan2(apart, together))
 
 
 @leaf

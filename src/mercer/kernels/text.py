@@ -15,7 +15,9 @@ Every error knows its column.
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
+import operator
 import re
 from typing import Any, NamedTuple
 
@@ -24,6 +26,13 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.families import LEAVES
 
 METHODS = ("exp", "polynomial", "of", "on", "normalized", "fix", "bounded")
+_OPERATORS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "**": operator.pow,
+}
 _DEEPEST = 60  # nested brackets; beyond it an expression is refused rather than overflowing the stack
 
 _TOKEN = re.compile(
@@ -145,28 +154,20 @@ class _Parser:
         return base
 
     def combine(self, op: Token, a: Any, b: Any) -> Any:
+        if op.text == "/" and isinstance(b, Kernel):
+            self.fail("only a number can divide", op.column)
         try:
-            if op.text == "+":
-                return a + b
-            if op.text == "-":
-                return a - b
-            if op.text == "*":
-                return a * b
-            if op.text == "/":
-                if isinstance(b, Kernel):
-                    self.fail("only a number can divide", op.column)
-                return a / b
-            out = a**b
-        except ParseError:
-            raise
+            out = _OPERATORS[op.text](a, b)
         except ZeroDivisionError:
             self.fail("division by zero", op.column)
         except OverflowError:
             self.fail("the number is too large", op.column)
         except MercerError as error:
             self.fail(str(error), op.column)
-        if not isinstance(out, Kernel) and (isinstance(out, complex) or not math.isfinite(out)):
+        if isinstance(out, complex):
             self.fail("the power is no real number", op.column)
+        if not isinstance(out, Kernel) and not math.isfinite(out):
+            self.fail("the number is too large", op.column)
         return out
 
     def enter(self) -> None:
@@ -186,6 +187,8 @@ class _Parser:
                 self.fail("a number has no methods", name.column)
             args, named = self.arguments()
             value = self.build(getattr(value, name.text), args, named, name)
+            if _depth(value) > _DEEPEST:
+                self.fail(f"nested more than {_DEEPEST} deep", name.column)
         return value
 
     def atom(self) -> Any:
@@ -209,21 +212,21 @@ class _Parser:
         return self.fail("expected a kernel")
 
     def build(self, make: Any, args: list, named: dict[str, Any], token: Token) -> Kernel:
+        if any(_holds_kernel(v) for v in (*args, *named.values())):
+            self.fail(f"{token.text} takes numbers and names, not kernels", token.column)
         try:
             return make(*args, **named)
-        except ParseError:
-            raise
         except MercerError as error:
             return self.fail(str(error), token.column)
         except TypeError as error:
-            message = str(error).replace(".__init__()", "()").replace("Kernel.", "")
-            return self.fail(message, token.column)
+            return self.fail(_wrong_call(make, token.text, args, named) or str(error), token.column)
 
     # ── arguments ──
 
     def arguments(self) -> tuple[list, dict[str, Any]]:
         opening = self.token.column
         self.expect("(", "after a name")
+        self.enter()
         args: list = []
         named: dict[str, Any] = {}
         while not self.accept(")"):
@@ -240,6 +243,7 @@ class _Parser:
             if self.token.text not in (",", ")") or self.token.kind == "string":
                 self.fail(f"expected ',' or ')' to close the bracket of column {opening}")
             self.accept(",")
+        self.depth -= 1
         return args, named
 
     def value(self) -> Any:
@@ -252,9 +256,13 @@ class _Parser:
             return {"True": True, "False": False, "None": None}[token.text]
         if token.kind == "name" and token.text == "slice":
             self.at += 1
-            args, _ = self.arguments()
+            args, named = self.arguments()
             whole = [int(a) if isinstance(a, float) and a == int(a) else a for a in args]
-            if not 1 <= len(whole) <= 3 or any(a is not None and not isinstance(a, int) for a in whole):
+            if (
+                named
+                or not 1 <= len(whole) <= 3
+                or any(a is not None and not isinstance(a, int) for a in whole)
+            ):
                 self.fail("slice takes one to three whole numbers", token.column)
             return slice(*whole)
         if token.text in ("[", "(") and token.kind == "op":
@@ -285,6 +293,31 @@ class _Parser:
                 self.fail(f"expected ',' or {closing!r} to close the bracket of column {opening.column}")
         self.depth -= 1
         return None if closing == ")" and commas == 0 else items
+
+
+def _depth(k: Kernel) -> int:
+    return 1 + max((_depth(child) for _, child in k._children()), default=0)
+
+
+def _holds_kernel(value: Any) -> bool:
+    return isinstance(value, Kernel) or (isinstance(value, list) and any(map(_holds_kernel, value)))
+
+
+def _wrong_call(make: Any, name: str, args: list, named: dict[str, Any]) -> str | None:
+    """What is wrong with the arguments, counted as the reader of the expression counts them."""
+    parameters = inspect.signature(make).parameters
+    known = [*parameters, *getattr(make, "spellings", ())]
+    takes = f"it takes {', '.join(known)}" if known else "it takes nothing in its brackets"
+    for given in named:
+        if given not in known:
+            return f"{name} has no {given!r}; {takes}"
+    if len(args) > len(parameters):
+        return f"{name} got {len(args)} values; {takes}"
+    twice = [n for n in list(parameters)[: len(args)] if n in named]
+    if twice:
+        return f"{name} got {twice[0]} twice"
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in named][len(args) :]
+    return f"{name} needs {' and '.join(missing)}" if missing else None
 
 
 def _unknown(name: str) -> str:

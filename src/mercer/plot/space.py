@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Rows
-from mercer.errors import DomainError, ParameterError
+from mercer.errors import DomainError, MagnitudeError, ParameterError
 from mercer.kernels.base import Kernel
 from mercer.plot.style import PlotError
 
@@ -49,13 +49,12 @@ class Space:
 
     def block(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         """k(X, Z), or a PlotError where the values overflow."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            K = self.kernel(self._rows(X), None if Z is None else self._rows(Z))
-        if not np.all(np.isfinite(K)):
+        try:
+            return self.kernel(self._rows(X), None if Z is None else self._rows(Z))
+        except MagnitudeError as error:
             raise PlotError(
                 f"{self.kernel} overflows between {self.low:g} and {self.high:g}. Choose a smaller range."
-            )
-        return K
+            ) from error
 
     def _rows(self, X: np.ndarray) -> Any:
         return Rows(X, "X", self.names) if self.names else X

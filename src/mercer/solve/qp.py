@@ -16,8 +16,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.errors import ParameterError, ShapeError
-from mercer.gram import core
-from mercer.gram.threads import threads
+from mercer.threads import threads
 
 __all__ = ["QPResult", "working_set"]
 
@@ -69,9 +68,8 @@ def working_set(
 ) -> QPResult:
     """Solves the program above from `alpha` (a feasible start, zeros if None), which is not changed.
 
-    K is a symmetric array or a `mercer.gram.GramOperator`. An operator with an `array` lends it; one whose `low` (a
-    `mercer.gram.lower.Lowered`) is not None computes the rows it needs, in float32, within `cache_bytes`, and the
-    final f in float64; any other is asked for its `dense()`. `callback(iterations, kkt, objective)` is called about
+    K is a symmetric array or a Gram operator. If its `program()` is not None and K is not small, the core computes the
+    rows it needs, in float32, within `cache_bytes`, and the final f in float64; any other is asked for its `dense()`. `callback(iterations, kkt, objective)` is called about
     five times a second and ends the run by returning something true.
 
     >>> K = np.array([[2.0, 0.0], [0.0, 2.0]])                       # one point of each class
@@ -85,8 +83,8 @@ def working_set(
     signs = _full(signs, rows, "signs", np.int8)
     p, C = _full(p, rows, "p", np.float64), _full(C, rows, "C", np.float64)
     alpha = np.zeros(len(rows)) if alpha is None else _full(alpha, rows, "alpha", np.float64).copy()
-    problem = (rows, signs, p, C, alpha)
-    options = {
+    problem: tuple[Any, ...] = (rows, signs, p, C, alpha)
+    options: dict[str, Any] = {
         "equality": equality,
         "tol": tol,
         "gap_tol": gap_tol,
@@ -100,7 +98,7 @@ def working_set(
         raise ShapeError(f"K must be square; got {K.shape}.")
     try:
         if tiled(K, cache_bytes):
-            found = _core.solve_qp_tiles(*core._arguments(K.low), *problem, **options)
+            found = _core.solve_qp_tiles(*K.program(), *problem, **options)
         else:
             found = _core.solve_qp(_array(K), *problem, **options)
     except ValueError as error:
@@ -121,14 +119,13 @@ def working_set(
 
 def tiled(K: Any, cache_bytes: int) -> bool:
     """Whether the core computes rows as it needs them: K is not stored, has a program, and is not tiny."""
-    if isinstance(K, np.ndarray) or getattr(K, "array", None) is not None or getattr(K, "low", None) is None:
-        return False
-    return K.shape[0] ** 2 * 8 > min(SMALL, cache_bytes)
+    large = K.shape[0] ** 2 * 8 > min(SMALL, cache_bytes)
+    return large and not isinstance(K, np.ndarray) and K.program() is not None
 
 
 def _array(K: Any) -> np.ndarray:
     if not isinstance(K, np.ndarray):
-        K = K.array if getattr(K, "array", None) is not None else K.dense()
+        K = K.dense()
     return np.ascontiguousarray(K, dtype=np.float32 if K.dtype == np.float32 else np.float64)
 
 

@@ -1,0 +1,45 @@
+"""Data of the benchmarks: made here, or read from a folder of real sets (`--data`, by default ../shared/data)."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def classes(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Two overlapping classes with curved borders, columns standardised."""
+    from sklearn.datasets import make_classification
+
+    informative = min(d, max(2, d // 2))
+    X, y = make_classification(
+        n, d, n_informative=informative, n_redundant=0, n_clusters_per_class=2, flip_y=0.05, random_state=seed
+    )
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+def moons(n: int) -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.datasets import make_moons
+
+    return make_moons(n, noise=0.3, random_state=0)
+
+
+def waves(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """A smooth function of the first columns with noise, for regression."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2 % d] + 0.3 * rng.normal(size=n)
+
+
+def real(folder: str, name: str) -> dict[str, Any] | None:
+    """One of the real sets, or None where the folder is not there."""
+    loader = Path(folder) / "load.py"
+    if not loader.exists():
+        return None
+    spec = importlib.util.spec_from_file_location("real_data", loader)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.load(name)

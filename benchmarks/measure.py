@@ -1,0 +1,153 @@
+"""How we time: one process, peer and mercer in turn, threads pinned on both sides, allocation included.
+
+On one thread the clock is the CPU time of the process, which other work on the machine disturbs least; on more it is the
+wall. The best of the runs decides the ratio; the median is printed beside it. Peak memory is the high-water mark of the
+process during the call, above what it held before, as Linux counts it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+
+@dataclass
+class Timing:
+    best: float
+    median: float
+    peak_mb: float
+    value: Any
+
+
+def _status(field: str) -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def _reset_peak() -> None:
+    with contextlib.suppress(
+        OSError
+    ):  # other systems have no such file, and the peak is then that of the process
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def race(sides: dict[str, Callable[[], Any]], threads: int, repeat: int) -> dict[str, Timing]:
+    """Run the sides in turn, `repeat` times; a side that raises is left out with its reason printed."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    peaks: dict[str, float] = {}
+    values: dict[str, Any] = {}
+    clock = time.process_time if threads == 1 else time.perf_counter
+    with threadpool_limits(threads):
+        set_torch_threads(threads)
+        for _ in range(repeat):
+            for name, call in list(sides.items()):
+                try:
+                    _reset_peak()
+                    held = _status("VmRSS")
+                    start = clock()
+                    values[name] = call()
+                    times[name].append(clock() - start)
+                    peaks[name] = max(peaks.get(name, 0.0), _status("VmHWM") - held)
+                except Exception as error:  # a peer that cannot do a cell must not end the suite
+                    print(f"    ({name} left out: {type(error).__name__}: {str(error)[:90]})")
+                    del sides[name]
+    return {
+        name: Timing(min(t), statistics.median(t), peaks[name], values[name])
+        for name, t in times.items()
+        if name in sides
+    }
+
+
+def set_torch_threads(threads: int) -> None:
+    try:
+        import torch
+    except ImportError:
+        return
+    torch.set_num_threads(threads)
+
+
+@dataclass
+class Machine:
+    """What one core of this machine reaches, measured now; the roofline of the tables."""
+
+    gemm: float  # flop/s, float64
+    gemm32: float
+    exp: float  # elements/s in cache
+    exp32: float
+    write: float  # bytes/s into fresh memory
+
+    @classmethod
+    def measure(cls) -> Machine:
+        from mercer import _core
+
+        rng = np.random.default_rng(0)
+
+        def best(call: Callable[[], Any], n: int = 5) -> float:
+            out = []
+            for _ in range(n):
+                start = time.process_time()
+                call()
+                out.append(time.process_time() - start)
+            return min(out)
+
+        with threadpool_limits(1):
+            rates = {}
+            for dtype in (np.float64, np.float32):
+                A = rng.normal(size=(1500, 1500)).astype(dtype)
+                rates[dtype] = 2 * 1500**3 / best(lambda A=A: A @ A)
+                x = rng.uniform(-20, 0, size=16_000).astype(dtype)
+                y = np.empty_like(x)
+                rates[dtype, "exp"] = (
+                    16_000 * 100 / best(lambda x=x, y=y: [_core.vexp(x, y) for _ in range(100)])
+                )
+            write = 2**27 / best(lambda: np.ones(2**24))
+        return cls(
+            rates[np.float64], rates[np.float32], rates[np.float64, "exp"], rates[np.float32, "exp"], write
+        )
+
+    def limit(
+        self, *, flops: float, exps: float, written: float, threads: int, single: bool = False
+    ) -> float:
+        """Seconds below which the work cannot go: arithmetic spread over the threads, memory shared by them."""
+        gemm, exp = (self.gemm32, self.exp32) if single else (self.gemm, self.exp)
+        return max((flops / gemm + exps / exp) / threads, written / self.write)
+
+    def __str__(self) -> str:
+        return (
+            f"one core reaches {self.gemm / 1e9:.0f} / {self.gemm32 / 1e9:.0f} GFLOP/s (float64 / 32), exp "
+            f"{1e9 / self.exp:.2f} / {1e9 / self.exp32:.2f} ns, writes {self.write / 1e9:.1f} GB/s"
+        )
+
+
+HEAD = f"{'cell':34}{'thr':>4}  {'side':12}{'best s':>9}{'median':>9}{'ratio':>8}{'roof':>7}{'peak MB':>9}  certificate"
+
+
+def report(
+    cell: str,
+    threads: int,
+    found: dict[str, Timing],
+    limit: float | None,
+    certificate: Callable[[str, Any], str],
+) -> None:
+    """One block of the table: mercer's row last, ratio = strongest peer / mercer."""
+    peers = {name: t for name, t in found.items() if not name.startswith("mercer")}
+    strongest = min((t.best for t in peers.values()), default=float("nan"))
+    for name in [*peers, *(n for n in found if n.startswith("mercer"))]:
+        t = found[name]
+        ratio = f"{strongest / t.best:.2f}x" if name.startswith("mercer") and peers else ""
+        roof = f"{limit / t.best:.0%}" if limit is not None and name == "mercer" else ""
+        print(
+            f"{cell:34}{threads:>4}  {name:12}{t.best:>9.4f}{t.median:>9.4f}{ratio:>8}{roof:>7}{t.peak_mb:>9.0f}  "
+            f"{certificate(name, t.value)}",
+            flush=True,
+        )

@@ -1,0 +1,154 @@
+"""Support vector machines beside scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL), at the same tolerance.
+
+The certificate column holds the dual objective (larger is better; the same problem on all sides), the support vectors and
+the accuracy on held-out rows; for mercer also the duality gap it proves.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import mercer
+from benchmarks import data
+from benchmarks.measure import HEAD, race, report
+from benchmarks.peers import have
+
+
+@dataclass
+class Cell:
+    name: str
+    X: Any
+    y: np.ndarray
+    make: Callable[[Any, str], Any]  # (library, "mercer" or "peer") -> an unfitted model
+    test: tuple[Any, np.ndarray] | None = None
+    gamma: float = 1.0
+    long: bool = False
+
+
+def run(options: argparse.Namespace) -> None:
+    print("ratio = strongest peer / mercer; all sides at tol = 1e-3")
+    print(HEAD)
+    for threads in options.threads:
+        for cell in cells(options):
+            if options.only in cell.name:
+                fit(cell, threads, options)
+
+
+def cells(options: argparse.Namespace) -> Iterator[Cell]:
+    n = 400 if options.quick else 20_000
+    for d in (10,) if options.quick else (10, 50, 200):
+        X, y = data.classes(n, d)
+        for C in (1.0, 10.0, 100.0):
+            yield Cell(f"SVC n={n} d={d} C={C:g}", X, y, _svc(C, 1 / d), gamma=1 / d, long=d > 50)
+    X, y = data.moons(n)
+    for C in (1.0, 100.0):
+        yield Cell(f"SVC moons n={n} C={C:g}", X, y, _svc(C, 1.0))
+    for small in (100, 200, 500):
+        X, y = data.classes(small, 10)
+        yield Cell(f"SVC n={small} d=10 C=1", X, y, _svc(1.0, 0.1), gamma=0.1)
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    yield Cell("SVC digits", X / 16, y, _svc(1.0, 0.05), gamma=0.05)
+    X, y = data.waves(n, 10)
+    for C in (1.0,) if options.quick else (1.0, 10.0):
+        yield Cell(f"SVR n={n} d=10 C={C:g}", X, y, _svr(C, 0.1), gamma=0.1, long=C > 1)
+    X, _ = data.classes(n, 20)
+    yield Cell(f"one-class n={n} d=20", X, np.ones(n), _one_class(0.05), gamma=0.05)
+    if not options.quick:
+        yield from _real(options.data)
+
+
+def _real(folder: str) -> Iterator[Cell]:
+    for name, C, gamma in (("a9a", 8.0, 0.02), ("ijcnn1", 32.0, 2.0)):
+        found = data.real(folder, name)
+        if found is None:
+            print(f"    ({name} left out: no such data in {folder})")
+            continue
+        test = (found["X_test"], found["y_test"])
+        yield Cell(
+            f"SVC {name} C={C:g}", found["X_train"], found["y_train"], _svc(C, gamma), test, gamma, long=True
+        )
+
+
+def _svc(C: float, gamma: float) -> Callable[[Any, str], Any]:
+    def make(library: Any, side: str) -> Any:
+        if side == "mercer":
+            return library.SVC(mercer.RBF(gamma=gamma), C=C, tol=1e-3)
+        return library.SVC(C=C, gamma=gamma, tol=1e-3, cache_size=1000)
+
+    return make
+
+
+def _svr(C: float, gamma: float) -> Callable[[Any, str], Any]:
+    def make(library: Any, side: str) -> Any:
+        if side == "mercer":
+            return library.SVR(mercer.RBF(gamma=gamma), C=C, epsilon=0.1, tol=1e-3)
+        return library.SVR(C=C, gamma=gamma, epsilon=0.1, tol=1e-3, cache_size=1000)
+
+    return make
+
+
+def _one_class(gamma: float) -> Callable[[Any, str], Any]:
+    def make(library: Any, side: str) -> Any:
+        if side == "mercer":
+            return library.OneClassSVM(mercer.RBF(gamma=gamma), nu=0.1, tol=1e-3)
+        return library.OneClassSVM(nu=0.1, gamma=gamma, tol=1e-3, cache_size=1000)
+
+    return make
+
+
+def libraries() -> dict[str, Any]:
+    from sklearn import svm
+
+    out: dict[str, Any] = {"sklearn": svm}
+    if have("sklearnex"):
+        from sklearnex import svm as intel
+
+        out["oneDAL"] = intel
+    return out
+
+
+def fit(cell: Cell, threads: int, options: argparse.Namespace) -> None:
+    def side(library: Any, kind: str) -> Callable[[], Any]:
+        return lambda: cell.make(library, kind).fit(cell.X, cell.y)
+
+    sides = {name: side(library, "peer") for name, library in libraries().items()}
+    sides["mercer"] = side(mercer, "mercer")
+    found = race(sides, threads, 1 if cell.long else options.repeat)
+    report(cell.name, threads, found, None, lambda name, model: describe(cell, name, model))
+
+
+def describe(cell: Cell, name: str, model: Any) -> str:
+    parts = []
+    classes = getattr(model, "classes_", ())
+    if len(classes) <= 2:
+        parts.append(f"dual {dual(cell, model):.6f}")
+    parts.append(f"{len(model.support_)} SV")
+    if cell.test is not None:
+        parts.append(f"accuracy {model.score(*cell.test):.4%}")
+    if name == "mercer":
+        c = model.certificate_
+        parts.append(f"gap {c.gap:.1e}, kkt {c.kkt:.1e}, {c.status}")
+    return ", ".join(parts)
+
+
+def dual(cell: Cell, model: Any) -> float:
+    """The dual objective from the model's own coefficients: the same formula for every side."""
+    beta = np.asarray(
+        model.dual_coef_.todense() if hasattr(model.dual_coef_, "todense") else model.dual_coef_
+    ).ravel()
+    S = model.support_vectors_
+    K = mercer.RBF(gamma=cell.gamma).gram(S)
+    quadratic = 0.5 * float(beta @ (K @ beta))
+    kind = type(model).__name__
+    if kind == "OneClassSVM":
+        return -quadratic
+    if kind == "SVR":
+        return float(beta @ cell.y[model.support_]) - 0.1 * float(np.abs(beta).sum()) - quadratic
+    return float(np.abs(beta).sum()) - quadratic

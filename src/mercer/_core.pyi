@@ -1,0 +1,72 @@
+"""Types of the compiled core. Arrays are C-contiguous and of one dtype per call; nothing is converted.
+
+A view is `(X, Z)` with `Z = None` for the same observations on both sides; X and Z are matrices of equal
+dtype or, for DOT and SQDIST, sparse rows `(data, indices, indptr, ncols)`. Rows are `(u, v)` likewise.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Real: TypeAlias = NDArray[np.float64] | NDArray[np.float32]
+_Sparse: TypeAlias = tuple[_Real, NDArray[Any], NDArray[Any], int]
+_Views: TypeAlias = Sequence[tuple[_Real | _Sparse, _Real | _Sparse | None]]
+_Rows: TypeAlias = Sequence[tuple[_Real, _Real | None]]
+_Columns: TypeAlias = Sequence[NDArray[np.float64]]
+
+class _Gradients(TypedDict, total=False):
+    params: NDArray[np.float64]
+    views: list[NDArray[np.float64]]
+    rows: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+    inputs: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+OPCODES: dict[str, int]
+
+class Program:
+    def __init__(self, code: NDArray[np.int32], params: NDArray[np.float64]) -> None: ...
+    @property
+    def steps(self) -> int: ...
+
+def gram(
+    program: Program, views: _Views, rows: _Rows, columns: _Columns, out: _Real, threads: int = 1
+) -> None: ...
+def apply(
+    program: Program, views: _Views, rows: _Rows, columns: _Columns, V: _Real, out: _Real, threads: int = 1
+) -> None: ...
+def diag(
+    program: Program, views: _Views, rows: _Rows, columns: _Columns, out: _Real, threads: int = 1
+) -> None: ...
+def contract(
+    program: Program,
+    views: _Views,
+    rows: _Rows,
+    columns: _Columns,
+    U: _Real | None = None,
+    V: _Real | None = None,
+    W: _Real | None = None,
+    threads: int = 1,
+    inputs: bool = False,
+) -> _Gradients: ...
+def contract_diag(
+    program: Program,
+    views: _Views,
+    rows: _Rows,
+    columns: _Columns,
+    w: _Real,
+    threads: int = 1,
+    inputs: bool = False,
+) -> _Gradients: ...
+def instruction_set() -> str: ...
+def force_isa(name: str) -> bool: ...
+def vexp(x: _Real, out: _Real) -> None: ...
+def vlog(x: _Real, out: _Real) -> None: ...
+def vlog1p(x: _Real, out: _Real) -> None: ...
+def vpow(x: _Real, p: float, out: _Real) -> None: ...
+def vsin(x: _Real, out: _Real) -> None: ...
+def vcos(x: _Real, out: _Real) -> None: ...
+def vtanh(x: _Real, out: _Real) -> None: ...
+def vacos(x: _Real, out: _Real) -> None: ...
+def solve_qp(K: _Real, *problem: Any, **options: Any) -> dict[str, Any]: ...
+def solve_qp_tiles(program: Program, *problem: Any, **options: Any) -> dict[str, Any]: ...

@@ -1,0 +1,255 @@
+"""What SVC and NuSVC share: classes, one-vs-one and one-vs-rest on one Gram operator, votes, probabilities, sets."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from mercer.errors import InputError, ParameterError, ShapeError
+from mercer.machines.calibrate import Calibration, calibrate, conformal_threshold, held_out
+from mercer.machines.margin import (
+    MarginMachine,
+    check_finite_targets,
+    check_length,
+    check_weights,
+)
+from mercer.solve.box import BoxProblem
+
+
+def _has_probability(self: Any) -> bool:
+    if not self.probability:
+        raise AttributeError(
+            f"predict_proba is there when {type(self).__name__}(probability=True) was fitted; it costs 5 more solves on "
+            "the same Gram matrix."
+        )
+    return True
+
+
+class MarginClassifier(ClassifierMixin, MarginMachine):
+    """Two classes give one problem; more give one for each pair ("ovo") or each class ("ovr"), on one Gram operator."""
+
+    bias: bool
+    multiclass: str
+    class_weight: Any
+    probability: bool
+    random_state: Any
+
+    def _problem(self, rows: np.ndarray, signs: np.ndarray, w: np.ndarray) -> BoxProblem:
+        """One two-class problem on some rows."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows X and labels y; a row of weight 2 counts twice, of weight 0 not at all."""
+        self._check_parameters()
+        A = self._check_rows(X, reset=True)
+        codes = self._check_labels(y, A.shape[0])
+        w = self._weights(codes, check_weights(sample_weight, A.shape[0]))
+        kernel, K = self._operator(A, w if sample_weight is not None else np.ones(len(w)))
+        problems = self._problems(codes, w)
+        solved = self._solve_all(K, problems)
+        self._meet_failure(K, problems, solved)
+        self._keep(A, kernel, problems, solved, order=codes)
+        self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_)).astype(np.int32)
+        if self.probability:
+            self.calibration_ = self._calibrate(K, codes, w)
+        return self
+
+    def _check_parameters(self) -> None:
+        self._check_common()
+        if self.multiclass not in ("ovo", "ovr"):
+            raise ParameterError(f"multiclass must be 'ovo' or 'ovr'; got {self.multiclass!r}.")
+
+    def _check_labels(self, y: Any, n: int) -> np.ndarray:
+        """The labels as 0, 1, 2, … in the order of `classes_`."""
+        if y is None:
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        if not plain_labels(y):
+            y = column_or_1d(y, warn=True)
+            check_finite_targets(y)
+            check_classification_targets(y)
+        check_length(y, n)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InputError(
+                f"y has one class only, {self.classes_[0]!r}, and a classifier needs at least two (the number of classes "
+                "has to be greater than one; got 1 class). To describe a single class use OneClassSVM."
+            )
+        return codes
+
+    def _weights(self, codes: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """Sample weights times class weights; every class must keep some row."""
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, w)
+        w = w * self.class_weight_[codes]
+        left = np.bincount(codes, w, minlength=len(self.classes_)) > 0
+        if left.sum() < 2:
+            raise InputError(
+                "all rows with positive weights belong to the same class, and a classifier needs at least two. "
+                "Give rows of another class a positive weight."
+            )
+        return w
+
+    @property
+    def _duels(self) -> list[tuple[int, int | None]]:
+        """(positive, negative) class of each problem; None for all the rest."""
+        k = len(self.classes_)
+        if k == 2:
+            return [(1, 0)]
+        if self.multiclass == "ovr":
+            return [(c, None) for c in range(k)]
+        return list(combinations(range(k), 2))  # the first of a pair is positive, as in scikit-learn
+
+    def _problems(self, codes: np.ndarray, w: np.ndarray) -> list[BoxProblem]:
+        out = []
+        for plus, minus in self._duels:
+            mine = (codes == plus) | ((codes == minus) if minus is not None else True)
+            rows = np.flatnonzero(mine & (w > 0))
+            out.append(self._problem(rows, np.where(codes[rows] == plus, 1.0, -1.0), w[rows]))
+        return out
+
+    def _many_problems(self) -> bool:
+        return len(self.classes_) > 2 or bool(self.probability)
+
+    def _meet_failure(self, K: Any, problems: list[BoxProblem], solved: list[Any]) -> None:
+        """What to do when a problem has no solution; the hard margin overrides this."""
+
+    def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
+        y = column_or_1d(y)
+        check_length(y, len(w))
+        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        if not np.array_equal(self.classes_[codes], y):
+            raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")
+        return codes, w * self.class_weight_[codes]
+
+    # ── decide ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Two classes: n values, positive for `classes_[1]`. More: n × classes, the largest one wins."""
+        return self._scores(self._values(X))
+
+    def _scores(self, values: np.ndarray) -> np.ndarray:
+        k = len(self.classes_)
+        if k == 2:
+            return values[:, 0]
+        if self.multiclass == "ovr":
+            return values
+        return votes_and_confidence(values, k)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the largest decision value."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    # ── probabilities and sets ──────────────────────────────────────────────────────────────────────────────
+
+    def _calibrate(self, K: Any, codes: np.ndarray, w: np.ndarray) -> Calibration:
+        """Fit the map from decision values to probabilities on values of rows that were held out."""
+        scores = np.empty((len(codes), 1 if len(self.classes_) == 2 else len(self.classes_)))
+        for out in held_out(codes, self.classes_, self.random_state):
+            kept = w.copy()
+            kept[out] = 0.0
+            problems = self._problems(codes, kept)
+            solved = self._solve_all(K, problems, warm=False)
+            scale = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
+            values = np.column_stack(
+                [(s.f[out] + self._bias(s.m)) / c for s, c in zip(solved, scale, strict=True)]
+            )
+            scores[out] = self._scores(values).reshape(len(out), -1)
+        return calibrate(scores, codes, w)
+
+    @available_if(_has_probability)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities n × classes, calibrated on held-out rows; the largest is always that of `predict`."""
+        check_is_fitted(self, "calibration_")
+        return self.calibration_(self.decision_function(X))
+
+    @available_if(_has_probability)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        return np.log(self.predict_proba(X))
+
+    def conformalize(self, X: Any, y: Any) -> Self:
+        """Remember how well the model does on rows it has not seen, for `predict_set`."""
+        scores = self._two_sided(self.decision_function(X))
+        codes, _ = self._targets_again(y, np.ones(len(scores)))
+        self.conformal_scores_ = np.sort(strangeness(scores)[np.arange(len(codes)), codes])
+        return self
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Sets of labels that hold the true one with probability at least `coverage`: booleans, n × classes.
+
+        Split conformal prediction: `conformalize(X, y)` first, with rows not used in `fit` that come from the same
+        source. The promise is on average over such data, whatever the model; sets are larger where it is unsure.
+        """
+        if not hasattr(self, "conformal_scores_"):
+            check_is_fitted(self, "dual_coef_")
+            raise ParameterError(
+                "predict_set needs rows that fit has not seen: call conformalize(X, y) first."
+            )
+        limit = conformal_threshold(self.conformal_scores_, coverage)
+        return strangeness(self._two_sided(self.decision_function(X))) <= limit
+
+    @staticmethod
+    def _two_sided(scores: np.ndarray) -> np.ndarray:
+        return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+
+    def margins(self, X: Any, y: Any) -> Any:
+        """Signed distances of labelled rows from the boundary; see `mercer.theory.margins`."""
+        from mercer.theory.margins import margins
+
+        return margins(self, X, y)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def plain_labels(y: Any) -> bool:
+    """Whole numbers or booleans in one dimension: labels that need no further look, which is slow on small data."""
+    return isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iub"
+
+
+def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """One factor for each class: from a dict by label, or "balanced" (rows counted by their weight)."""
+    if given is None:
+        return np.ones(len(classes))
+    if isinstance(given, str) and given == "balanced":
+        mass = np.bincount(codes, w, minlength=len(classes))
+        return np.divide(w.sum(), len(classes) * mass, out=np.zeros(len(classes)), where=mass > 0)
+    if not isinstance(given, dict):
+        raise ParameterError(f"class_weight must be None, 'balanced' or a dict by label; got {given!r}.")
+    unknown = [c for c in given if c not in classes.tolist()]
+    if unknown:
+        raise ParameterError(
+            f"The classes, {unknown}, are not in class_weight's data: y has the classes {classes.tolist()}."
+        )
+    out = np.array([float(given.get(c, 1.0)) for c in classes.tolist()])
+    if not np.all(np.isfinite(out) & (out >= 0)):
+        raise ParameterError(f"class weights must be finite and >= 0; got {given!r}.")
+    return out
+
+
+def votes_and_confidence(values: np.ndarray, k: int) -> np.ndarray:
+    """Votes of the duels, plus a share below one third of a vote for how clear they were."""
+    votes, sure = np.zeros((len(values), k)), np.zeros((len(values), k))
+    for column, (a, b) in enumerate(combinations(range(k), 2)):
+        v = values[:, column]
+        sure[:, a] += v
+        sure[:, b] -= v
+        votes[v >= 0, a] += 1
+        votes[v < 0, b] += 1
+    return votes + sure / (3 * (np.abs(sure) + 1))
+
+
+def strangeness(scores: np.ndarray) -> np.ndarray:
+    """How far each label is behind the best other one: below 0 for the winner alone."""
+    if scores.ndim != 2:
+        raise ShapeError("scores must be n × classes.")
+    ranked = np.sort(scores, axis=1)
+    best, second = ranked[:, -1:], ranked[:, -2:-1]
+    return np.where(scores == best, second, best) - scores

@@ -1,0 +1,55 @@
+"""What `kernel=` means on given data: a kernel, its text, "precomputed", or text without a lengthscale."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mercer.errors import PrecisionWarning
+from mercer.kernels.base import Kernel
+from mercer.machines.base import as_machine_kernel
+
+_OPEN = re.compile(r"\b(RBF|Exponential|Matern|RationalQuadratic|Laplacian)\(\s*\)")
+
+
+def resolve(kernel: Any, A: Any, weight: np.ndarray | None = None) -> Kernel | None:
+    """The kernel for these rows; None for "precomputed".
+
+    A lengthscale that the *text* leaves open, as in "RBF()" or "RBF() + White(0.1)", is ℓ = √(d·Var(X)/2), the variance
+    being over all entries: the rule that scikit-learn calls gamma="scale". Rows count by their weight. A kernel
+    *object* such as RBF() has the lengthscale it prints, here 1.
+
+    >>> resolve("RBF()", np.array([[0.0, 2.0], [2.0, 0.0]]))
+    RBF(1.0)
+    """
+    if isinstance(kernel, str) and _OPEN.search(kernel):
+        spread = variance(A, weight)
+        if spread == 0:
+            warnings.warn(
+                "X is constant, so every kernel value is the same and nothing can be learned from it; the "
+                "lengthscale is taken as 1. Look for a column that varies.",
+                PrecisionWarning,
+                stacklevel=3,
+            )
+        length = float(np.sqrt(0.5 * A.shape[1] * spread)) if spread > 0 else 1.0
+        kernel = _OPEN.sub(rf"\1({length!r})", kernel)
+    return as_machine_kernel(kernel)
+
+
+def variance(A: Any, weight: np.ndarray | None = None) -> float:
+    """The variance of all entries of A together, each row counted by its weight."""
+    w = np.ones(A.shape[0]) if weight is None else np.asarray(weight, dtype=float)
+    count = w.sum() * A.shape[1]
+    if sparse.issparse(A):
+        data = A.data
+        row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+        mean = float(w[row] @ data) / count
+        filled = float(w[row] @ (data - mean) ** 2)
+        return (filled + (count - float(w[row].sum())) * mean**2) / count
+    mean = float(w @ A.sum(axis=1)) / count
+    spread = float(w @ ((A - mean) ** 2).sum(axis=1)) / count
+    return spread if spread > (1e-14 * mean) ** 2 else 0.0

@@ -1,0 +1,457 @@
+"""What all support vector machines share: check, build the operator, solve, certify, keep; predict by support vectors.
+
+A machine states its problems (`_problems`: one `BoxProblem` for each decision function) and how a solution becomes a
+decision function (`_scale`, `_bias`). `fit` and `mercer.verify` both use these statements, and nothing of the solver.
+"""
+
+from __future__ import annotations
+
+import numbers
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import (
+    InputError,
+    InvalidKernelError,
+    InvalidKernelWarning,
+    NotFiniteError,
+    ParameterError,
+    ShapeError,
+)
+from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.kernels.base import Kernel
+from mercer.kernels.proof import Refuted
+from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
+from mercer.machines.defaults import resolve
+from mercer.memory import memory_limit
+from mercer.solve.box import STATUS, BoxProblem, polish
+from mercer.solve.projected import projected_gradient
+from mercer.solve.qp import working_set
+from mercer.solve.solution import Certificate
+
+ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
+MOST_JUDGED = 200  # rows on which an unproved kernel is checked for negative eigenvalues
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """One problem's α, f = Kβ on every row, multipliers and certificate."""
+
+    alpha: np.ndarray
+    f: np.ndarray
+    m: tuple[float, float]
+    certificate: Certificate
+
+
+class MarginMachine(KernelEstimator):
+    """The common part of SVC, NuSVC, SVR, NuSVR and OneClassSVM."""
+
+    tol: float
+    max_iter: int
+    max_seconds: float | None
+    strict: bool
+    solver: str
+    warm_start: bool
+    verbose: int
+    callback: Any
+    memory: int | str
+    n_jobs: int | None
+    _notes: tuple[str, ...]
+
+    # ── a machine says ──────────────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def _problems(self, y: Any, w: np.ndarray) -> list[BoxProblem]:
+        """The problems of this machine for checked targets and weights."""
+
+    def _scale(self, problem: BoxProblem, m: tuple[float, float]) -> float:
+        """By what the coefficients of the solution are divided (ν-classification: the margin ρ)."""
+        return 1.0
+
+    def _bias(self, m: tuple[float, float]) -> float:
+        """The intercept, before scaling, from the multipliers."""
+        return m[0]
+
+    def _multipliers(self, k: int, scale: float) -> tuple[float, float]:
+        """The multipliers that the fitted intercept stands for: the inverse of `_bias`."""
+        b = float(self.intercept_[k]) * scale
+        return b, -b
+
+    def _scale_of(self, k: int, problem: BoxProblem) -> float:
+        """The scale of the fitted coefficients, from themselves."""
+        return 1.0
+
+    def _many_problems(self) -> bool:
+        """Whether several problems share K, so that computing it once pays."""
+        return False
+
+    # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_common(self) -> None:
+        _positive(self.tol, "tol")
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
+            raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
+        if self.max_seconds is not None:
+            _positive(self.max_seconds, "max_seconds")
+        if self.solver not in ("working-set", "projected-gradient"):
+            raise ParameterError(
+                f"solver must be 'working-set' or 'projected-gradient'; got {self.solver!r}."
+            )
+
+    def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator]:
+        """The kernel of these rows and their Gram operator; an invalid kernel is announced or refused."""
+        kernel = resolve(self.kernel, A, w)
+        if kernel is None:
+            K: GramOperator = Precomputed(check_gram(A, None))
+        else:
+            limit = memory_limit(self.memory)
+            if (
+                not self._many_problems()
+            ):  # one problem needs few rows of a large K: they are computed when asked for
+                limit = min(limit, ONE_PROBLEM)
+            K = kernel.gram(self._rows(A), memory=limit, n_jobs=self.n_jobs)
+            if K.kind == "dense":
+                _check_finite(K.dense(), kernel)
+                if kernel._proof() is None:
+                    check_gram(K.dense(), kernel)
+        self._judge(kernel, K, np.flatnonzero(w > 0))
+        return kernel, K
+
+    def _judge(self, kernel: Kernel | None, K: GramOperator, rows: np.ndarray) -> None:
+        """Announce a kernel that is not positive semi-definite, with the witness; refuse it if `strict`."""
+        self._notes = ()
+        if kernel is not None and kernel._proof() is not None:
+            return
+        some = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_JUDGED)).astype(int)]
+        values, vectors = np.linalg.eigh(K.block(some, some))
+        lowest, rounding = float(values[0]), 1e-10 * max(float(np.abs(values).max()), 1e-300)
+        whose = "the precomputed Gram matrix" if kernel is None else str(kernel)
+        if lowest < -rounding:
+            self.witness_ = (some, vectors[:, 0])
+            found = (
+                f"{whose} is not positive semi-definite: on {len(some)} of these rows its lowest eigenvalue is "
+                f"{lowest:.6g} (rows and vector in witness_)"
+            )
+        else:
+            refuted = None if kernel is None else _refuted(kernel, K.shape[0], self.n_features_in_)
+            if refuted is None:
+                self._notes = (
+                    () if kernel is None else (f"{whose} is not proved to be a kernel; on this sample it is",)
+                )
+                return
+            found = refuted
+        if self.strict:
+            raise InvalidKernelError(
+                f"{found}. Use a kernel whose validity() is proved, or strict=False to use it all the same."
+            )
+        self._notes = ("the kernel is not positive semi-definite: a stationary point, not a proven optimum",)
+        warnings.warn(
+            f"{found}. The dual is then not convex: the solution is a stationary point, not unique, and the gap is "
+            "not a bound.",
+            InvalidKernelWarning,
+            stacklevel=4,
+        )
+
+    def _solve_all(self, K: GramOperator, problems: list[BoxProblem], *, warm: bool = True) -> list[Solved]:
+        """Every problem on the same operator, within one budget of seconds."""
+        end = None if self.max_seconds is None else time.monotonic() + self.max_seconds
+        starts = self._starts(problems) if warm else [q.start for q in problems]
+        out: list[Solved] = []
+        stopped = False
+        for problem, start in zip(problems, starts, strict=True):
+            left = None if end is None else max(end - time.monotonic(), 1e-3)
+            out.append(self._solve_one(K, problem, start, left, skip=stopped))
+            stopped = out[-1].certificate.status == "interrupted"
+        return out
+
+    def _solve_one(
+        self, K: GramOperator, q: BoxProblem, start: np.ndarray, seconds: float | None, *, skip: bool
+    ) -> Solved:
+        solve = projected_gradient if self.solver == "projected-gradient" else working_set
+        found = solve(
+            K,
+            rows=q.rows,
+            signs=q.signs,
+            p=q.p,
+            C=q.C,
+            alpha=start,
+            equality=q.equality,
+            tol=float(self.tol),
+            max_iter=0 if skip else int(self.max_iter),
+            max_seconds=seconds,
+            cache_bytes=min(memory_limit(self.memory), 2**30),
+            n_jobs=self.n_jobs,
+            callback=_progress(self.callback, self.verbose),
+        )
+        alpha, f, status = found.alpha, found.f, "interrupted" if skip else found.status
+        if status == "converged" and not any("stationary" in note for note in self._notes):
+            alpha, f = polish(K, q, alpha, f)
+        m = q.multipliers(alpha, f)
+        certificate = q.certify(
+            alpha,
+            f,
+            m,
+            status=STATUS[status],
+            method=self.solver.replace("-", " ") + "s",
+            iterations=int(found.iterations),
+            seconds=float(found.seconds),
+            notes=self._notes,
+        )
+        return Solved(alpha, f, m, certificate)
+
+    def _starts(self, problems: list[BoxProblem]) -> list[np.ndarray]:
+        """Where to begin: at the last solution if `warm_start` and it still fits, else at the feasible start."""
+        last = getattr(self, "_last", None)
+        if not self.warm_start or last is None or len(last) != len(problems):
+            return [q.start for q in problems]
+        out = []
+        for (rows, alpha), q in zip(last, problems, strict=True):
+            if len(rows) != len(q.rows) or not np.array_equal(rows, q.rows):
+                out.append(q.start)
+                continue
+            over = alpha > 0
+            shrink = min(1.0, float((q.C[over] / alpha[over]).min(initial=1.0)))
+            scaled = np.minimum(alpha * shrink, q.C)
+            out.append(scaled if q.unkept(scaled) <= 1e-12 * max(1.0, float(scaled.sum())) else q.start)
+        return out
+
+    def _keep(
+        self, A: Any, kernel: Kernel | None, problems: list[BoxProblem], solved: list[Solved], order: Any
+    ) -> None:
+        """The model: support vectors in `order`, one row of coefficients and one intercept for each problem."""
+        n = A.shape[0]
+        scales = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
+        beta = np.array(
+            [q.beta(s.alpha, n) / c for q, s, c in zip(problems, solved, scales, strict=True)]
+        ).reshape(len(problems), n)
+        used = np.flatnonzero(np.any(beta != 0, axis=0))
+        used = used[np.argsort(order[used], kind="stable")]
+        self.kernel_ = PRECOMPUTED if kernel is None else kernel
+        self.support_ = used.astype(np.int32)
+        self.support_vectors_ = A[used] if kernel is not None else np.empty((len(used), 0))
+        self.dual_coef_ = beta[:, used]
+        self.intercept_ = np.array([self._bias(s.m) / c for s, c in zip(solved, scales, strict=True)])
+        self.n_rows_fit_ = n
+        full = np.array(
+            [np.bincount(q.rows, s.alpha >= q.C, minlength=n) for q, s in zip(problems, solved, strict=True)]
+        )
+        self.at_bound_ = full.reshape(len(problems), n)[:, used] > 0
+        self.certificates_ = [s.certificate for s in solved]
+        self.certificate_ = together(self.certificates_)
+        self.n_iter_ = int(self.certificate_.iterations or 0)
+        self.norms_ = np.array(
+            [
+                np.sqrt(max(float(q.signs * s.alpha @ s.f[q.rows]), 0.0)) / c
+                for q, s, c in zip(problems, solved, scales, strict=True)
+            ]
+        )
+        if self.warm_start:
+            self._last = [(q.rows, s.alpha) for q, s in zip(problems, solved, strict=True)]
+        self._report()
+
+    def _report(self) -> None:
+        """Say it when the tolerance was not met."""
+        c = self.certificate_
+        if c.status not in ("converged", "interrupted"):
+            warnings.warn(
+                f"stopped before tol={self.tol:g} was met ({c}). Raise max_iter or max_seconds, scale the columns of X, "
+                "or set warm_start=True and fit again to go on from here.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _values(self, X: Any) -> np.ndarray:
+        """Every decision function on new rows, n × problems; only kernel products with support vectors."""
+        check_is_fitted(self, "dual_coef_")
+        A = self._check_rows(X, reset=False)
+        if isinstance(self.kernel_, str):
+            products = dense_columns(A, self.support_)
+        elif len(self.support_) == 0:
+            return np.tile(self.intercept_, (A.shape[0], 1))
+        else:
+            if sparse.issparse(A) != sparse.issparse(self.support_vectors_):
+                A = sparse.csr_array(A) if sparse.issparse(self.support_vectors_) else A.toarray()
+            rows, support = self._rows(A), self._rows(self.support_vectors_, "support_vectors_")
+            products = Tiles(self.kernel_, rows, support, n_jobs=self.n_jobs)
+        return np.asarray(products @ np.ascontiguousarray(self.dual_coef_.T)) + self.intercept_
+
+    # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _restate(
+        self, A: Any, y: Any, w: np.ndarray
+    ) -> Iterator[tuple[BoxProblem, np.ndarray, tuple[float, float], np.ndarray]]:
+        """Each problem again, with the α, multipliers and coefficients that the fitted model stands for."""
+        for k, q in enumerate(self._problems(y, w)):
+            scale = self._scale_of(k, q)
+            beta = np.zeros(A.shape[0])
+            beta[self.support_] = self.dual_coef_[k] * scale
+            yield q, q.alpha(beta), self._multipliers(k, scale), beta
+
+    def _check_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, np.ndarray]:
+        """Data and targets checked against the fitted model, for `mercer.verify` and `margins`."""
+        check_is_fitted(self, "dual_coef_")
+        A = self._check_rows(X, reset=False)
+        if A.shape[0] != self.n_rows_fit_:
+            raise ShapeError(
+                f"X has {A.shape[0]} rows; the model was fitted on {self.n_rows_fit_}. Pass the training data."
+            )
+        return A, *self._targets_again(y, check_weights(sample_weight, A.shape[0]))
+
+    @abstractmethod
+    def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Targets and weights as `_problems` takes them, for a fitted model."""
+
+    def _fresh_operator(self, A: Any) -> GramOperator:
+        if isinstance(self.kernel_, str):
+            return Precomputed(check_gram(A, None))
+        return self.kernel_.gram(self._rows(A), memory=self.memory, n_jobs=self.n_jobs)
+
+
+# ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """One weight ≥ 0 for each row; ones where none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    w = np.asarray(sample_weight, dtype=float)
+    if w.ndim == 0:
+        w = np.full(n, float(w))
+    if w.shape != (n,):
+        raise ShapeError(
+            f"sample_weight.shape == {w.shape}, expected {(n,)}: one weight for each row, with one dimension."
+        )
+    for bad, word in ((np.isnan(w), "NaN"), (np.isinf(w), "infinity"), (w < 0, "a negative weight")):
+        if bad.any():
+            raise NotFiniteError(
+                f"sample_weight has {word} at index {int(np.argmax(bad))}; weights must be finite and >= 0 "
+                "(0 removes a row, 2 counts it twice)."
+            )
+    if not np.any(w > 0):
+        raise InputError(
+            "sample_weight: all weights are zero, so no rows are left. Give some row a positive weight."
+        )
+    return w
+
+
+def check_numbers(y: Any, n: int, who: str) -> np.ndarray:
+    """y as n finite numbers."""
+    from sklearn.utils.validation import column_or_1d
+
+    if y is None:
+        raise InputError(f"{who} requires y to be passed, but the target y is None")
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "c":
+        raise InputError("Complex data not supported: y is complex.")
+    try:
+        y = y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"y must hold numbers: {error}.") from error
+    check_length(y, n)
+    check_finite_targets(y)
+    return y
+
+
+def check_length(y: np.ndarray, n: int) -> None:
+    if len(y) != n:
+        raise ShapeError(f"X has {n} rows and y has {len(y)}. Pass one target for each row.")
+
+
+def check_finite_targets(y: np.ndarray) -> None:
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        i = int(np.argmax(~np.isfinite(y)))
+        what = "NaN" if np.isnan(y[i]) else "infinity or a value too large for dtype('float64')"
+        raise NotFiniteError(f"Input y contains {what}. (First at row {i}: drop these rows.)")
+
+
+def _positive(value: Any, name: str, words: str = "a finite number > 0") -> None:
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or not np.isfinite(value) or value <= 0:
+        raise ParameterError(f"{name} must be {words}; got {value!r}.")
+
+
+def check_C(value: Any, *, hard: bool = False) -> None:
+    """C > 0; infinite only for the hard margin."""
+    words = "a number > 0" + (" (inf for the hard margin)" if hard else ", finite")
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or not value > 0 or (not hard and not np.isfinite(value)):
+        raise ParameterError(f"C must be {words}; got {value!r}.")
+
+
+def check_nu(value: Any) -> None:
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or not 0 < value <= 1:
+        raise ParameterError(f"nu must be a number with 0 < nu <= 1; got {value!r}.")
+
+
+def dense_columns(A: Any, columns: np.ndarray) -> np.ndarray:
+    """Some columns as an ordinary array: the kernel products with support vectors in a precomputed block."""
+    part = A[:, columns]
+    return part.toarray() if sparse.issparse(part) else part
+
+
+def _check_finite(K: np.ndarray, kernel: Kernel) -> None:
+    if not np.isfinite(K).all():
+        i, j = np.argwhere(~np.isfinite(K))[0]
+        raise NotFiniteError(
+            f"{kernel} gives {K[i, j]} for rows {i} and {j}. Look at that pair, or at parameters that make it overflow."
+        )
+
+
+@lru_cache(maxsize=64)
+def _refuted(kernel: Kernel, n: int, columns: int) -> str | None:
+    """The witness against a kernel, in a sentence; None where there is none."""
+    try:
+        verdict = kernel.validity(columns=columns, seconds=1.0)
+    except Exception:  # a kernel that only takes this data cannot be judged on other points
+        return None
+    return (
+        f"{kernel} is not positive semi-definite, as these points show: {verdict!s}"
+        if isinstance(verdict, Refuted)
+        else None
+    )
+
+
+def _progress(callback: Any, verbose: int) -> Any:
+    if callback is None and not verbose:
+        return None
+
+    def tell(iterations: int, kkt: float, objective: float) -> Any:
+        if verbose:
+            print(f"[mercer] {iterations} iterations, violation {kkt:.3g}, dual {-objective:.9g}", flush=True)
+        return callback(iterations, kkt, objective) if callback is not None else None
+
+    return tell
+
+
+def together(parts: list[Certificate]) -> Certificate:
+    """One certificate for several problems: sums, the worst violation, and the worst status."""
+    if len(parts) == 1:
+        return parts[0]
+    severity = ("converged", "stagnated", "limit", "interrupted", "failed")
+    worst = max(parts, key=lambda c: c.kkt or 0.0)
+
+    def total(name: str) -> Any:
+        return sum(getattr(c, name) for c in parts)
+
+    return replace(
+        worst,
+        status=max((c.status for c in parts), key=severity.index),
+        iterations=total("iterations"),
+        seconds=total("seconds"),
+        primal=total("primal"),
+        dual=total("dual"),
+        gap=total("gap"),
+    )

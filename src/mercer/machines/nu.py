@@ -1,0 +1,102 @@
+"""ν-classification: a share instead of a price."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.errors import ParameterError
+from mercer.kernels.base import Kernel
+from mercer.machines.classify import MarginClassifier
+from mercer.machines.margin import check_nu
+from mercer.machines.svr import filled
+from mercer.solve.box import BoxProblem
+
+
+class NuSVC(MarginClassifier):
+    """The large-margin classifier with ν in place of C: at most a share ν of the rows lie inside the margin.
+
+        min ½‖w‖² - ν ρ Σw_i + Σ w_i max(0, ρ - y_i(w·φ(x_i) + b))      then divided by ρ
+
+    The other parameters and the attributes are those of `SVC`. The certificate is of the problem above, before the
+    division; ν must not exceed twice the share of the smaller class.
+
+    >>> from mercer import NuSVC
+    >>> model = NuSVC("Linear()", nu=0.5).fit([[-2.0], [-1.0], [1.0], [2.0]], [0, 0, 1, 1])
+    >>> model.predict([[-3.0], [0.5]]).tolist()
+    [0, 1]
+    """
+
+    bias = True
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        nu: float = 0.5,
+        *,
+        multiclass: str = "ovo",
+        class_weight: Any = None,
+        probability: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        max_seconds: float | None = None,
+        strict: bool = False,
+        solver: str = "working-set",
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Any = None,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.nu = nu
+        self.multiclass = multiclass
+        self.class_weight = class_weight
+        self.probability = probability
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.strict = strict
+        self.solver = solver
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_nu(self.nu)
+        if self.solver == "projected-gradient":
+            raise ParameterError("NuSVC has equality constraints; only solver='working-set' can keep them.")
+
+    def _problem(self, rows: np.ndarray, signs: np.ndarray, w: np.ndarray) -> BoxProblem:
+        plus, minus = float(w[signs > 0].sum()), float(w[signs < 0].sum())
+        most = 2 * min(plus, minus) / (plus + minus) if plus + minus else 0.0
+        if self.nu > most * (1 + 1e-12):
+            raise ParameterError(
+                f"specified nu is infeasible: nu={self.nu:g} needs that share of both classes as support vectors, and the "
+                f"smaller one allows at most nu={most:.6g}."
+            )
+        start = np.zeros(len(rows))
+        for side in (signs > 0, signs < 0):
+            start[side] = filled(w[side], 0.5 * self.nu * (plus + minus))
+        return BoxProblem(rows, signs, np.zeros(len(rows)), w, equality=2, start=start)
+
+    def _scale(self, problem: BoxProblem, m: tuple[float, float]) -> float:
+        rho = -0.5 * (m[0] + m[1])
+        return rho if rho > 1e-12 else 1.0
+
+    def _bias(self, m: tuple[float, float]) -> float:
+        return 0.5 * (m[0] - m[1])
+
+    def _scale_of(self, k: int, problem: BoxProblem) -> float:
+        total = float(np.abs(self.dual_coef_[k]).sum())
+        return float(problem.start.sum()) / total if total else 1.0
+
+    def _multipliers(self, k: int, scale: float) -> tuple[float, float]:
+        b = float(self.intercept_[k]) * scale
+        return b - scale, -b - scale

@@ -1,0 +1,343 @@
+"""The perceptron in an explicit feature space (Algorithm 29) and by kernel products alone (Algorithm 30).
+
+Both see the rows in the same order, so they make the same mistakes: w = Σ α_n φ(x_n) throughout (Theorem 12).
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from mercer.arrays import dense
+from mercer.errors import InputError, ParameterError
+from mercer.gram import Tiles
+from mercer.kernels.base import Kernel
+from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
+from mercer.machines.defaults import resolve
+from mercer.machines.margin import check_finite_targets, check_length, dense_columns
+
+AVERAGES = ("last", "averaged", "voted")
+
+
+class _Mistaken(ClassifierMixin, KernelEstimator):
+    """What the two perceptrons share: two classes as -1 and +1, passes, and the record of mistakes."""
+
+    max_iter: int
+    average: str
+
+    def _signs(self, y: Any, n: int, classes: Any = None) -> np.ndarray:
+        if y is None:
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        y = column_or_1d(y, warn=True)
+        check_length(y, n)
+        check_finite_targets(y)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y) if classes is None else np.asarray(classes)
+        if len(self.classes_) != 2:
+            many = "Only binary classification is supported. " if len(self.classes_) > 2 else ""
+            raise InputError(
+                f"{many}y has {len(self.classes_)} class{'es' if many else ''}, {self.classes_.tolist()}; a perceptron "
+                "learns exactly two. For more use sklearn.multiclass.OneVsOneClassifier."
+            )
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise InputError(
+                f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}."
+            )
+        return np.where(y == self.classes_[1], 1.0, -1.0)
+
+    def _check_parameters(self) -> None:
+        m = self.max_iter
+        if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
+            raise ParameterError(f"max_iter must be a whole number >= 1; got {m!r}.")
+        if self.average not in AVERAGES:
+            raise ParameterError(f"average must be one of {AVERAGES}; got {self.average!r}.")
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of the side on which x lies."""
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(int)]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class Expansion(_Mistaken):
+    """A decision function Σ β_n k(x_n, x) + b over the support vectors."""
+
+    def _products(self, X: Any, coef: np.ndarray) -> np.ndarray:
+        """K(X, support vectors) @ coef."""
+        check_is_fitted(self, "dual_coef_")
+        A = self._check_rows(X, reset=False)
+        if isinstance(self.kernel_, str):
+            return dense_columns(A, self.support_) @ coef
+        if len(self.support_) == 0:
+            return np.zeros((A.shape[0], coef.shape[1]))
+        support = self._rows(dense(self.support_vectors_), "support_vectors_")
+        return np.asarray(Tiles(self.kernel_, self._rows(dense(A)), support) @ np.ascontiguousarray(coef))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Σ β_n k(x_n, x) + b over the support vectors."""
+        check_is_fitted(self, "dual_coef_")
+        return self._products(X, self.dual_coef_.T)[:, 0] + self.intercept_[0]
+
+
+class KernelPerceptron(Expansion):
+    """The perceptron that sees data only through kernel products.
+
+    Parameters
+    ----------
+    kernel : Kernel, str
+    max_iter : passes over the data; it stops after the first one without a mistake.
+    average : "last" keeps the last coefficients, "averaged" their average over all steps, "voted" lets every
+        version that survived vote with its lifetime.
+    shuffle : bool, see the rows in a random order (`random_state`) instead of as given.
+
+    Attributes
+    ----------
+    mistakes_ : rows in the order of the mistakes made on them; `n_mistakes_` their number, to hold against Novikoff's
+        bound; `alpha_` the coefficients of all rows, `support_`, `support_vectors_`, `dual_coef_`, `intercept_`.
+
+    >>> from mercer import KernelPerceptron
+    >>> model = KernelPerceptron("Polynomial(2)").fit([[0, 0], [1, 1], [0, 1], [1, 0]], [0, 0, 1, 1])
+    >>> model.predict([[0, 0], [0, 1]]).tolist(), model.converged_
+    ([0, 1], True)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        *,
+        max_iter: int = 100,
+        average: str = "last",
+        shuffle: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.max_iter = max_iter
+        self.average = average
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Algorithm 30."""
+        self._check_parameters()
+        A = self._check_rows(X, reset=True)
+        y = self._signs(y, A.shape[0])
+        kernel = resolve(self.kernel, A)
+        K = check_gram(A if kernel is None else kernel(self._rows(A)), kernel)
+        self._begin(A, kernel)
+        self._y = y
+        order = np.arange(len(y))
+        if self.shuffle:
+            np.random.default_rng(self.random_state).shuffle(order)
+        self.n_iter_, self.converged_ = 0, False
+        while self.n_iter_ < self.max_iter and not self.converged_:
+            before = len(self._made)
+            self._pass(K, y, order)
+            self.n_iter_ += 1
+            self.converged_ = len(self._made) == before
+        self._finish()
+        return self
+
+    def _begin(self, A: Any, kernel: Kernel | None) -> None:
+        n = A.shape[0]
+        self.kernel_, self._A = (PRECOMPUTED if kernel is None else kernel), A
+        self.alpha_, self.b_, self._f = np.zeros(n), 0.0, np.zeros(n)  # α ← 0, b ← 0; f = Kα
+        self._sum, self._sum_b, self._steps = np.zeros(n), 0.0, 0
+        self._made: list[int] = []
+        self._lives: list[int] = [0]
+
+    def _pass(self, K: np.ndarray, y: np.ndarray, order: np.ndarray, first: int = 0) -> None:
+        for n in order:
+            a = self._f[n] + self.b_  # a ← Σ_m α_m k(x_m, x_n) + b
+            if y[n] * a <= 0:
+                self.alpha_[n] += y[n]  # α_n ← α_n + y_n
+                self.b_ += y[n]  # b ← b + y_n
+                self._f += y[n] * K[n - first]
+                self._sum[n] += y[n] * self._steps
+                self._sum_b += y[n] * self._steps
+                self._made.append(int(n))
+                self._lives.append(0)
+            self._lives[-1] += 1
+            self._steps += 1
+
+    def _finish(self) -> None:
+        self.mistakes_ = np.array(self._made, dtype=np.intp)
+        self.n_mistakes_ = len(self._made)
+        alpha, b = self.alpha_, self.b_
+        if self.average == "averaged" and self._steps:
+            alpha, b = alpha - self._sum / self._steps, b - self._sum_b / self._steps
+        self.support_ = np.flatnonzero(alpha) if self.average != "voted" else np.unique(self.mistakes_)
+        self.dual_coef_ = alpha[self.support_].reshape(1, -1)
+        self.intercept_ = np.array([b])
+        self.support_vectors_ = (
+            self._A[self.support_] if isinstance(self.kernel_, Kernel) else np.empty((len(self.support_), 0))
+        )
+        self.lives_ = np.array(self._lives)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """One pass over some more rows; the first call must see, or be told, both classes."""
+        first = not hasattr(self, "alpha_")
+        if first:
+            self._check_parameters()
+            A = self._check_rows(X, reset=True)
+            signs = self._signs(y, A.shape[0], classes)
+            kernel = resolve(self.kernel, A)
+            if kernel is None:
+                raise ParameterError(
+                    "partial_fit cannot grow a precomputed Gram matrix; give the kernel itself."
+                )
+            self._begin(A[:0], kernel)
+        else:
+            A = self._check_rows(X, reset=False)
+            signs = self._signs(y, A.shape[0], self.classes_)
+        old, new = self._A.shape[0], A.shape[0]
+        self._A = _stack(self._A, A) if old else A
+        self._y = np.concatenate([self._y, signs]) if old else signs
+        grow = np.zeros(new)
+        self.alpha_, self._sum = np.concatenate([self.alpha_, grow]), np.concatenate([self._sum, grow])
+        K = self._fresh_kernel().gram(self._rows(self._A), memory=0).block(slice(old, None), slice(None))
+        self._f = np.concatenate([self._f, K @ self.alpha_])
+        self._pass(K, self._y, np.arange(old, old + new), first=old)
+        self.n_iter_ = 1 if first else self.n_iter_ + 1
+        self._finish()
+        return self
+
+    def _fresh_kernel(self) -> Kernel:
+        if isinstance(self.kernel_, str):
+            raise ParameterError("partial_fit cannot grow a precomputed Gram matrix; give the kernel itself.")
+        return self.kernel_
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Σ α_n k(x_n, x) + b over the rows on which mistakes were made; or the share of votes, from -1 to 1."""
+        if self.average != "voted":
+            return super().decision_function(X)
+        check_is_fitted(self, "dual_coef_")
+        biases = np.concatenate([[0.0], np.cumsum(self._mistake_signs())])
+        votes = np.sign(self._products(X, self._versions()) + biases)
+        return votes @ self.lives_ / max(int(self.lives_.sum()), 1)
+
+    def _mistake_signs(self) -> np.ndarray:
+        return np.sign(self.alpha_[self.mistakes_])
+
+    def _versions(self) -> np.ndarray:
+        """The coefficients after each mistake, one column for each version."""
+        at = np.searchsorted(self.support_, self.mistakes_)
+        steps = np.zeros((len(self.support_), self.n_mistakes_ + 1))
+        steps[at, np.arange(1, self.n_mistakes_ + 1)] = self._mistake_signs()
+        return np.cumsum(steps, axis=1)
+
+
+class Perceptron(_Mistaken):
+    """The perceptron in an explicit feature space: the primal twin of `KernelPerceptron`.
+
+    `features` says which space: a kernel with a finite map φ (its text or object), or None for the columns themselves.
+
+    >>> from mercer import Perceptron
+    >>> model = Perceptron("Polynomial(2)").fit([[0, 0], [1, 1], [0, 1], [1, 0]], [0, 0, 1, 1])
+    >>> model.predict([[0, 0], [0, 1]]).tolist(), model.coef_.shape
+    ([0, 1], (1, 6))
+    """
+
+    def __init__(
+        self, features: Kernel | str | None = None, *, max_iter: int = 100, average: str = "last"
+    ) -> None:
+        self.features = features
+        self.max_iter = max_iter
+        self.average = average
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel whose map is used."""
+        return "Linear()" if self.features is None else self.features
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return BaseEstimator.get_params(self, deep=False)
+
+    def set_params(self, **params: Any) -> Self:
+        return BaseEstimator.set_params(self, **params)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Algorithm 29."""
+        self._check_parameters()
+        if self.average == "voted":
+            raise ParameterError("average='voted' is for KernelPerceptron; the primal twin keeps one w.")
+        A = self._check_rows(X, reset=True)
+        y = self._signs(y, A.shape[0])
+        self._begin(A)
+        self.n_iter_, self.converged_ = 0, False
+        phi = self._phi(A)
+        while self.n_iter_ < self.max_iter and not self.converged_:
+            before = len(self._made)
+            self._pass(phi, y)
+            self.n_iter_ += 1
+            self.converged_ = len(self._made) == before
+        self._finish()
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """One pass over some more rows; the first call must see, or be told, both classes."""
+        first = not hasattr(self, "coef_")
+        if first:
+            self._check_parameters()
+        A = self._check_rows(X, reset=first)
+        signs = self._signs(y, A.shape[0], classes if first else self.classes_)
+        if first:
+            self._begin(A)
+        self._pass(self._phi(A), signs)
+        self.n_iter_ = 1 if first else self.n_iter_ + 1
+        self._finish()
+        return self
+
+    def _begin(self, A: Any) -> None:
+        kernel = resolve(self.kernel, A)
+        if kernel is None:
+            raise ParameterError("features must be a kernel with a finite map, not 'precomputed'.")
+        names = getattr(self, "feature_names_in_", None)
+        self.map_ = kernel.features(A.shape[1] if names is None else [str(n) for n in names])
+        self._w, self._b = np.zeros(self.map_.dimension), 0.0  # w ← 0, b ← 0
+        self._w_sum, self._b_sum, self._steps = np.zeros(self.map_.dimension), 0.0, 0
+        self._made: list[int] = []
+
+    def _phi(self, A: Any) -> np.ndarray:
+        return np.asarray(dense(self.map_(self._rows(dense(A)))))
+
+    def _pass(self, phi: np.ndarray, y: np.ndarray) -> None:
+        for n in range(len(y)):
+            a = self._w @ phi[n] + self._b  # a ← w·φ(x) + b
+            if y[n] * a <= 0:
+                self._w += y[n] * phi[n]  # w ← w + y φ(x)
+                self._b += y[n]  # b ← b + y
+                self._made.append(n)
+            self._w_sum += self._w
+            self._b_sum += self._b
+            self._steps += 1
+
+    def _finish(self) -> None:
+        self.mistakes_ = np.array(self._made, dtype=np.intp)
+        self.n_mistakes_ = len(self._made)
+        w, b = self._w, self._b
+        if self.average == "averaged":
+            w, b = self._w_sum / max(self._steps, 1), self._b_sum / max(self._steps, 1)
+        self.coef_, self.intercept_ = w.reshape(1, -1).copy(), np.array([b])
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """w·φ(x) + b."""
+        check_is_fitted(self, "coef_")
+        return self._phi(self._check_rows(X, reset=False)) @ self.coef_[0] + self.intercept_[0]
+
+
+def _stack(A: Any, B: Any) -> Any:
+    return np.vstack([dense(A), dense(B)])

@@ -1,0 +1,137 @@
+"""The plane as a classifier sees it: regions, boundary, margins, examples and support vectors."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import check_vectors, dense
+from mercer.plot.style import COLOURS, DIVERGING, GREY, PlotError, new_figure, tidy
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+def decision(model: Any, X: Any, y: Any = None, *, resolution: int = 300) -> Any:
+    """A picture of a fitted machine on two columns: f(x) as a colour, f = 0 drawn full and f = ±1 dashed, support
+    vectors ringed (a thick ring for those at the bound). Two classes or one class show f, more classes their regions.
+    """
+    A = dense(check_vectors(X))
+    if A.shape[1] != 2:
+        raise PlotError(f"the picture needs two columns; X has {A.shape[1]}. Choose two, or project X first.")
+    figure = new_figure(7.2, 5.6)
+    axes = figure.add_subplot()
+    low, high = A.min(axis=0), A.max(axis=0)
+    pad = 0.12 * np.where(high > low, high - low, 1.0)
+    ticks = [np.linspace(a, b, resolution) for a, b in zip(low - pad, high + pad, strict=True)]
+    grid = np.column_stack([m.ravel() for m in np.meshgrid(*ticks)])
+    values = np.asarray(model.decision_function(_like(model, grid)))
+    if values.ndim == 1:
+        _field(figure, axes, ticks, values.reshape(resolution, resolution), one_class=y is None)
+    else:
+        _regions(axes, ticks, values.argmax(axis=1).reshape(resolution, resolution), values.shape[1])
+    _examples(axes, model, A, y)
+    _support(axes, model, A)
+    tidy(axes, _title(model), *_names(model))
+    axes.set_xlim(ticks[0][0], ticks[0][-1])
+    axes.set_ylim(ticks[1][0], ticks[1][-1])
+    axes.legend(
+        fontsize=9, framealpha=0.92, loc="upper left", bbox_to_anchor=(0.0, -0.12), ncols=3, frameon=False
+    )
+    return figure
+
+
+def _like(model: Any, grid: np.ndarray) -> Any:
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return grid
+    import pandas
+
+    return pandas.DataFrame(grid, columns=list(names))
+
+
+def _field(figure: Any, axes: Any, ticks: list[np.ndarray], F: np.ndarray, *, one_class: bool) -> None:
+    size = float(np.quantile(np.abs(F), 0.98)) or 1.0
+    shown = axes.contourf(
+        *ticks,
+        np.clip(F, -size, size),
+        levels=np.linspace(-size, size, 25),
+        cmap=DIVERGING,
+        alpha=0.55,
+    )
+    bar = figure.colorbar(shown, ax=axes, shrink=0.85, ticks=np.linspace(-size, size, 5), format="%.2g")
+    bar.set_label("f(x)", fontsize=10)
+    bar.ax.tick_params(labelsize=9)
+    lines = [(0.0, "solid", 2.0)] + ([] if one_class else [(-1.0, "dashed", 1.2), (1.0, "dashed", 1.2)])
+    for level, style, width in lines:
+        if F.min() < level < F.max():
+            axes.contour(*ticks, F, levels=[level], colors="#111111", linestyles=style, linewidths=width)
+    axes.plot([], [], color="#111111", linewidth=2.0, label="boundary f = 0")
+    if not one_class:
+        axes.plot([], [], color="#111111", linewidth=1.2, linestyle="dashed", label="margins f = ±1")
+
+
+def _regions(axes: Any, ticks: list[np.ndarray], winner: np.ndarray, k: int) -> None:
+    from matplotlib.colors import ListedColormap
+
+    colours = [COLOURS[c % len(COLOURS)] for c in range(k)]
+    axes.pcolormesh(
+        *ticks, winner, cmap=ListedColormap(colours), vmin=-0.5, vmax=k - 0.5, alpha=0.22, rasterized=True
+    )
+    for c in range(k):
+        if 0 < (winner == c).mean() < 1:
+            axes.contour(*ticks, (winner == c) * 1.0, levels=[0.5], colors="#111111", linewidths=1.2)
+    axes.plot([], [], color="#111111", linewidth=1.2, label="boundaries")
+
+
+def _examples(axes: Any, model: Any, A: np.ndarray, y: Any) -> None:
+    labels = np.zeros(len(A), dtype=int) if y is None else np.asarray(y)
+    classes = np.unique(labels) if y is None else model.classes_
+    two = len(classes) == 2
+    for c, label in enumerate(classes):
+        mine = labels == label
+        colour = ("#5E3C99", "#B35806")[c] if two else COLOURS[c % len(COLOURS)]
+        axes.scatter(
+            *A[mine].T,
+            s=26,
+            marker=MARKERS[c % len(MARKERS)],
+            color=GREY if y is None else colour,
+            edgecolors="white",
+            linewidths=0.5,
+            zorder=3,
+            label="examples" if y is None else f"class {label}",
+        )
+
+
+def _support(axes: Any, model: Any, A: np.ndarray) -> None:
+    support = getattr(model, "support_", None)
+    if support is None or len(support) == 0 or int(np.max(support)) >= len(A):
+        return
+    full = np.any(getattr(model, "at_bound_", np.zeros((1, len(support)), bool)), axis=0)
+    for rows, width, name in (
+        (support[~full], 1.0, "support vectors on the margin"),
+        (support[full], 2.0, "support vectors at the bound"),
+    ):
+        if len(rows):
+            axes.scatter(
+                *A[rows].T,
+                s=85,
+                facecolors="none",
+                edgecolors="#111111",
+                linewidths=width,
+                zorder=4,
+                label=name,
+            )
+
+
+def _title(model: Any) -> str:
+    name = type(model).__name__
+    kernel = re.sub(r"\d+\.\d{4,}", lambda m: f"{float(m[0]):.4g}", str(getattr(model, "kernel_", "")))
+    count = len(getattr(model, "support_", ()))
+    return f"{name}, {kernel if len(kernel) < 46 else kernel[:43] + '…'}: {count} support vectors"
+
+
+def _names(model: Any) -> tuple[str, str]:
+    names = getattr(model, "feature_names_in_", ("column 0", "column 1"))
+    return str(names[0]), str(names[1])

@@ -1,0 +1,220 @@
+"""The one quadratic problem of all margin machines, what its solution must satisfy, and how to measure it.
+
+    min  ½ αᵀQα + pᵀα     0 ≤ α_i ≤ C_i,     Q_ij = s_i s_j K[r_i, r_j],     s_i = ±1
+
+    equality 0     nothing more
+    equality 1     Σ s_i α_i keeps its value                one multiplier b:  m₊ = b, m₋ = -b
+    equality 2     Σ α_i keeps its value for each sign      two multipliers:   m₊, m₋
+
+With f = Kβ, β = Σ s_i α_i e_{r_i}, and the slack g_i = s_i f[r_i] + p_i + m_{s_i}, the optimum has g_i ≥ 0 where α_i < C_i
+and g_i ≤ 0 where α_i > 0. Weak duality holds for any α in the box and any m:
+
+    primal   ½ βᵀf + Σ C_i max(0, -g_i) + m₊ Σ₊ α + m₋ Σ₋ α
+    dual     -½ βᵀf - pᵀα
+    gap      Σ α_i max(0, g_i) + (C_i - α_i) max(0, -g_i)     ≥ 0, and 0 only at the optimum
+
+Everything here is computed from α, f and m alone, so that it can judge any solver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mercer.solve.solution import Certificate, Status
+
+STATUS: dict[str, Status] = {
+    "converged": "converged",
+    "floor": "stagnated",
+    "limit": "limit",
+    "max_iter": "limit",
+    "max_seconds": "limit",
+    "interrupted": "interrupted",
+    "stopped": "interrupted",
+    "unbounded": "failed",
+    "nonfinite": "failed",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class BoxProblem:
+    """The data of one problem; `start` is a feasible α (zero where none is given)."""
+
+    rows: np.ndarray
+    signs: np.ndarray
+    p: np.ndarray
+    C: np.ndarray
+    equality: int = 1
+    start: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if len(self.start) != len(self.rows):
+            object.__setattr__(self, "start", np.zeros(len(self.rows)))
+
+    def beta(self, alpha: np.ndarray, n: int) -> np.ndarray:
+        """Σ s_i α_i e_{r_i}: one coefficient for each row of K."""
+        return np.bincount(self.rows, self.signs * alpha, minlength=n)
+
+    def alpha(self, beta: np.ndarray) -> np.ndarray:
+        """The α of least sum that gives these coefficients: the way back from a fitted model."""
+        return np.maximum(self.signs * beta[self.rows], 0.0)
+
+    def gradient(self, f: np.ndarray) -> np.ndarray:
+        """∂/∂α = s_i f[r_i] + p_i."""
+        return self.signs * f[self.rows] + self.p
+
+    def objective(self, alpha: np.ndarray, f: np.ndarray) -> float:
+        return float(0.5 * (self.signs * alpha) @ f[self.rows] + self.p @ alpha)
+
+    def sums(self, alpha: np.ndarray) -> tuple[float, float]:
+        """Σ α over the positive and over the negative signs."""
+        up = self.signs > 0
+        return float(alpha[up].sum()), float(alpha[~up].sum())
+
+    def unkept(self, alpha: np.ndarray) -> float:
+        """How far α is from keeping the sums that the equality says it must keep."""
+        (a, b), (a0, b0) = self.sums(alpha), self.sums(self.start)
+        if self.equality == 0:
+            return 0.0
+        return abs((a - b) - (a0 - b0)) if self.equality == 1 else max(abs(a - a0), abs(b - b0))
+
+    def multipliers(self, alpha: np.ndarray, f: np.ndarray) -> tuple[float, float]:
+        """m₊ and m₋: the mean over the free variables, else the middle of what the bounded ones allow."""
+        if self.equality == 0:
+            return 0.0, 0.0
+        G, up = self.gradient(f), self.signs > 0
+        below, above = alpha < self.C, alpha > 0
+        if self.equality == 1:
+            b = _middle(-self.signs * G, np.where(up, below, above), np.where(up, above, below))
+            return b, -b
+        plus = _middle(-G[up], below[up], above[up])
+        minus = _middle(-G[~up], below[~up], above[~up])
+        return plus, minus
+
+    def slack(self, f: np.ndarray, m: tuple[float, float]) -> np.ndarray:
+        """g_i, at least 0 where α_i may grow and at most 0 where it may shrink."""
+        return self.gradient(f) + np.where(self.signs > 0, m[0], m[1])
+
+    def violation(self, alpha: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """How far each variable is from its optimality condition."""
+        return np.maximum(np.where(alpha < self.C, -g, 0.0), np.where(alpha > 0, g, 0.0)).clip(min=0.0)
+
+    def certify(
+        self,
+        alpha: np.ndarray,
+        f: np.ndarray,
+        m: tuple[float, float],
+        *,
+        status: Status = "converged",
+        method: str = "working sets",
+        iterations: int | None = None,
+        seconds: float | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Certificate:
+        """Primal, dual, gap and the worst violation, from α, f and m alone."""
+        g = self.slack(f, m)
+        worst = self.violation(alpha, g)
+        at = int(np.argmax(worst)) if len(worst) else 0
+        norm2 = float((self.signs * alpha) @ f[self.rows])
+        dual = -0.5 * norm2 - float(self.p @ alpha)
+        primal = self._primal(alpha, g, m, norm2)
+        gap = primal - dual
+        if np.all(np.isfinite(self.C)):  # the same number, summed without cancellation
+            gap = float(alpha @ np.maximum(g, 0) + (self.C - alpha) @ np.maximum(-g, 0))
+        return Certificate(
+            status,
+            method,
+            iterations=iterations,
+            seconds=seconds,
+            primal=primal,
+            dual=dual,
+            gap=gap,
+            kkt=float(worst[at]) if len(worst) else 0.0,
+            worst_row=int(self.rows[at]) if len(worst) else None,
+            notes=notes,
+        )
+
+    def _primal(self, alpha: np.ndarray, g: np.ndarray, m: tuple[float, float], norm2: float) -> float:
+        if np.all(np.isfinite(self.C)):
+            plus, minus = self.sums(alpha)
+            return float(0.5 * norm2 + self.C @ np.maximum(-g, 0) + m[0] * plus + m[1] * minus)
+        margin = float((g - self.p).min())  # hard margin: y(f + b) ≥ 1 after dividing w and b by the smallest
+        return 0.5 * norm2 / margin**2 if margin > 0 else float("inf")
+
+
+def _middle(values: np.ndarray, may_rise: np.ndarray, may_fall: np.ndarray) -> float:
+    """The multiplier that most variables agree on; those at a bound only limit it from one side."""
+    free = may_rise & may_fall
+    if free.any():
+        return float(values[free].mean())
+    low = float(values[may_rise].max()) if may_rise.any() else None
+    high = float(values[may_fall].min()) if may_fall.any() else None
+    known = [v for v in (low, high) if v is not None]
+    return sum(known) / len(known) if known else 0.0
+
+
+def polish(
+    K: Any, problem: BoxProblem, alpha: np.ndarray, f: np.ndarray, *, limit: int = 300, rounds: int = 30
+) -> tuple[np.ndarray, np.ndarray]:
+    """A nearly optimal α made optimal to rounding: Newton's step on the free variables, bounds respected.
+
+    Where the step leaves the box it stops at the bound; where a bounded variable wants to move it is freed. Problems
+    with more than `limit` free variables, and steps that do not lower the objective, are left as they are.
+    """
+    best, best_f = alpha, f
+    free = (alpha > 0) & (alpha < problem.C)
+    scale = float(np.abs(f).max(initial=0.0) + np.abs(problem.p).max(initial=0.0)) or 1.0
+    for _ in range(rounds):
+        if not 0 < free.sum() <= limit:
+            break
+        step = _newton(K, problem, best_f, np.flatnonzero(free))
+        if step is None:
+            break
+        room = np.where(step > 0, problem.C - best, best) / np.where(step == 0, 1.0, np.abs(step))
+        room[step == 0] = np.inf
+        t = min(1.0, float(room.min()))
+        new = np.clip(best + t * step, 0.0, problem.C)
+        hit = free & (room <= t) & (t < 1.0)
+        new[hit] = np.where(step[hit] > 0, problem.C[hit], 0.0)
+        moved = np.flatnonzero(new != best)
+        change = problem.beta(new - best, len(f))
+        columns = np.flatnonzero(change)
+        new_f = best_f + (K.block(slice(None), columns) @ change[columns] if len(columns) else 0.0)
+        if len(moved) and problem.objective(new, new_f) > problem.objective(best, best_f) + 1e-12 * scale:
+            break
+        best, best_f = new, new_f
+        if hit.any():
+            free &= ~hit
+            continue
+        bad = problem.violation(best, problem.slack(best_f, problem.multipliers(best, best_f)))
+        bad[free] = 0.0
+        if bad.max() <= 1e-11 * scale or len(moved) == 0:
+            break
+        free[int(np.argmax(bad))] = True
+    return best, best_f
+
+
+def _newton(K: Any, problem: BoxProblem, f: np.ndarray, free: np.ndarray) -> np.ndarray | None:
+    """d with Q_FF d + Aᵀm = -G_F and A d = 0, as a step of all variables; None where the system is singular."""
+    s, r = problem.signs[free], problem.rows[free]
+    groups = {0: [], 1: [s], 2: [(s > 0) * 1.0, (s < 0) * 1.0]}[problem.equality]
+    A = np.array([a for a in groups if np.any(a)]).reshape(-1, len(free))
+    k, c = len(free), len(A)
+    M = np.zeros((k + c, k + c))
+    M[:k, :k] = (s[:, None] * s[None, :]) * K.block(r, r)
+    M[:k, k:], M[k:, :k] = A.T, A
+    right = np.concatenate([-problem.gradient(f)[free], np.zeros(c)])
+    try:
+        x = np.linalg.solve(M, right)
+        good = np.abs(M @ x - right).max() <= 1e-9 * np.abs(right).max() and np.abs(x).max() < 1e10
+    except np.linalg.LinAlgError:
+        good = False
+    if not good:
+        if k > 120:
+            return None
+        x = np.linalg.lstsq(M, right, rcond=1e-13)[0]
+    step = np.zeros(len(problem.rows))
+    step[free] = x[:k]
+    return step

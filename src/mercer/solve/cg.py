@@ -1,0 +1,295 @@
+"""Solve (A + shift·I) x = b by conjugate gradients: products with A only.
+
+Several right-hand sides run side by side: one block product serves all of them, each has its own recurrence, and
+each leaves when its own relative residual is below `tol`. The recurrence's residual is trusted only until it
+claims convergence; then the true one is computed, and if the two disagree the recurrence starts again from the
+true one. When that no longer helps, rounding has set a floor and the status is "stagnated".
+
+A float32 operator runs the recurrence in float32 products and the true residual in float64, block by block, so that
+its rounds refine the answer beyond float32.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from mercer.errors import ParameterError
+from mercer.solve.operator import (
+    Operator,
+    as_operator,
+    check_number,
+    check_targets,
+    multiply,
+    multiply_exactly,
+    relative,
+)
+from mercer.solve.solution import Certificate, Solution, Status
+
+PATIENCE = 250  # iterations in which a column must find a new smallest residual, or lower the energy
+ENERGY = 1e-12  # by this much of all that it has gained so far
+RESTARTS = 20  # from the true residual, as long as each one
+GAIN = 0.1  # wins a digit
+EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
+SINGLE_ROUND = 1e-4  # what one round in float32 may hope to gain
+
+
+class Preconditioner(Protocol):
+    """Anything that multiplies a block by an approximate, positive definite (A + shift·I)⁻¹."""
+
+    def __matmul__(self, R: np.ndarray) -> np.ndarray: ...
+
+
+def cg(
+    A: Any,
+    b: Any,
+    shift: float = 0.0,
+    *,
+    preconditioner: Preconditioner | None = None,
+    tol: float = 1e-10,
+    max_iter: int | None = None,
+    max_seconds: float | None = None,
+    x0: Any = None,
+    callback: Callable[[int, float], object] | None = None,
+) -> Solution[np.ndarray]:
+    """Solve (A + shift·I) x = b by preconditioned conjugate gradients; A positive semi-definite.
+
+    `max_iter` defaults to 10 n, at most 10 000. `callback(iteration, residual)` sees the worst relative residual of the
+    recurrence. Ctrl-C keeps the iterate, with status "interrupted". The residual in the certificate is the true one.
+
+    >>> found = cg(np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
+    >>> found.value.round(8), found.certificate.status, found.certificate.iterations
+    (array([1., 2.]), 'converged', 2)
+    """
+    start = time.perf_counter()
+    op = as_operator(A)
+    B, single = check_targets(op, b)
+    X = np.zeros_like(B) if x0 is None else _like(check_targets(op, x0, "x0")[0], B)
+    state = _State(
+        op=op,
+        shift=check_number(shift, "shift", 0.0),
+        B=B,
+        X=X,
+        tol=check_number(tol, "tol", 0.0),
+        inverse=preconditioner,
+        max_iter=min(10 * len(B), 10_000) if max_iter is None else int(check_number(max_iter, "max_iter", 0)),
+        until=np.inf if max_seconds is None else start + check_number(max_seconds, "max_seconds", 0.0),
+        callback=callback,
+    )
+    try:
+        state.run(warm=x0 is not None)
+    except KeyboardInterrupt:
+        state.stop(np.flatnonzero(state.open), "interrupted")
+        state.measure(np.arange(B.shape[1]))
+    done = state.certificate(time.perf_counter() - start)
+    return Solution(state.X[:, 0] if single else state.X, done)
+
+
+def _like(X: np.ndarray, B: np.ndarray) -> np.ndarray:
+    if X.shape != B.shape:
+        raise ParameterError(f"x0 has {X.shape[1]} columns; b has {B.shape[1]}. They must agree.")
+    return X.copy()
+
+
+@dataclass
+class _State:
+    """The columns of X: where they are, which still run, and why the others do not."""
+
+    op: Operator
+    shift: float
+    B: np.ndarray
+    X: np.ndarray
+    tol: float
+    inverse: Preconditioner | None
+    max_iter: int
+    until: float
+    callback: Callable[[int, float], object] | None
+    iterations: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        size = np.linalg.norm(self.B, axis=0)
+        self.scale = np.where(size > 0, size, 1.0)
+        self.R = self.B.copy()
+        self.true = relative(self.R, self.B)  # true residuals, as last measured
+        self.status: list[Status] = ["converged"] * self.B.shape[1]
+        self.open = np.ones(self.B.shape[1], dtype=bool)
+
+    def stop(self, columns: np.ndarray, status: Status) -> None:
+        self.open[columns] = False
+        for j in columns:
+            self.status[j] = status
+
+    def measure(self, columns: np.ndarray) -> np.ndarray:
+        """The true relative residuals of some columns, computed afresh."""
+        if len(columns):
+            self.R[:, columns] = self.B[:, columns] - multiply_exactly(
+                self.op, self.X[:, columns], self.shift
+            )
+            self.true[columns] = np.linalg.norm(self.R[:, columns], axis=0) / self.scale[columns]
+        return self.true[columns]
+
+    def run(self, warm: bool) -> None:
+        """Rounds of the recurrence, each from the true residual, until every column is settled."""
+        zero = np.flatnonzero(~self.B.any(axis=0))
+        self.X[:, zero] = 0.0
+        self.R[:, zero], self.true[zero] = 0.0, 0.0
+        self.stop(zero, "converged")
+        if warm:
+            self.measure(np.flatnonzero(self.open))
+        self.stop(np.flatnonzero(self.open & (self.true <= self.tol)), "converged")
+        for _ in range(RESTARTS):
+            columns = np.flatnonzero(self.open)
+            if not len(columns):
+                return
+            before, kept = self.true[columns].copy(), self.X[:, columns].copy()
+            self.recur(columns)
+            after = self.measure(columns)
+            self.stop(columns[after <= self.tol], "converged")
+            self.stop(columns[self.open[columns] & ~(after <= GAIN * before)], "stagnated")
+            lost = [self.status[j] in ("stagnated", "failed") for j in columns] & ~(after < before)
+            self.X[:, columns[lost]] = kept[:, lost]
+            self.measure(columns[lost])
+        self.stop(np.flatnonzero(self.open), "stagnated")
+
+    def recur(self, columns: np.ndarray) -> None:
+        """Preconditioned conjugate gradients on these columns, until none has more to do by its own account."""
+        R = self.R[:, columns].copy()
+        P = self.precondition(R).copy()
+        rz, watch = _dots(R, P), _Watch(self.true[columns])
+        goal = (
+            self.tol
+            if self.op.dtype == np.float64
+            else np.maximum(self.tol, SINGLE_ROUND * self.true[columns])
+        )
+        goal, norm = np.broadcast_to(goal, rz.shape), 0.0  # norm: ‖A‖ from below
+        while len(columns):
+            if self.iterations >= self.max_iter or time.perf_counter() >= self.until:
+                self.stop(columns, "limit")
+                return
+            AP = multiply(self.op, P, self.shift)
+            curvature = _dots(P, AP)
+            live = self.is_convex(columns, P, AP, curvature)
+            step = np.where(live, rz / np.where(live, curvature, 1.0), 0.0)
+            self.X[:, columns] += step * P
+            R -= step * np.where(live, AP, 0.0)
+            self.iterations += 1
+            size = np.linalg.norm(R, axis=0) / self.scale[columns]
+            self.report(columns, size)
+            norm = max(norm, float((np.where(live, curvature, 0.0) / np.maximum(_dots(P, P), TINY)).max()))
+            floor = EPS * (1.0 + norm * np.linalg.norm(self.X[:, columns], axis=0) / self.scale[columns])
+            live &= (size > np.maximum(goal, floor)) & watch.moves(size, step * rz)
+            columns, goal, R, P, rz = columns[live], goal[live], R[:, live], P[:, live], rz[live]
+            watch.keep(live)
+            if len(columns):
+                Z = self.precondition(R)
+                new = _dots(R, Z)
+                P, rz = Z + (new / rz) * P, new
+
+    def report(self, columns: np.ndarray, size: np.ndarray) -> None:
+        if self.callback is not None:
+            now = self.true.copy()
+            now[columns] = size
+            self.callback(self.iterations, float(now.max()))
+
+    def precondition(self, R: np.ndarray) -> np.ndarray:
+        return R if self.inverse is None else np.asarray(self.inverse @ R, dtype=np.float64)
+
+    def is_convex(
+        self, columns: np.ndarray, P: np.ndarray, AP: np.ndarray, curvature: np.ndarray
+    ) -> np.ndarray:
+        """Which columns see pᵀAp > 0; the others are stopped, with the reason in a note."""
+        length = np.linalg.norm(P, axis=0)
+        rounding = 16 * float(np.finfo(self.op.dtype).eps) * length * np.linalg.norm(AP, axis=0)
+        for j in np.flatnonzero(~np.isfinite(curvature)):
+            self.stop(columns[[j]], "failed")
+            self.note("A product with the matrix gave NaN or infinity. Look for missing values or overflow.")
+        flat = (curvature <= 0) & (curvature >= -rounding)
+        self.stop(columns[flat], "stagnated")
+        negative = curvature < -rounding
+        if negative.any():
+            self.stop(columns[negative], "failed")
+            lowest = (curvature[negative] / length[negative] ** 2).min()
+            self.note(
+                f"The matrix is not positive semi-definite: a direction with pᵀAp / pᵀp = {lowest:.3g} was met. "
+                f"Use a valid kernel, or raise the shift by more than {-lowest:.3g}."
+            )
+        return np.isfinite(curvature) & (curvature > 0)
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def certificate(self, seconds: float) -> Certificate:
+        order: list[Status] = ["interrupted", "failed", "limit", "stagnated", "converged"]
+        status = next((s for s in order if s in self.status), order[-1])
+        worst = float(self.true.max(initial=0.0))
+        late = sum(s != "converged" for s in self.status)
+        share = f" ({late} of {len(self.status)} right-hand sides)" if len(self.status) > 1 else ""
+        if status == "stagnated":
+            digits = f"{self.op.dtype} products"
+            self.note(
+                f"No progress beyond a residual of {worst:.1e}{share}; {self.tol:.1e} was asked. The matrix is too "
+                f"ill-conditioned for {digits}, or singular with b outside its range. Raise the shift, use a "
+                "preconditioner of higher rank, or Cholesky."
+            )
+        elif status == "limit":
+            self.note(
+                f"Stopped at a residual of {worst:.1e}{share}; {self.tol:.1e} was asked. Allow more iterations or "
+                "seconds, start again from this answer (x0), or use a preconditioner of higher rank."
+            )
+        name = (
+            "conjugate gradients"
+            if self.inverse is None
+            else f"conjugate gradients with {_name(self.inverse)}"
+        )
+        return Certificate(
+            status,
+            name,
+            iterations=self.iterations,
+            seconds=seconds,
+            residual=worst,
+            residuals=tuple(self.true.tolist()),
+            worst_row=int(np.argmax(np.abs(self.R / self.scale).max(axis=1))) if self.R.size else None,
+            added_diagonal=0.0,
+            notes=tuple(self.notes),
+        )
+
+
+class _Watch:
+    """Which columns still move: a new smallest residual, or energy gained, within the last `PATIENCE` iterations.
+
+    The residual of conjugate gradients may rise for long while the energy ½xᵀAx - bᵀx falls, so both are asked.
+    """
+
+    def __init__(self, size: np.ndarray) -> None:
+        self.best, self.since = size.copy(), np.zeros(len(size), dtype=int)
+        self.gained, self.window = np.zeros(len(size)), np.zeros(len(size))
+
+    def moves(self, size: np.ndarray, gain: np.ndarray) -> np.ndarray:
+        self.gained += gain
+        self.window += gain
+        fresh = size < 0.999 * self.best
+        self.best = np.minimum(self.best, size)
+        self.since = np.where(fresh, 0, self.since + 1)
+        late = self.since >= PATIENCE
+        stuck = late & (self.window <= ENERGY * self.gained)
+        self.since, self.window = np.where(late, 0, self.since), np.where(fresh | late, 0.0, self.window)
+        return ~stuck
+
+    def keep(self, live: np.ndarray) -> None:
+        self.best, self.since = self.best[live], self.since[live]
+        self.gained, self.window = self.gained[live], self.window[live]
+
+
+def _name(inverse: Preconditioner) -> str:
+    text = str(inverse)
+    return text if len(text) < 60 else f"a {type(inverse).__name__} preconditioner"
+
+
+def _dots(U: np.ndarray, V: np.ndarray) -> np.ndarray:
+    return np.einsum("ij,ij->j", U, V)

@@ -1,0 +1,281 @@
+"""Solve (A + shift·I) x = b by Cholesky's factorisation A + shift·I = L Lᵀ, in LAPACK.
+
+Cost n³/3 multiply-adds, memory one n×n array. Only one triangle of A is asked for, panel by panel, so a Gram
+operator does half of the work and no second copy appears. Nothing is ever added to the diagonal but `shift`.
+
+Mixed precision factors in float32, in half the time and memory, and refines the answer with float64 residuals. Each
+step gains about -log10(cond · 6e-8) digits, so it is for well-conditioned matrices; where it does not
+get to the tolerance, float64 takes over and the certificate says so.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+
+from mercer.errors import NotFiniteError, ParameterError
+from mercer.solve.diagnosis import not_positive_definite
+from mercer.solve.operator import (
+    Operator,
+    as_operator,
+    check_number,
+    check_targets,
+    multiply,
+    multiply_exactly,
+    panels,
+    relative,
+)
+from mercer.solve.solution import Certificate, Solution
+
+Precision = Literal["auto", "float64", "mixed"]
+MIXED_ROWS = 2000  # below this, float32 saves milliseconds
+MIXED_CONDITION = 1e5  # above this, refinement takes more steps than the float32 factor saves
+REFINEMENTS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Cholesky:
+    """A + shift·I = L Lᵀ. `lower` holds L in its lower triangle, in Fortran order; above it is rubbish.
+
+    >>> F = factor(np.array([[4.0, 2.0], [2.0, 5.0]]))
+    >>> F.solve(np.array([8.0, 12.0])), round(np.exp(F.logdet()))
+    (array([1., 2.]), 16)
+    >>> F.inverse_diag()                        # the inverse is [[5, -2], [-2, 4]] / 16
+    array([0.3125, 0.25  ])
+    """
+
+    lower: np.ndarray
+    shift: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.lower.shape[0], self.lower.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.lower.dtype
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        """(A + shift·I)⁻¹ B, for a vector or a block; as float64, to the precision of the factor."""
+        (potrs,) = get_lapack_funcs(("potrs",), (self.lower,))
+        x, _ = potrs(self.lower, np.asarray(B, dtype=self.dtype), lower=1)
+        return np.asarray(x.reshape(np.shape(B)), dtype=np.float64)
+
+    __matmul__ = solve  # so that a factor can precondition conjugate gradients
+
+    def logdet(self) -> float:
+        """log det(A + shift·I) = 2 Σ log Lᵢᵢ."""
+        return 2.0 * float(np.log(self.lower.diagonal().astype(np.float64)).sum())
+
+    def inverse_diag(self) -> np.ndarray:
+        """The diagonal of (A + shift·I)⁻¹: the squared column lengths of L⁻¹. Takes one more n×n array."""
+        (trtri,) = get_lapack_funcs(("trtri",), (self.lower,))
+        inverse, _ = trtri(self.lower, lower=1)
+        n = self.shape[0]
+        out = np.empty(n)
+        for cols in panels(n):
+            part = np.tril(inverse[:, cols], -cols.start)  # above the diagonal is rubbish
+            out[cols] = np.einsum("ij,ij->j", part, part, dtype=np.float64)
+        return out
+
+
+def factor(A: Any, shift: float = 0.0, *, dtype: Any = np.float64, overwrite: bool = False) -> Cholesky:
+    """The Cholesky factor of A + shift·I, for an operator or a symmetric array.
+
+    With `overwrite=True` an array in the factor's dtype is given up: it is destroyed, and no n×n memory is taken.
+    Raises `NotPositiveDefiniteError` with the pivot, the rows that look alike, the smallest eigenvalue and the
+    smallest diagonal that would do.
+
+    >>> factor(np.array([[1.0, 1.0], [1.0, 1.0]]))
+    Traceback (most recent call last):
+        ...
+    mercer.errors.NotPositiveDefiniteError: The matrix is not positive definite in float64: its factorisation
+    stopped at row 1 of 2. ...
+    """
+    op = as_operator(A)
+    shift = check_number(shift, "shift", 0.0)
+    dtype = np.dtype(dtype)
+    given_up = overwrite and isinstance(A, np.ndarray) and A.dtype == dtype and A.flags.writeable
+    upper = _contiguous(A) if given_up else _upper_triangle(op, dtype)
+    diagonal = upper.diagonal().copy()
+    lower, pivot = _potrf(upper, shift)
+    if pivot is not None:
+        raise not_positive_definite(_restored(upper, diagonal) if given_up else op, shift, pivot, dtype)
+    return Cholesky(lower, shift)
+
+
+def _potrf(upper: np.ndarray, shift: float) -> tuple[np.ndarray, int | None]:
+    """The lower factor in place of a C-order upper triangle, and the row at which it failed, or None."""
+    diagonal = np.einsum("ii->i", upper)
+    diagonal += upper.dtype.type(shift)
+    (potrf,) = get_lapack_funcs(("potrf",), (upper,))
+    lower, info = potrf(upper.T, lower=1, clean=0, overwrite_a=1)  # C's upper triangle is Fortran's lower
+    row = lower[info - 1, :info] if info else lower.diagonal()
+    if not np.isfinite(row).all():
+        raise NotFiniteError(
+            "The matrix contains NaN or infinity, found while it was factored. "
+            "Look for missing values in the data, or for a kernel that overflows."
+        )
+    return lower, info - 1 if info else None
+
+
+def _contiguous(A: np.ndarray) -> np.ndarray:
+    """The array as C order without a copy: a symmetric array is its own transpose."""
+    return A.T if A.flags.f_contiguous and not A.flags.c_contiguous else np.ascontiguousarray(A)
+
+
+def _upper_triangle(op: Operator, dtype: np.dtype) -> np.ndarray:
+    n = op.shape[0]
+    upper = np.empty((n, n), dtype)
+    for rows in panels(n, dtype.itemsize):
+        upper[rows, rows.start :] = op.block(rows, slice(rows.start, n))
+    return upper
+
+
+def _restored(upper: np.ndarray, diagonal: np.ndarray) -> Operator:
+    """The matrix again, from the triangle that LAPACK did not write to."""
+    A = np.tril(upper, -1)
+    A += A.T
+    A[np.diag_indices_from(A)] = diagonal
+    return as_operator(A)
+
+
+def direct(
+    A: Any,
+    b: Any,
+    shift: float = 0.0,
+    *,
+    tol: float = 1e-10,
+    precision: Precision = "auto",
+    overwrite: bool = False,
+) -> Solution[np.ndarray]:
+    """Solve (A + shift·I) x = b by Cholesky, with the true residual in the certificate.
+
+    `precision="mixed"` factors in float32 and refines; "auto" does so where it pays: at least 2000 rows, float64
+    entries and a condition number, estimated by a few products, below 1e5. `overwrite=True` gives up the memory of
+    an array `A` in float64; its residual can then not be measured and is None.
+
+    >>> found = direct(np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
+    >>> found.value, found.certificate.status
+    (array([1., 2.]), 'converged')
+    """
+    start = time.perf_counter()
+    op = as_operator(A)
+    shift, tol = check_number(shift, "shift", 0.0), check_number(tol, "tol", 0.0)
+    B, single = check_targets(op, b)
+    notes: list[str] = []
+    if precision not in ("auto", "float64", "mixed"):
+        raise ParameterError(f"precision must be 'auto', 'float64' or 'mixed'; got {precision!r}.")
+    if overwrite and isinstance(A, np.ndarray) and A.dtype == np.float64 and A.flags.writeable:
+        X = factor(A, shift, overwrite=True).solve(B)
+        seconds = time.perf_counter() - start
+        note = "The matrix was given up to the factor, so the residual was not measured."
+        done = Certificate("converged", "Cholesky (float64)", 0, seconds, added_diagonal=0.0, notes=(note,))
+        return Solution(X[:, 0] if single else X, done)
+    found = None
+    if precision == "mixed" or (precision == "auto" and _mixed_pays(op, shift)):
+        found = _mixed(op, B, shift, tol, notes)
+    method = "Cholesky (float32, refined in float64)" if found else "Cholesky (float64)"
+    X, R, steps = found or _refine(op, factor(op, shift), B, shift, tol)
+    done = _certificate(op, X, R, B, shift, tol, method, steps, notes, time.perf_counter() - start)
+    return Solution(X[:, 0] if single else X, done)
+
+
+def _mixed(
+    op: Operator, B: np.ndarray, shift: float, tol: float, notes: list[str]
+) -> tuple[np.ndarray, np.ndarray, int] | None:
+    """The refined answer of a float32 factor, or None and a note saying why not."""
+    lower, pivot = _potrf(_upper_triangle(op, np.dtype(np.float32)), shift)
+    if pivot is not None:
+        notes.append("float32 could not factor the matrix (too ill-conditioned); float64 was used.")
+        return None
+    X, R, steps = _refine(op, Cholesky(lower, shift), B, shift, tol)
+    worst = float(relative(R, B).max(initial=0.0))
+    if worst <= tol:
+        return X, R, steps
+    notes.append(
+        f"float32 with refinement came to a residual of {worst:.1e} after {steps} steps (too ill-conditioned); "
+        "float64 was used."
+    )
+    return None
+
+
+def _refine(
+    op: Operator, F: Cholesky, B: np.ndarray, shift: float, tol: float
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """X and its true residual R, improved by X += F⁻¹ R while that at least halves the worst column."""
+    X = F.solve(B)
+    R = B - multiply_exactly(op, X, shift)
+    for step in range(REFINEMENTS):
+        worst = relative(R, B).max(initial=0.0)
+        if worst <= tol:
+            return X, R, step
+        better = X + F.solve(R)
+        rest = B - multiply_exactly(op, better, shift)
+        if not relative(rest, B).max(initial=0.0) <= 0.5 * worst:
+            return X, R, step
+        X, R = better, rest
+    return X, R, REFINEMENTS
+
+
+def _mixed_pays(op: Operator, shift: float) -> bool:
+    n = op.shape[0]
+    return bool(
+        n >= MIXED_ROWS and op.dtype == np.float64 and shift > 0 and largest(op) <= MIXED_CONDITION * shift
+    )
+
+
+def largest(op: Operator, steps: int = 6) -> float:
+    """The largest eigenvalue, from below, by a few power steps from a fixed start; within some ten per cent.
+
+    >>> round(largest(as_operator(np.diag([1.0, 2.0, 9.0]))), 2)
+    9.0
+    """
+    v = 1.0 + 0.5 * np.sin(np.arange(1.0, op.shape[0] + 1))
+    value = 0.0
+    for _ in range(steps):
+        v /= np.linalg.norm(v)
+        v = multiply(op, v)
+        value = float(np.linalg.norm(v))
+        if value == 0 or not np.isfinite(value):
+            break
+    return value
+
+
+def _certificate(
+    op: Operator,
+    X: np.ndarray,
+    R: np.ndarray,
+    B: np.ndarray,
+    shift: float,
+    tol: float,
+    method: str,
+    steps: int,
+    notes: list[str],
+    seconds: float,
+) -> Certificate:
+    each = relative(R, B)
+    worst = float(each.max(initial=0.0))
+    if worst > tol:
+        size = (largest(op) + shift) * np.linalg.norm(X, axis=0) + np.linalg.norm(B, axis=0)
+        backward = float((np.linalg.norm(R, axis=0) / np.where(size > 0, size, 1.0)).max())
+        notes.append(
+            f"The residual {worst:.1e} is above the tolerance {tol:.1e}: rounding allows no less, because the matrix "
+            f"is ill-conditioned (backward error {backward:.1e}). Raise the shift, or accept the answer as exact for a "
+            "matrix that differs in its last digits."
+        )
+    return Certificate(
+        "converged" if worst <= tol else "stagnated",
+        method,
+        iterations=steps,
+        seconds=seconds,
+        residual=worst,
+        residuals=tuple(each.tolist()),
+        worst_row=int(np.argmax(np.abs(R).max(axis=1))) if R.size else None,
+        added_diagonal=0.0,
+        notes=tuple(notes),
+    )

@@ -1,0 +1,208 @@
+"""The largest eigenpairs of a symmetric operator, each with its residual ‖A v - λ v‖.
+
+- *dense*: LAPACK on the whole matrix, for small n.
+- *krylov*: a block Krylov space from a random block, with Rayleigh–Ritz and full reorthogonalisation, started
+  again from its best vectors when it grows large. A block product is hardly dearer than a single one when kernel
+  values have to be computed, so this takes the fewest passes over the data: the default.
+- *lanczos*: ARPACK's implicitly restarted Lanczos, one vector at a time, in less memory.
+
+Signs are fixed: the entry of largest modulus in each vector is positive.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh, qr
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
+
+from mercer.errors import ParameterError
+from mercer.solve.operator import Operator, as_operator, check_number, multiply
+from mercer.solve.solution import Certificate, Solution, Status
+
+Method = Literal["auto", "dense", "krylov", "lanczos"]
+DENSE_ROWS = 500
+SPARE = 8  # extra columns in the block, so that the last wanted pair converges about as fast as the first
+BASIS = 12  # blocks in the basis before it starts again
+PATIENCE = 3 * BASIS  # block products in which the worst residual must fall by a tenth
+
+
+class Eigenpairs(NamedTuple):
+    """Eigenvalues in falling order, and their vectors as columns."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+
+
+def top_eigenpairs(
+    A: Any,
+    k: int,
+    *,
+    method: Method = "auto",
+    tol: float = 1e-8,
+    max_iter: int = 300,
+    random_state: Any = 0,
+) -> Solution[Eigenpairs]:
+    """The k largest eigenvalues and their vectors, to residuals ‖A v - λ v‖ <= tol · max |λ|.
+
+    `max_iter` counts products with A (a block product is one) or, for Lanczos, restarts.
+
+    >>> found = top_eigenpairs(np.diag([1.0, 5.0, 3.0]), 2)
+    >>> found.value.values, found.certificate.status
+    (array([5., 3.]), 'converged')
+    """
+    start = time.perf_counter()
+    op = as_operator(A)
+    n = op.shape[0]
+    k, tol = int(k), check_number(tol, "tol", 0.0)
+    if not 1 <= k <= n:
+        raise ParameterError(f"k must be between 1 and the number of rows, {n}; got {k}.")
+    if method == "auto":
+        method = "dense" if n <= DENSE_ROWS or 3 * (k + SPARE) >= n else "krylov"
+    rng = np.random.default_rng(random_state)
+    if method == "dense":
+        found = _dense(op, k)
+    elif method == "krylov":
+        found = _krylov(op, k, tol, max_iter, rng)
+    elif method == "lanczos":
+        found = _lanczos(op, k, tol, max_iter, rng)
+    else:
+        raise ParameterError(f"method must be 'auto', 'dense', 'krylov' or 'lanczos'; got {method!r}.")
+    return _certified(op, found, k, tol, start)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a method found, before it is checked."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    method: str
+    iterations: int
+    status: Status = "converged"
+
+
+def _dense(op: Operator, k: int) -> _Found:
+    n = op.shape[0]
+    values, vectors = eigh(np.asarray(op.dense(), dtype=np.float64), subset_by_index=[n - k, n - 1])
+    return _Found(values[::-1], vectors[:, ::-1], "LAPACK", 0)
+
+
+def _krylov(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Generator) -> _Found:
+    """Rayleigh–Ritz on [X, A X, A² X, …]; A times the basis is kept, so residuals of Ritz pairs cost no product."""
+    best: _Found | None = None
+    count, lowest, since = 0, np.inf, 0
+    try:
+        for count, (values, vectors, residuals) in enumerate(_ritz_pairs(op, k, rng), 1):
+            worst = float(residuals[:k].max())
+            lowest, since = (worst, count) if worst < 0.9 * lowest else (lowest, since)
+            status: Status = "limit"
+            if worst <= tol * np.abs(values).max():
+                status = "converged"
+            elif count - since >= PATIENCE:
+                status = "stagnated"
+            best = _Found(values[:k], vectors[:, :k], "block Krylov", count, status)
+            if status != "limit" or count >= max_iter:
+                break
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+        best = _Found(best.values, best.vectors, best.method, count, "interrupted")
+    assert best is not None
+    return best
+
+
+def _ritz_pairs(
+    op: Operator, k: int, rng: np.random.Generator
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """After each block product: Ritz values, vectors and residual norms. Ends only when the space is whole."""
+    n = op.shape[0]
+    width = min(k + SPARE, n)
+    fresh = _orthonormal(rng.standard_normal((n, width)))
+    Q, AQ = np.empty((n, 0)), np.empty((n, 0))
+    while True:
+        Q, AQ = np.hstack([Q, fresh]), np.hstack([AQ, multiply(op, fresh)])
+        T = Q.T @ AQ
+        values, S = eigh((T + T.T) / 2)
+        S = S[:, ::-1][:, :width]
+        values, V, AV = values[::-1][:width], Q @ S, AQ @ S
+        yield values, V, np.linalg.norm(AV - V * values, axis=0)
+        if Q.shape[1] + width > min(BASIS * width, n):
+            Q, AQ, fresh = V, AV, AV - V * values  # start again; the residuals are the next directions
+        else:
+            fresh = AQ[:, -fresh.shape[1] :]
+        for _ in range(2):
+            fresh = fresh - Q @ (Q.T @ fresh)
+        fresh = _orthonormal(fresh)
+        fresh = _orthonormal(fresh - Q @ (Q.T @ fresh))
+        if Q.shape[1] + fresh.shape[1] > n:
+            fresh = fresh[:, : n - Q.shape[1]]
+        if not fresh.shape[1]:  # an invariant subspace: look elsewhere
+            fresh = rng.standard_normal((n, min(width, max(n - Q.shape[1], 1))))
+            fresh = _orthonormal(fresh - Q @ (Q.T @ fresh))
+
+
+def _orthonormal(V: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of the columns; columns that depend on the others are left out."""
+    Q, R, _ = qr(V, mode="economic", pivoting=True, check_finite=False)
+    size = np.abs(R.diagonal())
+    return Q[:, size > 1e-14 * max(float(size[0]), 1e-300)]
+
+
+def _lanczos(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Generator) -> _Found:
+    n, calls = op.shape[0], [0]
+    if k >= n:
+        return _dense(op, k)
+
+    def product(v: np.ndarray) -> np.ndarray:
+        calls[0] += 1
+        return multiply(op, np.ravel(v))
+
+    linear = LinearOperator((n, n), matvec=product, dtype=np.float64)
+    status: Status = "converged"
+    try:
+        values, vectors = eigsh(
+            linear, k, which="LA", v0=rng.standard_normal(n), tol=tol / 10, maxiter=max_iter
+        )
+    except ArpackNoConvergence as partial:
+        values, vectors, status = partial.eigenvalues, partial.eigenvectors, "limit"
+    except ArpackError:  # it gives up on the zero matrix
+        return _krylov(op, k, tol, max_iter, rng)
+    order = np.argsort(values)[::-1]
+    return _Found(values[order], vectors[:, order], "Lanczos", calls[0], status)
+
+
+def _certified(op: Operator, found: _Found, k: int, tol: float, start: float) -> Solution[Eigenpairs]:
+    """Signs fixed, residuals computed afresh, and what is missing said."""
+    vectors = np.ascontiguousarray(found.vectors)
+    top = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
+    vectors = vectors * np.where(top < 0, -1.0, 1.0)
+    R = multiply(op, vectors) - vectors * found.values
+    residuals = np.linalg.norm(R, axis=0)
+    scale = float(np.abs(found.values).max(initial=0.0))
+    worst = float(residuals.max(initial=0.0))
+    bound = tol * scale + 32 * float(np.finfo(op.dtype).eps) * np.sqrt(op.shape[0]) * scale
+    status, notes = found.status, []
+    if len(found.values) < k:
+        notes.append(f"Only {len(found.values)} of {k} eigenpairs were found. Allow more iterations.")
+    if status == "converged" and worst > bound:
+        status = "stagnated"
+    if status != "converged":
+        notes.append(
+            f"The worst residual is {worst:.1e}; {tol * scale:.1e} was asked. Each λ is within its residual of an "
+            "eigenvalue. Allow more iterations, raise tol, or use method='dense'."
+        )
+    done = Certificate(
+        status,
+        found.method,
+        iterations=found.iterations,
+        seconds=time.perf_counter() - start,
+        residual=worst / scale if scale else worst,
+        residuals=tuple(residuals.tolist()),
+        notes=tuple(notes),
+    )
+    return Solution(Eigenpairs(found.values, vectors), done)

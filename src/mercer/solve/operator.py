@@ -1,0 +1,190 @@
+"""The operator protocol: all that a solver may know of a matrix; and an array seen through it.
+
+A solver never asks what is behind an operator. Products run in the operator's own precision; everything else here
+is float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from mercer.errors import NotFiniteError, ParameterError, ShapeError
+
+Index = np.ndarray | slice
+PANEL_BYTES = 32 << 20  # dense panels handed around at one time
+
+
+class Operator(Protocol):
+    """A symmetric n×n matrix, known by what it does.
+
+    `@` takes a vector or an n×r block of the operator's dtype; `block` takes integer arrays or slices, and
+    `slice(None)` means all; arrays handed out by `block`, `diag` and `dense` are not written to by any solver.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def dtype(self) -> np.dtype: ...
+
+    def __matmul__(self, V: np.ndarray) -> np.ndarray: ...
+
+    def diag(self) -> np.ndarray: ...
+
+    def block(self, rows: Index, cols: Index) -> np.ndarray: ...
+
+    def dense(self) -> np.ndarray: ...
+
+    def shifted(self, lam: float) -> Operator: ...
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayOperator:
+    """A symmetric array as an operator; the array is not copied.
+
+    >>> A = ArrayOperator(np.array([[2.0, 1.0], [1.0, 3.0]]))
+    >>> A.shifted(1.0) @ np.array([1.0, 0.0])
+    array([3., 1.])
+    """
+
+    array: np.ndarray
+    shift: float = 0.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.array.shape[0], self.array.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.array.dtype
+
+    def __matmul__(self, V: np.ndarray) -> np.ndarray:
+        out = self.array @ V
+        return out + self.dtype.type(self.shift) * V if self.shift else out
+
+    def diag(self) -> np.ndarray:
+        return self.array.diagonal() + self.dtype.type(self.shift)
+
+    def block(self, rows: Index, cols: Index) -> np.ndarray:
+        n = self.shape[0]
+        i, j = np.arange(n)[rows], np.arange(n)[cols]
+        if isinstance(rows, slice) or isinstance(cols, slice):
+            part = self.array[rows, cols]
+        else:
+            part = self.array[np.ix_(i, j)]
+        if not self.shift:
+            return part
+        return part + self.dtype.type(self.shift) * (i[:, None] == j[None, :])
+
+    def dense(self) -> np.ndarray:
+        return self.block(slice(None), slice(None))
+
+    def shifted(self, lam: float) -> ArrayOperator:
+        return ArrayOperator(self.array, self.shift + lam)
+
+
+def as_operator(A: Any) -> Operator:
+    """`A` itself if it is an operator; an array, checked for shape, finiteness and symmetry, as one.
+
+    >>> as_operator([[1.0, 0.5], [0.0, 1.0]])
+    Traceback (most recent call last):
+        ...
+    mercer.errors.ShapeError: The matrix is not symmetric: entries (0, 1) and (1, 0) differ by 0.5. Pass a symmetric
+    one, for example (A + A.T) / 2 if that is what you mean.
+    """
+    if not isinstance(A, np.ndarray | list | tuple):
+        _require_square(A.shape)
+        return A
+    array = np.asarray(A)
+    if array.dtype not in (np.float64, np.float32):
+        array = array.astype(np.float64)
+    _require_square(array.shape)
+    for rows in panels(len(array), array.itemsize):
+        upper = array[rows]
+        if not np.isfinite(upper).all():
+            i, j = np.argwhere(~np.isfinite(upper))[0]
+            raise NotFiniteError(
+                f"The matrix contains NaN or infinity (first at row {rows.start + i}, column {j}). "
+                "Look for missing values in the data, or for a kernel that overflows."
+            )
+        gap = np.abs(upper - array[:, rows].T)
+        i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
+        if gap[i, j] > 8 * np.finfo(array.dtype).eps * np.abs(upper).max():
+            i = i + rows.start
+            raise ShapeError(
+                f"The matrix is not symmetric: entries ({i}, {j}) and ({j}, {i}) differ by {gap[i - rows.start, j]:.3g}. "
+                "Pass a symmetric one, for example (A + A.T) / 2 if that is what you mean."
+            )
+    return ArrayOperator(array)
+
+
+def _require_square(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
+        raise ShapeError(f"A square matrix with at least one row is needed; got shape {tuple(shape)}.")
+
+
+def panels(n: int, itemsize: int = 8) -> list[slice]:
+    """Runs of rows of an n×n matrix, each about 32 MiB.
+
+    >>> panels(3)
+    [slice(0, 3, None)]
+    """
+    step = max(1, PANEL_BYTES // (itemsize * n))
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
+def multiply(op: Operator, V: np.ndarray, shift: float = 0.0) -> np.ndarray:
+    """(A + shift·I) V in float64, the product with A in the operator's own precision.
+
+    >>> multiply(ArrayOperator(np.eye(2, dtype=np.float32)), np.array([1.0, 2.0]), shift=1.0)
+    array([2., 4.])
+    """
+    out = np.asarray(op @ np.ascontiguousarray(V, dtype=op.dtype), dtype=np.float64)
+    return out + shift * V if shift else out
+
+
+def multiply_exactly(op: Operator, V: np.ndarray, shift: float = 0.0) -> np.ndarray:
+    """(A + shift·I) V in float64 throughout: for a float32 operator its entries are taken out block by block."""
+    if op.dtype == np.float64:
+        return multiply(op, V, shift)
+    out = shift * V
+    for rows in panels(op.shape[0], 8):
+        out[rows] += np.asarray(op.block(rows, slice(None)), dtype=np.float64) @ V
+    return out
+
+
+def check_targets(op: Operator, b: Any, name: str = "b") -> tuple[np.ndarray, bool]:
+    """The right-hand sides as a float64 n×r block, and whether they came as a single vector."""
+    B = np.asarray(b, dtype=np.float64)
+    n = op.shape[0]
+    if B.ndim not in (1, 2) or B.shape[0] != n:
+        raise ShapeError(f"{name} has shape {B.shape}; the matrix needs ({n},) or ({n}, r).")
+    if not np.isfinite(B).all():
+        row = int(np.argwhere(~np.isfinite(B))[0][0])
+        raise NotFiniteError(
+            f"{name} contains NaN or infinity (first at row {row}). Impute or drop that row."
+        )
+    return (B[:, None], True) if B.ndim == 1 else (B, False)
+
+
+def check_number(value: float, name: str, low: float, *, strict: bool = False) -> float:
+    """A finite number that is at least (or, if strict, more than) `low`."""
+    number = float(value)
+    if not np.isfinite(number) or number < low or (strict and number == low):
+        raise ParameterError(
+            f"{name} must be a finite number {'>' if strict else '>='} {low:g}; got {value!r}."
+        )
+    return number
+
+
+def relative(R: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """‖r‖ / ‖b‖ for each column; where b = 0, ‖r‖ itself.
+
+    >>> relative(np.array([[0.5], [0.0]]), np.array([[2.0], [0.0]]))
+    array([0.25])
+    """
+    size = np.linalg.norm(B, axis=0)
+    return np.linalg.norm(R, axis=0) / np.where(size > 0, size, 1.0)

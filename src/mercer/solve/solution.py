@@ -1,0 +1,86 @@
+"""What a solver hands back: the value it found, and a certificate that says how, and how good it is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+Status = Literal["converged", "stagnated", "limit", "interrupted", "failed"]
+Value = TypeVar("Value")
+
+MEANING: dict[str, str] = {
+    "converged": "the tolerance was met",
+    "stagnated": "no further progress was possible before the tolerance was met",
+    "limit": "the iterations or seconds allowed were used up",
+    "interrupted": "stopped from the keyboard; the best value so far was kept",
+    "failed": "the problem is not one that the method can solve",
+}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How an answer was got and how good it is; what does not apply is None.
+
+    `residual` is the worst relative residual, recomputed from the answer and never taken from a recurrence;
+    `residuals` has one for each right-hand side or eigenpair; `worst_row` is the row where it is largest.
+    `added_diagonal` is what the solver added to the matrix on its own account: 0 unless a note says otherwise.
+
+    >>> print(Certificate("converged", "conjugate gradients", iterations=12, seconds=0.5, residual=2.5e-11))
+    converged: conjugate gradients, 12 iterations, 0.5 s, residual 2.5e-11
+    """
+
+    status: Status
+    method: str
+    iterations: int | None = None
+    seconds: float | None = None
+    primal: float | None = None
+    dual: float | None = None
+    gap: float | None = None
+    kkt: float | None = None
+    worst_row: int | None = None
+    residual: float | None = None
+    residuals: tuple[float, ...] | None = None
+    added_diagonal: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        return self.status == "converged"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, text, lists and None: ready for JSON.
+
+        >>> Certificate("limit", "Lanczos").to_dict()["status"]
+        'limit'
+        """
+        out = asdict(self)
+        out["notes"] = list(self.notes)
+        out["residuals"] = None if self.residuals is None else list(self.residuals)
+        return out
+
+    def __str__(self) -> str:
+        parts = [self.method]
+        if self.iterations is not None:
+            parts.append(f"{self.iterations} iteration{'' if self.iterations == 1 else 's'}")
+        if self.seconds is not None:
+            parts.append(f"{self.seconds:.3g} s")
+        for name in ("primal", "dual", "gap", "kkt", "residual", "worst_row"):
+            value = getattr(self, name)
+            if value is not None and not (name == "worst_row" and self.converged):
+                parts.append(
+                    f"{name.replace('_', ' ')} {value:.3g}" if name != "worst_row" else f"worst row {value}"
+                )
+        if self.added_diagonal:
+            parts.append(f"added diagonal {self.added_diagonal:.3g}")
+        return "\n".join([f"{self.status}: {', '.join(parts)}", *(f"  {note}" for note in self.notes)])
+
+
+@dataclass(frozen=True)
+class Solution(Generic[Value]):
+    """What was found, and its certificate."""
+
+    value: Value
+    certificate: Certificate
+
+    def __str__(self) -> str:
+        return str(self.certificate)

@@ -1,0 +1,90 @@
+"""The front door: (A + shift·I) x = b by whichever method suits the size, the memory and the spectrum."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+import numpy as np
+
+from mercer.memory import memory_limit
+from mercer.solve.cg import cg
+from mercer.solve.direct import direct
+from mercer.solve.operator import as_operator, check_number, check_targets
+from mercer.solve.precondition import nystrom
+from mercer.solve.solution import Certificate, Solution
+
+DIRECT_ROWS = 4000  # up to here Cholesky takes a second or so
+ROWS_PER_ITERATION = 100  # Cholesky of n rows costs about as much as n / 100 products with A
+
+
+def solve(
+    A: Any,
+    b: Any,
+    shift: float = 0.0,
+    *,
+    tol: float = 1e-10,
+    memory: int | str = "2GiB",
+    max_seconds: float | None = None,
+    random_state: Any = 0,
+) -> Solution[np.ndarray]:
+    """Solve (A + shift·I) x = b to a relative residual of `tol`; A positive semi-definite.
+
+    - n <= 4000 and the n×n factor fits in `memory`: Cholesky.
+    - Otherwise conjugate gradients with a Nyström preconditioner from random columns. If the factor does fit, they get n / 100
+      iterations, about what Cholesky costs, and Cholesky takes over if that was not enough, or is not going to be.
+
+    The choice depends on sizes and on the matrix, never on a clock; the certificate says what was chosen and why.
+    `max_seconds` stops conjugate gradients with the best answer so far; a factorisation is not cut short.
+
+    >>> found = solve(np.array([[4.0, 2.0], [2.0, 5.0]]), [8.0, 12.0])
+    >>> print(found.value, found.certificate.method)
+    [1. 2.] Cholesky (float64)
+    """
+    start = time.perf_counter()
+    op = as_operator(A)
+    n = op.shape[0]
+    check_targets(op, b)
+    check_number(tol, "tol", 0.0)
+    shift = check_number(shift, "shift", 0.0)
+    fits = 8 * n * n <= memory_limit(memory)
+    if fits and n <= DIRECT_ROWS:
+        return direct(op, b, shift, tol=tol)
+    inverse = nystrom(op, shift, sketch="columns", random_state=random_state)
+    allowed = n // ROWS_PER_ITERATION if fits else None
+    notes = (
+        [] if fits else [f"The n×n factor ({8 * n * n / 2**30:.1f} GiB) does not fit in the memory allowed."]
+    )
+    if allowed is not None:
+        need = _expected_iterations(inverse.tail, shift, tol)
+        if need > allowed:
+            notes.append(f"Conjugate gradients would need some {need} iterations; Cholesky is cheaper.")
+            return _noted(direct(op, b, shift, tol=tol), notes, start)
+    left = None if max_seconds is None else max(max_seconds - (time.perf_counter() - start), 0.0)
+    found = cg(op, b, shift, preconditioner=inverse, tol=tol, max_iter=allowed, max_seconds=left)
+    out_of_time = max_seconds is not None and time.perf_counter() - start >= max_seconds
+    if not fits or out_of_time or found.certificate.status in ("converged", "interrupted", "failed"):
+        return _noted(found, notes, start)
+    tried = found.certificate
+    notes.append(
+        f"{tried.method.capitalize()} came to a residual of {tried.residual:.1e} in {tried.iterations} iterations; "
+        "Cholesky took over."
+    )
+    return _noted(direct(op, b, shift, tol=tol), notes, start)
+
+
+def _expected_iterations(tail: float, shift: float, tol: float) -> int:
+    """√κ ln(2 / tol) with κ = (tail + shift) / shift; 0, that is unknown, without a shift."""
+    if shift == 0 or tol == 0:
+        return 0
+    return int(np.sqrt((tail + shift) / shift) * np.log(2 / tol))
+
+
+def _noted(found: Solution[np.ndarray], notes: list[str], start: float) -> Solution[np.ndarray]:
+    done: Certificate = dataclasses.replace(
+        found.certificate,
+        notes=(*notes, *found.certificate.notes),
+        seconds=time.perf_counter() - start,
+    )
+    return Solution(found.value, done)

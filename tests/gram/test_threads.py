@@ -1,0 +1,109 @@
+"""Threads: the same bits for any number, limits respected, safe beside other threads, processes and signals."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from mercer import RBF, Periodic, White
+from mercer.errors import ParameterError
+from mercer.gram import Dense, Tiles
+from mercer.threads import available, threads
+
+KERNEL = 2.0 * RBF([1.0, 0.5, 2.0]) * Periodic(3.0) + White(0.1)
+X = np.random.default_rng(0).normal(size=(900, 3))
+V = np.random.default_rng(1).normal(size=(900, 2))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_results_have_the_same_bits_for_any_number_of_threads(dtype):
+    answers = []
+    for n_jobs in (1, 2, 3, 7):
+        K = Tiles(KERNEL, X.astype(dtype), n_jobs=n_jobs)
+        answers.append((K.dense(), K @ V, K.contract(V), K.contract(W=np.outer(V[:, 0], V[:, 1]))))
+    for other in answers[1:]:
+        for first, second in zip(answers[0], other, strict=True):
+            np.testing.assert_array_equal(first, second)
+
+
+def test_threadpoolctl_reaches_the_core():
+    Dense(RBF(1.0), X[:5])
+    with threadpool_limits(1):
+        assert available() == 1
+        assert threads(None) == 1
+    apis = {entry["user_api"] for entry in threadpool_info()}
+    assert "mercer" in apis
+
+
+def test_the_environment_limits_threads(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert threads(None) == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "not a number")
+    assert threads(None) >= 1
+
+
+def test_n_jobs_means_what_it_means_in_scikit_learn():
+    assert threads(3) == 3
+    assert threads(-1) == available()
+    for bad in (0, 1.5, "2", True):
+        with pytest.raises(ParameterError, match="n_jobs"):
+            threads(bad)
+
+
+def product():
+    return Tiles(KERNEL, X, n_jobs=2) @ V
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_it_works_inside_joblib(backend):
+    if backend == "threading":
+        answers = Parallel(n_jobs=2, backend=backend)(delayed(product)() for _ in range(4))
+    else:
+        answers = Parallel(n_jobs=2, backend=backend)(delayed(_of_arrays)(X, V) for _ in range(3))
+    for answer in answers:
+        np.testing.assert_array_equal(answer, product())
+
+
+def _of_arrays(X, V):
+    return Tiles(2.0 * RBF([1.0, 0.5, 2.0]) * Periodic(3.0) + White(0.1), X, n_jobs=2) @ V
+
+
+def _child(queue):
+    queue.put(product())
+
+
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_forked_child_can_go_on():
+    expected = product()
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_child, args=(queue,))
+    child.start()
+    np.testing.assert_array_equal(queue.get(timeout=60), expected)
+    child.join(timeout=60)
+    assert child.exitcode == 0
+
+
+def test_python_goes_on_while_the_core_computes():
+    """The GIL is released: a counting thread makes progress during one long product."""
+    big = np.random.default_rng(0).normal(size=(6000, 20))
+    K = Tiles(RBF(4.0), big, n_jobs=1)
+    count, stop = [0], threading.Event()
+
+    def tick():
+        while not stop.wait(0.002):
+            count[0] += 1
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    before = count[0]
+    K @ np.ones((6000, 4))
+    during = count[0] - before
+    stop.set()
+    ticker.join()
+    assert during >= 2

@@ -1,0 +1,147 @@
+"""Conjugate gradients: right answers, honest endings, and what a preconditioner is worth in iterations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercer.errors import ParameterError
+from mercer.solve import cg, factor, nystrom, pivoted_cholesky
+from solve.laboratory import CountingOperator, rbf, relative_residual, with_spectrum
+
+
+@settings(max_examples=40, deadline=None)
+@given(n=st.integers(1, 40), r=st.integers(1, 4), shift=st.floats(1e-2, 10), seed=st.integers(0, 99))
+def test_the_answer_is_that_of_numpy(n, r, shift, seed):
+    K = rbf(n, 2, seed=seed)
+    B = np.random.default_rng(seed).normal(size=(n, r))
+    found = cg(K, B, shift)
+    np.testing.assert_allclose(found.value, np.linalg.solve(K + shift * np.eye(n), B), rtol=1e-6, atol=1e-6)
+    assert found.certificate.status == "converged"
+    for j in range(r):
+        assert relative_residual(K, found.value[:, j], B[:, j], shift) <= 1.01e-10
+
+
+def test_as_many_iterations_as_distinct_eigenvalues():
+    A = with_spectrum(np.repeat([1.0, 4.0, 9.0], 20))
+    found = cg(A, np.arange(60.0))
+    assert found.certificate.iterations == 3
+
+
+def test_each_right_hand_side_stops_on_its_own():
+    A = with_spectrum(np.geomspace(1, 1e4, 100))
+    eigenvector = np.linalg.eigh(A)[1][:, 0]
+    op = CountingOperator(A)
+    hard = np.random.default_rng(0).normal(size=100)
+    found = cg(op, np.column_stack([eigenvector, np.zeros(100), hard]), tol=1e-8)
+    assert found.certificate.status == "converged"
+    assert op.columns < op.products + 10  # the first leaves after a step or two, the second at once
+
+
+def test_zero_targets_cost_no_product():
+    op = CountingOperator(rbf(10))
+    found = cg(op, np.zeros(10), x0=np.ones(10))
+    assert not found.value.any() and op.products == 0 and found.certificate.residual == 0.0
+
+
+def test_a_warm_start_at_the_answer_takes_no_iteration():
+    K, y = rbf(80), np.random.default_rng(0).normal(size=80)
+    first = cg(K, y, 0.1)
+    again = cg(K, y, 0.1, x0=first.value)
+    assert again.certificate.iterations == 0 and again.certificate.converged
+    np.testing.assert_array_equal(again.value, first.value)
+
+
+@pytest.mark.parametrize("make", [nystrom, pivoted_cholesky], ids=lambda f: f.__name__)
+def test_a_preconditioner_saves_nine_iterations_in_ten(make):
+    K, y = rbf(600, 3, 1.5), np.random.default_rng(0).normal(size=600)
+    plain = cg(K, y, 1e-3, tol=1e-8).certificate
+    helped = cg(K, y, 1e-3, tol=1e-8, preconditioner=make(K, 1e-3)).certificate
+    assert plain.converged and plain.iterations >= 400
+    assert helped.converged and helped.iterations <= 40
+
+
+def test_an_exact_preconditioner_needs_one_or_two_iterations():
+    K, y = rbf(100), np.random.default_rng(0).normal(size=100)
+    found = cg(K, y, 1e-3, preconditioner=factor(K, 1e-3))
+    assert found.certificate.iterations <= 2 and found.certificate.converged
+
+
+def test_the_iteration_limit_is_reported_with_the_true_residual():
+    K, y = rbf(200), np.random.default_rng(0).normal(size=200)
+    found = cg(K, y, 1e-4, max_iter=5)
+    assert found.certificate.status == "limit" and found.certificate.iterations == 5
+    assert found.certificate.residual == pytest.approx(relative_residual(K, found.value, y, 1e-4), rel=1e-6)
+    assert "x0" in found.certificate.notes[0]
+
+
+def test_no_seconds_means_no_iterations():
+    found = cg(rbf(50), np.ones(50), 0.1, max_seconds=0.0)
+    assert found.certificate.status == "limit" and found.certificate.iterations == 0
+
+
+def test_an_unreachable_tolerance_is_reported_as_stagnation_not_looped_on():
+    A = with_spectrum(np.geomspace(1e-7, 1, 100))
+    found = cg(A, np.random.default_rng(0).normal(size=100), tol=1e-14, max_iter=10_000)
+    assert found.certificate.status == "stagnated" and found.certificate.iterations < 5000
+    assert "ill-conditioned" in found.certificate.notes[0]
+
+
+def test_a_singular_system_without_solution_ends_and_says_so():
+    y = np.arange(50.0)
+    found = cg(np.ones((50, 50)), y)
+    assert found.certificate.status == "stagnated" and found.certificate.iterations < 500
+    assert np.isfinite(found.value).all()
+
+
+def test_a_singular_system_with_a_solution_is_solved():
+    A = with_spectrum([0.0, 0.0, 1.0, 2.0, 3.0])
+    found = cg(A, A @ np.ones(5), tol=1e-9)
+    assert found.certificate.converged
+
+
+def test_an_indefinite_matrix_fails_with_a_direction_as_witness():
+    found = cg(with_spectrum([-1.0, 1.0, 2.0]), np.ones(3))
+    assert found.certificate.status == "failed" and "not positive semi-definite" in found.certificate.notes[0]
+
+
+def test_nan_from_the_operator_fails_with_a_sentence():
+    found = cg(CountingOperator(np.full((3, 3), np.nan)), np.ones(3))
+    assert found.certificate.status == "failed" and "NaN" in found.certificate.notes[0]
+
+
+def test_ctrl_c_keeps_the_iterate_and_its_true_residual():
+    K, y = rbf(300), np.random.default_rng(0).normal(size=300)
+    found = cg(CountingOperator(K, interrupt_after=20), y, 0.1)
+    assert found.certificate.status == "interrupted" and found.certificate.iterations == 19
+    assert found.certificate.residual == pytest.approx(relative_residual(K, found.value, y, 0.1), rel=1e-6)
+    np.testing.assert_array_equal(found.value, cg(K, y, 0.1, max_iter=19).value)
+
+
+def test_the_callback_sees_every_iteration_with_its_residual():
+    seen = []
+    found = cg(rbf(60), np.arange(60.0), 0.1, callback=lambda i, r: seen.append((i, r)))
+    assert [i for i, _ in seen] == list(range(1, found.certificate.iterations + 1))
+    assert seen[-1][1] <= 1e-10 < seen[-2][1]
+
+
+def test_a_float32_operator_is_refined_beyond_float32():
+    K = rbf(400).astype(np.float32)
+    y = np.random.default_rng(0).normal(size=(400, 2))
+    op = CountingOperator(K)
+    found = cg(op, y, 1e-2, preconditioner=nystrom(op, 1e-2), tol=1e-9)
+    assert found.certificate.converged
+    assert relative_residual(K, found.value, y, 1e-2) <= 1.01e-9
+
+
+def test_the_same_call_gives_the_same_bits():
+    K, y = rbf(200), np.random.default_rng(0).normal(size=(200, 3))
+    one, two = (cg(K, y, 1e-2, preconditioner=nystrom(K, 1e-2, random_state=7)).value for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_start_of_another_width_is_refused():
+    with pytest.raises(ParameterError, match="columns"):
+        cg(np.eye(3), np.ones((3, 2)), x0=np.ones(3))

@@ -1,0 +1,106 @@
+"""Top eigenpairs: three methods, one answer; residuals that are true; signs that do not move."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mercer.errors import ParameterError
+from mercer.solve import top_eigenpairs
+from solve.laboratory import CountingOperator, rbf, with_spectrum
+
+METHODS = pytest.mark.parametrize("method", ["dense", "krylov", "lanczos"])
+
+
+@METHODS
+@pytest.mark.parametrize("n", [40, 400])
+def test_values_are_those_of_numpy_and_vectors_are_orthonormal(method, n):
+    K = rbf(n)
+    found = top_eigenpairs(K, 6, method=method)
+    values, V = found.value
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(K)[::-1][:6], rtol=1e-9)
+    np.testing.assert_allclose(V.T @ V, np.eye(6), atol=1e-8)
+    assert found.certificate.converged and found.certificate.residual <= 1e-8
+
+
+@METHODS
+def test_the_residuals_are_the_true_ones(method):
+    K = rbf(200)
+    found = top_eigenpairs(K, 4, method=method, tol=1e-4)
+    values, V = found.value
+    np.testing.assert_allclose(
+        found.certificate.residuals, np.linalg.norm(K @ V - V * values, axis=0), atol=1e-12
+    )
+
+
+@METHODS
+def test_the_largest_entry_of_each_vector_is_positive_and_methods_agree(method):
+    K = rbf(300)
+    V = top_eigenpairs(K, 5, method=method, tol=1e-11).value.vectors
+    assert (V[np.argmax(np.abs(V), axis=0), range(5)] > 0).all()
+    np.testing.assert_allclose(V, top_eigenpairs(K, 5, method="dense").value.vectors, atol=1e-7)
+
+
+@METHODS
+def test_repeated_eigenvalues_are_found_as_often_as_they_occur(method):
+    A = with_spectrum([5.0, 5.0, 5.0, *np.linspace(0, 2, 57)])
+    values = top_eigenpairs(A, 4, method=method).value.values
+    np.testing.assert_allclose(values, [5, 5, 5, 2], atol=1e-6)
+
+
+@METHODS
+@pytest.mark.parametrize(
+    "A", [np.zeros((30, 30)), np.eye(30), np.ones((30, 30))], ids=["zero", "one", "ones"]
+)
+def test_degenerate_matrices_do_not_break_it(method, A):
+    found = top_eigenpairs(A, 3, method=method)
+    np.testing.assert_allclose(found.value.values, np.linalg.eigvalsh(A)[::-1][:3], atol=1e-10)
+
+
+@METHODS
+def test_all_pairs_of_a_single_row(method):
+    values, V = top_eigenpairs(np.array([[7.0]]), 1, method=method).value
+    assert values.tolist() == [7.0] and V.tolist() == [[1.0]]
+
+
+@METHODS
+def test_the_largest_means_largest_not_largest_in_modulus(method):
+    A = with_spectrum([-9.0, *np.linspace(0, 1, 39)])
+    assert top_eigenpairs(A, 1, method=method).value.values[0] == pytest.approx(1.0, abs=1e-7)
+
+
+def test_krylov_needs_few_passes_over_the_matrix():
+    op = CountingOperator(rbf(1000))
+    found = top_eigenpairs(op, 10)
+    assert found.certificate.method == "block Krylov" and found.certificate.converged and op.products <= 15
+
+
+def test_too_few_iterations_are_reported():
+    found = top_eigenpairs(with_spectrum(np.linspace(1, 2, 300)), 3, method="krylov", max_iter=2)
+    assert found.certificate.status == "limit" and "residual" in found.certificate.notes[0]
+    found = top_eigenpairs(with_spectrum(np.linspace(1, 2, 300)), 3, method="lanczos", max_iter=1)
+    assert found.certificate.status == "limit"
+
+
+def test_a_float32_operator_stops_at_its_own_precision_and_says_so():
+    found = top_eigenpairs(rbf(150).astype(np.float32), 3, tol=1e-12, method="krylov")
+    assert found.certificate.status == "stagnated" and found.certificate.residual < 1e-5
+    np.testing.assert_allclose(found.value.values, np.linalg.eigvalsh(rbf(150))[::-1][:3], rtol=1e-5)
+
+
+def test_ctrl_c_keeps_the_pairs_so_far():
+    op = CountingOperator(with_spectrum(np.linspace(1, 2, 200)), interrupt_after=5)
+    found = top_eigenpairs(op, 3, method="krylov")
+    assert found.certificate.status == "interrupted" and found.value.vectors.shape == (200, 3)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    K = rbf(600)
+    one, two = (top_eigenpairs(K, 5, random_state=1).value.vectors for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("k", [0, 4])
+def test_an_impossible_number_of_pairs_is_refused(k):
+    with pytest.raises(ParameterError, match="between 1 and"):
+        top_eigenpairs(np.eye(3), k)

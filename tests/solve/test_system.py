@@ -1,0 +1,105 @@
+"""The front door, the certificate, and the wall around the room."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mercer.solve
+from mercer.errors import NotPositiveDefiniteError, ParameterError
+from mercer.solve import Certificate, as_operator, direct, solve, system
+from solve.laboratory import CountingOperator, rbf, relative_residual, with_spectrum
+
+
+def test_small_systems_go_to_cholesky():
+    found = solve(rbf(100), np.ones(100), 0.1)
+    assert found.certificate.method == "Cholesky (float64)" and found.certificate.converged
+
+
+def test_a_factor_that_does_not_fit_goes_to_conjugate_gradients_and_says_why():
+    K, y = rbf(300), np.random.default_rng(0).normal(size=300)
+    op = CountingOperator(K)
+    found = solve(op, y, 0.1, memory="100 kB")
+    assert "conjugate gradients with a Nyström" in found.certificate.method
+    assert "does not fit" in found.certificate.notes[0]
+    assert op.entries <= 100 * 300  # the columns of the preconditioner, never the whole matrix
+    assert relative_residual(K, found.value, y, 0.1) <= 1.01e-10
+    np.testing.assert_allclose(found.value, solve(K, y, 0.1).value, rtol=1e-7, atol=1e-8)
+
+
+def test_larger_systems_try_conjugate_gradients_first(monkeypatch):
+    monkeypatch.setattr(system, "DIRECT_ROWS", 100)
+    monkeypatch.setattr(system, "ROWS_PER_ITERATION", 4)
+    K, y = rbf(300), np.random.default_rng(0).normal(size=300)
+    assert "conjugate gradients" in solve(K, y, 0.5).certificate.method
+    hard = solve(K, y, 1e-7)
+    assert (
+        hard.certificate.method == "Cholesky (float64)" and "Cholesky is cheaper" in hard.certificate.notes[0]
+    )
+    hidden = solve(K + 1e-7 * np.eye(300), y)  # nothing known of the spectrum: tried, then handed over
+    assert hidden.certificate.method == "Cholesky (float64)" and "took over" in hidden.certificate.notes[0]
+
+
+def test_seconds_stop_the_iteration_with_an_answer():
+    found = solve(CountingOperator(rbf(300)), np.ones(300), 1e-3, memory=0, max_seconds=0.0)
+    assert found.certificate.status == "limit" and found.value.shape == (300,)
+
+
+def test_an_indefinite_matrix_is_refused_by_both_ways():
+    A = with_spectrum(np.linspace(-1, 1, 60))
+    for memory in ("1GiB", 0):
+        with pytest.raises(NotPositiveDefiniteError):
+            solve(A, np.ones(60), memory=memory)
+
+
+def test_memory_must_be_a_number_of_bytes():
+    with pytest.raises(ParameterError, match="memory"):
+        solve(np.eye(2), np.ones(2), memory="plenty")
+
+
+def test_a_certificate_is_plain_data():
+    found = direct(rbf(30), np.ones((30, 2)), 1e-12)
+    again = json.loads(json.dumps(found.certificate.to_dict()))
+    assert again["status"] == found.certificate.status and len(again["residuals"]) == 2
+    assert again["gap"] is None and str(found) == str(found.certificate)
+    with pytest.raises(AttributeError):
+        found.certificate.status = "converged"
+
+
+def test_a_certificate_reads_as_a_sentence():
+    text = str(
+        Certificate(
+            "limit", "dual ascent", 3, 1.0, gap=0.5, worst_row=4, added_diagonal=1e-8, notes=("More.",)
+        )
+    )
+    assert (
+        text == "limit: dual ascent, 3 iterations, 1 s, gap 0.5, worst row 4, added diagonal 1e-08\n  More."
+    )
+
+
+def test_an_array_is_an_operator_that_keeps_the_protocol():
+    A = with_spectrum(np.linspace(1, 2, 7))
+    op, i, j = as_operator(A).shifted(0.5), np.array([4, 1]), np.array([1, 2, 4])
+    full = A + 0.5 * np.eye(7)
+    np.testing.assert_allclose(op.dense(), full)
+    np.testing.assert_allclose(op.block(i, j), full[np.ix_(i, j)])
+    np.testing.assert_allclose(op.block(slice(None), j), full[:, j])
+    np.testing.assert_allclose(op.diag(), full.diagonal())
+    np.testing.assert_allclose(op @ A, full @ A)
+
+
+def test_this_room_imports_only_what_it_may():
+    allowed = {"numpy", "scipy", "mercer.errors", "mercer.memory", "mercer.threads", "mercer._core", "mercer.arrays", "mercer.solve"}
+    for file in Path(mercer.solve.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            outside = [n for n in names if n.startswith(("mercer", "sklearn", "numpy", "scipy"))]
+            assert all(any(n == a or n.startswith(a + ".") for a in allowed) for n in outside), (
+                file.name,
+                names,
+            )

@@ -1,0 +1,21 @@
+"""The benchmarks run: tiny sizes, whatever peers are installed. No time is asserted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("suite", ["engine"])
+def test_the_suite_prints_a_row_of_mercer_for_every_cell(suite):
+    command = [sys.executable, "-m", "benchmarks", suite, "--quick", "--threads", "1", "--repeat", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [line for line in done.stdout.splitlines() if "  mercer " in line]
+    assert len(rows) >= 8
+    assert "nan" not in done.stdout.split("certificate", 2)[-1]

@@ -1,0 +1,71 @@
+"""The public names, pinned: adding or losing one is a decision, not an accident. All are loaded on first use."""
+
+import subprocess
+import sys
+
+import mercer
+
+KERNELS = [
+    "AllSubsets",
+    "ArcCosine",
+    "Bilinear",
+    "Brownian",
+    "Chi2",
+    "Constant",
+    "Cosine",
+    "CosineSimilarity",
+    "Custom",
+    "Dot",
+    "DotProduct",
+    "ExpDot",
+    "Exponential",
+    "Fact",
+    "Intersection",
+    "Kernel",
+    "Laplacian",
+    "Leaf",
+    "Linear",
+    "Logistic",
+    "Matern",
+    "PerColumn",
+    "Periodic",
+    "Polynomial",
+    "Proof",
+    "Proved",
+    "RBF",
+    "Radial",
+    "RationalQuadratic",
+    "Refuted",
+    "Sigmoid",
+    "SpectralMixture",
+    "Stationary",
+    "Undecided",
+    "Validity",
+    "White",
+    "as_kernel",
+    "leaf",
+    "parse",
+]
+ROOMS = ["errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
+OTHERS = ["GramReport", "MercerMap", "Verification", "gram_report", "verify"]
+MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]
+
+
+def test_the_public_names_are_these():
+    assert sorted(mercer.__all__) == sorted(["__version__", *KERNELS, *ROOMS, *OTHERS, *MACHINES])
+    assert dir(mercer) == sorted(mercer.__all__)
+
+
+def test_every_kernel_name_is_found_on_first_use():
+    for name in KERNELS:
+        assert getattr(mercer, name).__module__.startswith("mercer.kernels"), name
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    assert not hasattr(mercer, "NoSuchKernel")
+
+
+def test_importing_mercer_loads_neither_pictures_nor_machines():
+    code = "import sys, mercer; print([m for m in ('matplotlib', 'sklearn', 'pandas', 'typer') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
