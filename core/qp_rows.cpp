@@ -64,7 +64,11 @@ template <class S> bool worth_dense(const SparseRows<S>& s, int64_t d) {
     return s.rows > 0 && d * s.rows <= kDenser * int64_t(s.indices.size()) && d * s.rows <= int64_t(1) << 28;
 }
 
-template <class T, class S> void take_rows(const Inputs<S>& from, const std::vector<int64_t>& which, Sample<T>& to) {
+// `origin`: per view empty, or a point to subtract from its rows.
+using Origins = std::vector<std::vector<double>>;
+
+template <class T, class S>
+void take_rows(const Inputs<S>& from, const std::vector<int64_t>& which, Sample<T>& to, const Origins& origin = {}) {
     const int64_t count = int64_t(which.size());
     to.dense.assign(from.views.size(), {});
     to.values.assign(from.views.size(), {});
@@ -75,17 +79,21 @@ template <class T, class S> void take_rows(const Inputs<S>& from, const std::vec
     to.in.columns = from.columns;
     for (size_t k = 0; k < from.views.size(); ++k) {
         const ViewInput<S>& v = from.views[k];
+        const double* o = k < origin.size() && !origin[k].empty() ? origin[k].data() : nullptr;
         ViewInput<T> w;
         w.d = v.d;
         if (!v.sparse) {
             to.dense[k].resize(size_t(count * v.d));
             for (int64_t i = 0; i < count; ++i)
-                for (int64_t c = 0; c < v.d; ++c) to.dense[k][size_t(i * v.d + c)] = T(v.x[which[size_t(i)] * v.d + c]);
+                for (int64_t c = 0; c < v.d; ++c)
+                    to.dense[k][size_t(i * v.d + c)] = T(double(v.x[which[size_t(i)] * v.d + c]) - (o ? o[c] : 0.0));
         } else if (worth_dense(v.sx, v.d)) {
-            to.dense[k].assign(size_t(count * v.d), T(0));
+            to.dense[k].resize(size_t(count * v.d));
+            for (int64_t i = 0; i < count * v.d; ++i) to.dense[k][size_t(i)] = T(o ? -o[i % v.d] : 0.0);
             for (int64_t i = 0; i < count; ++i)
                 for (int64_t a = v.sx.indptr[size_t(which[size_t(i)])]; a < v.sx.indptr[size_t(which[size_t(i)]) + 1]; ++a)
-                    to.dense[k][size_t(i * v.d + v.sx.indices[size_t(a)])] = T(v.sx.data[a]);
+                    to.dense[k][size_t(i * v.d + v.sx.indices[size_t(a)])] =
+                        T(double(v.sx.data[a]) - (o ? o[v.sx.indices[size_t(a)]] : 0.0));
         } else {
             w.sparse = true;
             w.sx.rows = count;
@@ -106,6 +114,26 @@ template <class T, class S> void take_rows(const Inputs<S>& from, const std::vec
         for (int64_t r : which) to.u[k].push_back(T(from.rows[k].u[r]));
         to.in.rows.push_back({to.u[k].data(), nullptr});
     }
+}
+
+// The mean row of each view that only squared distances read: around it float32 loses least to cancellation.
+template <class S> Origins centres(const Program& program, const Inputs<S>& data) {
+    Origins out(data.views.size());
+    for (size_t k = 0; k < out.size(); ++k) {
+        bool shifts = true, read = false;
+        for (const Op& op : program.ops)
+            if (op.primitive >= 0 && size_t(op.a) == k) read = true, shifts &= op.code == SQDIST;
+        const ViewInput<S>& v = data.views[k];
+        if (!read || !shifts || (v.sparse && !worth_dense(v.sx, v.d))) continue;
+        out[k].assign(size_t(v.d), 0.0);
+        if (v.sparse) {
+            for (size_t a = 0; a < v.sx.indices.size(); ++a) out[k][size_t(v.sx.indices[a])] += double(v.sx.data[a]);
+        } else {
+            for (int64_t i = 0; i < data.n * v.d; ++i) out[k][size_t(i % v.d)] += double(v.x[i]);
+        }
+        for (double& c : out[k]) c /= double(data.n);
+    }
+    return out;
 }
 
 // The program with its DELTA steps (noise where both sides are one observation) worth nothing.
@@ -188,19 +216,20 @@ template <class T, class S> class TileRows final : public RowSource<T> {
         mercer::diag(program, all.in, this->diag.data(), threads, poll);
         mercer::diag(quiet_, all.in, plain_.data(), threads, poll);
         this->exact = std::is_same_v<T, double>;
+        if (!this->exact) origin_ = centres(program, data);
     }
 
     void focus(const std::vector<int64_t>& columns) override {
         place_.assign(size_t(this->n), -1);
         for (size_t c = 0; c < columns.size(); ++c) place_[size_t(columns[c])] = int64_t(c);
-        take_rows(data_, columns, columns_);
+        take_rows(data_, columns, columns_, origin_);
         block_ = std::make_unique<Block<T>>(quiet_, columns_);
     }
 
     void rows(const std::vector<int64_t>& which, T* const* out, int threads, const Poll& poll) override {
         if (which.empty()) return;
         Sample<T> x;
-        take_rows(data_, which, x);
+        take_rows(data_, which, x, origin_);
         block_->run(x, threads, poll, [&](const Tile& t, const T* K) {
             for (int64_t i = 0; i < t.rows; ++i)
                 std::memcpy(out[t.i0 + i] + t.j0, K + i * t.ld, size_t(t.cols) * sizeof(T));
@@ -213,7 +242,7 @@ template <class T, class S> class TileRows final : public RowSource<T> {
 
     void square(const std::vector<int64_t>& which, T* out, int threads, const Poll& poll) override {
         Sample<T> x;
-        take_rows(data_, which, x);
+        take_rows(data_, which, x, origin_);
         gram(quiet_, x.in, out, threads, poll);
         const size_t q = which.size();
         for (size_t k = 0; k < q; ++k) out[k * q + k] = T(this->diag[size_t(which[k])]);
@@ -242,6 +271,7 @@ template <class T, class S> class TileRows final : public RowSource<T> {
   private:
     Program quiet_;
     const Inputs<S>& data_;
+    Origins origin_;
     std::vector<double> plain_;  // the diagonal without noise
     std::vector<int64_t> place_;
     Sample<T> columns_;

@@ -1,0 +1,238 @@
+// The iterate: violation, gap, shrinking, the choice of a working set.
+#include "qp_iterate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mercer {
+namespace {
+
+constexpr int kPatience = 2;    // checks in a row before a variable rests
+constexpr double kHead = 0.3;   // share of the new variables that are the very worst; the others are spread
+
+[[noreturn]] void bad(const std::string& what) { throw std::invalid_argument(what); }
+
+}  // namespace
+
+QpIterate::QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& diag) : p_(p), n_(n), N_(p.variables) {
+    const size_t N = size_t(N_);
+    x_.resize(N), lo_.resize(N), hi_.resize(N), lin_.resize(N), v_.resize(N), resting_.assign(N, 0), mark_.assign(N, 0);
+    for (size_t i = 0; i < N; ++i) {
+        const double sign = p.signs[i];
+        x_[i] = sign * p.alpha[i];
+        lo_[i] = sign > 0 ? 0 : -p.C[i];
+        hi_[i] = sign > 0 ? p.C[i] : 0;
+        lin_[i] = sign * p.p[i];
+        scale_ = std::max(scale_, std::abs(p.p[i]));
+        endless_ |= p.C[i] == kInf;
+    }
+    for (double d : diag) top_diag_ = std::max(top_diag_, std::abs(d));
+    beta_.assign(size_t(n), 0.0), beta_known_ = f_known_ = f_ = beta_;
+}
+
+void QpIterate::beta_now() {
+    std::fill(beta_.begin(), beta_.end(), 0.0);
+    for (int64_t i = 0; i < N_; ++i) beta_[size_t(p_.rows[i])] += x_[size_t(i)];
+}
+
+void QpIterate::f_full() {
+    for (size_t c = 0; c < columns_.size() && c < near_.size(); ++c) f_[size_t(columns_[c])] = near_[c];
+}
+
+double QpIterate::value_of_objective() const {
+    double total = 0;
+    for (int64_t r = 0; r < n_; ++r) total += 0.5 * beta_[size_t(r)] * f_[size_t(r)];
+    for (int64_t i = 0; i < N_; ++i) total += lin_[size_t(i)] * x_[size_t(i)];
+    return total;
+}
+
+void QpIterate::everything_active() {
+    if (int64_t(active_.size()) != N_) {
+        active_.resize(size_t(N_));
+        for (int64_t i = 0; i < N_; ++i) active_[size_t(i)] = i;
+        columns_changed_ = true;
+    }
+    if (int64_t(columns_.size()) != n_) {
+        columns_.resize(size_t(n_));
+        place_.resize(size_t(n_));
+        for (int64_t r = 0; r < n_; ++r) columns_[size_t(r)] = place_[size_t(r)] = r;
+        columns_changed_ = true;
+    }
+    near_ = f_;
+}
+
+void QpIterate::scan() {
+    for (int g = 0; g < 2; ++g) top_[g] = -kInf, bottom_[g] = kInf, at_top_[g] = at_bottom_[g] = -1;
+    for (int64_t i : active_) {
+        const double v = -(near_[size_t(place_[size_t(p_.rows[i])])] + lin_[size_t(i)]);
+        v_[size_t(i)] = v;
+        const int g = group(i);
+        if (x_[size_t(i)] < hi_[size_t(i)] && v > top_[g]) top_[g] = v, at_top_[g] = i;
+        if (x_[size_t(i)] > lo_[size_t(i)] && v < bottom_[g]) bottom_[g] = v, at_bottom_[g] = i;
+        if (!(v - v == 0)) broken_ = true;
+    }
+    kkt_ = 0, worst_ = -1;
+    for (int g = 0; g < 2; ++g) {
+        double here = top_[g] - bottom_[g];
+        if (p_.equality == 0) here = std::max(top_[g], -bottom_[g]);
+        if (here > kkt_) kkt_ = here, worst_ = p_.equality == 0 && !(top_[g] >= -bottom_[g]) ? at_bottom_[g] : at_top_[g];
+    }
+}
+
+double QpIterate::gap() const {
+    double total = 0;
+    for (int g = 0; g < (p_.equality == 2 ? 2 : 1); ++g) {
+        double best = kInf;
+        const double middle = 0.5 * (top_[g] + bottom_[g]);
+        for (double b : {middle, top_[g], bottom_[g]}) {
+            if (p_.equality == 0) b = 0;
+            if (!(b - b == 0)) continue;
+            double sum = 0;
+            for (int64_t i : active_) {
+                if (group(i) != g) continue;
+                const size_t k = size_t(i);
+                if (v_[k] < b && x_[k] > lo_[k]) sum += (x_[k] - lo_[k]) * (b - v_[k]);
+                if (v_[k] > b && x_[k] < hi_[k]) sum += (hi_[k] - x_[k]) * (v_[k] - b);
+            }
+            best = std::min(best, sum);
+        }
+        total += best < kInf ? best : 0;
+    }
+    return total;
+}
+
+std::vector<int64_t> QpIterate::shrink() {
+    std::vector<int64_t> stay;
+    for (int64_t i : active_) {
+        const size_t k = size_t(i);
+        const int g = group(i);
+        const double low = p_.equality == 0 ? 0 : bottom_[g], high = p_.equality == 0 ? 0 : top_[g];
+        const bool rests = (x_[k] <= lo_[k] && v_[k] < low) || (x_[k] >= hi_[k] && v_[k] > high);
+        resting_[k] = rests ? char(std::min(resting_[k] + 1, 100)) : 0;
+        if (resting_[k] < kPatience) stay.push_back(i);
+    }
+    if (double(stay.size()) > 0.9 * double(active_.size())) return {};
+    std::vector<char> wanted(size_t(n_), 0);
+    for (int64_t i : stay) wanted[size_t(p_.rows[i])] = 1;
+    std::vector<int64_t> positions, columns;
+    for (size_t c = 0; c < columns_.size(); ++c)
+        if (wanted[size_t(columns_[c])]) positions.push_back(int64_t(c)), columns.push_back(columns_[c]);
+    active_ = std::move(stay);
+    if (columns.size() == columns_.size()) return {};
+    f_full();
+    columns_ = std::move(columns);
+    near_.resize(columns_.size());
+    std::fill(place_.begin(), place_.end(), -1);
+    for (size_t c = 0; c < columns_.size(); ++c) {
+        place_[size_t(columns_[c])] = int64_t(c);
+        near_[c] = f_[size_t(columns_[c])];
+    }
+    fresh_ = false;
+    return positions;
+}
+
+std::vector<int64_t> QpIterate::choose(int64_t q) {
+    ++stamp_;
+    std::vector<int64_t> set;
+    auto add = [&](int64_t i) {
+        if (mark_[size_t(i)] == stamp_ || int64_t(set.size()) >= q) return;
+        mark_[size_t(i)] = stamp_;
+        set.push_back(i);
+    };
+    std::vector<std::pair<double, int64_t>> side[2];
+    for (int64_t i : active_) {
+        const size_t k = size_t(i);
+        const int g = group(i);
+        const double low = p_.equality == 0 ? 0 : bottom_[g], high = p_.equality == 0 ? 0 : top_[g];
+        if (x_[k] < hi_[k] && v_[k] > low) side[0].emplace_back(low - v_[k], i);
+        if (x_[k] > lo_[k] && v_[k] < high) side[1].emplace_back(v_[k] - high, i);
+    }
+    const size_t room = size_t(q) / 2, head = std::max<size_t>(1, size_t(kHead * double(room)));
+    for (auto& s : side) {
+        const double floor = -0.5 * kkt_;
+        if (s.size() > size_t(q))
+            s.erase(std::remove_if(s.begin(), s.end(), [&](auto& e) { return e.first > floor; }), s.end());
+        const size_t want = std::min(s.size(), head);
+        std::nth_element(s.begin(), s.begin() + int64_t(want), s.end());
+        std::sort(s.begin(), s.begin() + int64_t(want));
+        if (!s.empty()) add(s[0].second);
+    }
+    const int64_t keep = q / 2;
+    for (size_t k = last_.size(); k-- > 0 && int64_t(set.size()) < keep;) {
+        const int64_t i = last_[k];
+        const size_t j = size_t(i);
+        if (place_[size_t(p_.rows[i])] >= 0 && x_[j] > lo_[j] && x_[j] < hi_[j]) add(i);
+    }
+    std::reverse(set.begin(), set.end());
+    for (size_t k = 0; k < head; ++k)
+        for (auto& s : side)
+            if (k < s.size()) add(s[k].second);
+    const size_t left = size_t(q - int64_t(set.size()) + 1) / 2;
+    for (size_t k = 0; k < left; ++k)
+        for (auto& s : side)
+            if (s.size() > head) {
+                const size_t tail = s.size() - head, stride = std::max<size_t>(1, tail / left);
+                add(s[head + k * stride % tail].second);
+            }
+    return set;
+}
+
+std::vector<int64_t> QpIterate::rows_of(const std::vector<int64_t>& set) {
+    std::vector<int64_t> rows;
+    ++row_stamp_;
+    seen_.resize(size_t(n_), 0), index_.resize(size_t(n_), 0);
+    for (int64_t i : set) {
+        const size_t r = size_t(p_.rows[i]);
+        if (seen_[r] != row_stamp_) seen_[r] = row_stamp_, index_[r] = int64_t(rows.size()), rows.push_back(int64_t(r));
+    }
+    return rows;
+}
+
+double QpIterate::rounding() const {
+    double size = 0;
+    for (double b : x_) size += std::abs(b);
+    return 4 * std::numeric_limits<double>::epsilon() * (top_diag_ * size + scale_);
+}
+
+bool QpIterate::stretch() {
+    double linear = 0, quad = 0, most = kInf, sums[2] = {0, 0}, size = 0;
+    for (int64_t i = 0; i < N_; ++i) {
+        const size_t k = size_t(i);
+        const int64_t c = place_[size_t(p_.rows[i])];
+        if (x_[k] == 0) continue;
+        linear += lin_[k] * x_[k];
+        if (c >= 0) quad += x_[k] * near_[size_t(c)];
+        else return false;
+        most = std::min(most, p_.C[i] / std::abs(x_[k]));
+        sums[group(i)] += x_[k];
+        size += std::abs(x_[k]);
+    }
+    if (!(linear < 0)) return false;
+    if (p_.equality && std::max(std::abs(sums[0]), std::abs(sums[1])) > 1e-9 * size) return false;
+    const bool endless = linear * linear * top_diag_ > 1e14 * quad * scale_ * scale_;
+    if (most == kInf && (endless || top_diag_ * size > 1e14 * scale_)) return true;
+    const double t = std::min(most, quad > 0 ? -linear / quad : 1.0);
+    if (!(t > 1.5)) return false;
+    for (auto* a : {&x_, &near_, &f_, &f_known_, &beta_known_})
+        for (double& value : *a) value *= t;
+    for (int64_t i = 0; i < N_; ++i) x_[size_t(i)] = std::clamp(x_[size_t(i)], lo_[size_t(i)], hi_[size_t(i)]);
+    objective_ += linear * (t - 1) + 0.5 * quad * (t * t - 1);
+    fresh_ = false;
+    return false;
+}
+
+void check_qp(const QpProblem& p, int64_t n) {
+    auto at = [](const char* name, int64_t i) { return std::string(name) + "[" + std::to_string(i) + "]"; };
+    if (p.equality < 0 || p.equality > 2) bad("equality must be 0, 1 or 2; got " + std::to_string(p.equality));
+    for (int64_t i = 0; i < p.variables; ++i) {
+        if (p.rows[i] < 0 || p.rows[i] >= n)
+            bad(at("rows", i) + " is " + std::to_string(p.rows[i]) + "; K has " + std::to_string(n) + " rows");
+        if (p.signs[i] != 1 && p.signs[i] != -1) bad(at("signs", i) + " must be -1 or 1");
+        if (!std::isfinite(p.p[i])) bad(at("p", i) + " is not finite");
+        if (!(p.C[i] >= 0)) bad(at("C", i) + " must be at least 0 (infinity is allowed)");
+        if (!std::isfinite(p.alpha[i]) || p.alpha[i] < 0 || p.alpha[i] > p.C[i])
+            bad(at("alpha", i) + " is " + std::to_string(p.alpha[i]) + "; it must lie between 0 and C = " + std::to_string(p.C[i]));
+    }
+}
+
+}  // namespace mercer

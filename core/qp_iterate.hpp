@@ -1,0 +1,60 @@
+// The iterate of the working-set solver: the variables, f, the violation, and which variables to work on.
+// Nothing here asks for a row of K; qp.hpp states the problem and the notation.
+#pragma once
+#include <limits>
+
+#include "qp.hpp"
+
+namespace mercer {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// Invariants: lo <= x <= hi and the sums of the equality constraint hold, up to rounding, at every moment;
+// f_known_ = K beta_known_ in float64; near_ is f over columns_ (exactly so if fresh_).
+class QpIterate {
+  protected:
+    QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& diag);
+
+    int group(int64_t i) const { return p_.equality == 2 && p_.signs[i] < 0; }
+    void beta_now();
+    // The working copy of f, as far as it is known, back into f_.
+    void f_full();
+    double value_of_objective() const;
+    void everything_active();
+    // v of the active variables, the extremes, the violation.
+    void scan();
+    // sum (x - lo) max(0, b - v) + (hi - x) max(0, v - b): the duality gap for the multiplier b, the best of a few.
+    double gap() const;
+    // Variables at a bound that no violating pair could move, twice in a row, rest until the end.  If columns rest too:
+    // the positions of those that stay.
+    std::vector<int64_t> shrink();
+    // The free variables of the last set (up to half), the worst violators of both sides in turn, and others spread
+    // evenly over the violators of the outer half: the worst alone tend to be neighbours that say the same thing.
+    std::vector<int64_t> choose(int64_t q);
+    // The different rows of some variables; index_[r] is the number of row r among them.
+    std::vector<int64_t> rows_of(const std::vector<int64_t>& set);
+    // No float64 evaluation of f can tell a smaller violation from rounding.
+    double rounding() const;
+    // With C = inf: the best multiple of the whole of x, and whether the problem has no bottom.  Along x the objective
+    // is t L + t^2 q / 2, so its bottom is at most -L^2 / 2q, however long x is.
+    bool stretch();
+
+    const QpProblem& p_;
+    const int64_t n_, N_;
+    double scale_ = 0, top_diag_ = 0, objective_ = 0;         // largest |p| and |K_ii|
+    bool endless_ = false, broken_ = false, fresh_ = false, columns_changed_ = true;
+    std::vector<double> x_, lo_, hi_, lin_, v_;               // per variable
+    std::vector<double> beta_, beta_known_, f_, f_known_;     // per row
+    std::vector<int64_t> active_, columns_, place_;           // variables; rows; row -> position among columns or -1
+    std::vector<double> near_;                                // f over columns_: the working copy
+    std::vector<int64_t> last_, index_;                       // the last working set; numbers given by rows_of
+    double top_[2], bottom_[2], kkt_ = 0;                     // of v, over what may rise and what may fall, per group
+    int64_t at_top_[2], at_bottom_[2], worst_ = -1;
+
+  private:
+    std::vector<char> resting_;
+    std::vector<int64_t> mark_, seen_;
+    int64_t stamp_ = 0, row_stamp_ = 0;
+};
+
+}  // namespace mercer
