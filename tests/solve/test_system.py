@@ -93,7 +93,16 @@ def test_an_array_is_an_operator_that_keeps_the_protocol():
 
 
 def test_this_room_imports_only_what_it_may():
-    allowed = {"numpy", "scipy", "mercer.errors", "mercer.memory", "mercer.threads", "mercer._core", "mercer.arrays", "mercer.solve"}
+    allowed = {
+        "numpy",
+        "scipy",
+        "mercer.errors",
+        "mercer.memory",
+        "mercer.threads",
+        "mercer._core",
+        "mercer.arrays",
+        "mercer.solve",
+    }
     for file in Path(mercer.solve.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
