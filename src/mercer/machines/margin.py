@@ -194,7 +194,8 @@ class MarginMachine(KernelEstimator):
             callback=_progress(self.callback, self.verbose),
         )
         alpha, f, status = found.alpha, found.f, "interrupted" if skip else found.status
-        if status == "converged" and not any("stationary" in note for note in self._notes):
+        stored = K.kind in ("dense", "precomputed")  # polishing needs whole columns of K
+        if stored and status == "converged" and not any("stationary" in note for note in self._notes):
             alpha, f = polish(K, q, alpha, f)
         m = q.multipliers(alpha, f)
         certificate = q.certify(
