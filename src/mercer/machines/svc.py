@@ -31,8 +31,8 @@ class SVC(MarginClassifier):
     multiclass : "ovo" or "ovr"
         One problem for each pair of classes or for each class; all share one Gram operator.
     tol : float
-        Largest violation of the optimality conditions; where the Gram matrix is stored, problems with up to 300 free
-        support vectors are then polished to rounding.
+        Largest violation of the optimality conditions; with up to 5000 rows, problems with up to 300 free support
+        vectors are then polished to rounding.
     max_iter, max_seconds : limits; -1 and None for none. What was reached is kept and its certificate says so.
     class_weight : dict or "balanced", factors of C by class.
     probability : bool
