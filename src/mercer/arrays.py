@@ -353,3 +353,12 @@ class Rows:
             return np.asarray(self.data, dtype=object).ndim != 2
         except ValueError:  # arrays of different shapes: graphs, images
             return True
+
+
+def common_dtype(x: Rows, z: Rows | None) -> Any:
+    """float32 when every sample is float32, else float64."""
+
+    def single(r: Rows) -> bool:
+        return getattr(r.data, "dtype", None) == np.float32
+
+    return np.float32 if single(x) and (z is None or single(z)) else np.float64

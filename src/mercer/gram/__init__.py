@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Rows
+from mercer.arrays import Rows, common_dtype
 from mercer.gram.operators import (
     Dense,
     Features,
@@ -16,7 +16,6 @@ from mercer.gram.operators import (
     Shifted,
     SumOf,
     Tiles,
-    common_dtype,
     dense_block,
 )
 from mercer.kernels.base import Kernel, as_kernel

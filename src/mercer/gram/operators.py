@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from mercer.arrays import Rows, check_vectors
+from mercer.arrays import Rows, check_vectors, common_dtype
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram import blocks, core
 from mercer.gram.lower import Lowered, NotLowered, lower
@@ -385,15 +385,6 @@ class SumOf(GramOperator):
 
 
 # ── shared by the kinds ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def common_dtype(x: Rows, z: Rows | None) -> Any:
-    """float32 when every sample is float32, else float64."""
-
-    def single(r: Rows) -> bool:
-        return getattr(r.data, "dtype", None) == np.float32
-
-    return np.float32 if single(x) and (z is None or single(z)) else np.float64
 
 
 def lowered(kernel: Kernel, x: Rows, z: Rows | None, dtype: Any) -> tuple[Lowered | None, tuple[str, ...]]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mercer.arrays import Rows
+from mercer.arrays import Rows, common_dtype
 from mercer.errors import MagnitudeError, NotFiniteError, ParameterError, ShapeError
 from mercer.params import Bounds, Domain, Parameter, check_bounds, is_real
 
@@ -144,7 +144,7 @@ class Kernel(ABC):
         """
         x = Rows.of(X, "X")
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return self._require_finite(self._diag(x).astype(_dtype(x, None), copy=False))
+            return self._require_finite(self._diag(x).astype(common_dtype(x, None), copy=False))
 
     def _check_same_columns(self, x: Rows, z: Rows | None) -> None:
         """Refuse two samples that differ in the columns this kernel looks at."""
@@ -576,13 +576,6 @@ def as_kernel(value: Any) -> Kernel:
     if is_number(value):
         return Constant(value)
     raise ParameterError(f"a kernel was expected, or its text such as 'RBF(2.0)'; got {value!r}.")
-
-
-def _dtype(x: Rows, z: Rows | None) -> type:
-    def single(r: Rows) -> bool:
-        return getattr(r.data, "dtype", None) == np.float32
-
-    return np.float32 if single(x) and (z is None or single(z)) else np.float64
 
 
 def _flatten(name: str, value: Any) -> Iterator[tuple[str, float]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Rows, column_names
+from mercer.arrays import Rows, column_names, common_dtype
 from mercer.errors import (
     InputError,
     MemoryBudgetError,
@@ -18,7 +18,7 @@ from mercer.errors import (
     ParameterError,
     ShapeError,
 )
-from mercer.kernels.base import Kernel, _dtype
+from mercer.kernels.base import Kernel
 from mercer.kernels.maps import (
     Infinite,
     Node,
@@ -119,7 +119,7 @@ class FeatureMap:
         _check_memory(
             self.kernel, d, self.dimension, 8 * n * self.dimension, self.memory, f"for these {n:,} rows"
         )
-        return self.node.apply(x).astype(_dtype(x, None), copy=False)
+        return self.node.apply(x).astype(common_dtype(x, None), copy=False)
 
     def __str__(self) -> str:
         shown = [self.node.name(i) for i in range(min(self.dimension, 6))]
