@@ -63,4 +63,4 @@ def test_a_script_runs_patched_and_untouched(tmp_path):
     )
     run = [sys.executable, "-m", "mercer.sklearn", str(script), "a", "b"]
     out = subprocess.run(run, capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "mercer.sklearn 1 ['a', 'b']"
+    assert out.strip() == "mercer.sklearn.svm 1 ['a', 'b']"

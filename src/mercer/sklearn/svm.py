@@ -1,0 +1,387 @@
+"""The twins of `sklearn.svm`: `SVC`, `NuSVC`, `SVR`, `NuSVR`, `OneClassSVM`."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+import sklearn.svm as peer
+from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_is_fitted,
+    column_or_1d,
+)
+
+from mercer.machines.classify import MarginClassifier, plain_labels, votes_and_confidence
+from mercer.machines.margin import MarginMachine
+from mercer.sklearn.margin import (
+    MarginTwin,
+    QuietNuSVC,
+    QuietNuSVR,
+    QuietOneClassSVM,
+    QuietSVC,
+    QuietSVR,
+    required,
+)
+
+__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"]
+
+
+# ── classifiers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_proba(self: Any) -> bool:
+    if self.probability == "deprecated" or not self.probability:
+        raise AttributeError("predict_proba is not available when probability=False")
+    return True
+
+
+class _Classifier(ClassifierMixin, MarginTwin):
+    class_weight: Any
+    probability: Any
+    decision_function_shape: str
+    break_ties: bool
+    random_state: Any
+    machine_: MarginClassifier
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the SVM model according to the given training data."""
+        return self._fit(X, required(self, y), sample_weight)
+
+    def _wants_probability(self) -> bool:
+        if self.probability == "deprecated":
+            return False
+        name = type(self).__name__
+        warnings.warn(
+            "The `probability` parameter was deprecated in 1.9 and will be removed in version 1.11. "
+            f"Use `CalibratedClassifierCV({name}(), ensemble=False)` instead of `{name}(probability=True)`",
+            FutureWarning,
+            stacklevel=5,
+        )
+        return bool(self.probability)
+
+    def _check_targets(self, y: Any) -> np.ndarray:
+        labels = y if plain_labels(y) else column_or_1d(y, warn=True)
+        if not plain_labels(y):
+            check_classification_targets(y)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"The number of classes has to be greater than one; got {len(self.classes_)} class"
+            )
+        return codes
+
+    def _check_weights(self, sample_weight: Any, y: np.ndarray, n: int, shape: Any) -> np.ndarray | None:
+        w = super()._check_weights(sample_weight, y, n, shape)
+        if w is not None:
+            alive = np.bincount(y, w, minlength=len(self.classes_)) > 0
+            if alive.sum() < 2:
+                raise ValueError(self._one_class_left)
+            if isinstance(
+                self.class_weight, str
+            ):  # "balanced" counts rows by weight: weight 2 is a row twice
+                mass = np.bincount(y, w, minlength=len(alive))
+                self.class_weight_ = np.where(alive, w.sum() / (len(alive) * np.where(alive, mass, 1.0)), 0.0)
+        return w
+
+    _one_class_left = "Invalid input - all samples with positive weights belong to the same class"
+
+    def _by_code(self) -> dict[int, float]:
+        return dict(enumerate(self.class_weight_.tolist()))
+
+    def _dual_layout(self, machine: MarginMachine) -> np.ndarray:
+        """LIBSVM's: a support vector of class c has one coefficient for each of the other classes."""
+        k = len(self.classes_)
+        if k == 2:
+            return machine.dual_coef_
+        owner = np.repeat(np.arange(k), machine.n_support_)
+        out = np.zeros((k - 1, len(owner)))
+        for row, (i, j) in zip(machine.dual_coef_, combinations(range(k), 2), strict=True):
+            out[j - 1, owner == i] = row[owner == i]
+            out[i, owner == j] = row[owner == j]
+        return out
+
+    def _take_iterations(self, machine: MarginMachine) -> None:
+        self.n_iter_ = np.array(
+            [max(int(c.iterations or 0), 1) for c in machine.certificates_], dtype=np.int32
+        )
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Evaluate the decision function for the samples in X."""
+        values = self._raw(X)
+        k = len(self.classes_)
+        if k == 2:
+            return values[:, 0]
+        return values if self.decision_function_shape == "ovo" else votes_and_confidence(values, k)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Perform classification on samples in X."""
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        values, k = self._raw(X), len(self.classes_)
+        if k == 2:
+            return self.classes_[(values[:, 0] > 0).astype(np.intp)]
+        if self.break_ties:
+            return self.classes_[votes_and_confidence(values, k).argmax(axis=1)]
+        votes = np.zeros((len(values), k), dtype=int)
+        for column, (i, j) in enumerate(combinations(range(k), 2)):
+            votes[np.arange(len(values)), np.where(values[:, column] > 0, i, j)] += 1
+        return self.classes_[votes.argmax(axis=1)]
+
+    @available_if(_check_proba)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities calibrated on held-out rows."""
+        if not hasattr(self.machine_, "calibration_"):
+            raise NotFittedError("predict_proba is not available when fitted with probability=False")
+        return self.machine_.calibration_(self.machine_._scores(self._raw(X)))
+
+    @available_if(_check_proba)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithm of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+
+class SVC(_Classifier):
+    """C-support vector classification with the signature of `sklearn.svm.SVC`."""
+
+    _parameter_constraints = peer.SVC._parameter_constraints
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        shrinking=True,
+        probability="deprecated",
+        tol=1e-3,
+        cache_size=200,
+        class_weight=None,
+        verbose=False,
+        max_iter=-1,
+        decision_function_shape="ovr",
+        break_ties=False,
+        random_state=None,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+
+    def _machine(self, **common: Any) -> MarginMachine:
+        return QuietSVC(
+            C=self.C,
+            class_weight=self._by_code(),
+            probability=self._wants_probability(),
+            random_state=self.random_state,
+            **common,
+        )
+
+
+class NuSVC(_Classifier):
+    """ν-support vector classification with the signature of `sklearn.svm.NuSVC`."""
+
+    _parameter_constraints = peer.NuSVC._parameter_constraints
+    _one_class_left = "specified nu is infeasible"
+
+    def __init__(
+        self,
+        *,
+        nu=0.5,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        shrinking=True,
+        probability="deprecated",
+        tol=1e-3,
+        cache_size=200,
+        class_weight=None,
+        verbose=False,
+        max_iter=-1,
+        decision_function_shape="ovr",
+        break_ties=False,
+        random_state=None,
+    ):
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+
+    def _machine(self, **common: Any) -> MarginMachine:
+        return QuietNuSVC(
+            nu=self.nu,
+            class_weight=self._by_code(),
+            probability=self._wants_probability(),
+            random_state=self.random_state,
+            **common,
+        )
+
+
+# ── regression and novelty ──────────────────────────────────────────────────────────────────────────────────
+
+
+class _Regressor(RegressorMixin, MarginTwin):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the SVM model according to the given training data."""
+        return self._fit(X, required(self, y), sample_weight)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Perform regression on samples in X."""
+        return self._raw(X)[:, 0]
+
+
+class SVR(_Regressor):
+    """ε-support vector regression with the signature of `sklearn.svm.SVR`."""
+
+    _parameter_constraints = peer.SVR._parameter_constraints
+
+    def __init__(
+        self,
+        *,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        tol=1e-3,
+        C=1.0,
+        epsilon=0.1,
+        shrinking=True,
+        cache_size=200,
+        verbose=False,
+        max_iter=-1,
+    ):
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+
+    def _machine(self, **common: Any) -> MarginMachine:
+        return QuietSVR(C=min(self.C, 1e10), epsilon=self.epsilon, **common)
+
+
+class NuSVR(_Regressor):
+    """ν-support vector regression with the signature of `sklearn.svm.NuSVR`."""
+
+    _parameter_constraints = peer.NuSVR._parameter_constraints
+
+    def __init__(
+        self,
+        *,
+        nu=0.5,
+        C=1.0,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        shrinking=True,
+        tol=1e-3,
+        cache_size=200,
+        verbose=False,
+        max_iter=-1,
+    ):
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+
+    def _machine(self, **common: Any) -> MarginMachine:
+        return QuietNuSVR(C=min(self.C, 1e10), nu=self.nu, **common)
+
+
+class OneClassSVM(OutlierMixin, MarginTwin):
+    """Novelty detection with the signature of `sklearn.svm.OneClassSVM`."""
+
+    _parameter_constraints = peer.OneClassSVM._parameter_constraints
+
+    def __init__(
+        self,
+        *,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        tol=1e-3,
+        nu=0.5,
+        shrinking=True,
+        cache_size=200,
+        verbose=False,
+        max_iter=-1,
+    ):
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.nu = nu
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+
+    def _machine(self, **common: Any) -> MarginMachine:
+        return QuietOneClassSVM(nu=self.nu, **common)
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Detect the soft boundary of the set of samples X; y is ignored."""
+        self._fit(X, None, sample_weight)
+        self.offset_ = -self.intercept_
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed distance to the separating hyperplane, positive for an inlier."""
+        return self._raw(X)[:, 0]
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Raw scoring function of the samples."""
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """+1 for inliers, -1 for outliers."""
+        return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
