@@ -60,8 +60,9 @@ template <class T> nb::dict answer(const Inputs<T>& in, Gradients&& g, bool inpu
 
 template <class T>
 nb::dict py_contract(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle U, nb::handle V,
-                     nb::handle W, int threads, bool inputs) {
+                     nb::handle W, int threads, bool inputs, const std::vector<bool>& wanted) {
     auto args = arguments<T>(views, rows, columns);
+    args.in.wanted.assign(wanted.begin(), wanted.end());
     Weights<T> weights;
     In<T, 2> w, u, v;
     if (W.is_none() == (U.is_none() || V.is_none()) || U.is_none() != V.is_none())
@@ -149,12 +150,13 @@ NB_MODULE(_core, m) {
 
     m.def("contract",
           [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle U, nb::handle V,
-             nb::handle W, int threads, bool inputs) {
-              return MERCER_BY_TYPE(py_contract, p, views, rows, columns, U, V, W, crew(threads), inputs);
+             nb::handle W, int threads, bool inputs, const std::vector<bool>& wanted) {
+              return MERCER_BY_TYPE(py_contract, p, views, rows, columns, U, V, W, crew(threads), inputs, wanted);
           },
           "program"_a, "views"_a, "rows"_a, "columns"_a, "U"_a.none() = nb::none(), "V"_a.none() = nb::none(),
-          "W"_a.none() = nb::none(), "threads"_a = 1, "inputs"_a = false,
-          "Gradients of sum(W * K), W = U @ V.T or explicit: params, views, rows and, if asked, inputs.");
+          "W"_a.none() = nb::none(), "threads"_a = 1, "inputs"_a = false, "wanted"_a = std::vector<bool>(),
+          "Gradients of sum(W * K), W = U @ V.T or explicit: params, views (those `wanted`; all if it is empty), rows "
+          "and, if asked, inputs.");
     m.def("contract_diag",
           [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle w, int threads, bool inputs) {
               return MERCER_BY_TYPE(py_contract_diag, p, views, rows, columns, w, crew(threads), inputs);

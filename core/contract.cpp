@@ -37,7 +37,7 @@ template <class T> class Ledger {
 struct Pointers {
     std::vector<double*> views, u, v, x, z;
     Gradient gradient{};
-    template <class T> Pointers(const Ledger<T>& ledger, double* base, bool inputs) {
+    template <class T> Pointers(const Ledger<T>& ledger, double* base, bool inputs, const std::vector<char>& wanted) {
         double* params = base;
         ledger.parts([&](char which, size_t, int64_t begin, int64_t) {
             double* p = base + begin;
@@ -49,7 +49,8 @@ struct Pointers {
                 case 'z': z.push_back(p); break;
             }
         });
-        gradient = {params, views.data(), u.data(), v.data(), inputs ? x.data() : nullptr, inputs ? z.data() : nullptr};
+        gradient = {params, views.data(), u.data(), v.data(), inputs ? x.data() : nullptr,
+                    inputs ? z.data() : nullptr, wanted.data()};
     }
 };
 
@@ -77,6 +78,16 @@ template <class T> void check_inputs(const Inputs<T>& in, bool inputs) {
         if (inputs && v.sparse) throw std::invalid_argument("input gradients need dense rows; a view is sparse");
 }
 
+// Per view: whether its coordinates are owed a gradient.
+template <class T> std::vector<char> wanted_views(const Inputs<T>& in) {
+    std::vector<char> all(in.views.size(), 1);
+    if (in.wanted.empty()) return all;
+    if (in.wanted.size() != all.size())
+        throw std::invalid_argument("wanted has " + std::to_string(in.wanted.size()) + " entries; there are " +
+                                    std::to_string(all.size()) + " views");
+    return in.wanted;
+}
+
 // seeds = W on a tile, folded with its transpose where the tile also stands for its mirror image.
 template <class T> class Seeds {
   public:
@@ -92,10 +103,11 @@ template <class T> class Seeds {
     void fill(const Tile& t, bool fold, T* out) const {
         const int64_t P = prep_.isa.panel, m = prep_.call.m, r = w_.r;
         if (w_.w) {
+            if (fold) prep_.isa.transpose(w_.w + t.j0 * m + t.i0, t.cols, t.rows, m, out, t.ld);
             for (int64_t i = 0; i < t.rows; ++i) {
                 const T* from = w_.w + (t.i0 + i) * m + t.j0;
-                for (int64_t j = 0; j < t.cols; ++j)
-                    out[i * t.ld + j] = from[j] + (fold ? w_.w[(t.j0 + j) * m + t.i0 + i] : T(0));
+                T* to = out + i * t.ld;
+                for (int64_t j = 0; j < t.cols; ++j) to[j] = fold ? to[j] + from[j] : from[j];
             }
         } else {
             prep_.isa.multiply(w_.u + t.i0 * r, r, 1, t.rows, r, v_.get() + t.j0 * r, P * r, t.ld / P, out, t.ld, false);
@@ -122,6 +134,7 @@ Gradients contract(const Program& program, const Inputs<T>& in, const Weights<T>
                    const Poll& poll) {
     check_inputs(in, inputs);
     Prepared<T> prep(program, in, false);
+    const std::vector<char> wanted = wanted_views(in);
     const Seeds<T> seeds(prep, weights);
     const Ledger<T> ledger(in, int64_t(program.params.size()), inputs);
     const int64_t stripes = in.m > 0 ? prep.row_blocks() : 0;
@@ -132,7 +145,7 @@ Gradients contract(const Program& program, const Inputs<T>& in, const Weights<T>
     crew.run(groups, [&](int worker, auto& take) {
         Desk<T> desk(prep, true);
         for (int64_t g; (g = take()) >= 0;) {
-            const Pointers to(ledger, books.data() + g * ledger.size, inputs);
+            const Pointers to(ledger, books.data() + g * ledger.size, inputs, wanted);
             for (int64_t I : hands[size_t(g)])
                 for (int64_t J = prep.first(I); J < prep.column_blocks(); ++J) {
                     const Tile tile = prep.at(I, J);
@@ -152,12 +165,13 @@ Gradients contract_diag(const Program& program, const Inputs<T>& in, const T* w,
     (void)threads;  // O(n d) work: one thread is enough
     check_inputs(in, inputs);
     Prepared<T> prep(program, in, true);
+    const std::vector<char> wanted = wanted_views(in);
     const Ledger<T> ledger(in, int64_t(program.params.size()), inputs);
     std::vector<double> books(size_t(ledger.size), 0.0);
     Crew crew(1, poll);
     crew.run(1, [&](int worker, auto& take) {
         Desk<T> desk(prep, true);
-        const Pointers to(ledger, books.data(), inputs);
+        const Pointers to(ledger, books.data(), inputs, wanted);
         if (take() < 0) return;
         for (int64_t J = 0; J < prep.row_blocks(); ++J) {
             const Tile tile = prep.pairs(J);

@@ -61,7 +61,7 @@ template <class V> MERCER_INLINE V matern52(V s) {
 }
 template <class V> MERCER_INLINE V rational(V t, double alpha) {
     using T = typename Scalar<V>::type;
-    return vexp(T(-alpha) * vlog1p(t * T(0.5 / alpha)));
+    return vexp(T(-alpha) * vlog1p_positive(t * T(0.5 / alpha)));
 }
 
 // cos of the angle between x and z, kept in [-1, 1]; a zero vector is at a right angle to everything.
@@ -156,24 +156,28 @@ MERCER_INLINE int64_t strip_rows(int64_t strip, int64_t ld) { return strip / ld 
 // work.result = K on the tile.
 //   cost    the primitives, then one pass per step over strips in cache
 //   memory  the buffers of `work`
-// The bottom of the stack is never popped, so the step that pushes it writes straight into the result.
+// The bottom of the stack is never popped, so it lives in the result; a primitive that several steps read keeps a
+// place of its own.
 template <class T> static void evaluate(const Call<T>& call, const Tile& tile, Work<T>& work) {
-    T* slot[kMostSlots];
-    auto home = [&](const Op& op) { return op.depth == 0 ? work.result : work.primitives + op.primitive * work.area; };
+    const T* slot[kMostSlots];
+    auto home = [&](const Op& op) {
+        return op.depth == 0 && !op.shared ? work.result : work.primitives + op.twin * work.area;
+    };
     for (int32_t k = 0; k < call.steps; ++k)
-        if (call.ops[k].primitive >= 0) primitive(call, call.ops[k], tile, work, home(call.ops[k]));
+        if (const Op& op = call.ops[k]; op.primitive >= 0 && op.twin == op.primitive)
+            primitive(call, op, tile, work, home(op));
     const int64_t height = strip_rows(work.strip, tile.ld);
     for (int64_t r0 = 0; r0 < tile.rows; r0 += height) {
         const Strip s{tile, r0, least(height, tile.rows - r0)};
         for (int32_t k = 0; k < call.steps; ++k) {
             const Op& op = call.ops[k];
-            T*& here = slot[op.depth];
             if (op.primitive >= 0) {
-                here = home(op) + r0 * tile.ld;
+                slot[op.depth] = home(op) + r0 * tile.ld;
                 continue;
             }
-            if (op.left < 0) here = op.depth == 0 ? work.result + r0 * tile.ld : work.stack + op.depth * work.strip;
-            step(call, op, s, here, op.right < 0 ? nullptr : slot[op.depth + 1], here);
+            T* out = op.depth == 0 ? work.result + r0 * tile.ld : work.stack + op.depth * work.strip;
+            step(call, op, s, op.left < 0 ? nullptr : slot[op.depth], op.right < 0 ? nullptr : slot[op.depth + 1], out);
+            slot[op.depth] = out;
         }
     }
 }

@@ -13,6 +13,20 @@ template <class T> static void norms(const T* x, int64_t n, int64_t d, T* out) {
     }
 }
 
+template <class T> static void phases(const T* x, int64_t count, T* out) {
+    constexpr int W = kLanes<T>;
+    for (int64_t i = 0; i < count; i += W) {
+        const int64_t here = least(W, count - i);
+        T buffer[W];
+        for (int64_t l = 0; l < W; ++l) buffer[l] = x[i + least(l, here - 1)];
+        const Vec<T> sine = vsin(load(buffer)), cosine = vcos(load(buffer));
+        for (int64_t l = 0; l < here; ++l) {
+            out[2 * (i + l)] = sine[l];
+            out[2 * (i + l) + 1] = cosine[l];
+        }
+    }
+}
+
 template <class T>
 static void multiply(const T* a, int64_t rs, int64_t cs, int64_t rows, int64_t depth, const T* panels,
                      int64_t panel_stride, int64_t npanels, T* c, int64_t ld, bool accumulate) {
@@ -99,8 +113,8 @@ template <class T> static void elementwise(int which, const T* in, T* out, int64
 }
 
 template <class T> constexpr Kernels<T> kernels() {
-    return {kPanel<T>,      pack<T>,   norms<T>,     evaluate<T>, differentiate<T>,
-            multiply<T>,    matvec<T>, transpose<T>, elementwise<T>};
+    return {kPanel<T>,   pack<T>,   norms<T>,     phases<T>,     evaluate<T>, differentiate<T>,
+            multiply<T>, matvec<T>, transpose<T>, elementwise<T>};
 }
 
 extern const Isa table;

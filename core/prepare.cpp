@@ -37,6 +37,9 @@ constexpr int64_t kMostColumns = int64_t(1) << 40;
 // Up to this many coordinates direct differences cost less than the expansion's extra pass.
 constexpr int64_t kDirect = 16;
 
+// From this many coordinates on tiles are larger and their rows are regrouped, as long as a stripe of them fits.
+constexpr int64_t kGroup = 64, kWideTile = 192, kGroupBytes = int64_t(16) << 20;
+
 }  // namespace
 
 template <class T> void check(const Program& program, const Inputs<T>& in) {
@@ -72,11 +75,12 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
     call = Call<T>{program.ops.data(), int32_t(program.ops.size()), program.depth, program.primitives,
                    program.params.data(), int32_t(program.params.size()), in.n, in.m, in.same, nullptr, nullptr, nullptr};
     int64_t widest = 0;
-    std::vector<char> used(in.views.size(), 0), squared(in.views.size(), 0);
+    std::vector<char> used(in.views.size(), 0), squared(in.views.size(), 0), turned(in.views.size(), 0);
     for (const Op& op : program.ops)
         if (op.primitive >= 0) {
             used[size_t(op.a)] = 1;
             squared[size_t(op.a)] |= op.code == SQDIST;
+            turned[size_t(op.a)] |= op.code == PERIODIC;
         }
     const int64_t padded = round_up(in.m, isa.panel);
     auto keep = [&](int64_t count) {
@@ -103,6 +107,20 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
                 T* panels = keep(padded * v.d);
                 isa.pack(view.z, in.m, v.d, v.d, 1, panels);
                 view.panels = panels;
+                view.grouped = v.d >= kGroup && v.d <= kGroupBytes / (kWideTile * int64_t(sizeof(T)));
+            }
+            if (turned[k]) {
+                T *phases = keep(2 * in.n * v.d), *panels = keep(2 * padded * v.d);
+                const T* of_z = phases;
+                isa.phases(view.x, in.n * v.d, phases);
+                Buffer<T> scratch(in.same ? 0 : 2 * in.m * v.d);
+                if (!in.same) {
+                    isa.phases(view.z, in.m * v.d, scratch.get());
+                    of_z = scratch.get();
+                }
+                isa.pack(of_z, in.m, 2 * v.d, 2 * v.d, 1, panels);
+                view.phases = phases;
+                view.phase_panels = panels;
             }
             if (view.expand) {
                 T *xx = keep(in.n), *zz = keep(padded);
@@ -130,7 +148,7 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
     call.views = views_.data();
     call.rows = rows_.data();
     call.columns = columns_.data();
-    tile = diagonal ? 384 : widest >= 64 ? 192 : 96;  // wide rows are worth reusing more often
+    tile = diagonal ? 384 : widest >= kGroup ? kWideTile : 96;  // wide rows are worth reusing more often
 }
 
 template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
@@ -138,11 +156,12 @@ template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
     const int64_t width = round_up(std::min(prep.tile, std::max<int64_t>(c.m, 1)), prep.isa.panel);
     work.area = prep.diagonal ? width : std::min(prep.tile, std::max<int64_t>(c.n, 1)) * width;
     work.strip = std::max<int64_t>(width, std::min<int64_t>(8192 / int64_t(sizeof(T)), work.area));
-    int64_t d = 0, sparse = 0;
+    int64_t d = 0, sparse = 0, grouped = 0;
     for (int32_t k = 0; k < c.steps; ++k)
         if (c.ops[k].primitive >= 0) {
             const View<T>& v = c.views[c.ops[k].a];
             (v.sparse ? sparse : d) = std::max(v.sparse ? sparse : d, v.d);
+            if (v.grouped) grouped = std::max(grouped, v.d);
         }
     const int64_t sizes[] = {work.area,
                              c.primitives * work.area,
@@ -152,9 +171,10 @@ template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
                              reverse ? work.area : 0,
                              reverse ? c.primitives * work.area : 0,
                              reverse ? (3 * d + 3) * prep.isa.panel : 0,
-                             sparse};
+                             sparse,
+                             grouped * std::min(prep.tile, c.n)};
     T** parts[] = {&work.result, &work.primitives, &work.stack, &work.values, &work.adjoints,
-                   &work.seeds,  &work.slopes,     &work.lanes, &work.dense};
+                   &work.seeds,  &work.slopes,     &work.lanes, &work.dense,  &work.group};
     int64_t total = 0;
     for (int64_t s : sizes) total += round_up(s, 64);
     memory_.reset(total);
@@ -164,6 +184,7 @@ template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
         at += round_up(sizes[i], 64);
     }
     std::fill(work.dense, work.dense + sparse, T(0));
+    work.grouped_view = nullptr;
 }
 
 template void check(const Program&, const Inputs<double>&);

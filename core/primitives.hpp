@@ -9,6 +9,7 @@
 namespace mercer::MERCER_ISA {
 
 constexpr int64_t kDepth = 256;  // coordinates per block: a panel of z (16 KiB) stays in the first-level cache
+constexpr int64_t kHeight = 96;  // rows per block: a multiple of every R
 
 // ---- what one coordinate contributes -----------------------------------------------------------------
 // start: value over no coordinates; step: acc with coordinate (x, z) of weight w; join: two blocks into one.
@@ -24,32 +25,26 @@ template <class T> struct Product {
 };
 template <class T> struct Dot : Sum<T> {
     static constexpr int R = kBytes == 64 ? 12 : 6;
-    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) { return acc + x * z; }
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z) { return acc + x * z; }
 };
 template <class T> struct Differences : Sum<T> {
     static constexpr int R = kBytes == 64 ? 12 : 4;
-    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) {
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z) {
         Vec<T> t = x - z;
         return acc + t * t;
     }
 };
 template <class T> struct Absolute : Sum<T> {
     static constexpr int R = 4;
-    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) { return acc + vabs(x - z); }
-};
-template <class T> struct SineSquared : Sum<T> {
-    static constexpr int R = 1;
-    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T w) {
-        return acc + w * vsin_squared(x - z);
-    }
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z) { return acc + vabs(x - z); }
 };
 template <class T> struct Cosines : Product<T> {
     static constexpr int R = 1;
-    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) { return acc * vcos(x - z); }
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z) { return acc * vcos(x - z); }
 };
 template <class T> struct Subsets : Product<T> {
     static constexpr int R = 4;
-    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) { return acc * (x * z + T(1)); }
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z) { return acc * (x * z + T(1)); }
 };
 template <class V> MERCER_INLINE V keep_nan(V value, V x, V z) {  // comparisons drop NaN; put it back
     value = x == x ? value : x;
@@ -57,21 +52,21 @@ template <class V> MERCER_INLINE V keep_nan(V value, V x, V z) {  // comparisons
 }
 template <class T> struct Minimum : Sum<T> {
     static constexpr int R = 4;
-    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) {
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z) {
         Vec<T> least = x < z ? x : z;
         return acc + (x == x ? least : x);  // z NaN: x < z is false, so z was taken
     }
 };
 template <class T> struct SignedMinimum : Product<T> {
     static constexpr int R = 2;
-    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) {
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z) {
         Vec<T> t = x * z > T(0) ? vmin(vabs(x), vabs(z)) : Vec<T>{};
         return acc * keep_nan(t, x, z);
     }
 };
 template <class T> struct ChiSquare : Sum<T> {
     static constexpr int R = 2;
-    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z, T) {
+    static MERCER_MEMBER Vec<T> step(Vec<T> acc, Vec<T> x, Vec<T> z) {
         Vec<T> t = x - z, q = t * t / (x + z);
         Mask<T> empty = (t == T(0)) & (x + z == T(0));
         return acc + (empty ? Vec<T>{} : q);
@@ -81,20 +76,20 @@ template <class T> struct ChiSquare : Sum<T> {
 // ---- the loop ----------------------------------------------------------------------------------------
 
 // R rows of x against one panel, coordinates k0 .. k1; joined to `out` unless this is the first block.
-template <class T, class F, int R>
-MERCER_INLINE void block(const T* x, int64_t rs, int64_t cs, const T* z, int64_t k0, int64_t k1, const double* w,
-                         bool first, T* out, int64_t ld) {
+// kGrouped: the R values of a coordinate lie side by side (rs = 1, cs = R).
+template <class T, class F, int R, bool kGrouped = false>
+MERCER_INLINE void block(const T* x, int64_t rs, int64_t cs, const T* z, int64_t k0, int64_t k1, bool first, T* out,
+                         int64_t ld) {
     constexpr int P = kPanel<T>, W = kLanes<T>;
     Vec<T> acc[R][2];
     for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = F::start();
     for (int64_t k = k0; k < k1; ++k) {
         Vec<T> z0 = load(z + k * P), z1 = load(z + k * P + W);
-        T weight = w ? T(w[k]) : T(1);
 #pragma GCC unroll 12
         for (int r = 0; r < R; ++r) {
-            Vec<T> xi = splat(x[r * rs + k * cs]);
-            acc[r][0] = F::step(acc[r][0], xi, z0, weight);
-            acc[r][1] = F::step(acc[r][1], xi, z1, weight);
+            Vec<T> xi = splat(kGrouped ? x[k * R + r] : x[r * rs + k * cs]);
+            acc[r][0] = F::step(acc[r][0], xi, z0);
+            acc[r][1] = F::step(acc[r][1], xi, z1);
         }
     }
     for (int r = 0; r < R; ++r)
@@ -105,25 +100,49 @@ MERCER_INLINE void block(const T* x, int64_t rs, int64_t cs, const T* z, int64_t
 }
 
 // out[i][j] = F over k of (x[i*rs + k*cs], z_j[k]) for `rows` rows and `npanels` panels.
+//   group   the same rows R by R (see `regroup`), or null
 //   cost    rows * npanels * P * d steps
 //   order   coordinates left to right in blocks of kDepth, whatever the tile: a pair's value does not
 //           depend on where its tile lies
 template <class T, class F>
 static void sweep(const T* x, int64_t rs, int64_t cs, int64_t rows, int64_t d, const T* panels, int64_t panel_stride,
-                  int64_t npanels, const double* w, bool accumulate, T* out, int64_t ld) {
+                  int64_t npanels, const T* group, bool accumulate, T* out, int64_t ld) {
     constexpr int P = kPanel<T>, R = F::R;
     int64_t k0 = 0;
     do {
         int64_t k1 = least(k0 + kDepth, d);
         bool first = k0 == 0 && !accumulate;
-        for (int64_t q = 0; q < npanels; ++q) {
-            const T* z = panels + q * panel_stride;
-            int64_t i = 0;
-            for (; i + R <= rows; i += R) block<T, F, R>(x + i * rs, rs, cs, z, k0, k1, w, first, out + i * ld + q * P, ld);
-            for (; i < rows; ++i) block<T, F, 1>(x + i * rs, rs, cs, z, k0, k1, w, first, out + i * ld + q * P, ld);
-        }
+        for (int64_t i0 = 0; i0 < rows; i0 += kHeight)  // rows that stay in the second-level cache for all panels
+            for (int64_t q = 0; q < npanels; ++q) {
+                const T* z = panels + q * panel_stride;
+                const int64_t i1 = least(i0 + kHeight, rows);
+                int64_t i = i0;
+                for (; i + R <= i1; i += R) {
+                    T* to = out + i * ld + q * P;
+                    if (group)
+                        block<T, F, R, true>(group + i * d, 1, R, z, k0, k1, first, to, ld);
+                    else
+                        block<T, F, R>(x + i * rs, rs, cs, z, k0, k1, first, to, ld);
+                }
+                for (; i < i1; ++i) block<T, F, 1>(x + i * rs, rs, cs, z, k0, k1, first, out + i * ld + q * P, ld);
+            }
         k0 = k1;
     } while (k0 < d);
+}
+
+// Rows i0 .. of a view R by R, the R values of a coordinate side by side: what the matrix product reads fastest.
+template <class T, class F>
+static const T* regroup(const View<T>& v, const Tile& tile, Work<T>& work) {
+    constexpr int R = F::R;
+    if (work.grouped_view == &v && work.grouped_row == tile.i0) return work.group;
+    for (int64_t i = 0; i + R <= tile.rows; i += R)
+        for (int r = 0; r < R; ++r) {
+            const T* from = v.x + (tile.i0 + i + r) * v.d;
+            for (int64_t k = 0; k < v.d; ++k) work.group[i * v.d + k * R + r] = from[k];
+        }
+    work.grouped_view = &v;
+    work.grouped_row = tile.i0;
+    return work.group;
 }
 
 template <class T>
@@ -228,10 +247,10 @@ static void sparse_dot(const View<T>& v, const Tile& tile, T* dense, T* out) {
 // ---- one primitive on one tile -----------------------------------------------------------------------
 
 template <class T, class F>
-static void on_tile(const View<T>& v, const double* w, const Tile& tile, T* out) {
+static void on_tile(const View<T>& v, const Tile& tile, T* out, const T* group = nullptr) {
     if (!tile.pairs) {
         sweep<T, F>(v.x + tile.i0 * v.d, v.d, 1, tile.rows, v.d, v.panels + tile.j0 * v.d, kPanel<T> * v.d,
-                    tile.ld / kPanel<T>, w, false, out, tile.ld);
+                    tile.ld / kPanel<T>, group, false, out, tile.ld);
         return;
     }
     for (int64_t j = 0; j < tile.ld; ++j) {  // the diagonal: x with itself
@@ -240,7 +259,7 @@ static void on_tile(const View<T>& v, const double* w, const Tile& tile, T* out)
         for (int64_t k0 = 0; k0 < v.d; k0 += kDepth) {
             Vec<T> acc = F::start();
             for (int64_t k = k0; k < least(k0 + kDepth, v.d); ++k)
-                acc = F::step(acc, splat(x[k]), splat(x[k]), w ? T(w[k]) : T(1));
+                acc = F::step(acc, splat(x[k]), splat(x[k]));
             total = k0 ? F::join(total, acc) : acc;
         }
         out[j] = total[0];
@@ -260,30 +279,74 @@ static void sparse_pairs(const View<T>& v, bool squares, const Tile& tile, T* ou
     }
 }
 
+// sin(x - z) from the sines and cosines of both.  Each product is rounded on its own, so that it is exactly 0 for
+// x = z and changes sign exactly with the order; its error is at most 2 ulp of 1.
+template <class V> MERCER_INLINE V sine_between(V sx, V cx, V sz, V cz) { return rounded(sx * cz) - rounded(cx * sz); }
+
+// Sum_k w_k sin(x_k - z_k)^2: no sine is taken per pair.
+template <class T>
+static void periodic(const View<T>& v, const double* w, const Tile& tile, T* out) {
+    constexpr int P = kPanel<T>, W = kLanes<T>, R = 2;
+    const int64_t d = v.d;
+    if (tile.pairs) {  // 0, or NaN where x is not finite
+        for (int64_t j = 0; j < tile.ld; ++j) {
+            const T* x = v.x + (tile.j0 + least(j, tile.cols - 1)) * d;
+            out[j] = 0;
+            for (int64_t k = 0; k < d; ++k) out[j] += x[k] - x[k];
+        }
+        return;
+    }
+    for (int64_t q = 0; q * P < tile.ld; ++q) {
+        const T* z = v.phase_panels + (tile.j0 + q * P) * 2 * d;
+        for (int64_t i = 0; i < tile.rows; i += R) {
+            const T* x[R];
+            Vec<T> acc[R][2] = {};
+            for (int r = 0; r < R; ++r) x[r] = v.phases + (tile.i0 + least(i + r, tile.rows - 1)) * 2 * d;
+            for (int64_t k = 0; k < d; ++k) {
+                const T* zk = z + 2 * k * P;
+                const Vec<T> s0 = load(zk), s1 = load(zk + W), c0 = load(zk + P), c1 = load(zk + P + W);
+                const T weight = T(w[k]);
+#pragma GCC unroll 2
+                for (int r = 0; r < R; ++r) {
+                    const Vec<T> sx = splat(x[r][2 * k]), cx = splat(x[r][2 * k + 1]);
+                    const Vec<T> a = sine_between(sx, cx, s0, c0), b = sine_between(sx, cx, s1, c1);
+                    acc[r][0] += weight * a * a;
+                    acc[r][1] += weight * b * b;
+                }
+            }
+            for (int r = 0; r < R && i + r < tile.rows; ++r)
+                for (int h = 0; h < 2; ++h) store(out + (i + r) * tile.ld + q * P + h * W, acc[r][h]);
+        }
+    }
+}
+
 // out = the primitive `op` over the tile (stride tile.ld).
 template <class T>
 static void primitive(const Call<T>& call, const Op& op, const Tile& tile, Work<T>& work, T* out) {
     const View<T>& v = call.views[op.a];
-    const double* w = op.code == PERIODIC ? call.columns[op.b] : nullptr;
     if (v.sparse) {
         if (tile.pairs) return sparse_pairs(v, op.code == DOT, tile, out);
         sparse_dot(v, tile, work.dense, out);
         if (op.code == SQDIST) expand(v, tile, out);
         return;
     }
+    auto product = [&] {
+        const bool grouped = v.grouped && !tile.pairs;
+        on_tile<T, Dot<T>>(v, tile, out, grouped ? regroup<T, Dot<T>>(v, tile, work) : nullptr);
+    };
     switch (op.code) {
         case SQDIST:
-            if (tile.pairs || !v.expand) return on_tile<T, Differences<T>>(v, w, tile, out);
-            on_tile<T, Dot<T>>(v, w, tile, out);
+            if (tile.pairs || !v.expand) return on_tile<T, Differences<T>>(v, tile, out);
+            product();
             return expand(v, tile, out);
-        case DOT: return on_tile<T, Dot<T>>(v, w, tile, out);
-        case L1: return on_tile<T, Absolute<T>>(v, w, tile, out);
-        case PERIODIC: return on_tile<T, SineSquared<T>>(v, w, tile, out);
-        case COSPROD: return on_tile<T, Cosines<T>>(v, w, tile, out);
-        case ALLSUBSETS: return on_tile<T, Subsets<T>>(v, w, tile, out);
-        case MINSUM: return on_tile<T, Minimum<T>>(v, w, tile, out);
-        case MINPROD: return on_tile<T, SignedMinimum<T>>(v, w, tile, out);
-        case CHI2: return on_tile<T, ChiSquare<T>>(v, w, tile, out);
+        case DOT: return product();
+        case L1: return on_tile<T, Absolute<T>>(v, tile, out);
+        case PERIODIC: return periodic(v, call.columns[op.b], tile, out);
+        case COSPROD: return on_tile<T, Cosines<T>>(v, tile, out);
+        case ALLSUBSETS: return on_tile<T, Subsets<T>>(v, tile, out);
+        case MINSUM: return on_tile<T, Minimum<T>>(v, tile, out);
+        case MINPROD: return on_tile<T, SignedMinimum<T>>(v, tile, out);
+        case CHI2: return on_tile<T, ChiSquare<T>>(v, tile, out);
     }
 }
 

@@ -61,7 +61,7 @@ Program make_program(const int32_t* code, int64_t k, const double* params, int64
     prog.params.assign(params, params + p);
     std::vector<int32_t> stack;
     for (int64_t i = 0; i < k; ++i) {
-        Op op{code[3 * i], code[3 * i + 1], code[3 * i + 2], -1, -1, 0, -1};
+        Op op{code[3 * i], code[3 * i + 1], code[3 * i + 2], -1, -1, 0, -1, -1, false};
         if (op.code < 0 || op.code >= kOpcodes) fail(i, "no opcode " + std::to_string(op.code));
         const Entry& entry = kTable[op.code];
         check_argument(prog, i, entry.a, op.a, op);
@@ -78,7 +78,14 @@ Program make_program(const int32_t* code, int64_t k, const double* params, int64
             op.left = stack.back();
             stack.pop_back();
         }
-        if (entry.kind == Primitive) op.primitive = prog.primitives++;
+        if (entry.kind == Primitive) {
+            op.primitive = op.twin = prog.primitives++;
+            for (Op& other : prog.ops)
+                if (other.code == op.code && other.a == op.a && (op.code != PERIODIC || other.b == op.b)) {
+                    op.twin = other.twin;
+                    op.shared = other.shared = true;
+                }
+        }
         op.depth = int32_t(stack.size());
         stack.push_back(int32_t(i));
         prog.depth = std::max(prog.depth, int32_t(stack.size()));

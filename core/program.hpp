@@ -55,6 +55,8 @@ struct Op {
     int32_t left, right;  // steps whose values are read; -1 where there is none
     int32_t depth;        // stack slot the value lands in
     int32_t primitive;    // running number among the primitives, -1 for other steps
+    int32_t twin;         // number of the first primitive that reads the same: its values are shared
+    bool shared;          // whether another primitive has the same twin
 };
 
 struct Program {

@@ -10,12 +10,16 @@
 
 namespace mercer::MERCER_ISA {
 
-// sum of f over a strip: lanes in T over one strip, then float64.
+// sum of f over a strip: lanes in T over one strip, then float64.  A strip is whole panels, two registers each, and
+// two running sums hide the time one addition takes.
 template <class T, class F> MERCER_INLINE double reduce2(int64_t count, const T* a, const T* b, F f) {
     constexpr int W = kLanes<T>;
-    Vec<T> total{};
-    for (int64_t i = 0; i < count; i += W) total += f(load(a + i), load(b + i));
-    return hsum(total);
+    Vec<T> one{}, two{};
+    for (int64_t i = 0; i < count; i += 2 * W) {
+        one += f(load(a + i), load(b + i));
+        two += f(load(a + i + W), load(b + i + W));
+    }
+    return hsum(one + two);
 }
 
 template <class T, class F> MERCER_INLINE void map3(int64_t count, const T* a, const T* b, const T* c, T* out, F f) {
@@ -33,6 +37,21 @@ MERCER_INLINE double map_reduce(int64_t count, const T* a, const T* b, const T* 
         store(out + i, slope);
     }
     return hsum(total);
+}
+// y = c t + b backwards, in one pass.
+template <class T>
+static void affine_back(int64_t count, const T* A, const T* t, T c, T* out, double& scale, double& offset) {
+    constexpr int W = kLanes<T>;
+    Vec<T> s[2] = {}, o[2] = {};
+    for (int64_t i = 0; i < count; i += 2 * W)
+        for (int h = 0; h < 2; ++h) {
+            const Vec<T> a = load(A + i + h * W);
+            s[h] += a * load(t + i + h * W);
+            o[h] += a;
+            store(out + i + h * W, a * c);
+        }
+    scale += hsum(s[0] + s[1]);
+    offset += hsum(o[0] + o[1]);
 }
 
 // P is the adjoint of u_i v_j: u_i += sum_j P v_j and v_j += sum_i P u_i.
@@ -113,10 +132,7 @@ static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, 
     switch (op.code) {
         case CONST: grad.params[op.a] += reduce2(n, A, A, [](V a, V) { return a; }); return;
         case DELTA: return delta_back(call, op, s, A, grad);
-        case AFFINE:
-            grad.params[op.a] += reduce2(n, A, t, [](V a, V x) { return a * x; });
-            grad.params[op.b] += reduce2(n, A, A, [](V a, V) { return a; });
-            return map(n, A, out, [c = T(p[op.a])](V a) { return a * c; });
+        case AFFINE: return affine_back(n, A, t, T(p[op.a]), out, grad.params[op.a], grad.params[op.b]);
         case EXP: return map2(n, A, y, out, [](V a, V v) { return a * v; });
         case LOG: return map2(n, A, t, out, [](V a, V x) { return a / x; });
         case SQRT: return map2(n, A, y, out, [](V a, V v) { return v == T(0) ? V{} : T(0.5) * a / v; });
@@ -153,7 +169,7 @@ static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, 
             grad.params[op.a] += map_reduce(n, A, t, y, out, [=](V a, V x, V v, V& slope) {
                 V h = x * half, av = a * v, q = T(1) / (T(1) + h);
                 slope = T(-0.5) * av * q;
-                return av * (h * q - vlog1p(h));
+                return av * (h * q - vlog1p_positive(h));
             });
             return;
         }
@@ -181,7 +197,7 @@ template <class T> static void differentiate(const Call<T>& call, const Tile& ti
     const T* adjoint[kMostSlots];
     const int32_t last = call.steps - 1;
     for (int32_t k = 0; k <= last; ++k)
-        if (const Op& op = call.ops[k]; op.primitive >= 0)
+        if (const Op& op = call.ops[k]; op.primitive >= 0 && op.twin == op.primitive)
             primitive(call, op, tile, work, work.primitives + op.primitive * work.area);
     const int64_t height = strip_rows(work.strip, tile.ld);
     for (int64_t r0 = 0; r0 < tile.rows; r0 += height) {
@@ -198,7 +214,7 @@ template <class T> static void differentiate(const Call<T>& call, const Tile& ti
         };
         for (int32_t k = 0; k <= last; ++k) {
             const Op& op = call.ops[k];
-            value[k] = op.primitive >= 0 ? work.primitives + op.primitive * work.area + offset
+            value[k] = op.primitive >= 0 ? work.primitives + op.twin * work.area + offset
                                          : work.values + k * work.strip;
             if (op.primitive < 0)
                 step(call, op, s, op.left < 0 ? nullptr : value[op.left], op.right < 0 ? nullptr : value[op.right],
@@ -225,8 +241,15 @@ template <class T> static void differentiate(const Call<T>& call, const Tile& ti
             }
         }
     }
+    auto owed = [&](const Op& op) { return op.primitive >= 0 && (grad.x || grad.wanted[op.a]); };
     for (int32_t k = 0; k <= last; ++k)
-        if (const Op& op = call.ops[k]; op.primitive >= 0)
+        if (const Op& op = call.ops[k]; owed(op) && op.twin != op.primitive) {
+            T* total = work.slopes + op.twin * work.area;
+            map2(tile.rows * tile.ld, total, work.slopes + op.primitive * work.area, total,
+                 [](Vec<T> a, Vec<T> b) { return a + b; });
+        }
+    for (int32_t k = 0; k <= last; ++k)
+        if (const Op& op = call.ops[k]; owed(op) && op.twin == op.primitive)
             primitive_back(call, op, tile, work, work.slopes + op.primitive * work.area, grad);
 }
 

@@ -69,6 +69,17 @@ template <class V> MERCER_INLINE V vcopysign(V x, V s) {
     I sign = (I{} + 1) << int(sizeof(T) * 8 - 1);
     return (V)(((I)x & ~sign) | ((I)s & sign));
 }
+// x as it is: keeps the compiler from fusing the product that made it into a following sum.
+template <class V> MERCER_INLINE V rounded(V x) {
+#if defined(__x86_64__)
+    asm("" : "+v"(x));
+#elif defined(__aarch64__)
+    asm("" : "+w"(x));
+#else
+    asm("" : "+m"(x));
+#endif
+    return x;
+}
 template <class V> MERCER_INLINE V vmin(V a, V b) { return a < b ? a : b; }
 template <class V> MERCER_INLINE V vmax(V a, V b) { return a > b ? a : b; }
 

@@ -4,65 +4,59 @@
 
 namespace mercer::MERCER_ISA {
 
-// What coordinate (x, z) of weight w adds per unit of G: `scale` to the first row of the view's gradient,
-// `rate` to the second, dx and dz to the inputs.  For products these multiply the other coordinates' product.
+// What coordinate (x, z) adds per unit of G: `scale` to the first row of the view's gradient, dx and dz to the
+// inputs.  For products these multiply the other coordinates' product.
 template <class T> struct Slope {
-    Vec<T> scale, rate, dx, dz;
+    Vec<T> scale, dx, dz;
 };
 
 template <class T> struct DotSlope {
-    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z, T) { return {x * z, Vec<T>{}, z, x}; }
+    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z) { return {x * z, z, x}; }
 };
 template <class T> struct DifferencesSlope {
-    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z, T) {
+    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z) {
         Vec<T> t = x - z;
-        return {t * t, Vec<T>{}, T(2) * t, T(-2) * t};
+        return {t * t, T(2) * t, T(-2) * t};
     }
 };
 template <class T> struct AbsoluteSlope {
-    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z, T) {
+    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z) {
         Vec<T> t = x - z, sign = t == T(0) ? Vec<T>{} : vcopysign(splat<T>(1), t);
-        return {vabs(t), Vec<T>{}, sign, -sign};
-    }
-};
-template <class T> struct SineSquaredSlope {
-    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z, T w) {
-        Vec<T> t = x - z, g = T(2) * w * vsin_cos(t);
-        return {w * vsin_squared(t), g * t, g, -g};
+        return {vabs(t), sign, -sign};
     }
 };
 template <class T> struct MinimumSlope {  // at x = z each side takes half
-    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z, T) {
+    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z) {
         Vec<T> one = splat<T>(1), half = splat<T>(0.5);
         Vec<T> g = x < z ? one : (x > z ? Vec<T>{} : half);
-        return {Vec<T>{}, Vec<T>{}, g, one - g};
+        return {Vec<T>{}, g, one - g};
     }
 };
 template <class T> struct ChiSquareSlope {
-    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z, T) {
+    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z) {
         Vec<T> sum = x + z, t = x - z, q = t / (sum * sum);
         Mask<T> empty = (t == T(0)) & (sum == T(0));
-        return {Vec<T>{}, Vec<T>{}, empty ? Vec<T>{} : q * (x + T(3) * z), empty ? Vec<T>{} : -q * (z + T(3) * x)};
+        return {Vec<T>{}, empty ? Vec<T>{} : q * (x + T(3) * z), empty ? Vec<T>{} : -q * (z + T(3) * x)};
     }
 };
 // Products: `factor` is the coordinate's own term.
 template <class T> struct CosinesSlope {
     static MERCER_MEMBER Vec<T> factor(Vec<T> x, Vec<T> z) { return vcos(x - z); }
-    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z, T) {
+    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z) {
         Vec<T> t = x - z, s = -vsin(t);
-        return {s * t, Vec<T>{}, s, -s};
+        return {s * t, s, -s};
     }
 };
 template <class T> struct SubsetsSlope {
     static MERCER_MEMBER Vec<T> factor(Vec<T> x, Vec<T> z) { return x * z + T(1); }
-    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z, T) { return {x * z, Vec<T>{}, z, x}; }
+    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z) { return {x * z, z, x}; }
 };
 template <class T> struct SignedMinimumSlope {
-    static MERCER_MEMBER Vec<T> factor(Vec<T> x, Vec<T> z) { return SignedMinimum<T>::step(splat<T>(1), x, z, T(1)); }
-    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z, T) {
-        Vec<T> g = MinimumSlope<T>::at(vabs(x), vabs(z), T(1)).dx, sign = vcopysign(splat<T>(1), x);
+    static MERCER_MEMBER Vec<T> factor(Vec<T> x, Vec<T> z) { return SignedMinimum<T>::step(splat<T>(1), x, z); }
+    static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z) {
+        Vec<T> g = MinimumSlope<T>::at(vabs(x), vabs(z)).dx, sign = vcopysign(splat<T>(1), x);
         Mask<T> alike = x * z > T(0);
-        return {Vec<T>{}, Vec<T>{}, alike ? sign * g : Vec<T>{}, alike ? sign * (T(1) - g) : Vec<T>{}};
+        return {Vec<T>{}, alike ? sign * g : Vec<T>{}, alike ? sign * (T(1) - g) : Vec<T>{}};
     }
 };
 
@@ -73,23 +67,21 @@ struct ViewGradient {
 };
 
 // Sums: every coordinate on its own.  Per panel and coordinate the rows are summed in registers.
-template <class T, class F, bool kRate>
-static void sums_back(const View<T>& v, const double* w, const Tile& tile, const T* G, const ViewGradient& grad) {
+template <class T, class F>
+static void sums_back(const View<T>& v, const Tile& tile, const T* G, const ViewGradient& grad) {
     constexpr int P = kPanel<T>, W = kLanes<T>;
     for (int64_t j = 0; j < tile.ld; j += P) {
         const T* z = v.panels + (tile.j0 + j) * v.d;
         for (int64_t k = 0; k < v.d; ++k) {
             const Vec<T> zk[2] = {load(z + k * P), load(z + k * P + W)};
-            const T weight = w ? T(w[k]) : T(1);
-            Vec<T> scale[2] = {}, rate[2] = {}, dz[2] = {};
+            Vec<T> scale[2] = {}, dz[2] = {};
             for (int64_t i = 0; i < tile.rows; ++i) {
                 const Vec<T> x = splat(v.x[(tile.i0 + i) * v.d + k]);
                 Vec<T> dx{};
                 for (int h = 0; h < 2; ++h) {
                     const Vec<T> g = load(G + i * tile.ld + j + h * W);
-                    const Slope<T> s = F::at(x, zk[h], weight);
+                    const Slope<T> s = F::at(x, zk[h]);
                     scale[h] += g * s.scale;
-                    if (kRate) rate[h] += g * s.rate;
                     if (grad.x) {
                         dx += g * s.dx;
                         dz[h] += g * s.dz;
@@ -98,10 +90,49 @@ static void sums_back(const View<T>& v, const double* w, const Tile& tile, const
                 if (grad.x) grad.x[(tile.i0 + i) * v.d + k] += hsum(dx);
             }
             grad.scale[k] += hsum(scale[0] + scale[1]);
-            if (kRate) grad.rate[k] += hsum(rate[0] + rate[1]);
             if (grad.z)
                 for (int64_t l = 0; l < least(P, tile.cols - j); ++l)
                     grad.z[(tile.j0 + j + l) * v.d + k] += dz[l / W][l % W];
+        }
+    }
+}
+
+// Sum_k w_k sin(x_k - z_k)^2: `scale` takes w sin^2, `rate` its derivative times the phase.  0 for x with itself.
+template <class T>
+static void periodic_back(const View<T>& v, const double* w, const Tile& tile, const T* G, const ViewGradient& grad) {
+    constexpr int P = kPanel<T>, W = kLanes<T>;
+    const int64_t d = v.d;
+    for (int64_t j = 0; j < tile.ld; j += P) {
+        const T *plain = v.panels + (tile.j0 + j) * d, *phase = v.phase_panels + (tile.j0 + j) * 2 * d;
+        for (int64_t k = 0; k < d; ++k) {
+            const double weight = w[k];
+            Vec<T> zk[2], sz[2], cz[2], scale[2] = {}, rate[2] = {}, dz[2] = {};
+            for (int h = 0; h < 2; ++h) {
+                zk[h] = load(plain + k * P + h * W);
+                sz[h] = load(phase + 2 * k * P + h * W);
+                cz[h] = load(phase + (2 * k + 1) * P + h * W);
+            }
+            for (int64_t i = 0; i < tile.rows; ++i) {
+                const int64_t at = (tile.i0 + i) * d + k;
+                const Vec<T> x = splat(v.x[at]), sx = splat(v.phases[2 * at]), cx = splat(v.phases[2 * at + 1]);
+                Vec<T> dx{};
+                for (int h = 0; h < 2; ++h) {
+                    const Vec<T> sine = sine_between(sx, cx, sz[h], cz[h]), gs = load(G + i * tile.ld + j + h * W) * sine;
+                    const Vec<T> slope = gs * (cx * cz[h] + sx * sz[h]);
+                    scale[h] += gs * sine;
+                    rate[h] += slope * (x - zk[h]);
+                    if (grad.x) {
+                        dx += slope;
+                        dz[h] -= slope;
+                    }
+                }
+                if (grad.x) grad.x[at] += 2 * weight * hsum(dx);
+            }
+            grad.scale[k] += weight * hsum(scale[0] + scale[1]);
+            grad.rate[k] += 2 * weight * hsum(rate[0] + rate[1]);
+            if (grad.z)
+                for (int64_t l = 0; l < least(P, tile.cols - j); ++l)
+                    grad.z[(tile.j0 + j + l) * d + k] += 2 * weight * dz[l / W][l % W];
         }
     }
 }
@@ -126,7 +157,7 @@ static void products_back(const View<T>& v, const Tile& tile, const T* G, T* lan
             product = g;
             for (int64_t k = 0; k < d; ++k) {
                 const Vec<T> xk = splat(x[k]), zk = load(z + k * P), others = product * load(right + (k + 1) * W);
-                const Slope<T> s = F::at(xk, zk, T(1));
+                const Slope<T> s = F::at(xk, zk);
                 store(scale + k * W, load(scale + k * W) + others * s.scale);
                 if (grad.x) {
                     store(dz + k * W, load(dz + k * W) + others * s.dz);
@@ -145,17 +176,16 @@ static void products_back(const View<T>& v, const Tile& tile, const T* G, T* lan
 
 // The diagonal: x with itself.  `kProduct` takes the other coordinates' product by a plain loop.
 template <class T, class F, bool kProduct>
-static void pairs_back(const View<T>& v, const double* w, const Tile& tile, const T* G, const ViewGradient& grad) {
+static void pairs_back(const View<T>& v, const Tile& tile, const T* G, const ViewGradient& grad) {
     for (int64_t j = 0; j < tile.cols; ++j) {
         const T* x = v.x + (tile.j0 + j) * v.d;
         for (int64_t k = 0; k < v.d; ++k) {
-            const Slope<T> s = F::at(splat(x[k]), splat(x[k]), w ? T(w[k]) : T(1));
+            const Slope<T> s = F::at(splat(x[k]), splat(x[k]));
             double g = G[j];
             if constexpr (kProduct)
                 for (int64_t e = 0; e < v.d; ++e)
                     if (e != k) g *= F::factor(splat(x[e]), splat(x[e]))[0];
             grad.scale[k] += g * s.scale[0];
-            grad.rate[k] += g * s.rate[0];
             if (!grad.x) continue;
             grad.x[(tile.j0 + j) * v.d + k] += g * s.dx[0];
             grad.z[(tile.j0 + j) * v.d + k] += g * s.dz[0];
@@ -204,21 +234,18 @@ template <class T>
 static void primitive_back(const Call<T>& call, const Op& op, const Tile& tile, Work<T>& work, const T* G,
                            const Gradient& gradient) {
     const View<T>& v = call.views[op.a];
-    const double* w = op.code == PERIODIC ? call.columns[op.b] : nullptr;
     const ViewGradient grad{gradient.views[op.a], gradient.views[op.a] + v.d, gradient.x ? gradient.x[op.a] : nullptr,
                             gradient.z ? gradient.z[op.a] : nullptr};
     if (v.sparse) return sparse_back(v, op.code == SQDIST, tile, G, work.dense, grad.scale);
 #define MERCER_SUM(F) \
-    (tile.pairs ? pairs_back<T, F<T>, false>(v, w, tile, G, grad) : sums_back<T, F<T>, false>(v, w, tile, G, grad))
+    (tile.pairs ? pairs_back<T, F<T>, false>(v, tile, G, grad) : sums_back<T, F<T>>(v, tile, G, grad))
 #define MERCER_PRODUCT(F) \
-    (tile.pairs ? pairs_back<T, F<T>, true>(v, w, tile, G, grad) : products_back<T, F<T>>(v, tile, G, work.lanes, grad))
+    (tile.pairs ? pairs_back<T, F<T>, true>(v, tile, G, grad) : products_back<T, F<T>>(v, tile, G, work.lanes, grad))
     switch (op.code) {
         case SQDIST: return MERCER_SUM(DifferencesSlope);
         case DOT: return MERCER_SUM(DotSlope);
         case L1: return MERCER_SUM(AbsoluteSlope);
-        case PERIODIC:
-            return tile.pairs ? pairs_back<T, SineSquaredSlope<T>, false>(v, w, tile, G, grad)
-                              : sums_back<T, SineSquaredSlope<T>, true>(v, w, tile, G, grad);
+        case PERIODIC: return tile.pairs ? void() : periodic_back(v, call.columns[op.b], tile, G, grad);
         case COSPROD: return MERCER_PRODUCT(CosinesSlope);
         case ALLSUBSETS: return MERCER_PRODUCT(SubsetsSlope);
         case MINPROD: return MERCER_PRODUCT(SignedMinimumSlope);

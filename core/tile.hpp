@@ -23,6 +23,9 @@ template <class T> struct View {
     const T* panels;      // z in panels: [column / P][k][column % P], the last panel filled with the last row
     Csr<T> sx, sz;
     const T *xx, *zz;     // squared norms of the rows, for `expand`
+    const T* phases;      // sin and cos of x, row-major n*2d, for PERIODIC
+    const T* phase_panels;  // the same of z in panels of 2d coordinates
+    bool grouped;         // rows of x are regrouped for the matrix product (Work::group)
 };
 
 template <class T> struct Row {
@@ -59,6 +62,9 @@ template <class T> struct Work {
     T* slopes;       // primitives * area: adjoints of the primitives (contract)
     T* lanes;        // (3 * largest d + 3) * panel: running products (contract)
     T* dense;        // largest sparse d, zero between uses
+    T* group;        // the tile's rows of one view, regrouped for the matrix product
+    const void* grouped_view;  // which view, and its first row; kept from tile to tile of a stripe
+    int64_t grouped_row;
     int64_t area, strip;
 };
 
@@ -70,6 +76,7 @@ struct Gradient {
     double* const* v;        // per row vector, m
     double* const* x;        // per view, n*d; null unless input gradients are wanted
     double* const* z;        // per view, m*d
+    const char* wanted;      // per view: whether `views` matters
 };
 
 // What one instruction set offers.
@@ -78,6 +85,8 @@ template <class T> struct Kernels {
     // out[q][k][l] = a[(q*panel + l)*rs + k*cs], the last rows repeated to fill the last panel.
     void (*pack)(const T* a, int64_t rows, int64_t cols, int64_t rs, int64_t cs, T* out);
     void (*norms)(const T* x, int64_t n, int64_t d, T* out);
+    // out[2i] = sin x_i, out[2i+1] = cos x_i.
+    void (*phases)(const T* x, int64_t count, T* out);
     // work.result = the tile of K.
     void (*evaluate)(const Call<T>& call, const Tile& tile, Work<T>& work);
     // work.seeds holds W (zero beyond tile.cols); adds this tile's share of d(sum W*K).

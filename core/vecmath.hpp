@@ -111,6 +111,21 @@ MERCER_INLINE V64 vlog1p(V64 h) {
     return u < __builtin_inf() ? y : u;
 }
 
+// log(1 + h) for h >= 0, with one division: 1 + h = 2^k m, m = (1+s)/(1-s), and what the sum lost, at most half an
+// ulp of it, returns divided by m to two digits.
+MERCER_INLINE V64 vlog1p_positive(V64 h) {
+    V64 u = 1.0 + h;
+    N64 k = (N64)((I64)(bits(u) - 0x3fe6a09e667f3bcdULL) >> 52);
+    V64 m = from_bits(bits(u) - (k << 52)), kd = from_bits(bits(V64{} + 0x1.8p52) + k) - 0x1.8p52;
+    V64 lost = h - (u - 1.0);
+    V64 f = m - 1.0, s = f / (f + 2.0), z = s * s, half = 0.5 * f * f;
+    V64 shrink = from_bits((0x3ffULL - k) << 52);  // 2^-k
+    V64 back = lost * shrink * (1.0 - 2.0 * s + 2.0 * z);
+    V64 tail = s * (half + z * horner(z, kLog)) + (kd * kLn2Lo + back);
+    V64 y = kd * kLn2Hi + (f - (half - tail));
+    return u < __builtin_inf() ? y : u;
+}
+
 // ---- pow: log in about 65 bits, then exp ----------------------------------------------------------------
 
 struct Pair {
@@ -222,39 +237,6 @@ MERCER_INLINE V64 vcos(V64 x) {
     return y;
 }
 
-// sin and cos of x up to one common sign, which sin^2 and sin cos do not see: one range of half a turn, no
-// quadrants.  |sin| keeps its relative accuracy, cos only an absolute one near its zero.
-constexpr double kSinHalf[] = {-0.16666666666666666,  0.008333333333333316,   -0.00019841269841254966,
-                               2.7557319219160833e-06, -2.505210761669045e-08, 1.6058977292642743e-10,
-                               -7.643969663988074e-13, 2.7314368769379893e-15};
-constexpr double kCosHalf[] = {0.041666666666666664,   -0.001388888888888888,  2.4801587301579848e-05,
-                               -2.755731922156836e-07, 2.0876756602722215e-09, -1.1470712262813793e-11,
-                               4.77787760803859e-14,   -1.5218598818596388e-16};
-struct SinCos {
-    V64 sin, cos;
-};
-MERCER_INLINE SinCos half_turn(V64 x) {
-    constexpr double magic = 0x1.8p52;
-    constexpr double a = 0x1.921fb54400000p+1, b = 0x1.0b4611a600000p-33, c = 0x1.3198a2e037073p-68;  // pi
-    V64 k = (x * 0.3183098861837907 + magic) - magic;
-    V64 r = ((x - k * a) - k * b) - k * c;
-    V64 z = r * r, zz = z * z;
-    V64 s = r + r * z * horner_split(z, zz, kSinHalf);
-    V64 co = (1.0 - 0.5 * z) + zz * horner_split(z, zz, kCosHalf);
-    if (__builtin_expect(any(~(vabs(x) <= kReduced)), 0))
-        for (int i = 0; i < kLanes<double>; ++i)
-            if (!(fabs(x[i]) <= kReduced)) s[i] = ::sin(x[i]), co[i] = ::cos(x[i]);
-    return {s, co};
-}
-MERCER_INLINE V64 vsin_squared(V64 x) {
-    V64 s = half_turn(x).sin;
-    return s * s;
-}
-MERCER_INLINE V64 vsin_cos(V64 x) {
-    SinCos h = half_turn(x);
-    return h.sin * h.cos;
-}
-
 // ---- tanh, acos ------------------------------------------------------------------------------------------
 
 constexpr double kTanh[] = {-0.3333333333333333,    0.133333333333333,      -0.05396825396820291,  0.02186948853313033,
@@ -298,10 +280,9 @@ template <class F> MERCER_INLINE V32 halves(V32 x, F f) {
 }
 MERCER_INLINE V32 vlog(V32 x) { return halves(x, [](V64 a) { return vlog(a); }); }
 MERCER_INLINE V32 vlog1p(V32 x) { return halves(x, [](V64 a) { return vlog1p(a); }); }
+MERCER_INLINE V32 vlog1p_positive(V32 x) { return halves(x, [](V64 a) { return vlog1p_positive(a); }); }
 MERCER_INLINE V32 vsin(V32 x) { return halves(x, [](V64 a) { return vsin(a); }); }
 MERCER_INLINE V32 vcos(V32 x) { return halves(x, [](V64 a) { return vcos(a); }); }
-MERCER_INLINE V32 vsin_squared(V32 x) { return halves(x, [](V64 a) { return vsin_squared(a); }); }
-MERCER_INLINE V32 vsin_cos(V32 x) { return halves(x, [](V64 a) { return vsin_cos(a); }); }
 MERCER_INLINE V32 vtanh(V32 x) { return halves(x, [](V64 a) { return vtanh(a); }); }
 MERCER_INLINE V32 vacos(V32 x) { return halves(x, [](V64 a) { return vacos(a); }); }
 // In float32 log x needs no second word: float64 carries 29 spare bits.

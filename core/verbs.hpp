@@ -30,13 +30,14 @@ template <class T> struct Inputs {
     std::vector<ViewInput<T>> views;
     std::vector<RowInput<T>> rows;
     std::vector<std::vector<double>> columns;
+    std::vector<char> wanted;  // per view: whether `contract` owes its coordinates a gradient; empty: all
 };
 
 // Gradients of L = sum_ij W_ij K_ij.  In same mode only the sums u + v and x + z have a meaning: the upper
 // triangle of W is folded with the lower one.
 struct Gradients {
     std::vector<double> params;
-    std::vector<std::vector<double>> views, u, v, x, z;  // views: (2, d); x and z only if asked for
+    std::vector<std::vector<double>> views, u, v, x, z;  // views: (2, d), 0 where not wanted; x, z only if asked for
 };
 
 // W of `contract`: explicit n*m, or U V' with r columns.

@@ -66,11 +66,13 @@ def _matrix(A: Any) -> Any:
 
 
 def _contract(low: Lowered, threads: int, U: Any, V: Any, W: Any, *, inputs: bool) -> Any:
+    asked = {link.index[0] for link in low.links if not isinstance(link.index, int)}
+    options = {"inputs": inputs, "threads": threads, "wanted": [k in asked for k in range(len(low.views))]}
     if W is not None:
         W = np.ascontiguousarray(W, dtype=low.dtype)
-        return _core.contract(*arguments(low), W=W, inputs=inputs, threads=threads)
+        return _core.contract(*arguments(low), W=W, **options)
     U, V = (np.ascontiguousarray(A, dtype=low.dtype).reshape(len(A), -1) for A in (U, V))
-    return _core.contract(*arguments(low), U=U, V=V, inputs=inputs, threads=threads)
+    return _core.contract(*arguments(low), U=U, V=V, **options)
 
 
 def _gradient(low: Lowered, found: Any, threads: int) -> np.ndarray:
