@@ -61,7 +61,7 @@ template <class V> MERCER_INLINE V matern52(V s) {
 }
 template <class V> MERCER_INLINE V rational(V t, double alpha) {
     using T = typename Scalar<V>::type;
-    return vexp(T(-alpha) * vlog1p_positive(t * T(0.5 / alpha)));
+    return vexp(T(-alpha) * vlog1p(t * T(0.5 / alpha)));
 }
 
 // cos of the angle between x and z, kept in [-1, 1]; a zero vector is at a right angle to everything.

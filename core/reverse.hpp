@@ -169,7 +169,7 @@ static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, 
             grad.params[op.a] += map_reduce(n, A, t, y, out, [=](V a, V x, V v, V& slope) {
                 V h = x * half, av = a * v, q = T(1) / (T(1) + h);
                 slope = T(-0.5) * av * q;
-                return av * (h * q - vlog1p_positive(h));
+                return av * (h * q - vlog1p(h));
             });
             return;
         }

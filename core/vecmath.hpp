@@ -102,18 +102,9 @@ MERCER_INLINE V64 vlog(V64 x) {
     V64 tail = s * (half + z * horner(z, kLog)) + a.k * kLn2Lo;  // log m = f - (f^2/2 - s (f^2/2 + z R))
     return log_specials(x, a.k * kLn2Hi + (f - (half - tail)));
 }
-// log(1 + h) for h > -1: what 1 + h lost in rounding is put back to first order.
-MERCER_INLINE V64 vlog1p(V64 h) {
-    V64 u = 1.0 + h;
-    V64 lost = h - (u - 1.0);
-    V64 y = vlog(u) + lost / u;
-    y = vabs(h) < 0x1p-53 ? h : y;
-    return u < __builtin_inf() ? y : u;
-}
-
 // log(1 + h) for h >= 0, with one division: 1 + h = 2^k m, m = (1+s)/(1-s), and what the sum lost, at most half an
 // ulp of it, returns divided by m to two digits.
-MERCER_INLINE V64 vlog1p_positive(V64 h) {
+MERCER_INLINE V64 vlog1p(V64 h) {
     V64 u = 1.0 + h;
     N64 k = (N64)((I64)(bits(u) - 0x3fe6a09e667f3bcdULL) >> 52);
     V64 m = from_bits(bits(u) - (k << 52)), kd = from_bits(bits(V64{} + 0x1.8p52) + k) - 0x1.8p52;
@@ -280,7 +271,6 @@ template <class F> MERCER_INLINE V32 halves(V32 x, F f) {
 }
 MERCER_INLINE V32 vlog(V32 x) { return halves(x, [](V64 a) { return vlog(a); }); }
 MERCER_INLINE V32 vlog1p(V32 x) { return halves(x, [](V64 a) { return vlog1p(a); }); }
-MERCER_INLINE V32 vlog1p_positive(V32 x) { return halves(x, [](V64 a) { return vlog1p_positive(a); }); }
 MERCER_INLINE V32 vsin(V32 x) { return halves(x, [](V64 a) { return vsin(a); }); }
 MERCER_INLINE V32 vcos(V32 x) { return halves(x, [](V64 a) { return vcos(a); }); }
 MERCER_INLINE V32 vtanh(V32 x) { return halves(x, [](V64 a) { return vtanh(a); }); }
