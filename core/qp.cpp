@@ -1,6 +1,7 @@
 // The outer loop of the working-set solver; qp.hpp states the problem, qp_kernels.hpp the inner one.
 #include "qp.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "qp_cache.hpp"
@@ -126,16 +127,27 @@ template <class T> class Solver : private QpIterate {
             if (x_[b] > lo_[b]) desk_.fall[a] = 0;
         }
     }
-    // The block K[W, W] of the variables from that of their rows; the same thing if they are one to one.
-    void spread(const T* square, int64_t rows) {
-        const int64_t q = desk_.size();
-        std::vector<int64_t> at(size_t(q), 0);  // padding reads anything: it is never chosen
-        bool plain = q == rows;
-        for (int64_t k = 0; k < q; ++k) {
-            if (desk_.variable[size_t(k)] >= 0) at[size_t(k)] = index_[size_t(p_.rows[desk_.variable[size_t(k)]])];
-            plain &= at[size_t(k)] == k;
+    // The block K[W, W] of the variables laid out, from its rows (each once).  Where every variable has a row of its
+    // own it is computed in the order of the desk; otherwise the block of the rows is spread.
+    void bring(const std::vector<int64_t>& rows) {
+        const int64_t q = desk_.size(), padding = std::count(desk_.variable.begin(), desk_.variable.end(), int64_t(-1));
+        const bool plain = q - padding == int64_t(rows.size());
+        std::vector<int64_t> which = rows;
+        if (plain) {
+            which.assign(size_t(q), rows[0]);  // padding reads anything: it is never chosen
+            for (int64_t k = 0; k < q; ++k)
+                if (desk_.variable[size_t(k)] >= 0) which[size_t(k)] = p_.rows[desk_.variable[size_t(k)]];
         }
-        if (plain) return desk_.take(square);
+        const int64_t side = int64_t(which.size());
+        if (side * side > square_size_) square_.reset(square_size_ = side * side);
+        s_.square(which, square_.get(), o_.threads, o_.poll);
+        block_at_ = plain ? square_.get() : spread(square_.get(), side);
+    }
+    const T* spread(const T* square, int64_t rows) {
+        const int64_t q = desk_.size();
+        std::vector<int64_t> at(size_t(q), 0);
+        for (int64_t k = 0; k < q; ++k)
+            if (desk_.variable[size_t(k)] >= 0) at[size_t(k)] = index_[size_t(p_.rows[desk_.variable[size_t(k)]])];
         if (q * q > block_size_) block_.reset(block_size_ = q * q);
         for (int64_t k = 0; k < q; ++k) {
             if (desk_.variable[size_t(k)] < 0) continue;
@@ -143,7 +155,7 @@ template <class T> class Solver : private QpIterate {
             const T* from = square + at[size_t(k)] * rows;
             for (int64_t l = 0; l < q; ++l) to[l] = from[at[size_t(l)]];
         }
-        desk_.take(block_.get());
+        return block_.get();
     }
     struct Found {
         int64_t steps;
@@ -215,8 +227,8 @@ template <class T> class Solver : private QpIterate {
             }
             before = kkt_;
             lay(active_);
-            fill();
-            spread(square_.get(), square_rows_);
+            if (!block_at_) bring(rows_of(active_));
+            desk_.take(block_at_);
             for (;;) {
                 const double goal = o_.gap_tol >= 0 ? std::max(o_.tol, 0.1 * kkt_) : o_.tol;
                 const Found found = inner(goal, endless_ ? 2000 : 20000);
@@ -234,15 +246,6 @@ template <class T> class Solver : private QpIterate {
             }
         }
     }
-    void fill() {
-        if (filled_) return;
-        const std::vector<int64_t> rows = rows_of(active_);
-        square_.reset(int64_t(rows.size() * rows.size()));
-        s_.square(rows, square_.get(), o_.threads, o_.poll);
-        square_rows_ = int64_t(rows.size());
-        filled_ = true;
-    }
-
     // Many variables: working sets, shrinking, and an exact look at everything before the end.
     const char* large() {
         int64_t q = std::min({kWorkingSet, N_, std::max<int64_t>(2, cache_.affordable(n_))});
@@ -304,10 +307,9 @@ template <class T> class Solver : private QpIterate {
     Step sweep(int64_t q) {
         const std::vector<int64_t> set = choose(q);
         const std::vector<int64_t> rows = rows_of(set);
-        if (int64_t(rows.size() * rows.size()) > square_size_) square_.reset(square_size_ = int64_t(rows.size() * rows.size()));
-        s_.square(rows, square_.get(), o_.threads, o_.poll);
         lay(set);
-        spread(square_.get(), int64_t(rows.size()));
+        bring(rows);
+        desk_.take(block_at_);
         std::vector<double> d(rows.size(), 0.0), before;
         for (int64_t i : set) before.push_back(x_[size_t(i)]);
         const Found found = inner(std::max(kDepth * kkt_, 0.5 * o_.tol), 50 * q);
@@ -343,11 +345,12 @@ template <class T> class Solver : private QpIterate {
     RowCache<T> cache_;
     Clock::time_point start_;
     double next_poll_ = 0.05, next_report_ = 0.2;
-    bool stalled_ = false, filled_ = false;
+    bool stalled_ = false;
     int64_t steps_ = 0, most_ = 0, outer_ = 0, rows_ = 0;
     Bench<T> desk_;
     Buffer<T> square_, block_;
-    int64_t square_size_ = 0, block_size_ = 0, square_rows_ = 0;
+    int64_t square_size_ = 0, block_size_ = 0;
+    const T* block_at_ = nullptr;
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ from mercer.solve.qp import working_set
 from mercer.solve.solution import Certificate
 
 ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
-POLISHED = 5000  # rows up to which a solution is polished to rounding
+POLISHED = 1000  # rows up to which a solution is polished to rounding
 MOST_JUDGED = 200  # rows on which an unproved kernel is checked for negative eigenvalues
 
 
@@ -195,9 +195,7 @@ class MarginMachine(KernelEstimator):
             callback=_progress(self.callback, self.verbose),
         )
         alpha, f, status = found.alpha, found.f, "interrupted" if skip else found.status
-        small = (
-            K.shape[0] <= POLISHED
-        )  # polishing needs whole columns of K; the rule must not depend on the kind
+        small = K.shape[0] <= POLISHED  # by size alone: the answer must not depend on the kind of operator
         if small and status == "converged" and not any("stationary" in note for note in self._notes):
             alpha, f = polish(K, q, alpha, f)
         m = q.multipliers(alpha, f)

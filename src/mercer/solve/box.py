@@ -181,7 +181,7 @@ def polish(
         moved = np.flatnonzero(new != best)
         change = problem.beta(new - best, len(f))
         columns = np.flatnonzero(change)
-        new_f = best_f + (K.block(slice(None), columns) @ change[columns] if len(columns) else 0.0)
+        new_f = best_f + (change[columns] @ K.block(columns, slice(None)) if len(columns) else 0.0)
         if len(moved) and problem.objective(new, new_f) > problem.objective(best, best_f) + 1e-12 * scale:
             break
         best, best_f = new, new_f

@@ -131,10 +131,17 @@ def _array(K: Any) -> np.ndarray:
 
 def _full(value: Any, rows: np.ndarray, name: str, dtype: Any) -> np.ndarray:
     given = np.asarray(value)
+    if (
+        given.shape == rows.shape
+        and given.dtype == dtype
+        and dtype is np.float64
+        and given.flags.c_contiguous
+    ):
+        return given
     if given.shape not in ((), rows.shape):
         raise ShapeError(
             f"{name} must be a number or one per variable ({len(rows)}); got shape {given.shape}."
         )
-    if dtype is np.int8 and not np.isin(given, (-1, 1)).all():
+    if dtype is np.int8 and not np.all(np.abs(given) == 1):
         raise ParameterError(f"{name} must be -1 or 1.")
     return np.ascontiguousarray(np.broadcast_to(given, rows.shape), dtype=dtype)
