@@ -3,10 +3,25 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #include "verbs.hpp"
 
 namespace mercer {
+
+// Fresh memory costs a page fault per page; of a large buffer the kernel may take 2 MiB at a time.
+inline void ask_for_large_pages(void* at, size_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    constexpr size_t page = 4096;
+    if (bytes < (size_t(4) << 20)) return;
+    const size_t first = (reinterpret_cast<size_t>(at) + page - 1) / page * page;
+    madvise(reinterpret_cast<void*>(first), (reinterpret_cast<size_t>(at) + bytes - first) / page * page, MADV_HUGEPAGE);
+#else
+    (void)at, (void)bytes;
+#endif
+}
 
 // Memory aligned for every instruction set.  Uninitialised unless asked.
 template <class T> class Buffer {
@@ -14,7 +29,9 @@ template <class T> class Buffer {
     Buffer() = default;
     explicit Buffer(int64_t count) { reset(count); }
     void reset(int64_t count) {
-        data_.reset(static_cast<T*>(::operator new(size_t(count + 1) * sizeof(T), std::align_val_t(64))));
+        const size_t bytes = size_t(count + 1) * sizeof(T);
+        data_.reset(static_cast<T*>(::operator new(bytes, std::align_val_t(64))));
+        ask_for_large_pages(data_.get(), bytes);
     }
     T* get() const { return data_.get(); }
 

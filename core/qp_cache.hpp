@@ -28,12 +28,13 @@ template <class T> class RowCache {
     }
     // Keeps only the columns at these increasing positions, of every row; more rows fit afterwards.
     void narrow(const std::vector<int64_t>& positions) {
-        const int64_t stride = round_up(int64_t(positions.size()), kPad), capacity = std::min(n_, allocated_ / stride);
+        const int64_t count = int64_t(positions.size()), *at = positions.data();
+        const int64_t stride = round_up(count, kPad), capacity = std::min(n_, allocated_ / stride);
         for (int64_t s = 0; s < capacity_; ++s) {
             if (row_of_[size_t(s)] < 0) continue;
             const T* from = memory_.get() + s * stride_;
             T* to = memory_.get() + s * stride;  // never ahead of `from`
-            for (size_t c = 0; c < positions.size(); ++c) to[c] = from[positions[c]];
+            for (int64_t c = 0; c < count; ++c) to[c] = from[at[c]];
         }
         stride_ = stride;
         capacity_ = std::max(capacity_, capacity);

@@ -8,6 +8,7 @@ namespace mercer {
 namespace {
 
 constexpr int kPatience = 2;    // checks in a row before a variable rests
+constexpr double kFewer = 0.6;  // columns are dropped when no more than this share is left: each time moves the cache
 constexpr double kHead = 0.3;   // share of the new variables that are the very worst; the others are spread
 
 [[noreturn]] void bad(const std::string& what) { throw std::invalid_argument(what); }
@@ -118,7 +119,7 @@ std::vector<int64_t> QpIterate::shrink() {
     for (size_t c = 0; c < columns_.size(); ++c)
         if (wanted[size_t(columns_[c])]) positions.push_back(int64_t(c)), columns.push_back(columns_[c]);
     active_ = std::move(stay);
-    if (columns.size() == columns_.size()) return {};
+    if (double(columns.size()) > kFewer * double(columns_.size())) return {};
     f_full();
     columns_ = std::move(columns);
     near_.resize(columns_.size());
