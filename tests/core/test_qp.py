@@ -115,6 +115,32 @@ def test_the_minimum_is_found_and_certified(seed, n, N, equality, low_rank):
     assert found.objective <= slow(q, start, equality) + 1e-6
 
 
+@settings(max_examples=8, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    equality=st.integers(0, 2),
+    low_rank=st.booleans(),
+    cache=st.sampled_from([10**5, 2**28]),
+    share=st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_many_variables_take_working_sets_and_end_at_the_same_conditions(
+    seed, equality, low_rank, cache, share
+):
+    """Beyond 1024 variables: working sets, shrinking, a small cache; the conditions are checked from K itself."""
+    rng = np.random.default_rng(seed)
+    n, N = int(rng.integers(700, 1200)), int(rng.integers(1100, 1700))
+    q = problem(rng, n, N, rank=5 if low_rank else None)
+    start = share * rng.uniform(0, 1, N) * q["C"]
+    found = solve(q, alpha=start, equality=equality, tol=1e-4, cache_bytes=cache)
+    assert found.status in ("converged", "floor")
+    feasible(q, found, start, equality)
+    assert violation(q, found.alpha, equality) <= 1e-4 + 1e-9
+    assert found.kkt == pytest.approx(violation(q, found.alpha, equality), abs=1e-9)
+    assert found.objective == pytest.approx(value(q, found.alpha), rel=1e-10, abs=1e-8)
+    better = solve(q, alpha=start, equality=equality, tol=1e-7)
+    assert better.objective <= found.objective + 1e-9 <= better.objective + 1e-4 * (1 + q["C"].sum())
+
+
 def blobs(n, d=3, seed=0, noise=1.0):
     rng = np.random.default_rng(seed)
     y = rng.choice([-1, 1], n).astype(np.int8)
