@@ -89,26 +89,29 @@ template <class T> static void transpose(const T* a, int64_t rows, int64_t cols,
         }
 }
 
-// The vector functions one by one, for tests: 0 exp, 1 log, 2 pow, 3 sin, 4 cos, 5 tanh, 6 acos, 7 log1p.
-template <class T> static void elementwise(int which, const T* in, T* out, int64_t count, double p) {
+// The vector functions one by one, for tests and rooflines; the last, shorter vector goes through a buffer.
+template <class T, class F> MERCER_INLINE void over(const T* in, T* out, int64_t count, F f) {
     constexpr int W = kLanes<T>;
-    for (int64_t i = 0; i < count; i += W) {
-        const int64_t here = least(W, count - i);
-        T buffer[W];
-        for (int64_t l = 0; l < W; ++l) buffer[l] = in[i + least(l, here - 1)];
-        Vec<T> x = load(buffer), y{};
-        switch (which) {
-            case 0: y = vexp(x); break;
-            case 1: y = vlog(x); break;
-            case 2: y = vpow(x, splat(T(p))); break;
-            case 3: y = vsin(x); break;
-            case 4: y = vcos(x); break;
-            case 5: y = vtanh(x); break;
-            case 6: y = vacos(x); break;
-            case 7: y = vlog1p(x); break;
-        }
-        store(buffer, y);
-        for (int64_t l = 0; l < here; ++l) out[i + l] = buffer[l];
+    int64_t i = 0;
+    for (; i + W <= count; i += W) store(out + i, f(load(in + i)));
+    if (i == count) return;
+    T buffer[W];
+    for (int64_t l = 0; l < W; ++l) buffer[l] = in[least(i + l, count - 1)];
+    store(buffer, f(load(buffer)));
+    for (int64_t l = 0; i + l < count; ++l) out[i + l] = buffer[l];
+}
+// 0 exp, 1 log, 2 pow, 3 sin, 4 cos, 5 tanh, 6 acos, 7 log1p.
+template <class T> static void elementwise(int which, const T* in, T* out, int64_t count, double p) {
+    using V = Vec<T>;
+    switch (which) {
+        case 0: return over(in, out, count, [](V x) { return vexp(x); });
+        case 1: return over(in, out, count, [](V x) { return vlog(x); });
+        case 2: return over(in, out, count, [e = splat(T(p))](V x) { return vpow(x, e); });
+        case 3: return over(in, out, count, [](V x) { return vsin(x); });
+        case 4: return over(in, out, count, [](V x) { return vcos(x); });
+        case 5: return over(in, out, count, [](V x) { return vtanh(x); });
+        case 6: return over(in, out, count, [](V x) { return vacos(x); });
+        case 7: return over(in, out, count, [](V x) { return vlog1p(x); });
     }
 }
 
