@@ -19,7 +19,7 @@ def average_logistic(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """E σ(f) for f ~ N(mean, variance), to about 1e-12, by the trapezoidal rule, which is geometric for such functions.
 
     A wide Gaussian makes σ look like a step: then the same number is the average of Φ((mean + l)/√variance) over logistic
-    l, which is smooth. Above ½ exactly where the mean is above 0.
+    l, which is smooth. It is above ½ where the mean is above 0, and below ½ (by 1e-16 at least) everywhere else.
 
     >>> average_logistic(np.array([0.0, 1.0, 1.0]), np.array([4.0, 0.0, 1e6])).round(6).tolist()
     [0.5, 0.731059, 0.500399]
@@ -29,7 +29,7 @@ def average_logistic(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     low = np.empty(len(mean))  # the probability of the less probable class
     low[~wide] = expit(size[~wide, None] + spread[~wide, None] * _Z) @ _NORMAL
     low[wide] = ndtr((size[wide, None] + _L) / spread[wide, None]) @ _LOGISTIC
-    low = np.minimum(low, np.where(mean == 0, 0.5, 0.5 - 2.0**-53))  # 1 - low is then above ½ too
+    low = np.minimum(low, 0.5 - 2.0**-53)  # no ties: 1 - low is then above ½ in float64 too
     return np.where(mean > 0, 1.0 - low, low)
 
 

@@ -158,7 +158,11 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             value = getattr(self, name)
             if name == "max_seconds" and value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < np.inf:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, numbers.Real)
+                or not 0 < float(value) < np.inf
+            ):
                 raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
 
     def _check_labels(self, y: Any, n: int) -> np.ndarray:
