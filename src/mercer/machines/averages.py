@@ -35,8 +35,8 @@ def average_logistic(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
 
 def draws(classes: int, count: int, seed: Any) -> np.ndarray:
     """`count` standard normal vectors, one number for each class: scrambled Sobol points, so that averages settle fast."""
-    with np.errstate(all="ignore"):
-        points = qmc.Sobol(classes, scramble=True, rng=np.random.default_rng(seed)).random(count)
+    sobol = qmc.Sobol(classes, scramble=True, rng=np.random.default_rng(seed))
+    points = sobol.random_base2(max(0, int(count - 1).bit_length()))[:count]
     return ndtri(np.clip(points, 1e-12, 1 - 1e-12))
 
 

@@ -177,7 +177,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
 
     def _check_memory(self, n: int) -> None:
         classes = len(self.classes_)
-        needed = 8 * n * n * (5 if classes == 2 else classes + 7)
+        needed = 8 * n * n * (5 if classes == 2 else classes + 8)
         if needed > memory_limit(self.memory):
             raise MemoryBudgetError(
                 f"{n} rows and {classes} classes need about {say_bytes(needed)} of n × n arrays; memory={self.memory!r} allows "
