@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
+from scipy.linalg.blas import dsyrk, dtrmm
 from scipy.special import expit, log_expit, logsumexp, softmax
 
 from mercer.errors import NotPositiveDefiniteError
@@ -264,10 +265,10 @@ class ManyClasses(Posterior):
         total = root * self.w - np.tril(lower).T  # Σ T_c
         near = 1.0 - self.blocks.inverse_diag  # D_c (K - K E_c K)_ii
         own, shared = np.empty_like(pi), np.empty_like(pi)
-        S = E.sum(axis=0)
+        S = np.asfortranarray(E.sum(axis=0))
         for c in range(pi.shape[1]):
-            Q = root @ E[c]
-            S -= Q.T @ Q
+            Q = dtrmm(1.0, root, E[c].T, lower=1)  # L⁻¹ E_c, as E_c is symmetric
+            S = dsyrk(-1.0, Q, beta=1.0, c=S, trans=1, lower=1, overwrite_c=1)
             T = root * D[:, c] - Q  # T_cᵀT_j is D_c Σ_cj D_j beyond its diagonal part
             squares = np.einsum("ij,ij->j", T, T)
             own[:, c] = near[:, c] + np.divide(squares, D[:, c], out=np.zeros(len(T)), where=D[:, c] > 0)
@@ -277,7 +278,10 @@ class ManyClasses(Posterior):
         pull *= -0.5  # ∂(-½ log|I + KW|)/∂f
         moved = pull - self.blocks.apply(self.K @ pull)
         cross = 0.5 * (moved @ self.g.T)
-        return 0.5 * (self.a @ self.a.T - S) + cross + cross.T
+        cross += 0.25 * (self.a @ self.a.T)
+        cross += cross.T
+        cross -= 0.5 * _whole(S)
+        return cross
 
     def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         E, classes = self.blocks.E, self.g.shape[1]
@@ -319,9 +323,14 @@ def _inverse(lower: np.ndarray) -> np.ndarray:
     """(LLᵀ)⁻¹, whole."""
     (potri,) = get_lapack_funcs(("potri",), (lower,))
     inverse, _ = potri(lower, lower=1)
-    below = np.tril(inverse, -1)
+    return _whole(inverse)
+
+
+def _whole(lower: np.ndarray) -> np.ndarray:
+    """A symmetric array from its lower triangle."""
+    below = np.tril(lower, -1)
     out = below + below.T
-    out[np.diag_indices_from(out)] = inverse.diagonal()
+    out[np.diag_indices_from(out)] = lower.diagonal()
     return out
 
 
