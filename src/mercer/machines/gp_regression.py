@@ -62,8 +62,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         factor of 1e5 of where they start.
     n_restarts : int
         So many further searches from random starts, in parallel.
-    normalize_y : bool
-        Model (y - mean) / standard deviation of each target instead of y; predictions are in units of y all the same.
+    normalize_y : bool or "mean"
+        True models (y - mean) / standard deviation of each target instead of y, "mean" models y - mean; predictions are in
+        units of y all the same.
     solver : "auto", "cholesky" or "cg"
         "cholesky" is exact; "cg" never stores K and estimates log-determinant and traces, with the error stated in
         `certificate_`; "auto" is "cholesky" to 10 000 rows, if the n×n factor fits in `memory`.
@@ -98,7 +99,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         objective: str = "evidence",
         optimizer: str | None = "L-BFGS-B",
         n_restarts: int = 0,
-        normalize_y: bool = False,
+        normalize_y: bool | str = False,
         solver: str = "auto",
         singular: str = "refuse",
         max_iter: int = 1000,
@@ -166,6 +167,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
             ("optimizer", ("L-BFGS-B", None)),
             ("solver", ("auto", "cholesky", "cg")),
             ("singular", ("refuse", "add")),
+            ("normalize_y", (True, False, "mean")),
         ):
             if getattr(self, name) not in allowed:
                 raise ParameterError(f"{name} must be one of {allowed}; got {getattr(self, name)!r}.")
@@ -194,10 +196,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         self._constant = bool(np.all(Y[0] == Y))
         spread = Y.std(axis=0)
         self.y_mean_ = Y.mean(axis=0) if self.normalize_y else np.zeros(Y.shape[1])
-        self.y_scale_ = np.where(spread > 0, spread, 1.0) if self.normalize_y else np.ones(Y.shape[1])
-        if self.normalize_y and self.noise is not None and Y.shape[1] > 1:
+        scaled = bool(self.normalize_y) and self.normalize_y != "mean"
+        self.y_scale_ = np.where(spread > 0, spread, 1.0) if scaled else np.ones(Y.shape[1])
+        if scaled and self.noise is not None and Y.shape[1] > 1:
             raise ParameterError(
-                "noise with several targets needs normalize_y=False: its unit would differ from target to target."
+                "noise with several targets needs normalize_y=False or 'mean': its unit would differ from target to target."
             )
         Y = (Y - self.y_mean_) / self.y_scale_
         self.y_fit_ = Y[:, 0] if self._single else Y
