@@ -91,6 +91,7 @@ def _season(axes: Any, study: Study) -> None:
     years = [y for y in YEARS_OF_SEASON if y < study.grid[-1]]
     for year, colour in zip(years, ("#56B4E9", "#0072B2", "#D55E00", "#8C3B00"), strict=False):
         parts = study.model.decompose((year + (months - 0.5) / 12)[:, None], names=TERMS, full=True)
+        assert parts.full is not None
         i = TERMS.index("season")
         mean = less_mean @ parts.mean[i]
         half = WIDE * np.sqrt(np.maximum(np.diag(less_mean @ parts.full[i, i] @ less_mean), 0.0))
@@ -161,7 +162,9 @@ def _years_table(study: Study) -> str:
         rows.append(
             f"<tr><td>{r['year']}</td><td>{r['forecast']:.2f}</td><td>± {r['band']:.2f}</td><td>{measured}</td><td>{off}</td></tr>"
         )
-    head = "<tr><th>year</th><th>forecast</th><th>95 % band</th><th>measured</th><th>difference</th></tr>"
+    head = (
+        "<tr><th>year</th><th>forecast</th><th>band of a month</th><th>measured</th><th>difference</th></tr>"
+    )
     return f"<table>{head}{''.join(rows)}</table>"
 
 

@@ -37,7 +37,9 @@ from mercer.solve.solution import Certificate, Status
 from mercer.threads import threads
 
 EXACT_ROWS = 10_000  # up to here a factorisation takes seconds; above it, conjugate gradients
-PREDICT_BYTES = 64 << 20  # of k(X, X_fit) at one time
+ADDED = (
+    1e-10  # of the largest variance: the least that leaves some digits of α when a diagonal has to be added
+)
 OBJECTIVES = {"evidence": log_evidence, "loo": log_loo}
 
 
@@ -69,8 +71,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         "cholesky" is exact; "cg" never stores K and estimates log-determinant and traces, with the error stated in
         `certificate_`; "auto" is "cholesky" to 10 000 rows, if the n×n factor fits in `memory`.
     singular : "refuse" or "add"
-        What to do if K + N cannot be factored: raise an error that names the rows and the terms, or add the smallest
-        diagonal that does, say how much and what it costs (in `certificate_` and a warning).
+        What to do if K + N cannot be factored: raise an error that names the rows and the terms, or add a
+        diagonal that does (the smallest, but at least 1e-10 of the prior variance), and say how much and what it costs.
     max_iter, max_seconds : limits of the search; the best found so far is kept, also after Ctrl-C.
     probes : random vectors of the estimates of "cg"; their error falls with its square root.
     tol : relative residual asked of conjugate gradients.
@@ -334,7 +336,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
                 error.smallest_eigenvalue,
                 error.sufficient_diagonal,
             ) from error
-        added = 2.0 * error.sufficient_diagonal
+        prior = float(np.max(self._gram(self._own_kernel).diag()))
+        added = max(2.0 * error.sufficient_diagonal, ADDED * prior)
         self.noise_ = self.noise_ + added
         return added
 
