@@ -37,7 +37,9 @@ from mercer.solve.solution import Certificate, Status
 from mercer.threads import threads
 
 EXACT_ROWS = 10_000  # up to here a factorisation takes seconds; above it, conjugate gradients
-PREDICT_BYTES = 64 << 20  # of k(X, X_fit) at one time
+ADDED = (
+    1e-10  # of the largest variance: the least that leaves some digits of α when a diagonal has to be added
+)
 OBJECTIVES = {"evidence": log_evidence, "loo": log_loo}
 
 
@@ -62,14 +64,15 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         factor of 1e5 of where they start.
     n_restarts : int
         So many further searches from random starts, in parallel.
-    normalize_y : bool
-        Model (y - mean) / standard deviation of each target instead of y; predictions are in units of y all the same.
+    normalize_y : bool or "mean"
+        True models (y - mean) / standard deviation of each target instead of y, "mean" models y - mean; predictions are in
+        units of y all the same.
     solver : "auto", "cholesky" or "cg"
         "cholesky" is exact; "cg" never stores K and estimates log-determinant and traces, with the error stated in
         `certificate_`; "auto" is "cholesky" to 10 000 rows, if the n×n factor fits in `memory`.
     singular : "refuse" or "add"
-        What to do if K + N cannot be factored: raise an error that names the rows and the terms, or add the smallest
-        diagonal that does, say how much and what it costs (in `certificate_` and a warning).
+        What to do if K + N cannot be factored: raise an error that names the rows and the terms, or add a
+        diagonal that does (the smallest, but at least 1e-10 of the prior variance), and say how much and what it costs.
     max_iter, max_seconds : limits of the search; the best found so far is kept, also after Ctrl-C.
     probes : random vectors of the estimates of "cg"; their error falls with its square root.
     tol : relative residual asked of conjugate gradients.
@@ -98,7 +101,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         objective: str = "evidence",
         optimizer: str | None = "L-BFGS-B",
         n_restarts: int = 0,
-        normalize_y: bool = False,
+        normalize_y: bool | str = False,
         solver: str = "auto",
         singular: str = "refuse",
         max_iter: int = 1000,
@@ -166,6 +169,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
             ("optimizer", ("L-BFGS-B", None)),
             ("solver", ("auto", "cholesky", "cg")),
             ("singular", ("refuse", "add")),
+            ("normalize_y", (True, False, "mean")),
         ):
             if getattr(self, name) not in allowed:
                 raise ParameterError(f"{name} must be one of {allowed}; got {getattr(self, name)!r}.")
@@ -194,10 +198,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         self._constant = bool(np.all(Y[0] == Y))
         spread = Y.std(axis=0)
         self.y_mean_ = Y.mean(axis=0) if self.normalize_y else np.zeros(Y.shape[1])
-        self.y_scale_ = np.where(spread > 0, spread, 1.0) if self.normalize_y else np.ones(Y.shape[1])
-        if self.normalize_y and self.noise is not None and Y.shape[1] > 1:
+        scaled = bool(self.normalize_y) and self.normalize_y != "mean"
+        self.y_scale_ = np.where(spread > 0, spread, 1.0) if scaled else np.ones(Y.shape[1])
+        if scaled and self.noise is not None and Y.shape[1] > 1:
             raise ParameterError(
-                "noise with several targets needs normalize_y=False: its unit would differ from target to target."
+                "noise with several targets needs normalize_y=False or 'mean': its unit would differ from target to target."
             )
         Y = (Y - self.y_mean_) / self.y_scale_
         self.y_fit_ = Y[:, 0] if self._single else Y
@@ -331,7 +336,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
                 error.smallest_eigenvalue,
                 error.sufficient_diagonal,
             ) from error
-        added = 2.0 * error.sufficient_diagonal
+        prior = float(np.max(self._gram(self._own_kernel).diag()))
+        added = max(2.0 * error.sufficient_diagonal, ADDED * prior)
         self.noise_ = self.noise_ + added
         return added
 

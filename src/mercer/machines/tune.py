@@ -22,6 +22,7 @@ Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 FACTOR = 1e5  # by how much a parameter without bounds may grow or shrink in one search
 LOGIT = 15.0  # how far a bounded parameter's logit goes: within 3e-7 of its interval's ends
+END = 5.0  # a logit beyond this is within one per cent of the end of its interval
 FLAT = 1e-4  # a gradient below this share of the value counts as none when rounding ends the line search
 SPREAD = 1.5  # standard deviation of a restart's logarithms
 
@@ -203,7 +204,7 @@ class _Search:
         at_edge = [
             p.name
             for p, t, (a, b) in zip(free, theta, box, strict=True)
-            if (a is not None and t <= a + 1e-6) or (b is not None and t >= b - 1e-6)
+            if (abs(t) >= END if p.bounds is not None else a is not None and not a + 1e-6 < t < b - 1e-6)
         ]
         notes = []
         inside = [g for p, g in zip(free, gradient, strict=True) if p.name not in at_edge]
