@@ -19,3 +19,12 @@ def test_the_suite_prints_a_row_of_mercer_for_every_cell(suite):
     rows = [line for line in done.stdout.splitlines() if "  mercer " in line]
     assert len(rows) >= 8
     assert "nan" not in done.stdout.split("certificate", 2)[-1]
+
+
+def test_the_regression_suite_prints_its_rows():
+    command = [sys.executable, "-m", "benchmarks", "regression", "--quick", "--threads", "1", "--repeat", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [line for line in done.stdout.splitlines() if "  mercer " in line]
+    assert len([row for row in rows if row.startswith("GP ")]) == 4
+    assert "left out" not in done.stdout

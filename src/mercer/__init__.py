@@ -57,6 +57,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         parse,
     )
     from mercer.machines.adatron import Adatron
+    from mercer.machines.gp_classification import GaussianProcessClassifier
+    from mercer.machines.gp_regression import GaussianProcessRegressor
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
@@ -87,6 +89,8 @@ __all__ = [
     "ExpDot",
     "Exponential",
     "Fact",
+    "GaussianProcessClassifier",
+    "GaussianProcessRegressor",
     "GramReport",
     "Intersection",
     "Kernel",
@@ -133,6 +137,8 @@ __all__ = [
 
 _MODULES = ("errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
 _ELSEWHERE = {
+    "GaussianProcessClassifier": "mercer.machines.gp_classification",
+    "GaussianProcessRegressor": "mercer.machines.gp_regression",
     "MercerMap": "mercer.machines.mercer_map",
     "SVC": "mercer.machines.svc",
     "SVR": "mercer.machines.svr",

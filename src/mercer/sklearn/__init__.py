@@ -11,7 +11,21 @@ counts rows by weight), and `predict_proba` never contradicts `predict`.
 
 from __future__ import annotations
 
+from mercer.sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from mercer.sklearn.gp_kernels import to_mercer, to_peer
 from mercer.sklearn.patching import patch, unpatch
 from mercer.sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "patch", "unpatch"]
+__all__ = [
+    "SVC",
+    "SVR",
+    "GaussianProcessClassifier",
+    "GaussianProcessRegressor",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "patch",
+    "to_mercer",
+    "to_peer",
+    "unpatch",
+]

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import sys
 
+import sklearn.gaussian_process
 import sklearn.svm
 
-from mercer.sklearn import svm
+from mercer.sklearn import gaussian_process, svm
 
 # scikit-learn's class -> its twin; a new twin is one more row
 TWINS: dict[type, type] = {
-    getattr(sklearn.svm, twin.__name__): twin
-    for twin in (svm.SVC, svm.SVR, svm.NuSVC, svm.NuSVR, svm.OneClassSVM)
+    getattr(room, twin.__name__): twin
+    for room, twins in (
+        (sklearn.svm, (svm.SVC, svm.SVR, svm.NuSVC, svm.NuSVR, svm.OneClassSVM)),
+        (
+            sklearn.gaussian_process,
+            (gaussian_process.GaussianProcessClassifier, gaussian_process.GaussianProcessRegressor),
+        ),
+    )
+    for twin in twins
 }
 
 

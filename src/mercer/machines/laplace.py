@@ -1,0 +1,345 @@
+"""Laplace's approximation of a latent Gaussian process: the mode of the posterior, the evidence and its gradient.
+
+    ψ(f) = -½ fᵀK⁻¹f + Σ w_i log p(y_i | f_i),     mode f = K g(f),   g = ∇ log p(y | f)
+    log Z ≈ ψ(f) - ½ log |I + KW|,                 W = -∇∇ log p(y | f)
+
+`Logistic` is two classes with one latent function, `Softmax` any number with one latent function for each class, all
+with the same prior K (Rasmussen and Williams, algorithms 3.1, 3.3 and 5.1). K is never inverted, so it may be singular: only
+matrices of the form I + √D K √D are factored, with eigenvalues ≥ 1. A row of weight 2 counts like two equal rows.
+
+The gradient is one matrix G with ∂ log Z/∂θ = Σ G_ij ∂K_ij/∂θ for every θ, so that the engine's contraction does the
+rest. It has three parts: ½ aaᵀ of the fit, -½ (K + W⁻¹)⁻¹ of the volume, and what the mode moves.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+from scipy.linalg.blas import dsyrk, dtrmm
+from scipy.special import expit, log_expit, logsumexp, softmax
+
+from mercer.errors import NotPositiveDefiniteError
+from mercer.solve.solution import Status
+
+SHORTEST = 2.0**-30  # of a Newton step; shorter ones gain nothing but rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior(ABC):
+    """The Gaussian at the mode: f = K a, a = g to `residual` (relative to the largest weight)."""
+
+    K: np.ndarray
+    a: np.ndarray
+    f: np.ndarray
+    g: np.ndarray
+    evidence: float
+    residual: float
+    iterations: int
+    status: Status
+
+    @abstractmethod
+    def weights(self) -> np.ndarray:
+        """G with ∂ evidence / ∂θ = Σ G_ij ∂K_ij/∂θ; symmetric."""
+
+    @abstractmethod
+    def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and (co)variance of the latent function at new points, from k(new, training) and k(new, new)."""
+
+
+class Likelihood(ABC):
+    """log p(y | f) and what Newton's method asks of it."""
+
+    w: np.ndarray
+
+    @abstractmethod
+    def start(self) -> np.ndarray:
+        """a = 0, in the right shape."""
+
+    @abstractmethod
+    def value(self, f: np.ndarray) -> float: ...
+
+    @abstractmethod
+    def gradient(self, f: np.ndarray) -> np.ndarray: ...
+
+    @abstractmethod
+    def curve(self, K: np.ndarray, f: np.ndarray) -> Any:
+        """What is factored at f."""
+
+    @abstractmethod
+    def step(self, K: np.ndarray, f: np.ndarray, g: np.ndarray, curve: Any) -> np.ndarray:
+        """Newton's a = (K + W⁻¹)⁻¹ (f + W⁻¹g)."""
+
+    @abstractmethod
+    def close(self, curve: Any, **found: Any) -> Posterior:
+        """The posterior, with its evidence, from the factors at the mode."""
+
+    def mode(
+        self, K: np.ndarray, start: np.ndarray | None = None, *, tol: float = 1e-9, max_iter: int = 100
+    ) -> Posterior:
+        """The posterior for the Gram matrix K, by Newton's method with halved steps, from a = `start`.
+
+        >>> found = Logistic(np.array([1.0, -1.0])).mode(np.eye(2))
+        >>> bool(np.allclose(found.f, found.g)), found.status        # f = K g, and K = I
+        (True, 'converged')
+        """
+        a = self.start()
+        f = a
+        value = self.value(f)
+        if start is not None:
+            there = K @ start
+            begun = -0.5 * float(np.vdot(start, there)) + self.value(there)
+            if begun > value:
+                a, f, value = start, there, begun
+        scale, status, steps = float(self.w.max()), "limit", 0
+        while True:
+            g = self.gradient(f)
+            residual = float(np.abs(a - g).max()) / scale
+            curve = self.curve(K, f)
+            if residual <= tol:
+                status = "converged"
+            if status != "limit" or steps >= max_iter:
+                break
+            moved = self._walk(K, a, f, value, self.step(K, f, g, curve))
+            if moved is None:
+                status = "stagnated"
+                break
+            a, f, value = moved
+            steps += 1
+        found = {"K": K, "a": a, "f": f, "g": g, "residual": residual, "iterations": steps, "status": status}
+        return self.close(curve, value=value, **found)
+
+    def _walk(
+        self, K: np.ndarray, a: np.ndarray, f: np.ndarray, value: float, goal: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float] | None:
+        """The way to Newton's `goal` as far as ψ does not fall; None where it falls at once. f is linear in a."""
+        there = K @ goal
+        share, slack = 1.0, 1e-13 * (1.0 + abs(value))
+        while share >= SHORTEST:
+            new_a, new_f = a + share * (goal - a), f + share * (there - f)
+            if share == 1.0:
+                new_a, new_f = goal, there
+            new = -0.5 * float(np.vdot(new_a, new_f)) + self.value(new_f)
+            if new >= value - slack:
+                return new_a, new_f, new
+            share *= 0.5
+        return None
+
+
+# ── two classes ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Logistic(Likelihood):
+    """p(y | f) = σ(y f) for y = ±1, each row to the power of its weight."""
+
+    def __init__(self, signs: np.ndarray, w: np.ndarray | None = None) -> None:
+        self.signs = np.asarray(signs, dtype=float)
+        self.w = np.ones(len(self.signs)) if w is None else w
+
+    def start(self) -> np.ndarray:
+        return np.zeros(len(self.signs))
+
+    def value(self, f: np.ndarray) -> float:
+        return float(self.w @ log_expit(self.signs * f))
+
+    def gradient(self, f: np.ndarray) -> np.ndarray:
+        return self.w * self.signs * expit(-self.signs * f)
+
+    def curve(self, K: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        root = np.sqrt(self.w * expit(f) * expit(-f))
+        return root, _factor(K, root)
+
+    def step(self, K: np.ndarray, f: np.ndarray, g: np.ndarray, curve: Any) -> np.ndarray:
+        root, L = curve
+        b = root**2 * f + g
+        return b - root * _solve(L, root * (K @ b))
+
+    def close(self, curve: Any, **found: Any) -> TwoClasses:
+        root, L = curve
+        evidence = found.pop("value") - float(np.log(L.diagonal()).sum())
+        return TwoClasses(**found, evidence=evidence, root=root, lower=L)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoClasses(Posterior):
+    """`root` = √W, `lower` = L with LLᵀ = I + √W K √W."""
+
+    root: np.ndarray
+    lower: np.ndarray
+
+    def weights(self) -> np.ndarray:
+        inverse = _inverse(self.lower)  # of I + √W K √W
+        # ∂(-½ log|B|)/∂f_i = -½ Σ_ii W'_i; with Σ = W^-½ (I - B⁻¹) W^-½ and W' = -W tanh(f/2) nothing is divided by W
+        pull = 0.5 * (1.0 - inverse.diagonal()) * np.tanh(0.5 * self.f)
+        inverse *= self.root[:, None]
+        inverse *= self.root[None, :]
+        moved = pull - inverse @ (self.K @ pull)
+        G = np.multiply(inverse, -0.5, out=inverse)
+        G += 0.5 * np.outer(self.a, self.a)
+        cross = 0.5 * np.outer(moved, self.g)
+        G += cross
+        G += cross.T
+        return G
+
+    def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        V = _triangular(self.lower, self.root[:, None] * Ks.T)
+        return Ks @ self.g, np.maximum(diag - np.einsum("ij,ij->j", V, V), 0.0)
+
+
+# ── any number of classes ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """At some f: π, E_c = (K + D_c⁻¹)⁻¹, the diagonal of B_c⁻¹, log|B_c| / 2 summed, and the factor of Σ E_c."""
+
+    pi: np.ndarray
+    E: np.ndarray
+    inverse_diag: np.ndarray
+    half_logdet: float
+    lower: np.ndarray
+
+    def apply(self, V: np.ndarray) -> np.ndarray:
+        """(K + W⁻¹)⁻¹ V, a column of V for each class: E V - E R (Σ E_c)⁻¹ Rᵀ E V."""
+        EV = np.stack([E @ v for E, v in zip(self.E, V.T, strict=True)], axis=1)
+        shared = _solve(self.lower, EV.sum(axis=1))
+        return EV - np.stack([E @ shared for E in self.E], axis=1)
+
+
+class Softmax(Likelihood):
+    """p(y = c | f) = e^(f_c) / Σ e^(f_j), each row to the power of its weight."""
+
+    def __init__(self, codes: np.ndarray, classes: int, w: np.ndarray | None = None) -> None:
+        self.w = np.ones(len(codes)) if w is None else w
+        self.Y = np.zeros((len(codes), classes))
+        self.Y[np.arange(len(codes)), codes] = 1.0
+
+    def start(self) -> np.ndarray:
+        return np.zeros(self.Y.shape)
+
+    def value(self, f: np.ndarray) -> float:
+        return float(self.w @ ((self.Y * f).sum(axis=1) - logsumexp(f, axis=1)))
+
+    def gradient(self, f: np.ndarray) -> np.ndarray:
+        return self.w[:, None] * (self.Y - softmax(f, axis=1))
+
+    def curve(self, K: np.ndarray, f: np.ndarray) -> _Blocks:
+        pi = softmax(f, axis=1)
+        n, classes = pi.shape
+        E, diagonals, half = np.empty((classes, n, n)), np.empty((n, classes)), 0.0
+        for c in range(classes):
+            root = np.sqrt(self.w * pi[:, c])
+            L = _factor(K, root)
+            half += float(np.log(L.diagonal()).sum())
+            inverse = _inverse(L)
+            diagonals[:, c] = inverse.diagonal()
+            np.multiply(inverse, root[:, None], out=E[c])
+            E[c] *= root[None, :]
+        return _Blocks(pi, E, diagonals, half, _cholesky(E.sum(axis=0)))
+
+    def step(self, K: np.ndarray, f: np.ndarray, g: np.ndarray, curve: Any) -> np.ndarray:
+        D = self.w[:, None] * curve.pi
+        b = D * (f - (curve.pi * f).sum(axis=1, keepdims=True)) + g
+        return b - curve.apply(K @ b)
+
+    def close(self, curve: Any, **found: Any) -> ManyClasses:
+        volume = curve.half_logdet + float(np.log(curve.lower.diagonal()).sum())
+        evidence = found.pop("value") - volume + 0.5 * float(np.log(self.w).sum())
+        return ManyClasses(**found, evidence=evidence, w=self.w, blocks=curve)
+
+
+@dataclass(frozen=True, eq=False)
+class ManyClasses(Posterior):
+    """One column of a, f and g for each class."""
+
+    w: np.ndarray
+    blocks: _Blocks
+
+    def weights(self) -> np.ndarray:
+        pi, E, lower = self.blocks.pi, self.blocks.E, self.blocks.lower
+        D = self.w[:, None] * pi
+        root = _triangular(lower, np.eye(len(lower)))  # L⁻¹, LLᵀ = Σ E_c
+        total = root * self.w - np.tril(lower).T  # Σ T_c
+        near = 1.0 - self.blocks.inverse_diag  # D_c (K - K E_c K)_ii
+        own, shared = np.empty_like(pi), np.empty_like(pi)
+        S = np.asfortranarray(E.sum(axis=0))
+        for c in range(pi.shape[1]):
+            Q = dtrmm(1.0, root, E[c].T, lower=1)  # L⁻¹ E_c, as E_c is symmetric
+            S = dsyrk(-1.0, Q, beta=1.0, c=S, trans=1, lower=1, overwrite_c=1)
+            T = root * D[:, c] - Q  # T_cᵀT_j is D_c Σ_cj D_j beyond its diagonal part
+            squares = np.einsum("ij,ij->j", T, T)
+            own[:, c] = near[:, c] + np.divide(squares, D[:, c], out=np.zeros(len(T)), where=D[:, c] > 0)
+            shared[:, c] = (D[:, c] * near[:, c] + np.einsum("ij,ij->j", T, total)) / self.w
+        pull = own - pi * own.sum(axis=1, keepdims=True)
+        pull -= 2 * (shared - pi * shared.sum(axis=1, keepdims=True))
+        pull *= -0.5  # ∂(-½ log|I + KW|)/∂f
+        moved = pull - self.blocks.apply(self.K @ pull)
+        cross = 0.5 * (moved @ self.g.T)
+        cross += 0.25 * (self.a @ self.a.T)
+        cross += cross.T
+        cross -= 0.5 * _whole(S)
+        return cross
+
+    def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        E, classes = self.blocks.E, self.g.shape[1]
+        V = np.empty((classes, *Ks.T.shape))
+        covariance = np.zeros((len(Ks), classes, classes))
+        for c in range(classes):
+            EK = E[c] @ Ks.T
+            V[c] = _triangular(self.blocks.lower, EK)
+            covariance[:, c, c] = np.maximum(diag - np.einsum("ij,ji->i", Ks, EK), 0.0)
+        covariance += np.einsum("cik,dik->kcd", V, V, optimize=True)
+        return Ks @ self.g, covariance
+
+
+# ── LAPACK, in place and in its own order ───────────────────────────────────────────────────────────────────
+
+
+def _factor(K: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """L with LLᵀ = I + √D K √D."""
+    B = root[:, None] * K
+    B *= root[None, :]
+    B[np.diag_indices_from(B)] += 1.0
+    return _cholesky(B)
+
+
+def _cholesky(B: np.ndarray) -> np.ndarray:
+    """The lower factor of a symmetric C-order array, which is given up; above the diagonal is rubbish."""
+    (potrf,) = get_lapack_funcs(("potrf",), (B,))
+    lower, info = potrf(B.T, lower=1, clean=0, overwrite_a=1)
+    if info or not np.isfinite(lower[-1, -1]):
+        raise NotPositiveDefiniteError(
+            f"the Gram matrix is not positive semi-definite, or too large for float64: a factor of I + √D K √D stopped at "
+            f"row {info - 1}. Use a kernel whose validity() is proved, or a smaller scale.",
+            pivot=info - 1,
+        )
+    return lower
+
+
+def _inverse(lower: np.ndarray) -> np.ndarray:
+    """(LLᵀ)⁻¹, whole."""
+    (potri,) = get_lapack_funcs(("potri",), (lower,))
+    inverse, _ = potri(lower, lower=1)
+    return _whole(inverse)
+
+
+def _whole(lower: np.ndarray) -> np.ndarray:
+    """A symmetric array from its lower triangle."""
+    below = np.tril(lower, -1)
+    out = below + below.T
+    out[np.diag_indices_from(out)] = lower.diagonal()
+    return out
+
+
+def _solve(lower: np.ndarray, b: np.ndarray) -> np.ndarray:
+    (potrs,) = get_lapack_funcs(("potrs",), (lower,))
+    return potrs(lower, b, lower=1)[0].reshape(b.shape)
+
+
+def _triangular(lower: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """L⁻¹ B."""
+    (trtrs,) = get_lapack_funcs(("trtrs",), (lower,))
+    return trtrs(lower, B, lower=1)[0]

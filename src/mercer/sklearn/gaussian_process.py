@@ -1,0 +1,352 @@
+"""The twins of `sklearn.gaussian_process`: `GaussianProcessRegressor` and `GaussianProcessClassifier`.
+
+They take scikit-learn's kernel objects. Kernel values and the gradient of the evidence come from mercer's engine (one contraction
+for all parameters, no n × n × p array) wherever the kernel can be translated, and from the kernel's own `__call__` elsewhere.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import sklearn.gaussian_process as peer
+from scipy.linalg import solve_triangular
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin, clone
+from sklearn.gaussian_process.kernels import RBF, CompoundKernel, ConstantKernel
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercer.errors import NotPositiveDefiniteError
+from mercer.machines.evidence import factor_gram, log_evidence
+from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
+from mercer.sklearn.gp_process import NEED_THETA, BinaryLaplace, Process, input_checks, takes_vectors
+from mercer.solve.solution import Certificate
+
+__all__ = ["GaussianProcessClassifier", "GaussianProcessRegressor"]
+
+# ── regression ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
+    """scikit-learn's `GaussianProcessRegressor` on mercer's engine; also `certificate_`, with the residual of the solve.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> model = GaussianProcessRegressor(RBF(1.0, "fixed")).fit([[0.0], [3.0]], [1.0, -1.0])
+    >>> model.predict([[0.0], [1.5]]).round(6) + 0.0
+    array([1., 0.])
+    """
+
+    _parameter_constraints: ClassVar[dict] = peer.GaussianProcessRegressor._parameter_constraints
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        alpha: Any = 1e-10,
+        optimizer: Any = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        normalize_y: bool = False,
+        copy_X_train: bool = True,
+        n_targets: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.normalize_y = normalize_y
+        self.copy_X_train = copy_X_train
+        self.n_targets = n_targets
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit Gaussian process regression model."""
+        begun = time.perf_counter()
+        self._validate_params()
+        self.kernel_ = ConstantKernel() * RBF() if self.kernel is None else clone(self.kernel)
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **input_checks(self.kernel_))
+        seen = 1 if y.ndim == 1 else y.shape[1]
+        if self.n_targets is not None and seen != self.n_targets:
+            raise ValueError(
+                "The number of targets seen in `y` is different from the parameter `n_targets`. "
+                f"Got {seen} != {self.n_targets}."
+            )
+        y = self._normalise(y)
+        self._check_alpha(len(y))
+        self.X_train_ = np.copy(X) if self.copy_X_train else X
+        self.y_train_ = np.copy(y) if self.copy_X_train else y
+        self._sample = Sample.of(self.X_train_, takes_vectors(self.kernel_))
+        self._rng = check_random_state(self.random_state)
+        self._search(self._rng)
+        self._solve(begun)
+        return self
+
+    def _normalise(self, y: np.ndarray) -> np.ndarray:
+        """y with mean 0 and deviation 1 for every target if asked; a constant target is only shifted."""
+        shape = (y.shape[1],) if y.ndim == 2 else (1,)
+        self._y_train_mean, self._y_train_std = np.zeros(shape), np.ones(shape)
+        if not self.normalize_y:
+            return y
+        self._y_train_mean, spread = np.mean(y, axis=0), np.std(y, axis=0)
+        level = 10 * np.finfo(float).eps * np.abs(y).max(axis=0)
+        self._y_train_std = np.where(spread <= level, 1.0, spread)[()]
+        return (y - self._y_train_mean) / self._y_train_std
+
+    def _check_alpha(self, n: int) -> None:
+        given = np.size(self.alpha)
+        if given not in (1, n):
+            raise ValueError(
+                f"alpha must be a scalar or an array with same number of entries as y. ({given} != {n})"
+            )
+
+    @property
+    def _noise(self) -> Any:
+        return float(np.squeeze(self.alpha)) if np.size(self.alpha) == 1 else self.alpha
+
+    @property
+    def _columns(self) -> np.ndarray:
+        return np.asarray(self.y_train_, dtype=float).reshape(len(self.y_train_), -1)
+
+    def _evidence(self, kernel: Any, eval_gradient: bool) -> Any:
+        K = operator(kernel, self._sample)
+        found = log_evidence(K, self._columns, self._noise, gradient=eval_gradient, diagnose=False)
+        value = np.float64(
+            found.value
+        )  # a number of NumPy, as the peer's, so that arithmetic with it stays float64
+        return (value, found.gradient) if eval_gradient else value
+
+    def _solve(self, begun: float) -> None:
+        """`L_`, `alpha_` and the certificate, for the kernel found."""
+        K = operator(self.kernel_, self._sample)
+        try:
+            factor = factor_gram(K, self._noise)
+        except NotPositiveDefiniteError as error:
+            advice = (
+                f"The kernel, {self.kernel_}, is not returning a positive definite matrix. Try gradually increasing the "
+                "'alpha' parameter of your GaussianProcessRegressor estimator."
+            )
+            error.args = (advice, *error.args)
+            raise
+        Y = self._columns
+        alpha = factor.solve(Y)
+        self.L_ = np.tril(factor.lower)
+        self.alpha_ = alpha.reshape(self.y_train_.shape)
+        left = Y - K @ alpha - np.reshape(self._noise, (-1, 1)) * alpha
+        size = np.linalg.norm(Y, axis=0)
+        each = np.linalg.norm(left, axis=0) / np.where(size > 0, size, 1.0)
+        self.certificate_ = Certificate(
+            "converged",
+            "Cholesky (float64)",
+            iterations=0,
+            seconds=time.perf_counter() - begun,
+            residual=float(each.max()),
+            residuals=tuple(each.tolist()),
+            added_diagonal=0.0,
+            notes=K.notes,
+        )
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Mean of the process at X, with its standard deviation or covariance if asked; of the prior before `fit`."""
+        if return_std and return_cov:
+            raise RuntimeError("At most one of return_std or return_cov can be requested.")
+        X = validate_data(self, X, reset=False, **input_checks(self.kernel))
+        if not hasattr(self, "X_train_"):
+            return self._prior(X, return_std, return_cov)
+        new = Sample.of(X, takes_vectors(self.kernel_))
+        Ks = cross(self.kernel_, new, self._sample)
+        mean = self._y_train_std * (Ks @ self.alpha_) + self._y_train_mean
+        if mean.ndim > 1 and mean.shape[1] == 1:
+            mean = mean[:, 0]
+        if not (return_std or return_cov):
+            return mean
+        half = solve_triangular(self.L_, Ks.T, lower=True, check_finite=False)
+        scale = np.atleast_1d(self._y_train_std) ** 2
+        if return_cov:
+            inside = operator(self.kernel_, new).dense() - half.T @ half
+            out = inside[:, :, None] * scale
+            return mean, out[:, :, 0] if out.shape[2] == 1 else out
+        variance = diagonal(self.kernel_, new) - np.einsum("ij,ij->j", half, half)
+        if np.any(variance < 0):
+            warnings.warn("Predicted variances smaller than 0. Setting those variances to 0.", stacklevel=2)
+            variance = np.maximum(variance, 0.0)
+        deviation = np.sqrt(variance[:, None] * scale)
+        return mean, deviation[:, 0] if deviation.shape[1] == 1 else deviation
+
+    def _prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
+        kernel = ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed") if self.kernel is None else self.kernel
+        targets = 1 if self.n_targets is None else self.n_targets
+        new = Sample.of(X, takes_vectors(kernel))
+        mean = np.zeros((len(X), targets))
+        mean = mean[:, 0] if targets == 1 else mean
+        if return_cov:
+            K = np.array(operator(kernel, new).dense())
+            return mean, np.repeat(K[:, :, None], targets, axis=2) if targets > 1 else K
+        if return_std:
+            deviation = np.sqrt(diagonal(kernel, new))
+            return mean, np.repeat(deviation[:, None], targets, axis=1) if targets > 1 else deviation
+        return mean
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Draw functions from the process and evaluate them at X: points × samples, or points × targets × samples."""
+        rng = check_random_state(random_state)
+        mean, covariance = self.predict(X, return_cov=True)
+        if mean.ndim == 1:
+            return rng.multivariate_normal(mean, covariance, n_samples).T
+        targets = range(mean.shape[1])
+        drawn = [rng.multivariate_normal(mean[:, t], covariance[..., t], n_samples).T for t in targets]
+        return np.stack(drawn, axis=1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+# ── classification ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
+    """scikit-learn's `GaussianProcessClassifier` on mercer's engine: Laplace, with one-vs-rest or one-vs-one for many classes.
+
+    `mercer.GaussianProcessClassifier` has the softmax of many classes natively.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> model = GaussianProcessClassifier(4.0 * RBF(1.0), optimizer=None).fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
+    >>> model.predict([[0.5], [3.5]]).tolist(), model.base_estimator_.certificate_.status
+    ([0, 1], 'converged')
+    """
+
+    _parameter_constraints: ClassVar[dict] = peer.GaussianProcessClassifier._parameter_constraints
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        optimizer: Any = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        max_iter_predict: int = 100,
+        warm_start: bool = False,
+        copy_X_train: bool = True,
+        random_state: Any = None,
+        multi_class: str = "one_vs_rest",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.max_iter_predict = max_iter_predict
+        self.warm_start = warm_start
+        self.copy_X_train = copy_X_train
+        self.random_state = random_state
+        self.multi_class = multi_class
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit Gaussian process classification model."""
+        self._validate_params()
+        if isinstance(self.kernel, CompoundKernel):
+            raise ValueError("kernel cannot be a CompoundKernel")
+        X, y = validate_data(self, X, y, multi_output=False, **input_checks(self.kernel))
+        self.classes_ = np.unique(y)
+        self.n_classes_ = self.classes_.size
+        if self.n_classes_ == 1:
+            raise ValueError(
+                "GaussianProcessClassifier requires 2 or more distinct classes; got 1 class "
+                f"(only class {self.classes_[0]} is present)"
+            )
+        names = (
+            "kernel",
+            "optimizer",
+            "n_restarts_optimizer",
+            "max_iter_predict",
+            "warm_start",
+            "copy_X_train",
+        )
+        base = BinaryLaplace(**{name: getattr(self, name) for name in names}, random_state=self.random_state)
+        if self.n_classes_ > 2:
+            many = OneVsRestClassifier if self.multi_class == "one_vs_rest" else OneVsOneClassifier
+            self.base_estimator_: Any = many(base, n_jobs=self.n_jobs)
+        else:
+            self.base_estimator_ = base
+        self.base_estimator_.fit(X, y)
+        self.log_marginal_likelihood_value_ = np.mean(
+            [part.log_marginal_likelihood_value_ for part in self._parts]
+        )
+        return self
+
+    @property
+    def _parts(self) -> list[BinaryLaplace]:
+        return [self.base_estimator_] if self.n_classes_ == 2 else list(self.base_estimator_.estimators_)
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel found; a `CompoundKernel` of all of them for more than two classes."""
+        if self.n_classes_ == 2:
+            return self.base_estimator_.kernel_
+        return CompoundKernel([part.kernel_ for part in self._parts])
+
+    def _check(self, X: Any) -> Any:
+        return validate_data(self, X, reset=False, **input_checks(self.kernel))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Perform classification on an array of test vectors X."""
+        check_is_fitted(self)
+        return self.base_estimator_.predict(self._check(X))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities n × classes."""
+        check_is_fitted(self)
+        if self.n_classes_ > 2 and self.multi_class == "one_vs_one":
+            raise ValueError(
+                "one_vs_one multi-class mode does not support predicting probability estimates. "
+                "Use one_vs_rest mode instead."
+            )
+        return self.base_estimator_.predict_proba(self._check(X))
+
+    def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the latent function; two classes only."""
+        check_is_fitted(self)
+        if self.n_classes_ > 2:
+            raise ValueError(
+                "Returning the mean and variance of the latent function f is only supported for binary classification, "
+                f"received {self.n_classes_} classes."
+            )
+        return self.base_estimator_.latent_mean_and_variance(self._check(X))
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """Log marginal likelihood for the parameters `theta`; the mean over the parts for more than two classes."""
+        check_is_fitted(self)
+        if theta is None:
+            if eval_gradient:
+                raise ValueError(NEED_THETA)
+            return self.log_marginal_likelihood_value_
+        theta = np.asarray(theta, dtype=float)
+        if self.n_classes_ == 2:
+            return self.base_estimator_.log_marginal_likelihood(
+                theta, eval_gradient, clone_kernel=clone_kernel
+            )
+        if eval_gradient:
+            raise NotImplementedError(
+                "Gradient of log-marginal-likelihood not implemented for multi-class GPC."
+            )
+        parts = self._parts
+        width = parts[0].kernel_.n_dims
+        if len(theta) == width:
+            thetas = [theta] * len(parts)
+        elif len(theta) == width * len(parts):
+            thetas = np.split(theta, len(parts))
+        else:
+            raise ValueError(
+                f"Shape of theta must be either {width} or {width * len(parts)}. "
+                f"Obtained theta with shape {len(theta)}."
+            )
+        values = [
+            part.log_marginal_likelihood(t, clone_kernel=clone_kernel)
+            for part, t in zip(parts, thetas, strict=True)
+        ]
+        return np.mean(values)

@@ -1,0 +1,326 @@
+"""scikit-learn's Gaussian process kernels as kernels of mercer, and back.
+
+    to_mercer(kernel)   the same function of two points, with the same bounds and fixed parameters
+    to_peer(kernel)     the way back
+    operator(kernel, X) the Gram operator of the peer's kernel on X; `contract` is in the order of its theta
+
+Values agree to rounding. The peer's theta is the logarithm of every free parameter, in the alphabetical order of names in
+each part; a link says where each of them is found in mercer's kernel and how its derivative is scaled. What has no
+counterpart (a user's subclass, `ExpSineSquared` on several columns, whose sine is of the distance and not per column,
+`additive_chi2`) is evaluated by its own `__call__`, gradient included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process import kernels as peer
+
+from mercer import kernels as own
+from mercer.arrays import Rows
+from mercer.errors import InputError, ParameterError
+from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.kernels import algebra
+from mercer.kernels.base import Kernel
+
+Convert = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One parameter: its name there, its name here, the value here, and d log(here) / d log(there)."""
+
+    theirs: str
+    ours: str | None
+    convert: Convert
+    factor: float
+
+
+@dataclass(frozen=True)
+class Translation:
+    """mercer's kernel, and for each number of the peer's theta its place in `kernel.parameters` and its factor."""
+
+    kernel: Kernel
+    links: tuple[tuple[int | None, float], ...]
+
+    def gradient(self, by_parameter: np.ndarray) -> np.ndarray:
+        """Derivatives by the logarithm of every parameter of ours, as derivatives by the peer's theta."""
+        return np.array([0.0 if i is None else f * by_parameter[i] for i, f in self.links])
+
+
+class _Untranslatable(Exception):
+    pass
+
+
+# ── there to here ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _lengthscale(value: Any, columns: int | None) -> Any:
+    """One number, or one for each column; a list of one counts as a number, as in scikit-learn."""
+    value = np.squeeze(value).astype(float)
+    if value.ndim == 0:
+        return float(value)
+    if value.ndim > 1 or (columns is not None and len(value) != columns):
+        raise _Untranslatable("the number of length scales is not that of the columns")
+    return tuple(value.tolist())
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _length_rule(columns: int | None) -> Rule:
+    return Rule("length_scale", "lengthscale", lambda v: _lengthscale(v, columns), 1.0)
+
+
+def _leaf(k: Any, columns: int | None) -> tuple[Kernel, list[Rule]]:
+    """The counterpart of one leaf, and its rules in the order of the peer's theta."""
+    kind = type(k)
+    if kind is peer.ConstantKernel:
+        return own.Constant(k.constant_value), [Rule("constant_value", "value", _same, 1.0)]
+    if kind is peer.WhiteKernel:
+        return own.White(k.noise_level), [Rule("noise_level", "noise", _same, 1.0)]
+    if kind is peer.RBF:
+        return own.RBF(_lengthscale(k.length_scale, columns)), [_length_rule(columns)]
+    if kind is peer.Matern:
+        length, rule = _lengthscale(k.length_scale, columns), _length_rule(columns)
+        return (own.RBF(length) if k.nu == np.inf else own.Matern(length, nu=k.nu)), [rule]
+    if kind is peer.RationalQuadratic and not np.iterable(k.length_scale):
+        made = own.RationalQuadratic(k.length_scale, alpha=k.alpha)
+        return made, [Rule("alpha", "alpha", _same, 1.0), _length_rule(None)]
+    if kind is peer.ExpSineSquared and columns == 1:
+        made_periodic = own.Periodic(k.periodicity, lengthscale=k.length_scale)
+        return made_periodic, [_length_rule(None), Rule("periodicity", "period", _same, 1.0)]
+    if kind is peer.DotProduct:
+        square = Rule("sigma_0", "value", lambda v: v**2, 2.0)
+        return own.Constant(k.sigma_0**2) + own.Linear(), [square]
+    if kind is peer.PairwiseKernel:
+        return _pairwise(k)
+    raise _Untranslatable(f"{kind.__name__} has no counterpart")
+
+
+def _pairwise(k: Any) -> tuple[Kernel, list[Rule]]:
+    more = dict(k.pairwise_kernels_kwargs or {})
+    gamma, metric = k.gamma, k.metric
+    if metric == "linear" and not more:
+        return own.Linear(), [Rule("gamma", None, _same, 0.0)]
+    if metric == "cosine" and not more:
+        return own.CosineSimilarity(), [Rule("gamma", None, _same, 0.0)]
+    if metric == "rbf" and not more:
+        return own.RBF((2 * gamma) ** -0.5), [Rule("gamma", "lengthscale", lambda g: (2 * g) ** -0.5, -0.5)]
+    if metric == "laplacian" and not more:
+        return own.Laplacian(1 / gamma), [Rule("gamma", "lengthscale", lambda g: 1 / g, -1.0)]
+    if metric == "chi2" and not more:
+        return own.Chi2(gamma), [Rule("gamma", "gamma", _same, 1.0)]
+    if metric in ("poly", "polynomial") and set(more) <= {"degree", "coef0"}:
+        made = own.Polynomial(more.get("degree", 3), offset=more.get("coef0", 1.0), scale=gamma)
+        return made, [Rule("gamma", "scale", _same, 1.0)]
+    if metric == "sigmoid" and set(more) <= {"coef0"}:
+        return own.Sigmoid(gamma, offset=more.get("coef0", 1.0)), [Rule("gamma", "scale", _same, 1.0)]
+    raise _Untranslatable(f"PairwiseKernel with metric {metric!r} and {more} has no counterpart")
+
+
+def translate(kernel: Any, columns: int | None) -> Translation | None:
+    """mercer's kernel for the peer's on so many columns, all parameters free; None where there is no counterpart.
+
+    >>> found = translate(peer.ConstantKernel(2.0) * peer.RBF(3.0) + peer.WhiteKernel(0.5), 2)
+    >>> print(found.kernel, found.links)
+    Constant(2.0)*RBF(3.0) + White(0.5) ((0, 1.0), (1, 1.0), (2, 1.0))
+    """
+    try:
+        made, links = _walk(kernel, columns, marked=False)
+    except (_Untranslatable, ParameterError):
+        return None
+    return Translation(made, tuple(links))
+
+
+def _walk(k: Any, columns: int | None, *, marked: bool) -> tuple[Kernel, list[tuple[int | None, float]]]:
+    kind = type(k)
+    if kind is peer.Sum or kind is peer.Product:
+        (a, left), (b, right) = (_walk(part, columns, marked=marked) for part in (k.k1, k.k2))
+        shift = len(a.parameters)
+        moved = [(None if i is None else i + shift, f) for i, f in right]
+        return (a + b if kind is peer.Sum else a * b), left + moved
+    if kind is peer.Exponentiation:
+        inner, links = _walk(k.kernel, columns, marked=marked)
+        if k.exponent != int(k.exponent) and inner._root_proof() is None:
+            raise _Untranslatable("a fractional power of a kernel that may be negative")
+        return algebra.Power(inner, k.exponent), links
+    made, rules = _leaf(k, columns)
+    return (_marked(made, k, rules) if marked else made), _links(made, k, rules)
+
+
+def _links(made: Kernel, k: Any, rules: list[Rule]) -> list[tuple[int | None, float]]:
+    names = [p.name.split("[")[0].split("__")[-1] for p in made.parameters]
+    out: list[tuple[int | None, float]] = []
+    for rule in rules:
+        if not getattr(k, f"hyperparameter_{rule.theirs}").fixed:
+            places = [i for i, name in enumerate(names) if name == rule.ours]
+            out += [(i, rule.factor) for i in places] if rule.ours else [(None, 0.0)]
+    return out
+
+
+def _marked(made: Kernel, k: Any, rules: list[Rule]) -> Kernel:
+    """With the bounds and fixed parameters of the peer's leaf."""
+    tuned = {p.name.split("[")[0].split("__")[-1] for p in made.parameters}
+    for name in sorted(tuned - {rule.ours for rule in rules}):
+        made = made.fix(name)
+    for rule in rules:
+        if rule.ours is None:
+            continue
+        there = getattr(k, f"hyperparameter_{rule.theirs}")
+        if there.fixed:
+            made = made.fix(rule.ours)
+            continue
+        ends = sorted(rule.convert(float(e)) for e in (there.bounds[:, 0].min(), there.bounds[:, 1].max()))
+        try:
+            made = made.bounded(**{rule.ours: (ends[0], ends[1])})
+        except ParameterError:  # a value outside its bounds, or infinite ones, which mercer has no use for
+            continue
+    return made
+
+
+def to_mercer(kernel: Any, columns: int | None = None) -> Kernel:
+    """The peer's kernel as mercer writes it, with its bounds and fixed parameters.
+
+    `columns` is the number of columns of X where the answer depends on it (`ExpSineSquared` needs 1). Bounds that differ by
+    column become their hull; a value that lies outside its bounds gets none.
+
+    >>> to_mercer(peer.ConstantKernel(2.0, "fixed") * peer.RBF([1.0, 3.0], (0.1, 10.0)))
+    Constant(2.0).fix("value")*RBF([1.0, 3.0]).bounded(lengthscale=(0.1, 10.0))
+    """
+    try:
+        return _walk(kernel, columns, marked=True)[0]
+    except _Untranslatable as error:
+        raise ParameterError(f"{kernel!r} cannot be written in mercer: {error}.") from error
+
+
+# ── here to there ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_peer(kernel: Kernel) -> Any:
+    """mercer's kernel as one of scikit-learn's; what it has no word for is refused.
+
+    >>> to_peer(2.0 * own.RBF(3.0) + own.White(0.5))
+    1.41**2 * RBF(length_scale=3) + WhiteKernel(noise_level=0.5)
+    """
+    if isinstance(kernel, algebra.Sum | algebra.Product):
+        parts = [to_peer(part) for part in kernel.parts]
+        out = parts[0]
+        for part in parts[1:]:
+            out = out + part if isinstance(kernel, algebra.Sum) else out * part
+        return out
+    if isinstance(kernel, algebra.Scaled):
+        return peer.ConstantKernel(kernel.scale, _bounds(kernel, "scale")) * to_peer(kernel.kernel)
+    if isinstance(kernel, algebra.Power):
+        return peer.Exponentiation(to_peer(kernel.kernel), kernel.exponent)
+    if isinstance(kernel, own.Constant):
+        return peer.ConstantKernel(kernel.value, _bounds(kernel, "value"))
+    if isinstance(kernel, own.White):
+        return peer.WhiteKernel(kernel.noise, _bounds(kernel, "noise"))
+    if isinstance(kernel, own.Linear):
+        return peer.DotProduct(0.0, "fixed")
+    if isinstance(kernel, own.RBF | own.Exponential | own.Matern):
+        length: Any = kernel.lengthscale
+        length = np.array(length) if isinstance(length, tuple) else length
+        bounds = _bounds(kernel, "lengthscale")
+        if isinstance(kernel, own.RBF):
+            return peer.RBF(length, bounds)
+        return peer.Matern(length, bounds, nu=kernel.nu if isinstance(kernel, own.Matern) else 0.5)
+    if isinstance(kernel, own.RationalQuadratic) and not isinstance(kernel.lengthscale, tuple):
+        return peer.RationalQuadratic(
+            kernel.lengthscale, kernel.alpha, _bounds(kernel, "lengthscale"), _bounds(kernel, "alpha")
+        )
+    if isinstance(kernel, own.Periodic) and not any(
+        isinstance(v, tuple) for v in (kernel.lengthscale, kernel.period)
+    ):
+        return peer.ExpSineSquared(
+            kernel.lengthscale, kernel.period, _bounds(kernel, "lengthscale"), _bounds(kernel, "period")
+        )
+    raise ParameterError(
+        f"scikit-learn has no kernel for {kernel}. It has sums, products and powers of Constant, White, Linear, RBF, Matern, "
+        "RationalQuadratic and, on one column, Periodic."
+    )
+
+
+def _bounds(kernel: Kernel, name: str) -> Any:
+    if name in kernel._fixed:
+        return "fixed"
+    return dict(kernel._bounds).get(name, (1e-5, 1e5))
+
+
+# ── on data ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Translated(Tiles):
+    """The Gram operator of a translated kernel; `contract` gives derivatives by the peer's theta."""
+
+    def __init__(self, translation: Translation, X: Rows, Z: Rows | None = None) -> None:
+        super().__init__(translation.kernel, X, Z, dtype=np.float64)
+        self.translation = translation
+
+    def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+        parameters = self.kernel.parameters
+        logs = np.zeros(len(parameters))
+        logs[[i for i, p in enumerate(parameters) if p.free]] = super().contract(U, V, W=W)
+        return self.translation.gradient(logs)
+
+
+class BlackBox(Precomputed):
+    """The Gram matrix that the peer's kernel computes by itself, and its gradient when it is asked for."""
+
+    def __init__(self, kernel: Any, X: Any) -> None:
+        super().__init__(np.asarray(kernel(X), dtype=np.float64))
+        self.kernel, self.X = kernel, X
+
+    def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+        U, V, W = self._weights(U, V, W)
+        _, gradient = self.kernel(self.X, eval_gradient=True)
+        return np.einsum("ij,ijk->k", U @ V.T if W is None else W, gradient, optimize=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Training inputs, checked once: as rows of numbers, or as things that only the peer's kernel understands."""
+
+    X: Any
+    rows: Rows | None
+
+    @classmethod
+    def of(cls, X: Any, vectors: bool) -> Sample:
+        if not vectors:
+            return cls(X, None)
+        try:
+            return cls(X, Rows.of(np.asarray(X, dtype=np.float64), "X"))
+        except (InputError, TypeError, ValueError):
+            return cls(X, None)
+
+    def translate(self, kernel: Any) -> Translation | None:
+        return None if self.rows is None else translate(kernel, self.rows.width)
+
+
+def operator(kernel: Any, sample: Sample) -> GramOperator:
+    """The Gram operator of the peer's kernel on a sample."""
+    found = sample.translate(kernel)
+    return (
+        BlackBox(kernel, sample.X) if found is None or sample.rows is None else Translated(found, sample.rows)
+    )
+
+
+def cross(kernel: Any, new: Sample, old: Sample) -> np.ndarray:
+    """k(new, old)."""
+    found = new.translate(kernel)
+    if found is None or new.rows is None or old.rows is None:
+        return np.asarray(kernel(new.X, old.X), dtype=np.float64)
+    return Translated(found, new.rows, old.rows).dense()
+
+
+def diagonal(kernel: Any, new: Sample) -> np.ndarray:
+    """k(x, x) of every row."""
+    found = new.translate(kernel)
+    if found is None or new.rows is None:
+        return np.array(kernel.diag(new.X), dtype=np.float64)
+    return np.array(found.kernel.diag(new.rows), dtype=np.float64)
