@@ -22,7 +22,8 @@ from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.defaults import resolve
 from mercer.machines.judge import Verdict, judge_on_rows
 from mercer.machines.margin import check_weights, dense_columns
-from mercer.machines.ridge_problem import SOLVERS, Fit, Options, RidgeProblem, renumbered
+from mercer.machines.ridge_parts import Fit, Options, renumbered
+from mercer.machines.ridge_problem import SOLVERS, RidgeProblem
 from mercer.machines.targets import check_target_block
 from mercer.memory import memory_limit
 from mercer.solve.solution import Certificate

@@ -12,7 +12,8 @@ from sklearn.model_selection import check_cv
 from mercer.errors import InputError, MemoryBudgetError, ParameterError
 from mercer.kernels.base import Kernel
 from mercer.machines.ridge import RidgeMachine, _number
-from mercer.machines.ridge_problem import Options, RidgeProblem
+from mercer.machines.ridge_parts import Options
+from mercer.machines.ridge_problem import RidgeProblem
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.path import PathPoint, RidgePath
 

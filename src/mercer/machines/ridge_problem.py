@@ -11,24 +11,35 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 
 from mercer.arrays import Rows
-from mercer.errors import MemoryBudgetError, MercerError, NotPositiveDefiniteError, ParameterError
-from mercer.gram import GramOperator, Precomputed, Tiles, Weighted
+from mercer.errors import MemoryBudgetError, MercerError, ParameterError
+from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.blocks import row_blocks
 from mercer.kernels.base import Kernel
-from mercer.kernels.special import White
+from mercer.machines.ridge_parts import (
+    Features,
+    Fit,
+    Options,
+    Penalty,
+    expected_iterations,
+    has_noise,
+    inverse_diagonal,
+    least_norm,
+    objective,
+    singular_gram,
+    weighted,
+)
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.cg import cg
-from mercer.solve.diagnosis import look_alike
-from mercer.solve.direct import Cholesky, direct, factor
+from mercer.solve.direct import direct, factor
 from mercer.solve.operator import relative
 from mercer.solve.path import divide_rows
 from mercer.solve.precondition import LowRank, nystrom, rank_cap
@@ -42,37 +53,6 @@ MIXED_CONDITION = 1e5  # trace K / α up to which a float32 factor, refined, is 
 NOISE_BLOCK = 128  # rows compared with themselves at a time, to tell the noise of a kernel
 SINGULAR = 1e-6  # a relative residual that a matrix without penalty leaves only if it is singular to rounding
 PRECONDITIONER_ARRAYS = 6  # n×r arrays alive at one time while a Nyström preconditioner is made
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to solve: the parameters of the machine that are not the problem."""
-
-    solver: str = "auto"
-    tol: float = 1e-10
-    max_iter: int | None = None
-    max_seconds: float | None = None
-    memory: int | str = "2GiB"
-    n_landmarks: int | None = None
-    random_state: Any = 0
-    n_jobs: int | None = None
-    callback: Callable[[int, float], object] | None = None
-
-
-class Fit(NamedTuple):
-    """c (n×t), b (t), and where the function is kept in other coordinates, those: features or landmarks."""
-
-    c: np.ndarray
-    b: np.ndarray
-    certificate: Certificate
-    coef: np.ndarray | None = None
-
-
-class Penalty(NamedTuple):
-    """α and the weights, with the noise of the kernel in them."""
-
-    alpha: float
-    weight: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +76,7 @@ class RidgeProblem:
     @cached_property
     def noise(self) -> np.ndarray | None:
         """What k(x_i, x_i) has for the same observation beyond two equal ones; None without `White`."""
-        if self.kernel is None or self.rows is None or not self.separable or not _has_noise(self.kernel):
+        if self.kernel is None or self.rows is None or not self.separable or not has_noise(self.kernel):
             return None
         out = np.array(self.kernel._diag(self.rows), dtype=float)
         for start in range(0, self.n, NOISE_BLOCK):
@@ -187,15 +167,15 @@ class RidgeProblem:
         notes: list[str] = []
         inverse = None
         if name != "cholesky":
-            sketched = _weighted(self.operator(stored=False), scale)
+            sketched = weighted(self.operator(stored=False), scale)
             inverse = self._preconditioner(sketched, penalty.alpha)
-            need = _expected_iterations(inverse.tail, penalty.alpha, self.options.tol)
+            need = expected_iterations(inverse.tail, penalty.alpha, self.options.tol)
             allowed = self.n // ROWS_PER_ITERATION
             if name == "dual" and self.fits and need > allowed:
                 name = "cholesky"
                 notes.append(f"Conjugate gradients would need some {need} iterations; Cholesky is cheaper.")
         K = self.operator(stored=name != "cholesky")
-        op = _weighted(K, scale)
+        op = weighted(K, scale)
         if name != "cholesky":
             found = self._iterate(op, B, penalty.alpha, inverse)
             if name == "dual" and self.fits and found.certificate.status in ("stagnated", "failed"):
@@ -213,7 +193,7 @@ class RidgeProblem:
             precision: Any = "mixed" if sure else "auto"
             found = direct(op, B, penalty.alpha, tol=self.options.tol, precision=precision)
             if penalty.alpha == 0 and (found.certificate.residual or 0.0) > SINGULAR:
-                raise _singular(op, found.certificate)
+                raise singular_gram(op, found.certificate)
         done = dataclasses.replace(found.certificate, notes=(*notes, *found.certificate.notes))
         return ("cholesky" if name == "cholesky" else "cg"), Solution(found.value, done), B, K
 
@@ -365,7 +345,7 @@ class RidgeProblem:
                 f"alpha = 0: least squares in the {features.dimension} features. K is singular, so of all coefficients that "
                 "give this function dual_coef_ are those of least norm."
             )
-            c = problem.image(_least_norm(problem, beta))
+            c = problem.image(least_norm(problem, beta))
         done = dataclasses.replace(
             found.certificate,
             method=f"primal, {found.certificate.method}",
@@ -427,88 +407,6 @@ class RidgeProblem:
             return divide_rows(errors, 1.0 - h), float(h.sum())
         self._require_factor()
         scale = np.sqrt(penalty.weight)
-        F = factor(_weighted(self.operator(stored=False), scale), penalty.alpha)
+        F = factor(weighted(self.operator(stored=False), scale), penalty.alpha)
         inverse = penalty.weight * inverse_diagonal(F, scale if self.intercept else None)
         return divide_rows(fit.c, inverse), self.n - float((penalty.alpha / penalty.weight) @ inverse)
-
-
-class Features(NamedTuple):
-    """Explicit features of all rows, block by block."""
-
-    blocks: Callable[[], Iterator[tuple[slice, np.ndarray]]]
-    dimension: int
-
-
-def objective(
-    Y: np.ndarray, products: np.ndarray, c: np.ndarray, energy: float, penalty: Penalty
-) -> tuple[float | None, float | None]:
-    """Primal and dual value at c, for targets less their intercepts; None where α = 0 leaves no dual.
-
-    Σ w (y - Kc)² + α cᵀKc  and  α (2 cᵀy - cᵀ(K + αW⁻¹)c), which is never above the primal of any function.
-    """
-    if penalty.alpha <= 0:
-        return None, None
-    w = penalty.weight[:, None]
-    primal = float((w * (Y - products) ** 2).sum()) + penalty.alpha * energy
-    dual = penalty.alpha * float((c * (2 * Y - products - penalty.alpha / w * c)).sum())
-    return primal, dual
-
-
-def inverse_diagonal(F: Cholesky, border: np.ndarray | None) -> np.ndarray:
-    """The diagonal of the inverse of A, or of the leading block of the inverse of [[A, s], [sᵀ, 0]]."""
-    out = F.inverse_diag()
-    if border is not None:
-        column = F.solve(border)
-        out = out - column**2 / float(border @ column)
-    return out
-
-
-def _singular(op: GramOperator, found: Certificate) -> NotPositiveDefiniteError:
-    """The refusal of α = 0 where rounding let a singular matrix be factored."""
-    pairs = look_alike(op)
-    rows = f" Rows {', '.join(f'{i} and {j}' for i, j in pairs[:5])} look like duplicates." if pairs else ""
-    return NotPositiveDefiniteError(
-        f"with alpha = 0 the Gram matrix is singular to rounding: its solution leaves {found.residual:.1e} of the targets."
-        f"{rows} Give alpha a positive value, or remove rows that the kernel cannot tell apart.",
-        duplicates=pairs,
-    )
-
-
-def _weighted(K: GramOperator, scale: np.ndarray) -> GramOperator:
-    return K if np.all(scale == 1.0) else Weighted(K, scale)
-
-
-def _least_norm(problem: FeatureRidge, beta: np.ndarray) -> np.ndarray:
-    """(ΦᵀΦ)⁻¹β, so that c = Φ(ΦᵀΦ)⁻¹β has Φᵀc = β."""
-    n = len(problem.weight)
-    plain = FeatureRidge(problem.blocks, problem.dimension, np.ones(n), 0.0)
-    return plain.factor.solve(beta)
-
-
-def _has_noise(kernel: Kernel) -> bool:
-    return isinstance(kernel, White) or any(_has_noise(child) for _, child in kernel._children())
-
-
-def _expected_iterations(tail: float, shift: float, tol: float) -> int:
-    """√κ ln(2 / tol) with κ = (tail + shift) / shift; 0, that is unknown, without a shift."""
-    if shift == 0 or tol == 0:
-        return 0
-    return int(np.sqrt((tail + shift) / shift) * np.log(2 / tol))
-
-
-def renumbered(error: NotPositiveDefiniteError, kept: np.ndarray, n: int) -> NotPositiveDefiniteError:
-    """The same refusal with rows counted as in X, where rows of weight 0 were left out."""
-    if len(kept) == n:
-        return error
-    pairs = tuple((int(kept[i]), int(kept[j])) for i, j in error.duplicates)
-    shown = ", ".join(f"{i} and {j}" for i, j in pairs[:5])
-    text = (
-        f"{error} (Rows are counted without those of weight 0{f'; in X they are {shown}' if pairs else ''}.)"
-    )
-    return NotPositiveDefiniteError(
-        text,
-        None if error.pivot is None else int(kept[error.pivot]),
-        pairs,
-        error.smallest_eigenvalue,
-        error.sufficient_diagonal,
-    )

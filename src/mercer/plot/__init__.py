@@ -2,5 +2,7 @@
 
 from mercer.plot.decision import decision
 from mercer.plot.kernel import kernel
+from mercer.plot.panels import panels, ridge_panels
+from mercer.plot.path import path
 
-__all__ = ["decision", "kernel"]
+__all__ = ["decision", "kernel", "panels", "path", "ridge_panels"]
