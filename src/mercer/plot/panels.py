@@ -23,7 +23,7 @@ def panels(
     """One panel for each fitted model of a single column: the data, the curve, and `truth(x)` where it is known.
 
     All panels share their axes, which the data set: a curve that runs away leaves the picture instead of flattening it.
-    Where a model knows its leave-one-out error and degrees of freedom, the panel says them.
+    Where a model knows them, the panel says its leave-one-out error (root mean square) and degrees of freedom.
     """
     A, targets = dense(check_vectors(X)), np.asarray(y, dtype=float)
     if A.shape[1] != 1:
@@ -87,8 +87,9 @@ def ridge_panels(
 def _say(axes: Any, model: Any) -> None:
     if not hasattr(model, "certificate_") or not isinstance(getattr(type(model), "dof_", None), property):
         return
-    text = f"leave-one-out error {np.sqrt(np.mean(model.loo_error_)):.2g}, {np.mean(model.dof_):.1f} degrees of freedom"
+    text = f"leave-one-out {np.sqrt(np.mean(model.loo_error_)):.2g}, freedom {np.mean(model.dof_):.1f}"
     back = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5}
-    axes.text(
+    words = axes.text(
         0.02, 0.98, text, transform=axes.transAxes, fontsize=8, va="top", color="#333333", bbox=back, zorder=4
     )
+    words.set_in_layout(False)
