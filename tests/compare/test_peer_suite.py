@@ -12,6 +12,7 @@ TOOL = Path(__file__).resolve().parents[3] / "shared" / "tools" / "peer_suite.py
 GROUPS = {  # room -> its twins, and how many of its tests must at least be in scope
     "svm": (("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"), 200),
     "gaussian_process": (("GaussianProcessRegressor", "GaussianProcessClassifier"), 200),
+    "kernel_ridge": (("KernelRidge",), 9),
 }
 
 LOST = {  # and why: LIBSVM's own internals

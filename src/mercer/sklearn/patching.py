@@ -5,21 +5,21 @@ from __future__ import annotations
 import sys
 
 import sklearn.gaussian_process
+import sklearn.kernel_ridge
 import sklearn.svm
 
-from mercer.sklearn import gaussian_process, svm
+from mercer.sklearn import gaussian_process, kernel_ridge, svm
 
 # scikit-learn's class -> its twin; a new twin is one more row
 TWINS: dict[type, type] = {
-    getattr(room, twin.__name__): twin
-    for room, twins in (
-        (sklearn.svm, (svm.SVC, svm.SVR, svm.NuSVC, svm.NuSVR, svm.OneClassSVM)),
-        (
-            sklearn.gaussian_process,
-            (gaussian_process.GaussianProcessClassifier, gaussian_process.GaussianProcessRegressor),
-        ),
-    )
-    for twin in twins
+    sklearn.svm.SVC: svm.SVC,
+    sklearn.svm.SVR: svm.SVR,
+    sklearn.svm.NuSVC: svm.NuSVC,
+    sklearn.svm.NuSVR: svm.NuSVR,
+    sklearn.svm.OneClassSVM: svm.OneClassSVM,
+    sklearn.gaussian_process.GaussianProcessClassifier: gaussian_process.GaussianProcessClassifier,
+    sklearn.gaussian_process.GaussianProcessRegressor: gaussian_process.GaussianProcessRegressor,
+    sklearn.kernel_ridge.KernelRidge: kernel_ridge.KernelRidge,
 }
 
 

@@ -1,0 +1,119 @@
+"""The path of a regression: errors along the penalties of a ridge, or along the steps of a descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
+
+
+def path(model: Any) -> Any:
+    """What a fitted `KernelLeastSquares` met on its way, or a fitted `KernelRidgeCV` on its grid of penalties.
+
+    The first shows the mean squared error of every step, on the rows learned from and on those held out; the second the
+    error on unseen rows and the degrees of freedom for every α. The model kept is marked.
+    """
+    if hasattr(model, "path_"):
+        return _descent(model)
+    if hasattr(model, "alphas_") and hasattr(model, "loo_errors_"):
+        return _penalties(model)
+    raise PlotError(
+        f"a path belongs to a fitted KernelLeastSquares or KernelRidgeCV; got {type(model).__name__}."
+    )
+
+
+def _descent(model: Any) -> Any:
+    figure = new_figure(7.2, 4.4)
+    axes = figure.add_subplot()
+    found = model.path_
+    steps = found.iterations + 1  # so that step 0 has a place on a logarithmic axis
+    axes.plot(steps, found.train_errors, color=COLOURS[0], linewidth=2, label="rows learned from")
+    kept = found.train_errors
+    if found.validation_errors is not None:
+        axes.plot(steps, found.validation_errors, color=COLOURS[1], linewidth=2, label="rows held out")
+        kept = found.validation_errors
+    _mark(axes, steps[found.best], kept[found.best], f"kept: step {found.best}")
+    axes.set_xscale("log")
+    axes.set_yscale("log" if min(kept.min(), found.train_errors.min()) > 0 else "linear")
+    _plain_ticks(axes)
+    tidy(axes, f"Gradient descent, step {model.step_:.3g}", "step + 1", "mean squared error")
+    axes.legend(fontsize=9, frameon=False)
+    return figure
+
+
+def _penalties(model: Any) -> Any:
+    figure = new_figure(7.2, 4.4)
+    axes = figure.add_subplot()
+    alphas = model.alphas_
+    order = np.argsort(alphas)
+    folds = hasattr(model, "cv_errors_")
+    by = (
+        "folds"
+        if folds
+        else {"loo": "leaving one out", "gcv": "generalised cross-validation"}[model.criterion]
+    )
+    errors = model.cv_errors_ if folds else getattr(model, f"{model.criterion}_errors_")
+    errors = errors.reshape(len(alphas), -1)
+    for j in range(errors.shape[1]):
+        name = f"error by {by}" + (f", target {j}" if errors.shape[1] > 1 else "")
+        colour = COLOURS[j % len(COLOURS)]
+        axes.plot(alphas[order], errors[order, j], "o-", color=colour, markersize=4, linewidth=2, label=name)
+        chosen = float(np.broadcast_to(model.alpha_, errors.shape[1])[j])
+        at = int(np.argmin(np.abs(alphas - chosen)))
+        _mark(axes, alphas[at], errors[at, j], f"kept: α = {chosen:.3g}")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    _plain_ticks(axes)
+    tidy(axes, "The path of the penalty", "penalty α", "mean squared error")
+    right = axes.twinx()
+    right.plot(
+        alphas[order],
+        model.dof_path_[order],
+        color=GREY,
+        linewidth=1.5,
+        linestyle="dashed",
+        label="degrees of freedom",
+    )
+    right.set_ylim(bottom=0)
+    right.set_ylabel("effective degrees of freedom", fontsize=10, color=GREY)
+    right.tick_params(labelsize=9, colors=GREY)
+    for side in ("top", "left", "bottom"):
+        right.spines[side].set_visible(False)
+    right.spines["right"].set_color("#999999")
+    lines = axes.get_legend_handles_labels(), right.get_legend_handles_labels()
+    axes.legend(
+        lines[0][0] + lines[1][0],
+        lines[0][1] + lines[1][1],
+        fontsize=9,
+        frameon=False,
+        loc="upper left",
+        bbox_to_anchor=(0.0, -0.16),
+        ncols=3,
+    )
+    return figure
+
+
+def _mark(axes: Any, x: float, y: float, text: str) -> None:
+    axes.plot(
+        [x],
+        [y],
+        "o",
+        color="#111111",
+        markersize=9,
+        fillstyle="none",
+        markeredgewidth=1.8,
+        label=text,
+        zorder=5,
+    )
+
+
+def _plain_ticks(axes: Any) -> None:
+    """Errors as 0.06 and 2, not as powers of ten, at 1, 2 and 5 of each decade."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if axes.get_yscale() == "log":
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
