@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
     from mercer.machines.perceptron import KernelPerceptron, Perceptron
+    from mercer.machines.relevance import RelevanceVectorClassifier, RelevanceVectorRegressor
     from mercer.machines.svc import SVC
     from mercer.machines.svr import SVR, NuSVR
     from mercer.theory.gram_report import GramReport, gram_report
@@ -109,6 +110,8 @@ __all__ = [
     "Radial",
     "RationalQuadratic",
     "Refuted",
+    "RelevanceVectorClassifier",
+    "RelevanceVectorRegressor",
     "Sigmoid",
     "SpectralMixture",
     "Stationary",
@@ -142,6 +145,8 @@ _ELSEWHERE = {
     "KernelPerceptron": "mercer.machines.perceptron",
     "Perceptron": "mercer.machines.perceptron",
     "Adatron": "mercer.machines.adatron",
+    "RelevanceVectorClassifier": "mercer.machines.relevance",
+    "RelevanceVectorRegressor": "mercer.machines.relevance",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",
     "GramReport": "mercer.theory.gram_report",
