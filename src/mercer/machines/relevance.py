@@ -114,7 +114,7 @@ class RelevanceMachine(KernelEstimator):
                     ("add", "added"),
                     ("re-estimate", "re-estimated"),
                     ("delete", "deleted"),
-                    ("noise", "noise"),
+                    ("joint", "re-estimations of all together"),
                 )
                 if f.moves.count(move)
             )
@@ -222,7 +222,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         *,
         noise: float | None = None,
         fit_intercept: bool = True,
-        n_starts: int = 2,
+        n_starts: int = 3,
         tol: float = 1e-3,
         max_iter: int = 10_000,
         max_seconds: float | None = None,

@@ -16,14 +16,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular, svd
-from scipy.optimize import minimize_scalar
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular, svd
+from scipy.optimize import minimize, minimize_scalar
 
 from mercer.solve.operator import panels
 from mercer.solve.solution import Status
 
 Move = Literal["add", "re-estimate", "delete"]
 NOISE_FLOOR = 1e-10  # of the variance of y: below it the sums of squares are rounding
+ALIGNED = 1 - 1e-10  # cosine from which a column adds nothing to one that is in the model
 REFRESHED = 50  # steps after which the running sums are computed anew
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -135,12 +136,13 @@ def propose(
     variance: np.ndarray,
     *,
     tol: float,
+    worth: float,
     closed: Iterable[int] = (),
 ) -> Proposal | None:
-    """The step with the largest gain; None when no α would move by more than `tol` in its logarithm.
+    """The step with the largest gain; None when no log α would move by more than `tol`, nor an addition gain `worth`.
 
     For the columns outside the model s = S and q = Q. For those inside, S and Q follow from the weight μ and its
-    variance Σ_mm without cancellation: s = 1/Σ_mm - α, q = μ/Σ_mm. Additions worth less than tol² nats are not made.
+    variance Σ_mm without cancellation: s = 1/Σ_mm - α, q = μ/Σ_mm. The columns in `closed` are left as they are.
     """
     gains = np.full(len(S), -np.inf)
     goal = np.full(len(S), np.inf)
@@ -151,7 +153,7 @@ def propose(
         ratio = Q[good] ** 2 / S[good]
     gains[good] = 0.5 * (ratio - 1 - np.log(ratio))
     goal[good] = S[good] / (ratio - 1)
-    gains[good & ((gains <= tol**2) | ~(goal > 0))] = -np.inf
+    gains[good & ((gains <= worth) | ~(goal > 0))] = -np.inf
     if len(active):
         s, q = np.maximum(1 / variance - alpha, 0.0), mu / variance
         theta = q * q - s
@@ -162,7 +164,7 @@ def propose(
         inside = np.zeros(len(active))
         step = 1 / new[stays] - 1 / alpha[stays]
         S_in, Q_in = alpha - alpha**2 * variance, alpha * mu
-        grown = 1 + S_in[stays] * step
+        grown = (alpha * variance)[stays] + S_in[stays] / new[stays]  # 1 + S·step
         inside[stays] = 0.5 * (Q_in[stays] ** 2 * step / grown - np.log(grown))
         moved = np.abs(np.log(new[stays] / alpha[stays])) > tol
         inside[np.flatnonzero(stays)[~moved]] = -np.inf
@@ -170,8 +172,7 @@ def propose(
         share = np.maximum(alpha[gone] * variance[gone], np.finfo(float).tiny)  # 1 - S/α
         inside[gone] = np.maximum(0.5 * (-(mu[gone] ** 2) / variance[gone] - np.log(share)), 0.0)
         gains[active], goal[active] = inside, new
-    for m in closed:
-        gains[m] = -np.inf
+    gains[np.asarray(list(closed), dtype=np.intp)] = -np.inf
     best = int(np.argmax(gains))
     if not gains[best] > -np.inf:
         return None
@@ -180,7 +181,7 @@ def propose(
 
 
 def regression(
-    basis: Basis, t: np.ndarray, mass: float, noise: float | None, budget: Budget, starts: int = 2
+    basis: Basis, t: np.ndarray, mass: float, noise: float | None, budget: Budget, starts: int = 3
 ) -> Found:
     """Maximise the evidence of real targets t (rows already scaled by √weight; the weights sum to `mass`).
 
@@ -207,7 +208,7 @@ def _from(run: _Regression, budget: Budget, free_noise: bool) -> Found:
     """Steps until no α and no noise would move by more than `tol`; at first, while σ² is far off, less exactly."""
     path, moves = [run.evidence], ["start"]
     status: Status = "limit"
-    tol = max(budget.tol, 0.1) if free_noise else budget.tol
+    tol, alone = (max(budget.tol, 0.1) if free_noise else budget.tol), 0
     try:
         while not budget.spent(len(moves) - 1):
             step = run.proposal(tol)
@@ -218,14 +219,19 @@ def _from(run: _Regression, budget: Budget, free_noise: bool) -> Found:
                 budget.say(len(moves) - 1, len(run.active), run.evidence)
                 if len(moves) % REFRESHED == 0:
                     run.refresh()
+                alone = alone + 1 if step.move == "re-estimate" else 0
+                if alone > 10 + len(run.active):  # one at a time they creep where columns are alike
+                    run.settle(free_noise)
+                    run.refresh()
+                    alone = 0
+                    moves.append("joint")
+                    path.append(run.evidence)
                 continue
-            before = run.noise
-            if free_noise:
-                run.improve_noise()
+            moved = run.settle(free_noise)
+            alone = 0
             run.refresh()
-            moved = abs(float(np.log(run.noise / before)))
             if moved > 0:
-                moves.append("noise")
+                moves.append("joint")
                 path.append(run.evidence)
             if tol > budget.tol:
                 tol = max(budget.tol, min(0.3 * tol, moved))
@@ -266,7 +272,10 @@ class _Regression:
     def proposal(self, tol: float) -> Proposal | None:
         """The best step from here."""
         variance = self.sigma.diagonal()
-        return propose(self.S, self.Q, self.active, self.alpha, self.mu, variance, tol=tol)
+        twins = np.flatnonzero((np.abs(self.G) >= ALIGNED).any(axis=1))
+        outside = np.setdiff1d(twins, self.active, assume_unique=True)
+        here = self.S, self.Q, self.active, self.alpha, self.mu, variance
+        return propose(*here, tol=tol, worth=tol**2, closed=outside)
 
     def refresh(self) -> None:
         """Σ, μ, S, Q and the evidence from their definitions, in O(M m²)."""
@@ -321,6 +330,49 @@ class _Regression:
             else:
                 self.alpha = np.where(np.arange(len(self.active)) == j, step.alpha, self.alpha)
         self.evidence += step.gain
+
+    def settle(self, free_noise: bool) -> float:
+        """All α of the model, and σ² if it is free, to a maximum together; the largest change of a logarithm.
+
+        First σ² alone, then L-BFGS in the logarithms of all; neither lowers the evidence. `refresh` must follow.
+        """
+        before = np.append(np.log(self.alpha), np.log(self.noise))
+        if free_noise:
+            self.improve_noise()
+        if len(self.active):
+            self._settle_jointly(free_noise)
+        return float(np.abs(np.append(np.log(self.alpha), np.log(self.noise)) - before).max())
+
+    def _settle_jointly(self, free_noise: bool) -> None:
+        m, G, b = len(self.active), self.G[self.active], self.Pt[self.active]
+        unit = float(self.t @ self.t) / self.mass
+
+        def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
+            alpha, tau = np.exp(x[:m]), float(x[m])
+            beta = np.exp(-tau)
+            H = beta * G
+            H[np.diag_indices(m)] += alpha
+            lower = cholesky(H, lower=True, check_finite=False)
+            mu = beta * cho_solve((lower, True), b, check_finite=False)
+            inverse = solve_triangular(lower, np.eye(m), lower=True, check_finite=False)
+            gamma = 1 - alpha * np.einsum("ij,ij->j", inverse, inverse)
+            rest = self.t - self.phi @ mu
+            miss = beta * float(rest @ rest)
+            logdet = 2 * float(np.log(lower.diagonal()).sum()) - float(x[:m].sum())
+            value = 0.5 * (self.mass * (LOG_2PI + tau) + logdet + miss + float(alpha @ mu**2))
+            return value, 0.5 * np.append(alpha * mu**2 - gamma, self.mass - gamma.sum() - miss)
+
+        start = np.append(np.log(self.alpha), np.log(self.noise))
+        ends = [(v - 10.0, v + 10.0) for v in start[:m]]
+        line = np.log(NOISE_FLOOR * unit), np.log(2 * unit)
+        ends.append(line if free_noise else (start[m], start[m]))
+        how = {"maxiter": 200, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
+        try:
+            found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=ends, options=how)
+        except np.linalg.LinAlgError:  # a trial point beyond what float64 can factor: the model stays as it is
+            return
+        if found.fun < cost(start)[0]:
+            self.alpha, self.noise = np.exp(found.x[:m]), float(np.exp(found.x[m]))
 
     def improve_noise(self) -> None:
         """The σ² of largest evidence for these α, found on a line: C = σ²I + UΛUᵀ has the same U for every σ²."""
