@@ -50,6 +50,7 @@ ROOMS = ["errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
 OTHERS = ["GramReport", "MercerMap", "Verification", "gram_report", "verify"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]
 MACHINES += ["RelevanceVectorClassifier", "RelevanceVectorRegressor"]
+MACHINES += ["KernelLeastSquares", "KernelRidge", "KernelRidgeCV"]
 
 
 def test_the_public_names_are_these():

@@ -57,11 +57,14 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         parse,
     )
     from mercer.machines.adatron import Adatron
+    from mercer.machines.least_squares import KernelLeastSquares
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
     from mercer.machines.perceptron import KernelPerceptron, Perceptron
     from mercer.machines.relevance import RelevanceVectorClassifier, RelevanceVectorRegressor
+    from mercer.machines.ridge import KernelRidge
+    from mercer.machines.ridge_cv import KernelRidgeCV
     from mercer.machines.svc import SVC
     from mercer.machines.svr import SVR, NuSVR
     from mercer.theory.gram_report import GramReport, gram_report
@@ -91,7 +94,10 @@ __all__ = [
     "GramReport",
     "Intersection",
     "Kernel",
+    "KernelLeastSquares",
     "KernelPerceptron",
+    "KernelRidge",
+    "KernelRidgeCV",
     "Laplacian",
     "Leaf",
     "Linear",
@@ -142,7 +148,10 @@ _ELSEWHERE = {
     "NuSVC": "mercer.machines.nu",
     "NuSVR": "mercer.machines.svr",
     "OneClassSVM": "mercer.machines.one_class",
+    "KernelLeastSquares": "mercer.machines.least_squares",
     "KernelPerceptron": "mercer.machines.perceptron",
+    "KernelRidge": "mercer.machines.ridge",
+    "KernelRidgeCV": "mercer.machines.ridge_cv",
     "Perceptron": "mercer.machines.perceptron",
     "Adatron": "mercer.machines.adatron",
     "RelevanceVectorClassifier": "mercer.machines.relevance",
