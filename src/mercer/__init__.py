@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
     )
     from mercer.machines.adatron import Adatron
     from mercer.machines.least_squares import KernelLeastSquares
+    from mercer.machines.gp_regression import GaussianProcessRegressor
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
@@ -91,6 +92,7 @@ __all__ = [
     "ExpDot",
     "Exponential",
     "Fact",
+    "GaussianProcessRegressor",
     "GramReport",
     "Intersection",
     "Kernel",
@@ -142,6 +144,7 @@ __all__ = [
 
 _MODULES = ("errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
 _ELSEWHERE = {
+    "GaussianProcessRegressor": "mercer.machines.gp_regression",
     "MercerMap": "mercer.machines.mercer_map",
     "SVC": "mercer.machines.svc",
     "SVR": "mercer.machines.svr",
