@@ -46,7 +46,7 @@ KERNELS = [
     "leaf",
     "parse",
 ]
-ROOMS = ["errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
+ROOMS = ["choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
 OTHERS = ["GramReport", "MercerMap", "Verification", "gram_report", "verify"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]
 MACHINES += ["RelevanceVectorClassifier", "RelevanceVectorRegressor"]

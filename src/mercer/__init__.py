@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr__` below finds the same names
     from mercer import errors, gram, kernels, plot, sklearn, solve, theory
+    from mercer.choose import choose
     from mercer.kernels import (
         RBF,
         AllSubsets,
@@ -57,8 +58,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         parse,
     )
     from mercer.machines.adatron import Adatron
-    from mercer.machines.least_squares import KernelLeastSquares
     from mercer.machines.gp_regression import GaussianProcessRegressor
+    from mercer.machines.least_squares import KernelLeastSquares
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
@@ -129,6 +130,7 @@ __all__ = [
     "White",
     "__version__",
     "as_kernel",
+    "choose",
     "errors",
     "gram",
     "gram_report",
@@ -142,7 +144,7 @@ __all__ = [
     "verify",
 ]
 
-_MODULES = ("errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
+_MODULES = ("choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
 _ELSEWHERE = {
     "GaussianProcessRegressor": "mercer.machines.gp_regression",
     "MercerMap": "mercer.machines.mercer_map",

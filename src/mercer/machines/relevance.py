@@ -133,9 +133,10 @@ class RelevanceMachine(KernelEstimator):
             notes=tuple(notes),
         )
         self.n_iter_ = max(steps, 1)
-        if status == "limit":
+        if status in ("limit", "stagnated"):
             warnings.warn(
-                f"stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter or max_seconds, or tol.",
+                f"stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter or max_seconds, or tol; "
+                "where it stagnated, a shorter lengthscale makes the basis functions less alike.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -189,7 +190,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
     fit_intercept : bool
         Whether 1 is among the basis functions.
     n_starts : int
-        How many values of σ² to begin from (0.1, 0.01, … of the variance of y) when it is estimated; the fit with the
+        How many values of σ² to begin from (0.1, 0.03, 0.01, … of the variance of y) when it is estimated; the fit with the
         largest evidence is kept.
     tol : float
         Converged when no log α, nor log σ², would change by more than this and no addition is worth more than tol² nats.
@@ -222,7 +223,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         *,
         noise: float | None = None,
         fit_intercept: bool = True,
-        n_starts: int = 3,
+        n_starts: int = 2,
         tol: float = 1e-3,
         max_iter: int = 10_000,
         max_seconds: float | None = None,

@@ -25,7 +25,7 @@ from mercer.solve.solution import Status
 Move = Literal["add", "re-estimate", "delete"]
 NOISE_FLOOR = 1e-10  # of the variance of y: below it the sums of squares are rounding
 ALIGNED = 1 - 1e-10  # cosine from which a column adds nothing to one that is in the model
-REFRESHED = 50  # steps after which the running sums are computed anew
+SPANNED = 1e-9  # share of a column that must lie outside what the model spans, given its α
 LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -181,22 +181,22 @@ def propose(
 
 
 def regression(
-    basis: Basis, t: np.ndarray, mass: float, noise: float | None, budget: Budget, starts: int = 3
+    basis: Basis, t: np.ndarray, mass: float, noise: float | None, budget: Budget, starts: int = 2
 ) -> Found:
     """Maximise the evidence of real targets t (rows already scaled by √weight; the weights sum to `mass`).
 
     With the noise given, every step raises the evidence by its closed-form gain. Otherwise σ² begins at 0.1 of the
-    variance of t, at 0.01, … (the best of `starts` is kept) and is re-estimated whenever the α have settled, by an
+    variance of t, at 0.03, 0.01, … (the best of `starts` is kept) and is re-estimated whenever the α have settled, by an
     exact search on a line, so that the evidence does not fall there either.
     """
     unit = float(t @ t) / mass
-    given = [0.1 * unit / 10**k for k in range(starts)] if noise is None else [noise]
+    given = [0.1 * unit / 10 ** (k / 2) for k in range(starts)] if noise is None else [noise]
     best: Found | None = None
     for first in given:
         found = _from(_Regression(basis, t, mass, first), budget, noise is None)
         if best is None or found.evidence > best.evidence:
             best = found
-        if found.status != "converged":
+        if found.status in ("limit", "interrupted"):
             best.status = found.status
             break
     assert best is not None
@@ -208,17 +208,19 @@ def _from(run: _Regression, budget: Budget, free_noise: bool) -> Found:
     """Steps until no α and no noise would move by more than `tol`; at first, while σ² is far off, less exactly."""
     path, moves = [run.evidence], ["start"]
     status: Status = "limit"
-    tol, alone = (max(budget.tol, 0.1) if free_noise else budget.tol), 0
+    tol, alone, stale = (max(budget.tol, 0.1) if free_noise else budget.tol), 0, 0
     try:
         while not budget.spent(len(moves) - 1):
             step = run.proposal(tol)
             if step is not None:
                 run.take(step)
+                stale += 4
+                if stale > len(run.active):  # O(M m²) every m/4 steps is O(M m) a step
+                    run.refresh()
+                    stale = 0
                 moves.append(step.move)
                 path.append(run.evidence)
                 budget.say(len(moves) - 1, len(run.active), run.evidence)
-                if len(moves) % REFRESHED == 0:
-                    run.refresh()
                 alone = alone + 1 if step.move == "re-estimate" else 0
                 if alone > 10 + len(run.active):  # one at a time they creep where columns are alike
                     run.settle(free_noise)
@@ -240,6 +242,10 @@ def _from(run: _Regression, budget: Budget, free_noise: bool) -> Found:
                 break
     except KeyboardInterrupt:
         status = "interrupted"
+    except np.linalg.LinAlgError:  # columns so alike that float64 cannot tell them apart at this noise
+        status = "stagnated"
+        run.restore()
+        path.append(run.evidence)
     run.refresh()
     path[-1] = run.evidence
     return Found(
@@ -272,7 +278,8 @@ class _Regression:
     def proposal(self, tol: float) -> Proposal | None:
         """The best step from here."""
         variance = self.sigma.diagonal()
-        twins = np.flatnonzero((np.abs(self.G) >= ALIGNED).any(axis=1))
+        inside = (np.abs(self.G) >= ALIGNED).any(axis=1) | (SPANNED * self.own / self.noise >= self.S)
+        twins = np.flatnonzero(inside)
         outside = np.setdiff1d(twins, self.active, assume_unique=True)
         here = self.S, self.Q, self.active, self.alpha, self.mu, variance
         return propose(*here, tol=tol, worth=tol**2, closed=outside)
@@ -292,6 +299,12 @@ class _Regression:
         logdet = 2 * float(np.log(lower.diagonal()).sum()) - float(np.log(self.alpha).sum())
         fit = beta * float(rest @ rest) + float(self.alpha @ self.mu**2)
         self.evidence = -0.5 * (self.mass * (LOG_2PI + np.log(self.noise)) + logdet + fit)
+        self.sound = self.active, self.alpha, self.noise, self.phi, self.G
+
+    def restore(self) -> None:
+        """Back to the last model that could be computed from its definition."""
+        self.active, self.alpha, self.noise, self.phi, self.G = self.sound
+        self.refresh()
 
     def take(self, step: Proposal) -> None:
         """One step, with Σ, μ, S and Q updated in O(M m); a new column costs one product with the Gram operator."""
@@ -369,7 +382,9 @@ class _Regression:
         how = {"maxiter": 200, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
         try:
             found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=ends, options=how)
-        except np.linalg.LinAlgError:  # a trial point beyond what float64 can factor: the model stays as it is
+        except (
+            np.linalg.LinAlgError
+        ):  # a trial point beyond what float64 can factor: the model stays as it is
             return
         if found.fun < cost(start)[0]:
             self.alpha, self.noise = np.exp(found.x[:m]), float(np.exp(found.x[m]))
@@ -384,9 +399,7 @@ class _Regression:
         def cost(tau: Any) -> Any:
             noise = np.exp(tau)
             within = noise[..., None] + lam if np.ndim(noise) else noise + lam
-            return (
-                (self.mass - len(lam)) * tau + left / noise + (np.log(within) + v**2 / within).sum(axis=-1)
-            )
+            return (self.mass - len(lam)) * tau + left / noise + (np.log(within) + v**2 / within).sum(axis=-1)
 
         unit = float(self.t @ self.t) / self.mass
         grid = np.linspace(np.log(NOISE_FLOOR * unit), np.log(2 * unit), 70)

@@ -50,7 +50,7 @@ class Aligned:
 def align(K: Any, Y: np.ndarray, *, gradient: bool = True) -> Aligned:
     """The centred alignment of a Gram operator with YYᵀ, and its gradient by one contraction.
 
-        dA = ⟨dK, Y_cY_cᵀ / (‖Kᶜ‖ ‖Y_cY_cᵀ‖) - A Kᶜ / ‖Kᶜ‖²⟩
+    dA = ⟨dK, Y_cY_cᵀ / (‖Kᶜ‖ ‖Y_cY_cᵀ‖) - A Kᶜ / ‖Kᶜ‖²⟩
     """
     Y = Y - Y.mean(axis=0)
     Kc = _centred(np.asarray(K.dense(), dtype=np.float64))
@@ -81,7 +81,9 @@ def targets(y: Any, n: int) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InputError(f"y must hold numbers or labels: {error}.") from error
     if not np.isfinite(out).all():
-        raise NotFiniteError(f"y contains NaN or infinity (first at row {int(np.argwhere(~np.isfinite(out))[0][0])}).")
+        raise NotFiniteError(
+            f"y contains NaN or infinity (first at row {int(np.argwhere(~np.isfinite(out))[0][0])})."
+        )
     return out
 
 
