@@ -46,11 +46,12 @@ KERNELS = [
     "leaf",
     "parse",
 ]
-ROOMS = ["errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
+ROOMS = ["choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
 OTHERS = ["GramReport", "MercerMap", "Verification", "gram_report", "verify"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]
-PROCESSES = ["GaussianProcessClassifier", "GaussianProcessRegressor"]
+MACHINES += ["RelevanceVectorClassifier", "RelevanceVectorRegressor"]
 MACHINES += ["KernelLeastSquares", "KernelRidge", "KernelRidgeCV"]
+PROCESSES = ["GaussianProcessClassifier", "GaussianProcessRegressor"]
 
 
 def test_the_public_names_are_these():

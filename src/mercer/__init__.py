@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr__` below finds the same names
     from mercer import errors, gram, kernels, plot, sklearn, solve, theory
+    from mercer.choose import choose
     from mercer.kernels import (
         RBF,
         AllSubsets,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
     from mercer.machines.perceptron import KernelPerceptron, Perceptron
+    from mercer.machines.relevance import RelevanceVectorClassifier, RelevanceVectorRegressor
     from mercer.machines.ridge import KernelRidge
     from mercer.machines.ridge_cv import KernelRidgeCV
     from mercer.machines.svc import SVC
@@ -119,6 +121,8 @@ __all__ = [
     "Radial",
     "RationalQuadratic",
     "Refuted",
+    "RelevanceVectorClassifier",
+    "RelevanceVectorRegressor",
     "Sigmoid",
     "SpectralMixture",
     "Stationary",
@@ -128,6 +132,7 @@ __all__ = [
     "White",
     "__version__",
     "as_kernel",
+    "choose",
     "errors",
     "gram",
     "gram_report",
@@ -141,7 +146,7 @@ __all__ = [
     "verify",
 ]
 
-_MODULES = ("errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
+_MODULES = ("choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
 _ELSEWHERE = {
     "GaussianProcessClassifier": "mercer.machines.gp_classification",
     "GaussianProcessRegressor": "mercer.machines.gp_regression",
@@ -157,6 +162,8 @@ _ELSEWHERE = {
     "KernelRidgeCV": "mercer.machines.ridge_cv",
     "Perceptron": "mercer.machines.perceptron",
     "Adatron": "mercer.machines.adatron",
+    "RelevanceVectorClassifier": "mercer.machines.relevance",
+    "RelevanceVectorRegressor": "mercer.machines.relevance",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",
     "GramReport": "mercer.theory.gram_report",

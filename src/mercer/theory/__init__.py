@@ -1,5 +1,6 @@
 """What the theory lets you check, on numbers."""
 
+from mercer.theory.alignment import alignment
 from mercer.theory.bounds import (
     margin_bound,
     novikoff_bound,
@@ -17,6 +18,7 @@ __all__ = [
     "Margins",
     "Representer",
     "Verification",
+    "alignment",
     "cover_probability",
     "gram_report",
     "margin_bound",
