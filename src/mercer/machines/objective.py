@@ -1,0 +1,148 @@
+"""One problem of a `KernelMachine`, stated: Σ w_i ℓ(y_i, z_i) + (α/2)‖f‖², and its certificate from the model alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer.machines.losses import EpsilonInsensitive, Hinge, Loss, Quantile, Softmax
+from mercer.solve.box import BoxProblem
+from mercer.solve.solution import Certificate, Status
+
+BALANCE = 1e-9  # of Σ|s|: rounding within which the slopes sum to zero
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """A loss of one number with its targets and weights; what `newton` takes, all with one column."""
+
+    loss: Loss
+    y: np.ndarray
+    w: np.ndarray
+    outputs: int = 1
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        return self._weighted(self.loss.value(self.y, z[:, 0]))
+
+    def slope(self, z: np.ndarray) -> np.ndarray:
+        return self._weighted(self.loss.slope(self.y, z[:, 0]))[:, None]
+
+    def root(self, z: np.ndarray) -> np.ndarray:
+        return np.sqrt(self._weighted(self.loss.curvature(self.y, z[:, 0])))[:, None, None]
+
+    def conjugate(self, s: np.ndarray) -> np.ndarray:
+        """w ℓ*(y, s/w) for slopes s that hold the weight."""
+        used = self.w > 0
+        out = np.zeros(len(self.w))
+        out[used] = self.w[used] * self.loss.conjugate(self.y[used], s[used, 0] / self.w[used])
+        return out
+
+    @property
+    def has_conjugate(self) -> bool:
+        return self.loss.has_conjugate
+
+    def _weighted(self, each: np.ndarray) -> np.ndarray:
+        return np.where(self.w > 0, self.w * each, 0.0)
+
+    def box(self, alpha: float, intercept: bool) -> BoxProblem:
+        """The dual of a piecewise linear loss as the margin machines have it, in units of 1/α."""
+        rows = np.flatnonzero(self.w > 0)
+        y, C, loss = self.y[rows], self.w[rows] / alpha, self.loss
+        if isinstance(loss, Hinge):
+            return BoxProblem(rows, y, np.full(len(rows), -1.0), C, equality=int(intercept))
+        signs = np.repeat([1.0, -1.0], len(rows))
+        rows, y, C = np.tile(rows, 2), np.tile(y, 2), np.tile(C, 2)
+        if isinstance(loss, Quantile):
+            share = np.where(signs > 0, loss.level, 1.0 - loss.level)
+            return BoxProblem(rows, signs, -signs * y, share * C, equality=int(intercept))
+        assert isinstance(loss, EpsilonInsensitive)
+        return BoxProblem(rows, signs, loss.epsilon - signs * y, C, equality=int(intercept))
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxObjective:
+    """The softmax loss of several classes, weighted."""
+
+    loss: Softmax
+    y: np.ndarray
+    w: np.ndarray
+    outputs: int
+    has_conjugate: bool = True
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        return self.w * self.loss.value(self.y, z)
+
+    def slope(self, z: np.ndarray) -> np.ndarray:
+        return self.w[:, None] * self.loss.slope(self.y, z)
+
+    def root(self, z: np.ndarray) -> np.ndarray:
+        return np.sqrt(self.w)[:, None, None] * self.loss.root(self.y, z)
+
+    def conjugate(self, s: np.ndarray) -> np.ndarray:
+        used = self.w > 0
+        out = np.zeros(len(self.w))
+        out[used] = self.w[used] * self.loss.conjugate(self.y[used], s[used] / self.w[used, None])
+        return out
+
+
+def certify(
+    problem: Objective | SoftmaxObjective,
+    K: Any,
+    alpha: float,
+    beta: np.ndarray,
+    b: np.ndarray,
+    *,
+    intercept: bool,
+    status: Status = "converged",
+    method: str = "recomputed",
+    iterations: int | None = None,
+    seconds: float | None = None,
+    notes: tuple[str, ...] = (),
+) -> Certificate:
+    """Primal, dual and gap of the model (β, b), from kernel products alone; valid whatever found the model.
+
+    The point of the dual is s = ℓ'(z) for smooth losses (Σ s = 0 where b is optimal), s = -αβ for the others:
+
+        gap = Σ (ℓ(z) + ℓ*(s) - s z) + (α/2)(β - β')ᵀK(β - β'),      β' = -s/α
+
+    `kkt` is the largest entry of αβ + s (smooth), or the worst violation of the box problem.
+    """
+    f = np.asarray(K @ np.ascontiguousarray(beta), dtype=np.float64)
+    common: dict[str, Any] = {"iterations": iterations, "seconds": seconds, "notes": notes}
+    if isinstance(problem, Objective) and not problem.loss.smooth:
+        q = problem.box(alpha, intercept)
+        a = np.minimum(q.alpha(beta[:, 0]), q.C)
+        c = q.certify(a, f[:, 0], (float(b[0]), -float(b[0])), status=status, method=method, **common)
+        scaled = {name: alpha * getattr(c, name) for name in ("primal", "dual", "gap")}
+        return replace(c, **scaled)
+    z = f + b
+    value, s = problem.value(z), problem.slope(z)
+    primal = float(value.sum()) + 0.5 * alpha * float((beta * f).sum())
+    off = np.abs(alpha * beta + s).max(axis=1)
+    size = max(float(np.abs(s).max(initial=0.0)), np.finfo(float).tiny)
+    out = Certificate(
+        status,
+        method,
+        primal=primal,
+        kkt=float(off.max()),
+        residual=float(np.linalg.norm(alpha * beta + s)) / max(float(np.linalg.norm(s)), size),
+        worst_row=int(np.argmax(off)),
+        **common,
+    )
+    if not problem.has_conjugate:
+        return replace(
+            out, notes=(*notes, "the loss has no conjugate: no duality gap; the residual is the relative gradient norm")
+        )
+    unbalanced = float(np.abs(s.sum(axis=0)).max()) if intercept else 0.0
+    if unbalanced > BALANCE * float(np.abs(s).sum()):
+        word = f"the intercept is not optimal (slopes sum to {unbalanced:.3g}), so there is no dual point and no gap"
+        return replace(out, notes=(*notes, word))
+    dual_beta = -s / alpha
+    f_dual = np.asarray(K @ dual_beta, dtype=np.float64)
+    conjugate = problem.conjugate(s)
+    dual = -float(conjugate.sum()) - 0.5 * alpha * float((dual_beta * f_dual).sum())
+    young = float((value + conjugate - (s * z).sum(axis=1)).sum())
+    apart = 0.5 * alpha * float(((beta - dual_beta) * (f - f_dual)).sum())
+    return replace(out, dual=dual, gap=max(young, 0.0) + max(apart, 0.0))

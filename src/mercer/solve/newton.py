@@ -1,0 +1,355 @@
+"""Newton's method for any smooth convex loss under the representer theorem.
+
+    min  P(β, b) = Σ_i ℓ_i(z_i) + (α/2) tr βᵀKβ,      z = Kβ + 1bᵀ        β, z: n×k,  b: k
+
+Every ℓ_i (with its weight) is a convex function of the k numbers z_i. With s_i its slope, β' = -s/α, and R_i R_iᵀ its
+curvature, one step solves
+
+    (αI + RᵀKR) v = Rᵀ(K(β - β') - 1δᵀ),      β ← β' + Rv,      b ← b + δ,      1ᵀβ = 0
+
+by `solve`: Cholesky, or conjugate gradients where n is large. Rows without curvature drop out of the system.
+A step that overshoots is halved. Where b is free it is made optimal first, so that Σ s_i = 0: then s is a point of
+the dual and, because ℓ*(s) = s z - ℓ(z) at a slope,
+
+    gap = P - D(s) = (α/2) tr (β - β')ᵀK(β - β')  ≥ 0
+
+which is summed without cancellation and is what the method stops by.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import lstsq
+from scipy.optimize import brentq
+
+from mercer.solve.operator import Operator
+from mercer.solve.solution import Status
+from mercer.solve.system import DIRECT_ROWS, solve
+
+HALVINGS = 60
+ROUNDING = 1e-13  # of P: differences below this are no differences
+PATIENCE = 8  # iterations without a smaller gap
+
+
+class SmoothProblem(Protocol):
+    """The losses of all rows, weighted, as functions of z (n×k)."""
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        """ℓ_i(z_i), n numbers; infinite where z_i is outside the domain."""
+
+    def slope(self, z: np.ndarray) -> np.ndarray:
+        """n×k."""
+
+    def root(self, z: np.ndarray) -> np.ndarray:
+        """R, n×k×r, with R_i R_iᵀ the curvature."""
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonResult:
+    """The coefficients β (n×k), the intercepts b (k), z = Kβ + b, and how they were got."""
+
+    beta: np.ndarray
+    b: np.ndarray
+    z: np.ndarray
+    gap: float
+    status: Status
+    iterations: int
+    seconds: float
+    method: str
+
+
+def newton(
+    K: Any,
+    problem: SmoothProblem,
+    alpha: float,
+    *,
+    outputs: int = 1,
+    intercept: bool = True,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
+    tol: float = 1e-10,
+    max_iter: int = 100,
+    max_seconds: float | None = None,
+    memory: int | str = "2GiB",
+    random_state: Any = 0,
+    callback: Callable[[int, float, float], Any] | None = None,
+) -> NewtonResult:
+    """Minimise P until gap ≤ tol·P, then take one more step if the systems are solved directly.
+
+    `start` is (β, b), zeros if None. `callback(iteration, P, gap)` ends the run by returning something true; so does
+    Ctrl-C. What was found is kept.
+
+    >>> class Half:                                         # ½(z - 3)² on one row, K = 1, α = 1, no intercept: f = 3/2
+    ...     def value(self, z): return 0.5 * (z[:, 0] - 3) ** 2
+    ...     def slope(self, z): return z - 3
+    ...     def root(self, z): return np.ones((1, 1, 1))
+    >>> float(newton(np.eye(1), Half(), 1.0, intercept=False).z[0, 0])
+    1.5
+    """
+    run = _Run(K, problem, float(alpha), outputs, intercept, tol, memory, random_state)
+    end = None if max_seconds is None else run.began + max_seconds
+    status: Status = "limit"
+    try:
+        run.begin(start)
+        status = run.iterate(max_iter, end, callback)
+    except KeyboardInterrupt:
+        status = "interrupted"
+    return run.result(status)
+
+
+class _Run:
+    """Where the method is: β, b, f = Kβ, and z = f + b."""
+
+    def __init__(
+        self,
+        K: Any,
+        problem: SmoothProblem,
+        alpha: float,
+        k: int,
+        intercept: bool,
+        tol: float,
+        memory: int | str,
+        random_state: Any,
+    ) -> None:
+        self.began = time.perf_counter()
+        self.K, self.problem, self.alpha, self.intercept = K, problem, alpha, intercept
+        self.tol, self.memory, self.random_state = tol, memory, random_state
+        n = K.shape[0]
+        self.beta, self.f, self.b = np.zeros((n, k)), np.zeros((n, k)), np.zeros(k)
+        self.gap, self.iterations, self.methods = np.inf, 0, set[str]()
+        self.best: tuple[float, np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    def begin(self, start: tuple[np.ndarray, np.ndarray] | None) -> None:
+        if start is not None:
+            self.beta, self.b = start[0].copy(), start[1].copy()
+            self.f = self._times(self.beta)
+        if self.intercept:
+            self.b = best_intercept(self.problem, self.f, self.b)
+
+    def iterate(self, max_iter: int, end: float | None, callback: Any) -> Status:
+        last, stale = False, 0
+        while True:
+            s = self.problem.slope(self.f + self.b)
+            dual = -s / self.alpha
+            f_dual = self._times(dual)
+            self.gap = max(0.5 * self.alpha * float(((self.beta - dual) * (self.f - f_dual)).sum()), 0.0)
+            value = self.primal(self.beta, self.f, self.b)
+            better = self.best is None or self.gap < self.best[0]
+            stale = 0 if better else stale + 1
+            if better:
+                self.best = (self.gap, self.beta, self.f, self.b)
+            done = self.gap <= self.tol * abs(value)
+            if callback is not None and callback(self.iterations, value, self.gap):
+                return "interrupted"
+            if (done and (last or not self._direct())) or self.gap == 0:
+                return "converged"
+            if stale > PATIENCE:
+                return "stagnated"
+            if self.iterations >= max_iter or (end is not None and time.perf_counter() >= end):
+                return "converged" if done else "limit"
+            last = done
+            if not self.step(s, dual, f_dual, value):
+                return "converged" if done else "stagnated"
+            self.iterations += 1
+
+    def step(self, s: np.ndarray, dual: np.ndarray, f_dual: np.ndarray, value: float) -> bool:
+        """One damped Newton step; False if no length of it lowers P."""
+        z = self.f + self.b
+        R = self.problem.root(z)
+        v, v0 = self._solve(R, self.f - f_dual)
+        beta, d_b = dual + v, np.zeros_like(self.b)
+        if self.intercept:
+            d_b = lstsq(v0.sum(axis=0), beta.sum(axis=0), cond=1e-12)[0]
+            beta = beta - v0 @ d_b
+        f = self._times(beta)
+        d_beta, d_f = beta - self.beta, f - self.f
+        slope = float((s * (d_f + d_b)).sum() + self.alpha * (self.beta * d_f).sum())
+        t = 1.0
+        for _ in range(HALVINGS):
+            new = self.primal(self.beta + t * d_beta, self.f + t * d_f, self.b + t * d_b)
+            if new <= value + 1e-4 * t * min(slope, 0.0) + ROUNDING * abs(value):
+                break
+            t *= 0.5
+        else:
+            return False
+        if t == 1.0:
+            self.beta, self.f, self.b = beta, f, self.b + d_b
+        else:
+            self.beta, self.f, self.b = self.beta + t * d_beta, self.f + t * d_f, self.b + t * d_b
+        if self.intercept:
+            self.b = best_intercept(self.problem, self.f, self.b)
+        return True
+
+    def _solve(self, R: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R(αI + RᵀKR)⁻¹Rᵀ times the right-hand side (n×k), and times 1 in each output (n×k×k, zeros without b)."""
+        n, k = right.shape
+        columns = [right]
+        if self.intercept:
+            columns += [np.tile(row, (n, 1)) for row in np.eye(k)]
+        A = Curved(self.K, R)
+        out = np.zeros((n, k, len(columns)))
+        if A.shape[0]:
+            B = np.column_stack([A.down(c) for c in columns])
+            tol = 1e-10 if self._direct() else 1e-2 * min(1.0, max(1e-7, float(np.sqrt(self.gap))))
+            found = solve(
+                A, B, self.alpha, tol=tol, memory=self.memory, random_state=self.random_state
+            )
+            self.methods.add(found.certificate.method.split(" with ")[0])
+            out = np.stack([A.up(column) for column in found.value.T], axis=-1)
+        return out[:, :, 0], out[:, :, 1:]
+
+    def primal(self, beta: np.ndarray, f: np.ndarray, b: np.ndarray) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss = float(self.problem.value(f + b).sum())
+        total = loss + 0.5 * self.alpha * float((beta * f).sum())
+        return total if np.isfinite(total) else np.inf
+
+    def _direct(self) -> bool:
+        return self.beta.size <= DIRECT_ROWS
+
+    def _times(self, beta: np.ndarray) -> np.ndarray:
+        return np.asarray(self.K @ np.ascontiguousarray(beta), dtype=np.float64)
+
+    def result(self, status: Status) -> NewtonResult:
+        gap, beta, f, b = self.best or (np.inf, self.beta, self.f, self.b)
+        how = " and ".join(sorted(self.methods))
+        return NewtonResult(
+            beta,
+            b,
+            f + b,
+            gap,
+            status,
+            self.iterations,
+            time.perf_counter() - self.began,
+            f"Newton's method{', ' + how if how else ''}",
+        )
+
+
+class Curved:
+    """RᵀKR as an operator, with R_i (k×r) for each row; rows whose R is zero are left out."""
+
+    def __init__(self, K: Any, R: np.ndarray) -> None:
+        n, k, r = R.shape
+        self.K, self.k, self.r, self.n = K, k, r, n
+        self.rows = np.flatnonzero(R.any(axis=(1, 2)))
+        self.R = R[self.rows]
+        self.dtype = np.dtype(np.float64)
+        self.shape = (len(self.rows) * r, len(self.rows) * r)
+
+    def up(self, v: np.ndarray) -> np.ndarray:
+        """Rv as n×k."""
+        out = np.zeros((self.n, self.k))
+        out[self.rows] = np.einsum("ikr,ir->ik", self.R, v.reshape(-1, self.r))
+        return out
+
+    def down(self, z: np.ndarray) -> np.ndarray:
+        """Rᵀz as a vector."""
+        return np.einsum("ikr,ik->ir", self.R, z[self.rows]).ravel()
+
+    def __matmul__(self, V: np.ndarray) -> np.ndarray:
+        flat = V.reshape(len(V), -1)
+        m = flat.shape[1]
+        up = np.zeros((self.n, self.k * m))
+        up[self.rows] = np.einsum("ikr,irm->ikm", self.R, flat.reshape(-1, self.r, m)).reshape(-1, self.k * m)
+        image = np.asarray(self.K @ up)[self.rows].reshape(-1, self.k, m)
+        return np.einsum("ikr,ikm->irm", self.R, image).reshape(V.shape)
+
+    def diag(self) -> np.ndarray:
+        return (np.square(self.R).sum(axis=1) * np.asarray(_diag(self.K))[self.rows, None]).ravel()
+
+    def block(self, rows: Any, cols: Any) -> np.ndarray:
+        i, j = np.arange(self.shape[0])[rows], np.arange(self.shape[0])[cols]
+        if self.r == 1 and self.k == 1:
+            part = _block(self.K, self.rows[i], self.rows[j])
+            return self.R[i, 0, 0][:, None] * part * self.R[j, 0, 0]
+        (a, at_a), (b, at_b) = (np.unique(x // self.r, return_inverse=True) for x in (i, j))
+        part = _block(self.K, self.rows[a], self.rows[b])[np.ix_(at_a, at_b)]
+        left, right = self.R[i // self.r, :, i % self.r], self.R[j // self.r, :, j % self.r]
+        return part * (left @ right.T)
+
+    def dense(self) -> np.ndarray:
+        return self.block(slice(None), slice(None))
+
+    def shifted(self, lam: float) -> Operator:
+        from mercer.solve.operator import ArrayOperator
+
+        return ArrayOperator(self.dense(), lam)
+
+
+def _diag(K: Any) -> np.ndarray:
+    return K.diagonal() if isinstance(K, np.ndarray) else K.diag()
+
+
+def _block(K: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    """K[rows][:, cols], by slices where they are runs: a stored K then gives a view."""
+    i, j = _run(rows), _run(cols)
+    return K[i][:, j] if isinstance(K, np.ndarray) else K.block(i, j)
+
+
+def _run(index: np.ndarray) -> Any:
+    if len(index) and index[-1] - index[0] == len(index) - 1 and np.all(np.diff(index) == 1):
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
+
+
+# ── the intercept ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def best_intercept(problem: SmoothProblem, f: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """b that minimises Σ ℓ_i(f_i + b): Newton's method in k numbers, damped; for one number, a bracket if that fails."""
+    b = b.copy()
+    value = _sum(problem, f + b)
+    for _ in range(100):
+        z = f + b
+        slopes = problem.slope(z)
+        g = slopes.sum(axis=0)
+        if np.abs(g).max() <= 4 * np.finfo(float).eps * np.abs(slopes).sum():
+            return b
+        R = problem.root(z)
+        H = np.einsum("ikr,ijr->kj", R, R)
+        step = -lstsq(H, g, cond=1e-13)[0]
+        down = float(g @ step)
+        if not down < 0:
+            break
+        t = 1.0
+        while t > 1e-12:
+            new = _sum(problem, f + (b + t * step))
+            if new <= value + 1e-4 * t * down:
+                break
+            t *= 0.5
+        else:
+            break
+        b, value = b + t * step, new
+    return _bracketed(problem, f, b) if len(b) == 1 else b
+
+
+def _sum(problem: SmoothProblem, z: np.ndarray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(problem.value(z).sum())
+    return total if np.isfinite(total) else np.inf
+
+
+def _bracketed(problem: SmoothProblem, f: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The root of Σ ℓ'(f + b) between two signs; b itself where there is none."""
+
+    def g(t: float) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.nan_to_num(problem.slope(f + t).sum(), posinf=1e300, neginf=-1e300))
+
+    here = g(float(b[0]))
+    if here == 0:
+        return b
+    width, low, high = 1.0, float(b[0]), float(b[0])
+    for _ in range(60):
+        if here > 0:
+            low = float(b[0]) - width
+        else:
+            high = float(b[0]) + width
+        if g(low) <= 0 <= g(high):
+            return np.array([brentq(g, low, high, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=300)])
+        width *= 2
+    return b
