@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         parse,
     )
     from mercer.machines.adatron import Adatron
+    from mercer.machines.kernel_machine import KernelMachine
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
@@ -90,6 +91,7 @@ __all__ = [
     "GramReport",
     "Intersection",
     "Kernel",
+    "KernelMachine",
     "KernelPerceptron",
     "Laplacian",
     "Leaf",
@@ -139,6 +141,7 @@ _ELSEWHERE = {
     "NuSVC": "mercer.machines.nu",
     "NuSVR": "mercer.machines.svr",
     "OneClassSVM": "mercer.machines.one_class",
+    "KernelMachine": "mercer.machines.kernel_machine",
     "KernelPerceptron": "mercer.machines.perceptron",
     "Perceptron": "mercer.machines.perceptron",
     "Adatron": "mercer.machines.adatron",

@@ -457,8 +457,7 @@ class SmoothLoss(Loss):
             i = int(np.argmax(off))
             raise ParameterError(
                 f"slope is not the derivative of value: at y = {y[i]:g}, z = {z[i]:g} it is {s[i]:.6g}, and the "
-                f"difference of values says {rise[i]:.6g}. A loss with kinks is not smooth: use 'hinge', "
-                "'epsilon_insensitive' or 'quantile', or round the kink off."
+                f"difference of values says {rise[i]:.6g}. Correct one of the two."
             )
         fall = s[:-1] - s[1:] - 1e-9 * (1.0 + np.abs(s[1:]))
         if fall.max() > 0:
@@ -467,6 +466,7 @@ class SmoothLoss(Loss):
                 f"the loss is not convex in z: for y = {y[i]:g} its slope falls from {s[i]:.6g} at z = {z[i]:.6g} to "
                 f"{s[i + 1]:.6g} at z = {z[i + 1]:.6g}. Newton's method and the certificate need a convex loss."
             )
+        self._check_smooth(y[:1], z, s)
         if self.conjugate_of is not None:
             miss = np.abs(v + self.conjugate(y, s) - s * z) / (1.0 + np.abs(v) + np.abs(s * z))
             if not np.nanmax(np.where(np.isfinite(miss), miss, np.inf)) <= 1e-6:
@@ -475,6 +475,25 @@ class SmoothLoss(Loss):
                     f"conjugate is not that of value: ℓ(y, z) + ℓ*(y, s) - s z must be 0 at the slope s, and is "
                     f"{miss[i]:.3g} of their size at y = {y[i]:g}, z = {z[i]:g}."
                 )
+
+
+    def _check_smooth(self, y: np.ndarray, z: np.ndarray, s: np.ndarray) -> None:
+        """Halve the interval across which the slope rises most, again and again: across a kink it does not rise less."""
+        i = int(np.argmax(np.diff(s)))
+        low, high, below, above = z[i], z[i + 1], float(s[i]), float(s[i + 1])
+        first = above - below
+        while high - low > 1e-9 * (1.0 + abs(low)):
+            middle = 0.5 * (low + high)
+            m = float(self.slope(y, np.array([middle]))[0])
+            if above - m > m - below:
+                low, below = middle, m
+            else:
+                high, above = middle, m
+        if above - below > 1e-3 * max(first, 1e-12):
+            raise ParameterError(
+                f"the loss has a kink: for y = {y[0]:g} its slope jumps from {below:.6g} to {above:.6g} at z = {low:.6g}. "
+                "Newton's method needs a smooth loss: use 'hinge', 'epsilon_insensitive' or 'quantile', or round the kink off."
+            )
 
 
 LOSSES: dict[str, type[Loss]] = {

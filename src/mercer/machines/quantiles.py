@@ -28,6 +28,7 @@ from mercer.solve.solution import Certificate, Status
 
 JOINT_SIZE = 6000  # rows × levels up to which levels are fitted jointly
 BARRIERS = 40
+CENTRED = 0.02  # of the gap that a barrier leaves, to which its minimum is found
 
 
 def check_levels(given: Any) -> tuple[float, ...]:
@@ -187,6 +188,8 @@ def fit_jointly(
     b = np.maximum.accumulate(np.quantile(y, problem.tau)) + 0.01 * scale * np.arange(problem.outputs)
     at = (np.zeros((len(problem.y), problem.outputs)), b)
     mu, steps = 0.1 * scale, 0
+    weight = float(problem.w.sum()) * problem.outputs
+    primal = problem.loss(np.broadcast_to(b, at[0].shape))
     best: NewtonResult | None = None
     status: Status = "stagnated"
     for _ in range(BARRIERS):
@@ -201,7 +204,8 @@ def fit_jointly(
             problem.alpha,
             outputs=problem.outputs,
             start=at,
-            tol=1e-4 * mu / scale,
+            rough=True,
+            tol=CENTRED * mu * weight / max(primal, mu * weight),
             max_iter=50,
             max_seconds=left,
             memory=memory,
@@ -209,14 +213,14 @@ def fit_jointly(
         )
         steps += found.iterations
         c = problem.certify(K, found.beta, found.b)
-        gap = np.inf if c.gap is None else c.gap
+        gap, primal = np.inf if c.gap is None else c.gap, abs(c.primal or 0.0)
         if best is None or gap < best.gap:
             best = replace(found, gap=gap)
         at = (found.beta, found.b)
         if found.status in ("interrupted", "limit") and left is not None or found.status == "interrupted":
             status = found.status
             break
-        if gap <= tol * abs(c.primal or 0.0):
+        if gap <= tol * primal:
             status = "converged"
             break
         if gap > 10 * best.gap:

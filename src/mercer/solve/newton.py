@@ -34,6 +34,8 @@ from mercer.solve.system import DIRECT_ROWS, solve
 HALVINGS = 60
 ROUNDING = 1e-13  # of P: differences below this are no differences
 PATIENCE = 8  # iterations without a smaller gap
+INTERCEPT_STEPS = 50
+BALANCED = 1e-14  # of Σ|s|: where the slopes count as summing to zero
 
 
 class SmoothProblem(Protocol):
@@ -71,6 +73,7 @@ def newton(
     outputs: int = 1,
     intercept: bool = True,
     start: tuple[np.ndarray, np.ndarray] | None = None,
+    rough: bool = False,
     tol: float = 1e-10,
     max_iter: int = 100,
     max_seconds: float | None = None,
@@ -80,7 +83,8 @@ def newton(
 ) -> NewtonResult:
     """Minimise P until gap ≤ tol·P, then take one more step if the systems are solved directly.
 
-    `start` is (β, b), zeros if None. `callback(iteration, P, gap)` ends the run by returning something true; so does
+    `start` is (β, b), zeros if None. With `rough` b is only moved by the steps and no further step is taken: for a
+    problem that is itself one of a sequence, whose gap is measured by someone else. `callback(iteration, P, gap)` ends the run by returning something true; so does
     Ctrl-C. What was found is kept.
 
     >>> class Half:                                         # ½(z - 3)² on one row, K = 1, α = 1, no intercept: f = 3/2
@@ -90,7 +94,7 @@ def newton(
     >>> float(newton(np.eye(1), Half(), 1.0, intercept=False).z[0, 0])
     1.5
     """
-    run = _Run(K, problem, float(alpha), outputs, intercept, tol, memory, random_state)
+    run = _Run(K, problem, float(alpha), outputs, intercept, rough, tol, memory, random_state)
     end = None if max_seconds is None else run.began + max_seconds
     status: Status = "limit"
     try:
@@ -111,13 +115,14 @@ class _Run:
         alpha: float,
         k: int,
         intercept: bool,
+        rough: bool,
         tol: float,
         memory: int | str,
         random_state: Any,
     ) -> None:
         self.began = time.perf_counter()
         self.K, self.problem, self.alpha, self.intercept = K, problem, alpha, intercept
-        self.tol, self.memory, self.random_state = tol, memory, random_state
+        self.rough, self.tol, self.memory, self.random_state = rough, tol, memory, random_state
         n = K.shape[0]
         self.beta, self.f, self.b = np.zeros((n, k)), np.zeros((n, k)), np.zeros(k)
         self.gap, self.iterations, self.methods = np.inf, 0, set[str]()
@@ -127,7 +132,7 @@ class _Run:
         if start is not None:
             self.beta, self.b = start[0].copy(), start[1].copy()
             self.f = self._times(self.beta)
-        if self.intercept:
+        if self.intercept and not self.rough:
             self.b = best_intercept(self.problem, self.f, self.b)
 
     def iterate(self, max_iter: int, end: float | None, callback: Any) -> Status:
@@ -145,7 +150,7 @@ class _Run:
             done = self.gap <= self.tol * abs(value)
             if callback is not None and callback(self.iterations, value, self.gap):
                 return "interrupted"
-            if (done and (last or not self._direct())) or self.gap == 0:
+            if (done and (last or self.rough or not self._direct())) or self.gap == 0:
                 return "converged"
             if stale > PATIENCE:
                 return "stagnated"
@@ -180,7 +185,7 @@ class _Run:
             self.beta, self.f, self.b = beta, f, self.b + d_b
         else:
             self.beta, self.f, self.b = self.beta + t * d_beta, self.f + t * d_f, self.b + t * d_b
-        if self.intercept:
+        if self.intercept and not self.rough:
             self.b = best_intercept(self.problem, self.f, self.b)
         return True
 
@@ -300,30 +305,29 @@ def _run(index: np.ndarray) -> Any:
 
 
 def best_intercept(problem: SmoothProblem, f: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """b that minimises Σ ℓ_i(f_i + b): Newton's method in k numbers, damped; for one number, a bracket if that fails."""
-    b = b.copy()
-    value = _sum(problem, f + b)
-    for _ in range(100):
-        z = f + b
-        slopes = problem.slope(z)
-        g = slopes.sum(axis=0)
-        if np.abs(g).max() <= 4 * np.finfo(float).eps * np.abs(slopes).sum():
+    """b that minimises Σ ℓ_i(f_i + b): damped Newton's method in k numbers; for one number, a bracket if that fails.
+
+    A step is good if it lowers the sum, or halves the gradient: near the minimum only the gradient is above rounding.
+    """
+    slopes = problem.slope(f + b)
+    g, value = slopes.sum(axis=0), _sum(problem, f + b)
+    for _ in range(INTERCEPT_STEPS):
+        if np.abs(g).max() <= BALANCED * np.abs(slopes).sum():
             return b
-        R = problem.root(z)
-        H = np.einsum("ikr,ijr->kj", R, R)
-        step = -lstsq(H, g, cond=1e-13)[0]
-        down = float(g @ step)
-        if not down < 0:
-            break
-        t = 1.0
-        while t > 1e-12:
+        R = problem.root(f + b)
+        step = -lstsq(np.einsum("ikr,ijr->kj", R, R), g, cond=1e-13)[0]
+        down, t = float(g @ step), 1.0
+        while down < 0 and t > 1e-10:
             new = _sum(problem, f + (b + t * step))
-            if new <= value + 1e-4 * t * down:
+            slopes = problem.slope(f + (b + t * step)) if np.isfinite(new) else slopes
+            if new <= value + 1e-4 * t * down or (
+                t == 1.0 and np.isfinite(new) and np.abs(slopes.sum(axis=0)).max() <= 0.5 * np.abs(g).max()
+            ):
                 break
             t *= 0.5
         else:
             break
-        b, value = b + t * step, new
+        b, value, g = b + t * step, new, slopes.sum(axis=0)
     return _bracketed(problem, f, b) if len(b) == 1 else b
 
 
