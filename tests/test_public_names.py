@@ -48,7 +48,17 @@ KERNELS = [
 ]
 ROOMS = ["errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
 OTHERS = ["GramReport", "MercerMap", "Verification", "gram_report", "verify"]
-MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelMachine", "KernelPerceptron", "Perceptron", "Adatron"]
+MACHINES = [
+    "SVC",
+    "SVR",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "KernelMachine",
+    "KernelPerceptron",
+    "Perceptron",
+    "Adatron",
+]
 
 
 def test_the_public_names_are_these():

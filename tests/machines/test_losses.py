@@ -66,7 +66,12 @@ def test_the_conjugate_is_the_supremum(loss):
         low, high = (float(v) for v in loss.slopes(y))
         low, high = max(low, -3.0), min(high, 3.0)
         for s in np.linspace(low, high, 7)[1:-1]:
-            found = minimize_scalar(lambda z: loss.value(y, z) - s * z, bounds=(-60, 60), method="bounded", options={"xatol": 1e-10})
+            found = minimize_scalar(
+                lambda z, y=y, s=s: loss.value(y, z) - s * z,
+                bounds=(-60, 60),
+                method="bounded",
+                options={"xatol": 1e-10},
+            )
             assert float(loss.conjugate(y, s)) == pytest.approx(-found.fun, rel=1e-6, abs=1e-6)
         for outside in (float(loss.slopes(y)[0]) - 0.1, float(loss.slopes(y)[1]) + 0.1):
             if np.isfinite(outside):
@@ -77,11 +82,15 @@ def test_extreme_values_stay_finite():
     z = np.array([-800.0, -40.0, 40.0, 800.0])
     for y in SIGNS:
         loss = Logistic()
-        assert np.all(np.isfinite(loss.value(y, z))) and np.all(np.isfinite(loss.conjugate(y, loss.slope(y, z))))
+        assert np.all(np.isfinite(loss.value(y, z))) and np.all(
+            np.isfinite(loss.conjugate(y, loss.slope(y, z)))
+        )
     wide = np.array([[0.0, 900.0, -900.0], [0.0, 1e-9, -30.0]])
     soft, y = Softmax(), np.array([2, 1])
     s = soft.slope(y, wide)
-    np.testing.assert_allclose(soft.value(y, wide) + soft.conjugate(y, s), (s * wide).sum(axis=1), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        soft.value(y, wide) + soft.conjugate(y, s), (s * wide).sum(axis=1), rtol=1e-12, atol=1e-12
+    )
 
 
 def test_softmax_of_two_classes_is_logistic_and_its_derivatives_are_right():
@@ -89,7 +98,9 @@ def test_softmax_of_two_classes_is_logistic_and_its_derivatives_are_right():
     soft, z, y = Softmax(), rng.normal(size=(9, 4)), rng.integers(0, 4, 9)
     two = np.column_stack([np.zeros(9), z[:, 0]])
     sign = np.where(y > 1, 1.0, -1.0)
-    np.testing.assert_allclose(soft.value((y > 1).astype(int), two), Logistic().value(sign, z[:, 0]), rtol=1e-12)
+    np.testing.assert_allclose(
+        soft.value((y > 1).astype(int), two), Logistic().value(sign, z[:, 0]), rtol=1e-12
+    )
     h = 1e-6
     for c in range(4):
         step = h * np.eye(4)[c]

@@ -21,8 +21,17 @@ from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.classify import check_labels, class_weights
-from mercer.machines.losses import LOSSES, EpsilonInsensitive, Huber, Logistic, Loss, Quantile, SmoothLoss, Softmax
-from mercer.machines.losses import SquaredEpsilonInsensitive
+from mercer.machines.losses import (
+    LOSSES,
+    EpsilonInsensitive,
+    Huber,
+    Logistic,
+    Loss,
+    Quantile,
+    SmoothLoss,
+    Softmax,
+    SquaredEpsilonInsensitive,
+)
 from mercer.machines.margin import MarginMachine, check_length, check_numbers, check_weights
 from mercer.machines.objective import Objective, SoftmaxObjective, certify
 from mercer.machines.quantiles import JOINT_SIZE, JointQuantiles, check_levels, crossing_rows, fit_jointly
@@ -190,7 +199,9 @@ class KernelMachine(MarginMachine):
         if isinstance(given, str):
             kind = LOSSES.get(given)
             if kind is None:
-                raise ParameterError(f"loss must be one of {sorted(LOSSES)}, or an object with value and slope; got {given!r}.")
+                raise ParameterError(
+                    f"loss must be one of {sorted(LOSSES)}, or an object with value and slope; got {given!r}."
+                )
             if kind is Huber:
                 return Huber(float(self.delta))
             if kind is Quantile:
@@ -297,7 +308,9 @@ class KernelMachine(MarginMachine):
             max_seconds=seconds,
             cache_bytes=min(memory_limit(self.memory), 2**30),
             n_jobs=self.n_jobs,
-            callback=None if tell is None else lambda i, kkt, objective: tell(i, -self.alpha * objective, kkt),
+            callback=None
+            if tell is None
+            else lambda i, kkt, objective: tell(i, -self.alpha * objective, kkt),
         )
         a, f = found.alpha, found.f
         if K.shape[0] <= POLISHED and found.status in ("converged", "floor") and not self._stationary():
@@ -309,7 +322,9 @@ class KernelMachine(MarginMachine):
             c = replace(c, status="converged")
         return beta, b, replace(c, iterations=int(found.iterations), seconds=float(found.seconds))
 
-    def _certify(self, problem: Any, K: GramOperator, beta: np.ndarray, b: np.ndarray, **how: Any) -> Certificate:
+    def _certify(
+        self, problem: Any, K: GramOperator, beta: np.ndarray, b: np.ndarray, **how: Any
+    ) -> Certificate:
         make = problem.certify if isinstance(problem, JointQuantiles) else None
         how = {"intercept": bool(self.fit_intercept), "notes": self._notes, **how}
         if make is not None:
@@ -331,7 +346,13 @@ class KernelMachine(MarginMachine):
         return tell
 
     def _uncross(
-        self, K: GramOperator, y: np.ndarray, w: np.ndarray, problems: list[Any], solved: list[Any], end: float | None
+        self,
+        K: GramOperator,
+        y: np.ndarray,
+        w: np.ndarray,
+        problems: list[Any],
+        solved: list[Any],
+        end: float | None,
     ) -> tuple[list[Any], list[Any]]:
         """Levels that cross on a training row are fitted again, jointly, under the constraint that they do not."""
         z = np.hstack([np.asarray(K @ beta) + b for beta, b, _ in solved])
@@ -356,11 +377,21 @@ class KernelMachine(MarginMachine):
             memory=self.memory,
             callback=self._progress(),
         )
-        word = f"levels fitted one by one cross on {self.crossings_} training rows; fitted jointly they do not"
-        c = self._certify(
-            joint, K, found.beta, found.b, status=found.status, method=found.method, notes=(*self._notes, word)
+        word = (
+            f"levels fitted one by one cross on {self.crossings_} training rows; fitted jointly they do not"
         )
-        return [joint], [(found.beta, found.b, replace(c, iterations=found.iterations, seconds=found.seconds))]
+        c = self._certify(
+            joint,
+            K,
+            found.beta,
+            found.b,
+            status=found.status,
+            method=found.method,
+            notes=(*self._notes, word),
+        )
+        return [joint], [
+            (found.beta, found.b, replace(c, iterations=found.iterations, seconds=found.seconds))
+        ]
 
     def _report(self) -> None:
         c = self.certificate_
@@ -451,7 +482,9 @@ class KernelMachine(MarginMachine):
         for problem, claimed in zip(problems, self.certificates_, strict=True):
             here = slice(at, at + problem.outputs)
             at += problem.outputs
-            yield self._certify(problem, K, beta[:, here], self.intercept_[here], status=claimed.status, method="recomputed")
+            yield self._certify(
+                problem, K, beta[:, here], self.intercept_[here], status=claimed.status, method="recomputed"
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -408,7 +408,9 @@ class SmoothLoss(Loss):
         if kind not in ("regression", "classification"):
             raise ParameterError(f"kind of a loss must be 'regression' or 'classification'; got {kind!r}.")
         optional = [getattr(given, name, None) for name in ("curvature", "conjugate")]
-        return cls(given.value, given.slope, *optional, kind=kind, inverse_link=getattr(given, "predict", None))
+        return cls(
+            given.value, given.slope, *optional, kind=kind, inverse_link=getattr(given, "predict", None)
+        )
 
     def value(self, y: Any, z: Any) -> np.ndarray:
         return np.asarray(self.value_of(y, z), dtype=float)
@@ -438,7 +440,9 @@ class SmoothLoss(Loss):
         some = np.unique(np.asarray(y, dtype=float))
         some = some[np.linspace(0, len(some) - 1, min(len(some), 12)).astype(int)]
         reach = np.concatenate([-np.geomspace(8, 0.05, 12), [0.0], np.geomspace(0.05, 8, 12)])
-        z = np.sort(np.concatenate([reach, *(t + reach * max(float(np.ptp(some)) / 4, 1e-3) for t in some[:3])]))
+        z = np.sort(
+            np.concatenate([reach, *(t + reach * max(float(np.ptp(some)) / 4, 1e-3) for t in some[:3])])
+        )
         for t in some:
             self._check_one(np.full(len(z), t), z)
 
@@ -446,10 +450,14 @@ class SmoothLoss(Loss):
         v, s = self.value(y, z), self.slope(y, z)
         for words, found in (("value", v), ("slope", s)):
             if found.shape != z.shape:
-                raise ParameterError(f"{words}(y, z) of the loss must work entry by entry: {z.shape} in, {found.shape} out.")
+                raise ParameterError(
+                    f"{words}(y, z) of the loss must work entry by entry: {z.shape} in, {found.shape} out."
+                )
             if not np.all(np.isfinite(found)):
                 i = int(np.argmax(~np.isfinite(found)))
-                raise ParameterError(f"{words}(y, z) of the loss is {found[i]} at y = {y[i]:g}, z = {z[i]:g}; it must be finite.")
+                raise ParameterError(
+                    f"{words}(y, z) of the loss is {found[i]} at y = {y[i]:g}, z = {z[i]:g}; it must be finite."
+                )
         h = 1e-5 * (1.0 + np.abs(z))
         rise = (self.value(y, z + h) - self.value(y, z - h)) / (2 * h)
         off = np.abs(rise - s) - 1e-4 * (1.0 + np.abs(s)) - 1e-14 * np.abs(v) / h
@@ -475,7 +483,6 @@ class SmoothLoss(Loss):
                     f"conjugate is not that of value: ℓ(y, z) + ℓ*(y, s) - s z must be 0 at the slope s, and is "
                     f"{miss[i]:.3g} of their size at y = {y[i]:g}, z = {z[i]:g}."
                 )
-
 
     def _check_smooth(self, y: np.ndarray, z: np.ndarray, s: np.ndarray) -> None:
         """Halve the interval across which the slope rises most, again and again: across a kink it does not rise less."""

@@ -9,9 +9,8 @@ import numpy as np
 
 from mercer.machines.losses import EpsilonInsensitive, Hinge, Loss, Quantile, Softmax
 from mercer.solve.box import BoxProblem
+from mercer.solve.newton import balanced, from_coefficients, from_slopes
 from mercer.solve.solution import Certificate, Status
-
-BALANCE = 1e-9  # of Σ|s|: rounding within which the slopes sum to zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,16 +31,14 @@ class Objective:
     def root(self, z: np.ndarray) -> np.ndarray:
         return np.sqrt(self._weighted(self.loss.curvature(self.y, z[:, 0])))[:, None, None]
 
-    def conjugate(self, s: np.ndarray) -> np.ndarray:
-        """w ℓ*(y, s/w) for slopes s that hold the weight."""
+    def conjugate(self, s: np.ndarray) -> np.ndarray | None:
+        """w ℓ*(y, s/w) for slopes s that hold the weight; None where the loss has none."""
+        if not self.loss.has_conjugate:
+            return None
         used = self.w > 0
         out = np.zeros(len(self.w))
         out[used] = self.w[used] * self.loss.conjugate(self.y[used], s[used, 0] / self.w[used])
         return out
-
-    @property
-    def has_conjugate(self) -> bool:
-        return self.loss.has_conjugate
 
     def _weighted(self, each: np.ndarray) -> np.ndarray:
         return np.where(self.w > 0, self.w * each, 0.0)
@@ -69,7 +66,6 @@ class SoftmaxObjective:
     y: np.ndarray
     w: np.ndarray
     outputs: int
-    has_conjugate: bool = True
 
     def value(self, z: np.ndarray) -> np.ndarray:
         return self.w * self.loss.value(self.y, z)
@@ -103,7 +99,7 @@ def certify(
 ) -> Certificate:
     """Primal, dual and gap of the model (β, b), from kernel products alone; valid whatever found the model.
 
-    The point of the dual is s = ℓ'(z) for smooth losses (Σ s = 0 where b is optimal), s = -αβ for the others:
+    The point of the dual is s = ℓ'(z) (Σ s = 0 where b is optimal) or s = -αβ, whichever is better; s = -αβ for losses with kinks:
 
         gap = Σ (ℓ(z) + ℓ*(s) - s z) + (α/2)(β - β')ᵀK(β - β'),      β' = -s/α
 
@@ -118,8 +114,8 @@ def certify(
         scaled = {name: alpha * getattr(c, name) for name in ("primal", "dual", "gap")}
         return replace(c, **scaled)
     z = f + b
-    value, s = problem.value(z), problem.slope(z)
-    primal = float(value.sum()) + 0.5 * alpha * float((beta * f).sum())
+    s = problem.slope(z)
+    primal = float(problem.value(z).sum()) + 0.5 * alpha * float((beta * f).sum())
     off = np.abs(alpha * beta + s).max(axis=1)
     size = max(float(np.abs(s).max(initial=0.0)), np.finfo(float).tiny)
     out = Certificate(
@@ -131,18 +127,19 @@ def certify(
         worst_row=int(np.argmax(off)),
         **common,
     )
-    if not problem.has_conjugate:
-        return replace(
-            out, notes=(*notes, "the loss has no conjugate: no duality gap; the residual is the relative gradient norm")
-        )
-    unbalanced = float(np.abs(s.sum(axis=0)).max()) if intercept else 0.0
-    if unbalanced > BALANCE * float(np.abs(s).sum()):
-        word = f"the intercept is not optimal (slopes sum to {unbalanced:.3g}), so there is no dual point and no gap"
+    at_slopes = problem.conjugate(s)
+    if at_slopes is None:
+        word = "the loss has no conjugate: no duality gap; the residual is the relative gradient norm"
         return replace(out, notes=(*notes, word))
-    dual_beta = -s / alpha
-    f_dual = np.asarray(K @ dual_beta, dtype=np.float64)
-    conjugate = problem.conjugate(s)
-    dual = -float(conjugate.sum()) - 0.5 * alpha * float((dual_beta * f_dual).sum())
-    young = float((value + conjugate - (s * z).sum(axis=1)).sum())
-    apart = 0.5 * alpha * float(((beta - dual_beta) * (f - f_dual)).sum())
-    return replace(out, dual=dual, gap=max(young, 0.0) + max(apart, 0.0))
+    points = [from_coefficients(problem, alpha, beta, f, z, intercept)]
+    if not intercept or balanced(problem, s, z):
+        points.append(from_slopes(K, problem, alpha, beta, f, z))
+    best = min(points, key=lambda point: point.gap)
+    if not np.isfinite(best.gap):
+        word = f"the intercept is not optimal (slopes sum to {np.abs(s.sum(axis=0)).max():.3g}): no dual point, no gap"
+        return replace(out, notes=(*notes, word))
+    conjugate = problem.conjugate(-alpha * best.beta)
+    assert conjugate is not None
+    young = float((problem.value(z) + conjugate + alpha * (best.beta * z).sum(axis=1)).sum())
+    dual = -float(conjugate.sum()) - 0.5 * alpha * float((best.beta * best.f).sum())
+    return replace(out, dual=dual, gap=best.gap if best.beta is beta else best.gap + max(young, 0.0))

@@ -108,6 +108,9 @@ class JointQuantiles:
         R[:, q - 1, q - 1] = np.sqrt(left)
         return np.sqrt(self.w)[:, None, None] * R
 
+    def conjugate(self, s: np.ndarray) -> None:
+        """Not used: `certify` knows the dual of the problem without barriers."""
+
     def _push(self, z: np.ndarray) -> np.ndarray:
         """μ / (z_{t+1} - z_t); rows without weight may cross."""
         gaps = np.diff(z, axis=1)
@@ -151,10 +154,14 @@ class JointQuantiles:
         dual = self.alpha * float(self.y @ beta.sum(axis=1)) - 0.5 * self.alpha * norm2
         used = self.w > 0
         crossed = max(-float(np.diff(z[used], axis=1).min()), 0.0)
-        off = max(self.infeasible(beta), float(np.abs(beta.sum(axis=0)).max()) * self.alpha / float(self.w.max()))
+        off = max(
+            self.infeasible(beta), float(np.abs(beta.sum(axis=0)).max()) * self.alpha / float(self.w.max())
+        )
         out = Certificate(status, method, primal=primal, kkt=max(off, crossed), notes=notes)
         if off > 1e-7:
-            return replace(out, notes=(*notes, f"β is no point of the dual (off by {off:.3g}), so there is no gap"))
+            return replace(
+                out, notes=(*notes, f"β is no point of the dual (off by {off:.3g}), so there is no gap")
+            )
         return replace(out, dual=dual, gap=max(primal - dual, 0.0))
 
 
@@ -217,7 +224,7 @@ def fit_jointly(
         if best is None or gap < best.gap:
             best = replace(found, gap=gap)
         at = (found.beta, found.b)
-        if found.status in ("interrupted", "limit") and left is not None or found.status == "interrupted":
+        if (found.status in ("interrupted", "limit") and left is not None) or found.status == "interrupted":
             status = found.status
             break
         if gap <= tol * primal:

@@ -13,7 +13,11 @@ the dual and, because ℓ*(s) = s z - ℓ(z) at a slope,
 
     gap = P - D(s) = (α/2) tr (β - β')ᵀK(β - β')  ≥ 0
 
-which is summed without cancellation and is what the method stops by.
+which is summed without cancellation. Where the conjugate is known, s = -αβ is tried as well, and the smaller gap counts:
+
+    gap = Σ ℓ_i(z_i) + ℓ_i*(s_i) - s_i z_i,      if Σ β_i = 0 and s is in the domain of ℓ*
+
+Near the optimum both vanish; for tiny α the first suffers from rounding in s/α, the second does not.
 """
 
 from __future__ import annotations
@@ -49,6 +53,48 @@ class SmoothProblem(Protocol):
 
     def root(self, z: np.ndarray) -> np.ndarray:
         """R, n×k×r, with R_i R_iᵀ the curvature."""
+
+    def conjugate(self, s: np.ndarray) -> np.ndarray | None:
+        """ℓ_i*(s_i), n numbers, infinite outside the domain; None where it is not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class DualPoint:
+    """s as coefficients β' = -s/α, its products f' = Kβ', and the gap to the primal."""
+
+    beta: np.ndarray
+    f: np.ndarray
+    gap: float
+
+
+def from_slopes(
+    K: Any, problem: SmoothProblem, alpha: float, beta: np.ndarray, f: np.ndarray, z: np.ndarray
+) -> DualPoint:
+    """The dual point s = ℓ'(z); feasible if the slopes sum to zero (`balanced`)."""
+    dual = -problem.slope(z) / alpha
+    f_dual = np.asarray(K @ np.ascontiguousarray(dual), dtype=np.float64)
+    return DualPoint(dual, f_dual, max(0.5 * alpha * float(((beta - dual) * (f - f_dual)).sum()), 0.0))
+
+
+def from_coefficients(
+    problem: SmoothProblem, alpha: float, beta: np.ndarray, f: np.ndarray, z: np.ndarray, intercept: bool
+) -> DualPoint:
+    """The dual point s = -αβ; an infinite gap where it is not feasible or the conjugate not known."""
+    unbalanced = np.abs(beta.sum(axis=0)).max() > 1e-9 * np.abs(beta).sum() if intercept else False
+    conjugate = None if unbalanced else problem.conjugate(-alpha * beta)
+    if conjugate is None:
+        return DualPoint(beta, f, np.inf)
+    gap = float((problem.value(z) + conjugate + alpha * (beta * z).sum(axis=1)).sum())
+    return DualPoint(beta, f, max(gap, 0.0) if np.isfinite(gap) else np.inf)
+
+
+def balanced(problem: SmoothProblem, s: np.ndarray, z: np.ndarray) -> bool:
+    """Whether slopes sum to zero, to rounding: of their own sum, or of z times the curvature."""
+    off = float(np.abs(s.sum(axis=0)).max())
+    if off <= 1e-10 * float(np.abs(s).sum()):
+        return True
+    size = np.square(problem.root(z)).sum(axis=(1, 2)) * (1.0 + np.abs(z).max(axis=1))
+    return off <= 16 * np.finfo(float).eps * float(size.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +137,7 @@ def newton(
     ...     def value(self, z): return 0.5 * (z[:, 0] - 3) ** 2
     ...     def slope(self, z): return z - 3
     ...     def root(self, z): return np.ones((1, 1, 1))
+    ...     def conjugate(self, s): return None
     >>> float(newton(np.eye(1), Half(), 1.0, intercept=False).z[0, 0])
     1.5
     """
@@ -129,6 +176,8 @@ class _Run:
         self.best: tuple[float, np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def begin(self, start: tuple[np.ndarray, np.ndarray] | None) -> None:
+        without = abs(_sum(self.problem, np.zeros_like(self.f)))  # the loss of no fit at all
+        self.scale = without if np.isfinite(without) else 0.0
         if start is not None:
             self.beta, self.b = start[0].copy(), start[1].copy()
             self.f = self._times(self.beta)
@@ -136,18 +185,18 @@ class _Run:
             self.b = best_intercept(self.problem, self.f, self.b)
 
     def iterate(self, max_iter: int, end: float | None, callback: Any) -> Status:
-        last, stale = False, 0
+        last, stale, lowest = False, 0, np.inf
         while True:
-            s = self.problem.slope(self.f + self.b)
-            dual = -s / self.alpha
-            f_dual = self._times(dual)
-            self.gap = max(0.5 * self.alpha * float(((self.beta - dual) * (self.f - f_dual)).sum()), 0.0)
-            value = self.primal(self.beta, self.f, self.b)
+            z, value = self.f + self.b, self.primal(self.beta, self.f, self.b)
+            dual = from_slopes(self.K, self.problem, self.alpha, self.beta, self.f, z)
+            own = from_coefficients(self.problem, self.alpha, self.beta, self.f, z, self.intercept)
+            self.gap = min(dual.gap, own.gap)
             better = self.best is None or self.gap < self.best[0]
-            stale = 0 if better else stale + 1
+            stale = 0 if better or value < lowest - 1e-9 * abs(value) else stale + 1
+            lowest = min(lowest, value)
             if better:
                 self.best = (self.gap, self.beta, self.f, self.b)
-            done = self.gap <= self.tol * abs(value)
+            done = self.gap <= self.tol * max(abs(value), 1e-12 * self.scale)
             if callback is not None and callback(self.iterations, value, self.gap):
                 return "interrupted"
             if (done and (last or self.rough or not self._direct())) or self.gap == 0:
@@ -157,22 +206,20 @@ class _Run:
             if self.iterations >= max_iter or (end is not None and time.perf_counter() >= end):
                 return "converged" if done else "limit"
             last = done
-            if not self.step(s, dual, f_dual, value):
+            if not self.step(dual, z, value):
                 return "converged" if done else "stagnated"
             self.iterations += 1
 
-    def step(self, s: np.ndarray, dual: np.ndarray, f_dual: np.ndarray, value: float) -> bool:
+    def step(self, dual: DualPoint, z: np.ndarray, value: float) -> bool:
         """One damped Newton step; False if no length of it lowers P."""
-        z = self.f + self.b
-        R = self.problem.root(z)
-        v, v0 = self._solve(R, self.f - f_dual)
-        beta, d_b = dual + v, np.zeros_like(self.b)
+        v, v0 = self._solve(self.problem.root(z), self.f - dual.f)
+        beta, d_b = dual.beta + v, np.zeros_like(self.b)
         if self.intercept:
             d_b = lstsq(v0.sum(axis=0), beta.sum(axis=0), cond=1e-12)[0]
             beta = beta - v0 @ d_b
         f = self._times(beta)
         d_beta, d_f = beta - self.beta, f - self.f
-        slope = float((s * (d_f + d_b)).sum() + self.alpha * (self.beta * d_f).sum())
+        slope = self.alpha * float((self.beta * d_f - dual.beta * (d_f + d_b)).sum())
         t = 1.0
         for _ in range(HALVINGS):
             new = self.primal(self.beta + t * d_beta, self.f + t * d_f, self.b + t * d_b)
@@ -200,9 +247,7 @@ class _Run:
         if A.shape[0]:
             B = np.column_stack([A.down(c) for c in columns])
             tol = 1e-10 if self._direct() else 1e-2 * min(1.0, max(1e-7, float(np.sqrt(self.gap))))
-            found = solve(
-                A, B, self.alpha, tol=tol, memory=self.memory, random_state=self.random_state
-            )
+            found = solve(A, B, self.alpha, tol=tol, memory=self.memory, random_state=self.random_state)
             self.methods.add(found.certificate.method.split(" with ")[0])
             out = np.stack([A.up(column) for column in found.value.T], axis=-1)
         return out[:, :, 0], out[:, :, 1:]
