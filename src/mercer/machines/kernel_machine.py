@@ -274,6 +274,7 @@ class KernelMachine(MarginMachine):
                 float(self.alpha),
                 outputs=problem.outputs,
                 intercept=bool(self.fit_intercept),
+                shares=problem.shares if isinstance(problem, SoftmaxObjective) else None,
                 tol=float(self.tol),
                 max_iter=steps,
                 max_seconds=left,
@@ -513,7 +514,7 @@ def _outside(penalty: Any) -> str:
             "linear model with that penalty."
         )
     return (
-        f"penalty must be 'l2', that is (alpha/2)‖f‖²; got {penalty!r}. Any non-decreasing function of ‖f‖ has the same "
+        f"penalty must be 'l2', that is (alpha/2)‖f‖²; got {penalty!r}. An increasing convex function of ‖f‖ has the same "
         "solutions as 'l2' with some other alpha."
     )
 

@@ -61,7 +61,8 @@ class Loss(ABC):
         """ℓ*(y, s) for a slope s."""
 
     def check_targets(self, y: np.ndarray, w: np.ndarray, fit_intercept: bool) -> None:
-        """Refuse targets outside the domain of the loss."""
+        """Refuse targets outside the domain of the loss; here every finite number is in it."""
+        return None
 
     def predict(self, z: np.ndarray) -> np.ndarray:
         """What a value of f + b means, in units of y."""
@@ -404,12 +405,16 @@ class SmoothLoss(Loss):
     @classmethod
     def of(cls, given: Any) -> SmoothLoss:
         """From any object with methods `value` and `slope`, perhaps `curvature`, `conjugate`, `kind`, `predict`."""
-        kind = getattr(given, "kind", "regression")
+        kind: Any = getattr(given, "kind", "regression")
         if kind not in ("regression", "classification"):
             raise ParameterError(f"kind of a loss must be 'regression' or 'classification'; got {kind!r}.")
-        optional = [getattr(given, name, None) for name in ("curvature", "conjugate")]
         return cls(
-            given.value, given.slope, *optional, kind=kind, inverse_link=getattr(given, "predict", None)
+            given.value,
+            given.slope,
+            getattr(given, "curvature", None),
+            getattr(given, "conjugate", None),
+            kind=kind,
+            inverse_link=getattr(given, "predict", None),
         )
 
     def value(self, y: Any, z: Any) -> np.ndarray:

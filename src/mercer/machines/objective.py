@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from mercer.machines.losses import EpsilonInsensitive, Hinge, Loss, Quantile, Softmax
 from mercer.solve.box import BoxProblem
@@ -75,6 +76,10 @@ class SoftmaxObjective:
 
     def root(self, z: np.ndarray) -> np.ndarray:
         return np.sqrt(self.w)[:, None, None] * self.loss.root(self.y, z)
+
+    def shares(self, z: np.ndarray) -> np.ndarray:
+        """w p: the curvature of a row is diag(d) - d dᵀ / Σd."""
+        return self.w[:, None] * softmax(z, axis=1)
 
     def conjugate(self, s: np.ndarray) -> np.ndarray:
         used = self.w > 0

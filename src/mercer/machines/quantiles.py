@@ -194,7 +194,7 @@ def fit_jointly(
     scale = float(np.ptp(y)) or max(abs(float(y[0])), 1.0)
     b = np.maximum.accumulate(np.quantile(y, problem.tau)) + 0.01 * scale * np.arange(problem.outputs)
     at = (np.zeros((len(problem.y), problem.outputs)), b)
-    mu, steps = 0.1 * scale, 0
+    mu, steps, stale = 0.1 * scale, 0, 0
     weight = float(problem.w.sum()) * problem.outputs
     primal = problem.loss(np.broadcast_to(b, at[0].shape))
     best: NewtonResult | None = None
@@ -221,16 +221,17 @@ def fit_jointly(
         steps += found.iterations
         c = problem.certify(K, found.beta, found.b)
         gap, primal = np.inf if c.gap is None else c.gap, abs(c.primal or 0.0)
+        stale = 0 if best is None or gap < best.gap else stale + 1
         if best is None or gap < best.gap:
             best = replace(found, gap=gap)
         at = (found.beta, found.b)
-        if (found.status in ("interrupted", "limit") and left is not None) or found.status == "interrupted":
+        if found.status == "interrupted":
             status = found.status
             break
         if gap <= tol * primal:
             status = "converged"
             break
-        if gap > 10 * best.gap:
+        if stale >= 3:
             break
         mu *= 0.1
     assert best is not None

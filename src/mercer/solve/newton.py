@@ -28,10 +28,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import lstsq
+from scipy.linalg import cho_solve, cholesky, lapack, lstsq
 from scipy.optimize import brentq
 
-from mercer.solve.operator import Operator
+from mercer.memory import memory_limit
+from mercer.solve.operator import ArrayOperator, Operator
 from mercer.solve.solution import Status
 from mercer.solve.system import DIRECT_ROWS, solve
 
@@ -80,7 +81,7 @@ def from_coefficients(
     problem: SmoothProblem, alpha: float, beta: np.ndarray, f: np.ndarray, z: np.ndarray, intercept: bool
 ) -> DualPoint:
     """The dual point s = -αβ; an infinite gap where it is not feasible or the conjugate not known."""
-    unbalanced = np.abs(beta.sum(axis=0)).max() > 1e-9 * np.abs(beta).sum() if intercept else False
+    unbalanced = intercept and np.abs(beta.sum(axis=0)).max() > 1e-9 * np.abs(beta).sum()
     conjugate = None if unbalanced else problem.conjugate(-alpha * beta)
     if conjugate is None:
         return DualPoint(beta, f, np.inf)
@@ -94,7 +95,7 @@ def balanced(problem: SmoothProblem, s: np.ndarray, z: np.ndarray) -> bool:
     if off <= 1e-10 * float(np.abs(s).sum()):
         return True
     size = np.square(problem.root(z)).sum(axis=(1, 2)) * (1.0 + np.abs(z).max(axis=1))
-    return off <= 16 * np.finfo(float).eps * float(size.sum())
+    return bool(off <= 16 * np.finfo(float).eps * float(size.sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +121,7 @@ def newton(
     intercept: bool = True,
     start: tuple[np.ndarray, np.ndarray] | None = None,
     rough: bool = False,
+    shares: Callable[[np.ndarray], np.ndarray] | None = None,
     tol: float = 1e-10,
     max_iter: int = 100,
     max_seconds: float | None = None,
@@ -129,7 +131,8 @@ def newton(
 ) -> NewtonResult:
     """Minimise P until gap ≤ tol·P, then take one more step if the systems are solved directly.
 
-    `start` is (β, b), zeros if None. With `rough` b is only moved by the steps and no further step is taken: for a
+    `shares(z)` may say that the curvature of row i is diag(d_i) - d_i d_iᵀ / Σd_i, d_i > 0 (softmax): then n×n systems,
+    one for each output and one for their sum, take the place of one of nk rows. `start` is (β, b), zeros if None. With `rough` b is only moved by the steps and no further step is taken: for a
     problem that is itself one of a sequence, whose gap is measured by someone else. `callback(iteration, P, gap)` ends the run by returning something true; so does
     Ctrl-C. What was found is kept.
 
@@ -141,7 +144,7 @@ def newton(
     >>> float(newton(np.eye(1), Half(), 1.0, intercept=False).z[0, 0])
     1.5
     """
-    run = _Run(K, problem, float(alpha), outputs, intercept, rough, tol, memory, random_state)
+    run = _Run(K, problem, float(alpha), outputs, intercept, rough, shares, tol, memory, random_state)
     end = None if max_seconds is None else run.began + max_seconds
     status: Status = "limit"
     try:
@@ -163,6 +166,7 @@ class _Run:
         k: int,
         intercept: bool,
         rough: bool,
+        shares: Callable[[np.ndarray], np.ndarray] | None,
         tol: float,
         memory: int | str,
         random_state: Any,
@@ -171,6 +175,8 @@ class _Run:
         self.K, self.problem, self.alpha, self.intercept = K, problem, alpha, intercept
         self.rough, self.tol, self.memory, self.random_state = rough, tol, memory, random_state
         n = K.shape[0]
+        fits = n <= DIRECT_ROWS and 8 * (k + 3) * n * n <= memory_limit(memory)
+        self.shares = shares if fits else None
         self.beta, self.f, self.b = np.zeros((n, k)), np.zeros((n, k)), np.zeros(k)
         self.gap, self.iterations, self.methods = np.inf, 0, set[str]()
         self.best: tuple[float, np.ndarray, np.ndarray, np.ndarray] | None = None
@@ -212,7 +218,10 @@ class _Run:
 
     def step(self, dual: DualPoint, z: np.ndarray, value: float) -> bool:
         """One damped Newton step; False if no length of it lowers P."""
-        v, v0 = self._solve(self.problem.root(z), self.f - dual.f)
+        if self.shares is not None:
+            v, v0 = self._solve_shares(self.shares(z), self.f - dual.f)
+        else:
+            v, v0 = self._solve(self.problem.root(z), self.f - dual.f)
         beta, d_b = dual.beta + v, np.zeros_like(self.b)
         if self.intercept:
             d_b = lstsq(v0.sum(axis=0), beta.sum(axis=0), cond=1e-12)[0]
@@ -252,6 +261,39 @@ class _Run:
             out = np.stack([A.up(column) for column in found.value.T], axis=-1)
         return out[:, :, 0], out[:, :, 1:]
 
+    def _solve_shares(self, D: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same, for curvatures diag(d) - d dᵀ / Σd (Rasmussen and Williams, section 3.5), with E_c = (K/α + D_c⁻¹)⁻¹:
+
+        (K/α + W⁺)⁻¹ = E - E 1 (Σ_c E_c)⁻¹ 1ᵀ E
+        """
+        n, k = right.shape
+        used = np.flatnonzero(D.sum(axis=1) > 0)
+        K = np.asarray(_block(self.K, used, used)) / self.alpha
+        columns = np.zeros(
+            (k, len(used), 1 + k * self.intercept)
+        )  # the part of each right-hand side in output c
+        columns[:, :, 0] = right[used].T
+        if self.intercept:
+            columns[np.arange(k), :, 1 + np.arange(k)] = 1.0
+        E, total, image = [], np.zeros_like(K), np.empty_like(columns)
+        for c in range(k):
+            d = np.sqrt(D[used, c])
+            B = d[:, None] * K * d
+            B[np.diag_indices_from(B)] += 1.0
+            inverse, _ = lapack.dpotri(
+                cholesky(B.T, lower=True, overwrite_a=True, check_finite=False), lower=1
+            )
+            inverse = np.tril(inverse) + np.tril(inverse, -1).T
+            E.append(d[:, None] * inverse * d)
+            total += E[c]
+            image[c] = E[c] @ columns[c]
+        spread = cho_solve((cholesky(total, lower=True), True), image.sum(axis=0))
+        out = np.zeros((n, k, columns.shape[2]))
+        for c in range(k):
+            out[used, c] = (image[c] - E[c] @ spread) / self.alpha
+        self.methods.add("Cholesky by outputs")
+        return out[:, :, 0], out[:, :, 1:]
+
     def primal(self, beta: np.ndarray, f: np.ndarray, b: np.ndarray) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
             loss = float(self.problem.value(f + b).sum())
@@ -259,7 +301,7 @@ class _Run:
         return total if np.isfinite(total) else np.inf
 
     def _direct(self) -> bool:
-        return self.beta.size <= DIRECT_ROWS
+        return self.shares is not None or self.beta.size <= DIRECT_ROWS
 
     def _times(self, beta: np.ndarray) -> np.ndarray:
         return np.asarray(self.K @ np.ascontiguousarray(beta), dtype=np.float64)
@@ -317,7 +359,9 @@ class Curved:
             part = _block(self.K, self.rows[i], self.rows[j])
             return self.R[i, 0, 0][:, None] * part * self.R[j, 0, 0]
         (a, at_a), (b, at_b) = (np.unique(x // self.r, return_inverse=True) for x in (i, j))
-        part = _block(self.K, self.rows[a], self.rows[b])[np.ix_(at_a, at_b)]
+        part = _block(self.K, self.rows[a], self.rows[b])
+        part = part.repeat(self.r, axis=0) if len(i) == self.r * len(a) else part[at_a]
+        part = part.repeat(self.r, axis=1) if len(j) == self.r * len(b) else part[:, at_b]
         left, right = self.R[i // self.r, :, i % self.r], self.R[j // self.r, :, j % self.r]
         return part * (left @ right.T)
 
@@ -325,8 +369,6 @@ class Curved:
         return self.block(slice(None), slice(None))
 
     def shifted(self, lam: float) -> Operator:
-        from mercer.solve.operator import ArrayOperator
-
         return ArrayOperator(self.dense(), lam)
 
 
@@ -360,7 +402,9 @@ def best_intercept(problem: SmoothProblem, f: np.ndarray, b: np.ndarray) -> np.n
         if np.abs(g).max() <= BALANCED * np.abs(slopes).sum():
             return b
         R = problem.root(f + b)
-        step = -lstsq(np.einsum("ikr,ijr->kj", R, R), g, cond=1e-13)[0]
+        step = _downhill(R, g)
+        if np.abs(step).max() <= 2 * np.finfo(float).eps * np.abs(b).max():
+            return b
         down, t = float(g @ step), 1.0
         while down < 0 and t > 1e-10:
             new = _sum(problem, f + (b + t * step))
@@ -374,6 +418,14 @@ def best_intercept(problem: SmoothProblem, f: np.ndarray, b: np.ndarray) -> np.n
             break
         b, value, g = b + t * step, new, slopes.sum(axis=0)
     return _bracketed(problem, f, b) if len(b) == 1 else b
+
+
+def _downhill(R: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Newton's step of the intercepts; 0 where there is no curvature."""
+    if len(g) == 1:
+        h = float(np.square(R).sum())
+        return -g / h if h > 0 else np.zeros(1)
+    return -lstsq(np.einsum("ikr,ijr->kj", R, R), g, cond=1e-13, check_finite=False)[0]
 
 
 def _sum(problem: SmoothProblem, z: np.ndarray) -> float:
