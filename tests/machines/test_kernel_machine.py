@@ -24,7 +24,8 @@ from mercer.errors import (
     NotFiniteError,
     ParameterError,
 )
-from mercer.machines.losses import LOSSES, Logistic, SmoothLoss, Softmax
+from mercer.machines.losses import LOSSES, Logistic, Softmax
+from mercer.machines.smooth_loss import SmoothLoss
 
 CLASSES = ("hinge", "squared_hinge", "logistic")
 NUMBERS = ("squared", "huber", "epsilon_insensitive", "squared_epsilon_insensitive", "quantile", "poisson")
@@ -391,6 +392,16 @@ def test_levels_do_not_cross_anywhere():
     assert model.certificate_.gap <= 1e-8 * model.certificate_.primal
     model.dual_coef_[0, 3] += 0.1
     assert not verify(model, X, y)
+
+
+def test_without_an_intercept_levels_are_only_sorted_and_the_certificate_says_so():
+    data = sample(30)
+    levels = [0.4, 0.5, 0.6]
+    model = KernelMachine("RBF(0.5)", "quantile", 0.05, quantiles=levels, fit_intercept=False)
+    model.fit(data.X, data.numbers)
+    assert model.crossings_ > 0 and model.rearranged(data.X).sum() == model.crossings_
+    assert any("predict sorts" in note for note in model.certificate_.notes)
+    assert np.diff(model.predict(data.X), axis=1).min() >= 0 and verify(model, data.X, data.numbers)
 
 
 def test_joint_levels_have_the_minimum_of_a_general_solver():

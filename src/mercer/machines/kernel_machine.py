@@ -21,20 +21,11 @@ from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.classify import check_labels, class_weights
-from mercer.machines.losses import (
-    LOSSES,
-    EpsilonInsensitive,
-    Huber,
-    Logistic,
-    Loss,
-    Quantile,
-    SmoothLoss,
-    Softmax,
-    SquaredEpsilonInsensitive,
-)
+from mercer.machines.losses import LOSSES, Logistic, Quantile, Softmax
 from mercer.machines.margin import MarginMachine, check_length, check_numbers, check_weights
-from mercer.machines.objective import Objective, SoftmaxObjective, certify
+from mercer.machines.objective import Objective, SoftmaxObjective, certify, together, why_outside
 from mercer.machines.quantiles import JOINT_SIZE, JointQuantiles, check_levels, crossing_rows, fit_jointly
+from mercer.machines.smooth_loss import SmoothLoss, as_loss
 from mercer.memory import memory_limit
 from mercer.solve.box import STATUS, polish
 from mercer.solve.newton import newton
@@ -70,7 +61,7 @@ class KernelMachine(MarginMachine):
         "logistic" (several classes: softmax)  "hinge"  "squared_hinge" (several classes: one against the rest)  labels
 
     or is an object with methods `value(y, z)` and `slope(y, z)`, and perhaps `curvature` and `conjugate`
-    (`mercer.machines.losses.SmoothLoss` makes one of functions); it is checked for convexity on samples.
+    (`mercer.machines.smooth_loss.SmoothLoss` makes one of functions); it is checked for convexity on samples.
 
     Parameters
     ----------
@@ -154,7 +145,9 @@ class KernelMachine(MarginMachine):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X and targets y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        self.loss_ = self._resolve_loss()
+        self.loss_ = as_loss(
+            self.loss, delta=self.delta, epsilon=self.epsilon, level=self._levels[0] if self._levels else 0.5
+        )
         A = self._check_rows(X, reset=True)
         given = check_weights(sample_weight, A.shape[0])
         y, w = self._check_targets(y, given)
@@ -172,14 +165,14 @@ class KernelMachine(MarginMachine):
         self.dual_coef_ = np.ascontiguousarray(beta[self.support_].T)
         self.intercept_ = np.concatenate([found[1] for found in solved])
         self.certificates_ = [found[2] for found in solved]
-        self.certificate_ = _together(self.certificates_)
+        self.certificate_ = together(self.certificates_)
         self.n_iter_ = max(int(self.certificate_.iterations or 0), 1)
         self._report()
         return self
 
     def _check_parameters(self) -> None:
         if self.penalty != "l2":
-            raise ParameterError(_outside(self.penalty))
+            raise ParameterError(why_outside(self.penalty))
         for name in ("alpha", "tol", "delta"):
             value = getattr(self, name)
             if not _is_number(value) or not 0 < value < np.inf:
@@ -190,30 +183,6 @@ class KernelMachine(MarginMachine):
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
         if self.max_seconds is not None and (not _is_number(self.max_seconds) or not self.max_seconds > 0):
             raise ParameterError(f"max_seconds must be None or a number > 0; got {self.max_seconds!r}.")
-
-    def _resolve_loss(self) -> Loss:
-        """The loss that `loss=` stands for, with its parameters."""
-        given = self.loss
-        if isinstance(given, Loss):
-            return given
-        if isinstance(given, str):
-            kind = LOSSES.get(given)
-            if kind is None:
-                raise ParameterError(
-                    f"loss must be one of {sorted(LOSSES)}, or an object with value and slope; got {given!r}."
-                )
-            if kind is Huber:
-                return Huber(float(self.delta))
-            if kind is Quantile:
-                return Quantile(check_levels(self.quantiles)[0])
-            if issubclass(kind, EpsilonInsensitive | SquaredEpsilonInsensitive):
-                return kind(float(self.epsilon))
-            return kind()
-        if callable(getattr(given, "value", None)) and callable(getattr(given, "slope", None)):
-            return SmoothLoss.of(given)
-        raise ParameterError(
-            f"loss must be one of {sorted(LOSSES)}, or an object with methods value(y, z) and slope(y, z); got {given!r}."
-        )
 
     def _kind(self) -> str:
         """ "classification" or "regression", before `fit` too; what cannot be told counts as regression."""
@@ -361,11 +330,13 @@ class KernelMachine(MarginMachine):
         self.crossings_ = int(crossing.sum())
         if not crossing.any() or any(c.status == "interrupted" for _, _, c in solved):
             return problems, solved
-        if z.size > JOINT_SIZE:
-            word = (
-                f"levels fitted one by one cross on {self.crossings_} training rows; rows × levels = {z.size} is beyond the "
-                f"{JOINT_SIZE} of the joint fit, so that predict sorts them"
+        if z.size > JOINT_SIZE or not self.fit_intercept:
+            why = (
+                f"rows × levels = {z.size} is beyond the {JOINT_SIZE} of the joint fit"
+                if self.fit_intercept
+                else "a joint fit needs an intercept"
             )
+            word = f"levels fitted one by one cross on {self.crossings_} training rows; {why}, so predict sorts them"
             return problems, [(beta, b, replace(c, notes=(*c.notes, word))) for beta, b, c in solved]
         joint = JointQuantiles(y, w, self._levels, float(self.alpha))
         left = None if end is None else max(end - time.monotonic(), 1e-3)
@@ -500,38 +471,3 @@ class KernelMachine(MarginMachine):
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
-def _outside(penalty: Any) -> str:
-    """Why a penalty is refused."""
-    if penalty in ("l1", "elasticnet", "lasso"):
-        return (
-            f"penalty={penalty!r} is outside the representer theorem: that needs Ω to be a non-decreasing function of ‖f‖, the "
-            "length of f in feature space. A sum of |w_j| depends on the axes of that space and not on the length only: the part "
-            "of w outside the span of the training rows can lower it, so the minimum need not be Σ β_i k(x_i, ·) and kernel "
-            "products do not suffice. Use penalty='l2'. For few support vectors: loss='hinge', 'squared_hinge' or "
-            "'epsilon_insensitive'. For few features: build them (kernel.features(d), MercerMap) and give those to a "
-            "linear model with that penalty."
-        )
-    return (
-        f"penalty must be 'l2', that is (alpha/2)‖f‖²; got {penalty!r}. An increasing convex function of ‖f‖ has the same "
-        "solutions as 'l2' with some other alpha."
-    )
-
-
-def _together(parts: list[Certificate]) -> Certificate:
-    """One certificate for several problems: sums, the worst violation, and the worst status."""
-    if len(parts) == 1:
-        return parts[0]
-    severity = ("converged", "stagnated", "limit", "interrupted", "failed")
-
-    def total(name: str) -> Any:
-        each = [getattr(c, name) for c in parts]
-        return None if any(v is None for v in each) else sum(each)
-
-    return replace(
-        max(parts, key=lambda c: c.kkt or 0.0),
-        status=max((c.status for c in parts), key=severity.index),
-        **{name: total(name) for name in ("iterations", "seconds", "primal", "dual", "gap")},
-        notes=tuple(dict.fromkeys(note for c in parts for note in c.notes)),
-    )

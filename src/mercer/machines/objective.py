@@ -148,3 +148,38 @@ def certify(
     young = float((problem.value(z) + conjugate + alpha * (best.beta * z).sum(axis=1)).sum())
     dual = -float(conjugate.sum()) - 0.5 * alpha * float((best.beta * best.f).sum())
     return replace(out, dual=dual, gap=best.gap if best.beta is beta else best.gap + max(young, 0.0))
+
+
+def together(parts: list[Certificate]) -> Certificate:
+    """One certificate for several problems: sums, the worst violation, and the worst status."""
+    if len(parts) == 1:
+        return parts[0]
+    severity = ("converged", "stagnated", "limit", "interrupted", "failed")
+
+    def total(name: str) -> Any:
+        each = [getattr(c, name) for c in parts]
+        return None if any(v is None for v in each) else sum(each)
+
+    return replace(
+        max(parts, key=lambda c: c.kkt or 0.0),
+        status=max((c.status for c in parts), key=severity.index),
+        **{name: total(name) for name in ("iterations", "seconds", "primal", "dual", "gap")},
+        notes=tuple(dict.fromkeys(note for c in parts for note in c.notes)),
+    )
+
+
+def why_outside(penalty: Any) -> str:
+    """Why a penalty is refused."""
+    if penalty in ("l1", "elasticnet", "lasso"):
+        return (
+            f"penalty={penalty!r} is outside the representer theorem: that needs Ω to be a non-decreasing function of ‖f‖, the "
+            "length of f in feature space. A sum of |w_j| depends on the axes of that space and not on the length only: the part "
+            "of w outside the span of the training rows can lower it, so the minimum need not be Σ β_i k(x_i, ·) and kernel "
+            "products do not suffice. Use penalty='l2'. For few support vectors: loss='hinge', 'squared_hinge' or "
+            "'epsilon_insensitive'. For few features: build them (kernel.features(d), MercerMap) and give those to a "
+            "linear model with that penalty."
+        )
+    return (
+        f"penalty must be 'l2', that is (alpha/2)‖f‖²; got {penalty!r}. An increasing convex function of ‖f‖ has the same "
+        "solutions as 'l2' with some other alpha."
+    )
