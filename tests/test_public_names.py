@@ -52,6 +52,7 @@ MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "
 MACHINES += ["RelevanceVectorClassifier", "RelevanceVectorRegressor"]
 MACHINES += ["KernelLeastSquares", "KernelRidge", "KernelRidgeCV"]
 PROCESSES = ["GaussianProcessClassifier", "GaussianProcessRegressor"]
+MACHINES += ["KernelMachine"]
 
 
 def test_the_public_names_are_these():

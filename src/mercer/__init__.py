@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
     from mercer.machines.gp_classification import GaussianProcessClassifier
     from mercer.machines.gp_regression import GaussianProcessRegressor
     from mercer.machines.least_squares import KernelLeastSquares
+    from mercer.machines.kernel_machine import KernelMachine
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
@@ -100,6 +101,7 @@ __all__ = [
     "Intersection",
     "Kernel",
     "KernelLeastSquares",
+    "KernelMachine",
     "KernelPerceptron",
     "KernelRidge",
     "KernelRidgeCV",
@@ -157,6 +159,7 @@ _ELSEWHERE = {
     "NuSVR": "mercer.machines.svr",
     "OneClassSVM": "mercer.machines.one_class",
     "KernelLeastSquares": "mercer.machines.least_squares",
+    "KernelMachine": "mercer.machines.kernel_machine",
     "KernelPerceptron": "mercer.machines.perceptron",
     "KernelRidge": "mercer.machines.ridge",
     "KernelRidgeCV": "mercer.machines.ridge_cv",

@@ -67,19 +67,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
 
     def _check_labels(self, y: Any, n: int) -> np.ndarray:
         """The labels as 0, 1, 2, … in the order of `classes_`."""
-        if y is None:
-            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        if not plain_labels(y):
-            y = column_or_1d(y, warn=True)
-            check_finite_targets(y)
-            check_classification_targets(y)
-        check_length(y, n)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InputError(
-                f"y has one class only, {self.classes_[0]!r}, and a classifier needs at least two (the number of classes "
-                "has to be greater than one; got 1 class). To describe a single class use OneClassSVM."
-            )
+        self.classes_, codes = check_labels(y, n, type(self).__name__)
         return codes
 
     def _weights(self, codes: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -212,6 +200,24 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
 def plain_labels(y: Any) -> bool:
     """Whole numbers or booleans in one dimension: labels that need no further look, which is slow on small data."""
     return isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iub"
+
+
+def check_labels(y: Any, n: int, who: str) -> tuple[np.ndarray, np.ndarray]:
+    """The classes of n labels, sorted, at least two; and the labels as codes 0, 1, 2, …"""
+    if y is None:
+        raise InputError(f"{who} requires y to be passed, but the target y is None")
+    if not plain_labels(y):
+        y = column_or_1d(y, warn=True)
+        check_finite_targets(y)
+        check_classification_targets(y)
+    check_length(y, n)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise InputError(
+            f"y has one class only, {classes[0]!r}, and a classifier needs at least two (the number of classes "
+            "has to be greater than one; got 1 class). To describe a single class use OneClassSVM."
+        )
+    return classes, codes
 
 
 def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray, w: np.ndarray) -> np.ndarray:

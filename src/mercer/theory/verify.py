@@ -30,15 +30,12 @@ class Verification:
     def __str__(self) -> str:
         head = "verified" if self.ok else "NOT verified"
         lines = [f"{head}: {len(self.certificates)} problem{'s' if len(self.certificates) != 1 else ''}"]
-        lines += [
-            f"  primal {c.primal:.9g}, dual {c.dual:.9g}, gap {c.gap:.3g}, worst violation {c.kkt:.3g} at row {c.worst_row}"
-            for c in self.certificates
-        ]
+        lines += [f"  {_numbers(c)}" for c in self.certificates]
         return "\n".join(lines + [f"  {finding}" for finding in self.findings])
 
 
 def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
-    """Recompute the certificate of a fitted support vector machine from its coefficients and its training data.
+    """Recompute the certificate of a fitted margin or kernel machine from its coefficients and its training data.
 
     The kernel products are computed anew from `kernel_` and X; feasibility, primal, dual, gap and optimality conditions
     follow from `dual_coef_` and `intercept_` alone. The model is verified if the coefficients are feasible, the support
@@ -57,11 +54,17 @@ def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Veri
         raise ParameterError("verify the machine inside: verify(model.machine_, X, codes of y).")
     if not hasattr(model, "_restate"):
         raise ParameterError(
-            f"verify knows SVC, NuSVC, SVR, NuSVR and OneClassSVM; got {type(model).__name__}."
+            f"verify knows SVC, NuSVC, SVR, NuSVR, OneClassSVM and KernelMachine; got {type(model).__name__}."
         )
     A, targets, w = model._check_again(X, y, sample_weight)
     findings = _strange_vectors(model, A)
     K = model._fresh_operator(A)
+    if hasattr(model, "_recertify"):
+        again = tuple(model._recertify(K, targets, w))
+        for k, (c, claimed) in enumerate(zip(again, model.certificates_, strict=True)):
+            of = f"problem {k}: " if len(again) > 1 else ""
+            findings += [of + text for text in _disagreements(c, claimed)]
+        return Verification(not findings, again, tuple(model.certificates_), tuple(findings))
     found = []
     for k, (problem, alpha, m, beta) in enumerate(model._restate(A, targets, w)):
         of = f"problem {k}: " if len(model.certificates_) > 1 else ""
@@ -112,12 +115,22 @@ def _infeasible(problem: Any, alpha: np.ndarray, beta: np.ndarray) -> list[str]:
     return out
 
 
+def _numbers(c: Certificate) -> str:
+    known = [f"{name} {getattr(c, name):.9g}" for name in ("primal", "dual") if getattr(c, name) is not None]
+    known += [f"gap {c.gap:.3g}"] if c.gap is not None else []
+    where = "" if c.worst_row is None else f" at row {c.worst_row}"
+    return ", ".join([*known, f"worst violation {c.kkt:.3g}{where}"])
+
+
 def _disagreements(found: Certificate, claimed: Certificate) -> list[str]:
     out = []
     scale = max(abs(claimed.primal or 0.0), abs(claimed.dual or 0.0), 1e-12)
     for name in ("primal", "dual"):
         now, then = getattr(found, name), getattr(claimed, name)
-        if not np.isclose(now, then, rtol=0, atol=AGREEMENT * scale):
+        if now is None or then is None:
+            if (now is None) != (then is None):
+                out.append(f"the {name} value is {now}, not {then} as claimed")
+        elif not np.isclose(now, then, rtol=0, atol=AGREEMENT * scale):
             out.append(f"the {name} value is {now:.9g}, not {then:.9g} as claimed")
     if found.kkt is not None and claimed.kkt is not None and found.kkt > claimed.kkt + 1e-6 * max(1.0, scale):
         out.append(

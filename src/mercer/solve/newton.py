@@ -1,0 +1,389 @@
+"""Newton's method for any smooth convex loss under the representer theorem.
+
+    min  P(β, b) = Σ_i ℓ_i(z_i) + (α/2) tr βᵀKβ,      z = Kβ + 1bᵀ        β, z: n×k,  b: k
+
+Every ℓ_i (with its weight) is a convex function of the k numbers z_i. With s_i its slope, β' = -s/α, and R_i R_iᵀ its
+curvature, one step solves
+
+    (αI + RᵀKR) v = Rᵀ(K(β - β') - 1δᵀ),      β ← β' + Rv,      b ← b + δ,      1ᵀβ = 0
+
+by `solve`: Cholesky, or conjugate gradients where n is large. Rows without curvature drop out of the system.
+A step that overshoots is halved. Where b is free it is made optimal first, so that Σ s_i = 0: then s is a point of
+the dual and, because ℓ*(s) = s z - ℓ(z) at a slope,
+
+    gap = P - D(s) = (α/2) tr (β - β')ᵀK(β - β')  ≥ 0
+
+which is summed without cancellation. Where the conjugate is known, s = -αβ is tried as well, and the smaller gap counts:
+
+    gap = Σ ℓ_i(z_i) + ℓ_i*(s_i) - s_i z_i,      if Σ β_i = 0 and s is in the domain of ℓ*
+
+Near the optimum both vanish; for tiny α the first suffers from rounding in s/α, the second does not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, lapack, lstsq
+from scipy.optimize import brentq
+
+from mercer.memory import memory_limit
+from mercer.solve.curved import Curved, block_of
+from mercer.solve.solution import Status
+from mercer.solve.system import DIRECT_ROWS, solve
+
+HALVINGS = 60
+ROUNDING = 1e-13  # of P: differences below this are no differences
+PATIENCE = 8  # iterations without a smaller gap
+INTERCEPT_STEPS = 50
+BALANCED = 1e-14  # of Σ|s|: where the slopes count as summing to zero
+
+
+class SmoothProblem(Protocol):
+    """The losses of all rows, weighted, as functions of z (n×k)."""
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        """ℓ_i(z_i), n numbers; infinite where z_i is outside the domain."""
+
+    def slope(self, z: np.ndarray) -> np.ndarray:
+        """n×k."""
+
+    def root(self, z: np.ndarray) -> np.ndarray:
+        """R, n×k×r, with R_i R_iᵀ the curvature."""
+
+    def conjugate(self, s: np.ndarray) -> np.ndarray | None:
+        """ℓ_i*(s_i), n numbers, infinite outside the domain; None where it is not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class DualPoint:
+    """s as coefficients β' = -s/α, its products f' = Kβ', and the gap to the primal."""
+
+    beta: np.ndarray
+    f: np.ndarray
+    gap: float
+
+
+def from_slopes(
+    K: Any, problem: SmoothProblem, alpha: float, beta: np.ndarray, f: np.ndarray, z: np.ndarray
+) -> DualPoint:
+    """The dual point s = ℓ'(z); feasible if the slopes sum to zero (`balanced`)."""
+    dual = -problem.slope(z) / alpha
+    f_dual = np.asarray(K @ np.ascontiguousarray(dual), dtype=np.float64)
+    return DualPoint(dual, f_dual, max(0.5 * alpha * float(((beta - dual) * (f - f_dual)).sum()), 0.0))
+
+
+def from_coefficients(
+    problem: SmoothProblem, alpha: float, beta: np.ndarray, f: np.ndarray, z: np.ndarray, intercept: bool
+) -> DualPoint:
+    """The dual point s = -αβ; an infinite gap where it is not feasible or the conjugate not known."""
+    unbalanced = intercept and np.abs(beta.sum(axis=0)).max() > 1e-9 * np.abs(beta).sum()
+    conjugate = None if unbalanced else problem.conjugate(-alpha * beta)
+    if conjugate is None:
+        return DualPoint(beta, f, np.inf)
+    gap = float((problem.value(z) + conjugate + alpha * (beta * z).sum(axis=1)).sum())
+    return DualPoint(beta, f, max(gap, 0.0) if np.isfinite(gap) else np.inf)
+
+
+def balanced(problem: SmoothProblem, s: np.ndarray, z: np.ndarray) -> bool:
+    """Whether slopes sum to zero, to rounding: of their own sum, or of z times the curvature."""
+    off = float(np.abs(s.sum(axis=0)).max())
+    if off <= 1e-10 * float(np.abs(s).sum()):
+        return True
+    size = np.square(problem.root(z)).sum(axis=(1, 2)) * (1.0 + np.abs(z).max(axis=1))
+    return bool(off <= 16 * np.finfo(float).eps * float(size.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonResult:
+    """The coefficients β (n×k), the intercepts b (k), z = Kβ + b, and how they were got."""
+
+    beta: np.ndarray
+    b: np.ndarray
+    z: np.ndarray
+    gap: float
+    status: Status
+    iterations: int
+    seconds: float
+    method: str
+
+
+def newton(
+    K: Any,
+    problem: SmoothProblem,
+    alpha: float,
+    *,
+    outputs: int = 1,
+    intercept: bool = True,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
+    rough: bool = False,
+    shares: Callable[[np.ndarray], np.ndarray] | None = None,
+    tol: float = 1e-10,
+    max_iter: int = 100,
+    max_seconds: float | None = None,
+    memory: int | str = "2GiB",
+    random_state: Any = 0,
+    callback: Callable[[int, float, float], Any] | None = None,
+) -> NewtonResult:
+    """Minimise P until gap ≤ tol·P, then take one more step if the systems are solved directly.
+
+    `shares(z)` may say that the curvature of row i is diag(d_i) - d_i d_iᵀ / Σd_i, d_i > 0 (softmax): then n×n systems,
+    one for each output and one for their sum, take the place of one of nk rows. `start` is (β, b), zeros if None. With `rough` b is only moved by the steps and no further step is taken: for a
+    problem that is itself one of a sequence, whose gap is measured by someone else. `callback(iteration, P, gap)` ends the run by returning something true; so does
+    Ctrl-C. What was found is kept.
+
+    >>> class Half:                                         # ½(z - 3)² on one row, K = 1, α = 1, no intercept: f = 3/2
+    ...     def value(self, z): return 0.5 * (z[:, 0] - 3) ** 2
+    ...     def slope(self, z): return z - 3
+    ...     def root(self, z): return np.ones((1, 1, 1))
+    ...     def conjugate(self, s): return None
+    >>> float(newton(np.eye(1), Half(), 1.0, intercept=False).z[0, 0])
+    1.5
+    """
+    run = _Run(K, problem, float(alpha), outputs, intercept, rough, shares, tol, memory, random_state)
+    end = None if max_seconds is None else run.began + max_seconds
+    status: Status = "limit"
+    try:
+        run.begin(start)
+        status = run.iterate(max_iter, end, callback)
+    except KeyboardInterrupt:
+        status = "interrupted"
+    return run.result(status)
+
+
+class _Run:
+    """Where the method is: β, b, f = Kβ, and z = f + b."""
+
+    def __init__(
+        self,
+        K: Any,
+        problem: SmoothProblem,
+        alpha: float,
+        k: int,
+        intercept: bool,
+        rough: bool,
+        shares: Callable[[np.ndarray], np.ndarray] | None,
+        tol: float,
+        memory: int | str,
+        random_state: Any,
+    ) -> None:
+        self.began = time.perf_counter()
+        self.K, self.problem, self.alpha, self.intercept = K, problem, alpha, intercept
+        self.rough, self.tol, self.memory, self.random_state = rough, tol, memory, random_state
+        n = K.shape[0]
+        fits = n <= DIRECT_ROWS and 8 * (k + 3) * n * n <= memory_limit(memory)
+        self.shares = shares if fits else None
+        self.beta, self.f, self.b = np.zeros((n, k)), np.zeros((n, k)), np.zeros(k)
+        self.gap, self.iterations, self.methods = np.inf, 0, set[str]()
+        self.best: tuple[float, np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    def begin(self, start: tuple[np.ndarray, np.ndarray] | None) -> None:
+        without = abs(_sum(self.problem, np.zeros_like(self.f)))  # the loss of no fit at all
+        self.scale = without if np.isfinite(without) else 0.0
+        if start is not None:
+            self.beta, self.b = start[0].copy(), start[1].copy()
+            self.f = self._times(self.beta)
+        if self.intercept and not self.rough:
+            self.b = best_intercept(self.problem, self.f, self.b)
+
+    def iterate(self, max_iter: int, end: float | None, callback: Any) -> Status:
+        last, stale, lowest = False, 0, np.inf
+        while True:
+            z, value = self.f + self.b, self.primal(self.beta, self.f, self.b)
+            dual = from_slopes(self.K, self.problem, self.alpha, self.beta, self.f, z)
+            own = from_coefficients(self.problem, self.alpha, self.beta, self.f, z, self.intercept)
+            self.gap = min(dual.gap, own.gap)
+            better = self.best is None or self.gap < self.best[0]
+            stale = 0 if better or value < lowest - 1e-9 * abs(value) else stale + 1
+            lowest = min(lowest, value)
+            if better:
+                self.best = (self.gap, self.beta, self.f, self.b)
+            done = self.gap <= self.tol * max(abs(value), 1e-12 * self.scale)
+            if callback is not None and callback(self.iterations, value, self.gap):
+                return "interrupted"
+            if (done and (last or self.rough or not self._direct())) or self.gap == 0:
+                return "converged"
+            if stale > PATIENCE:
+                return "stagnated"
+            if self.iterations >= max_iter or (end is not None and time.perf_counter() >= end):
+                return "converged" if done else "limit"
+            last = done
+            if not self.step(dual, z, value):
+                return "converged" if done else "stagnated"
+            self.iterations += 1
+
+    def step(self, dual: DualPoint, z: np.ndarray, value: float) -> bool:
+        """One damped Newton step; False if no length of it lowers P."""
+        if self.shares is not None:
+            v, v0 = self._solve_shares(self.shares(z), self.f - dual.f)
+        else:
+            v, v0 = self._solve(self.problem.root(z), self.f - dual.f)
+        beta, d_b = dual.beta + v, np.zeros_like(self.b)
+        if self.intercept:
+            d_b = lstsq(v0.sum(axis=0), beta.sum(axis=0), cond=1e-12)[0]
+            beta = beta - v0 @ d_b
+        f = self._times(beta)
+        d_beta, d_f = beta - self.beta, f - self.f
+        slope = self.alpha * float((self.beta * d_f - dual.beta * (d_f + d_b)).sum())
+        t = 1.0
+        for _ in range(HALVINGS):
+            new = self.primal(self.beta + t * d_beta, self.f + t * d_f, self.b + t * d_b)
+            if new <= value + 1e-4 * t * min(slope, 0.0) + ROUNDING * abs(value):
+                break
+            t *= 0.5
+        else:
+            return False
+        if t == 1.0:
+            self.beta, self.f, self.b = beta, f, self.b + d_b
+        else:
+            self.beta, self.f, self.b = self.beta + t * d_beta, self.f + t * d_f, self.b + t * d_b
+        if self.intercept and not self.rough:
+            self.b = best_intercept(self.problem, self.f, self.b)
+        return True
+
+    def _solve(self, R: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R(αI + RᵀKR)⁻¹Rᵀ times the right-hand side (n×k), and times 1 in each output (n×k×k, zeros without b)."""
+        n, k = right.shape
+        columns = [right]
+        if self.intercept:
+            columns += [np.tile(row, (n, 1)) for row in np.eye(k)]
+        A = Curved(self.K, R)
+        out = np.zeros((n, k, len(columns)))
+        if A.shape[0]:
+            B = np.column_stack([A.down(c) for c in columns])
+            tol = 1e-10 if self._direct() else 1e-2 * min(1.0, max(1e-7, float(np.sqrt(self.gap))))
+            found = solve(A, B, self.alpha, tol=tol, memory=self.memory, random_state=self.random_state)
+            self.methods.add(found.certificate.method.split(" with ")[0])
+            out = np.stack([A.up(column) for column in found.value.T], axis=-1)
+        return out[:, :, 0], out[:, :, 1:]
+
+    def _solve_shares(self, D: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same, for curvatures diag(d) - d dᵀ / Σd (Rasmussen and Williams, section 3.5), with E_c = (K/α + D_c⁻¹)⁻¹:
+
+        (K/α + W⁺)⁻¹ = E - E 1 (Σ_c E_c)⁻¹ 1ᵀ E
+        """
+        n, k = right.shape
+        used = np.flatnonzero(D.sum(axis=1) > 0)
+        K = np.asarray(block_of(self.K, used, used)) / self.alpha
+        columns = np.zeros(
+            (k, len(used), 1 + k * self.intercept)
+        )  # the part of each right-hand side in output c
+        columns[:, :, 0] = right[used].T
+        if self.intercept:
+            columns[np.arange(k), :, 1 + np.arange(k)] = 1.0
+        E, total, image = [], np.zeros_like(K), np.empty_like(columns)
+        for c in range(k):
+            d = np.sqrt(D[used, c])
+            B = d[:, None] * K * d
+            B[np.diag_indices_from(B)] += 1.0
+            inverse, _ = lapack.dpotri(
+                cholesky(B.T, lower=True, overwrite_a=True, check_finite=False), lower=1
+            )
+            inverse = np.tril(inverse) + np.tril(inverse, -1).T
+            E.append(d[:, None] * inverse * d)
+            total += E[c]
+            image[c] = E[c] @ columns[c]
+        spread = cho_solve((cholesky(total, lower=True), True), image.sum(axis=0))
+        out = np.zeros((n, k, columns.shape[2]))
+        for c in range(k):
+            out[used, c] = (image[c] - E[c] @ spread) / self.alpha
+        self.methods.add("Cholesky by outputs")
+        return out[:, :, 0], out[:, :, 1:]
+
+    def primal(self, beta: np.ndarray, f: np.ndarray, b: np.ndarray) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss = float(self.problem.value(f + b).sum())
+        total = loss + 0.5 * self.alpha * float((beta * f).sum())
+        return total if np.isfinite(total) else np.inf
+
+    def _direct(self) -> bool:
+        return self.shares is not None or self.beta.size <= DIRECT_ROWS
+
+    def _times(self, beta: np.ndarray) -> np.ndarray:
+        return np.asarray(self.K @ np.ascontiguousarray(beta), dtype=np.float64)
+
+    def result(self, status: Status) -> NewtonResult:
+        gap, beta, f, b = self.best or (np.inf, self.beta, self.f, self.b)
+        how = " and ".join(sorted(self.methods))
+        return NewtonResult(
+            beta,
+            b,
+            f + b,
+            gap,
+            status,
+            self.iterations,
+            time.perf_counter() - self.began,
+            f"Newton's method{', ' + how if how else ''}",
+        )
+
+
+# ── the intercept ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def best_intercept(problem: SmoothProblem, f: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """b that minimises Σ ℓ_i(f_i + b): damped Newton's method in k numbers; for one number, a bracket if that fails.
+
+    A step is good if it lowers the sum, or halves the gradient: near the minimum only the gradient is above rounding.
+    """
+    slopes = problem.slope(f + b)
+    g, value = slopes.sum(axis=0), _sum(problem, f + b)
+    for _ in range(INTERCEPT_STEPS):
+        if np.abs(g).max() <= BALANCED * np.abs(slopes).sum():
+            return b
+        R = problem.root(f + b)
+        step = _downhill(R, g)
+        if 0 < np.abs(step).max() <= 2 * np.finfo(float).eps * np.abs(b).max():
+            return b
+        down, t = float(g @ step), 1.0
+        while down < 0 and t > 1e-10:
+            new = _sum(problem, f + (b + t * step))
+            slopes = problem.slope(f + (b + t * step)) if np.isfinite(new) else slopes
+            if new <= value + 1e-4 * t * down or (
+                t == 1.0 and np.isfinite(new) and np.abs(slopes.sum(axis=0)).max() <= 0.5 * np.abs(g).max()
+            ):
+                break
+            t *= 0.5
+        else:
+            break
+        b, value, g = b + t * step, new, slopes.sum(axis=0)
+    return _bracketed(problem, f, b) if len(b) == 1 else b
+
+
+def _downhill(R: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Newton's step of the intercepts; 0 where there is no curvature."""
+    if len(g) == 1:
+        h = float(np.square(R).sum())
+        return -g / h if h > 0 else np.zeros(1)
+    return -lstsq(np.einsum("ikr,ijr->kj", R, R), g, cond=1e-13, check_finite=False)[0]
+
+
+def _sum(problem: SmoothProblem, z: np.ndarray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(problem.value(z).sum())
+    return total if np.isfinite(total) else np.inf
+
+
+def _bracketed(problem: SmoothProblem, f: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The root of Σ ℓ'(f + b) between two signs; b itself where there is none."""
+
+    def g(t: float) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.nan_to_num(problem.slope(f + t).sum(), posinf=1e300, neginf=-1e300))
+
+    here = g(float(b[0]))
+    if here == 0:
+        return b
+    width, low, high = 1.0, float(b[0]), float(b[0])
+    for _ in range(60):
+        if here > 0:
+            low = float(b[0]) - width
+        else:
+            high = float(b[0]) + width
+        if g(low) <= 0 <= g(high):
+            return np.array([brentq(g, low, high, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=300)])
+        width *= 2
+    return b
