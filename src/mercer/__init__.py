@@ -57,9 +57,11 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         parse,
     )
     from mercer.machines.adatron import Adatron
+    from mercer.machines.kmeans import KernelKMeans
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
+    from mercer.machines.pca import KernelPCA
     from mercer.machines.perceptron import KernelPerceptron, Perceptron
     from mercer.machines.svc import SVC
     from mercer.machines.svr import SVR, NuSVR
@@ -90,6 +92,8 @@ __all__ = [
     "GramReport",
     "Intersection",
     "Kernel",
+    "KernelKMeans",
+    "KernelPCA",
     "KernelPerceptron",
     "Laplacian",
     "Leaf",
@@ -139,6 +143,8 @@ _ELSEWHERE = {
     "NuSVC": "mercer.machines.nu",
     "NuSVR": "mercer.machines.svr",
     "OneClassSVM": "mercer.machines.one_class",
+    "KernelKMeans": "mercer.machines.kmeans",
+    "KernelPCA": "mercer.machines.pca",
     "KernelPerceptron": "mercer.machines.perceptron",
     "Perceptron": "mercer.machines.perceptron",
     "Adatron": "mercer.machines.adatron",
