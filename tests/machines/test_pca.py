@@ -110,7 +110,7 @@ def test_precomputed_is_on_the_fly_and_tiles_are_the_stored_matrix(cloud):
 
 
 def test_all_components_keep_all_distances(cloud):
-    X, Z = cloud
+    X, _ = cloud
     pca = KernelPCA(None, RBF(1.0)).fit(X)
     assert pca.n_components_ == len(X) - 1 and pca.explained_variance_ratio_.sum() == pytest.approx(1)
     Y, K = pca.fit_transform(X), Centred(Precomputed(RBF(1.0)(X))).dense()

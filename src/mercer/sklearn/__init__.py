@@ -11,7 +11,8 @@ counts rows by weight), and `predict_proba` never contradicts `predict`.
 
 from __future__ import annotations
 
+from mercer.sklearn.kernel_pca import KernelPCA
 from mercer.sklearn.patching import patch, unpatch
 from mercer.sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "patch", "unpatch"]
+__all__ = ["SVC", "SVR", "KernelPCA", "NuSVC", "NuSVR", "OneClassSVM", "patch", "unpatch"]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 
+import sklearn.decomposition
 import sklearn.svm
 
-from mercer.sklearn import svm
+from mercer.sklearn import kernel_pca, svm
 
 # scikit-learn's class -> its twin; a new twin is one more row
 TWINS: dict[type, type] = {
     getattr(sklearn.svm, twin.__name__): twin
     for twin in (svm.SVC, svm.SVR, svm.NuSVC, svm.NuSVR, svm.OneClassSVM)
 }
+TWINS[sklearn.decomposition.KernelPCA] = kernel_pca.KernelPCA
 
 
 def patch() -> None:
