@@ -2,5 +2,7 @@
 
 from mercer.plot.decision import decision
 from mercer.plot.kernel import kernel
+from mercer.plot.lifting import lifting
+from mercer.plot.structure import clusters, embedding, gram_matrix, spectrum
 
-__all__ = ["decision", "kernel"]
+__all__ = ["clusters", "decision", "embedding", "gram_matrix", "kernel", "lifting", "spectrum"]
