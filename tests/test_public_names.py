@@ -48,7 +48,7 @@ KERNELS = [
 ]
 ROOMS = ["errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
 OTHERS = ["GramReport", "MercerMap", "Verification", "gram_report", "verify"]
-STRUCTURE = ["KernelKMeans", "KernelPCA"]
+STRUCTURE = ["KernelCCA", "KernelKMeans", "KernelPCA"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]
 
 

@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         parse,
     )
     from mercer.machines.adatron import Adatron
+    from mercer.machines.cca import KernelCCA
     from mercer.machines.kmeans import KernelKMeans
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.nu import NuSVC
@@ -92,6 +93,7 @@ __all__ = [
     "GramReport",
     "Intersection",
     "Kernel",
+    "KernelCCA",
     "KernelKMeans",
     "KernelPCA",
     "KernelPerceptron",
@@ -143,6 +145,7 @@ _ELSEWHERE = {
     "NuSVC": "mercer.machines.nu",
     "NuSVR": "mercer.machines.svr",
     "OneClassSVM": "mercer.machines.one_class",
+    "KernelCCA": "mercer.machines.cca",
     "KernelKMeans": "mercer.machines.kmeans",
     "KernelPCA": "mercer.machines.pca",
     "KernelPerceptron": "mercer.machines.perceptron",

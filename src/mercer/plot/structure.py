@@ -197,7 +197,7 @@ def _plain(values: np.ndarray) -> Any:
     from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation
 
     if values.max() < 100 * values.min() and 1e-3 < values.max() < 1e5:
-        return FuncFormatter(lambda v, _: f"{v:g}")
+        return FuncFormatter(lambda v, _: f"{v:g}" if f"{v:e}"[0] in "1235" else "")
     return LogFormatterSciNotation(labelOnlyBase=True)
 
 
