@@ -26,7 +26,8 @@ from mercer.solve.solution import Certificate, Solution, Status
 
 Method = Literal["auto", "dense", "krylov", "lanczos"]
 DENSE_ROWS = 500
-SPARE = 8  # extra columns in the block, so that the last wanted pair converges about as fast as the first
+SPARE = 4  # at least so many extra columns in the block: the last wanted pair then converges about as fast as the first
+LANES = 8  # the block has a multiple of so many columns, which matrix products are quick at
 BASIS = 12  # blocks in the basis before it starts again
 PATIENCE = 3 * BASIS  # block products in which the worst residual must fall by a tenth
 
@@ -123,7 +124,7 @@ def _ritz_pairs(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """After each block product: Ritz values, vectors and residual norms. Ends only when the space is whole."""
     n = op.shape[0]
-    width = min(k + SPARE, n)
+    width = min(-(-(k + SPARE) // LANES) * LANES, n)
     most = min(BASIS * width, n)
     Q, AQ = (np.empty((n, most), order="F") for _ in range(2))
     T = np.empty((most, most))  # QᵀAQ, of which each product adds a border
@@ -133,9 +134,9 @@ def _ritz_pairs(
         Q[:, old:m], AQ[:, old:m] = fresh, multiply(op, fresh)
         T[:m, old:m] = Q[:, :m].T @ AQ[:, old:m]
         T[old:m, :old] = T[:old, old:m].T
-        values, S = eigh((T[:m, :m] + T[:m, :m].T) / 2)
-        S = S[:, ::-1][:, :width]
-        values, V, AV = values[::-1][:width], Q[:, :m] @ S, AQ[:, :m] @ S
+        values, S = eigh((T[:m, :m] + T[:m, :m].T) / 2, subset_by_index=[max(m - width, 0), m - 1])
+        S = S[:, ::-1]
+        values, V, AV = values[::-1], Q[:, :m] @ S, AQ[:, :m] @ S
         yield values, V, np.linalg.norm(AV - V * values, axis=0)
         fresh = AQ[:, old:m]
         if m + width > most:  # start again; the residuals are the next directions
@@ -144,9 +145,7 @@ def _ritz_pairs(
         if m == n:
             return
         known = Q[:, :m]
-        for _ in range(2):
-            fresh = fresh - known @ (known.T @ fresh)
-        fresh = _orthonormal(fresh)
+        fresh = _orthonormal(fresh - known @ (known.T @ fresh))
         fresh = _orthonormal(fresh - known @ (known.T @ fresh))[:, : most - m]
         if not fresh.shape[1]:  # an invariant subspace: look elsewhere
             fresh = rng.standard_normal((n, min(width, max(most - m, 1))))
