@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-SUITES = ("engine", "gp", "gp_classify", "regression", "ridge", "svm", "usps")
+SUITES = ("engine", "gp", "gp_classify", "regression", "ridge", "svm", "unsupervised", "usps")
 
 
 def main() -> None:

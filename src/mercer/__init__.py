@@ -62,9 +62,12 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
     from mercer.machines.gp_regression import GaussianProcessRegressor
     from mercer.machines.least_squares import KernelLeastSquares
     from mercer.machines.kernel_machine import KernelMachine
+    from mercer.machines.cca import KernelCCA
+    from mercer.machines.kmeans import KernelKMeans
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
+    from mercer.machines.pca import KernelPCA
     from mercer.machines.perceptron import KernelPerceptron, Perceptron
     from mercer.machines.relevance import RelevanceVectorClassifier, RelevanceVectorRegressor
     from mercer.machines.ridge import KernelRidge
@@ -102,6 +105,9 @@ __all__ = [
     "Kernel",
     "KernelLeastSquares",
     "KernelMachine",
+    "KernelCCA",
+    "KernelKMeans",
+    "KernelPCA",
     "KernelPerceptron",
     "KernelRidge",
     "KernelRidgeCV",
@@ -160,6 +166,9 @@ _ELSEWHERE = {
     "OneClassSVM": "mercer.machines.one_class",
     "KernelLeastSquares": "mercer.machines.least_squares",
     "KernelMachine": "mercer.machines.kernel_machine",
+    "KernelCCA": "mercer.machines.cca",
+    "KernelKMeans": "mercer.machines.kmeans",
+    "KernelPCA": "mercer.machines.pca",
     "KernelPerceptron": "mercer.machines.perceptron",
     "KernelRidge": "mercer.machines.ridge",
     "KernelRidgeCV": "mercer.machines.ridge_cv",

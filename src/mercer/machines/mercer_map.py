@@ -77,7 +77,7 @@ class MercerMap(TransformerMixin, KernelEstimator):
         kept = self._how_many(values[values > rounding], float(np.abs(values).sum()))
         self.kernel_, self.X_fit_ = ("precomputed" if kernel is None else kernel), A
         self.eigenvalues_ = values[:kept].copy()
-        self.eigenvectors_ = _with_signs(vectors[:, :kept])
+        self.eigenvectors_ = with_signs(vectors[:, :kept])
         self.residual_trace_ = float(np.abs(values[kept:]).sum())
         self.residual_share_ = self.residual_trace_ / float(np.abs(values).sum()) if np.any(values) else 0.0
         return self
@@ -144,7 +144,7 @@ class MercerMap(TransformerMixin, KernelEstimator):
         return np.array([f"mercer{i}" for i in range(self._n_features_out)], dtype=object)
 
 
-def _with_signs(U: np.ndarray) -> np.ndarray:
+def with_signs(U: np.ndarray) -> np.ndarray:
     """Each column with its first entry of (nearly) largest size made positive: the same on every machine."""
     if U.size == 0:
         return U.copy()

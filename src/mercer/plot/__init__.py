@@ -2,8 +2,22 @@
 
 from mercer.plot.decision import decision
 from mercer.plot.kernel import kernel
+from mercer.plot.lifting import lifting
 from mercer.plot.panels import panels, ridge_panels
 from mercer.plot.path import path
 from mercer.plot.regression import regression
+from mercer.plot.structure import clusters, embedding, gram_matrix, spectrum
 
-__all__ = ["decision", "kernel", "panels", "path", "regression", "ridge_panels"]
+__all__ = [
+    "clusters",
+    "decision",
+    "embedding",
+    "gram_matrix",
+    "kernel",
+    "lifting",
+    "panels",
+    "path",
+    "regression",
+    "ridge_panels",
+    "spectrum",
+]

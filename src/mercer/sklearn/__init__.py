@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from mercer.sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from mercer.sklearn.gp_kernels import to_mercer, to_peer
+from mercer.sklearn.kernel_pca import KernelPCA
 from mercer.sklearn.kernel_ridge import KernelRidge
 from mercer.sklearn.patching import patch, unpatch
 from mercer.sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
@@ -22,6 +23,7 @@ __all__ = [
     "SVR",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
+    "KernelPCA",
     "KernelRidge",
     "NuSVC",
     "NuSVR",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 
+import sklearn.decomposition
 import sklearn.gaussian_process
 import sklearn.kernel_ridge
 import sklearn.svm
 
-from mercer.sklearn import gaussian_process, kernel_ridge, svm
+from mercer.sklearn import gaussian_process, kernel_pca, kernel_ridge, svm
 
 # scikit-learn's class -> its twin; a new twin is one more row
 TWINS: dict[type, type] = {
@@ -20,6 +21,7 @@ TWINS: dict[type, type] = {
     sklearn.gaussian_process.GaussianProcessClassifier: gaussian_process.GaussianProcessClassifier,
     sklearn.gaussian_process.GaussianProcessRegressor: gaussian_process.GaussianProcessRegressor,
     sklearn.kernel_ridge.KernelRidge: kernel_ridge.KernelRidge,
+    sklearn.decomposition.KernelPCA: kernel_pca.KernelPCA,
 }
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,7 +26,8 @@ from mercer.solve.solution import Certificate, Solution, Status
 
 Method = Literal["auto", "dense", "krylov", "lanczos"]
 DENSE_ROWS = 500
-SPARE = 8  # extra columns in the block, so that the last wanted pair converges about as fast as the first
+SPARE = 4  # at least so many extra columns in the block: the last wanted pair then converges about as fast as the first
+LANES = 8  # the block has a multiple of so many columns, which matrix products are quick at
 BASIS = 12  # blocks in the basis before it starts again
 PATIENCE = 3 * BASIS  # block products in which the worst residual must fall by a tenth
 
@@ -113,6 +114,8 @@ def _krylov(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Gene
             raise
         best = _Found(best.values, best.vectors, best.method, count, "interrupted")
     assert best is not None
+    if best.status == "limit" and count < max_iter:  # the space is whole: no product can improve it
+        best = replace(best, status="stagnated")
     return best
 
 
@@ -121,29 +124,32 @@ def _ritz_pairs(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """After each block product: Ritz values, vectors and residual norms. Ends only when the space is whole."""
     n = op.shape[0]
-    width = min(k + SPARE, n)
-    fresh = _orthonormal(rng.standard_normal((n, width)))
-    Q, AQ = np.empty((n, 0)), np.empty((n, 0))
+    width = min(-(-(k + SPARE) // LANES) * LANES, n)
+    most = min(BASIS * width, n)
+    Q, AQ = (np.empty((n, most), order="F") for _ in range(2))
+    T = np.empty((most, most))  # QᵀAQ, of which each product adds a border
+    m, fresh = 0, _orthonormal(rng.standard_normal((n, width)))
     while True:
-        Q, AQ = np.hstack([Q, fresh]), np.hstack([AQ, multiply(op, fresh)])
-        T = Q.T @ AQ
-        values, S = eigh((T + T.T) / 2)
-        S = S[:, ::-1][:, :width]
-        values, V, AV = values[::-1][:width], Q @ S, AQ @ S
+        old, m = m, m + fresh.shape[1]
+        Q[:, old:m], AQ[:, old:m] = fresh, multiply(op, fresh)
+        T[:m, old:m] = Q[:, :m].T @ AQ[:, old:m]
+        T[old:m, :old] = T[:old, old:m].T
+        values, S = eigh((T[:m, :m] + T[:m, :m].T) / 2, subset_by_index=[max(m - width, 0), m - 1])
+        S = S[:, ::-1]
+        values, V, AV = values[::-1], Q[:, :m] @ S, AQ[:, :m] @ S
         yield values, V, np.linalg.norm(AV - V * values, axis=0)
-        if Q.shape[1] + width > min(BASIS * width, n):
-            Q, AQ, fresh = V, AV, AV - V * values  # start again; the residuals are the next directions
-        else:
-            fresh = AQ[:, -fresh.shape[1] :]
-        for _ in range(2):
-            fresh = fresh - Q @ (Q.T @ fresh)
-        fresh = _orthonormal(fresh)
-        fresh = _orthonormal(fresh - Q @ (Q.T @ fresh))
-        if Q.shape[1] + fresh.shape[1] > n:
-            fresh = fresh[:, : n - Q.shape[1]]
+        fresh = AQ[:, old:m]
+        if m + width > most:  # start again; the residuals are the next directions
+            fresh, m = AV - V * values, V.shape[1]
+            Q[:, :m], AQ[:, :m], T[:m, :m] = V, AV, np.diag(values)
+        if m == n:
+            return
+        known = Q[:, :m]
+        fresh = _orthonormal(fresh - known @ (known.T @ fresh))
+        fresh = _orthonormal(fresh - known @ (known.T @ fresh))[:, : most - m]
         if not fresh.shape[1]:  # an invariant subspace: look elsewhere
-            fresh = rng.standard_normal((n, min(width, max(n - Q.shape[1], 1))))
-            fresh = _orthonormal(fresh - Q @ (Q.T @ fresh))
+            fresh = rng.standard_normal((n, min(width, max(most - m, 1))))
+            fresh = _orthonormal(fresh - known @ (known.T @ fresh))
 
 
 def _orthonormal(V: np.ndarray) -> np.ndarray:

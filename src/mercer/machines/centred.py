@@ -1,0 +1,105 @@
+"""Centring in feature space: φ(x) - φ̄, as an operator and as a judgement of kernels that only need be valid after it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from mercer.errors import InvalidKernelError, InvalidKernelWarning, NotFiniteError
+from mercer.gram import GramOperator, Precomputed
+from mercer.kernels.base import Kernel
+from mercer.machines.base import check_gram
+from mercer.machines.defaults import resolve
+
+MOST_JUDGED = 400  # rows on which an unproved kernel is checked for negative eigenvalues
+
+
+class Centred(GramOperator):
+    """HKH with H = I - 11ᵀ/n: the inner products of φ(x_i) - φ̄. K is used as it is and never copied.
+
+    `means` holds the mean of each row of K, `mean` the mean of all; one product with K finds them.
+
+    >>> K = Centred(Precomputed([[2.0, 0.0], [0.0, 2.0]]))
+    >>> K.dense()
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+
+    kind = "centred"
+
+    def __init__(self, inner: GramOperator) -> None:
+        self.inner = inner
+        n = inner.shape[0]
+        self.means = np.asarray(inner @ np.full((n, 1), 1.0 / n, dtype=inner.dtype), dtype=np.float64)[:, 0]
+        self.mean = float(self.means.mean())
+        super().__init__(inner.dtype, inner.shape)
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        out = self.inner._matmat(np.ascontiguousarray(V - V.mean(axis=0)))
+        return out - out.mean(axis=0)
+
+    def diag(self) -> np.ndarray:
+        return self.inner.diag() - 2 * self.means + self.mean
+
+    def block(self, rows: Any, cols: Any) -> np.ndarray:
+        return self.inner.block(rows, cols) - self.means[rows][:, None] - self.means[cols] + self.mean
+
+    def dense(self) -> np.ndarray:
+        out = self.inner.dense() - self.means[:, None]
+        out -= self.means
+        out += self.mean
+        return out
+
+    def _transpose(self) -> Centred:
+        return self
+
+
+def training_gram(
+    machine: Any, A: Any, weight: np.ndarray | None = None
+) -> tuple[Kernel | None, GramOperator]:
+    """The kernel of these rows and their Gram operator: stored if it fits in the machine's `memory`, else in tiles."""
+    kernel = resolve(machine.kernel, A, weight)
+    if kernel is None:
+        return None, Precomputed(check_gram(A, None))
+    K = kernel.gram(machine._rows(A), memory=machine.memory, n_jobs=machine.n_jobs)
+    if K.kind == "dense":
+        if kernel._proof() is None:
+            check_gram(K.dense(), kernel)
+        elif not np.isfinite(K.dense().sum()):
+            i, j = np.argwhere(~np.isfinite(K.dense()))[0]
+            raise NotFiniteError(f"{kernel} gives {K.dense()[i, j]} for rows {i} and {j}. Look at that pair.")
+    return kernel, K
+
+
+def judge(kernel: Kernel | None, K: GramOperator, *, strict: bool, lost: str) -> tuple[str, ...]:
+    """What has to be said of a kernel that is not proved: nothing, or with how many negative eigenvalues it fails.
+
+    What counts is qᵀKq for Σq = 0, since a constant cancels in all distances; up to 400 of the rows are looked at.
+    A negative value there is one on all rows. It is announced, or refused if `strict`; `lost` says what it costs.
+    """
+    if kernel is not None and kernel._proof() is not None:
+        return ()
+    n = K.shape[0]
+    some = np.linspace(0, n - 1, min(n, MOST_JUDGED)).astype(int)
+    B = np.asarray(K.block(some, some), dtype=np.float64)
+    means = B.mean(axis=0)
+    values = np.linalg.eigvalsh(B - means - means[:, None] + means.mean())
+    negative = values[values < -1e-10 * max(float(np.abs(B).max()) * len(B), np.finfo(float).tiny)]
+    whose = "the precomputed Gram matrix" if kernel is None else str(kernel)
+    if len(negative) == 0:
+        return (
+            ()
+            if kernel is None
+            else (f"{whose} is not proved to be a kernel; on {len(some)} rows it is one",)
+        )
+    count = "1 negative eigenvalue" if len(negative) == 1 else f"{len(negative)} negative eigenvalues"
+    rows = "on this sample" if len(some) == n else f"on {len(some)} of these rows"
+    found = f"{whose} has, after centring, {count} {rows} (the lowest is {negative.min():.6g}), so it is not a kernel"
+    if strict:
+        raise InvalidKernelError(
+            f"{found}. Use a kernel whose validity() is proved, or strict=False to use it all the same."
+        )
+    warnings.warn(f"{found}; {lost}.", InvalidKernelWarning, stacklevel=4)
+    return (f"{found}; {lost}",)

@@ -1,0 +1,170 @@
+"""Lloyd's steps on a Gram operator: one product with an n×k matrix for each, or with the rows that moved alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mercer.gram import GramOperator
+from mercer.solve.operator import panels
+from mercer.solve.solution import Status
+
+FEW = 0.25  # share of rows below which only what moved is multiplied anew
+AFRESH = 20  # steps by differences after which the sums are computed anew
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A clustering: `labels` are nearest to the centres that `members` define (the same, once converged)."""
+
+    labels: np.ndarray
+    members: np.ndarray
+    masses: np.ndarray
+    norms: np.ndarray
+    inertia: float
+    objective: list[float]
+    steps: int
+    status: Status
+
+    def interrupted(self) -> Run:
+        return replace(self, status="interrupted")
+
+
+class Sums:
+    """G = K W H for the one-hot H of a clustering, kept up to date as rows move."""
+
+    def __init__(self, K: GramOperator, w: np.ndarray, k: int) -> None:
+        self.K, self.w, self.k = K, w, k
+        self.labels: np.ndarray | None = None
+        self.patched = 0
+
+    def at(self, labels: np.ndarray) -> np.ndarray:
+        n = len(labels)
+        moved = None if self.labels is None else np.flatnonzero((labels != self.labels) & (self.w > 0))
+        if moved is None or len(moved) > FEW * n or self.patched >= AFRESH:
+            H = np.zeros((n, self.k), dtype=self.K.dtype)
+            H[np.arange(n), labels] = self.w
+            self.G = np.asarray(self.K @ H, dtype=np.float64)
+            self.patched = 0
+        elif len(moved):
+            assert self.labels is not None
+            step = np.zeros((len(moved), self.k))
+            step[np.arange(len(moved)), labels[moved]] = self.w[moved]
+            step[np.arange(len(moved)), self.labels[moved]] -= self.w[moved]
+            width = max(1, panels(n)[0].stop)
+            for i in range(0, len(moved), width):
+                part = slice(i, i + width)
+                self.G += (step[part].T @ self.K.block(moved[part], slice(None))).T
+            self.patched += 1
+        self.labels = labels.copy()
+        return self.G
+
+
+def lloyd(
+    K: GramOperator,
+    w: np.ndarray,
+    diagonal: np.ndarray,
+    labels: np.ndarray,
+    k: int,
+    *,
+    max_iter: int,
+    tol: float,
+    end: float | None,
+    tell: Callable[[int, float, int], None] | None,
+) -> Run:
+    """Steps from a clustering until no row moves; a row moves only to a centre nearer by more than rounding."""
+    sums = Sums(K, w, k)
+    total = float(w @ diagonal)
+    slack = 16 * np.finfo(float).eps * float(np.abs(diagonal).max())
+    rows = np.arange(len(w))
+    objective: list[float] = []
+    best: Run | None = None
+    try:
+        for step in range(1, max_iter + 1):
+            G = sums.at(labels)
+            masses = np.bincount(labels, w, minlength=k)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                inner = np.bincount(labels, w * G[rows, labels], minlength=k)
+                norms = np.where(masses > 0, inner / masses**2, np.inf)
+                D = norms - 2 * G / np.where(masses > 0, masses, 1.0)
+            objective.append(total - float(inner[masses > 0] @ (1 / masses[masses > 0])))
+            own = D[rows, labels]
+            new = np.argmin(D, axis=1)
+            new = np.where(D[rows, new] < own - slack, new, labels)
+            left = np.maximum(D[rows, new] + diagonal, 0.0)
+            inertia = float(w @ left)
+            new = filled(new, w, w * left, k, slack)
+            moved = int((new != labels).sum())
+            if tell is not None:
+                tell(step, objective[-1], moved)
+            late = end is not None and time.perf_counter() > end
+            slow = step > 1 and objective[-2] - objective[-1] <= tol * objective[-2] and tol > 0
+            status: Status = "converged" if moved == 0 or slow else "limit"
+            best = Run(new, labels, masses, norms, inertia, objective, step, status)
+            if moved == 0 or slow or late:
+                break
+            labels = new
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+        best = best.interrupted()
+    assert best is not None
+    return best
+
+
+def filled(labels: np.ndarray, w: np.ndarray, far: np.ndarray, k: int, floor: float) -> np.ndarray:
+    """Every cluster without weight gets the row with the largest `far`, from a cluster that can spare it."""
+    count = np.bincount(labels[w > 0], minlength=k)
+    if count.all():
+        return labels
+    labels = labels.copy()
+    candidates = iter(np.argsort(-far, kind="stable"))
+    for j in np.flatnonzero(count == 0):
+        for i in candidates:
+            if far[i] <= floor:
+                return labels
+            if w[i] > 0 and count[labels[i]] > 1:
+                count[labels[i]] -= 1
+                count[j], labels[i] = 1, j
+                break
+    return labels
+
+
+# ── where to start ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def nearest_seed(K: GramOperator, diagonal: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """Each row with the nearest of some rows."""
+    return np.argmin(diagonal[seeds] - 2 * np.asarray(K.block(seeds, slice(None))).T, axis=1)
+
+
+def plus_plus(
+    K: GramOperator, w: np.ndarray, diagonal: np.ndarray, k: int, rng: np.random.RandomState
+) -> np.ndarray:
+    """Rows drawn with probability w·‖φ(x) - nearest seed‖²; of a few candidates each time the one that helps most."""
+    trials = 2 + int(np.log(k))
+    seeds = [int(rng.choice(len(w), p=w / w.sum()))]
+    D = _distances(K, diagonal, np.array(seeds))[0]
+    while len(seeds) < k:
+        chance = np.cumsum(w * D)
+        if chance[-1] <= 0:  # fewer distinct rows than clusters
+            spare = np.setdiff1d(np.flatnonzero(w > 0), seeds)
+            seeds.extend(spare[: k - len(seeds)].tolist())
+            break
+        drawn = np.searchsorted(chance, rng.random_sample(trials) * chance[-1], side="right")
+        drawn = np.minimum(drawn, len(w) - 1)
+        after = np.minimum(_distances(K, diagonal, drawn), D)
+        best = int(np.argmin(after @ w))
+        D = after[best]
+        seeds.append(int(drawn[best]))
+    return np.array(seeds)
+
+
+def _distances(K: GramOperator, diagonal: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """‖φ(x) - φ(seed)‖², a row for each seed."""
+    D = diagonal - 2 * np.asarray(K.block(seeds, slice(None))) + diagonal[seeds][:, None]
+    D[np.arange(len(seeds)), seeds] = 0.0
+    return np.maximum(D, 0.0)

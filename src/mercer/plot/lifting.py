@@ -1,0 +1,164 @@
+"""Lifting: data that no line separates, and the map after which one does (A4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer.arrays import check_vectors, dense
+from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CLASSES = (("o", COLOURS[0]), ("s", COLOURS[1]))
+
+
+def lifting(X: Any = None, y: Any = None) -> Figure:
+    """Two classes before and after a map that separates them, with the separating line or plane in both spaces.
+
+        one column     x → (x, x²)
+        two columns    (x₁, x₂) → (x₁², √2 x₁x₂, x₂²), the map of (x·z)²
+
+    Without data, an example of each is drawn. The line or plane is that of a linear support vector machine in the lifted
+    space; below, in the input space, it is two points, or a conic section. The title counts the rows on the right side.
+
+    >>> import mercer
+    >>> mercer.plot.lifting([[-2.0], [-1.0], [1.0], [2.0]], [1, 0, 0, 1]).savefig("lift.png")     # doctest: +SKIP
+    """
+    if X is None:
+        figure = new_figure(10.5, 8.4)
+        halves = figure.subfigures(2, 1)
+        for half, (A, labels) in zip(halves, (_on_a_line(), _on_circles()), strict=True):
+            _draw(half, A, labels)
+        return figure
+    A = dense(check_vectors(X))
+    if y is None:
+        raise PlotError("lifting separates two classes: give y, a label for each row.")
+    names, codes = np.unique(np.asarray(y), return_inverse=True)
+    if len(codes) != len(A) or len(names) != 2 or A.shape[1] not in (1, 2):
+        raise PlotError(
+            f"lifting takes one or two columns and two classes; X has {A.shape[1]} columns and {len(A)} rows, y has "
+            f"{len(names)} classes and {len(codes)} labels."
+        )
+    figure = new_figure(10.5, 4.3)
+    _draw(figure, A, codes)
+    return figure
+
+
+def lift(A: np.ndarray) -> np.ndarray:
+    """(x, x²), or (x₁², √2 x₁x₂, x₂²).
+
+    >>> lift(np.array([[3.0]])), lift(np.array([[1.0, 2.0]])).round(3)
+    (array([[3., 9.]]), array([[1.   , 2.828, 4.   ]]))
+    """
+    if A.shape[1] == 1:
+        return np.column_stack([A[:, 0], A[:, 0] ** 2])
+    return np.column_stack([A[:, 0] ** 2, np.sqrt(2) * A[:, 0] * A[:, 1], A[:, 1] ** 2])
+
+
+def _draw(figure: Any, A: np.ndarray, codes: np.ndarray) -> None:
+    from mercer import SVC
+
+    F = lift(A)
+    model = SVC("Linear()", C=1e4 / max(float(F.var()), 1e-300)).fit(F, codes)
+    w, b = model.dual_coef_[0] @ F[model.support_], float(model.intercept_[0])
+    right = int(((F @ w + b > 0) == (codes == 1)).sum())
+    verdict = f"{right} of {len(A)} on their side"
+    if A.shape[1] == 1:
+        below, above = figure.subplots(1, 2)
+        _line(below, A, codes, w, b)
+        _parabola(above, A, F, codes, w, b, verdict)
+        return
+    below = figure.add_subplot(1, 2, 1)
+    above = figure.add_subplot(1, 2, 2, projection="3d")
+    _plane(below, A, codes, w, b)
+    _space(above, F, codes, w, b, verdict)
+
+
+def _line(axes: Any, A: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float) -> None:
+    _dots(axes, np.column_stack([A[:, 0], np.zeros(len(A))]), codes)
+    axes.axhline(0, color="#BBBBBB", lw=0.8, zorder=0)
+    roots = np.roots([w[1], w[0], b]) if abs(w[1]) > 1e-12 * np.abs(w).max() else np.array([-b / w[0]])
+    for root in roots[np.isreal(roots)].real:
+        axes.axvline(root, color="#111111", lw=1.4)
+    axes.set_ylim(-1, 1)
+    axes.set_yticks([])
+    tidy(axes, "x: no single point separates the classes", "x")
+    axes.spines["left"].set_visible(False)
+    axes.legend(frameon=False, fontsize=9, loc="lower center", handletextpad=0.2)
+
+
+def _parabola(
+    axes: Any, A: np.ndarray, F: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float, verdict: str
+) -> None:
+    t = np.linspace(A.min() - 0.1 * np.ptp(A), A.max() + 0.1 * np.ptp(A), 200)
+    axes.plot(t, t**2, color="#BBBBBB", lw=1.0, zorder=0)
+    _dots(axes, F, codes)
+    if abs(w[1]) > 1e-12 * np.abs(w).max():
+        axes.plot(t, -(w[0] * t + b) / w[1], color="#111111", lw=1.6)
+    else:
+        axes.axvline(-b / w[0], color="#111111", lw=1.6)
+    top = float(F[:, 1].max())
+    axes.set_ylim(-0.08 * top, 1.12 * top)
+    tidy(axes, f"x → (x, x²): a line does, {verdict}", "x", "x²")
+
+
+def _plane(axes: Any, A: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float) -> None:
+    _dots(axes, A, codes)
+    reach = 1.15 * float(np.abs(A).max())
+    t = np.linspace(-reach, reach, 240)
+    P = np.column_stack([m.ravel() for m in np.meshgrid(t, t)])
+    f = (lift(P) @ w + b).reshape(240, 240)
+    if f.min() < 0 < f.max():
+        axes.contour(t, t, f, levels=[0.0], colors="#111111", linewidths=1.6)
+    axes.set_aspect("equal")
+    axes.set_xlim(-reach, reach)
+    axes.set_ylim(-reach, reach)
+    tidy(axes, "(x₁, x₂): a conic section, no line", "x₁", "x₂")
+    axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def _space(axes: Any, F: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float, verdict: str) -> None:
+    for c, (marker, colour) in enumerate(CLASSES):
+        mine = F[codes == c]
+        axes.scatter(
+            *mine.T, s=18, marker=marker, color=colour, depthshade=False, edgecolors="white", linewidths=0.3
+        )
+    low, high = F.min(axis=0), F.max(axis=0)
+    steep = int(np.argmax(np.abs(w)))  # solve the plane for the coordinate it depends on most
+    others = [i for i in range(3) if i != steep]
+    u, v = np.meshgrid(*(np.linspace(low[i], high[i], 30) for i in others))
+    height = -(w[others[0]] * u + w[others[1]] * v + b) / w[steep]
+    height[(height < low[steep]) | (height > high[steep])] = np.nan
+    sides: list[Any] = [None, None, None]
+    sides[others[0]], sides[others[1]], sides[steep] = u, v, height
+    axes.plot_surface(*sides, color=GREY, alpha=0.25, linewidth=0, shade=False)
+    axes.set_title(f"(x₁², √2 x₁x₂, x₂²): a plane does,\n{verdict}", fontsize=11, loc="left")
+    for label, name in ((axes.set_xlabel, "x₁²"), (axes.set_ylabel, "√2 x₁x₂"), (axes.set_zlabel, "x₂²")):
+        label(name, fontsize=10, labelpad=4)
+    axes.tick_params(labelsize=8)
+    axes.locator_params(nbins=4)
+    axes.view_init(elev=14, azim=-58)
+    axes.set_box_aspect((1, 1, 0.9), zoom=1.12)
+
+
+def _dots(axes: Any, P: np.ndarray, codes: np.ndarray) -> None:
+    for c, (marker, colour) in enumerate(CLASSES):
+        axes.scatter(
+            *P[codes == c].T, s=30, marker=marker, color=colour, edgecolors="white", linewidths=0.5, zorder=3,
+            label=f"class {c}",
+        )  # fmt: skip
+
+
+def _on_a_line() -> tuple[np.ndarray, np.ndarray]:
+    x = np.concatenate([np.linspace(-0.9, 0.9, 12), np.linspace(-2.6, -1.5, 7), np.linspace(1.5, 2.6, 7)])
+    return x[:, None], (np.abs(x) > 1.2).astype(int)
+
+
+def _on_circles() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    angle, far = rng.uniform(0, 2 * np.pi, 120), np.arange(120) % 2
+    radius = np.where(far == 1, rng.uniform(1.7, 2.3, 120), rng.uniform(0.1, 1.1, 120))
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), far

@@ -1,0 +1,264 @@
+"""The twin of `sklearn.decomposition.KernelPCA`."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import sklearn.decomposition as peer
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.preprocessing import KernelCenterer
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import svd_flip
+from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted, validate_data
+
+from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.kernels import RBF, CosineSimilarity, Kernel, Linear, Polynomial, Sigmoid
+from mercer.machines.base import PRECOMPUTED
+from mercer.machines.centred import Centred
+from mercer.solve.eigen import top_eigenpairs
+from mercer.solve.system import solve
+
+__all__ = ["KernelPCA"]
+
+TIGHTEST = 1e-10  # the relative residual that tol=0 stands for
+
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Kernel principal component analysis, with scikit-learn's signature, attributes and semantics.
+
+    Every `eigen_solver` but "dense" is a block Krylov method that stops at residuals of tol (or 1e-10, if tol=0) times the
+    largest eigenvalue; `certificate_` holds the residual of every eigenpair. `iterated_power` is not needed.
+
+    >>> from mercer.sklearn import KernelPCA
+    >>> KernelPCA(1, kernel="linear").fit_transform([[0.0], [2.0]])
+    array([[ 1.],
+           [-1.]])
+    """
+
+    eigenvalues_: np.ndarray
+    eigenvectors_: np.ndarray
+
+    _parameter_constraints: dict = peer.KernelPCA._parameter_constraints
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = "linear",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict | None = None,
+        alpha: float = 1.0,
+        fit_inverse_transform: bool = False,
+        eigen_solver: str = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        iterated_power: Any = "auto",
+        remove_zero_eig: bool = False,
+        random_state: Any = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.alpha = alpha
+        self.fit_inverse_transform = fit_inverse_transform
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.iterated_power = iterated_power
+        self.remove_zero_eig = remove_zero_eig
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.copy_X = copy_X
+
+    # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model from data in X."""
+        self._validate_params()
+        if self.fit_inverse_transform and self.kernel == PRECOMPUTED:
+            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
+        X = validate_data(self, X, accept_sparse="csr", copy=self.copy_X)
+        if self.fit_inverse_transform and sparse.issparse(X):
+            raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
+        self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
+        K = self._centred(self._products(X))
+        self._decompose(K)
+        self.X_fit_ = X
+        scaled = np.zeros_like(self.eigenvectors_, dtype=np.float64)
+        alive = self.eigenvalues_ > 0
+        scaled[:, alive] = self.eigenvectors_[:, alive] / np.sqrt(self.eigenvalues_[alive])
+        self._coef = np.ascontiguousarray(scaled - scaled.mean(axis=0))
+        self._offset = self._column_means @ self._coef
+        if X.dtype == np.float32:
+            self.eigenvalues_ = self.eigenvalues_.astype(np.float32)
+            self.eigenvectors_ = self.eigenvectors_.astype(np.float32)
+        if self.fit_inverse_transform:
+            self._fit_inverse(self.eigenvectors_ * np.sqrt(self.eigenvalues_), X)
+        return self
+
+    def _kernel_object(self) -> Kernel | None:
+        """The named kernel as one of mercer's; None for precomputed, callables and degenerate parameters."""
+        gamma, coef0 = float(self.gamma_), float(self.coef0)
+        if self.kernel == "linear":
+            return Linear()
+        if self.kernel == "cosine":
+            return CosineSimilarity()
+        if self.kernel == "rbf" and gamma > 0:
+            return RBF(float(np.sqrt(0.5 / gamma)))
+        whole = isinstance(self.degree, Integral) and self.degree >= 1
+        if self.kernel == "poly" and gamma > 0 and coef0 >= 0 and whole:
+            return Polynomial(int(self.degree), offset=coef0, scale=gamma)
+        if self.kernel == "sigmoid" and gamma > 0:
+            return Sigmoid(gamma, offset=coef0)
+        return None
+
+    def _by_pairs(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Kernels that mercer has no object for, and matrices that are given."""
+        params: dict = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
+        if callable(self.kernel):
+            params = self.kernel_params or {}
+        K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, n_jobs=self.n_jobs, **params)
+        return np.asarray(K, dtype=np.float64)
+
+    def _products(self, X: Any) -> GramOperator:
+        kernel = self._kernel_object()
+        if kernel is None:
+            return Precomputed(self._by_pairs(X))
+        return kernel.gram(_double(X), n_jobs=self.n_jobs)
+
+    def _centred(self, K: GramOperator) -> Centred:
+        """HKH; a given matrix that is not symmetric is centred as it is, like scikit-learn does."""
+        centred = Centred(K)
+        self._column_means = centred.means
+        if isinstance(K, Precomputed) and not np.array_equal(K.array, K.array.T):
+            self._column_means = K.array.mean(axis=0)
+            return Centred(Precomputed(KernelCenterer().fit_transform(K.array)))
+        return centred
+
+    def _decompose(self, K: Centred) -> None:
+        n = K.shape[0]
+        k = n if self.n_components is None else min(n, self.n_components)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        found = top_eigenpairs(
+            K,
+            k,
+            method="dense" if self.eigen_solver == "dense" else "auto",
+            tol=max(float(self.tol), TIGHTEST),
+            max_iter=self.max_iter or 300,
+            random_state=seed,
+        )
+        self.certificate_ = found.certificate
+        values, vectors = found.value
+        values = np.where(np.abs(values) <= np.array(found.certificate.residuals), 0.0, values)
+        if self.eigen_solver == "randomized":
+            self._refuse_large_negative(K, values, seed)
+        values = _check_psd_eigenvalues(values, enable_warnings=False)
+        vectors, _ = svd_flip(u=vectors, v=None)
+        if self.remove_zero_eig or self.n_components is None:
+            vectors, values = vectors[:, values > 0], values[values > 0]
+        self.eigenvalues_, self.eigenvectors_ = values, vectors
+        if not found.certificate.converged:
+            warnings.warn(
+                f"The eigenpairs did not converge: {found.certificate}", ConvergenceWarning, stacklevel=4
+            )
+
+    def _refuse_large_negative(self, K: Centred, values: np.ndarray, seed: int) -> None:
+        """ "randomized" means the eigenvalues of largest modulus: a negative one among them is an error."""
+        kernel = self._kernel_object()
+        if kernel is not None and kernel._proof() is not None:
+            return
+        lowest = -top_eigenpairs(_Negative(K), 1, tol=1e-6, random_state=seed).value.values[0]
+        if -lowest > values[-1]:
+            _check_psd_eigenvalues(np.append(values, lowest), enable_warnings=False)
+
+    def _fit_inverse(self, Y: np.ndarray, X: np.ndarray) -> None:
+        found = solve(self._products(Y), X, float(self.alpha), tol=1e-8)
+        self.dual_coef_ = found.value.astype(X.dtype if X.dtype.kind == "f" else np.float64, copy=False)
+        self.X_transformed_fit_ = Y
+
+    # ── there and back ──────────────────────────────────────────────────────────────────────────────────────
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
+        """Fit the model from data in X and transform X."""
+        self.fit(X, **params)
+        return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Project X on the components."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        Y = self._against(X, self.X_fit_, self._coef) - self._offset
+        return Y.astype(np.float32) if X.dtype == np.float32 else Y
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Transform components back to the input space, by the ridge regression of `fit`."""
+        if not self.fit_inverse_transform:
+            raise NotFittedError(
+                "The fit_inverse_transform parameter was not set to True when instantiating and hence the inverse "
+                "transform is not available."
+            )
+        X = np.asarray(X)
+        found = self._against(X, self.X_transformed_fit_, np.asarray(self.dual_coef_, dtype=np.float64))
+        return found.astype(self.dual_coef_.dtype, copy=False)
+
+    def _against(self, X: Any, sample: Any, coef: np.ndarray) -> np.ndarray:
+        """k(X, sample) @ coef."""
+        kernel = self._kernel_object()
+        if kernel is None:
+            return self._by_pairs(X, sample) @ coef
+        if coef.shape[1] == 0:
+            return np.empty((X.shape[0], 0))
+        return np.asarray(
+            Tiles(kernel, _double(X), _double(sample), n_jobs=self.n_jobs) @ np.ascontiguousarray(coef)
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.pairwise = self.kernel == PRECOMPUTED
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of transformed output features."""
+        return self.eigenvalues_.shape[0]
+
+
+class _Negative(GramOperator):
+    """-K."""
+
+    kind = "negative"
+
+    def __init__(self, inner: GramOperator) -> None:
+        self.inner = inner
+        super().__init__(inner.dtype, inner.shape)
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        return -self.inner._matmat(V)
+
+    def diag(self) -> np.ndarray:
+        return -self.inner.diag()
+
+    def block(self, rows: Any, cols: Any) -> np.ndarray:
+        return -self.inner.block(rows, cols)
+
+    def _transpose(self) -> _Negative:
+        return self
+
+
+def _double(X: Any) -> Any:
+    return X.astype(np.float64, copy=False)
