@@ -49,10 +49,14 @@ KERNELS = [
 ROOMS = ["errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
 OTHERS = ["GramReport", "MercerMap", "Verification", "gram_report", "verify"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]
+KERNEL_SETS = ["MultipleKernelClassifier", "MultipleKernelOneClass", "MultipleKernelRegressor"]
+NOVELTY = ["KernelMeanEmbedding", "SVDD"]
 
 
 def test_the_public_names_are_these():
-    assert sorted(mercer.__all__) == sorted(["__version__", *KERNELS, *ROOMS, *OTHERS, *MACHINES])
+    assert sorted(mercer.__all__) == sorted(
+        ["__version__", *KERNELS, *ROOMS, *OTHERS, *MACHINES, *KERNEL_SETS, *NOVELTY]
+    )
     assert dir(mercer) == sorted(mercer.__all__)
 
 

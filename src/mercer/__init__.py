@@ -57,11 +57,15 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         parse,
     )
     from mercer.machines.adatron import Adatron
+    from mercer.machines.mean_embedding import KernelMeanEmbedding
     from mercer.machines.mercer_map import MercerMap
+    from mercer.machines.multiple_margin import MultipleKernelClassifier, MultipleKernelOneClass
+    from mercer.machines.multiple_ridge import MultipleKernelRegressor
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
     from mercer.machines.perceptron import KernelPerceptron, Perceptron
     from mercer.machines.svc import SVC
+    from mercer.machines.svdd import SVDD
     from mercer.machines.svr import SVR, NuSVR
     from mercer.theory.gram_report import GramReport, gram_report
     from mercer.theory.verify import Verification, verify
@@ -71,6 +75,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
 __all__ = [
     "RBF",
     "SVC",
+    "SVDD",
     "SVR",
     "Adatron",
     "AllSubsets",
@@ -90,6 +95,7 @@ __all__ = [
     "GramReport",
     "Intersection",
     "Kernel",
+    "KernelMeanEmbedding",
     "KernelPerceptron",
     "Laplacian",
     "Leaf",
@@ -97,6 +103,9 @@ __all__ = [
     "Logistic",
     "Matern",
     "MercerMap",
+    "MultipleKernelClassifier",
+    "MultipleKernelOneClass",
+    "MultipleKernelRegressor",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
@@ -134,6 +143,11 @@ __all__ = [
 _MODULES = ("errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
 _ELSEWHERE = {
     "MercerMap": "mercer.machines.mercer_map",
+    "MultipleKernelClassifier": "mercer.machines.multiple_margin",
+    "MultipleKernelOneClass": "mercer.machines.multiple_margin",
+    "MultipleKernelRegressor": "mercer.machines.multiple_ridge",
+    "KernelMeanEmbedding": "mercer.machines.mean_embedding",
+    "SVDD": "mercer.machines.svdd",
     "SVC": "mercer.machines.svc",
     "SVR": "mercer.machines.svr",
     "NuSVC": "mercer.machines.nu",
