@@ -14,9 +14,7 @@ $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CORE)
 	touch $@
 
 run: $(VENV)/.installed
-	$(BIN)/mercer check "66.0**2*RBF(67.0) + 2.4**2*RBF(90.0)*Periodic(1.0, 1.3) + 0.66**2*RationalQuadratic(1.2, alpha=0.78) + 0.19**2*White(1.0)"
-	mkdir -p out
-	$(BIN)/mercer draw "RBF(2.0) * Periodic(1.0) + 0.01*White(1.0)" -o out/kernel.png --force
+	$(BIN)/mercer co2 --output out --force
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

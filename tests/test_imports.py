@@ -33,6 +33,7 @@ OUTSIDE = {
     "report",
     "cli",
     "studio",
+    "applications",
 }  # they use public names only, and one another
 PUBLIC = set(MAY_IMPORT) - {"__init__"} | OUTSIDE | {""}
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr__` below finds the same names
     from mercer import errors, gram, kernels, plot, sklearn, solve, theory
+    from mercer.choose import choose
     from mercer.kernels import (
         RBF,
         AllSubsets,
@@ -57,6 +58,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         parse,
     )
     from mercer.machines.adatron import Adatron
+    from mercer.machines.gp_regression import GaussianProcessRegressor
+    from mercer.machines.least_squares import KernelLeastSquares
     from mercer.machines.mean_embedding import KernelMeanEmbedding
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.multiple_margin import MultipleKernelClassifier, MultipleKernelOneClass
@@ -64,6 +67,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
     from mercer.machines.perceptron import KernelPerceptron, Perceptron
+    from mercer.machines.relevance import RelevanceVectorClassifier, RelevanceVectorRegressor
+    from mercer.machines.ridge import KernelRidge
+    from mercer.machines.ridge_cv import KernelRidgeCV
     from mercer.machines.svc import SVC
     from mercer.machines.svdd import SVDD
     from mercer.machines.svr import SVR, NuSVR
@@ -92,11 +98,15 @@ __all__ = [
     "ExpDot",
     "Exponential",
     "Fact",
+    "GaussianProcessRegressor",
     "GramReport",
     "Intersection",
     "Kernel",
+    "KernelLeastSquares",
     "KernelMeanEmbedding",
     "KernelPerceptron",
+    "KernelRidge",
+    "KernelRidgeCV",
     "Laplacian",
     "Leaf",
     "Linear",
@@ -118,6 +128,8 @@ __all__ = [
     "Radial",
     "RationalQuadratic",
     "Refuted",
+    "RelevanceVectorClassifier",
+    "RelevanceVectorRegressor",
     "Sigmoid",
     "SpectralMixture",
     "Stationary",
@@ -127,6 +139,7 @@ __all__ = [
     "White",
     "__version__",
     "as_kernel",
+    "choose",
     "errors",
     "gram",
     "gram_report",
@@ -140,8 +153,9 @@ __all__ = [
     "verify",
 ]
 
-_MODULES = ("errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
+_MODULES = ("choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
 _ELSEWHERE = {
+    "GaussianProcessRegressor": "mercer.machines.gp_regression",
     "MercerMap": "mercer.machines.mercer_map",
     "MultipleKernelClassifier": "mercer.machines.multiple_margin",
     "MultipleKernelOneClass": "mercer.machines.multiple_margin",
@@ -153,9 +167,14 @@ _ELSEWHERE = {
     "NuSVC": "mercer.machines.nu",
     "NuSVR": "mercer.machines.svr",
     "OneClassSVM": "mercer.machines.one_class",
+    "KernelLeastSquares": "mercer.machines.least_squares",
     "KernelPerceptron": "mercer.machines.perceptron",
+    "KernelRidge": "mercer.machines.ridge",
+    "KernelRidgeCV": "mercer.machines.ridge_cv",
     "Perceptron": "mercer.machines.perceptron",
     "Adatron": "mercer.machines.adatron",
+    "RelevanceVectorClassifier": "mercer.machines.relevance",
+    "RelevanceVectorRegressor": "mercer.machines.relevance",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",
     "GramReport": "mercer.theory.gram_report",

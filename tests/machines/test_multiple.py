@@ -173,9 +173,8 @@ def test_one_kernel_is_the_machine_itself(data, p):
         a.decision_function(X), OneClassSVM("RBF()", 0.3).fit(X).decision_function(X), atol=1e-9
     )
     a = MultipleKernelRegressor(["Linear()"], 0.5, p=p, bias=False, normalize=None).fit(X, t)
-    np.testing.assert_allclose(
-        a.predict(X), KernelRidge(kernel="linear", alpha=0.5).fit(X, t).predict(X), atol=1e-9
-    )
+    for itself in (KernelRidge(kernel="linear", alpha=0.5), mercer.KernelRidge("Linear()", alpha=0.5)):
+        np.testing.assert_allclose(a.predict(X), itself.fit(X, t).predict(X), atol=1e-9)
 
 
 def test_p_of_one_drops_the_kernels_of_noise():
@@ -281,13 +280,10 @@ def test_fixed_weights_say_what_learning_might_gain(data):
 
 def test_alignment_weights_have_the_best_centred_alignment(data):
     X, t, _ = data
-    H = np.eye(70) - 1 / 70
-    ideal = H @ np.outer(t, t) @ H
-    Ks = [H @ K @ H for K in grams(X)]
+    Ks, ideal = grams(X), np.outer(t, t)
 
     def alignment(d):
-        K = sum(v * G for v, G in zip(d, Ks, strict=True))
-        return (K * ideal).sum() / np.linalg.norm(K) / np.linalg.norm(ideal)
+        return mercer.theory.alignment(sum(v * G for v, G in zip(d, Ks, strict=True)), ideal)
 
     model = MultipleKernelRegressor(KERNELS, weights="alignment").fit(X, t)
     rng = np.random.default_rng(2)
@@ -303,6 +299,24 @@ def test_combine_and_weights_of_are_inverse():
     for bad in ([1.0], [1.0, -1.0], [0.0, 0.0], [np.nan, 1.0]):
         with pytest.raises(ParameterError, match="numbers >= 0"):
             combine(["RBF(1.0)", "Linear()"], bad)
+
+
+def test_a_gaussian_process_learns_the_weights_by_its_evidence(data):
+    X, t, _ = data
+    kernel = combine(["RBF(1.0).on(0)", "RBF(1.0).on(1)", "RBF(1.0).on(2)"]).fix("lengthscale")
+    model = mercer.GaussianProcessRegressor(kernel, noise=0.05, normalize_y="mean").fit(X, t)
+    found = weights_of(model.kernel_)
+    assert found.shape == (3,) and found[2] < 0.05 * found[:2].min()  # the third column has no part in t
+    K = [mercer.parse(f"RBF(1.0).on({j})")(X) for j in range(3)]
+
+    def evidence(d):
+        A = sum(v * G for v, G in zip(d, K, strict=True)) + 0.05 * np.eye(70)
+        y = t - t.mean()
+        return -0.5 * y @ np.linalg.solve(A, y) - 0.5 * np.linalg.slogdet(A)[1]
+
+    for factor in (0.8, 1.25):
+        for m in range(2):
+            assert evidence(found * np.where(np.arange(3) == m, factor, 1.0)) < evidence(found)
 
 
 def test_holder_slack_is_never_negative():

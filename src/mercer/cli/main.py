@@ -1,6 +1,6 @@
 """The commands of `mercer`. Results go to stdout, talk to stderr.
 
-Exit codes     check: 0 proved, 1 refuted, 2 undecided     draw: 0 drawn, 1 not drawn, with the reason
+Exit codes     check: 0 proved, 1 refuted, 2 undecided     draw, co2: 0 done, 1 not done, with the reason
                64 an expression or option that cannot be read     70 an unexpected failure     130 Ctrl-C
 
 numpy and everything on top of it is imported inside the commands only.
@@ -130,6 +130,31 @@ def draw(
 
     request = Request(expression, output, force, seed, samples, span, dpi, seconds, as_json)
     raise typer.Exit(run_draw(request))
+
+
+@app.command(
+    short_help="Forecast carbon dioxide at Mauna Loa.",
+    epilog="Exit codes: 0 done, 1 not done, 64 an option that cannot be read.",
+)
+def co2(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Directory for the report and the pictures.")
+    ] = Path("."),
+    train_to: Annotated[int, typer.Option("--train-to", help="The last year that is fitted.")] = 2003,
+    years: Annotated[int, typer.Option(min=1, max=100, help="How many years to forecast.")] = 20,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")] = False,
+    dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of the pictures.")] = 150,
+    as_json: JsonFlag = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print every step of the search.")] = False,
+) -> None:
+    """Example: mercer co2 --output out
+
+    Fits trend + season + medium term + weather + noise to the monthly means up to a year, forecasts the years after with a
+    band, and shows the months that followed inside it. Writes co2.html and two pictures.
+    """
+    from mercer.cli.co2 import Request, run_co2
+
+    raise typer.Exit(run_co2(Request(output, train_to, years, force, dpi, as_json, verbose)))
 
 
 def run() -> None:

@@ -18,6 +18,7 @@ from mercer.gram.operators import (
     Tiles,
     dense_block,
 )
+from mercer.gram.weighted import Weighted
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.memory import memory_limit
 
@@ -30,6 +31,7 @@ __all__ = [
     "Shifted",
     "SumOf",
     "Tiles",
+    "Weighted",
     "evaluate",
     "gram",
 ]

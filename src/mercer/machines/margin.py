@@ -12,7 +12,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,17 +21,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import (
     InputError,
-    InvalidKernelError,
-    InvalidKernelWarning,
     NotFiniteError,
     ParameterError,
     ShapeError,
 )
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels.base import Kernel
-from mercer.kernels.proof import Refuted
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.defaults import resolve
+from mercer.machines.judge import judge_on_rows
 from mercer.memory import memory_limit
 from mercer.solve.box import STATUS, BoxProblem, polish
 from mercer.solve.projected import projected_gradient
@@ -41,7 +38,6 @@ from mercer.solve.solution import Certificate
 
 ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
 POLISHED = 5000  # rows up to which a solution is polished to rounding
-MOST_JUDGED = 200  # rows on which an unproved kernel is checked for negative eigenvalues
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,38 +126,19 @@ class MarginMachine(KernelEstimator):
 
     def _judge(self, kernel: Kernel | None, K: GramOperator, rows: np.ndarray) -> None:
         """Announce a kernel that is not positive semi-definite, with the witness; refuse it if `strict`."""
-        self._notes = ()
-        if kernel is not None and kernel._proof() is not None:
-            return
-        some = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_JUDGED)).astype(int)]
-        values, vectors = np.linalg.eigh(K.block(some, some))
-        lowest, rounding = float(values[0]), 1e-10 * max(float(np.abs(values).max()), 1e-300)
-        whose = "the precomputed Gram matrix" if kernel is None else str(kernel)
-        if lowest < -rounding:
-            self.witness_ = (some, vectors[:, 0])
-            found = (
-                f"{whose} is not positive semi-definite: on {len(some)} of these rows its lowest eigenvalue is "
-                f"{lowest:.6g} (rows and vector in witness_)"
-            )
-        else:
-            refuted = None if kernel is None else _refuted(kernel, K.shape[0], self.n_features_in_)
-            if refuted is None:
-                self._notes = (
-                    () if kernel is None else (f"{whose} is not proved to be a kernel; on this sample it is",)
-                )
-                return
-            found = refuted
-        if self.strict:
-            raise InvalidKernelError(
-                f"{found}. Use a kernel whose validity() is proved, or strict=False to use it all the same."
-            )
-        self._notes = ("the kernel is not positive semi-definite: a stationary point, not a proven optimum",)
-        warnings.warn(
-            f"{found}. The dual is then not convex: the solution is a stationary point, not unique, and the gap is "
-            "not a bound.",
-            InvalidKernelWarning,
-            stacklevel=4,
+        verdict = judge_on_rows(
+            kernel,
+            K,
+            rows,
+            self.n_features_in_,
+            strict=self.strict,
+            lost="The dual is then not convex: the solution is a stationary point, not unique, and the gap is not a bound.",
+            note="the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+            stacklevel=6,
         )
+        self._notes = verdict.notes
+        if verdict.witness is not None:
+            self.witness_ = verdict.witness
 
     def _solve_all(self, K: GramOperator, problems: list[BoxProblem], *, warm: bool = True) -> list[Solved]:
         """Every problem on the same operator, within one budget of seconds."""
@@ -412,20 +389,6 @@ def _check_finite(K: np.ndarray, kernel: Kernel) -> None:
         raise NotFiniteError(
             f"{kernel} gives {K[i, j]} for rows {i} and {j}. Look at that pair, or at parameters that make it overflow."
         )
-
-
-@lru_cache(maxsize=64)
-def _refuted(kernel: Kernel, n: int, columns: int) -> str | None:
-    """The witness against a kernel, in a sentence; None where there is none."""
-    try:
-        verdict = kernel.validity(columns=columns, seconds=1.0)
-    except Exception:  # a kernel that only takes this data cannot be judged on other points
-        return None
-    return (
-        f"{kernel} is not positive semi-definite, as these points show: {verdict!s}"
-        if isinstance(verdict, Refuted)
-        else None
-    )
 
 
 def _progress(callback: Any, verbose: int) -> Any:

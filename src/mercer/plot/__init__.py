@@ -2,5 +2,6 @@
 
 from mercer.plot.decision import decision
 from mercer.plot.kernel import kernel
+from mercer.plot.regression import regression
 
-__all__ = ["decision", "kernel"]
+__all__ = ["decision", "kernel", "regression"]

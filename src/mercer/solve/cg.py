@@ -34,6 +34,7 @@ PATIENCE = 250  # iterations in which a column must find a new smallest residual
 ENERGY = 1e-12  # by this much of all that it has gained so far
 RESTARTS = 20  # from the true residual, as long as each one
 GAIN = 0.1  # wins a digit
+BLOWN_UP = 1e3  # growth of the residual in one round after which its start is the better answer
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 SINGLE_ROUND = 1e-4  # what one round in float32 may hope to gain
 
@@ -151,7 +152,8 @@ class _State:
             after = self.measure(columns)
             self.stop(columns[after <= self.tol], "converged")
             self.stop(columns[self.open[columns] & ~(after <= GAIN * before)], "stagnated")
-            lost = [self.status[j] in ("stagnated", "failed") for j in columns] & ~(after < before)
+            stuck = np.array([self.status[j] in ("stagnated", "failed") for j in columns])
+            lost = np.where(stuck, ~(after < before), ~(after < BLOWN_UP * before))
             self.X[:, columns[lost]] = kept[:, lost]
             self.measure(columns[lost])
         self.stop(np.flatnonzero(self.open), "stagnated")

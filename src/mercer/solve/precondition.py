@@ -90,6 +90,7 @@ def nystrom(
     shift: float = 0.0,
     *,
     rank: int | None = None,
+    max_rank: int | None = None,
     sketch: Literal["gaussian", "columns"] = "gaussian",
     random_state: Any = 0,
 ) -> LowRank:
@@ -99,7 +100,8 @@ def nystrom(
 
     computed for A + ν I with a ν at the level of rounding that is subtracted again, so that it is stable. Ω is
     Gaussian, which costs r products with A, or picks r columns of A at random, which costs nothing but those columns: a
-    little less exact for the same rank, and much cheaper when A is never stored.
+    little less exact for the same rank, and much cheaper when A is never stored. `max_rank` keeps the automatic rank,
+    and with it some six n×r arrays, within the memory at hand.
 
     >>> K = np.exp(-np.subtract.outer(np.arange(50.0), np.arange(50.0)) ** 2 / 200)
     >>> P = nystrom(K, shift=1e-3)
@@ -112,6 +114,9 @@ def nystrom(
     n = op.shape[0]
     target = min(FIRST_RANK, n) if rank is None else min(int(check_number(rank, "rank", 1)), n)
     cap = rank_cap(n) if rank is None else target
+    if rank is None and max_rank is not None:
+        cap = min(cap, int(check_number(max_rank, "max_rank", 1)))
+        target = min(target, cap)
     if sketch not in ("gaussian", "columns"):
         raise ParameterError(f"sketch must be 'gaussian' or 'columns'; got {sketch!r}.")
     omega: _Gaussian | _Columns = _Gaussian(op, rng) if sketch == "gaussian" else _Columns(op, rng)

@@ -1,5 +1,6 @@
 """What the theory lets you check, on numbers."""
 
+from mercer.theory.alignment import alignment
 from mercer.theory.bounds import (
     margin_bound,
     novikoff_bound,
@@ -22,6 +23,7 @@ __all__ = [
     "Representer",
     "TwoSampleTest",
     "Verification",
+    "alignment",
     "cover_probability",
     "gram_report",
     "hsic",

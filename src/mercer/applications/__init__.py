@@ -1,0 +1,1 @@
+"""Whole jobs done with the library, from data to report."""

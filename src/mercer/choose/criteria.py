@@ -1,0 +1,79 @@
+"""What a kernel can be chosen by, as a number and its gradient: evidence, leave-one-out, alignment.
+
+Each takes a kernel, a noise (or ridge) λ, rows and targets, and gives a score to be maximised with its derivative with
+respect to `kernel.theta` and log λ: one factorisation of K + λI and one contraction by the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.gram import gram
+from mercer.kernels.base import Kernel
+from mercer.solve.direct import factor
+from mercer.theory.alignment import align
+
+Criterion = Callable[[Kernel, float, Any, np.ndarray], "Score"]
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A score to be maximised, its gradient with respect to theta, and with respect to log λ."""
+
+    value: float
+    theta: np.ndarray
+    noise: float
+
+
+def evidence(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:
+    """The log marginal likelihood log N(y | 0, K + λI) of a Gaussian process, summed over the columns of Y.
+
+        dL = ½⟨dK, aaᵀ - C⁻¹⟩,    C = K + λI,    a = C⁻¹y
+
+    >>> from mercer import Constant
+    >>> round(evidence(Constant(1.0), 1.0, [[0.0]], np.array([[2.0]])).value, 6)      # log N(2 | 0, 2)
+    -2.265512
+    """
+    K = gram(kernel, x)
+    C = factor(K, noise)
+    a = C.solve(Y)
+    n, r = Y.shape
+    value = -0.5 * (float(np.einsum("ij,ij->", Y, a)) + r * (C.logdet() + n * np.log(2 * np.pi)))
+    W = 0.5 * (a @ a.T - r * C.solve(np.eye(n)))
+    return Score(value, K.contract(W=W), noise * float(np.trace(W)))
+
+
+def leave_one_out(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:
+    """Minus the mean squared error of kernel ridge regression when each row is left out in turn, in closed form.
+
+        e_i = a_i / κ_i,    a = C⁻¹y,    κ_i = [C⁻¹]_ii
+        d Σe² = ⟨dK, C⁻¹ diag(2e²/κ) C⁻¹ - u aᵀ⟩,    u = C⁻¹(2e/κ)
+
+    >>> from mercer import Linear
+    >>> x, y = [[1.0], [2.0]], np.array([[1.0], [3.0]])
+    >>> left = [1.0 - 1 * (2 * 3) / (2 * 2 + 0.5), 3.0 - 2 * (1 * 1) / (1 * 1 + 0.5)]   # w = Σxy / (Σx² + λ)
+    >>> bool(np.isclose(-leave_one_out(Linear(), 0.5, x, y).value, np.mean(np.square(left))))
+    True
+    """
+    K = gram(kernel, x)
+    C = factor(K, noise)
+    inverse = C.solve(np.eye(len(Y)))
+    a, kappa = inverse @ Y, inverse.diagonal()[:, None]
+    e = a / kappa
+    u = inverse @ (2 * e / kappa)
+    W = (inverse * np.sum(2 * e**2 / kappa, axis=1)) @ inverse - 0.5 * (u @ a.T + a @ u.T)
+    size = e.size
+    return Score(-float(np.sum(e**2)) / size, -K.contract(W=W) / size, -noise * float(np.trace(W)) / size)
+
+
+def alignment(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:
+    """The centred alignment of K with YYᵀ; λ plays no part."""
+    found = align(gram(kernel, x), Y)
+    return Score(found.value, found.gradient, 0.0)
+
+
+CRITERIA: dict[str, Criterion] = {"evidence": evidence, "loo": leave_one_out, "alignment": alignment}

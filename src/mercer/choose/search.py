@@ -1,0 +1,170 @@
+"""How the best hyperparameters are sought: along gradients from several starts, or by trial and refinement."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.stats import qmc
+
+from mercer.choose.criteria import Criterion
+from mercer.errors import MercerError
+from mercer.kernels.base import Kernel
+
+REACH = (
+    8.0  # how far L-BFGS may go from its start, in units of theta (a factor of 3000 for a positive parameter)
+)
+SPREAD = 2.5  # how far the starts and the trials lie from the first guess (a factor of 12)
+NO_SCORE = 1e12  # the cost of a point where K + λI cannot be factored
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One kernel that was tried (or tuned from one start): its parameters, its score and the time it took."""
+
+    kernel: Kernel
+    parameters: dict[str, float]
+    score: float
+    seconds: float
+    note: str = ""
+
+    def __str__(self) -> str:
+        with_ = "".join(f", {name} {value:.4g}" for name, value in self.parameters.items())
+        return f"{self.score:.6g}  {self.kernel}{with_}{'  (' + self.note + ')' if self.note else ''}"
+
+
+@dataclass
+class Ledger:
+    """The trials so far, and the budget they are paid from."""
+
+    max_seconds: float | None
+    verbose: int
+    trials: list[Trial] = field(default_factory=list)
+    evaluations: int = 0
+
+    def __post_init__(self) -> None:
+        self.start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start
+
+    @property
+    def spent(self) -> bool:
+        return self.max_seconds is not None and self.seconds >= self.max_seconds
+
+    @property
+    def best(self) -> Trial | None:
+        good = [t for t in self.trials if np.isfinite(t.score)]
+        return max(good, key=lambda t: t.score) if good else None
+
+    def add(self, trial: Trial) -> None:
+        self.trials.append(trial)
+        if self.verbose:
+            print(f"[mercer] trial {len(self.trials)}: {trial}", flush=True)
+
+
+class OutOfTime(Exception):
+    """The seconds allowed are used up in the middle of a search."""
+
+
+def along_gradients(
+    criterion: Criterion,
+    kernel: Kernel,
+    noise: float | None,
+    name: str,
+    x: Any,
+    Y: np.ndarray,
+    starts: int,
+    ledger: Ledger,
+    seed: int,
+) -> None:
+    """Maximise a criterion over theta, and over log λ where `noise` is its first guess, by L-BFGS from several starts."""
+    first = kernel.theta if noise is None else np.append(kernel.theta, np.log(noise))
+    free = len(kernel.theta)
+    for start in _around(first, starts, seed):
+        if ledger.spent and ledger.best is not None:
+            return
+        began = time.perf_counter()
+        best: list[Any] = [-np.inf, start]
+
+        def cost(v: np.ndarray, best: list[Any] = best) -> tuple[float, np.ndarray]:
+            if ledger.spent and np.isfinite(best[0]):
+                raise OutOfTime
+            ledger.evaluations += 1
+            try:
+                found = criterion(
+                    kernel.with_theta(v[:free]), 0.0 if noise is None else float(np.exp(v[free])), x, Y
+                )
+            except (MercerError, np.linalg.LinAlgError):
+                return NO_SCORE, np.zeros(len(v))
+            if not np.isfinite(found.value):
+                return NO_SCORE, np.zeros(len(v))
+            if found.value > best[0]:
+                best[:] = found.value, v.copy()
+            slope = found.theta if noise is None else np.append(found.theta, found.noise)
+            return -found.value, -slope
+
+        note = ""
+        try:
+            if len(first):
+                ends = [(a - REACH, a + REACH) for a in start]
+                minimize(cost, start, jac=True, method="L-BFGS-B", bounds=ends, options={"maxiter": 100})
+            else:
+                cost(start)
+        except OutOfTime:
+            note = "cut short"
+        value, v = best
+        note = note or ("" if np.isfinite(value) else "K + λI could not be factored")
+        others = {} if noise is None or not name else {name: float(np.exp(v[free]))}
+        ledger.add(
+            Trial(kernel.with_theta(v[:free]), others, float(value), time.perf_counter() - began, note)
+        )
+
+
+def by_trials(
+    score: Callable[[Kernel, dict[str, float]], float],
+    kernel: Kernel,
+    others: dict[str, float],
+    trials: int,
+    ledger: Ledger,
+    seed: int,
+) -> None:
+    """Maximise any score: half of the trials spread evenly around the first guess, half ever closer to the best."""
+    first = np.append(kernel.theta, [np.log(v) for v in others.values()])
+    free, rng = len(kernel.theta), np.random.default_rng(seed)
+    here: tuple[float, np.ndarray] = (-np.inf, first)
+    spread = _around(first, (trials + 1) // 2 if len(first) else 1, seed)
+    for i in range(trials if len(first) else 1):
+        if ledger.spent and ledger.best is not None:
+            return
+        if i < len(spread):
+            v = spread[i]
+        else:
+            width = SPREAD * 0.5 ** (1 + 4 * (i - len(spread)) / max(trials - len(spread), 1))
+            v = here[1] + width * rng.uniform(-1, 1, len(first))
+        began = time.perf_counter()
+        candidate = kernel.with_theta(v[:free])
+        values = dict(zip(others, np.exp(v[free:]).tolist(), strict=True))
+        note = ""
+        try:
+            found = score(candidate, values)
+        except MercerError as error:
+            found, note = -np.inf, str(error)[:80]
+        ledger.evaluations += 1
+        ledger.add(Trial(candidate, values, found, time.perf_counter() - began, note))
+        if found > here[0]:
+            here = found, v
+
+
+def _around(first: np.ndarray, count: int, seed: int) -> list[np.ndarray]:
+    """The first guess, and points of a scrambled Sobol sequence within SPREAD of it."""
+    if count <= 1 or not len(first):
+        return [first]
+    sobol = qmc.Sobol(len(first), scramble=True, seed=seed)
+    cube = sobol.random_base2(int(np.ceil(np.log2(count))))[: count - 1]
+    return [first, *(first + SPREAD * (2 * cube - 1))]

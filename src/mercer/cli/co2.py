@@ -1,0 +1,87 @@
+"""`mercer co2`: fit, forecast, two pictures and a report."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from mercer.cli.draw import save
+from mercer.cli.talk import complain, json_text
+from mercer.errors import MercerError, ParameterError
+
+FAILED = 1
+PICTURES = ("forecast", "terms")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line."""
+
+    output: Path
+    train_to: int
+    years: int
+    force: bool
+    dpi: int
+    as_json: bool
+    verbose: bool
+
+
+def run_co2(asked: Request) -> int:
+    """Fit, draw, write, say what came of it; return the exit code."""
+    try:
+        places = checked_places(asked.output, asked.force)
+        from mercer.plot.style import new_figure
+
+        new_figure(1, 1)  # a missing matplotlib is told before the fit, not after
+        from mercer.applications.co2 import study
+        from mercer.applications.co2_report import forecast_picture, report, svg, terms_picture
+
+        found = study(asked.train_to, asked.years, verbose=int(asked.verbose))
+        figures = [forecast_picture(found), terms_picture(found)]
+        asked.output.mkdir(parents=True, exist_ok=True)
+        for figure, name in zip(figures, PICTURES, strict=True):
+            save(figure, places[name], "png", asked.dpi)
+        page = report(found, *(svg(figure) for figure in figures))
+        _write(places["report"], page)
+    except (MercerError, OSError) as error:
+        complain(str(error))
+        return FAILED
+    if asked.as_json:
+        print(json_text({**found.summary(), "files": {k: str(v) for k, v in places.items()}}))
+        return 0
+    later = found.later
+    print(f"{len(found.train)} months to the end of {found.train_to} fitted in {found.seconds:.1f} s")
+    print(f"log marginal likelihood {found.model.log_marginal_likelihood_value_:.2f}")
+    if found.coverage is not None:
+        print(
+            f"{int(found.inside.sum())} of the {len(later)} months that followed ({found.coverage:.1%}) lie in the 95 % band; "
+            f"root mean square error {found.error:.2f} ppm"
+        )
+    last = found.by_year()[-1]
+    print(f"forecast for {last['year']}: {last['forecast']:.1f} ± {last['band']:.1f} ppm")
+    for place in places.values():
+        print(place)
+    return 0
+
+
+def checked_places(output: Path, force: bool) -> dict[str, Path]:
+    """The files to write, refused before any work where one exists and may not be replaced."""
+    if output.exists() and not output.is_dir():
+        raise ParameterError(f"{output} is a file; --output names a directory.")
+    places = {name: output / f"co2_{name}.png" for name in PICTURES}
+    places["report"] = output / "co2.html"
+    for place in places.values():
+        if place.exists() and not force:
+            raise ParameterError(f"{place} exists already. Give --force to replace it, or another directory.")
+    return places
+
+
+def _write(place: Path, text: str) -> None:
+    """Beside the place, then renamed, so that half a page is never seen."""
+    part = place.with_name(f".{place.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, place)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,148 @@
+"""How probable the targets are under a Gaussian process, and the gradient in every hyperparameter.
+
+    evidence        log p(y | X, θ) = -½ yᵀα - ½ log det A - ½ n log 2π          A = K + noise,  α = A⁻¹y
+    gradient        ½ Σ_ij W_ij ∂K_ij/∂θ                                           W = ααᵀ - A⁻¹
+    leave-one-out   Σ_i log p(y_i | the other rows)        mean y_i - α_i / A⁻¹_ii,  variance 1 / A⁻¹_ii
+
+One n×n buffer is the Gram matrix, then its factor, then its inverse, then W: LAPACK's dpotrf and dpotri, BLAS's
+dsyrk in place, and a single contraction by the engine, whatever the number of hyperparameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+from scipy.linalg.blas import dsyrk
+
+from mercer.errors import NotFiniteError, NotPositiveDefiniteError
+from mercer.gram import GramOperator
+from mercer.solve.diagnosis import not_positive_definite
+from mercer.solve.direct import Cholesky
+
+BLOCK = 64  # rows zeroed at a time
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """A log-likelihood of the targets, its gradient in θ (None if not asked) and the weights α, one column each target."""
+
+    value: float
+    gradient: np.ndarray | None
+    alpha: np.ndarray
+
+
+def factor_gram(K: GramOperator, noise: Any = 0.0, *, diagnose: bool = True) -> Cholesky:
+    """A = K + noise = L Lᵀ, in place of a Gram matrix made for it; nothing but `noise` is added.
+
+    Where A is not positive definite the error says at which row, which rows look alike and what diagonal would do; with
+    `diagnose=False` it says the row only, which costs nothing.
+    """
+    A = np.require(K.dense(), np.float64, ["C", "W"])
+    if A is getattr(K, "array", None):
+        A = A.copy()
+    diagonal = np.einsum("ii->i", A)
+    diagonal += noise
+    (potrf,) = get_lapack_funcs(("potrf",), (A,))
+    lower, info = potrf(
+        A.T, lower=1, clean=0, overwrite_a=1
+    )  # the upper triangle in C order is Fortran's lower
+    if info == 0 and np.isfinite(lower.diagonal()).all():
+        return Cholesky(lower, 0.0)
+    if not np.isfinite(lower[info - 1, :info] if info else lower.diagonal()).all():
+        raise NotFiniteError(
+            "The Gram matrix contains NaN or infinity, found while it was factored. "
+            "Look for a kernel that overflows on this data, or parameters that make it do so."
+        )
+    if diagnose:
+        raise not_positive_definite(K.shifted(noise), 0.0, info - 1, A.dtype)
+    raise NotPositiveDefiniteError(f"Not positive definite at row {info - 1}.", pivot=info - 1)
+
+
+def log_evidence(
+    K: GramOperator, Y: np.ndarray, noise: Any = 0.0, *, gradient: bool = True, diagnose: bool = True
+) -> Evidence:
+    """The log marginal likelihood of the columns of Y, summed, all with covariance K + noise.
+
+    >>> from mercer import RBF, White
+    >>> K = (RBF(1.0) + White(1.0)).gram([[0.0], [5.0]])      # nearly 2·I
+    >>> round(log_evidence(K, np.zeros((2, 1))).value, 4), round(float(-np.log(2 * np.pi * 2)), 4)
+    (-2.531, -2.531)
+    """
+    factor = factor_gram(K, noise, diagnose=diagnose)
+    alpha = factor.solve(Y)
+    n, targets = Y.shape
+    value = -0.5 * (float(np.vdot(Y, alpha)) + targets * (factor.logdet() + n * LOG_2PI))
+    if not gradient:
+        return Evidence(value, None, alpha)
+    inverse = _inverse(factor)
+    W = dsyrk(1.0, np.asfortranarray(alpha), beta=-float(targets), c=inverse, lower=1, overwrite_c=1)
+    return Evidence(value, K.contract(W=_half(W)), alpha)
+
+
+def loo_moments(inverse_diag: np.ndarray, Y: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean (n × targets) and variance (n) of each observation, given all the others."""
+    return Y - alpha / inverse_diag[:, None], 1.0 / inverse_diag
+
+
+def log_loo(
+    K: GramOperator, Y: np.ndarray, noise: Any = 0.0, *, gradient: bool = True, diagnose: bool = True
+) -> Evidence:
+    """The leave-one-out log predictive likelihood of the columns of Y, summed; no refit is needed.
+
+    Its gradient has W = ½(cαᵀ + αcᵀ) - A⁻¹ diag(b) A⁻¹ with c = A⁻¹(α / A⁻¹_ii) and b_i = ½(1 + α_i² / A⁻¹_ii) / A⁻¹_ii: one
+    more n×n array, because the inverse is needed beside W.
+
+    >>> from mercer import White
+    >>> round(log_loo(White(1.0).gram([[0.0], [5.0]]), np.zeros((2, 1))).value, 4)
+    -1.8379
+    """
+    factor = factor_gram(K, noise, diagnose=diagnose)
+    alpha = factor.solve(Y)
+    diag = factor.inverse_diag() if not gradient else None
+    inverse = _mirrored(_inverse(factor)) if gradient else None
+    if inverse is not None:
+        diag = inverse.diagonal().copy()
+    assert diag is not None
+    targets = Y.shape[1]
+    value = 0.5 * float(targets * np.log(diag).sum() - (alpha**2 / diag[:, None]).sum() - Y.size * LOG_2PI)
+    if inverse is None:
+        return Evidence(value, None, alpha)
+    b = 0.5 * (targets + (alpha**2).sum(axis=1) / diag) / diag
+    c = inverse @ (alpha / diag[:, None])
+    W = dsyrk(-1.0, np.asfortranarray(inverse * np.sqrt(b)), lower=1)
+    for column in range(targets):
+        W += 0.5 * (np.outer(c[:, column], alpha[:, column]) + np.outer(alpha[:, column], c[:, column]))
+    return Evidence(value, 2.0 * K.contract(W=_half(W)), alpha)
+
+
+def _inverse(factor: Cholesky) -> np.ndarray:
+    """A⁻¹ in place of L, in the lower triangle of a Fortran array; above it is rubbish."""
+    (potri,) = get_lapack_funcs(("potri",), (factor.lower,))
+    inverse, _ = potri(factor.lower, lower=1, overwrite_c=1)
+    return inverse
+
+
+def _half(W: np.ndarray) -> np.ndarray:
+    """Half of a symmetric W given by its Fortran lower triangle: that triangle in C order, its diagonal halved, else 0.
+
+    ∂K is symmetric, so contracting with it is contracting with ½W, and the mirror image need not be written.
+    """
+    half = W.T
+    for start in range(0, len(half), BLOCK):
+        rows = slice(start, start + BLOCK)
+        half[rows, :start] = 0.0
+        half[rows, rows] = np.triu(half[rows, rows])
+    diagonal = np.einsum("ii->i", half)
+    diagonal *= 0.5
+    return half
+
+
+def _mirrored(lower: np.ndarray) -> np.ndarray:
+    """A symmetric matrix from its Fortran lower triangle."""
+    full = np.tril(lower)
+    full += np.tril(lower, -1).T
+    return full

@@ -1,0 +1,543 @@
+"""Gaussian process regression: mean, bands, hyperparameters from the evidence, and the part of every term (M10)."""
+
+from __future__ import annotations
+
+import numbers
+import time
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import Rows
+from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, ShapeError
+from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.kernels.base import Kernel
+from mercer.machines import gp_views
+from mercer.machines.base import PRECOMPUTED, KernelEstimator, as_machine_kernel, check_gram
+from mercer.machines.defaults import resolve
+from mercer.machines.evidence import LOG_2PI, factor_gram, log_evidence, log_loo, loo_moments
+from mercer.machines.posterior import (
+    EstimatedEvidence,
+    Exact,
+    Inverse,
+    Iterative,
+    estimate_evidence,
+    iterative,
+)
+from mercer.machines.terms import has_noise, is_noise, latent_diag, terms_of
+from mercer.machines.tune import Tuned, maximise
+from mercer.memory import memory_limit
+from mercer.solve.operator import relative
+from mercer.solve.solution import Certificate, Status
+from mercer.threads import threads
+
+EXACT_ROWS = 10_000  # up to here a factorisation takes seconds; above it, conjugate gradients
+ADDED = (
+    1e-10  # of the largest variance: the least that leaves some digits of α when a diagonal has to be added
+)
+OBJECTIVES = {"evidence": log_evidence, "loo": log_loo}
+
+
+class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
+    """y = f(x) + noise with f ~ GP(0, k): a mean and a band at every x, hyperparameters chosen by the data.
+
+        α = (K + N)⁻¹ y,     mean(x) = Σ α_i k(x_i, x),     var(x) = k(x, x) - ‖L⁻¹ k(X, x)‖²,     K + N = L Lᵀ
+
+    The noise N is every `White` term of the kernel and `noise`. Variances are what the prior has less a sum of squares; only
+    what rounding makes negative, at most (n + 10)·2⁻⁵² of the prior variance each, is set to 0, and more than that is warned of.
+
+    Parameters
+    ----------
+    kernel : Kernel, str
+        A kernel, its text (a lengthscale left open, "RBF()", starts from the spread of the data), or "precomputed".
+    noise : None, float or array of n
+        Variance of the noise of each row, in units of y², besides the kernel's `White` terms. It is not tuned.
+    objective : "evidence" or "loo"
+        What the hyperparameters maximise: the log marginal likelihood, or the leave-one-out log predictive likelihood.
+    optimizer : "L-BFGS-B" or None
+        None keeps the hyperparameters as given. Fixed ones are kept, bounded ones stay between their bounds, others within a
+        factor of 1e5 of where they start.
+    n_restarts : int
+        So many further searches from random starts, in parallel.
+    normalize_y : bool or "mean"
+        True models (y - mean) / standard deviation of each target instead of y, "mean" models y - mean; predictions are in
+        units of y all the same.
+    solver : "auto", "cholesky" or "cg"
+        "cholesky" is exact; "cg" never stores K and estimates log-determinant and traces, with the error stated in
+        `certificate_`; "auto" is "cholesky" to 10 000 rows, if the n×n factor fits in `memory`.
+    singular : "refuse" or "add"
+        What to do if K + N cannot be factored: raise an error that names the rows and the terms, or add a
+        diagonal that does (the smallest, but at least 1e-10 of the prior variance), and say how much and what it costs.
+    max_iter, max_seconds : limits of the search; the best found so far is kept, also after Ctrl-C.
+    probes : random vectors of the estimates of "cg"; their error falls with its square root.
+    tol : relative residual asked of conjugate gradients.
+
+    Attributes
+    ----------
+    kernel_ : the kernel with the hyperparameters found.
+    log_marginal_likelihood_value_ : its log evidence (an estimate under "cg").
+    alpha_ : α, n or n × targets, of the targets as modelled.
+    certificate_ : residual, status of the search, added diagonal, and what else is worth knowing.
+    X_fit_, y_fit_, noise_, y_mean_, y_scale_, n_iter_, n_features_in_
+
+    >>> from mercer import GaussianProcessRegressor
+    >>> X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]
+    >>> model = GaussianProcessRegressor("RBF(1.0) + White(0.01)", optimizer=None).fit(X, y)
+    >>> mean, std = model.predict([[1.0], [4.0]], return_std=True)
+    >>> mean.round(2), std.round(2)
+    (array([ 0.97, -0.17]), array([0.1 , 0.99]))
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "1.0*RBF() + White(0.1)",
+        *,
+        noise: Any = None,
+        objective: str = "evidence",
+        optimizer: str | None = "L-BFGS-B",
+        n_restarts: int = 0,
+        normalize_y: bool | str = False,
+        solver: str = "auto",
+        singular: str = "refuse",
+        max_iter: int = 1000,
+        max_seconds: float | None = None,
+        probes: int = 16,
+        tol: float = 1e-8,
+        memory: int | str = "2GiB",
+        random_state: Any = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.objective = objective
+        self.optimizer = optimizer
+        self.n_restarts = n_restarts
+        self.normalize_y = normalize_y
+        self.solver = solver
+        self.singular = singular
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.probes = probes
+        self.tol = tol
+        self.memory = memory
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+
+    # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose the hyperparameters and condition on rows X with targets y: n numbers, or n × targets."""
+        start = time.perf_counter()
+        self._check_parameters()
+        A = self._check_rows(X, reset=True)
+        Y = self._take_targets(y, A.shape[0])
+        kernel = resolve(self.kernel, A)
+        self.X_fit_, self.kernel_ = A, PRECOMPUTED if kernel is None else kernel
+        self.noise_ = self._take_noise(A.shape[0])
+        self._fitted_rows = None if kernel is None else self._rows(A, "X_fit_")
+        self._exact = self._choose_solver(A.shape[0], kernel)
+        self._seed = int(check_random_state(self.random_state).randint(2**31))
+        notes, added = list(self._judge(kernel)), 0.0
+        try:
+            tuned = self._tune(kernel, Y, notes)
+        except NotPositiveDefiniteError as error:
+            added = self._meet_singular(error, kernel)
+            tuned = self._tune(kernel, Y, notes)
+        self.n_iter_ = 0 if tuned is None else tuned.iterations
+        if tuned is not None:
+            assert isinstance(self.kernel_, Kernel)
+            self.kernel_ = self.kernel_.with_theta(tuned.theta)
+            notes += tuned.notes
+        try:
+            estimated = self._condition(Y)
+        except NotPositiveDefiniteError as error:
+            added += self._meet_singular(error, kernel)
+            estimated = self._condition(Y)
+        self._certify(tuned, estimated, added, notes, start)
+        return self
+
+    def _check_parameters(self) -> None:
+        for name, allowed in (
+            ("objective", tuple(OBJECTIVES)),
+            ("optimizer", ("L-BFGS-B", None)),
+            ("solver", ("auto", "cholesky", "cg")),
+            ("singular", ("refuse", "add")),
+            ("normalize_y", (True, False, "mean")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ParameterError(f"{name} must be one of {allowed}; got {getattr(self, name)!r}.")
+        for name, least in (("n_restarts", 0), ("max_iter", 1), ("probes", 4)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+                raise ParameterError(f"{name} must be a whole number >= {least}; got {value!r}.")
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            raise ParameterError(f"max_seconds must be a number > 0, or None; got {self.max_seconds!r}.")
+        if not isinstance(self.tol, numbers.Real) or not 0 < self.tol < 1:
+            raise ParameterError(f"tol must lie between 0 and 1; got {self.tol!r}.")
+
+    def _take_targets(self, y: Any, n: int) -> np.ndarray:
+        """The targets as n × targets in the units of the model; remembers their mean and scale."""
+        from sklearn.utils.validation import check_array
+
+        if y is None:
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        Y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        if Y.ndim not in (1, 2) or len(Y) != n:
+            raise ShapeError(
+                f"X has {n} rows and y has shape {Y.shape}. Pass one target, or one row of targets, for each row."
+            )
+        self._single = Y.ndim == 1
+        Y = Y.reshape(n, -1)
+        self._constant = bool(np.all(Y[0] == Y))
+        spread = Y.std(axis=0)
+        self.y_mean_ = Y.mean(axis=0) if self.normalize_y else np.zeros(Y.shape[1])
+        scaled = bool(self.normalize_y) and self.normalize_y != "mean"
+        self.y_scale_ = np.where(spread > 0, spread, 1.0) if scaled else np.ones(Y.shape[1])
+        if scaled and self.noise is not None and Y.shape[1] > 1:
+            raise ParameterError(
+                "noise with several targets needs normalize_y=False or 'mean': its unit would differ from target to target."
+            )
+        Y = (Y - self.y_mean_) / self.y_scale_
+        self.y_fit_ = Y[:, 0] if self._single else Y
+        return Y
+
+    def _take_noise(self, n: int) -> Any:
+        """The variance of the noise given, a number or one for each row, in units of the model."""
+        if self.noise is None:
+            return 0.0
+        noise = np.asarray(self.noise, dtype=np.float64)
+        if noise.shape not in ((), (n,)):
+            raise ShapeError(
+                f"noise must be a number or one variance for each of the {n} rows; got shape {noise.shape}."
+            )
+        if not np.all(np.isfinite(noise)) or np.any(noise < 0):
+            raise ParameterError("noise holds variances: finite numbers >= 0; got one that is not.")
+        noise = noise / float(self.y_scale_[0]) ** 2
+        return float(noise) if noise.ndim == 0 else noise
+
+    def _choose_solver(self, n: int, kernel: Kernel | None) -> bool:
+        """Whether to factor."""
+        if kernel is None:
+            self._precomputed = Precomputed(check_gram(self.X_fit_, None))
+        if self.solver == "cg" and kernel is not None:
+            if self.objective == "loo":
+                raise ParameterError(
+                    "objective='loo' needs the inverse itself; use solver='cholesky', or the evidence."
+                )
+            return False
+        if self.solver != "auto" or kernel is None:
+            return True
+        return n <= EXACT_ROWS and 8 * n * n <= memory_limit(self.memory)
+
+    def _judge(self, kernel: Kernel | None) -> tuple[str, ...]:
+        if kernel is None or kernel._proof() is not None:
+            return ()
+        if self._exact:
+            check_gram(self._gram(kernel).dense(), kernel)
+        return (f"{kernel} is not proved to be a kernel; variances may then mean nothing.",)
+
+    def _gram(self, kernel: Kernel | None, n_jobs: int | None = None) -> GramOperator:
+        if kernel is None or self._fitted_rows is None:
+            return self._precomputed
+        return Tiles(kernel, self._fitted_rows, n_jobs=self.n_jobs if n_jobs is None else n_jobs)
+
+    def _tune(self, kernel: Kernel | None, Y: np.ndarray, notes: list[str]) -> Tuned | None:
+        """The search for θ; None where there is nothing to search."""
+        if kernel is None or self.optimizer is None or len(kernel.theta) == 0:
+            return None
+        if self._constant:
+            notes.append(
+                "y is constant, so its likelihood has no maximum (the noise goes to 0): hyperparameters are as given."
+            )
+            return None
+        parallel = self.n_restarts > 0 and threads(self.n_jobs) > 1
+
+        def exact(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            K = self._gram(kernel.with_theta(theta), 1 if parallel else None)
+            found = OBJECTIVES[self.objective](K, Y, self.noise_, diagnose=False)
+            assert found.gradient is not None
+            return found.value, found.gradient
+
+        def estimated(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            found = self._estimate(kernel.with_theta(theta), Y, gradient=True)[1].evidence
+            assert found.gradient is not None
+            return found.value, found.gradient
+
+        return maximise(
+            exact if self._exact else estimated,
+            kernel,
+            restarts=self.n_restarts,
+            max_iter=self.max_iter,
+            max_seconds=self.max_seconds,
+            n_jobs=self.n_jobs,
+            random_state=self._seed,
+            verbose=self.verbose,
+            what="log evidence" if self.objective == "evidence" else "leave-one-out log likelihood",
+        )
+
+    def _estimate(
+        self, kernel: Kernel, Y: np.ndarray, *, gradient: bool
+    ) -> tuple[Iterative, EstimatedEvidence]:
+        inverse = iterative(
+            kernel,
+            self._fitted_rows,
+            self.noise_,
+            tol=float(self.tol),
+            n_jobs=self.n_jobs,
+            random_state=self._seed,
+        )
+        K = self._gram(kernel)
+        found = estimate_evidence(
+            inverse, K, Y, probes=self.probes, gradient=gradient, random_state=self._seed
+        )
+        return inverse, found
+
+    def _condition(self, Y: np.ndarray) -> EstimatedEvidence | None:
+        """α and A⁻¹ at the hyperparameters of `kernel_`."""
+        estimated = None
+        self._inverse: Inverse
+        if self._exact:
+            factor = factor_gram(self._gram(self._own_kernel), self.noise_)
+            alpha = factor.solve(Y)
+            self._inverse = Exact(factor)
+            value = -0.5 * (float(np.vdot(Y, alpha)) + Y.shape[1] * (factor.logdet() + len(Y) * LOG_2PI))
+        else:
+            assert isinstance(self.kernel_, Kernel)
+            self._inverse, estimated = self._estimate(self.kernel_, Y, gradient=self.optimizer is not None)
+            alpha, value = estimated.evidence.alpha, estimated.evidence.value
+        self._alpha = alpha
+        self.alpha_ = alpha[:, 0] if self._single else alpha
+        self.log_marginal_likelihood_value_ = value
+        return estimated
+
+    @property
+    def _own_kernel(self) -> Kernel | None:
+        return self.kernel_ if isinstance(self.kernel_, Kernel) else None
+
+    def _meet_singular(self, error: NotPositiveDefiniteError, kernel: Kernel | None) -> float:
+        """Refuse a Gram matrix that cannot be factored, with the whole diagnosis; or add what is enough."""
+        if error.sufficient_diagonal is None and self._exact:
+            try:
+                factor_gram(self._gram(self._own_kernel), self.noise_)
+            except NotPositiveDefiniteError as whole:
+                error = whole
+        if self.singular == "refuse" or error.sufficient_diagonal is None:
+            raise NotPositiveDefiniteError(
+                f"{error} {_why(kernel, self.noise_)}",
+                error.pivot,
+                error.duplicates,
+                error.smallest_eigenvalue,
+                error.sufficient_diagonal,
+            ) from error
+        prior = float(np.max(self._gram(self._own_kernel).diag()))
+        added = max(2.0 * error.sufficient_diagonal, ADDED * prior)
+        self.noise_ = self.noise_ + added
+        return added
+
+    def _certify(
+        self,
+        tuned: Tuned | None,
+        estimated: EstimatedEvidence | None,
+        added: float,
+        notes: list[str],
+        start: float,
+    ) -> None:
+        Y = self.y_fit_.reshape(len(self.y_fit_), -1)
+        K = self._gram(self._own_kernel)
+        R = Y - K @ self._alpha - np.reshape(self.noise_, (-1, 1)) * self._alpha
+        each = relative(R, Y)
+        method = "Cholesky" if estimated is None else estimated.certificate.method
+        status: Status = "converged" if estimated is None else estimated.certificate.status
+        if tuned is not None:
+            method += f", L-BFGS-B on the {'log evidence' if self.objective == 'evidence' else 'leave-one-out likelihood'}"
+            status = tuned.status if status == "converged" else status
+            if status == "stagnated" and estimated is not None and _within_noise(estimated):
+                status = "converged"
+                notes.append(
+                    "The search ended where the gradient is within two standard errors of its estimate."
+                )
+        if estimated is not None:
+            notes.append(_say_error(estimated, self.log_marginal_likelihood_value_))
+            notes += estimated.certificate.notes
+        if added:
+            worst = float(np.abs(added * self._alpha * self.y_scale_).max())
+            told = (
+                f"{added:.3g} was added to the diagonal, because the Gram matrix could not be factored without: as if every "
+                f"observation had that much more noise. It moves the mean at the training rows by at most {worst:.3g}."
+            )
+            notes.append(told)
+            warnings.warn(told, ConvergenceWarning, stacklevel=4)
+        self.certificate_ = Certificate(
+            status,
+            method,
+            iterations=self.n_iter_,
+            seconds=time.perf_counter() - start,
+            residual=float(each.max(initial=0.0)),
+            residuals=tuple(each.tolist()),
+            worst_row=int(np.argmax(np.abs(R).max(axis=1))),
+            added_diagonal=added,
+            notes=tuple(notes),
+        )
+        if status not in ("converged", "interrupted"):
+            warnings.warn(
+                f"the fit stopped early ({self.certificate_}). Raise max_iter or max_seconds, or start nearer.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False, *, noise: Any = False
+    ) -> Any:
+        """The mean at rows X, with the standard deviations or the covariance matrix if asked.
+
+        They are those of the function f; `noise=True` gives those of a new observation f + noise, with the kernel's
+        `White` terms and the `noise` of the model, and `noise=variances` adds these to the White terms instead.
+        """
+        check_is_fitted(self, "alpha_")
+        if return_std and return_cov:
+            raise ParameterError("Not returning standard deviation and full covariance: ask for one of them.")
+        A = self._check_rows(X, reset=False)
+        if self._own_kernel is None:
+            return self._predict_precomputed(A, return_std or return_cov)
+        rows = self._rows(A)
+        between = Tiles(self._own_kernel, rows, self._fitted_rows, n_jobs=self.n_jobs)
+        mean = self._in_units(np.asarray(between @ self._alpha)) + (
+            self.y_mean_[0] if self._single else self.y_mean_
+        )
+        if not (return_std or return_cov):
+            return mean
+        extra = self._new_noise(noise, rows)
+        if return_std:
+            variance = gp_views.latent_variance(self, rows) + extra
+            return mean, np.sqrt(self._spread(variance))
+        covariance = gp_views.latent_covariance(self, rows)
+        covariance[np.diag_indices_from(covariance)] += extra
+        return mean, self._spread(covariance)
+
+    def _predict_precomputed(self, A: Any, more: bool) -> np.ndarray:
+        if more:
+            raise InputError(
+                "a precomputed Gram matrix has no k(x, x) of new rows, so there is no band; pass the kernel itself."
+            )
+        return self._in_units(np.asarray(A @ self._alpha)) + (
+            self.y_mean_[0] if self._single else self.y_mean_
+        )
+
+    def _in_units(self, values: np.ndarray) -> np.ndarray:
+        """Model units to units of y; one column is a vector if y was one."""
+        values = values * self.y_scale_
+        return values[..., 0] if self._single else values
+
+    def _spread(self, values: np.ndarray) -> np.ndarray:
+        """(Co)variances in units of y²; a last axis for the targets if y had several."""
+        if self._single:
+            return values * float(self.y_scale_[0]) ** 2
+        return values[..., None] * self.y_scale_**2
+
+    def _new_noise(self, noise: Any, rows: Rows) -> np.ndarray:
+        """The variance of the noise of observations at new rows, in units of the model."""
+        if isinstance(noise, bool | np.bool_) and not noise:
+            return np.zeros(len(rows))
+        assert isinstance(self.kernel_, Kernel)
+        white = np.asarray(self.kernel_._diag(rows), dtype=np.float64) - latent_diag(self.kernel_, rows)
+        if isinstance(noise, bool | np.bool_):
+            if np.ndim(self.noise_):
+                raise ParameterError(
+                    "the noise of this model is per row of the training data, so that of new rows is not known; "
+                    "pass noise=variances, one for each row of X, or noise=0.0 for the White terms alone."
+                )
+            return np.maximum(white, 0.0) + self.noise_
+        given = np.asarray(noise, dtype=np.float64)
+        if given.shape not in ((), (len(rows),)) or not np.all(np.isfinite(given)) or np.any(given < 0):
+            raise ParameterError(
+                f"noise must be True, False, or variances >= 0, a number or {len(rows)} of them."
+            )
+        return np.maximum(white, 0.0) + given / float(self.y_scale_[0]) ** 2
+
+    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False) -> Any:
+        """The log evidence at `theta` (by default that of the fit), with its gradient if asked."""
+        check_is_fitted(self, "alpha_")
+        if theta is None and not eval_gradient:
+            return self.log_marginal_likelihood_value_
+        kernel = self._own_kernel
+        kernel = kernel if theta is None or kernel is None else kernel.with_theta(theta)
+        Y = self.y_fit_.reshape(len(self.y_fit_), -1)
+        if self._exact or kernel is None:
+            found = log_evidence(self._gram(kernel), Y, self.noise_, gradient=eval_gradient)
+        else:
+            found = self._estimate(kernel, Y, gradient=eval_gradient)[1].evidence
+        return (found.value, found.gradient) if eval_gradient else found.value
+
+    def loo(self, return_std: bool = False) -> Any:
+        """For every training row the mean (and standard deviation) of its observation given all the others; no refits."""
+        check_is_fitted(self, "alpha_")
+        if not isinstance(self._inverse, Exact):
+            raise InputError("leave-one-out needs the inverse itself; fit with solver='cholesky'.")
+        Y = self.y_fit_.reshape(len(self.y_fit_), -1)
+        mean, variance = loo_moments(self._inverse.factor.inverse_diag(), Y, self._alpha)
+        mean = self._in_units(mean) + (self.y_mean_[0] if self._single else self.y_mean_)
+        return (mean, np.sqrt(self._spread(variance))) if return_std else mean
+
+    def decompose(self, X: Any, *, names: Any = None, full: bool = False) -> gp_views.Terms:
+        """Mean and band of every term of a sum of kernels at rows X; see `Terms`."""
+        return gp_views.decompose(self, X, names, full)
+
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = None, *, prior: bool = False, noise: Any = False
+    ) -> np.ndarray:
+        """Random functions at rows X, one per column (rows × targets × samples for several targets).
+
+        From the posterior, or from the prior if the model is not fitted or `prior=True`; with `noise=True`, observations.
+        """
+        return gp_views.sample(self, X, n_samples, random_state, prior, noise)
+
+    def input_gradient(self, X: Any, return_var: bool = False) -> Any:
+        """∂mean/∂x at rows X, rows × columns (rows × columns × targets); with `return_var` also that of the variance of f."""
+        return gp_views.input_gradient(self, X, return_var)
+
+    def _prior_kernel(self, A: Any) -> Kernel:
+        if hasattr(self, "kernel_") and isinstance(self.kernel_, Kernel):
+            return self.kernel_
+        kernel = as_machine_kernel(self.kernel) if hasattr(self, "kernel_") else resolve(self.kernel, A)
+        if kernel is None:
+            raise InputError("a precomputed Gram matrix says nothing of other rows; pass the kernel itself.")
+        return kernel
+
+
+def _why(kernel: Kernel | None, noise: Any) -> str:
+    """What in the model leaves the Gram matrix singular, and what to do."""
+    if kernel is None:
+        return "Pass noise=variance, or singular='add' to have it added and stated."
+    terms = [str(t) for t in terms_of(kernel) if is_noise(t)]
+    if np.any(noise) or has_noise(kernel):
+        what = " and ".join([*terms, *([f"noise={float(np.min(noise)):.3g}"] if np.any(noise) else [])])
+        return f"The noise of the model ({what}) is too small for float64 beside the other terms. Raise it, or pass singular='add'."
+    return (
+        f"No term of {kernel} is noise and noise is None, so equal rows must have equal targets and smooth kernels have "
+        "no digits left: add + White(0.01), pass noise=variance, or singular='add' to have it added and stated."
+    )
+
+
+def _within_noise(found: EstimatedEvidence) -> bool:
+    g, e = found.evidence.gradient, found.gradient_error
+    return (
+        g is not None
+        and e is not None
+        and bool(np.all(np.abs(g) <= 2 * e + 1e-4 * (1 + abs(found.evidence.value))))
+    )
+
+
+def _say_error(found: EstimatedEvidence, value: float) -> str:
+    text = f"The log evidence {value:.6g} is an estimate, ±{found.half_width:.2g} at 95 %"
+    if found.gradient_error is not None and len(found.gradient_error):
+        text += f"; its gradient carries a standard error of at most {found.gradient_error.max():.2g}"
+    return f"{text} ({found.logdet.certificate.method}). The mean is exact to the residual; bands can only be too wide."

@@ -1,0 +1,152 @@
+"""(K + noise)⁻¹ as a posterior needs it: exactly by a Cholesky factor, or by conjugate gradients where n is too large.
+
+Both answer `solve(B) = A⁻¹B`, and `explained(B)`: triples (P, Q, s) with Bᵀ A⁻¹ B ≈ Σ s PᵀQ. The exact one has V = L⁻¹B, so
+that what is explained is a sum of squares. The iterative one has X ≈ A⁻¹B and BᵀX + XᵀB - XᵀAX, which is never more than
+BᵀA⁻¹B: an error of the solver can only widen a band.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from mercer.gram import GramOperator, Tiles
+from mercer.kernels.base import Kernel
+from mercer.machines.evidence import LOG_2PI, Evidence
+from mercer.machines.terms import split_noise
+from mercer.solve.cg import cg
+from mercer.solve.direct import Cholesky
+from mercer.solve.estimate import Estimate, logdet
+from mercer.solve.precondition import LowRank, nystrom
+from mercer.solve.solution import Certificate
+
+Explained = list[tuple[np.ndarray, np.ndarray, float]]
+
+
+class Inverse(Protocol):
+    """What prediction asks of A⁻¹."""
+
+    def solve(self, B: np.ndarray) -> np.ndarray: ...
+
+    def explained(self, B: np.ndarray) -> Explained: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """A⁻¹ by the factor A = L Lᵀ."""
+
+    factor: Cholesky
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        return self.factor.solve(B)
+
+    def explained(self, B: np.ndarray) -> Explained:
+        V = solve_triangular(self.factor.lower, B, lower=True, check_finite=False)
+        return [(V, V, 1.0)]
+
+
+@dataclass(frozen=True, eq=False)
+class Iterative:
+    """A⁻¹ by preconditioned conjugate gradients on `op` + `shift`, never storing either."""
+
+    op: GramOperator
+    shift: float
+    preconditioner: LowRank
+    tol: float
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        return self.run(B)[0]
+
+    def run(self, B: np.ndarray, max_seconds: float | None = None) -> tuple[np.ndarray, Certificate]:
+        done = cg(
+            self.op,
+            B,
+            self.shift,
+            preconditioner=self.preconditioner,
+            tol=self.tol,
+            max_seconds=max_seconds,
+        )
+        return done.value, done.certificate
+
+    def explained(self, B: np.ndarray) -> Explained:
+        X = self.solve(B)
+        return [(B, X, 1.0), (X, B, 1.0), (X, self.op @ X + self.shift * X, -1.0)]
+
+
+def iterative(
+    kernel: Kernel, rows: Any, noise: Any, *, tol: float, n_jobs: int | None, random_state: Any
+) -> Iterative:
+    """The iterative inverse of K + noise: the least noise of a row is the shift, the rest of it stays in the operator."""
+    latent, white = split_noise(kernel)
+    op: GramOperator
+    shift = white + float(np.min(noise))
+    extra = np.asarray(noise, dtype=np.float64) - float(np.min(noise))
+    if latent is None:
+        latent, shift = kernel, float(np.min(noise))
+    op = Tiles(latent, rows, n_jobs=n_jobs)
+    if np.any(extra):
+        op = op.shifted(extra)
+    inverse = nystrom(op, shift, sketch="columns", random_state=random_state)
+    return Iterative(op, shift, inverse, tol)
+
+
+@dataclass(frozen=True)
+class EstimatedEvidence:
+    """An estimate of the evidence, of its gradient, and of the errors of both."""
+
+    evidence: Evidence
+    logdet: Estimate
+    gradient_error: np.ndarray | None
+    certificate: Certificate
+    seconds: float
+
+    @property
+    def half_width(self) -> float:
+        """Half the 95 % interval of the evidence: that of the log-determinant, halved and once for each target."""
+        low, high = self.logdet.interval
+        return 0.25 * (high - low) * self.evidence.alpha.shape[1]
+
+
+def estimate_evidence(
+    inverse: Iterative,
+    K: GramOperator,
+    Y: np.ndarray,
+    *,
+    probes: int = 16,
+    gradient: bool = True,
+    max_seconds: float | None = None,
+    random_state: Any = 0,
+) -> EstimatedEvidence:
+    """The log evidence without a factor: α by conjugate gradients, log det A by Lanczos quadrature, and
+
+        tr(A⁻¹ ∂K) = E[(A⁻¹z)ᵀ ∂K (P⁻¹z)],     z ~ N(0, P)
+
+    with the preconditioner P, so that the better P is, the less the probes z scatter. The same random numbers are used
+    at every θ, so the estimate is a smooth function of θ up to changes of rank.
+    """
+    start = time.perf_counter()
+    n, targets = Y.shape
+    P = inverse.preconditioner
+    normal = (
+        np.random.default_rng(random_state).standard_normal((n, probes)) if gradient else np.empty((n, 0))
+    )
+    Z, dual = P.power(normal, 0.5), P.power(normal, -0.5)
+    X, done = inverse.run(np.hstack([Y, Z]), max_seconds)
+    alpha, solved = X[:, :targets], X[:, targets:]
+    volume = logdet(inverse.op, inverse.shift, preconditioner=P, probes=probes, random_state=random_state)
+    value = -0.5 * (float(np.vdot(Y, alpha)) + targets * (volume.value + n * LOG_2PI))
+    found: np.ndarray | None = None
+    error: np.ndarray | None = None
+    if gradient:
+        fit = K.contract(alpha)
+        groups = np.array_split(np.arange(probes), 4)  # the scatter between groups is the error of their mean
+        parts = np.array([K.contract(solved[:, g] / len(g), dual[:, g]) for g in groups])
+        sizes = np.array([len(g) for g in groups])
+        found = 0.5 * (fit - targets * (sizes @ parts) / probes)
+        error = 0.5 * targets * parts.std(axis=0, ddof=1) / np.sqrt(len(groups))
+    seconds = time.perf_counter() - start
+    return EstimatedEvidence(Evidence(value, found, alpha), volume, error, done, seconds)

@@ -1,0 +1,514 @@
+"""The problem of kernel ridge regression on given rows, and its solvers.
+
+        min  Σ_i w_i (y_i - f(x_i) - b)² + α‖f‖²,      f = Σ_j c_j k(x_j, ·)
+        (K + α W⁻¹) c = y - b,   and Σ c = 0 where there is an intercept b
+
+White noise in the kernel is a penalty: K + σ²I + αI says that α + σ² is paid. So the noise is taken out of K and put
+where α is; then a row of weight 2 is a row twice with noise, too, and every solver sees a kernel without it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from mercer.arrays import Rows
+from mercer.errors import MemoryBudgetError, MercerError, NotPositiveDefiniteError, ParameterError
+from mercer.gram import GramOperator, Precomputed, Tiles, Weighted
+from mercer.gram.blocks import row_blocks
+from mercer.kernels.base import Kernel
+from mercer.kernels.special import White
+from mercer.memory import memory_limit, say_bytes
+from mercer.solve.cg import cg
+from mercer.solve.diagnosis import look_alike
+from mercer.solve.direct import Cholesky, direct, factor
+from mercer.solve.operator import relative
+from mercer.solve.path import divide_rows
+from mercer.solve.precondition import LowRank, nystrom, rank_cap
+from mercer.solve.primal import FeatureRidge
+from mercer.solve.solution import Certificate, Solution, Status
+from mercer.solve.system import DIRECT_ROWS, ROWS_PER_ITERATION
+
+SOLVERS = ("auto", "primal", "cholesky", "cg", "nystrom")
+STORED_ROWS = 2000  # up to here K is stored also for Cholesky, which asks for each entry only twice
+MIXED_CONDITION = 1e5  # trace K / α up to which a float32 factor, refined, is sure to pay
+NOISE_BLOCK = 128  # rows compared with themselves at a time, to tell the noise of a kernel
+SINGULAR = 1e-6  # a relative residual that a matrix without penalty leaves only if it is singular to rounding
+PRECONDITIONER_ARRAYS = 6  # n×r arrays alive at one time while a Nyström preconditioner is made
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to solve: the parameters of the machine that are not the problem."""
+
+    solver: str = "auto"
+    tol: float = 1e-10
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    memory: int | str = "2GiB"
+    n_landmarks: int | None = None
+    random_state: Any = 0
+    n_jobs: int | None = None
+    callback: Callable[[int, float], object] | None = None
+
+
+class Fit(NamedTuple):
+    """c (n×t), b (t), and where the function is kept in other coordinates, those: features or landmarks."""
+
+    c: np.ndarray
+    b: np.ndarray
+    certificate: Certificate
+    coef: np.ndarray | None = None
+
+
+class Penalty(NamedTuple):
+    """α and the weights, with the noise of the kernel in them."""
+
+    alpha: float
+    weight: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeProblem:
+    """Rows of positive weight, their kernel and Gram operator, and whether there is an intercept."""
+
+    kernel: Kernel | None
+    rows: Rows | None
+    gram: np.ndarray | None
+    weight: np.ndarray
+    intercept: bool
+    options: Options
+    separable: bool = True  # whether the noise of the kernel may be told apart
+
+    @property
+    def n(self) -> int:
+        return len(self.weight)
+
+    # ── the operator ────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def noise(self) -> np.ndarray | None:
+        """What k(x_i, x_i) has for the same observation beyond two equal ones; None without `White`."""
+        if self.kernel is None or self.rows is None or not self.separable or not _has_noise(self.kernel):
+            return None
+        out = np.array(self.kernel._diag(self.rows), dtype=float)
+        for start in range(0, self.n, NOISE_BLOCK):
+            index = np.arange(start, min(start + NOISE_BLOCK, self.n))
+            part = self.rows.rows(index)
+            out[index] -= Tiles(self.kernel, part, part).dense().diagonal()
+        return np.where(np.abs(out) <= 1e-12 * np.abs(self.kernel._diag(self.rows)), 0.0, out)
+
+    def operator(self, *, stored: bool) -> GramOperator:
+        """K without noise, stored if it is asked for and fits."""
+        if self.gram is not None:
+            return Precomputed(self.gram)
+        assert self.kernel is not None
+        tiles = Tiles(self.kernel, self.rows, n_jobs=self.options.n_jobs)
+        if stored or tiles.low is None or self.n <= STORED_ROWS:
+            K = self.kernel.gram(self.rows, memory=self.options.memory, n_jobs=self.options.n_jobs)
+        else:
+            K = tiles
+        if K.kind == "dense":
+            self.kernel._require_finite(K.dense())
+        return K if self.noise is None else K.shifted(-self.noise)
+
+    def penalty(self, alpha: float) -> Penalty:
+        if self.noise is None:
+            return Penalty(alpha, self.weight)
+        total = alpha + self.noise
+        level = float(total[0]) if np.ptp(total) == 0 else float(total.mean())
+        return Penalty(level, self.weight * (level / total))
+
+    # ── the choice ──────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def fits(self) -> bool:
+        return 8 * self.n * self.n <= memory_limit(self.options.memory)
+
+    def dimension(self) -> float:
+        """How many features the kernel has on these columns; infinity where none are known."""
+        if self.kernel is None or self.rows is None:
+            return np.inf
+        try:
+            return self.kernel.feature_dimension(self._columns())
+        except MercerError:
+            return np.inf
+
+    def _columns(self) -> Any:
+        assert self.rows is not None
+        return self.rows.names if self.rows.names is not None else self.rows.vectors.shape[1]
+
+    def choose(self) -> tuple[str, str]:
+        """The solver and why: primal where φ is smaller than the data, else by size."""
+        asked = self.options.solver
+        if asked != "auto":
+            return asked, ""
+        count = self.dimension()
+        if count < self.n and 4 * 8 * count * count <= memory_limit(self.options.memory):
+            return "primal", f"The kernel has {int(count)} features, fewer than the {self.n} rows."
+        if self.fits and self.n <= DIRECT_ROWS:
+            return "cholesky", ""
+        return "dual", ""
+
+    # ── solving ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def solve(self, Y: np.ndarray, alpha: float) -> tuple[str, Fit]:
+        """The name of the solver and what it found, for targets that share one α."""
+        start = time.perf_counter()
+        name, why = self.choose()
+        penalty = self.penalty(alpha)
+        if name == "primal":
+            fit = self._in_features(self.explicit(), Y, penalty, start)
+        elif name == "nystrom":
+            fit = self._by_landmarks(Y, penalty, start)
+        else:
+            name, found, B, K = self._dual(name, Y, penalty)
+            fit = self._finish(K, found, B, Y, penalty, start)
+        notes = [why] if why else []
+        if self.noise is not None:
+            notes.append(f"White noise in the kernel counts as penalty: alpha acts as {penalty.alpha:.6g}.")
+        done = dataclasses.replace(fit.certificate, notes=(*notes, *fit.certificate.notes))
+        return name, fit._replace(certificate=done)
+
+    def _dual(
+        self, name: str, Y: np.ndarray, penalty: Penalty
+    ) -> tuple[str, Solution[np.ndarray], np.ndarray, GramOperator]:
+        """(W½ K W½ + α) u = W½ [y, 1] by Cholesky or conjugate gradients; "dual" looks at the spectrum to choose."""
+        scale = np.sqrt(penalty.weight)
+        B = np.column_stack([Y, np.ones(self.n)]) if self.intercept else Y
+        B = scale[:, None] * B
+        notes: list[str] = []
+        inverse = None
+        if name != "cholesky":
+            sketched = _weighted(self.operator(stored=False), scale)
+            inverse = self._preconditioner(sketched, penalty.alpha)
+            need = _expected_iterations(inverse.tail, penalty.alpha, self.options.tol)
+            allowed = self.n // ROWS_PER_ITERATION
+            if name == "dual" and self.fits and need > allowed:
+                name = "cholesky"
+                notes.append(f"Conjugate gradients would need some {need} iterations; Cholesky is cheaper.")
+        K = self.operator(stored=name != "cholesky")
+        op = _weighted(K, scale)
+        if name != "cholesky":
+            found = self._iterate(op, B, penalty.alpha, inverse)
+            if name == "dual" and self.fits and found.certificate.status in ("stagnated", "failed"):
+                tried = found.certificate
+                notes.append(
+                    f"Conjugate gradients came to a residual of {tried.residual:.1e}; Cholesky took over."
+                )
+                name = "cholesky"
+            elif not self.fits:
+                need_bytes = say_bytes(8 * self.n * self.n)
+                notes.append(f"The n×n factor ({need_bytes}) does not fit in the memory allowed.")
+        if name == "cholesky":
+            self._require_factor()
+            sure = self.n > STORED_ROWS and float(op.diag().sum()) <= MIXED_CONDITION * penalty.alpha
+            precision: Any = "mixed" if sure else "auto"
+            found = direct(op, B, penalty.alpha, tol=self.options.tol, precision=precision)
+            if penalty.alpha == 0 and (found.certificate.residual or 0.0) > SINGULAR:
+                raise _singular(op, found.certificate)
+        done = dataclasses.replace(found.certificate, notes=(*notes, *found.certificate.notes))
+        return ("cholesky" if name == "cholesky" else "cg"), Solution(found.value, done), B, K
+
+    def _preconditioner(self, op: GramOperator, alpha: float) -> LowRank:
+        most = max(memory_limit(self.options.memory) // (8 * self.n * PRECONDITIONER_ARRAYS), 16)
+        # a tenth of the shift in the rule for the rank: products with K cost more than the rank does
+        found = nystrom(
+            op,
+            alpha / 10,
+            max_rank=min(most, rank_cap(self.n)),
+            sketch="columns",
+            random_state=self.options.random_state,
+        )
+        return dataclasses.replace(found, shift=alpha)
+
+    def _iterate(
+        self, op: GramOperator, B: np.ndarray, alpha: float, inverse: LowRank | None
+    ) -> Solution[np.ndarray]:
+        o = self.options
+        return cg(
+            op,
+            B,
+            alpha,
+            preconditioner=inverse,
+            tol=o.tol,
+            max_iter=o.max_iter,
+            max_seconds=o.max_seconds,
+            callback=o.callback,
+        )
+
+    def _require_factor(self) -> None:
+        if not self.fits:
+            raise MemoryBudgetError(
+                f"Cholesky of {self.n} rows needs {say_bytes(8 * self.n * self.n)}; the limit is "
+                f"{say_bytes(memory_limit(self.options.memory))}. Raise memory=, or use solver='cg' or 'nystrom'."
+            )
+
+    def _finish(
+        self,
+        K: GramOperator,
+        found: Solution[np.ndarray],
+        B: np.ndarray,
+        Y: np.ndarray,
+        penalty: Penalty,
+        start: float,
+    ) -> Fit:
+        """c and b from the solution, and the certificate recomputed from them."""
+        scale, t = np.sqrt(penalty.weight), Y.shape[1]
+        U, b = found.value, np.zeros(t)
+        if self.intercept:
+            ones = U[:, t]
+            b = (scale @ U[:, :t]) / (scale @ ones)
+            U = U[:, :t] - ones[:, None] * b
+        c = scale[:, None] * U
+        products = np.asarray(K @ c)
+        done = self._certify(found.certificate, products, c, b, Y, penalty, start)
+        return Fit(c, b, done)
+
+    def _certify(
+        self,
+        given: Certificate,
+        products: np.ndarray,
+        c: np.ndarray,
+        b: np.ndarray,
+        Y: np.ndarray,
+        penalty: Penalty,
+        start: float,
+    ) -> Certificate:
+        """Residual of the whole system, primal and dual value and their gap, from c, b and K c alone."""
+        scale, spread = np.sqrt(penalty.weight)[:, None], penalty.alpha / penalty.weight[:, None]
+        rest = scale * (Y - b - products - spread * c)
+        each = relative(rest, scale * Y)
+        worst = float(each.max(initial=0.0))
+        status: Status = given.status
+        if status == "converged" and worst > 10 * self.options.tol:
+            status = "stagnated"
+        energy = float(np.einsum("ij,ij->", c, products))
+        primal, dual = objective(Y - b, products, c, energy, penalty)
+        return dataclasses.replace(
+            given,
+            status=status,
+            residual=worst,
+            residuals=tuple(each.tolist()),
+            worst_row=int(np.argmax(np.abs(rest).max(axis=1))),
+            primal=primal,
+            dual=dual,
+            gap=None if primal is None or dual is None else max(primal - dual, 0.0),
+            seconds=time.perf_counter() - start,
+        )
+
+    # ── explicit features ───────────────────────────────────────────────────────────────────────────────────
+
+    def explicit(self) -> Features:
+        """The features of the kernel itself."""
+        if self.kernel is None or self.rows is None:
+            raise ParameterError(
+                "solver='primal' needs a kernel with a finite feature map, not 'precomputed'."
+            )
+        phi = self.kernel.features(self._columns(), memory=self.options.memory)
+        rows = self.rows
+
+        def make() -> Iterator[tuple[slice, np.ndarray]]:
+            for part in row_blocks(self.n, phi.dimension):
+                yield part, phi(rows.rows(np.arange(self.n)[part]))
+
+        return Features(self._kept(make, phi.dimension), phi.dimension)
+
+    def landmarks(self) -> tuple[np.ndarray, np.ndarray, Features]:
+        """Landmark rows, the map from k(x, Z) to features, and the features of all rows."""
+        asked = self.options.n_landmarks
+        m = rank_cap(self.n) if asked is None else min(int(asked), self.n)
+        chosen = np.sort(np.random.default_rng(self.options.random_state).permutation(self.n)[:m])
+        if self.gram is not None:
+            K: GramOperator = Precomputed(self.gram[:, chosen])
+        else:
+            assert self.kernel is not None and self.rows is not None
+            K = Tiles(self.kernel, self.rows, self.rows.rows(chosen), n_jobs=self.options.n_jobs)
+        core = K.block(chosen, slice(None))
+        values, vectors = eigh(0.5 * (core + core.T))
+        keep = values > m * np.finfo(float).eps * float(np.abs(values).max())
+        change = vectors[:, keep] / np.sqrt(values[keep])
+
+        def make() -> Iterator[tuple[slice, np.ndarray]]:
+            for part in row_blocks(self.n, m):
+                yield part, K.block(part, slice(None)) @ change
+
+        return chosen, change, Features(self._kept(make, change.shape[1]), change.shape[1])
+
+    def _kept(self, make: Any, dimension: int) -> Any:
+        """The features stored as one block where they fit, else made again each time."""
+        if 4 * 8 * self.n * dimension > memory_limit(self.options.memory):
+            return make
+        whole = np.vstack([P for _, P in make()])
+        return lambda: iter([(slice(0, self.n), whole)])
+
+    def _in_features(self, features: Features, Y: np.ndarray, penalty: Penalty, start: float) -> Fit:
+        """Primal: β by the normal equations, c = W (y - f - b) / α from the errors."""
+        problem = self.feature_ridge(features, penalty)
+        found = problem.solve(Y, self.options.tol)
+        beta, b, errors = found.value
+        notes = list(found.certificate.notes)
+        primal = dual = None
+        if penalty.alpha > 0:
+            c = penalty.weight[:, None] * errors / penalty.alpha
+            primal = float(penalty.weight @ (errors**2).sum(axis=1)) + penalty.alpha * float((beta**2).sum())
+            _, dual = objective(Y - b, problem.image(problem.pull(c)), c, 0.0, penalty)
+        else:
+            notes.append(
+                f"alpha = 0: least squares in the {features.dimension} features. K is singular, so of all coefficients that "
+                "give this function dual_coef_ are those of least norm."
+            )
+            c = problem.image(_least_norm(problem, beta))
+        done = dataclasses.replace(
+            found.certificate,
+            method=f"primal, {found.certificate.method}",
+            primal=primal,
+            dual=dual,
+            gap=None if primal is None or dual is None else max(primal - dual, 0.0),
+            notes=tuple(notes),
+            seconds=time.perf_counter() - start,
+        )
+        return Fit(c, b, done, beta)
+
+    def feature_ridge(self, features: Features, penalty: Penalty) -> FeatureRidge:
+        return FeatureRidge(
+            features.blocks, features.dimension, penalty.weight, penalty.alpha, self.intercept
+        )
+
+    def _by_landmarks(self, Y: np.ndarray, penalty: Penalty, start: float) -> Fit:
+        """Nyström: the best function over the landmarks, and how far it is from the best of all."""
+        if penalty.alpha <= 0:
+            raise ParameterError(
+                "solver='nystrom' needs alpha > 0: its error is measured on the penalised problem."
+            )
+        chosen, change, features = self.landmarks()
+        problem = self.feature_ridge(features, penalty)
+        found = problem.solve(Y, self.options.tol)
+        beta, b, errors = found.value
+        c = penalty.weight[:, None] * errors / penalty.alpha
+        K = self.operator(stored=False)
+        primal = float(penalty.weight @ (errors**2).sum(axis=1)) + penalty.alpha * float((beta**2).sum())
+        done = self._certify(found.certificate, np.asarray(K @ c), c, b, Y, penalty, start)
+        held = sum(float(np.einsum("ij,ij->", P, P)) for _, P in features.blocks())
+        total = float(K.diag().sum())
+        assert done.dual is not None and done.residual is not None
+        note = (
+            f"Nyström with {len(chosen)} landmarks (rank {features.dimension}): {max(1 - held / total, 0.0):.2e} of the "
+            f"trace of K is left out, the residual of the full system is {done.residual:.2e}, and the objective is at "
+            f"most {max(primal - done.dual, 0.0) / max(primal, 1e-300):.2e} of itself above the best."
+        )
+        done = dataclasses.replace(
+            done,
+            status="converged" if found.certificate.converged else "stagnated",
+            method=f"Nyström, {found.certificate.method}",
+            primal=primal,
+            gap=max(primal - done.dual, 0.0),
+            notes=(*found.certificate.notes, note),
+        )
+        return Fit(c, b, done, change @ beta)
+
+    # ── what the fitted values owe to their own targets ─────────────────────────────────────────────────────
+
+    def leave_one_out(self, solver: str, fit: Fit, Y: np.ndarray, alpha: float) -> tuple[np.ndarray, float]:
+        """Errors y_i - f₋ᵢ(x_i) of the models without row i, and the effective degrees of freedom tr H."""
+        penalty = self.penalty(alpha)
+        if solver in ("primal", "nystrom"):
+            features = self.explicit() if solver == "primal" else self.landmarks()[2]
+            problem = self.feature_ridge(features, penalty)
+            h = problem.leverages()
+            errors = problem.solve(Y, self.options.tol).value[2]
+            return divide_rows(errors, 1.0 - h), float(h.sum())
+        self._require_factor()
+        scale = np.sqrt(penalty.weight)
+        F = factor(_weighted(self.operator(stored=False), scale), penalty.alpha)
+        inverse = penalty.weight * inverse_diagonal(F, scale if self.intercept else None)
+        return divide_rows(fit.c, inverse), self.n - float((penalty.alpha / penalty.weight) @ inverse)
+
+
+class Features(NamedTuple):
+    """Explicit features of all rows, block by block."""
+
+    blocks: Callable[[], Iterator[tuple[slice, np.ndarray]]]
+    dimension: int
+
+
+def objective(
+    Y: np.ndarray, products: np.ndarray, c: np.ndarray, energy: float, penalty: Penalty
+) -> tuple[float | None, float | None]:
+    """Primal and dual value at c, for targets less their intercepts; None where α = 0 leaves no dual.
+
+    Σ w (y - Kc)² + α cᵀKc  and  α (2 cᵀy - cᵀ(K + αW⁻¹)c), which is never above the primal of any function.
+    """
+    if penalty.alpha <= 0:
+        return None, None
+    w = penalty.weight[:, None]
+    primal = float((w * (Y - products) ** 2).sum()) + penalty.alpha * energy
+    dual = penalty.alpha * float((c * (2 * Y - products - penalty.alpha / w * c)).sum())
+    return primal, dual
+
+
+def inverse_diagonal(F: Cholesky, border: np.ndarray | None) -> np.ndarray:
+    """The diagonal of the inverse of A, or of the leading block of the inverse of [[A, s], [sᵀ, 0]]."""
+    out = F.inverse_diag()
+    if border is not None:
+        column = F.solve(border)
+        out = out - column**2 / float(border @ column)
+    return out
+
+
+def _singular(op: GramOperator, found: Certificate) -> NotPositiveDefiniteError:
+    """The refusal of α = 0 where rounding let a singular matrix be factored."""
+    pairs = look_alike(op)
+    rows = f" Rows {', '.join(f'{i} and {j}' for i, j in pairs[:5])} look like duplicates." if pairs else ""
+    return NotPositiveDefiniteError(
+        f"with alpha = 0 the Gram matrix is singular to rounding: its solution leaves {found.residual:.1e} of the targets."
+        f"{rows} Give alpha a positive value, or remove rows that the kernel cannot tell apart.",
+        duplicates=pairs,
+    )
+
+
+def _weighted(K: GramOperator, scale: np.ndarray) -> GramOperator:
+    return K if np.all(scale == 1.0) else Weighted(K, scale)
+
+
+def _least_norm(problem: FeatureRidge, beta: np.ndarray) -> np.ndarray:
+    """(ΦᵀΦ)⁻¹β, so that c = Φ(ΦᵀΦ)⁻¹β has Φᵀc = β."""
+    n = len(problem.weight)
+    plain = FeatureRidge(problem.blocks, problem.dimension, np.ones(n), 0.0)
+    return plain.factor.solve(beta)
+
+
+def _has_noise(kernel: Kernel) -> bool:
+    return isinstance(kernel, White) or any(_has_noise(child) for _, child in kernel._children())
+
+
+def _expected_iterations(tail: float, shift: float, tol: float) -> int:
+    """√κ ln(2 / tol) with κ = (tail + shift) / shift; 0, that is unknown, without a shift."""
+    if shift == 0 or tol == 0:
+        return 0
+    return int(np.sqrt((tail + shift) / shift) * np.log(2 / tol))
+
+
+def renumbered(error: NotPositiveDefiniteError, kept: np.ndarray, n: int) -> NotPositiveDefiniteError:
+    """The same refusal with rows counted as in X, where rows of weight 0 were left out."""
+    if len(kept) == n:
+        return error
+    pairs = tuple((int(kept[i]), int(kept[j])) for i, j in error.duplicates)
+    shown = ", ".join(f"{i} and {j}" for i, j in pairs[:5])
+    text = (
+        f"{error} (Rows are counted without those of weight 0{f'; in X they are {shown}' if pairs else ''}.)"
+    )
+    return NotPositiveDefiniteError(
+        text,
+        None if error.pivot is None else int(kept[error.pivot]),
+        pairs,
+        error.smallest_eigenvalue,
+        error.sufficient_diagonal,
+    )

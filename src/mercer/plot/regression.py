@@ -1,0 +1,194 @@
+"""A regression as a curve: observations, mean, bands of the function and of observations, samples, terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import check_vectors, column_names, dense
+from mercer.errors import ParameterError
+from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
+
+BAND, OUTER = "#9CC4E4", "#DCE9F4"
+
+
+def regression(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    later: tuple[Any, Any] | None = None,
+    span: tuple[float, float] | None = None,
+    column: int = 0,
+    level: float = 0.95,
+    samples: int = 0,
+    terms: bool = False,
+    names: Sequence[str] | None = None,
+    resolution: int = 400,
+    seed: int = 0,
+) -> Any:
+    """A picture of a fitted regression along one column, the others at their medians.
+
+    Mean and data always; a model with bands (`predict(return_std=True)`) shows that of the function, dark, and that of new
+    observations, light, both at `level`. `samples` draws that many functions of the posterior, `terms=True` adds a panel
+    for each term of a sum of kernels, named by `names`. `later=(X, y)` are observations that the model has not
+    seen; the share of them inside the light band is in the legend. `span` is the interval shown.
+    """
+    A, t = _table(X, column), np.asarray(y, dtype=float)
+    if t.ndim != 1 or len(t) != len(A):
+        raise PlotError(f"the picture shows one target for each of the {len(A)} rows; y has shape {t.shape}.")
+    if not 0 < level < 1:
+        raise ParameterError(f"level must lie between 0 and 1; got {level!r}.")
+    ticks, grid = _grid(A, None if later is None else _table(later[0], column), column, span, resolution)
+    parts = model.decompose(_like(model, grid), names=names) if terms else None
+    figure = new_figure(9.0, 4.2 + 1.7 * (0 if parts is None else len(parts)))
+    ratios = [2.6] + [1.0] * (0 if parts is None else len(parts))
+    axes = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+    _bands(axes[0], model, ticks, _like(model, grid), level)
+    if samples:
+        drawn = model.sample_y(_like(model, grid), samples, random_state=seed)
+        for i in range(samples):
+            axes[0].plot(
+                ticks, drawn[:, i], lw=0.9, color=COLOURS[(i + 1) % len(COLOURS)], alpha=0.8, zorder=2
+            )
+        axes[0].plot(
+            [], [], lw=0.9, color=GREY, label=f"{samples} sample{'s' * (samples > 1)} of the posterior"
+        )
+    _observations(axes[0], A[:, column], t, "observations", "#222222")
+    if later is not None:
+        _later(axes[0], model, later, column, level)
+    label = _column_name(model, X, column)
+    tidy(axes[0], _title(model), "" if terms else label, "y")
+    axes[0].legend(fontsize=8.5, frameon=False, loc="best")
+    if parts is not None:
+        _terms(axes[1:], ticks, parts, level)
+        axes[-1].set_xlabel(label, fontsize=10)
+    axes[0].set_xlim(ticks[0], ticks[-1])
+    return figure
+
+
+def quantile(level: float) -> float:
+    """How many standard deviations a central band of this probability is wide, either way.
+
+    >>> round(quantile(0.95), 3)
+    1.96
+    """
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + level / 2))
+
+
+def _table(X: Any, column: int) -> np.ndarray:
+    A = dense(check_vectors(X))
+    if not 0 <= column < A.shape[1]:
+        raise PlotError(f"column {column} was asked for, but X has {A.shape[1]} columns.")
+    return A
+
+
+def _grid(
+    A: np.ndarray, B: np.ndarray | None, column: int, span: tuple[float, float] | None, resolution: int
+) -> tuple[np.ndarray, np.ndarray]:
+    seen = A[:, column] if B is None else np.concatenate([A[:, column], B[:, column]])
+    if span is None:
+        pad = 0.05 * (float(np.ptp(seen)) or 1.0)
+        span = (float(seen.min()) - pad, float(seen.max()) + pad)
+    if not span[0] < span[1]:
+        raise ParameterError(f"span must be two numbers, the smaller one first; got {span!r}.")
+    ticks = np.linspace(span[0], span[1], resolution)
+    grid = np.tile(np.median(A, axis=0), (resolution, 1))
+    grid[:, column] = ticks
+    return ticks, grid
+
+
+def _like(model: Any, grid: np.ndarray) -> Any:
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return grid
+    import pandas
+
+    return pandas.DataFrame(grid, columns=list(names))
+
+
+def _deviation(model: Any, grid: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Mean, deviation of f and of an observation; None where the model does not know them."""
+    import inspect
+
+    known = inspect.signature(model.predict).parameters
+    if "return_std" not in known:
+        return np.asarray(model.predict(grid)), None, None
+    mean, inner = model.predict(grid, return_std=True)
+    if "noise" not in known:
+        return mean, inner, None
+    per_row = np.ndim(getattr(model, "noise_", 0.0)) > 0
+    outer = model.predict(grid, return_std=True, noise=0.0 if per_row else True)[1]
+    return mean, inner, outer if np.any(outer > inner * (1 + 1e-9)) else None
+
+
+def _bands(axes: Any, model: Any, ticks: np.ndarray, grid: Any, level: float) -> None:
+    mean, inner, outer = _deviation(model, grid)
+    wide = quantile(level)
+    for deviation, colour, name in (
+        (outer, OUTER, f"{level:.0%} of new observations"),
+        (inner, BAND, f"{level:.0%} band of the function"),
+    ):
+        if deviation is not None:
+            axes.fill_between(
+                ticks,
+                mean - wide * deviation,
+                mean + wide * deviation,
+                color=colour,
+                lw=0,
+                zorder=0,
+                label=name,
+            )
+    axes.plot(ticks, mean, color=COLOURS[0], lw=1.6, zorder=3, label="mean")
+
+
+def _observations(axes: Any, x: np.ndarray, y: np.ndarray, label: str, colour: str) -> None:
+    size = 16 if len(x) <= 200 else 5
+    axes.scatter(x, y, s=size, color=colour, edgecolors="none", zorder=4, label=label)
+
+
+def _later(axes: Any, model: Any, later: tuple[Any, Any], column: int, level: float) -> None:
+    B, t = _table(later[0], column), np.asarray(later[1], dtype=float)
+    mean, inner, outer = _deviation(model, _like(model, B))
+    band = inner if outer is None else outer
+    inside = ""
+    if band is not None:
+        share = float((np.abs(t - mean) <= quantile(level) * band).mean())
+        inside = f", {share:.0%} of them inside"
+    _observations(axes, B[:, column], t, f"{len(t)} not seen by the model{inside}", COLOURS[1])
+
+
+def _terms(panels: Any, ticks: np.ndarray, parts: Any, level: float) -> None:
+    wide = quantile(level)
+    for axes, (name, mean, deviation), colour in zip(panels, parts, _cycle(len(parts)), strict=True):
+        axes.fill_between(
+            ticks, mean - wide * deviation, mean + wide * deviation, color=colour, alpha=0.22, lw=0
+        )
+        axes.plot(ticks, mean, color=colour, lw=1.3)
+        axes.axhline(0, color="#BBBBBB", lw=0.7, zorder=0)
+        tidy(axes, _shorten(name), "")
+
+
+def _cycle(count: int) -> list[str]:
+    return [COLOURS[i % (len(COLOURS) - 1)] for i in range(count)]
+
+
+def _title(model: Any) -> str:
+    return _shorten(str(getattr(model, "kernel_", type(model).__name__)))
+
+
+def _shorten(text: str, most: int = 100) -> str:
+    import re
+
+    text = re.sub(r"\d+\.\d{3,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.3g}", text)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _column_name(model: Any, X: Any, column: int) -> str:
+    names = getattr(model, "feature_names_in_", None)
+    names = column_names(X) if names is None else names
+    return "x" if names is None else str(names[column])
