@@ -54,6 +54,8 @@ MACHINES += ["RelevanceVectorClassifier", "RelevanceVectorRegressor"]
 MACHINES += ["KernelLeastSquares", "KernelRidge", "KernelRidgeCV"]
 PROCESSES = ["GaussianProcessClassifier", "GaussianProcessRegressor"]
 MACHINES += ["KernelMachine"]
+MACHINES += ["MultipleKernelClassifier", "MultipleKernelOneClass", "MultipleKernelRegressor"]
+MACHINES += ["KernelMeanEmbedding", "SVDD"]
 
 
 def test_the_public_names_are_these():

@@ -58,13 +58,16 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         parse,
     )
     from mercer.machines.adatron import Adatron
+    from mercer.machines.cca import KernelCCA
     from mercer.machines.gp_classification import GaussianProcessClassifier
     from mercer.machines.gp_regression import GaussianProcessRegressor
-    from mercer.machines.least_squares import KernelLeastSquares
     from mercer.machines.kernel_machine import KernelMachine
-    from mercer.machines.cca import KernelCCA
     from mercer.machines.kmeans import KernelKMeans
+    from mercer.machines.least_squares import KernelLeastSquares
+    from mercer.machines.mean_embedding import KernelMeanEmbedding
     from mercer.machines.mercer_map import MercerMap
+    from mercer.machines.multiple_margin import MultipleKernelClassifier, MultipleKernelOneClass
+    from mercer.machines.multiple_ridge import MultipleKernelRegressor
     from mercer.machines.nu import NuSVC
     from mercer.machines.one_class import OneClassSVM
     from mercer.machines.pca import KernelPCA
@@ -73,6 +76,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
     from mercer.machines.ridge import KernelRidge
     from mercer.machines.ridge_cv import KernelRidgeCV
     from mercer.machines.svc import SVC
+    from mercer.machines.svdd import SVDD
     from mercer.machines.svr import SVR, NuSVR
     from mercer.theory.gram_report import GramReport, gram_report
     from mercer.theory.verify import Verification, verify
@@ -82,6 +86,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
 __all__ = [
     "RBF",
     "SVC",
+    "SVDD",
     "SVR",
     "Adatron",
     "AllSubsets",
@@ -103,10 +108,11 @@ __all__ = [
     "GramReport",
     "Intersection",
     "Kernel",
-    "KernelLeastSquares",
-    "KernelMachine",
     "KernelCCA",
     "KernelKMeans",
+    "KernelLeastSquares",
+    "KernelMachine",
+    "KernelMeanEmbedding",
     "KernelPCA",
     "KernelPerceptron",
     "KernelRidge",
@@ -117,6 +123,9 @@ __all__ = [
     "Logistic",
     "Matern",
     "MercerMap",
+    "MultipleKernelClassifier",
+    "MultipleKernelOneClass",
+    "MultipleKernelRegressor",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
@@ -159,6 +168,11 @@ _ELSEWHERE = {
     "GaussianProcessClassifier": "mercer.machines.gp_classification",
     "GaussianProcessRegressor": "mercer.machines.gp_regression",
     "MercerMap": "mercer.machines.mercer_map",
+    "MultipleKernelClassifier": "mercer.machines.multiple_margin",
+    "MultipleKernelOneClass": "mercer.machines.multiple_margin",
+    "MultipleKernelRegressor": "mercer.machines.multiple_ridge",
+    "KernelMeanEmbedding": "mercer.machines.mean_embedding",
+    "SVDD": "mercer.machines.svdd",
     "SVC": "mercer.machines.svc",
     "SVR": "mercer.machines.svr",
     "NuSVC": "mercer.machines.nu",

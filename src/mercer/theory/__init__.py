@@ -10,19 +10,28 @@ from mercer.theory.bounds import (
 )
 from mercer.theory.cover import cover_probability
 from mercer.theory.gram_report import GramReport, gram_report
+from mercer.theory.independence import hsic, hsic_test
 from mercer.theory.margins import Margins, Representer, margins, representer
+from mercer.theory.permutation import KernelTest
+from mercer.theory.two_sample import TwoSampleTest, mmd, mmd_test
 from mercer.theory.verify import Verification, verify
 
 __all__ = [
     "GramReport",
+    "KernelTest",
     "Margins",
     "Representer",
+    "TwoSampleTest",
     "Verification",
     "alignment",
     "cover_probability",
     "gram_report",
+    "hsic",
+    "hsic_test",
     "margin_bound",
     "margins",
+    "mmd",
+    "mmd_test",
     "novikoff_bound",
     "perceptron_estimate",
     "radius_of",
