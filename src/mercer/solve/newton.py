@@ -85,8 +85,13 @@ def from_coefficients(
     conjugate = None if unbalanced else problem.conjugate(-alpha * beta)
     if conjugate is None:
         return DualPoint(beta, f, np.inf)
-    gap = float((problem.value(z) + conjugate + alpha * (beta * z).sum(axis=1)).sum())
-    return DualPoint(beta, f, max(gap, 0.0) if np.isfinite(gap) else np.inf)
+    terms = np.stack([problem.value(z), conjugate, alpha * (beta * z).sum(axis=1)])
+    if not np.all(np.isfinite(terms)):
+        return DualPoint(beta, f, np.inf)
+    rounding = float(
+        np.finfo(float).eps * np.abs(terms).sum()
+    )  # the terms cancel: no gap below this can be claimed
+    return DualPoint(beta, f, max(float(terms.sum()), rounding))
 
 
 def balanced(problem: SmoothProblem, s: np.ndarray, z: np.ndarray) -> bool:
