@@ -39,7 +39,7 @@ sanitize: $(VENV)/.installed
 		$(BIN)/python -S -c "import sys, site; path = sys.path[:]; site.main(); sys.path[:0] = path; \
 		sys.meta_path = [f for f in sys.meta_path if type(f).__name__ != 'ScikitBuildRedirectingFinder']; \
 		import mercer._core, pytest; assert 'sanitize' in mercer._core.__file__, mercer._core.__file__; \
-		sys.exit(pytest.main(['-q', '-p', 'no:xdist', '-k', 'not fork and not ctrl_c and not ulp', 'tests/core']))"
+		sys.exit(pytest.main(['-q', '-p', 'no:xdist', '--timeout', '1800', '-k', 'not fork and not ctrl_c and not ulp', 'tests/core']))"
 
 clean:
 	rm -rf $(VENV) build out
