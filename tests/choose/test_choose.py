@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.stats import multivariate_normal
 from sklearn.datasets import make_moons
 from sklearn.model_selection import cross_val_score
@@ -140,6 +141,16 @@ def test_fixed_and_bounded_parameters_are_respected(waves):
     kernel = (2.0 * RBF(5.0)).fix("scale").bounded(lengthscale=(4.0, 6.0))
     found = mercer.choose(KernelRidge(kernel), X, y).kernel
     assert found.scale == 2.0 and 4.0 <= found.kernel.lengthscale <= 6.0
+
+
+def test_named_columns_and_sparse_rows_are_taken(waves):
+    pandas = pytest.importorskip("pandas")
+    X, y = waves
+    table = pandas.DataFrame({"noise": np.arange(40.0) % 7, "time": X[:, 0]})
+    named = mercer.choose(KernelRidge(RBF(1.0).on("time")), table, y, n_trials=1)
+    plain = mercer.choose(KernelRidge(RBF(1.0)), sparse.csr_array(X), y, n_trials=1)
+    assert named.score == pytest.approx(plain.score, rel=1e-6)
+    assert named.machine.score(table, y) > 0.9
 
 
 def test_large_data_are_tuned_on_a_sample_and_fitted_whole(waves):

@@ -161,6 +161,8 @@ def by_trials(
             found = score(candidate, values)
         except MercerError as error:
             found, note = -np.inf, str(error)[:80]
+        if np.isnan(found):
+            found, note = -np.inf, "no score"
         ledger.evaluations += 1
         ledger.add(Trial(candidate, values, found, time.perf_counter() - began, note))
         if found > here[0]:
