@@ -20,8 +20,8 @@ class _Door(ModuleType):
     """A module that can be called."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Choice:
+        """`mercer.choose(…)` is `mercer.choose.choose(…)`."""
         return choose(*args, **kwargs)
 
 
-_Door.__call__.__doc__ = choose.__doc__
 sys.modules[__name__].__class__ = _Door

@@ -90,7 +90,7 @@ def choose(
 
     >>> from mercer import KernelRidge, choose
     >>> X = np.linspace(0, 6, 40)[:, None]
-    >>> y = np.sin(X[:, 0]) + 0.1 * np.cos(37 * X[:, 0])
+    >>> y = np.sin(X[:, 0]) + np.random.default_rng(0).normal(0, 0.1, 40)
     >>> found = choose(KernelRidge("RBF(10.0)"), X, y)
     >>> found.by, 0.5 < found.kernel.lengthscale < 5, found.machine.kernel_ == found.kernel
     ('loo', True, True)
@@ -117,16 +117,15 @@ def choose(
                 )
             if chosen == "cv":
                 trials = TRIALS if n_trials is None else int(n_trials)
-                others = _others(machine)
-                by_trials(
-                    _scorer(machine, x, t, cv, scoring, n_jobs), kernel, others, trials, ledger, random_state
-                )
+                score = _scorer(machine, x, t, cv, scoring, n_jobs)
+                by_trials(score, kernel, _others(machine), A, trials, ledger, random_state)
             else:
                 starts = STARTS if n_trials is None else int(n_trials)
                 kernel, noise, name, note = _noise(chosen, machine, kernel, named, t)
                 why += "" if note in why else note
                 Y = _targets(machine, t)
-                along_gradients(CRITERIA[chosen], kernel, noise, name, named, Y, starts, ledger, random_state)
+                how = CRITERIA[chosen]
+                along_gradients(how, kernel, noise, name, named, Y, A, starts, ledger, random_state)
     except KeyboardInterrupt:
         status = "interrupted"
     best = ledger.best
@@ -250,7 +249,7 @@ def _others(machine: Any) -> dict[str, float]:
     return {
         name: float(v)
         for name, v in found.items()
-        if isinstance(v, numbers.Real) and not isinstance(v, bool) and 0 < v < np.inf
+        if isinstance(v, numbers.Real) and not isinstance(v, bool) and 0 < float(v) < np.inf
     }
 
 

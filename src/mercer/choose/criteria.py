@@ -42,7 +42,7 @@ def evidence(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:
     C = factor(K, noise)
     a = C.solve(Y)
     n, r = Y.shape
-    value = -0.5 * (float(np.einsum("ij,ij->", Y, a)) + r * (C.logdet() + n * np.log(2 * np.pi)))
+    value = -0.5 * (float(np.einsum("ij,ij->", Y, a)) + r * (C.logdet() + n * float(np.log(2 * np.pi))))
     W = 0.5 * (a @ a.T - r * C.solve(np.eye(n)))
     return Score(value, K.contract(W=W), noise * float(np.trace(W)))
 

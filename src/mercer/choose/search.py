@@ -12,13 +12,14 @@ from scipy.optimize import minimize
 from scipy.stats import qmc
 
 from mercer.choose.criteria import Criterion
+from mercer.choose.lengthscales import scales
 from mercer.errors import MercerError
 from mercer.kernels.base import Kernel
 
 REACH = (
     8.0  # how far L-BFGS may go from its start, in units of theta (a factor of 3000 for a positive parameter)
 )
-SPREAD = 2.5  # how far the starts and the trials lie from the first guess (a factor of 12)
+SPREAD = 2.5  # how far the starts and the trials lie from the first guess at least (a factor of 12)
 NO_SCORE = 1e12  # the cost of a point where K + λI cannot be factored
 
 
@@ -79,14 +80,18 @@ def along_gradients(
     name: str,
     x: Any,
     Y: np.ndarray,
+    A: Any,
     starts: int,
     ledger: Ledger,
     seed: int,
 ) -> None:
-    """Maximise a criterion over theta, and over log λ where `noise` is its first guess, by L-BFGS from several starts."""
+    """Maximise a criterion over theta, and over log λ where `noise` is its first guess, by L-BFGS from several starts.
+
+    `x` are the rows as the kernel takes them, `A` their numbers.
+    """
     first = kernel.theta if noise is None else np.append(kernel.theta, np.log(noise))
     free = len(kernel.theta)
-    for start in _around(first, starts, seed):
+    for start in _within(first, box(kernel, len(first) - free, first, A), starts, seed):
         if ledger.spent and ledger.best is not None:
             return
         began = time.perf_counter()
@@ -130,6 +135,7 @@ def by_trials(
     score: Callable[[Kernel, dict[str, float]], float],
     kernel: Kernel,
     others: dict[str, float],
+    x: Any,
     trials: int,
     ledger: Ledger,
     seed: int,
@@ -138,7 +144,7 @@ def by_trials(
     first = np.append(kernel.theta, [np.log(v) for v in others.values()])
     free, rng = len(kernel.theta), np.random.default_rng(seed)
     here: tuple[float, np.ndarray] = (-np.inf, first)
-    spread = _around(first, (trials + 1) // 2 if len(first) else 1, seed)
+    spread = _within(first, box(kernel, len(others), first, x), (trials + 1) // 2, seed)
     for i in range(trials if len(first) else 1):
         if ledger.spent and ledger.best is not None:
             return
@@ -155,16 +161,34 @@ def by_trials(
             found = score(candidate, values)
         except MercerError as error:
             found, note = -np.inf, str(error)[:80]
+        if np.isnan(found):
+            found, note = -np.inf, "no score"
         ledger.evaluations += 1
         ledger.add(Trial(candidate, values, found, time.perf_counter() - began, note))
         if found > here[0]:
             here = found, v
 
 
-def _around(first: np.ndarray, count: int, seed: int) -> list[np.ndarray]:
-    """The first guess, and points of a scrambled Sobol sequence within SPREAD of it."""
+def box(kernel: Kernel, others: int, first: np.ndarray, x: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Where to look: SPREAD around the first guess, twice that for alpha and C, and for a lengthscale all that these rows
+    can tell apart, from half the distance of neighbours to twice the largest one."""
+    low, high = first - SPREAD, first + SPREAD
+    if others:
+        low[-others:], high[-others:] = first[-others:] - 2 * SPREAD, first[-others:] + 2 * SPREAD
+    known = scales(x)
+    for j, p in enumerate([p for p in kernel.parameters if p.free]):
+        if p.bounds is None and p.name.split("__")[-1].split("[")[0] == "lengthscale":
+            low[j] = min(low[j], np.log(known.nearest / 2))
+            high[j] = max(high[j], np.log(2 * known.widest))
+    return low, high
+
+
+def _within(
+    first: np.ndarray, ends: tuple[np.ndarray, np.ndarray], count: int, seed: int
+) -> list[np.ndarray]:
+    """The first guess, and points of a scrambled Sobol sequence in the box."""
     if count <= 1 or not len(first):
         return [first]
     sobol = qmc.Sobol(len(first), scramble=True, seed=seed)
     cube = sobol.random_base2(int(np.ceil(np.log2(count))))[: count - 1]
-    return [first, *(first + SPREAD * (2 * cube - 1))]
+    return [first, *(ends[0] + cube * (ends[1] - ends[0]))]

@@ -276,7 +276,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         self._keep(A, kernel, basis, kept, [found], unit)
         self.weights_, self.alpha_ = self.weights_[0], self.alpha_[0]
         self.covariance_, self.intercept_ = self.covariance_[0], float(self.intercept_[0]) + center
-        self.noise_ = float(self.noise) if self.noise is not None else found.noise * unit**2
+        self.noise_: float = found.noise * unit**2 if self.noise is None else float(self.noise)
         self.evidence_ = float(found.evidence)
         self._certify([found], notes, "log evidence")
         return self

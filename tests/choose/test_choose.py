@@ -1,0 +1,231 @@
+"""Choosing: each criterion against its slow definition, gradients, and one call for every kind of machine."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import multivariate_normal
+from sklearn.datasets import make_moons
+from sklearn.model_selection import cross_val_score
+
+import mercer
+from mercer import (
+    RBF,
+    SVC,
+    SVR,
+    GaussianProcessRegressor,
+    KernelRidge,
+    Linear,
+    RelevanceVectorRegressor,
+    White,
+)
+from mercer.choose import median_lengthscale, scales
+from mercer.choose.criteria import alignment, evidence, leave_one_out
+from mercer.choose.search import Ledger
+from mercer.errors import InputError, ParameterError, ShapeError
+
+
+@pytest.fixture(scope="module")
+def waves():
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(0, 8, 40))[:, None]
+    return X, np.sin(X[:, 0]) + rng.normal(0, 0.1, 40)
+
+
+# ── criteria ────────────────────────────────────────────────────────────────────────────────────────────────
+
+KERNELS = [1.5 * RBF(0.8), RBF(0.8) + 0.3 * Linear(), (2.0 * RBF(1.0)).fix("scale") + White(0.2)]
+
+
+def test_evidence_is_the_density_of_the_targets(waves):
+    X, y = waves
+    Y = np.column_stack([y, y**2])
+    C = RBF(0.8)(X) + 0.3 * np.eye(len(y))
+    slow = sum(multivariate_normal(np.zeros(len(y)), C).logpdf(t) for t in Y.T)
+    assert evidence(RBF(0.8), 0.3, X, Y).value == pytest.approx(slow, rel=1e-10)
+
+
+def test_leave_one_out_is_as_many_refits_as_rows(waves):
+    X, y = waves
+    missed = []
+    for i in range(len(y)):
+        rest = np.arange(len(y)) != i
+        a = np.linalg.solve(RBF(0.8)(X[rest]) + 0.3 * np.eye(rest.sum()), y[rest])
+        missed.append(y[i] - (RBF(0.8)(X[[i]], X[rest]) @ a)[0])
+    assert leave_one_out(RBF(0.8), 0.3, X, y[:, None]).value == pytest.approx(-np.mean(np.square(missed)))
+
+
+@pytest.mark.parametrize("criterion", [evidence, leave_one_out, alignment])
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_gradients_are_those_of_finite_differences(waves, criterion, kernel):
+    X, Y = waves[0], np.column_stack([waves[1], waves[1] ** 2])
+    found = criterion(kernel, 0.3, X, Y)
+    for j in range(len(kernel.theta)):
+        e = 1e-6 * np.eye(len(kernel.theta))[j]
+        up, down = (criterion(kernel.with_theta(kernel.theta + s * e), 0.3, X, Y).value for s in (1, -1))
+        assert found.theta[j] == pytest.approx((up - down) / 2e-6, rel=1e-4, abs=1e-7)
+    up, down = (criterion(kernel, 0.3 * np.exp(s * 1e-6), X, Y).value for s in (1, -1))
+    assert found.noise == pytest.approx((up - down) / 2e-6, rel=1e-4, abs=1e-7)
+
+
+# ── one call ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_kernel_ridge_is_tuned_by_its_leave_one_out_error(waves):
+    X, y = waves
+    found = mercer.choose(KernelRidge("RBF(30.0)"), X, y)
+    assert found.by == "loo" and "leave-one-out" in found.why
+    best = -min(
+        -leave_one_out(RBF(length), alpha, X, y[:, None]).value
+        for length in np.geomspace(0.2, 20, 15)
+        for alpha in np.geomspace(1e-3, 10, 15)
+    )
+    assert found.score >= best - 1e-6
+    assert found.machine.kernel_ == found.kernel and found.machine.alpha == found.parameters["alpha"]
+    assert found.trials[0].score == found.score and found.certificate.converged
+    assert "loo" in str(found) and "RBF" in str(found)
+
+
+def test_a_gaussian_process_is_tuned_by_its_evidence_and_not_again(waves):
+    X, y = waves
+    found = mercer.choose(GaussianProcessRegressor("1.0*RBF() + White(0.1)"), X, y, n_trials=2)
+    assert found.by == "evidence"
+    assert found.machine.kernel_ == found.kernel
+    slow = multivariate_normal(np.zeros(len(y)), found.kernel(X)).logpdf(y)
+    assert found.score == pytest.approx(slow, rel=1e-8)
+    for step in np.eye(3) * 0.05:
+        for sign in (1, -1):
+            near = found.kernel.with_theta(found.kernel.theta + sign * step)
+            assert multivariate_normal(np.zeros(len(y)), near(X)).logpdf(y) <= slow + 1e-6
+    bare = mercer.choose(GaussianProcessRegressor("RBF()"), X, y, n_trials=1)
+    assert "White" in str(bare.kernel) and "White" in bare.why
+
+
+def test_labels_are_cross_validated_and_c_is_tuned():
+    X, y = make_moons(80, noise=0.2, random_state=0)
+    bad = SVC("RBF(30.0)", C=0.1)
+    found = mercer.choose(bad, X, y, n_trials=12, cv=3)
+    assert found.by == "cv" and set(found.parameters) == {"C"} and len(found.trials) == 12
+    again = cross_val_score(SVC(found.kernel, C=found.parameters["C"]), X, y, cv=3).mean()
+    assert found.score == pytest.approx(again)
+    assert found.score > cross_val_score(bad, X, y, cv=3).mean() + 0.05
+
+
+def test_alignment_finds_the_kernel_that_sees_the_labels():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 2)) * [1.0, 20.0]
+    y = np.where(X[:, 0] > 0, "right", "left")
+    found = mercer.choose(SVC(RBF([5.0, 5.0])), X, y, by="alignment")
+    short, long = found.kernel.lengthscale
+    assert long > 20 * short  # the second column says nothing
+    assert "C of SVC stays as given" in found.why and found.parameters == {}
+    assert found.score > mercer.theory.alignment(RBF([5.0, 5.0]), X, y)
+
+
+def test_several_kernels_compete_and_any_regression_machine_takes_the_winner(waves):
+    X, y = waves
+    found = mercer.choose(SVR(), X, y, by="evidence", kernels=["Linear()", "RBF()"], n_trials=2)
+    assert isinstance(found.kernel, RBF) and {type(t.kernel) for t in found.trials} == {Linear, RBF}
+    assert found.machine.score(X, y) > 0.9
+    few = mercer.choose(RelevanceVectorRegressor(), X, y, by="loo", n_trials=1)
+    assert few.machine.score(X, y) > 0.9
+
+
+def test_a_kernel_alone_gets_a_machine(waves):
+    X, y = waves
+    assert isinstance(mercer.choose("RBF()", X, y, n_trials=1).machine, KernelRidge)
+    assert isinstance(mercer.choose(RBF(1.0), X, y > 0, n_trials=2, cv=2).machine, SVC)
+
+
+def test_fixed_and_bounded_parameters_are_respected(waves):
+    X, y = waves
+    kernel = (2.0 * RBF(5.0)).fix("scale").bounded(lengthscale=(4.0, 6.0))
+    found = mercer.choose(KernelRidge(kernel), X, y).kernel
+    assert found.scale == 2.0 and 4.0 <= found.kernel.lengthscale <= 6.0
+
+
+def test_named_columns_and_sparse_rows_are_taken(waves):
+    pandas = pytest.importorskip("pandas")
+    X, y = waves
+    table = pandas.DataFrame({"noise": np.arange(40.0) % 7, "time": X[:, 0]})
+    named = mercer.choose(KernelRidge(RBF(1.0).on("time")), table, y, n_trials=1)
+    plain = mercer.choose(KernelRidge(RBF(1.0)), sparse.csr_array(X), y, n_trials=1)
+    assert named.score == pytest.approx(plain.score, rel=1e-6)
+    assert named.machine.score(table, y) > 0.9
+
+
+def test_large_data_are_tuned_on_a_sample_and_fitted_whole(waves):
+    X, y = waves
+    found = mercer.choose(KernelRidge("RBF(1.0)"), X, y, max_rows=15, n_trials=1)
+    assert "15 of 40 rows" in found.why and len(found.machine.predict(X)) == 40
+    assert len(found.machine.dual_coef_) == 40
+
+
+def test_the_same_seed_gives_the_same_choice_and_progress_is_told(waves, capsys):
+    X, y = waves
+    a, b = (mercer.choose(SVR(), X, y, n_trials=4, cv=2, random_state=3, verbose=1) for _ in range(2))
+    assert a.kernel == b.kernel and a.score == b.score
+    assert "[mercer] trial 4:" in capsys.readouterr().out
+
+
+def test_time_and_the_keyboard_end_the_search_with_the_best_so_far(waves, monkeypatch):
+    X, y = waves
+    short = mercer.choose(KernelRidge("RBF(1.0)"), X, y, max_seconds=1e-9)
+    assert short.certificate.status == "limit" and len(short.trials) == 1
+    add = Ledger.add
+
+    def stop(self, trial):
+        add(self, trial)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ledger, "add", stop)
+    found = mercer.choose(KernelRidge("RBF(1.0)"), X, y)
+    assert found.certificate.status == "interrupted" and found.machine.score(X, y) > 0.9
+
+
+def test_bad_requests_are_refused(waves):
+    X, y = waves
+    for arguments, words in (
+        ({"by": "luck"}, "by must be"),
+        ({"n_trials": 0}, "n_trials"),
+        ({"max_rows": 1}, "max_rows"),
+        ({"max_seconds": 0}, "max_seconds"),
+        ({"kernels": ["precomputed"]}, "precomputed"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            mercer.choose(KernelRidge(), X, y, **arguments)
+    with pytest.raises(ParameterError, match="learns labels"):
+        mercer.choose(SVC(), X, y > 0, by="evidence")
+    with pytest.raises(ParameterError, match="with a kernel"):
+        mercer.choose(object(), X, y)
+    with pytest.raises(ShapeError, match="one target"):
+        mercer.choose(KernelRidge(), X, y[:5])
+    with pytest.raises(InputError, match="nothing could be chosen"):
+        mercer.choose(SVR(), X, y, by="evidence", kernels=["-1.0*RBF(1.0) + White(0.1)"], n_trials=1)
+
+
+# ── first guesses ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_scales_are_medians_of_distances_by_loops():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    pairs = [np.linalg.norm(X[i] - X[j]) for i in range(12) for j in range(i)]
+    found = scales(X)
+    assert found.median == pytest.approx(np.median(pairs)) == pytest.approx(median_lengthscale(X))
+    assert found.widest == pytest.approx(max(pairs))
+    nearest = [min(np.linalg.norm(X[i] - X[j]) for j in range(12) if j != i) for i in range(12)]
+    assert found.nearest == pytest.approx(np.median(nearest))
+    column = [abs(X[i, 1] - X[j, 1]) for i in range(12) for j in range(i)]
+    assert found.per_column[1] == pytest.approx(np.sqrt(3) * np.median(column))
+
+
+def test_scales_survive_duplicates_constants_and_single_rows():
+    X = np.array([[0.0, 5.0]] * 50 + [[1.0, 5.0], [3.0, 5.0]])
+    found = scales(X)
+    assert found.median == 2.0 and found.nearest == 1.0
+    assert found.per_column[0] == found.per_column[1] > 0
+    assert scales([[1.0, 2.0]]).median == 1.0 and scales(np.ones((4, 2))).per_column == (1.0, 1.0)
+    big = np.random.default_rng(0).normal(size=(3000, 2))
+    assert scales(big, random_state=1) == scales(big, random_state=1)
+    assert scales(big).median == pytest.approx(scales(big, max_rows=3000).median, rel=0.1)
+    with pytest.raises(ParameterError, match="max_rows"):
+        scales(big, max_rows=1)
