@@ -157,6 +157,10 @@ def test_large_problems_take_conjugate_gradients_or_cholesky_as_the_spectrum_say
     easy, hard = (KernelRidge("RBF(1.0)", a).fit(X, y) for a in (1.0, 1e-4))
     assert (easy.solver_, hard.solver_) == ("cg", "cholesky")
     assert "cheaper" in str(hard.certificate_)
+    shifted = RBF(1.0)(X) - 0.2 * np.eye(400)
+    with pytest.warns(InvalidKernelWarning):
+        indefinite = KernelRidge("precomputed", 1.0).fit(shifted, y)
+    assert indefinite.solver_ in ("cg", "cholesky") and indefinite.certificate_.residual < 1e-9
     for model, a in ((easy, 1.0), (hard, 1e-4)):
         np.testing.assert_allclose(model.predict(X), reference[a].predict(X), atol=1e-7)
         assert model.certificate_.residual < 1e-9
@@ -204,6 +208,9 @@ def test_white_noise_in_the_kernel_is_a_penalty():
     uneven = RBF(1.0) + White(0.2).times(lambda A: 1 + A[:, 0] ** 2)
     model = KernelRidge(uneven, 0.1).fit(X, y)
     np.testing.assert_allclose(model.dual_coef_, np.linalg.solve(uneven(X) + 0.1 * np.eye(40), y), atol=1e-9)
+    w = 1.0 + np.arange(40) % 3
+    path = KernelRidgeCV(uneven, [0.1]).fit(X, y, sample_weight=w)
+    assert path.loo_error_ == pytest.approx(path.best_error_)
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "cg", "nystrom"])

@@ -90,11 +90,12 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
         rows = self._rows(self.X_fit_ if whole else self.X_fit_[kept])
         problem = RidgeProblem(self.kernel_, rows, None, w, bool(self.fit_intercept), options)
         noise = problem.noise
-        if noise is not None and (noise.min() < 0 or (noise.min() == 0 and self._least_alpha() == 0)):
+        if noise is not None and not self._separable(noise):
             problem = dataclasses.replace(problem, separable=False)
         return problem
 
-    def _least_alpha(self) -> float:
+    def _separable(self, noise: np.ndarray) -> bool:
+        """Whether the noise of the kernel can stand where α stands; else it stays in the kernel."""
         raise NotImplementedError
 
     def _judge(self, problem: RidgeProblem) -> Verdict:
@@ -374,8 +375,8 @@ class KernelRidge(RidgeMachine):
             callback=_tell if self.verbose else None,
         )
 
-    def _least_alpha(self) -> float:
-        return float(np.min(self.alpha))
+    def _separable(self, noise: np.ndarray) -> bool:
+        return bool(noise.min() >= 0 and noise.min() + np.min(self.alpha) > 0)
 
     def _fitted_alpha(self) -> Any:
         return self.alpha

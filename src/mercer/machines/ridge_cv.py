@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -82,9 +81,6 @@ class KernelRidgeCV(RidgeMachine):
         """The path, the best α on it, and the model for that α."""
         self._check_parameters()
         problem, Y, kept = self._start(X, y, sample_weight)
-        noise = problem.noise
-        if noise is not None and np.ptp(noise) > 0:  # no common eigenvectors: the noise stays in the kernel
-            problem = dataclasses.replace(problem, separable=False)
         level = 0.0 if problem.noise is None else float(problem.noise[0])
         path, gram = self._decompose(problem, Y)
         self.alphas_ = self._grid(problem)
@@ -189,8 +185,9 @@ class KernelRidgeCV(RidgeMachine):
             tol=float(self.tol), memory=self.memory, random_state=self.random_state, n_jobs=self.n_jobs
         )
 
-    def _least_alpha(self) -> float:
-        return 1.0
+    def _separable(self, noise: np.ndarray) -> bool:
+        """Uneven noise leaves no common eigenvectors."""
+        return bool(noise.min() >= 0 and np.ptp(noise) == 0)
 
     def _fitted_alpha(self) -> Any:
         return self.alpha_

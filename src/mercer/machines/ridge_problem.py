@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from mercer.arrays import Rows
-from mercer.errors import MemoryBudgetError, MercerError, ParameterError
+from mercer.errors import MemoryBudgetError, MercerError, NotPositiveDefiniteError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.blocks import row_blocks
 from mercer.kernels.base import Kernel
@@ -167,9 +167,14 @@ class RidgeProblem:
         notes: list[str] = []
         inverse = None
         if name != "cholesky":
-            sketched = weighted(self.operator(stored=False), scale)
-            inverse = self._preconditioner(sketched, penalty.alpha)
-            need = expected_iterations(inverse.tail, penalty.alpha, self.options.tol)
+            try:
+                inverse = self._preconditioner(weighted(self.operator(stored=False), scale), penalty.alpha)
+                need = expected_iterations(inverse.tail, penalty.alpha, self.options.tol)
+            except NotPositiveDefiniteError:  # indefinite, yet K + α may be positive: Cholesky will tell
+                if name != "dual" or not self.fits:
+                    raise
+                need, name = 0, "cholesky"
+                notes.append("K is indefinite, so conjugate gradients were not tried.")
             allowed = self.n // ROWS_PER_ITERATION
             if name == "dual" and self.fits and need > allowed:
                 name = "cholesky"
