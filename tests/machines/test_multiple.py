@@ -42,7 +42,7 @@ def machines(p, **more):
     return [
         MultipleKernelClassifier(KERNELS, 2.0, p=p, **more),
         MultipleKernelRegressor(KERNELS, 0.3, p=p, **more),
-        MultipleKernelRegressor(KERNELS, 0.3, p=p, bias=False, **more),
+        MultipleKernelRegressor(KERNELS, 0.3, p=p, fit_intercept=True, **more),
         MultipleKernelOneClass(KERNELS, 0.3, p=p, **more),
     ]
 
@@ -128,7 +128,7 @@ def test_ridge_weights_are_those_of_a_general_solver(data, p):
         cost, start, jac=True, bounds=[(0, 1)] * len(Ks), constraints=limit, method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 500},
     )  # fmt: skip
-    model = MultipleKernelRegressor(KERNELS, 0.3, p=p, bias=False, tol=1e-10).fit(X, t)
+    model = MultipleKernelRegressor(KERNELS, 0.3, p=p, tol=1e-10).fit(X, t)
     assert model.certificate_.primal == pytest.approx(found.fun, rel=1e-8)
     np.testing.assert_allclose(model.weights_, found.x, atol=2e-4)
 
@@ -172,9 +172,12 @@ def test_one_kernel_is_the_machine_itself(data, p):
     np.testing.assert_allclose(
         a.decision_function(X), OneClassSVM("RBF()", 0.3).fit(X).decision_function(X), atol=1e-9
     )
-    a = MultipleKernelRegressor(["Linear()"], 0.5, p=p, bias=False, normalize=None).fit(X, t)
+    a = MultipleKernelRegressor(["Linear()"], 0.5, p=p, normalize=None).fit(X, t)
     for itself in (KernelRidge(kernel="linear", alpha=0.5), mercer.KernelRidge("Linear()", alpha=0.5)):
         np.testing.assert_allclose(a.predict(X), itself.fit(X, t).predict(X), atol=1e-9)
+    a = MultipleKernelRegressor(["RBF()"], 0.5, p=p, fit_intercept=True).fit(X, t)
+    itself = mercer.KernelRidge("RBF()", alpha=0.5, fit_intercept=True).fit(X, t)
+    np.testing.assert_allclose(a.predict(X), itself.predict(X), atol=1e-9)
 
 
 def test_p_of_one_drops_the_kernels_of_noise():

@@ -47,6 +47,11 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
     ([1, -1], 0.079788)
     """
 
+    weights_: np.ndarray
+    offset_: float
+    X_fit_: Any
+    kernel_: Any
+
     def __init__(
         self,
         kernel: Kernel | str = "RBF()",

@@ -39,6 +39,7 @@ class KernelSet:
     memory: int | str
     n_jobs: int | None
     _notes: tuple[str, ...]
+    kernel_: Any
 
     # what MarginMachine asks for, and a set of kernels does not offer
     solver: ClassVar[str] = "working-set"
@@ -48,11 +49,11 @@ class KernelSet:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name."""
-        return BaseEstimator.get_params(self, deep)  # type: ignore[arg-type]
+        return BaseEstimator.get_params(self, deep)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by the names of `get_params`."""
-        return BaseEstimator.set_params(self, **params)  # type: ignore[arg-type]
+        return BaseEstimator.set_params(self, **params)
 
     @property
     def kernel(self) -> str:

@@ -55,9 +55,12 @@ class MarginSet(KernelSet):
                 primal=float(sum(s.certificate.primal or 0.0 for s in solved)),
                 gap=float(sum(s.certificate.gap or 0.0 for s in solved)),
                 q=np.einsum("mnc,nc->m", F, B),
-                curvature=lambda: sum(
-                    curvature(grams, d, q, s.alpha, F[:, :, k])
-                    for k, (q, s) in enumerate(zip(problems, solved, strict=True))
+                curvature=lambda: np.sum(
+                    [
+                        curvature(grams, d, q, s.alpha, F[:, :, k])
+                        for k, (q, s) in enumerate(zip(problems, solved, strict=True))
+                    ],
+                    axis=0,
                 ),
                 status=worst,  # type: ignore[arg-type]
                 kept=solved,

@@ -10,12 +10,13 @@ from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import InputError, NotFiniteError, ParameterError
+from mercer.errors import ParameterError
 from mercer.gram import Tiles
 from mercer.machines.base import KernelEstimator
 from mercer.machines.kernel_set import GramSet
-from mercer.machines.margin import check_length, check_numbers, check_weights
+from mercer.machines.margin import check_weights
 from mercer.machines.multiple import KernelSet
+from mercer.machines.targets import check_target_block
 from mercer.memory import memory_limit
 from mercer.solve.direct import factor
 from mercer.solve.mixture import Answer
@@ -29,12 +30,12 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
         min ½ λ Σ_m ‖w_m‖²/d_m + ½ Σ_i (y_i - Σ_m w_m·φ_m(x_i) - b)²      over w, b and d ≥ 0, ‖d‖_p ≤ 1
         dual     λ (yᵀβ - ½ λ βᵀβ - ½ ‖(βᵀK_mβ)_m‖_p*),   (K_d + λI) β = y - b,   Σβ = 0
 
-    Without `bias` there is no b and no Σβ = 0: with one kernel that is scikit-learn's KernelRidge. Several columns of y share
-    the weights. The gap is ½‖y - b - K_dβ - λβ‖² + ½ λ (‖q‖_p* - dᵀq), q_m = βᵀK_mβ.
+    Without `fit_intercept` there is no b and no Σβ = 0. With one kernel this is `KernelRidge`. Several columns of y share the
+    weights. The gap is ½‖y - b - K_dβ - λβ‖² + ½ λ (‖q‖_p* - dᵀq), q_m = βᵀK_mβ.
 
     Parameters
     ----------
-    alpha : float > 0, the λ above. bias : learn b.
+    alpha : float > 0, the λ above. fit_intercept : learn b.
     kernels, p, weights, normalize, tol, max_iter, max_seconds, strict, verbose, memory, n_jobs :
         as in `MultipleKernelClassifier`.
 
@@ -50,6 +51,11 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
     ([1.0, 0.0], True)
     """
 
+    dual_coef_: np.ndarray
+    intercept_: Any
+    X_fit_: Any
+    kernel_: Any
+
     def __init__(
         self,
         kernels: Any = ("Linear()", "RBF()"),
@@ -58,7 +64,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
         p: float = 1.0,
         weights: Any = "learn",
         normalize: str | None = "trace",
-        bias: bool = True,
+        fit_intercept: bool = False,
         tol: float = 1e-4,
         max_iter: int = 100,
         max_seconds: float | None = None,
@@ -72,7 +78,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
         self.p = p
         self.weights = weights
         self.normalize = normalize
-        self.bias = bias
+        self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
         self.max_seconds = max_seconds
@@ -87,14 +93,14 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
         if not isinstance(a, numbers.Real) or isinstance(a, bool) or not 0 < a < np.inf:
             raise ParameterError(f"alpha must be a finite number > 0; got {a!r}.")
         A, n = self._start(X)
-        Y, flat = self._check_targets(y, n)
+        Y, flat = check_target_block(y, n, type(self).__name__)
         w = check_weights(sample_weight, n)
         used = np.flatnonzero(w > 0)
         if len(used) < n:  # rows of weight 0 are not there
             Y, w = Y[used], w[used]
             A = [K[np.ix_(used, used)] for K in A] if isinstance(A, list) else A[used]
         grams = self._grams(A, w)
-        target = Y - (w @ Y) / w.sum() if self.bias else Y
+        target = Y - (w @ Y) / w.sum() if self.fit_intercept else Y
         best = self._learn(grams, self._answers(grams, Y, w), w, target)
         beta = np.zeros((n, Y.shape[1])) if isinstance(A, list) else best.kept[0]
         if isinstance(A, list):
@@ -120,7 +126,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
                 def inverse(V: np.ndarray) -> np.ndarray:
                     return solve(A, V, tol=1e-3 * min(self.tol, 1e-3), memory=self.memory).value
 
-            if self.bias:
+            if self.fit_intercept:
                 both = inverse(np.hstack([Y, ones]))
                 each = both[:, -1:] / both[:, -1].sum()  # A⁻¹1 / 1ᵀA⁻¹1
                 b = both[:, :-1].sum(axis=0) / both[:, -1].sum()
@@ -149,20 +155,6 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
 
         return answer
 
-    def _check_targets(self, y: Any, n: int) -> tuple[np.ndarray, bool]:
-        """y as n × outputs, and whether it came as one column without a name of its own."""
-        shaped = np.ndim(y) == 2 and np.shape(y)[1] > 1
-        if y is None or not shaped:
-            return check_numbers(y, n, type(self).__name__)[:, None], True
-        Y = np.asarray(y)
-        if Y.dtype.kind not in "fiub":
-            raise InputError(f"y must hold numbers; got {Y.dtype}.")
-        check_length(Y, n)
-        if not np.all(np.isfinite(Y)):
-            i = int(np.argwhere(~np.isfinite(Y))[0, 0])
-            raise NotFiniteError(f"Input y contains NaN or infinity. (First at row {i}: drop these rows.)")
-        return Y.astype(np.float64), False
-
     def predict(self, X: Any) -> np.ndarray:
         """Σ β_i k(x_i, x) + b."""
         check_is_fitted(self, "dual_coef_")
@@ -176,6 +168,5 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.single_output = False
         tags.target_tags.multi_output = True
         return tags
