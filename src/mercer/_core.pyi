@@ -48,6 +48,7 @@ def contract(
     W: _Real | None = None,
     threads: int = 1,
     inputs: bool = False,
+    wanted: Sequence[bool] = (),
 ) -> _Gradients: ...
 def contract_diag(
     program: Program,

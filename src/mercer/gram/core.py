@@ -67,7 +67,11 @@ def _matrix(A: Any) -> Any:
 
 def _contract(low: Lowered, threads: int, U: Any, V: Any, W: Any, *, inputs: bool) -> Any:
     asked = {link.index[0] for link in low.links if not isinstance(link.index, int)}
-    options = {"inputs": inputs, "threads": threads, "wanted": [k in asked for k in range(len(low.views))]}
+    options: dict[str, Any] = {
+        "inputs": inputs,
+        "threads": threads,
+        "wanted": [k in asked for k in range(len(low.views))],
+    }
     if W is not None:
         W = np.ascontiguousarray(W, dtype=low.dtype)
         return _core.contract(*arguments(low), W=W, **options)
