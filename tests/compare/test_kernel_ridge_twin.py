@@ -35,7 +35,9 @@ KERNELS = [
 ]
 
 
-@pytest.mark.parametrize("parameters", KERNELS, ids=str)
+@pytest.mark.parametrize(
+    "parameters", KERNELS, ids=lambda p: getattr(p["kernel"], "__name__", str(p["kernel"]))
+)
 @pytest.mark.parametrize("weights", [None, 2.5, np.arange(40) % 3], ids=["none", "one", "rows"])
 def test_values_and_attributes_are_the_same(parameters, weights):
     alpha = 1e3 if parameters["kernel"] in ("additive_chi2", "sigmoid") else 0.7  # these are not positive
