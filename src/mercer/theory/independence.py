@@ -21,6 +21,7 @@ from mercer.theory.permutation import (
     with_median,
 )
 
+BLOCK = 64  # rows that are permuted together
 TRACE_LEFT = 1e-6  # of a Gram matrix, that its low rank factor may leave out
 
 
@@ -107,7 +108,7 @@ def _pairs(X: Any, Y: Any) -> tuple[Rows, Rows]:
 
 
 class _Stored:
-    """HSIC for a permutation of Y, from the two matrices, in n² additions."""
+    """HSIC for a permutation of Y, from the two matrices: n²/2 products, gathered block by block in cache."""
 
     def __init__(self, K: Any, L: Any, biased: bool) -> None:
         self.n, self.biased = K.shape[0], biased
@@ -117,10 +118,14 @@ class _Stored:
             np.fill_diagonal(self.K, 0.0)
             np.fill_diagonal(self.L, 0.0)
             self.k, self.l = self.K.sum(axis=1), self.L.sum(axis=1)
+        self.K = np.triu(self.K) + np.triu(self.K, 1)  # both are symmetric: one half, counted twice
 
     def __call__(self, order: np.ndarray) -> float:
         n = self.n
-        together = float(np.vdot(self.K, self.L[order][:, order]))
+        together = 0.0
+        for i in range(0, n, BLOCK):
+            moved = self.L[order[i : i + BLOCK]].take(order[i:], axis=1)
+            together += float(np.einsum("ij,ij->", self.K[i : i + BLOCK, i:], moved))
         return together / n**2 if self.biased else _unbiased(together, self.k, self.l[order], n)
 
 
