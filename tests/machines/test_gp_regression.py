@@ -226,7 +226,7 @@ def test_what_is_added_on_request_is_stated_with_its_cost(data):
     X, y, _ = data
     twice, z = np.vstack([X, X[[4]]]), np.append(y, y[4] + 1.0)
     model = GaussianProcessRegressor(RBF(1.0), singular="add", optimizer=None)
-    with pytest.warns(ConvergenceWarning, match="was added to the diagonal"):
+    with pytest.warns(PrecisionWarning, match="was added to the diagonal"):
         model.fit(twice, z)
     added = model.certificate_.added_diagonal
     assert 1e-10 <= added < 1e-9
@@ -285,6 +285,7 @@ def test_samples_have_the_mean_and_covariance_of_the_posterior_and_of_the_prior(
         drawn = model.sample_y(Z, count, random_state=1, prior=True, noise=noise)
         size = np.sqrt(np.outer(np.diag(prior), np.diag(prior)))
         assert np.abs((np.cov(drawn) - prior) / size).max() < 6 / np.sqrt(count)
+    assert not hasattr(model, "n_features_in_"), "a sample of the prior is no fit"
     np.testing.assert_array_equal(fixed.sample_y(Z, 3, random_state=5), fixed.sample_y(Z, 3, random_state=5))
 
 

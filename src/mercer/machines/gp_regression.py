@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Rows
-from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, ShapeError
+from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, PrecisionWarning, ShapeError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines import gp_views
@@ -373,7 +373,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
                 f"observation had that much more noise. It moves the mean at the training rows by at most {worst:.3g}."
             )
             notes.append(told)
-            warnings.warn(told, ConvergenceWarning, stacklevel=4)
+            warnings.warn(told, PrecisionWarning, stacklevel=4)
         self.certificate_ = Certificate(
             status,
             method,

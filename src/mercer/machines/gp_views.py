@@ -12,7 +12,7 @@ from scipy import linalg
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Rows
+from mercer.arrays import Rows, check_vectors, column_names
 from mercer.errors import InputError, ParameterError, PrecisionWarning
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
@@ -136,9 +136,11 @@ def sample(
             return mean[:, None] + draw(covariance, n_samples, rng)
         parts = [mean[:, [j]] + draw(covariance[..., j], n_samples, rng) for j in range(mean.shape[1])]
         return np.stack(parts, axis=1)
-    A = model._check_rows(X, reset=not fitted)
-    rows = model._rows(A)
-    kernel = model._prior_kernel(A)
+    if fitted:
+        rows = model._rows(model._check_rows(X, reset=False))
+    else:  # nothing is learned from X, not even its columns
+        rows = Rows(check_vectors(X).astype(np.float64, copy=False), "X", column_names(X))
+    kernel = model._prior_kernel(rows.data)
     noisy = isinstance(noise, bool | np.bool_) and bool(noise)
     K = Tiles(kernel, rows, None if noisy else _twin(rows), n_jobs=model.n_jobs).dense()
     if not fitted:
