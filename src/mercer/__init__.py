@@ -59,8 +59,10 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
     from mercer.machines.adatron import Adatron
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.nu import NuSVC
+    from mercer.machines.nystroem import Nystroem
     from mercer.machines.one_class import OneClassSVM
     from mercer.machines.perceptron import KernelPerceptron, Perceptron
+    from mercer.machines.random_features import RandomFeatures
     from mercer.machines.svc import SVC
     from mercer.machines.svr import SVR, NuSVR
     from mercer.theory.gram_report import GramReport, gram_report
@@ -99,6 +101,7 @@ __all__ = [
     "MercerMap",
     "NuSVC",
     "NuSVR",
+    "Nystroem",
     "OneClassSVM",
     "PerColumn",
     "Perceptron",
@@ -107,6 +110,7 @@ __all__ = [
     "Proof",
     "Proved",
     "Radial",
+    "RandomFeatures",
     "RationalQuadratic",
     "Refuted",
     "Sigmoid",
@@ -142,6 +146,8 @@ _ELSEWHERE = {
     "KernelPerceptron": "mercer.machines.perceptron",
     "Perceptron": "mercer.machines.perceptron",
     "Adatron": "mercer.machines.adatron",
+    "Nystroem": "mercer.machines.nystroem",
+    "RandomFeatures": "mercer.machines.random_features",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",
     "GramReport": "mercer.theory.gram_report",
