@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-SUITES = ("engine", "svm", "usps")
+SUITES = ("approximation", "engine", "svm", "usps")
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("suite", ["engine", "svm"])
+@pytest.mark.parametrize("suite", ["approximation", "engine", "svm"])
 def test_the_suite_prints_a_row_of_mercer_for_every_cell(suite):
     command = [sys.executable, "-m", "benchmarks", suite, "--quick", "--threads", "1", "--repeat", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)

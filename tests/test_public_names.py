@@ -49,7 +49,7 @@ KERNELS = [
 ROOMS = ["errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
 OTHERS = ["GramReport", "MercerMap", "Verification", "gram_report", "verify"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]
-SMALLER_GRAMS = ["Nystroem", "RandomFeatures"]
+SMALLER_GRAMS = ["Batches", "FalkonClassifier", "FalkonRegressor", "Nystroem", "RandomFeatures"]
 
 
 def test_the_public_names_are_these():

@@ -57,6 +57,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         parse,
     )
     from mercer.machines.adatron import Adatron
+    from mercer.machines.batches import Batches
+    from mercer.machines.falkon import FalkonClassifier, FalkonRegressor
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.nu import NuSVC
     from mercer.machines.nystroem import Nystroem
@@ -77,6 +79,7 @@ __all__ = [
     "Adatron",
     "AllSubsets",
     "ArcCosine",
+    "Batches",
     "Bilinear",
     "Brownian",
     "Chi2",
@@ -89,6 +92,8 @@ __all__ = [
     "ExpDot",
     "Exponential",
     "Fact",
+    "FalkonClassifier",
+    "FalkonRegressor",
     "GramReport",
     "Intersection",
     "Kernel",
@@ -146,6 +151,9 @@ _ELSEWHERE = {
     "KernelPerceptron": "mercer.machines.perceptron",
     "Perceptron": "mercer.machines.perceptron",
     "Adatron": "mercer.machines.adatron",
+    "Batches": "mercer.machines.batches",
+    "FalkonClassifier": "mercer.machines.falkon",
+    "FalkonRegressor": "mercer.machines.falkon",
     "Nystroem": "mercer.machines.nystroem",
     "RandomFeatures": "mercer.machines.random_features",
     "Verification": "mercer.theory.verify",

@@ -20,6 +20,7 @@ from mercer.gram import GramOperator
 from mercer.solve.precondition import greedy_columns
 
 BLOCK_BYTES = 64 << 20  # of k(x, Z) at one time
+EPS = float(np.finfo(np.float64).eps)
 WAYS = ("uniform", "kmeans", "leverage", "pivoted")
 
 
@@ -58,8 +59,8 @@ class Basis:
         )
 
 
-def basis(K: np.ndarray, whose: str = "the kernel") -> Basis:
-    """The basis of landmarks with Gram matrix K, by Cholesky with pivots.
+def basis(K: np.ndarray, whose: str = "the kernel", eps: float = EPS) -> Basis:
+    """The basis of landmarks with Gram matrix K, by Cholesky with pivots; `eps` is the rounding of k(x, Z).
 
     >>> found = basis(np.array([[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]]))     # the first two are one point
     >>> found.rank, found.dropped
@@ -69,7 +70,7 @@ def basis(K: np.ndarray, whose: str = "the kernel") -> Basis:
         i, j = np.argwhere(~np.isfinite(K))[0]
         raise NotFiniteError(f"{whose} gives {K[i, j]} for landmarks {i} and {j}. Look at that pair.")
     m, top = len(K), float(K.diagonal().max(initial=0.0))
-    threshold = m * float(np.finfo(np.float64).eps) * top
+    threshold = m * eps * top
     factor, order, rank, _ = lapack.dpstrf(np.asfortranarray(K, dtype=np.float64), tol=threshold, lower=1)
     if top <= 0:
         rank = 0
@@ -80,7 +81,7 @@ def basis(K: np.ndarray, whose: str = "the kernel") -> Basis:
             solve_triangular(lower, K[np.ix_(kept, rest)], lower=True) if rank else np.zeros((0, len(rest)))
         )
         left = K[np.ix_(rest, rest)] - across.T @ across
-        if np.abs(left).max() > 1e3 * threshold + np.finfo(float).tiny:
+        if np.abs(left).max() > threshold + 1e3 * m * EPS * top + np.finfo(float).tiny:
             low = float(eigvalsh(K, subset_by_index=[0, 0])[0])
             raise InvalidKernelError(
                 f"{whose} is not positive semi-definite: on these {m} landmarks its lowest eigenvalue is {low:.6g}, "

@@ -60,7 +60,7 @@ class Plan:
 
 def build(k: Kernel, size: int, plan: Plan) -> Sketch:
     """At most about `size` features of k, or `ParameterError` with the reason why there are none."""
-    exact = _finite(k, size, plan)
+    exact = _exact(k, size, plan)
     if exact is not None:
         return exact
     if isinstance(k, algebra.Scaled):
@@ -74,6 +74,21 @@ def build(k: Kernel, size: int, plan: Plan) -> Sketch:
     except NoSpectrum as reason:
         return _not_stationary(k, size, plan, str(reason))
     return _fourier(found, size, plan)
+
+
+def _exact(k: Kernel, size: int, plan: Plan) -> Sketch | None:
+    """Features that reproduce the kernel to rounding, where no more are needed than were asked for."""
+    found = _finite(k, size, plan)
+    if found is not None:
+        return found
+    try:
+        s = spectrum(k, plan.d, plan.rows.names)
+    except NoSpectrum:
+        return None
+    atoms = s.atoms(size // 2)
+    if atoms is None:
+        return None
+    return Fourier(2 * len(atoms[1]), "its Fourier series", True, atoms[0], s.amplitude * atoms[1])
 
 
 def _finite(k: Kernel, size: int, plan: Plan) -> Sketch | None:
@@ -132,10 +147,6 @@ def _fourier(s: Spectrum, size: int, plan: Plan) -> Sketch:
         omega, shift = draw(s, 1, "gaussian", plan.rng), plan.rng.uniform(0, 2 * np.pi, size=1)
         return OneCosine(1, "a single frequency", False, omega, shift, float(np.sqrt(2 * s.amplitude)))
     m = size // 2
-    atoms = s.atoms(m)
-    if atoms is not None:
-        omega, p = atoms
-        return Fourier(2 * len(p), "its Fourier series", True, omega, s.amplitude * p)
     kind = plan.kind
     if kind in ("tensor-sketch", "maclaurin"):
         kind = "auto"
@@ -342,7 +353,7 @@ class SideBySide(Sketch):
 
 def _sum(k: algebra.Sum, size: int, plan: Plan) -> Sketch:
     """Exact parts keep their features; the others share what is left by their mean k(x, x), at least 2 each."""
-    parts: list[Sketch | None] = [_finite(p, size // len(k.parts), plan) for p in k.parts]
+    parts: list[Sketch | None] = [_exact(p, size // len(k.parts), plan) for p in k.parts]
     left = size - sum(s.dimension for s in parts if s is not None)
     open_ = [i for i, s in enumerate(parts) if s is None]
     if open_ and left < 2 * len(open_):
@@ -383,7 +394,7 @@ class SketchedProduct(Sketch):
 
 def _product(factors: tuple[Kernel, ...], size: int, plan: Plan) -> Sketch:
     """Independent features of every factor; their tensor product whole where it is small enough, else sketched."""
-    exact = [_finite(f, size, plan) for f in factors]
+    exact = [_exact(f, size, plan) for f in factors]
     room = size / float(np.prod([s.dimension for s in exact if s is not None]))
     rest = [i for i, s in enumerate(exact) if s is None]
     if len(rest) == 1 and room >= 64:  # one random factor among small exact ones
