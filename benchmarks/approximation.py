@@ -42,9 +42,9 @@ def ridge(n: int, d: int, m: int, threads: int, options: argparse.Namespace, mac
     sides: dict[str, Callable[[], Any]] = {
         "sklearn": lambda: _peer(length, m, alpha).fit(X, y),
         "mercer map": lambda: _pipeline(mercer.Nystroem(kernel, m, random_state=0), alpha).fit(X, y),
-        "mercer f32": lambda: mercer.FalkonRegressor(
-            kernel, m, alpha, dtype="float32", random_state=0
-        ).fit(X, y),
+        "mercer f32": lambda: mercer.FalkonRegressor(kernel, m, alpha, dtype="float32", random_state=0).fit(
+            X, y
+        ),
         "mercer": lambda: mercer.FalkonRegressor(kernel, m, alpha, random_state=0).fit(X, y),
     }
     found = race(sides, threads, options.repeat)

@@ -324,3 +324,14 @@ def test_an_approximation_of_another_kernel_or_kind_is_refused(moons):
     SVC("RBF(0.7)", approximation=Nystroem(RBF(0.7))).fit(X, y)
     with pytest.raises(ParameterError, match="approximation must be"):
         SVC("RBF(0.7)", approximation=100).fit(X, y)
+
+
+@pytest.mark.parametrize("shift", [1e-5, 1e-2, 10.0])
+def test_a_low_rank_gram_is_solved_in_closed_form(X, shift):
+    K = Nystroem(RBF(1.5), 20, random_state=0).fit(X).operator(X)
+    B = np.column_stack([np.sin(X[:, 0]), X[:, 1]])
+    found = mercer.solve.solve(K, B, shift, tol=1e-8)
+    assert found.certificate.converged and "closed-form low-rank" in found.certificate.method
+    assert found.certificate.iterations <= 3
+    dense = np.linalg.solve(K.dense() + shift * np.eye(len(X)), B)
+    np.testing.assert_allclose(found.value, dense, rtol=1e-5, atol=1e-7 * np.abs(dense).max())

@@ -71,6 +71,10 @@ class GramOperator(LinearOperator):
         """What the core needs to compute rows of K by itself; None where K is stored or has no program."""
         return None
 
+    def low_rank_factor(self) -> np.ndarray | None:
+        """F with K = F Fᵀ where K is known to be that, with few columns; else None."""
+        return None
+
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _matvec(self, v: np.ndarray) -> np.ndarray:
@@ -271,6 +275,9 @@ class LowRank(GramOperator):
 
     def block(self, rows: Index, cols: Index) -> np.ndarray:
         return self.F[rows] @ self.G[cols].T
+
+    def low_rank_factor(self) -> np.ndarray | None:
+        return self.F if self.G is self.F else None
 
     def program(self) -> tuple | None:
         """That of the linear kernel on the rows of F."""

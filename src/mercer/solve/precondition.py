@@ -262,6 +262,17 @@ def pivoted_cholesky(A: Any, shift: float = 0.0, *, rank: int | None = None) -> 
     return _low_rank(op, U, S, shift, found.left_out / n, "pivoted Cholesky", found.left_out)
 
 
+def exact_low_rank(F: np.ndarray, shift: float) -> LowRank:
+    """F Fᵀ + shift·I itself, so that `@` solves against it in O(n r); shift > 0.
+
+    >>> P = exact_low_rank(np.array([[1.0], [1.0]]), shift=1.0)
+    >>> P @ np.array([3.0, 0.0])                              # the inverse of [[2, 1], [1, 2]] is [[2, -1], [-1, 2]] / 3
+    array([ 2., -1.])
+    """
+    U, S = _orthonormal(np.asarray(F, dtype=np.float64))
+    return LowRank(U, S, check_number(shift, "shift", 0.0, strict=True), 0.0, "closed-form low-rank")
+
+
 @dataclass(frozen=True, eq=False)
 class Greedy:
     """A ≈ rowsᵀ rows, from the columns `pivots` in that order; `left` is what remains of the diagonal."""
