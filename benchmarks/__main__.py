@@ -5,7 +5,17 @@ from __future__ import annotations
 import argparse
 import importlib
 
-SUITES = ("engine", "gp", "gp_classify", "regression", "ridge", "svm", "unsupervised", "usps")
+SUITES = (
+    "approximation",
+    "engine",
+    "gp",
+    "gp_classify",
+    "regression",
+    "ridge",
+    "svm",
+    "unsupervised",
+    "usps",
+)
 
 
 def main() -> None:

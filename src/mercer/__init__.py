@@ -58,7 +58,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         parse,
     )
     from mercer.machines.adatron import Adatron
+    from mercer.machines.batches import Batches
     from mercer.machines.cca import KernelCCA
+    from mercer.machines.falkon import FalkonClassifier, FalkonRegressor
     from mercer.machines.gp_classification import GaussianProcessClassifier
     from mercer.machines.gp_regression import GaussianProcessRegressor
     from mercer.machines.kernel_machine import KernelMachine
@@ -69,9 +71,11 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
     from mercer.machines.multiple_margin import MultipleKernelClassifier, MultipleKernelOneClass
     from mercer.machines.multiple_ridge import MultipleKernelRegressor
     from mercer.machines.nu import NuSVC
+    from mercer.machines.nystroem import Nystroem
     from mercer.machines.one_class import OneClassSVM
     from mercer.machines.pca import KernelPCA
     from mercer.machines.perceptron import KernelPerceptron, Perceptron
+    from mercer.machines.random_features import RandomFeatures
     from mercer.machines.relevance import RelevanceVectorClassifier, RelevanceVectorRegressor
     from mercer.machines.ridge import KernelRidge
     from mercer.machines.ridge_cv import KernelRidgeCV
@@ -91,6 +95,7 @@ __all__ = [
     "Adatron",
     "AllSubsets",
     "ArcCosine",
+    "Batches",
     "Bilinear",
     "Brownian",
     "Chi2",
@@ -103,6 +108,8 @@ __all__ = [
     "ExpDot",
     "Exponential",
     "Fact",
+    "FalkonClassifier",
+    "FalkonRegressor",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "GramReport",
@@ -128,6 +135,7 @@ __all__ = [
     "MultipleKernelRegressor",
     "NuSVC",
     "NuSVR",
+    "Nystroem",
     "OneClassSVM",
     "PerColumn",
     "Perceptron",
@@ -136,6 +144,7 @@ __all__ = [
     "Proof",
     "Proved",
     "Radial",
+    "RandomFeatures",
     "RationalQuadratic",
     "Refuted",
     "RelevanceVectorClassifier",
@@ -190,6 +199,11 @@ _ELSEWHERE = {
     "Adatron": "mercer.machines.adatron",
     "RelevanceVectorClassifier": "mercer.machines.relevance",
     "RelevanceVectorRegressor": "mercer.machines.relevance",
+    "Batches": "mercer.machines.batches",
+    "FalkonClassifier": "mercer.machines.falkon",
+    "FalkonRegressor": "mercer.machines.falkon",
+    "Nystroem": "mercer.machines.nystroem",
+    "RandomFeatures": "mercer.machines.random_features",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",
     "GramReport": "mercer.theory.gram_report",

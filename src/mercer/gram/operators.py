@@ -22,6 +22,7 @@ from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram import blocks, core
 from mercer.gram.lower import Lowered, NotLowered, lower
 from mercer.kernels.base import Kernel
+from mercer.kernels.dot import Linear
 from mercer.threads import threads
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ class GramOperator(LinearOperator):
 
     def program(self) -> tuple | None:
         """What the core needs to compute rows of K by itself; None where K is stored or has no program."""
+        return None
+
+    def low_rank_factor(self) -> np.ndarray | None:
+        """F with K = F Fᵀ where K is known to be that, with few columns; else None."""
         return None
 
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -271,8 +276,15 @@ class LowRank(GramOperator):
     def block(self, rows: Index, cols: Index) -> np.ndarray:
         return self.F[rows] @ self.G[cols].T
 
+    def low_rank_factor(self) -> np.ndarray | None:
+        return self.F if self.G is self.F else None
+
+    def program(self) -> tuple | None:
+        """That of the linear kernel on the rows of F."""
+        return Tiles(Linear(), self.F).program() if self.G is self.F and self.F.shape[1] else None
+
     def _transpose(self) -> LowRank:
-        return LowRank(self.G, self.F)
+        return self if self.G is self.F else LowRank(self.G, self.F)
 
 
 class Features(GramOperator):

@@ -35,6 +35,9 @@ class KernelEstimator(BaseEstimator):
                 return out
             if kernel is not None:
                 out.update({f"kernel__{name}": value for name, value in kernel.get_params().items()})
+            inner = getattr(self, "approximation", None)
+            if isinstance(inner, BaseEstimator):
+                out.update({f"approximation__{name}": value for name, value in inner.get_params().items()})
         return out
 
     def set_params(self, **params: Any) -> Self:
@@ -102,3 +105,34 @@ def check_gram(K: Any, kernel: Kernel | None) -> np.ndarray:
             "k(x, z) = k(z, x); (K + K.T) / 2 is the nearest symmetric matrix."
         )
     return 0.5 * (K + K.T)
+
+
+def check_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """One weight ≥ 0 for each row; ones where none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    w = np.asarray(sample_weight, dtype=float)
+    if w.ndim == 0:
+        w = np.full(n, float(w))
+    if w.shape != (n,):
+        raise ShapeError(
+            f"sample_weight.shape == {w.shape}, expected {(n,)}: one weight for each row, with one dimension."
+        )
+    for bad, word in ((np.isnan(w), "NaN"), (np.isinf(w), "infinity"), (w < 0, "a negative weight")):
+        if bad.any():
+            raise NotFiniteError(
+                f"sample_weight has {word} at index {int(np.argmax(bad))}; weights must be finite and >= 0 "
+                "(0 removes a row, 2 counts it twice)."
+            )
+    if not np.any(w > 0):
+        raise InputError(
+            "sample_weight: all weights are zero, so no rows are left. Give some row a positive weight."
+        )
+    return w
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator from what scikit-learn calls random_state."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    return np.random.default_rng(random_state)

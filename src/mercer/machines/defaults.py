@@ -26,16 +26,31 @@ def resolve(kernel: Any, A: Any, weight: np.ndarray | None = None) -> Kernel | N
     >>> resolve("RBF()", np.array([[0.0, 2.0], [2.0, 0.0]]))
     RBF(1.0)
     """
-    if isinstance(kernel, str) and _OPEN.search(kernel):
-        spread = variance(A, weight)
+    if is_open(kernel):
+        return with_spread(kernel, variance(A, weight), A.shape[1])
+    return as_machine_kernel(kernel)
+
+
+def is_open(kernel: Any) -> bool:
+    """Whether the text leaves a lengthscale to the data."""
+    return isinstance(kernel, str) and _OPEN.search(kernel) is not None
+
+
+def with_spread(kernel: Any, spread: float, columns: int) -> Kernel | None:
+    """The kernel for rows of so many columns whose entries have this variance.
+
+    >>> with_spread("RBF()", 2.0, 4)
+    RBF(2.0)
+    """
+    if is_open(kernel):
         if spread == 0:
             warnings.warn(
                 "X is constant, so every kernel value is the same and nothing can be learned from it; the "
                 "lengthscale is taken as 1. Look for a column that varies.",
                 PrecisionWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        length = float(np.sqrt(0.5 * A.shape[1] * spread)) if spread > 0 else 1.0
+        length = float(np.sqrt(0.5 * columns * spread)) if spread > 0 else 1.0
         kernel = _OPEN.sub(rf"\1({length!r})", kernel)
     return as_machine_kernel(kernel)
 

@@ -25,9 +25,10 @@ from mercer.errors import (
     ParameterError,
     ShapeError,
 )
-from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram import GramOperator, LowRank, Precomputed, Tiles
 from mercer.kernels.base import Kernel
-from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
+from mercer.machines.approximation import approximate
+from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram, check_weights
 from mercer.machines.defaults import resolve
 from mercer.machines.judge import judge_on_rows
 from mercer.memory import memory_limit
@@ -61,6 +62,7 @@ class MarginMachine(KernelEstimator):
     warm_start: bool
     verbose: int
     callback: Any
+    approximation: Any = None
     memory: int | str
     n_jobs: int | None
     _notes: tuple[str, ...]
@@ -108,21 +110,30 @@ class MarginMachine(KernelEstimator):
     def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator]:
         """The kernel of these rows and their Gram operator; an invalid kernel is announced or refused."""
         kernel = resolve(self.kernel, A, w)
-        if kernel is None:
-            K: GramOperator = Precomputed(check_gram(A, None))
+        self.__dict__.pop("approximation_", None)
+        if self.approximation is not None:
+            self.approximation_, K = approximate(self.approximation, kernel, self._rows(A), weight=w)
+        elif kernel is None:
+            K = Precomputed(check_gram(A, None))
         else:
-            limit = memory_limit(self.memory)
-            if (
-                not self._many_problems()
-            ):  # one problem needs few rows of a large K: they are computed when asked for
-                limit = min(limit, ONE_PROBLEM)
-            K = kernel.gram(self._rows(A), memory=limit, n_jobs=self.n_jobs)
-            if K.kind == "dense":
-                _check_finite(K.dense(), kernel)
-                if kernel._proof() is None:
-                    check_gram(K.dense(), kernel)
+            K = self._exact_operator(kernel, A)
         self._judge(kernel, K, np.flatnonzero(w > 0))
+        if self.approximation is not None:
+            self._notes = (self.approximation_.describe(), *self._notes)
         return kernel, K
+
+    def _exact_operator(self, kernel: Kernel, A: Any) -> GramOperator:
+        limit = memory_limit(self.memory)
+        if (
+            not self._many_problems()
+        ):  # one problem needs few rows of a large K, which are computed when asked for
+            limit = min(limit, ONE_PROBLEM)
+        K = kernel.gram(self._rows(A), memory=limit, n_jobs=self.n_jobs)
+        if K.kind == "dense":
+            _check_finite(K.dense(), kernel)
+            if kernel._proof() is None:
+                check_gram(K.dense(), kernel)
+        return K
 
     def _judge(self, kernel: Kernel | None, K: GramOperator, rows: np.ndarray) -> None:
         """Announce a kernel that is not positive semi-definite, with the witness; refuse it if `strict`."""
@@ -221,6 +232,9 @@ class MarginMachine(KernelEstimator):
         self.dual_coef_ = beta[:, used]
         self.intercept_ = np.array([self._bias(s.m) / c for s, c in zip(solved, scales, strict=True)])
         self.n_rows_fit_ = n
+        if self.approximation is not None:  # k̂(x, X) β = φ(x)·(Φᵀβ)
+            phi = self.approximation_.features(self._rows(A[used])) if len(used) else np.zeros((0, 0))
+            self.feature_coef_ = phi.T @ self.dual_coef_.T
         full = np.array(
             [np.bincount(q.rows, s.alpha >= q.C, minlength=n) for q, s in zip(problems, solved, strict=True)]
         )
@@ -255,6 +269,8 @@ class MarginMachine(KernelEstimator):
         """Every decision function on new rows, n × problems; only kernel products with support vectors."""
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
+        if hasattr(self, "approximation_") and len(self.support_):
+            return self.approximation_.features(self._rows(A)) @ self.feature_coef_ + self.intercept_
         if isinstance(self.kernel_, str):
             products = dense_columns(A, self.support_)
         elif len(self.support_) == 0:
@@ -293,36 +309,15 @@ class MarginMachine(KernelEstimator):
         """Targets and weights as `_problems` takes them, for a fitted model."""
 
     def _fresh_operator(self, A: Any) -> GramOperator:
+        if hasattr(self, "approximation_"):
+            K: GramOperator = LowRank(self.approximation_.features(self._rows(A)))
+            return K.shifted(self.approximation_.noise_) if self.approximation_.noise_ else K
         if isinstance(self.kernel_, str):
             return Precomputed(check_gram(A, None))
         return self.kernel_.gram(self._rows(A), memory=self.memory, n_jobs=self.n_jobs)
 
 
 # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def check_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """One weight ≥ 0 for each row; ones where none are given."""
-    if sample_weight is None:
-        return np.ones(n)
-    w = np.asarray(sample_weight, dtype=float)
-    if w.ndim == 0:
-        w = np.full(n, float(w))
-    if w.shape != (n,):
-        raise ShapeError(
-            f"sample_weight.shape == {w.shape}, expected {(n,)}: one weight for each row, with one dimension."
-        )
-    for bad, word in ((np.isnan(w), "NaN"), (np.isinf(w), "infinity"), (w < 0, "a negative weight")):
-        if bad.any():
-            raise NotFiniteError(
-                f"sample_weight has {word} at index {int(np.argmax(bad))}; weights must be finite and >= 0 "
-                "(0 removes a row, 2 counts it twice)."
-            )
-    if not np.any(w > 0):
-        raise InputError(
-            "sample_weight: all weights are zero, so no rows are left. Give some row a positive weight."
-        )
-    return w
 
 
 def check_numbers(y: Any, n: int, who: str) -> np.ndarray:

@@ -44,8 +44,6 @@ class KernelSet:
     # what MarginMachine asks for, and a set of kernels does not offer
     solver: ClassVar[str] = "working-set"
     warm_start: ClassVar[bool] = False
-    approximation: ClassVar[Any] = None
-    callback: ClassVar[Any] = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name."""

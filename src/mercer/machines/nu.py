@@ -46,6 +46,7 @@ class NuSVC(MarginClassifier):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Any = None,
+        approximation: Any = None,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -63,6 +64,7 @@ class NuSVC(MarginClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.approximation = approximation
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -41,6 +41,7 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Any = None,
+        approximation: Any = None,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
     ) -> None:
@@ -54,6 +55,7 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.approximation = approximation
         self.memory = memory
         self.n_jobs = n_jobs
 

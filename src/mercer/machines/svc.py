@@ -40,6 +40,8 @@ class SVC(MarginClassifier):
     strict : bool
         Refuse a kernel that is not positive semi-definite instead of warning.
     solver : "working-set" or "projected-gradient" (the textbook's; bias=False only).
+    approximation : Nystroem(...) or RandomFeatures(...), without a kernel of its own
+        Solve the machine of the approximate kernel; the certificate says what that leaves out.
     warm_start : go on from the last solution. verbose, callback : progress. memory : for the Gram matrix; beyond it, tiles.
 
     Attributes
@@ -73,6 +75,7 @@ class SVC(MarginClassifier):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Any = None,
+        approximation: Any = None,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -91,6 +94,7 @@ class SVC(MarginClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.approximation = approximation
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state

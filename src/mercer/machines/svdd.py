@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -35,8 +35,6 @@ class SVDD(OutlierMixin, MarginMachine):
     >>> round(model.radius_**2, 6), model.predict([[1.0, 2.0], [4.0, 4.0]]).tolist()     # the circle through the corners
     (2.0, [1, -1])
     """
-
-    approximation: ClassVar[Any] = None
 
     def __init__(
         self,

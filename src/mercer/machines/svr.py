@@ -91,6 +91,7 @@ class SVR(MarginRegressor):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Any = None,
+        approximation: Any = None,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
     ) -> None:
@@ -106,6 +107,7 @@ class SVR(MarginRegressor):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.approximation = approximation
         self.memory = memory
         self.n_jobs = n_jobs
 
@@ -151,6 +153,7 @@ class NuSVR(MarginRegressor):
         warm_start: bool = False,
         verbose: int = 0,
         callback: Any = None,
+        approximation: Any = None,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
     ) -> None:
@@ -165,6 +168,7 @@ class NuSVR(MarginRegressor):
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
+        self.approximation = approximation
         self.memory = memory
         self.n_jobs = n_jobs
 

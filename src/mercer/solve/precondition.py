@@ -262,23 +262,61 @@ def pivoted_cholesky(A: Any, shift: float = 0.0, *, rank: int | None = None) -> 
     shift = check_number(shift, "shift", 0.0)
     n = op.shape[0]
     cap = rank_cap(n) if rank is None else min(int(check_number(rank, "rank", 1)), n)
+    found = greedy_columns(op, cap, enough=n * shift if rank is None else -1.0)
+    U, S = _orthonormal(found.rows.T)
+    return _low_rank(op, U, S, shift, found.left_out / n, "pivoted Cholesky", found.left_out)
+
+
+def exact_low_rank(F: np.ndarray, shift: float) -> LowRank:
+    """F Fᵀ + shift·I itself, so that `@` solves against it in O(n r); shift > 0.
+
+    >>> P = exact_low_rank(np.array([[1.0], [1.0]]), shift=1.0)
+    >>> P @ np.array([3.0, 0.0])                              # the inverse of [[2, 1], [1, 2]] is [[2, -1], [-1, 2]] / 3
+    array([ 2., -1.])
+    """
+    U, S = _orthonormal(np.asarray(F, dtype=np.float64))
+    return LowRank(U, S, check_number(shift, "shift", 0.0, strict=True), 0.0, "closed-form low-rank")
+
+
+@dataclass(frozen=True, eq=False)
+class Greedy:
+    """A ≈ rowsᵀ rows, from the columns `pivots` in that order; `left` is what remains of the diagonal."""
+
+    rows: np.ndarray
+    pivots: np.ndarray
+    left: np.ndarray
+
+    @property
+    def left_out(self) -> float:
+        """The trace of A that is left out, exactly."""
+        return float(np.maximum(self.left, 0.0).sum())
+
+
+def greedy_columns(A: Any, rank: int, *, enough: float = -1.0) -> Greedy:
+    """Pivoted Cholesky: the next column is where most diagonal is left, until the trace left is at most `enough`.
+
+    It also stops, before `rank` columns, where only rounding is left: 4 n eps times the largest diagonal entry.
+
+    >>> greedy_columns(np.diag([3.0, 4.0, 0.25]), 2).pivots
+    array([1, 0])
+    """
+    op = as_operator(A)
+    n = op.shape[0]
     left = np.asarray(op.diag(), dtype=np.float64).copy()
     eps = float(np.finfo(op.dtype).eps)
     floor = 4 * n * eps * float(left.max(initial=0.0))
-    rows = np.empty((cap, n))
-    for k in range(cap + 1):
+    rows, pivots = np.empty((rank, n)), np.empty(rank, dtype=np.intp)
+    for k in range(rank + 1):
         _require_nonnegative(left, floor)
         i = int(np.argmax(left))
-        enough = rank is None and float(left.sum()) <= n * shift
-        if k == cap or left[i] <= floor or enough:
+        if k == rank or left[i] <= floor or float(left.sum()) <= enough:
             break
         column = np.asarray(op.block(slice(None), np.array([i])), dtype=np.float64)[:, 0]
         rows[k] = (column - rows[:k, i] @ rows[:k]) / np.sqrt(left[i])
+        pivots[k] = i
         left -= rows[k] ** 2
         left[i] = 0.0
-    rest = float(np.maximum(left, 0.0).sum())
-    U, S = _orthonormal(rows[:k].T)
-    return _low_rank(op, U, S, shift, rest / n, "pivoted Cholesky", rest)
+    return Greedy(rows[:k], pivots[:k], left)
 
 
 def _require_nonnegative(left: np.ndarray, floor: float) -> None:

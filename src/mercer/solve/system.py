@@ -12,7 +12,7 @@ from mercer.memory import memory_limit
 from mercer.solve.cg import cg
 from mercer.solve.direct import direct
 from mercer.solve.operator import as_operator, check_number, check_targets
-from mercer.solve.precondition import nystrom
+from mercer.solve.precondition import exact_low_rank, nystrom
 from mercer.solve.solution import Certificate, Solution
 
 DIRECT_ROWS = 4000  # up to here Cholesky takes a second or so
@@ -31,6 +31,7 @@ def solve(
 ) -> Solution[np.ndarray]:
     """Solve (A + shift·I) x = b to a relative residual of `tol`; A positive semi-definite.
 
+    - A is known to be F Fᵀ with at most n / 4 columns, and shift > 0: in closed form, checked and refined by conjugate gradients.
     - n <= 4000 and the n×n factor fits in `memory`: Cholesky.
     - Otherwise conjugate gradients with a Nyström preconditioner from random columns. If the factor does fit, they get n / 100
       iterations, about what Cholesky costs, and Cholesky takes over if that was not enough, or is not going to be.
@@ -48,6 +49,18 @@ def solve(
     check_targets(op, b)
     check_number(tol, "tol", 0.0)
     shift = check_number(shift, "shift", 0.0)
+    F = op.low_rank_factor() if hasattr(op, "low_rank_factor") else None
+    if F is not None and shift > 0 and 4 * F.shape[1] <= n:
+        P = exact_low_rank(F, shift)
+        return cg(
+            op,
+            b,
+            shift,
+            preconditioner=P,
+            x0=P @ np.asarray(b, dtype=np.float64),
+            tol=tol,
+            max_seconds=max_seconds,
+        )
     fits = 8 * n * n <= memory_limit(memory)
     if fits and n <= DIRECT_ROWS:
         return direct(op, b, shift, tol=tol)

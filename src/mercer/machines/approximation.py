@@ -1,0 +1,182 @@
+"""Kernels of finite rank that stand for others: what `Nystroem` and `RandomFeatures` share, and how machines use them.
+
+An approximation is a transformer (`transform(X)` is Φ with ΦΦᵀ ≈ K) and a Gram operator (`operator(X)`). A machine with
+`approximation=` needs two lines:
+
+    self.approximation_, K = approximate(self.approximation, kernel, rows, weight=w)     # in fit: K = ΦΦᵀ
+    self.approximation_.features(rows) @ coef                                          # in predict: coef = Φᵀ dual_coef
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.base import TransformerMixin, clone
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from mercer.arrays import Rows
+from mercer.errors import ParameterError
+from mercer.gram import Features, GramOperator, LowRank
+from mercer.kernels.algebra import Scaled, Sum
+from mercer.kernels.base import Kernel
+from mercer.kernels.special import White
+from mercer.machines.base import PRECOMPUTED, KernelEstimator, as_machine_kernel
+from mercer.memory import memory_limit
+from mercer.solve.solution import Certificate
+
+DEFAULT_KERNEL = "RBF()"
+
+
+class Approximation(TransformerMixin, KernelEstimator):
+    """Features Φ of finitely many columns with ΦΦᵀ ≈ K, and the Gram operator of them.
+
+    Noise (`White` as a term of the kernel) is no feature of a point: it is kept apart in `noise_` and stands on the
+    diagonal of `operator(X)`.
+    """
+
+    memory: int | str
+    random_state: Any
+    certificate_: Certificate
+    kernel_: Kernel | str
+    noise_: float
+
+    # ── an approximation says ───────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def _learn(
+        self, kernel: Kernel | None, rows: Rows, weight: np.ndarray, *, keep: bool
+    ) -> np.ndarray | None:
+        """Fit to checked rows; with `keep`, also Φ of them."""
+
+    @abstractmethod
+    def features(self, rows: Rows) -> np.ndarray:
+        """Φ of checked rows."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What was approximated and how well, in one sentence with the number: a note of certificates."""
+
+    @property
+    @abstractmethod
+    def _n_features_out(self) -> int: ...
+
+    # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Φ of the rows, n × features, with ΦΦᵀ ≈ K."""
+        check_is_fitted(self, "certificate_")
+        return self.features(self._rows(self._check_rows(X, reset=False)))
+
+    def operator(self, X: Any, Z: Any = None) -> GramOperator:
+        """K̂ of X, or between X and Z, as an operator: ΦΦᵀ, with Φ stored if it fits in `memory`, else in blocks."""
+        check_is_fitted(self, "certificate_")
+        x = self._rows(self._check_rows(X, reset=False))
+        z = None if Z is None else self._rows(self._check_rows(Z, reset=False), "Z")
+        size = 8 * self._n_features_out * (len(x) + (0 if z is None else len(z)))
+        if size > memory_limit(self.memory):
+            K: GramOperator = Features(_Map(self), x, z)  # type: ignore[arg-type]
+        else:
+            K = LowRank(self.features(x), None if z is None else self.features(z))
+        return K.shifted(self.noise_) if z is None and self.noise_ else K
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The name of the class in small letters, and a number."""
+        check_is_fitted(self, "certificate_")
+        _check_feature_names_in(self, input_features, generate_names=False)
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{i}" for i in range(self._n_features_out)], dtype=object)
+
+    def _keep_kernel(self, kernel: Kernel | None) -> Kernel | None:
+        """Remember the kernel, and give back what of it has features: all but the noise."""
+        self.kernel_ = PRECOMPUTED if kernel is None else kernel
+        smooth, self.noise_ = (None, 0.0) if kernel is None else without_noise(kernel)
+        return smooth
+
+
+class _Map:
+    """An approximation as the map that `Features` takes."""
+
+    def __init__(self, of: Approximation) -> None:
+        self.of, self.dimension = of, of._n_features_out
+
+    def __call__(self, data: Any) -> np.ndarray:
+        return self.of.features(self.of._rows(data))
+
+
+def without_noise(kernel: Kernel) -> tuple[Kernel, float]:
+    """The kernel without its `White` terms, and their sum.
+
+    >>> from mercer import RBF, White
+    >>> without_noise(RBF(1.0) + 0.5 * White(0.2))
+    (RBF(1.0), 0.1)
+    """
+    parts = list(kernel.parts) if isinstance(kernel, Sum) else [kernel]
+    noise, others = 0.0, []
+    for part in parts:
+        level = _noise_level(part)
+        if level is None:
+            others.append(part)
+        else:
+            noise += level
+    if not others:
+        raise ParameterError(
+            f"{kernel} is noise and nothing else: its Gram matrix is a multiple of the identity, which no features of "
+            "low rank approximate."
+        )
+    rest = others[0]
+    for part in others[1:]:
+        rest = rest + part
+    if _has_noise(rest):
+        raise ParameterError(
+            f"{rest} has White inside another expression, where it is no term of its own. Write it as k + White(noise)."
+        )
+    return (rest, noise) if noise else (kernel, 0.0)
+
+
+def _noise_level(k: Kernel) -> float | None:
+    if isinstance(k, White):
+        return k.noise
+    if isinstance(k, Scaled) and isinstance(k.kernel, White) and k.scale >= 0:
+        return k.scale * k.kernel.noise
+    return None
+
+
+def _has_noise(k: Kernel) -> bool:
+    return isinstance(k, White) or any(_has_noise(child) for _, child in k._children())
+
+
+def approximate(
+    approximation: Any, kernel: Kernel | None, rows: Rows, *, weight: np.ndarray | None = None
+) -> tuple[Approximation, GramOperator]:
+    """The approximation fitted to a machine's kernel and rows, and its Gram operator on them.
+
+    `approximation` is not changed. Its own `kernel` must be left at its default, or be the machine's.
+
+    >>> from mercer import RBF, Nystroem
+    >>> rows = Rows(np.arange(6.0)[:, None])
+    >>> fitted, K = approximate(Nystroem(n_components=2, landmarks="pivoted"), RBF(2.0), rows)
+    >>> K.kind, K.F.shape, fitted.kernel_
+    ('low rank', (6, 2), RBF(2.0))
+    """
+    if not isinstance(approximation, Approximation):
+        raise ParameterError(
+            f"approximation must be None, Nystroem(...) or RandomFeatures(...); got {approximation!r}."
+        )
+    mine = approximation.kernel
+    if mine != DEFAULT_KERNEL and as_machine_kernel(mine) != kernel:
+        raise ParameterError(
+            f"the machine has the kernel {PRECOMPUTED if kernel is None else kernel} and its approximation {mine}. Leave "
+            "the kernel of the approximation out: it takes that of the machine."
+        )
+    fitted = clone(approximation)
+    fitted.kernel = PRECOMPUTED if kernel is None else kernel
+    fitted.n_features_in_ = rows.width
+    if rows.names is not None:
+        fitted.feature_names_in_ = np.array(rows.names, dtype=object)
+    w = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=float)
+    phi = fitted._learn(kernel, rows, w, keep=True)
+    assert phi is not None
+    K: GramOperator = LowRank(phi)
+    return fitted, K.shifted(fitted.noise_) if fitted.noise_ else K

@@ -1,0 +1,104 @@
+"""Rows that need not fit in memory: read again and again, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mercer.arrays import check_vectors
+from mercer.errors import InputError, InputTypeError, ShapeError
+
+BATCH = 1 << 16
+
+
+class Batches:
+    """A source of (X, y) or (X, y, weight) batches that can be read more than once.
+
+    `make()` starts a fresh pass over the same batches, in the same order: a generator function will do.
+
+    >>> source = Batches(lambda: ((np.full((2, 1), i), np.array([i, i])) for i in range(3)))
+    >>> [X.shape for X, y in source], [X.shape for X, y in source]
+    ([(2, 1), (2, 1), (2, 1)], [(2, 1), (2, 1), (2, 1)])
+    """
+
+    def __init__(self, make: Callable[[], Iterable[Any]]) -> None:
+        if not callable(make):
+            raise InputTypeError(
+                f"Batches takes a function that starts a fresh pass over the batches; got {type(make).__name__}. A list of "
+                "batches becomes one by Batches(lambda: batches)."
+            )
+        self.make = make
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.make())
+
+    @classmethod
+    def of(cls, X: Any, y: Any, weight: Any = None, *, size: int = BATCH) -> Batches:
+        """Slices of arrays, which may be memory-mapped files."""
+
+        def make() -> Iterator[Any]:
+            for start in range(0, X.shape[0], size):
+                part = slice(start, start + size)
+                yield X[part], None if y is None else y[part], None if weight is None else weight[part]
+
+        return cls(make)
+
+    @classmethod
+    def parquet(
+        cls, path: Any, target: str, columns: Sequence[str] | None = None, *, size: int = BATCH
+    ) -> Batches:
+        """Batches of a Parquet file by pyarrow: `columns` (all others, if None) are X, in that order, and `target` is y."""
+        from pyarrow import parquet
+
+        wanted = (
+            [c for c in parquet.ParquetFile(path).schema_arrow.names if c != target]
+            if columns is None
+            else list(columns)
+        )
+
+        def make() -> Iterator[Any]:
+            for batch in parquet.ParquetFile(path).iter_batches(batch_size=size, columns=[*wanted, target]):
+                X = np.column_stack([batch.column(c).to_numpy(zero_copy_only=False) for c in wanted])
+                yield X, batch.column(target).to_numpy(zero_copy_only=False)
+
+        return cls(make)
+
+
+def is_source(X: Any, y: Any) -> bool:
+    """Whether X gives (X, y) batches, rather than being rows itself."""
+    if isinstance(X, Batches):
+        return True
+    return (
+        y is None
+        and hasattr(X, "__iter__")
+        and not hasattr(X, "shape")
+        and not isinstance(X, list | tuple | str)
+    )
+
+
+def passes(source: Any, width: int | None = None) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+    """One pass: checked (X, y, weight) batches, empty ones left out; the number of columns may not change."""
+    for number, batch in enumerate(source):
+        if not isinstance(batch, tuple) or len(batch) not in (2, 3):
+            raise InputTypeError(
+                f"batch {number} must be (X, y) or (X, y, weight); got {type(batch).__name__}."
+            )
+        X, y = batch[0], batch[1]
+        if len(X if not sparse.issparse(X) else range(X.shape[0])) == 0:
+            continue
+        A = check_vectors(X, f"X of batch {number}")
+        if width is not None and A.shape[1] != width:
+            raise ShapeError(f"batch {number} has {A.shape[1]} columns; the first one has {width}.")
+        width = A.shape[1]
+        if y is None:
+            raise InputError("The target y is None: a fit requires y to be passed, one target for each row.")
+        y = np.asarray(y)
+        if y.shape != (A.shape[0],):
+            raise ShapeError(f"batch {number} has {A.shape[0]} rows of X and y of shape {y.shape}.")
+        w = np.ones(A.shape[0]) if len(batch) == 2 or batch[2] is None else np.asarray(batch[2], dtype=float)
+        if w.shape != y.shape or not np.all(np.isfinite(w)) or w.min(initial=0.0) < 0:
+            raise InputError(f"batch {number}: weights must be finite and >= 0, one for each row.")
+        yield A, y, w

@@ -1,0 +1,268 @@
+"""Landmarks: which rows stand for all of them, and the basis that they span.
+
+        k̂(x, z) = k(x, Z) K_ZZ⁺ k(Z, z) = φ(x)·φ(z),     φ(x) = L⁻¹ k(Z, x),   K_ZZ = L Lᵀ
+
+The ways to choose: uniformly, by k-means, by ridge leverage scores, greedily (pivoted Cholesky), or the user's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import blas, eigvalsh, lapack, solve_triangular
+
+from mercer.errors import InvalidKernelError, NotFiniteError, NotPositiveDefiniteError, ParameterError
+from mercer.gram import GramOperator
+from mercer.solve.precondition import greedy_columns
+
+BLOCK_BYTES = 64 << 20  # of k(x, Z) at one time
+EPS = float(np.finfo(np.float64).eps)
+WAYS = ("uniform", "kmeans", "leverage", "pivoted")
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """The span of some landmarks: L with K_ZZ = L Lᵀ on those `kept`.
+
+    A landmark is dropped where the others leave no more than `threshold` of its k(z, z), which is rounding: it adds
+    nothing that float64 can tell. Nothing is added to the diagonal.
+    """
+
+    lower: np.ndarray
+    kept: np.ndarray
+    dropped: int
+    threshold: float
+
+    @property
+    def rank(self) -> int:
+        return len(self.kept)
+
+    def whiten(self, K: np.ndarray) -> np.ndarray:
+        """φ of every row from its k(x, Z), n × rank. K is overwritten."""
+        T = np.asarray(K, dtype=np.float64).T
+        return blas.dtrsm(1.0, self.lower, T, lower=1, overwrite_b=1).T
+
+    def coefficients(self, w: np.ndarray) -> np.ndarray:
+        """c with k(x, Z) c = φ(x)·w."""
+        return solve_triangular(self.lower, w, lower=True, trans="T", check_finite=False)
+
+    def note(self) -> str | None:
+        if not self.dropped:
+            return None
+        return (
+            f"{self.dropped} of {self.dropped + self.rank} landmarks dropped: the others leave at most "
+            f"{self.threshold:.2g} of their k(z, z), which is rounding"
+        )
+
+
+def basis(K: np.ndarray, whose: str = "the kernel", eps: float = EPS) -> Basis:
+    """The basis of landmarks with Gram matrix K, by Cholesky with pivots; `eps` is the rounding of k(x, Z).
+
+    >>> found = basis(np.array([[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]]))     # the first two are one point
+    >>> found.rank, found.dropped
+    (2, 1)
+    """
+    if not np.isfinite(K).all():
+        i, j = np.argwhere(~np.isfinite(K))[0]
+        raise NotFiniteError(f"{whose} gives {K[i, j]} for landmarks {i} and {j}. Look at that pair.")
+    m, top = len(K), float(K.diagonal().max(initial=0.0))
+    threshold = m * eps * top
+    factor, order, rank, _ = lapack.dpstrf(np.asfortranarray(K, dtype=np.float64), tol=threshold, lower=1)
+    if top <= 0:
+        rank = 0
+    order = order.astype(np.intp) - 1
+    lower, kept, rest = np.tril(factor[:rank, :rank]), order[:rank], order[rank:]
+    if len(rest):
+        across = (
+            solve_triangular(lower, K[np.ix_(kept, rest)], lower=True) if rank else np.zeros((0, len(rest)))
+        )
+        left = K[np.ix_(rest, rest)] - across.T @ across
+        if np.abs(left).max() > threshold + 1e3 * m * EPS * top + np.finfo(float).tiny:
+            low = float(eigvalsh(K, subset_by_index=[0, 0])[0])
+            raise InvalidKernelError(
+                f"{whose} is not positive semi-definite: on these {m} landmarks its lowest eigenvalue is {low:.6g}, "
+                "so no features reproduce it. Use a kernel whose validity() is proved."
+            )
+    return Basis(np.asfortranarray(lower), kept, m - rank, threshold)
+
+
+def row_slices(n: int, width: int, itemsize: int = 8) -> Iterator[slice]:
+    """Runs of rows of an n × width array, about 64 MiB each."""
+    step = max(256, BLOCK_BYTES // (itemsize * max(width, 1)))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
+# ── choosing ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Rows of the sample (`index`), or points that need not be rows (`points`)."""
+
+    index: np.ndarray | None = None
+    points: Any = None
+    notes: list[str] = field(default_factory=list)
+
+
+def choose(
+    way: Any,
+    m: int,
+    K: GramOperator,
+    A: Any,
+    *,
+    weight: np.ndarray,
+    rng: np.random.Generator,
+    alpha: float | None = None,
+    enough: float = -1.0,
+) -> Choice:
+    """m landmarks of the rows A with Gram operator K; rows without weight are never chosen."""
+    live = np.flatnonzero(weight > 0)
+    m = min(m, len(live))
+    if not isinstance(way, str):
+        return own(way, K.shape[0], A.shape[1])
+    if way == "uniform":
+        return Choice(np.sort(draw(weight, m, rng)))
+    if way == "pivoted":
+        return _greedy(K, live, m, enough)
+    if way == "leverage":
+        return _by_leverage(K, live, m, weight, rng, alpha)
+    return Choice(points=k_means(A[live], m, weight[live], rng))
+
+
+def check_way(way: Any) -> None:
+    if isinstance(way, str) and way not in WAYS:
+        raise ParameterError(
+            f"landmarks must be one of {', '.join(map(repr, WAYS))}, an array of points, or whole numbers that name "
+            f"rows; got {way!r}."
+        )
+
+
+def draw(p: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+    """m different rows, each next one with probability proportional to p."""
+    live = np.flatnonzero(p > 0)
+    m = min(m, len(live))
+    if np.all(p[live] == p[live[0]]):
+        return live[rng.permutation(len(live))[:m]]
+    return rng.choice(len(p), size=m, replace=False, p=p / p.sum())
+
+
+def own(given: Any, n: int, d: int) -> Choice:
+    """The user's landmarks: whole numbers are rows, two dimensions are points."""
+    A = given if sparse.issparse(given) else np.asarray(given)
+    if A.ndim == 1 and A.dtype.kind in "iu" and len(A):
+        if A.min() < -n or A.max() >= n:
+            raise ParameterError(f"landmarks name rows {A.min()} to {A.max()}; X has rows 0 to {n - 1}.")
+        return Choice(A % n)
+    if A.ndim != 2 or A.shape[1] != d or not A.shape[0]:
+        raise ParameterError(
+            f"landmarks must be points with the {d} columns of X, or whole numbers that name rows; got shape {A.shape} "
+            f"and type {A.dtype}."
+        )
+    return Choice(points=A)
+
+
+def _greedy(K: GramOperator, live: np.ndarray, m: int, enough: float) -> Choice:
+    part = K if len(live) == K.shape[0] else _Part(K, live)
+    try:
+        found = greedy_columns(part, m, enough=enough)
+    except NotPositiveDefiniteError as error:
+        raise InvalidKernelError(str(error)) from None
+    return Choice(live[found.pivots])
+
+
+class _Part:
+    """Some rows and columns of a Gram operator, as far as the greedy choice needs them."""
+
+    def __init__(self, K: GramOperator, rows: np.ndarray) -> None:
+        self.K, self.rows, self.dtype = K, rows, K.dtype
+        self.shape = (len(rows), len(rows))
+
+    def diag(self) -> np.ndarray:
+        return self.K.diag()[self.rows]
+
+    def block(self, rows: Any, cols: Any) -> np.ndarray:
+        return self.K.block(self.rows[rows], self.rows[cols])
+
+
+def k_means(A: Any, m: int, weight: np.ndarray, rng: np.random.Generator) -> Any:
+    """The centres of m clusters of the rows, by scikit-learn; fewer where there are fewer different rows."""
+    from sklearn.cluster import KMeans, MiniBatchKMeans
+
+    different = len(np.unique(A, axis=0)) if not sparse.issparse(A) and A.shape[0] <= 10_000 else A.shape[0]
+    m = min(m, different)
+    seed = int(rng.integers(2**31 - 1))
+    if A.shape[0] > 10_000:
+        model: Any = MiniBatchKMeans(m, random_state=seed, n_init=1, batch_size=4096, max_iter=20)
+    else:
+        model = KMeans(m, random_state=seed, n_init=1, max_iter=50)
+    centres = model.fit(A, sample_weight=weight).cluster_centers_
+    return sparse.csr_array(centres) if sparse.issparse(A) else centres
+
+
+def _by_leverage(
+    K: GramOperator,
+    live: np.ndarray,
+    m: int,
+    weight: np.ndarray,
+    rng: np.random.Generator,
+    alpha: float | None,
+) -> Choice:
+    pilot = draw(weight, min(2 * m, len(live)), rng)
+    if alpha is None:
+        alpha = _rest(K, pilot, m, float(weight.sum()))
+    scores = leverage_scores(K, alpha, pilot=pilot, weight=weight) * (weight > 0)
+    note = f"leverage scores at alpha = {alpha:.3g} from {len(pilot)} rows; they sum to {scores.sum():.4g}"
+    return Choice(np.sort(draw(scores, m, rng)), notes=[note])
+
+
+def _rest(K: GramOperator, pilot: np.ndarray, m: int, n: float) -> float:
+    """tr(K - K̂) / m for m uniform landmarks, as the other rows of the pilot see it; never below rounding."""
+    inner = np.asarray(K.block(pilot, pilot), dtype=np.float64)
+    found = basis(inner[:m, :m])
+    probes = inner.diagonal()[m:]
+    across = found.whiten(inner[m:, found.kept].copy())
+    left = np.maximum(probes - np.einsum("ij,ij->i", across, across), 0.0)
+    low = n * float(np.finfo(float).eps) * max(float(inner.diagonal().max()), np.finfo(float).tiny)
+    return max(float(left.mean()) * n / m, low) if len(probes) else low
+
+
+def leverage_scores(
+    K: GramOperator, alpha: float, *, pilot: Any = None, weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Ridge leverage scores l_i = (K (K + αI)⁻¹)_ii, from the rows `pilot` only; exact where those are all rows.
+
+        l̂_i = (k_ii - k_iJ (K_JJ + (|J|/n) α I)⁻¹ k_Ji) / α
+
+    They lie between 0 and 1; their sum is the effective dimension of ridge regression at α. With weights, l_i is per unit of weight times w_i.
+
+    >>> from mercer import RBF
+    >>> K = RBF(1.0).gram(np.arange(4.0)[:, None])
+    >>> exact = np.diag(K.dense() @ np.linalg.inv(K.dense() + 0.1 * np.eye(4)))
+    >>> bool(np.allclose(leverage_scores(K, 0.1), exact))
+    True
+    """
+    if not np.isfinite(alpha) or alpha <= 0:
+        raise ParameterError(f"alpha must be a finite number > 0; got {alpha!r}.")
+    n = K.shape[0]
+    w = np.ones(n) if weight is None else weight
+    J = np.flatnonzero(w > 0) if pilot is None else np.asarray(pilot)
+    # rows drawn by weight stand for equal shares of it; all rows stand for themselves
+    share = np.full(len(J), w.sum() / len(J)) if pilot is not None and len(J) < np.count_nonzero(w) else w[J]
+    inner = np.asarray(K.block(J, J), dtype=np.float64) + np.diag(alpha / share)
+    lower, info = lapack.dpotrf(np.asfortranarray(inner), lower=1)
+    if info:
+        raise InvalidKernelError(
+            f"K + {alpha:.3g} I is not positive definite on {len(J)} rows, so there are no leverage scores. "
+            "Use a kernel whose validity() is proved, or a larger alpha."
+        )
+    out = np.asarray(K.diag(), dtype=np.float64).copy()
+    for part in row_slices(n, len(J)):
+        block = np.asarray(K.block(np.arange(part.start, part.stop), J), dtype=np.float64)
+        T = blas.dtrsm(1.0, lower, block.T, lower=1)
+        out[part] -= np.einsum("ij,ij->j", T, T)
+    return np.clip(w * out / alpha, 0.0, 1.0)

@@ -1,0 +1,143 @@
+"""Newton's method for kernel logistic regression on the span of landmarks.
+
+        J(w) = Σ v_i log(1 + e^(-t_i f_i)) + α/2 ‖w‖²,     f = Φw
+
+The gradient is Φᵀ(v (p - (t+1)/2)) + αw and the Hessian ΦᵀSΦ + αI with S = v p (1 - p), so each step is a weighted ridge
+problem. J is α-strongly convex: J(w) - min J ≤ ‖gradient‖² / 2α.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from mercer.machines.batches import passes
+from mercer.machines.streamed import Streamed, landmark_factor, solve_normal
+from mercer.solve.solution import Certificate, Status
+
+INNER = 0.1  # relative residual of a step, at most; it follows the gradient down, so that convergence stays superlinear
+HALVINGS = 40
+
+
+def newton(
+    of: Streamed, wanted: np.ndarray, alpha: float, *, direct: bool, tol: float, limits: Any
+) -> tuple[np.ndarray, Certificate]:
+    """One column of w for each wanted class against the rest."""
+    y, v = _remember(of)
+    columns, iterations, worst, gap, primal = [], 0, 0.0, 0.0, 0.0
+    status: Status = "converged"
+    notes: list[str] = []
+    order: list[Status] = ["converged", "stagnated", "limit", "interrupted", "failed"]
+    for label in wanted:
+        one = _One(of, np.where(y == label, 1.0, -1.0), v, alpha)
+        got: Status = "interrupted" if status == "interrupted" else one.run(direct, tol, limits)
+        status = max(status, got, key=order.index)
+        columns.append(one.w)
+        iterations += one.steps
+        worst, gap, primal = max(worst, one.relative), gap + one.gap, primal + one.value
+        notes += [n for n in one.notes if n not in notes]
+    method = "Newton's method, " + (
+        "sums of products, Cholesky" if direct else "conjugate gradients (Falkon)"
+    )
+    return np.column_stack(columns), Certificate(
+        status, method, iterations=iterations, residual=worst, primal=primal, gap=gap, notes=tuple(notes)
+    )
+
+
+def _remember(of: Streamed) -> tuple[np.ndarray, np.ndarray]:
+    parts = [(y, w) for _, y, w in passes(of.source)]
+    of.passes += 1
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
+class _One:
+    """One two-class problem: where it is, and how good that is."""
+
+    def __init__(self, of: Streamed, t: np.ndarray, v: np.ndarray, alpha: float) -> None:
+        self.of, self.t, self.v, self.alpha = of, t, v, alpha
+        self.w, self.f = np.zeros(of.basis.rank), np.zeros(len(t))
+        self.steps, self.relative, self.gap = 0, 1.0, np.inf
+        self.notes: list[str] = []
+        self.value = self.objective(self.w, self.f)
+
+    def objective(self, w: np.ndarray, f: np.ndarray) -> float:
+        return float(self.v @ np.logaddexp(0.0, -self.t * f)) + 0.5 * self.alpha * float(w @ w)
+
+    def run(self, direct: bool, tol: float, limits: Any) -> Status:
+        try:
+            return self.loop(direct, tol, limits)
+        except KeyboardInterrupt:
+            return "interrupted"
+
+    def loop(self, direct: bool, tol: float, limits: Any) -> Status:
+        first = None
+        most = limits()["max_iter"]
+        while True:
+            p = expit(self.t * self.f)
+            pull, curvature = self.v * self.t * (1 - p), self.v * p * (1 - p)
+            inverse, b = self.sums(pull, curvature, direct)
+            gradient = self.alpha * self.w - b
+            size = float(np.linalg.norm(gradient))
+            first = max(float(np.linalg.norm(b)), np.finfo(float).tiny) if first is None else first
+            self.relative, self.gap = size / first, size**2 / (2 * self.alpha)
+            if (report := limits()["callback"]) is not None:
+                report(self.steps, self.relative)
+            if self.relative <= tol:
+                return "converged"
+            if (most is not None and self.steps >= most) or limits()["max_seconds"] == 0.0:
+                self.notes.append(
+                    f"stopped with a gradient of {self.relative:.1e} of the first; {tol:.1e} was asked"
+                )
+                return "limit"
+            if not self.step(gradient, curvature, inverse):
+                self.notes.append(
+                    f"no descent beyond a gradient of {self.relative:.1e}: what is left is rounding"
+                )
+                return "stagnated"
+            self.steps += 1
+
+    def sums(self, pull: np.ndarray, curvature: np.ndarray, direct: bool) -> tuple[Any, np.ndarray]:
+        """The factor of ΦᵀSΦ + αI, if it is to be summed, and Φᵀpull, in one pass."""
+        if not direct:
+            return None, self.of.right_side(lambda y, rows: (pull[rows] / _nonzero(self.v[rows]))[:, None])[
+                :, 0
+            ]
+        ratio = np.divide(pull, curvature, out=np.zeros_like(pull), where=curvature > 0)
+        inverse, b = self.of.factored(
+            self.alpha, lambda y, rows: ratio[rows][:, None], lambda w, rows: curvature[rows]
+        )
+        return inverse, b[:, 0]
+
+    def step(self, gradient: np.ndarray, curvature: np.ndarray, inverse: Any) -> bool:
+        if inverse is not None:
+            move = -inverse.solve(gradient)
+        else:
+            share = float(curvature.sum()) / self.of.basis.rank
+            found = solve_normal(
+                self.of,
+                -gradient,
+                self.alpha,
+                landmark_factor(self.of.basis, share, self.alpha),
+                weights=lambda w, rows: curvature[rows],
+                start=False,
+                tol=min(INNER, np.sqrt(self.relative)),
+                max_iter=200,
+            )
+            move = found.value
+        along = self.of.values(move[:, None])[:, 0]
+        slope, length = float(gradient @ move), 1.0
+        for _ in range(HALVINGS):
+            w, f = self.w + length * move, self.f + length * along
+            value = self.objective(w, f)
+            if value <= self.value + 1e-4 * length * slope + 1e-14 * abs(self.value):
+                moved = value < self.value or float(np.linalg.norm(move)) > 1e-12 * float(np.linalg.norm(w))
+                self.w, self.f, self.value = w, f, value
+                return moved
+            length *= 0.5
+        return False
+
+
+def _nonzero(v: np.ndarray) -> np.ndarray:
+    return np.where(v > 0, v, 1.0)
