@@ -266,6 +266,15 @@ def test_weak_and_strong_priors_still_have_a_mode(scale, classes):
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("scale", [1e4, 1e7])
+def test_separated_classes_and_a_high_prior_converge(scale):
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    y = np.digitize(X[:, 0], [-0.5, 0.7])
+    for likelihood in (Softmax(y, 3), Logistic(np.where(y > 0, 1.0, -1.0))):
+        found = likelihood.mode((scale * RBF(1.4))(X))
+        assert found.status == "converged" and found.residual < 1e-8
+
+
 def test_one_class_is_refused():
     with pytest.raises(InputError, match="one class only"):
         GaussianProcessClassifier().fit([[0.0], [1.0]], ["a", "a"])

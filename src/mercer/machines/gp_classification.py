@@ -60,7 +60,8 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
     n_restarts : int, more searches, from random parameters.
     max_iter, max_seconds : limits of the search. max_iter_newton : of Newton's method for one mode.
     tol : float
-        Largest |a - ∇ log p(y | f)| at the mode f = Ka, relative to the largest weight.
+        Largest |a - ∇ log p(y | f)| at the mode f = Ka, relative to the largest weight; or what the rounding of Ka allows, where
+        that is more (a very high prior).
     n_draws : int
         More than two classes: the probabilities are averages over so many quasi-random draws (the same for every row,
         fixed by `random_state`). Two classes are integrated to rounding instead.

@@ -26,6 +26,9 @@ from mercer.errors import NotPositiveDefiniteError
 from mercer.solve.solution import Status
 
 SHORTEST = 2.0**-30  # of a Newton step; shorter ones gain nothing but rounding
+EASY = 1e3  # variance of a prior up to which Newton's method starts from 0 and nowhere else
+REFINEMENTS = 4  # of one Newton step
+IDLE = 12  # steps in a row that do not halve the residual, after which nothing but rounding is left
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +73,24 @@ class Likelihood(ABC):
         """What is factored at f."""
 
     @abstractmethod
-    def step(self, K: np.ndarray, f: np.ndarray, g: np.ndarray, curve: Any) -> np.ndarray:
-        """Newton's a = (K + W⁻¹)⁻¹ (f + W⁻¹g)."""
+    def bend(self, v: np.ndarray, curve: Any) -> np.ndarray:
+        """W v."""
+
+    @abstractmethod
+    def solve(self, K: np.ndarray, r: np.ndarray, curve: Any) -> np.ndarray:
+        """(I + WK)⁻¹ r = r - (K + W⁻¹)⁻¹ K r, to the precision of the factors."""
+
+    def step(self, K: np.ndarray, r: np.ndarray, curve: Any) -> np.ndarray:
+        """Newton's change of a, (I + WK)⁻¹ r with r = g - a, refined: a high prior cancels most digits of one solve."""
+        out = self.solve(K, r, curve)
+        size = last = float(np.linalg.norm(r))
+        for _ in range(REFINEMENTS):
+            left = r - out - self.bend(K @ out, curve)
+            now = float(np.linalg.norm(left))
+            if not 1e-12 * size < now < 0.5 * last:
+                break
+            out, last = out + self.solve(K, left, curve), now
+        return out
 
     @abstractmethod
     def close(self, curve: Any, **found: Any) -> Posterior:
@@ -95,20 +114,29 @@ class Likelihood(ABC):
             if begun > value:
                 a, f, value = start, there, begun
         scale, status, steps = float(self.w.max()), "limit", 0
+        grain, last, idle = np.finfo(float).eps * float(K.diagonal().max()), np.inf, 0
         while True:
             g = self.gradient(f)
             residual = float(np.abs(a - g).max()) / scale
             curve = self.curve(K, f)
-            if residual <= tol:
+            idle = idle + 1 if residual > 0.5 * last else 0
+            last = min(last, residual)
+            if residual <= max(tol, grain * float(np.abs(a).sum())):  # f = Ka is known to no more than this
                 status = "converged"
+            elif idle >= IDLE:
+                status = "stagnated"
             if status != "limit" or steps >= max_iter:
                 break
-            moved = self._walk(K, a, f, value, self.step(K, f, g, curve))
+            moved = self._walk(K, a, f, value, a + self.step(K, g - a, curve))
             if moved is None:
                 status = "stagnated"
                 break
             a, f, value = moved
             steps += 1
+        if status == "stagnated" and steps == 0 and grain > EASY * np.finfo(float).eps:
+            lower = self.mode(K / 100, tol=tol, max_iter=max_iter)  # too high a prior for a cold start
+            if lower.iterations:
+                return self.mode(K, lower.a / 100, tol=tol, max_iter=max_iter)
         found = {"K": K, "a": a, "f": f, "g": g, "residual": residual, "iterations": steps, "status": status}
         return self.close(curve, value=value, **found)
 
@@ -152,10 +180,12 @@ class Logistic(Likelihood):
         root = np.sqrt(self.w * expit(f) * expit(-f))
         return root, _factor(K, root)
 
-    def step(self, K: np.ndarray, f: np.ndarray, g: np.ndarray, curve: Any) -> np.ndarray:
+    def bend(self, v: np.ndarray, curve: Any) -> np.ndarray:
+        return curve[0] ** 2 * v
+
+    def solve(self, K: np.ndarray, r: np.ndarray, curve: Any) -> np.ndarray:
         root, L = curve
-        b = root**2 * f + g
-        return b - root * _solve(L, root * (K @ b))
+        return r - root * _solve(L, root * (K @ r))
 
     def close(self, curve: Any, **found: Any) -> TwoClasses:
         root, L = curve
@@ -240,10 +270,11 @@ class Softmax(Likelihood):
             E[c] *= root[None, :]
         return _Blocks(pi, E, diagonals, half, _cholesky(E.sum(axis=0)))
 
-    def step(self, K: np.ndarray, f: np.ndarray, g: np.ndarray, curve: Any) -> np.ndarray:
-        D = self.w[:, None] * curve.pi
-        b = D * (f - (curve.pi * f).sum(axis=1, keepdims=True)) + g
-        return b - curve.apply(K @ b)
+    def bend(self, v: np.ndarray, curve: Any) -> np.ndarray:
+        return self.w[:, None] * curve.pi * (v - (curve.pi * v).sum(axis=1, keepdims=True))
+
+    def solve(self, K: np.ndarray, r: np.ndarray, curve: Any) -> np.ndarray:
+        return r - curve.apply(K @ r)
 
     def close(self, curve: Any, **found: Any) -> ManyClasses:
         volume = curve.half_logdet + float(np.log(curve.lower.diagonal()).sum())
