@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import numbers
 import time
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Rows
-from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, PrecisionWarning, ShapeError
+from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, ShapeError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines import gp_views
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, as_machine_kernel, check_gram
 from mercer.machines.defaults import resolve
 from mercer.machines.evidence import LOG_2PI, factor_gram, log_evidence, log_loo, loo_moments
+from mercer.machines.gp_certificate import certify, why_singular
 from mercer.machines.posterior import (
     EstimatedEvidence,
     Exact,
@@ -29,11 +28,9 @@ from mercer.machines.posterior import (
     estimate_evidence,
     iterative,
 )
-from mercer.machines.terms import has_noise, is_noise, latent_diag, terms_of
+from mercer.machines.terms import latent_diag
 from mercer.machines.tune import Tuned, maximise
 from mercer.memory import memory_limit
-from mercer.solve.operator import relative
-from mercer.solve.solution import Certificate, Status
 from mercer.threads import threads
 
 EXACT_ROWS = 10_000  # up to here a factorisation takes seconds; above it, conjugate gradients
@@ -160,7 +157,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         except NotPositiveDefiniteError as error:
             added += self._meet_singular(error, kernel)
             estimated = self._condition(Y)
-        self._certify(tuned, estimated, added, notes, start)
+        self.certificate_ = certify(self, tuned, estimated, added, notes, start)
         return self
 
     def _check_parameters(self) -> None:
@@ -330,7 +327,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
                 error = whole
         if self.singular == "refuse" or error.sufficient_diagonal is None:
             raise NotPositiveDefiniteError(
-                f"{error} {_why(kernel, self.noise_)}",
+                f"{error} {why_singular(kernel, self.noise_)}",
                 error.pivot,
                 error.duplicates,
                 error.smallest_eigenvalue,
@@ -340,57 +337,6 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         added = max(2.0 * error.sufficient_diagonal, ADDED * prior)
         self.noise_ = self.noise_ + added
         return added
-
-    def _certify(
-        self,
-        tuned: Tuned | None,
-        estimated: EstimatedEvidence | None,
-        added: float,
-        notes: list[str],
-        start: float,
-    ) -> None:
-        Y = self.y_fit_.reshape(len(self.y_fit_), -1)
-        K = self._gram(self._own_kernel)
-        R = Y - K @ self._alpha - np.reshape(self.noise_, (-1, 1)) * self._alpha
-        each = relative(R, Y)
-        method = "Cholesky" if estimated is None else estimated.certificate.method
-        status: Status = "converged" if estimated is None else estimated.certificate.status
-        if tuned is not None:
-            method += f", L-BFGS-B on the {'log evidence' if self.objective == 'evidence' else 'leave-one-out likelihood'}"
-            status = tuned.status if status == "converged" else status
-            if status == "stagnated" and estimated is not None and _within_noise(estimated):
-                status = "converged"
-                notes.append(
-                    "The search ended where the gradient is within two standard errors of its estimate."
-                )
-        if estimated is not None:
-            notes.append(_say_error(estimated, self.log_marginal_likelihood_value_))
-            notes += estimated.certificate.notes
-        if added:
-            worst = float(np.abs(added * self._alpha * self.y_scale_).max())
-            told = (
-                f"{added:.3g} was added to the diagonal, because the Gram matrix could not be factored without: as if every "
-                f"observation had that much more noise. It moves the mean at the training rows by at most {worst:.3g}."
-            )
-            notes.append(told)
-            warnings.warn(told, PrecisionWarning, stacklevel=4)
-        self.certificate_ = Certificate(
-            status,
-            method,
-            iterations=self.n_iter_,
-            seconds=time.perf_counter() - start,
-            residual=float(each.max(initial=0.0)),
-            residuals=tuple(each.tolist()),
-            worst_row=int(np.argmax(np.abs(R).max(axis=1))),
-            added_diagonal=added,
-            notes=tuple(notes),
-        )
-        if status not in ("converged", "interrupted"):
-            warnings.warn(
-                f"the fit stopped early ({self.certificate_}). Raise max_iter or max_seconds, or start nearer.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -511,33 +457,3 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         if kernel is None:
             raise InputError("a precomputed Gram matrix says nothing of other rows; pass the kernel itself.")
         return kernel
-
-
-def _why(kernel: Kernel | None, noise: Any) -> str:
-    """What in the model leaves the Gram matrix singular, and what to do."""
-    if kernel is None:
-        return "Pass noise=variance, or singular='add' to have it added and stated."
-    terms = [str(t) for t in terms_of(kernel) if is_noise(t)]
-    if np.any(noise) or has_noise(kernel):
-        what = " and ".join([*terms, *([f"noise={float(np.min(noise)):.3g}"] if np.any(noise) else [])])
-        return f"The noise of the model ({what}) is too small for float64 beside the other terms. Raise it, or pass singular='add'."
-    return (
-        f"No term of {kernel} is noise and noise is None, so equal rows must have equal targets and smooth kernels have "
-        "no digits left: add + White(0.01), pass noise=variance, or singular='add' to have it added and stated."
-    )
-
-
-def _within_noise(found: EstimatedEvidence) -> bool:
-    g, e = found.evidence.gradient, found.gradient_error
-    return (
-        g is not None
-        and e is not None
-        and bool(np.all(np.abs(g) <= 2 * e + 1e-4 * (1 + abs(found.evidence.value))))
-    )
-
-
-def _say_error(found: EstimatedEvidence, value: float) -> str:
-    text = f"The log evidence {value:.6g} is an estimate, ±{found.half_width:.2g} at 95 %"
-    if found.gradient_error is not None and len(found.gradient_error):
-        text += f"; its gradient carries a standard error of at most {found.gradient_error.max():.2g}"
-    return f"{text} ({found.logdet.certificate.method}). The mean is exact to the residual; bands can only be too wide."

@@ -1,0 +1,103 @@
+"""What a fit of a Gaussian process says of itself: residual, status, errors of estimates, what was added, why it refused."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer.errors import PrecisionWarning
+from mercer.kernels.base import Kernel
+from mercer.machines.posterior import EstimatedEvidence
+from mercer.machines.terms import has_noise, is_noise, terms_of
+from mercer.machines.tune import Tuned
+from mercer.solve.operator import relative
+from mercer.solve.solution import Certificate, Status
+
+if TYPE_CHECKING:
+    from mercer.machines.gp_regression import GaussianProcessRegressor
+
+
+def certify(
+    model: GaussianProcessRegressor,
+    tuned: Tuned | None,
+    estimated: EstimatedEvidence | None,
+    added: float,
+    notes: list[str],
+    start: float,
+) -> Certificate:
+    """The certificate of a fit; what the reader must not miss is warned of as well."""
+    Y = model.y_fit_.reshape(len(model.y_fit_), -1)
+    K = model._gram(model._own_kernel)
+    R = Y - K @ model._alpha - np.reshape(model.noise_, (-1, 1)) * model._alpha
+    each = relative(R, Y)
+    method = "Cholesky" if estimated is None else estimated.certificate.method
+    status: Status = "converged" if estimated is None else estimated.certificate.status
+    if tuned is not None:
+        method += f", L-BFGS-B on the {'log evidence' if model.objective == 'evidence' else 'leave-one-out likelihood'}"
+        status = tuned.status if status == "converged" else status
+        if status == "stagnated" and estimated is not None and _within_noise(estimated):
+            status = "converged"
+            notes.append("The search ended where the gradient is within two standard errors of its estimate.")
+    if estimated is not None:
+        notes.append(_say_error(estimated, model.log_marginal_likelihood_value_))
+        notes += estimated.certificate.notes
+    if added:
+        worst = float(np.abs(added * model._alpha * model.y_scale_).max())
+        told = (
+            f"{added:.3g} was added to the diagonal, because the Gram matrix could not be factored without: as if every "
+            f"observation had that much more noise. It moves the mean at the training rows by at most {worst:.3g}."
+        )
+        notes.append(told)
+        warnings.warn(told, PrecisionWarning, stacklevel=4)
+    done = Certificate(
+        status,
+        method,
+        iterations=model.n_iter_,
+        seconds=time.perf_counter() - start,
+        residual=float(each.max(initial=0.0)),
+        residuals=tuple(each.tolist()),
+        worst_row=int(np.argmax(np.abs(R).max(axis=1))),
+        added_diagonal=added,
+        notes=tuple(notes),
+    )
+    if status not in ("converged", "interrupted"):
+        warnings.warn(
+            f"the fit stopped early ({done}). Raise max_iter or max_seconds, or start nearer.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return done
+
+
+def why_singular(kernel: Kernel | None, noise: Any) -> str:
+    """What in the model leaves the Gram matrix singular, and what to do."""
+    if kernel is None:
+        return "Pass noise=variance, or singular='add' to have it added and stated."
+    terms = [str(t) for t in terms_of(kernel) if is_noise(t)]
+    if np.any(noise) or has_noise(kernel):
+        what = " and ".join([*terms, *([f"noise={float(np.min(noise)):.3g}"] if np.any(noise) else [])])
+        return f"The noise of the model ({what}) is too small for float64 beside the other terms. Raise it, or pass singular='add'."
+    return (
+        f"No term of {kernel} is noise and noise is None, so equal rows must have equal targets and smooth kernels have "
+        "no digits left: add + White(0.01), pass noise=variance, or singular='add' to have it added and stated."
+    )
+
+
+def _within_noise(found: EstimatedEvidence) -> bool:
+    g, e = found.evidence.gradient, found.gradient_error
+    return (
+        g is not None
+        and e is not None
+        and bool(np.all(np.abs(g) <= 2 * e + 1e-4 * (1 + abs(found.evidence.value))))
+    )
+
+
+def _say_error(found: EstimatedEvidence, value: float) -> str:
+    text = f"The log evidence {value:.6g} is an estimate, ±{found.half_width:.2g} at 95 %"
+    if found.gradient_error is not None and len(found.gradient_error):
+        text += f"; its gradient carries a standard error of at most {found.gradient_error.max():.2g}"
+    return f"{text} ({found.logdet.certificate.method}). The mean is exact to the residual; bands can only be too wide."
