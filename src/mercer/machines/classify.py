@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer.errors import InputError, ParameterError, ShapeError
+from mercer.machines.base import PRECOMPUTED
 from mercer.machines.calibrate import Calibration, calibrate, conformal_threshold, held_out
 from mercer.machines.margin import (
     MarginMachine,
@@ -20,6 +22,7 @@ from mercer.machines.margin import (
     check_weights,
 )
 from mercer.solve.box import BoxProblem
+from mercer.solve.solution import together
 
 
 def _has_probability(self: Any) -> bool:
@@ -50,7 +53,11 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         A = self._check_rows(X, reset=True)
         codes = self._check_labels(y, A.shape[0])
         w = self._weights(codes, check_weights(sample_weight, A.shape[0]))
-        kernel, K = self._operator(A, w if sample_weight is not None else np.ones(len(w)))
+        given = w if sample_weight is not None else np.ones(len(w))
+        order = self._by_class(codes)
+        if order is not None:
+            A, codes, w, given = A[order], codes[order], w[order], given[order]
+        kernel, K = self._operator(A, given)
         problems = self._problems(codes, w)
         solved = self._solve_all(K, problems)
         self._meet_failure(K, problems, solved)
@@ -58,7 +65,24 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_)).astype(np.int32)
         if self.probability:
             self.calibration_ = self._calibrate(K, codes, w)
+        if order is not None:
+            self._number_rows(order)
         return self
+
+    def _by_class(self, codes: np.ndarray) -> np.ndarray | None:
+        """Rows sorted by class, so that the block of a pair of classes lies together in memory; None where all rows are
+        in every problem, and where K is given."""
+        given = isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
+        pairs = len(self.classes_) > 2 and self.multiclass == "ovo"
+        return np.argsort(codes, kind="stable") if pairs and not given else None
+
+    def _number_rows(self, order: np.ndarray) -> None:
+        """What was found on sorted rows, with the row numbers of X."""
+        self.support_ = order[self.support_].astype(np.int32)
+        self.certificates_ = [replace(c, worst_row=int(order[c.worst_row or 0])) for c in self.certificates_]
+        self.certificate_ = together(self.certificates_)
+        if hasattr(self, "witness_"):
+            self.witness_ = (order[self.witness_[0]], self.witness_[1])
 
     def _check_parameters(self) -> None:
         self._check_common()

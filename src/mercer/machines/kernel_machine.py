@@ -23,14 +23,14 @@ from mercer.machines.base import PRECOMPUTED
 from mercer.machines.classify import check_labels, class_weights
 from mercer.machines.losses import LOSSES, Logistic, Quantile, Softmax
 from mercer.machines.margin import MarginMachine, check_length, check_numbers, check_weights
-from mercer.machines.objective import Objective, SoftmaxObjective, certify, together, why_outside
+from mercer.machines.objective import Objective, SoftmaxObjective, certify, why_outside
 from mercer.machines.quantiles import JOINT_SIZE, JointQuantiles, check_levels, crossing_rows, fit_jointly
 from mercer.machines.smooth_loss import SmoothLoss, as_loss
 from mercer.memory import memory_limit
 from mercer.solve.box import STATUS, polish
 from mercer.solve.newton import newton
 from mercer.solve.qp import working_set
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, together
 
 POLISHED = 1000  # rows up to which a box problem is polished to rounding
 NEWTON_STEPS = 200  # what max_iter=-1 means for smooth losses

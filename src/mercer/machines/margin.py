@@ -11,7 +11,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from mercer.memory import memory_limit
 from mercer.solve.box import STATUS, BoxProblem, polish
 from mercer.solve.projected import projected_gradient
 from mercer.solve.qp import working_set
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, together
 
 ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
 POLISHED = 1000  # rows up to which a solution is polished to rounding
@@ -110,7 +110,8 @@ class MarginMachine(KernelEstimator):
     def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator]:
         """The kernel of these rows and their Gram operator; an invalid kernel is announced or refused."""
         kernel = resolve(self.kernel, A, w)
-        self.__dict__.pop("approximation_", None)
+        for stale in ("approximation_", "witness_"):
+            self.__dict__.pop(stale, None)
         if self.approximation is not None:
             self.approximation_, K = approximate(self.approximation, kernel, self._rows(A), weight=w)
         elif kernel is None:
@@ -394,24 +395,3 @@ def _progress(callback: Any, verbose: int) -> Any:
         return callback(iterations, kkt, objective) if callback is not None else None
 
     return tell
-
-
-def together(parts: list[Certificate]) -> Certificate:
-    """One certificate for several problems: sums, the worst violation, and the worst status."""
-    if len(parts) == 1:
-        return parts[0]
-    severity = ("converged", "stagnated", "limit", "interrupted", "failed")
-    worst = max(parts, key=lambda c: c.kkt or 0.0)
-
-    def total(name: str) -> Any:
-        return sum(getattr(c, name) for c in parts)
-
-    return replace(
-        worst,
-        status=max((c.status for c in parts), key=severity.index),
-        iterations=total("iterations"),
-        seconds=total("seconds"),
-        primal=total("primal"),
-        dual=total("dual"),
-        gap=total("gap"),
-    )

@@ -150,24 +150,6 @@ def certify(
     return replace(out, dual=dual, gap=best.gap if best.beta is beta else best.gap + max(young, 0.0))
 
 
-def together(parts: list[Certificate]) -> Certificate:
-    """One certificate for several problems: sums, the worst violation, and the worst status."""
-    if len(parts) == 1:
-        return parts[0]
-    severity = ("converged", "stagnated", "limit", "interrupted", "failed")
-
-    def total(name: str) -> Any:
-        each = [getattr(c, name) for c in parts]
-        return None if any(v is None for v in each) else sum(each)
-
-    return replace(
-        max(parts, key=lambda c: c.kkt or 0.0),
-        status=max((c.status for c in parts), key=severity.index),
-        **{name: total(name) for name in ("iterations", "seconds", "primal", "dual", "gap")},
-        notes=tuple(dict.fromkeys(note for c in parts for note in c.notes)),
-    )
-
-
 def why_outside(penalty: Any) -> str:
     """Why a penalty is refused."""
     if penalty in ("l1", "elasticnet", "lasso"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
 
 Status = Literal["converged", "stagnated", "limit", "interrupted", "failed"]
@@ -84,3 +84,21 @@ class Solution(Generic[Value]):
 
     def __str__(self) -> str:
         return str(self.certificate)
+
+
+def together(parts: list[Certificate]) -> Certificate:
+    """One certificate for several problems: sums, the worst violation, and the worst status."""
+    if len(parts) == 1:
+        return parts[0]
+    severity = list(MEANING)
+
+    def total(name: str) -> Any:
+        each = [getattr(c, name) for c in parts]
+        return None if any(v is None for v in each) else sum(each)
+
+    return replace(
+        max(parts, key=lambda c: c.kkt or 0.0),
+        status=max((c.status for c in parts), key=severity.index),
+        **{name: total(name) for name in ("iterations", "seconds", "primal", "dual", "gap")},
+        notes=tuple(dict.fromkeys(note for c in parts for note in c.notes)),
+    )
