@@ -148,7 +148,8 @@ def products(options: argparse.Namespace, machine: Machine, threads: int) -> Non
             sides = {} if few else peers.product_peers(X, v)
             sides["mercer"] = lambda k=kernel, X=X, v=v: Tiles(k, X) @ v
             sides["mercer f32"] = lambda k=kernel, X=X, v=v: Tiles(k, X.astype(np.float32)) @ v
-            limit = machine.limit(flops=2.0 * n * n * (d + 1), exps=n * n, written=0, threads=threads)
+            half = n * n / 2  # K is symmetric: half of the entries, each used twice
+            limit = machine.limit(flops=half * (2 * d + 4), exps=half, written=0, threads=threads)
             rows = rng.integers(n, size=20)
             exact = np.asarray(Tiles(kernel, X).block(rows, slice(None)) @ v)
             found = race(sides, threads, 1 if few else options.repeat)
