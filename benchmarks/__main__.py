@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 
+from benchmarks import measure
+
 SUITES = (
     "approximation",
     "engine",
@@ -31,6 +33,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cells whose name contains this text")
     parser.add_argument("--data", default="../shared/data", help="folder of the real data sets")
     options = parser.parse_args()
+    if options.quick:
+        measure.warm_bytes = 0
     importlib.import_module(f"benchmarks.{options.suite}").run(options)
 
 
