@@ -44,6 +44,10 @@ class Weighted(GramOperator):
         out *= self.scale[cols]
         return out
 
+    def low_rank_factor(self) -> np.ndarray | None:
+        F = self.inner.low_rank_factor()
+        return None if F is None else self.scale[:, None] * F
+
     def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
         U, V, W = self._weights(U, V, W)
         s = self.scale[:, None]

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.errors import ParameterError
+from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
-from mercer.machines.base import check_gram
 from mercer.machines.defaults import resolve
-from mercer.machines.perceptron import Expansion
+from mercer.machines.perceptron import Expansion, row_of
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import Status
 
@@ -30,6 +30,7 @@ class Adatron(Expansion):
     ----------
     step : float or "auto" (1 / max k(x, x), the best one for each coordinate of a normalised kernel)
     tol : float, stop when no α would move h by more than this from its condition.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel.
 
     Attributes
     ----------
@@ -51,12 +52,14 @@ class Adatron(Expansion):
         step: float | str = "auto",
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.C = C
         self.step = step
         self.tol = tol
         self.max_iter = max_iter
+        self.approximation = approximation
 
     def fit(self, X: Any, y: Any) -> Self:
         """Present the examples one by one, in order, until a whole pass changes nothing."""
@@ -64,7 +67,8 @@ class Adatron(Expansion):
         A = self._check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
         kernel = resolve(self.kernel, A)
-        K = check_gram(A if kernel is None else kernel(self._rows(A)), kernel)
+        K = self._operator(kernel, A)
+        row = row_of(K)
         eta = self.step_ = self._checked_step(K)
         problem = BoxProblem(
             np.arange(len(y)), y, np.full(len(y), -1.0), np.full(len(y), float(self.C)), equality=0
@@ -79,7 +83,7 @@ class Adatron(Expansion):
                 change = min(max(-alpha[n], eta * (1 - h)), self.C - alpha[n])
                 if change:
                     alpha[n] += change
-                    f += change * y[n] * K[n]
+                    f += change * y[n] * row(n)
             self.n_iter_ += 1
             dual.append(-problem.objective(alpha, f))
             if problem.violation(alpha, problem.slack(f, (0.0, 0.0))).max() <= self.tol:
@@ -94,6 +98,7 @@ class Adatron(Expansion):
             status=status,
             method="Adatron",
             iterations=self.n_iter_,
+            notes=self._approximation_notes(),
         )
         self._keep_support(A, kernel, y)
         if status != "converged":
@@ -111,9 +116,10 @@ class Adatron(Expansion):
         self.support_vectors_ = A[self.support_] if kernel is not None else np.empty((len(self.support_), 0))
         self.dual_coef_ = (y * self.alpha_)[self.support_].reshape(1, -1)
         self.intercept_ = np.zeros(1)
+        self._keep_feature_coef(A[self.support_], self.dual_coef_.T)
 
-    def _checked_step(self, K: np.ndarray) -> float:
-        top = float(np.diag(K).max())
+    def _checked_step(self, K: GramOperator) -> float:
+        top = float(K.diag().max())
         limit = 2.0 / top if top > 0 else np.inf
         step: Any = self.step
         if isinstance(step, str) and step == "auto":

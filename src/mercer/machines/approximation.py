@@ -1,10 +1,11 @@
 """Kernels of finite rank that stand for others: what `Nystroem` and `RandomFeatures` share, and how machines use them.
 
 An approximation is a transformer (`transform(X)` is Φ with ΦΦᵀ ≈ K) and a Gram operator (`operator(X)`). A machine with
-`approximation=` needs two lines:
+`approximation=` is an `Approximable`, and needs three lines:
 
-    self.approximation_, K = approximate(self.approximation, kernel, rows, weight=w)     # in fit: K = ΦΦᵀ
-    self.approximation_.features(rows) @ coef                                          # in predict: coef = Φᵀ dual_coef
+    K = self._approximate(kernel, A, w)              # in fit: ΦΦᵀ, or None where the kernel itself is meant
+    self._keep_feature_coef(A, dual_coef)            # β = Φᵀ dual_coef
+    self._in_features(A)                             # in predict: φ(x)·β
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mercer.arrays import Rows
 from mercer.errors import ParameterError
-from mercer.gram import Features, GramOperator, LowRank
+from mercer.gram import Features, GramOperator, LowRank, Shifted
+from mercer.gram.blocks import row_blocks
 from mercer.kernels.algebra import Scaled, Sum
 from mercer.kernels.base import Kernel
 from mercer.kernels.special import White
@@ -36,6 +38,7 @@ class Approximation(TransformerMixin, KernelEstimator):
     diagonal of `operator(X)`.
     """
 
+    from_below = False  # whether K - K̂ is positive semi-definite
     memory: int | str
     random_state: Any
     certificate_: Certificate
@@ -180,3 +183,70 @@ def approximate(
     assert phi is not None
     K: GramOperator = LowRank(phi)
     return fitted, K.shifted(fitted.noise_) if fitted.noise_ else K
+
+
+def factor_of(K: GramOperator) -> np.ndarray:
+    """Φ of an operator that `approximate` made, with or without noise on its diagonal."""
+    inner = K.inner if isinstance(K, Shifted) else K
+    assert isinstance(inner, LowRank)
+    return inner.F
+
+
+class Approximable(KernelEstimator):
+    """A machine with `approximation=`: it learns from ΦΦᵀ in place of K, and predicts by φ(x)·β.
+
+    `approximation_` is the fitted approximation and `feature_coef_` is β; without `approximation` there are none of them.
+    """
+
+    approximation: Any = None
+    approximation_: Approximation
+    feature_coef_: np.ndarray
+
+    def _approximate(
+        self, kernel: Kernel | None, A: Any, weight: np.ndarray | None = None
+    ) -> GramOperator | None:
+        """K̂ of checked rows; None without an approximation."""
+        for name in ("approximation_", "feature_coef_"):
+            self.__dict__.pop(name, None)
+        if self.approximation is None:
+            return None
+        self.approximation_, K = approximate(self.approximation, kernel, self._rows(A), weight=weight)
+        return K
+
+    @property
+    def _approximated(self) -> bool:
+        return "approximation_" in self.__dict__
+
+    def _approximation_notes(self) -> tuple[str, ...]:
+        """How the Gram was approximated, with the number, for the certificate."""
+        return (self.approximation_.describe(),) if self._approximated else ()
+
+    def _keep_feature_coef(self, A: Any, coef: np.ndarray) -> None:
+        """β = Φᵀ coef for the coefficients of the rows A."""
+        if not self._approximated:
+            return
+        beta = np.zeros((self.approximation_._n_features_out, *coef.shape[1:]))
+        for part in row_blocks(A.shape[0], max(len(beta), 1)):
+            beta += self.approximation_.features(self._rows(A[part])).T @ coef[part]
+        self.feature_coef_ = beta
+
+    def _in_features(self, A: Any, coef: np.ndarray | None = None) -> np.ndarray:
+        """φ(x)·β for checked rows, in blocks."""
+        beta = self.feature_coef_ if coef is None else coef
+        out = np.empty((A.shape[0], *beta.shape[1:]))
+        for part in row_blocks(A.shape[0], max(len(beta), 1)):
+            out[part] = self.approximation_.features(self._rows(A[part])) @ beta
+        return out
+
+    def _own_in_features(self, A: Any) -> np.ndarray:
+        """k̂(x, x) = ‖φ(x)‖² and the noise."""
+        out = np.empty(A.shape[0])
+        for part in row_blocks(A.shape[0], max(self.approximation_._n_features_out, 1)):
+            phi = self.approximation_.features(self._rows(A[part]))
+            out[part] = np.einsum("ij,ij->i", phi, phi)
+        return out + self.approximation_.noise_
+
+    def _approximate_again(self, A: Any) -> GramOperator:
+        """K̂ of checked rows by the fitted approximation."""
+        K: GramOperator = LowRank(self.approximation_.features(self._rows(A)))
+        return K.shifted(self.approximation_.noise_) if self.approximation_.noise_ else K

@@ -10,6 +10,7 @@ import numpy as np
 from mercer.errors import InvalidKernelError, InvalidKernelWarning, NotFiniteError
 from mercer.gram import GramOperator, Precomputed
 from mercer.kernels.base import Kernel
+from mercer.machines.approximation import Approximable
 from mercer.machines.base import check_gram
 from mercer.machines.defaults import resolve
 
@@ -52,6 +53,10 @@ class Centred(GramOperator):
         out += self.mean
         return out
 
+    def low_rank_factor(self) -> np.ndarray | None:
+        F = self.inner.low_rank_factor()
+        return None if F is None else F - F.mean(axis=0)
+
     def _transpose(self) -> Centred:
         return self
 
@@ -59,8 +64,14 @@ class Centred(GramOperator):
 def training_gram(
     machine: Any, A: Any, weight: np.ndarray | None = None
 ) -> tuple[Kernel | None, GramOperator]:
-    """The kernel of these rows and their Gram operator: stored if it fits in the machine's `memory`, else in tiles."""
+    """The kernel of these rows and their Gram operator: approximate if the machine has an `approximation`, else stored if it
+    fits in its `memory`, else in tiles.
+    """
     kernel = resolve(machine.kernel, A, weight)
+    if isinstance(machine, Approximable):
+        approximate = machine._approximate(kernel, A, weight)
+        if approximate is not None:
+            return kernel, approximate
     if kernel is None:
         return None, Precomputed(check_gram(A, None))
     K = kernel.gram(machine._rows(A), memory=machine.memory, n_jobs=machine.n_jobs)

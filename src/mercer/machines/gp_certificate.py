@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.errors import PrecisionWarning
 from mercer.kernels.base import Kernel
+from mercer.machines.gp_features import left_share
 from mercer.machines.posterior import EstimatedEvidence
 from mercer.machines.terms import has_noise, is_noise, terms_of
 from mercer.machines.tune import Tuned
@@ -35,6 +36,12 @@ def certify(
     R = Y - K @ model._alpha - np.reshape(model.noise_, (-1, 1)) * model._alpha
     each = relative(R, Y)
     method = "Cholesky" if estimated is None else estimated.certificate.method
+    if model._in_place is not None:
+        method += f" in {model.approximation_._n_features_out} features"
+        notes.append(
+            f"At the rows of fit the features leave out {left_share(model, model._in_place[0]):.3g} of the prior variance; bands are wider by that "
+            "part at each x."
+        )
     status: Status = "converged" if estimated is None else estimated.certificate.status
     if tuned is not None:
         method += f", L-BFGS-B on the {'log evidence' if model.objective == 'evidence' else 'leave-one-out likelihood'}"

@@ -15,14 +15,16 @@ from mercer.arrays import Rows
 from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, ShapeError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels.base import Kernel
-from mercer.machines import gp_views
-from mercer.machines.base import PRECOMPUTED, KernelEstimator, as_machine_kernel, check_gram
+from mercer.machines import gp_features, gp_views
+from mercer.machines.approximation import Approximable
+from mercer.machines.base import PRECOMPUTED, as_machine_kernel, check_gram
 from mercer.machines.defaults import resolve
 from mercer.machines.evidence import LOG_2PI, factor_gram, log_evidence, log_loo, loo_moments
 from mercer.machines.gp_certificate import certify, why_singular
 from mercer.machines.posterior import (
     EstimatedEvidence,
     Exact,
+    InFeatures,
     Inverse,
     Iterative,
     estimate_evidence,
@@ -40,7 +42,7 @@ ADDED = (
 OBJECTIVES = {"evidence": log_evidence, "loo": log_loo}
 
 
-class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
+class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
     """y = f(x) + noise with f ~ GP(0, k): a mean and a band at every x, hyperparameters chosen by the data.
 
         α = (K + N)⁻¹ y,     mean(x) = Σ α_i k(x_i, x),     var(x) = k(x, x) - ‖L⁻¹ k(X, x)‖²,     K + N = L Lᵀ
@@ -73,6 +75,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
     max_iter, max_seconds : limits of the search; the best found so far is kept, also after Ctrl-C.
     probes : random vectors of the estimates of "cg"; their error falls with its square root.
     tol : relative residual asked of conjugate gradients.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`
+        The posterior of k̂(x, z) = φ(x)·φ(z), at given hyperparameters (optimizer=None), in n × features²; bands are widened
+        by what the features leave out of k(x, x). Noise must be positive.
 
     Attributes
     ----------
@@ -109,6 +114,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         random_state: Any = None,
         verbose: int = 0,
         n_jobs: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.noise = noise
@@ -126,6 +132,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
+        self.approximation = approximation
+
+    _inverse: Inverse
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -139,9 +148,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         self.X_fit_, self.kernel_ = A, PRECOMPUTED if kernel is None else kernel
         self.noise_ = self._take_noise(A.shape[0])
         self._fitted_rows = None if kernel is None else self._rows(A, "X_fit_")
-        self._exact = self._choose_solver(A.shape[0], kernel)
+        self._in_place = gp_features.approximate_prior(self, kernel, A)  # K̂ and its inverse
+        self._exact = not self._approximated and self._choose_solver(A.shape[0], kernel)
         self._seed = int(check_random_state(self.random_state).randint(2**31))
-        notes, added = list(self._judge(kernel)), 0.0
+        notes, added = [*self._approximation_notes(), *self._judge(kernel)], 0.0
         try:
             tuned = self._tune(kernel, Y, notes)
         except NotPositiveDefiniteError as error:
@@ -241,6 +251,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         return (f"{kernel} is not proved to be a kernel; variances may then mean nothing.",)
 
     def _gram(self, kernel: Kernel | None, n_jobs: int | None = None) -> GramOperator:
+        if self._in_place is not None:
+            return self._in_place[0]
         if kernel is None or self._fitted_rows is None:
             return self._precomputed
         return Tiles(kernel, self._fitted_rows, n_jobs=self.n_jobs if n_jobs is None else n_jobs)
@@ -299,8 +311,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
     def _condition(self, Y: np.ndarray) -> EstimatedEvidence | None:
         """α and A⁻¹ at the hyperparameters of `kernel_`."""
         estimated = None
-        self._inverse: Inverse
-        if self._exact:
+        if self._in_place is not None:
+            self._inverse = inverse = self._in_place[1]
+            self.feature_coef_ = inverse.weights(Y)
+            alpha = inverse.solve(Y)
+            value = -0.5 * (float(np.vdot(Y, alpha)) + Y.shape[1] * (inverse.logdet() + len(Y) * LOG_2PI))
+        elif self._exact:
             factor = factor_gram(self._gram(self._own_kernel), self.noise_)
             alpha = factor.solve(Y)
             self._inverse = Exact(factor)
@@ -355,10 +371,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         if self._own_kernel is None:
             return self._predict_precomputed(A, return_std or return_cov)
         rows = self._rows(A)
-        between = Tiles(self._own_kernel, rows, self._fitted_rows, n_jobs=self.n_jobs)
-        mean = self._in_units(np.asarray(between @ self._alpha)) + (
-            self.y_mean_[0] if self._single else self.y_mean_
-        )
+        if self._approximated:
+            products = self._in_features(A)
+        else:
+            between = Tiles(self._own_kernel, rows, self._fitted_rows, n_jobs=self.n_jobs)
+            products = np.asarray(between @ self._alpha)
+        mean = self._in_units(products) + (self.y_mean_[0] if self._single else self.y_mean_)
         if not (return_std or return_cov):
             return mean
         extra = self._new_noise(noise, rows)
@@ -374,9 +392,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
             raise InputError(
                 "a precomputed Gram matrix has no k(x, x) of new rows, so there is no band; pass the kernel itself."
             )
-        return self._in_units(np.asarray(A @ self._alpha)) + (
-            self.y_mean_[0] if self._single else self.y_mean_
-        )
+        products = self._in_features(A) if self._approximated else np.asarray(A @ self._alpha)
+        return self._in_units(products) + (self.y_mean_[0] if self._single else self.y_mean_)
 
     def _in_units(self, values: np.ndarray) -> np.ndarray:
         """Model units to units of y; one column is a vector if y was one."""
@@ -414,6 +431,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         check_is_fitted(self, "alpha_")
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
+        gp_features.refuse(self, "the evidence at other hyperparameters")
         kernel = self._own_kernel
         kernel = kernel if theta is None or kernel is None else kernel.with_theta(theta)
         Y = self.y_fit_.reshape(len(self.y_fit_), -1)
@@ -426,10 +444,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
     def loo(self, return_std: bool = False) -> Any:
         """For every training row the mean (and standard deviation) of its observation given all the others; no refits."""
         check_is_fitted(self, "alpha_")
-        if not isinstance(self._inverse, Exact):
+        if not isinstance(self._inverse, Exact | InFeatures):
             raise InputError("leave-one-out needs the inverse itself; fit with solver='cholesky'.")
         Y = self.y_fit_.reshape(len(self.y_fit_), -1)
-        mean, variance = loo_moments(self._inverse.factor.inverse_diag(), Y, self._alpha)
+        mean, variance = loo_moments(self._inverse.inverse_diag(), Y, self._alpha)
         mean = self._in_units(mean) + (self.y_mean_[0] if self._single else self.y_mean_)
         return (mean, np.sqrt(self._spread(variance))) if return_std else mean
 

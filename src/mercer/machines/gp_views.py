@@ -16,7 +16,8 @@ from mercer.arrays import Rows, check_vectors, column_names
 from mercer.errors import InputError, ParameterError, PrecisionWarning
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
-from mercer.machines.posterior import Explained
+from mercer.machines import gp_features
+from mercer.machines.posterior import Explained, InFeatures
 from mercer.machines.terms import latent_diag, latent_terms
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ def latent_variance(model: GaussianProcessRegressor, rows: Rows) -> np.ndarray:
     """var f at new rows: the prior variance less what the data explain, never negative."""
     kernel = _kernel(model)
     prior, out = latent_diag(kernel, rows), np.empty(len(rows))
+    if isinstance(model._inverse, InFeatures):
+        for part in _chunks(len(rows), len(model._inverse.lower)):
+            out[part] = gp_features.variance(model, model._inverse, _take(rows, part))
+        return out
     for part in _chunks(len(rows), len(model.y_fit_)):
         explained = model._inverse.explained(_cross(model, kernel, rows, part))
         out[part] = prior[part] - _pointwise(explained)
@@ -77,6 +82,8 @@ def latent_variance(model: GaussianProcessRegressor, rows: Rows) -> np.ndarray:
 def latent_covariance(model: GaussianProcessRegressor, rows: Rows) -> np.ndarray:
     """The covariance matrix of f at new rows, exactly symmetric, its diagonal never negative."""
     kernel = _kernel(model)
+    if isinstance(model._inverse, InFeatures):
+        return gp_features.covariance(model, model._inverse, rows)
     prior = Tiles(kernel, rows, _twin(rows), n_jobs=model.n_jobs).dense()
     out = prior - _whole(model._inverse.explained(_cross(model, kernel, rows, slice(None))))
     out = 0.5 * (out + out.T)
@@ -86,6 +93,7 @@ def latent_covariance(model: GaussianProcessRegressor, rows: Rows) -> np.ndarray
 
 def decompose(model: GaussianProcessRegressor, X: Any, names: Sequence[str] | None, full: bool) -> Terms:
     check_is_fitted(model, "alpha_")
+    gp_features.refuse(model, "the terms of the kernel")
     rows = model._rows(model._check_rows(X, reset=False))
     kernels = latent_terms(_kernel(model))
     if not kernels:
@@ -164,6 +172,7 @@ def draw(covariance: np.ndarray, count: int, rng: np.random.RandomState) -> np.n
 
 def input_gradient(model: GaussianProcessRegressor, X: Any, return_var: bool) -> Any:
     check_is_fitted(model, "alpha_")
+    gp_features.refuse(model, "gradients in the input")
     rows = model._rows(model._check_rows(X, reset=False))
     kernel = _kernel(model)
     between = Tiles(kernel, rows, model._fitted_rows, n_jobs=model.n_jobs)

@@ -80,6 +80,7 @@ class KernelMachine(MarginMachine):
     tol : the relative duality gap to reach. Smooth losses then take one more Newton step.
     max_iter, max_seconds : limits; what was reached is kept and the certificate says so. -1: 200 Newton steps.
     strict : refuse a kernel that is not positive semi-definite instead of warning.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel.
     memory, n_jobs, random_state (of preconditioners), verbose, callback(iteration, primal, gap)
 
     Attributes
@@ -120,6 +121,7 @@ class KernelMachine(MarginMachine):
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
         random_state: Any = 0,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.loss = loss
@@ -139,6 +141,7 @@ class KernelMachine(MarginMachine):
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.approximation = approximation
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -163,6 +166,7 @@ class KernelMachine(MarginMachine):
         self.support_ = np.flatnonzero(np.any(beta != 0, axis=1)).astype(np.int32)
         self.support_vectors_ = A[self.support_] if kernel is not None else np.empty((len(self.support_), 0))
         self.dual_coef_ = np.ascontiguousarray(beta[self.support_].T)
+        self._keep_feature_coef(A[self.support_], self.dual_coef_.T)
         self.intercept_ = np.concatenate([found[1] for found in solved])
         self.certificates_ = [found[2] for found in solved]
         self.certificate_ = together(self.certificates_)

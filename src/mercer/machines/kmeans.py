@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import InputError, ParameterError, PrecisionWarning, ShapeError
 from mercer.gram import GramOperator, Tiles
 from mercer.kernels.base import Kernel
-from mercer.machines.base import PRECOMPUTED, KernelEstimator
+from mercer.machines.approximation import Approximable
+from mercer.machines.base import PRECOMPUTED
 from mercer.machines.centred import judge, training_gram
 from mercer.machines.lloyd import Run, lloyd, nearest_seed, plus_plus
 from mercer.machines.margin import check_weights, dense_columns
@@ -26,7 +27,7 @@ from mercer.solve.solution import Certificate, Status
 INITS = ("k-means++", "spectral", "random")
 
 
-class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, KernelEstimator):
+class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Approximable):
     """The clusters whose rows are nearest to their own centre in feature space, seen only through kernel products.
 
         c_j = Σ_n α_nj φ(x_n),   α_nj = w_n / Σ_{m in j} w_m for the rows of cluster j, else 0
@@ -51,6 +52,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     max_iter, tol : steps in a run; a run also ends when a step lowers the inertia by less than tol times itself.
     max_seconds : for all runs together; the best model so far is kept, as it is after Ctrl-C.
     strict : refuse a Gram matrix with negative eigenvalues instead of warning.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel; the centres are then
+        points of that space, the columns of `feature_coef_`.
     memory, n_jobs, random_state, verbose
 
     Attributes
@@ -84,6 +87,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        approximation: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.kernel = kernel
@@ -97,6 +101,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.approximation = approximation
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -125,7 +130,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             primal=self.inertia_,
             dual=bound,
             gap=None if bound is None else self.inertia_ - bound,
-            notes=(*notes, *more, *self._doubts(K, w)),
+            notes=(*self._approximation_notes(), *notes, *more, *self._doubts(K, w)),
         )
         self.n_iter_ = best.steps
         if status == "limit":
@@ -220,7 +225,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self._codes = run.members[self._members]
         self._alpha = w[self._members] / run.masses[self._codes]
         self._norms = run.norms
+        self._keep_feature_coef(A[self._members], self._memberships())
         self._n_features_out = int(self.n_clusters)
+
+    def _memberships(self) -> np.ndarray:
+        """α_nj, members × clusters."""
+        coef = np.zeros((len(self._members), int(self.n_clusters)))
+        coef[np.arange(len(self._members)), self._codes] = self._alpha
+        return coef
 
     def _doubts(self, K: GramOperator, w: np.ndarray) -> list[str]:
         """Empty clusters, and distances that are hardly more than the rounding of K."""
@@ -250,9 +262,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """-2 Σ α k + ΣΣ αα k for every cluster, and k(x, x) where it is known."""
         check_is_fitted(self, "labels_")
         A = self._check_rows(X, reset=False)
-        k = int(self.n_clusters)
-        coef = np.zeros((len(self._members), k))
-        coef[np.arange(len(self._members)), self._codes] = self._alpha
+        if self._approximated:
+            return self._norms - 2 * self._in_features(A), self._own_in_features(A)
+        coef = self._memberships()
         if isinstance(self.kernel_, str):
             return self._norms - 2 * (dense_columns(A, self._members) @ coef), None
         rows = self._rows(A)

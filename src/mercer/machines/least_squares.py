@@ -15,9 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InputError, ParameterError, ShapeError
-from mercer.gram import GramOperator, Precomputed, Tiles, Weighted
+from mercer.gram import GramOperator, LowRank, Precomputed, Tiles, Weighted
 from mercer.kernels.base import Kernel
-from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
+from mercer.machines.approximation import Approximable, factor_of
+from mercer.machines.base import PRECOMPUTED, check_gram
 from mercer.machines.defaults import resolve
 from mercer.machines.judge import judge_on_rows
 from mercer.machines.margin import check_weights, dense_columns
@@ -38,7 +39,7 @@ class DescentPath:
     best: int
 
 
-class KernelLeastSquares(RegressorMixin, KernelEstimator):
+class KernelLeastSquares(RegressorMixin, Approximable):
     """Least squares in feature space by gradient descent from 0, exactly as it follows from w ← w - s ∇Σ(w·φ - y)².
 
         α ← α - 2 s (K α - y),      f = Σ_i α_i k(x_i, ·)
@@ -59,6 +60,7 @@ class KernelLeastSquares(RegressorMixin, KernelEstimator):
     early_stopping : bool
         Hold out a part of the rows and keep the α with the least error on it.
     validation_fraction, patience : the share of rows held out, and how many steps may pass without a better α.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel, of the rows learned from.
     max_seconds, memory, strict, random_state, verbose, n_jobs : as in `KernelRidge`.
 
     Attributes
@@ -89,6 +91,7 @@ class KernelLeastSquares(RegressorMixin, KernelEstimator):
         random_state: Any = 0,
         verbose: int = 0,
         n_jobs: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.step = step
@@ -103,6 +106,7 @@ class KernelLeastSquares(RegressorMixin, KernelEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
+        self.approximation = approximation
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,7 +121,13 @@ class KernelLeastSquares(RegressorMixin, KernelEstimator):
         A = check_gram(A, None) if kernel is None else A
         self.kernel_: Any = PRECOMPUTED if kernel is None else kernel
         train, held = self._split(np.flatnonzero(w > 0))
-        K = self._gram(A, kernel, train)
+        learned = np.zeros(n)
+        learned[train] = w[train]
+        whole = self._approximate(kernel, A, learned)
+        phi = None if whole is None else factor_of(whole)
+        K = self._gram(A, kernel, train) if phi is None else LowRank(phi[train])
+        if phi is not None and self.approximation_.noise_:
+            K = K.shifted(self.approximation_.noise_)
         verdict = judge_on_rows(
             kernel,
             K,
@@ -128,14 +138,19 @@ class KernelLeastSquares(RegressorMixin, KernelEstimator):
             note="the kernel is not positive semi-definite: some part of the error grows with every step",
         )
         self._set_step(K, w[train])
-        across = None if held is None else self._gram(A, kernel, held, train)
+        across: GramOperator | None = None
+        if held is not None:
+            across = self._gram(A, kernel, held, train) if phi is None else LowRank(phi[held], phi[train])
         alpha, status, seconds = self._descend(K, across, Y, w, train, held)
         coef = np.zeros_like(Y)
         coef[train] = alpha
         self.dual_coef_ = coef[:, 0] if single else coef
         self.X_fit_, self._used = A, train
+        self._keep_feature_coef(A[train], self.dual_coef_[train])
         self.validation_rows_ = np.empty(0, dtype=int) if held is None else held
-        self._certify(K, alpha, Y[train], w[train], status, seconds, verdict.notes)
+        self._certify(
+            K, alpha, Y[train], w[train], status, seconds, (*self._approximation_notes(), *verdict.notes)
+        )
         return self
 
     def _gram(
@@ -294,6 +309,8 @@ class KernelLeastSquares(RegressorMixin, KernelEstimator):
         """Σ α_i k(x_i, x)."""
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
+        if self._approximated:
+            return self._in_features(A)
         coef = self.dual_coef_[self._used]
         if isinstance(self.kernel_, str):
             if A.shape[1] != len(self.dual_coef_):

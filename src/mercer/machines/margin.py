@@ -25,10 +25,10 @@ from mercer.errors import (
     ParameterError,
     ShapeError,
 )
-from mercer.gram import GramOperator, LowRank, Precomputed, Tiles
+from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels.base import Kernel
-from mercer.machines.approximation import approximate
-from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram, check_weights
+from mercer.machines.approximation import Approximable
+from mercer.machines.base import PRECOMPUTED, check_gram, check_weights
 from mercer.machines.defaults import resolve
 from mercer.machines.judge import judge_on_rows
 from mercer.memory import memory_limit
@@ -51,8 +51,8 @@ class Solved:
     certificate: Certificate
 
 
-class MarginMachine(KernelEstimator):
-    """The common part of SVC, NuSVC, SVR, NuSVR and OneClassSVM."""
+class MarginMachine(Approximable):
+    """The common part of SVC, NuSVC, SVR, NuSVR, OneClassSVM, SVDD and KernelMachine."""
 
     tol: float
     max_iter: int
@@ -62,7 +62,6 @@ class MarginMachine(KernelEstimator):
     warm_start: bool
     verbose: int
     callback: Any
-    approximation: Any = None
     memory: int | str
     n_jobs: int | None
     _notes: tuple[str, ...]
@@ -110,17 +109,12 @@ class MarginMachine(KernelEstimator):
     def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator]:
         """The kernel of these rows and their Gram operator; an invalid kernel is announced or refused."""
         kernel = resolve(self.kernel, A, w)
-        for stale in ("approximation_", "witness_"):
-            self.__dict__.pop(stale, None)
-        if self.approximation is not None:
-            self.approximation_, K = approximate(self.approximation, kernel, self._rows(A), weight=w)
-        elif kernel is None:
-            K = Precomputed(check_gram(A, None))
-        else:
-            K = self._exact_operator(kernel, A)
+        self.__dict__.pop("witness_", None)
+        K = self._approximate(kernel, A, w)
+        if K is None:
+            K = Precomputed(check_gram(A, None)) if kernel is None else self._exact_operator(kernel, A)
         self._judge(kernel, K, np.flatnonzero(w > 0))
-        if self.approximation is not None:
-            self._notes = (self.approximation_.describe(), *self._notes)
+        self._notes = (*self._approximation_notes(), *self._notes)
         return kernel, K
 
     def _exact_operator(self, kernel: Kernel, A: Any) -> GramOperator:
@@ -233,9 +227,7 @@ class MarginMachine(KernelEstimator):
         self.dual_coef_ = beta[:, used]
         self.intercept_ = np.array([self._bias(s.m) / c for s, c in zip(solved, scales, strict=True)])
         self.n_rows_fit_ = n
-        if self.approximation is not None:  # k̂(x, X) β = φ(x)·(Φᵀβ)
-            phi = self.approximation_.features(self._rows(A[used])) if len(used) else np.zeros((0, 0))
-            self.feature_coef_ = phi.T @ self.dual_coef_.T
+        self._keep_feature_coef(A[used], self.dual_coef_.T)
         full = np.array(
             [np.bincount(q.rows, s.alpha >= q.C, minlength=n) for q, s in zip(problems, solved, strict=True)]
         )
@@ -270,8 +262,8 @@ class MarginMachine(KernelEstimator):
         """Every decision function on new rows, n × problems; only kernel products with support vectors."""
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
-        if hasattr(self, "approximation_") and len(self.support_):
-            return self.approximation_.features(self._rows(A)) @ self.feature_coef_ + self.intercept_
+        if self._approximated:
+            return self._in_features(A) + self.intercept_
         if isinstance(self.kernel_, str):
             products = dense_columns(A, self.support_)
         elif len(self.support_) == 0:
@@ -310,9 +302,8 @@ class MarginMachine(KernelEstimator):
         """Targets and weights as `_problems` takes them, for a fitted model."""
 
     def _fresh_operator(self, A: Any) -> GramOperator:
-        if hasattr(self, "approximation_"):
-            K: GramOperator = LowRank(self.approximation_.features(self._rows(A)))
-            return K.shifted(self.approximation_.noise_) if self.approximation_.noise_ else K
+        if self._approximated:
+            return self._approximate_again(A)
         if isinstance(self.kernel_, str):
             return Precomputed(check_gram(A, None))
         return self.kernel_.gram(self._rows(A), memory=self.memory, n_jobs=self.n_jobs)

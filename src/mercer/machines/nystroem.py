@@ -73,6 +73,8 @@ class Nystroem(Approximation):
     (True, True)
     """
 
+    from_below = True
+
     def __init__(
         self,
         kernel: Kernel | str = "RBF()",

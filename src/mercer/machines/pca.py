@@ -18,7 +18,8 @@ from mercer.arrays import dense
 from mercer.errors import ParameterError, ShapeError
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
-from mercer.machines.base import PRECOMPUTED, KernelEstimator
+from mercer.machines.approximation import Approximable
+from mercer.machines.base import PRECOMPUTED
 from mercer.machines.centred import Centred, judge, training_gram
 from mercer.machines.mercer_map import with_signs
 from mercer.machines.preimage import METHODS, RidgeMap, pre_images, way_back
@@ -28,7 +29,7 @@ from mercer.solve.solution import Certificate
 SOLVERS = ("auto", "dense", "krylov", "lanczos")
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable):
     """The directions of feature space along which φ(x) varies most.
 
         K̃ = HKH with H = I - 11ᵀ/n,     K̃ u_l = λ_l u_l
@@ -50,6 +51,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         "auto": the first of these that the kernel allows.
     ridge : the λ of "ridge".
     strict : refuse a Gram matrix with negative eigenvalues instead of warning.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: the components of its features, by one singular value
+        decomposition of n × features. Pre-images are sought with the kernel itself.
     memory, n_jobs, random_state
 
     Attributes
@@ -82,6 +85,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
         random_state: Any = 0,
+        approximation: Any = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -94,6 +98,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.approximation = approximation
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -103,19 +108,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         kernel, K = training_gram(self, A)
-        notes = judge(
+        judged = judge(
             kernel,
             K,
             strict=self.strict,
             lost="that part has no directions and is left out of the components",
         )
+        notes = (*self._approximation_notes(), *judged)
         centred = Centred(K)
         n, wanted = A.shape[0], self.n_components
         whole = not isinstance(wanted, numbers.Integral)
         count = n if whole else min(int(wanted), n)  # type: ignore[arg-type]
+        factor = centred.low_rank_factor()
+        most = n if factor is None else max(min(factor.shape), 1)
         found = top_eigenpairs(
             centred,
-            count,
+            min(count, most),
             method="dense" if whole else self.solver,  # type: ignore[arg-type]
             tol=float(self.tol),
             max_iter=int(self.max_iter),
@@ -173,6 +181,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         scaled = vectors / np.sqrt(values)
         self._coef = np.ascontiguousarray(scaled - scaled.mean(axis=0)) if len(values) else scaled
         self._offset = K.means @ self._coef  # the mean of φ, seen from the components
+        self._keep_feature_coef(A, self._coef)
         self._ridge: RidgeMap | None = None
 
     def _certify(
@@ -199,6 +208,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         A = self._check_rows(X, reset=False)
         if self.n_components_ == 0:
             return np.empty((A.shape[0], 0))
+        if self._approximated:
+            return self._in_features(A) - self._offset
         if isinstance(self.kernel_, str):
             return np.asarray(dense(A) @ self._coef) - self._offset
         K = Tiles(self.kernel_, self._rows(A), self._rows(self.X_fit_, "X_fit_"), n_jobs=self.n_jobs)

@@ -6,6 +6,7 @@ Both see the rows in the same order, so they make the same mistakes: w = Σ α_n
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -15,12 +16,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer.arrays import dense
 from mercer.errors import InputError, ParameterError
-from mercer.gram import Tiles
+from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels.base import Kernel
+from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.defaults import resolve
 from mercer.machines.margin import check_finite_targets, check_length, dense_columns
+from mercer.solve.solution import Certificate
 
+Row = Callable[[int], np.ndarray]
 AVERAGES = ("last", "averaged", "voted")
 
 
@@ -73,13 +77,22 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
         return tags
 
 
-class Expansion(_Mistaken):
+class Expansion(_Mistaken, Approximable):
     """A decision function Σ β_n k(x_n, x) + b over the support vectors."""
 
+    def _operator(self, kernel: Kernel | None, A: Any) -> GramOperator:
+        """K of the rows, stored; or K̂, which is not."""
+        K = self._approximate(kernel, A)
+        if K is None:
+            K = Precomputed(check_gram(A if kernel is None else kernel(self._rows(A)), kernel))
+        return K
+
     def _products(self, X: Any, coef: np.ndarray) -> np.ndarray:
-        """K(X, support vectors) @ coef."""
+        """K(X, support vectors) @ coef; with an approximation φ(x)·β, where β was kept for this coef."""
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
+        if self._approximated:
+            return self._in_features(A)
         if isinstance(self.kernel_, str):
             return dense_columns(A, self.support_) @ coef
         if len(self.support_) == 0:
@@ -103,11 +116,14 @@ class KernelPerceptron(Expansion):
     average : "last" keeps the last coefficients, "averaged" their average over all steps, "voted" lets every
         version that survived vote with its lifetime.
     shuffle : bool, see the rows in a random order (`random_state`) instead of as given.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel, learned from the rows of
+        `fit` or of the first `partial_fit`.
 
     Attributes
     ----------
     mistakes_ : rows in the order of the mistakes made on them; `n_mistakes_` their number, to hold against Novikoff's
         bound; `alpha_` the coefficients of all rows, `support_`, `support_vectors_`, `dual_coef_`, `intercept_`.
+    certificate_ : "converged" after a pass without a mistake.
 
     >>> from mercer import KernelPerceptron
     >>> model = KernelPerceptron("Polynomial(2)").fit([[0, 0], [1, 1], [0, 1], [1, 0]], [0, 0, 1, 1])
@@ -123,12 +139,14 @@ class KernelPerceptron(Expansion):
         average: str = "last",
         shuffle: bool = False,
         random_state: Any = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.max_iter = max_iter
         self.average = average
         self.shuffle = shuffle
         self.random_state = random_state
+        self.approximation = approximation
 
     def fit(self, X: Any, y: Any) -> Self:
         """Algorithm 30."""
@@ -136,7 +154,7 @@ class KernelPerceptron(Expansion):
         A = self._check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
         kernel = resolve(self.kernel, A)
-        K = check_gram(A if kernel is None else kernel(self._rows(A)), kernel)
+        row = row_of(self._operator(kernel, A))
         self._begin(A, kernel)
         self._y = y
         order = np.arange(len(y))
@@ -145,7 +163,7 @@ class KernelPerceptron(Expansion):
         self.n_iter_, self.converged_ = 0, False
         while self.n_iter_ < self.max_iter and not self.converged_:
             before = len(self._made)
-            self._pass(K, y, order)
+            self._pass(row, y, order)
             self.n_iter_ += 1
             self.converged_ = len(self._made) == before
         self._finish()
@@ -159,13 +177,13 @@ class KernelPerceptron(Expansion):
         self._made: list[int] = []
         self._lives: list[int] = [0]
 
-    def _pass(self, K: np.ndarray, y: np.ndarray, order: np.ndarray, first: int = 0) -> None:
+    def _pass(self, row: Row, y: np.ndarray, order: np.ndarray, first: int = 0) -> None:
         for n in order:
             a = self._f[n] + self.b_  # a ← Σ_m α_m k(x_m, x_n) + b
             if y[n] * a <= 0:
                 self.alpha_[n] += y[n]  # α_n ← α_n + y_n
                 self.b_ += y[n]  # b ← b + y_n
-                self._f += y[n] * K[n - first]
+                self._f += y[n] * row(n - first)
                 self._sum[n] += y[n] * self._steps
                 self._sum_b += y[n] * self._steps
                 self._made.append(int(n))
@@ -186,6 +204,14 @@ class KernelPerceptron(Expansion):
             self._A[self.support_] if isinstance(self.kernel_, Kernel) else np.empty((len(self.support_), 0))
         )
         self.lives_ = np.array(self._lives)
+        coef = self._versions() if self.average == "voted" else self.dual_coef_.T
+        self._keep_feature_coef(self._A[self.support_], coef)
+        self.certificate_ = Certificate(
+            "converged" if self.converged_ else "limit",
+            "perceptron",
+            iterations=self.n_iter_,
+            notes=(*self._approximation_notes(), f"{self.n_mistakes_} mistakes were made"),
+        )
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """One pass over some more rows; the first call must see, or be told, both classes."""
@@ -199,6 +225,7 @@ class KernelPerceptron(Expansion):
                 raise ParameterError(
                     "partial_fit cannot grow a precomputed Gram matrix; give the kernel itself."
                 )
+            self._approximate(kernel, A)
             self._begin(A[:0], kernel)
         else:
             A = self._check_rows(X, reset=False)
@@ -208,17 +235,23 @@ class KernelPerceptron(Expansion):
         self._y = np.concatenate([self._y, signs]) if old else signs
         grow = np.zeros(new)
         self.alpha_, self._sum = np.concatenate([self.alpha_, grow]), np.concatenate([self._sum, grow])
-        K = self._fresh_kernel().gram(self._rows(self._A), memory=0).block(slice(old, None), slice(None))
+        whole = self._fresh_operator()
+        K = whole.block(slice(old, None), slice(None))
         self._f = np.concatenate([self._f, K @ self.alpha_])
-        self._pass(K, self._y, np.arange(old, old + new), first=old)
+        before = len(self._made)
+        self._pass(K.__getitem__, self._y, np.arange(old, old + new), first=old)
+        self.converged_ = len(self._made) == before
         self.n_iter_ = 1 if first else self.n_iter_ + 1
         self._finish()
         return self
 
-    def _fresh_kernel(self) -> Kernel:
+    def _fresh_operator(self) -> GramOperator:
+        """K of all rows so far."""
         if isinstance(self.kernel_, str):
             raise ParameterError("partial_fit cannot grow a precomputed Gram matrix; give the kernel itself.")
-        return self.kernel_
+        if self._approximated:
+            return self._approximate_again(self._A)
+        return self.kernel_.gram(self._rows(self._A), memory=0)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Σ α_n k(x_n, x) + b over the rows on which mistakes were made; or the share of votes, from -1 to 1."""
@@ -337,6 +370,13 @@ class Perceptron(_Mistaken):
         """w·φ(x) + b."""
         check_is_fitted(self, "coef_")
         return self._phi(self._check_rows(X, reset=False)) @ self.coef_[0] + self.intercept_[0]
+
+
+def row_of(K: GramOperator) -> Row:
+    """How to get a row of K: from where it is stored, or computed for itself."""
+    if K.kind == "precomputed":
+        return K.dense().__getitem__
+    return lambda n: K.block(slice(n, n + 1), slice(None))[0]
 
 
 def _stack(A: Any, B: Any) -> Any:

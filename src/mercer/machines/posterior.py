@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from mercer.gram import GramOperator, Tiles
 from mercer.kernels.base import Kernel
@@ -47,6 +47,55 @@ class Exact:
     def explained(self, B: np.ndarray) -> Explained:
         V = solve_triangular(self.factor.lower, B, lower=True, check_finite=False)
         return [(V, V, 1.0)]
+
+    def inverse_diag(self) -> np.ndarray:
+        return self.factor.inverse_diag()
+
+
+@dataclass(frozen=True, eq=False)
+class InFeatures:
+    """A⁻¹ for A = ΦΦᵀ + D with a diagonal D > 0, in the posterior of the weights of the features.
+
+        M = I + ΦᵀD⁻¹Φ = R Rᵀ,     A⁻¹ = D⁻¹ - D⁻¹ΦM⁻¹ΦᵀD⁻¹,     var f(x) = ‖R⁻¹φ(x)‖²
+
+    The variance is a sum of squares: nothing cancels.
+
+    >>> inverse = InFeatures.of(np.array([[1.0], [1.0]]), np.ones(2))
+    >>> inverse.solve(np.array([[3.0], [0.0]]))[:, 0], inverse.spread(np.array([[1.0]]))[0]
+    (array([ 2., -1.]), array([0.57735027]))
+    """
+
+    phi: np.ndarray
+    noise: np.ndarray
+    lower: np.ndarray
+
+    @classmethod
+    def of(cls, phi: np.ndarray, noise: np.ndarray) -> InFeatures:
+        scaled = phi / np.sqrt(noise)[:, None]
+        M = scaled.T @ scaled
+        M[np.diag_indices_from(M)] += 1.0
+        return cls(phi, noise, cholesky(M, lower=True, overwrite_a=True))
+
+    def weights(self, B: np.ndarray) -> np.ndarray:
+        """M⁻¹ΦᵀD⁻¹B = ΦᵀA⁻¹B: the posterior mean of the weights."""
+        return cho_solve((self.lower, True), self.phi.T @ (B / self.noise[:, None]))
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        return (B - self.phi @ self.weights(B)) / self.noise[:, None]
+
+    def explained(self, B: np.ndarray) -> Explained:
+        return [(B, self.solve(B), 1.0)]
+
+    def spread(self, phi: np.ndarray) -> np.ndarray:
+        """R⁻¹φ(x) for every x, one column each: its squares sum to var f(x)."""
+        return solve_triangular(self.lower, phi.T, lower=True, check_finite=False)
+
+    def inverse_diag(self) -> np.ndarray:
+        inside = np.einsum("rn,rn->n", V := self.spread(self.phi), V)
+        return (1.0 - inside / self.noise) / self.noise
+
+    def logdet(self) -> float:
+        return 2.0 * float(np.log(self.lower.diagonal()).sum()) + float(np.log(self.noise).sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,8 @@ from mercer.errors import NotPositiveDefiniteError, ParameterError, PrecisionWar
 from mercer.gram import Precomputed, Tiles
 from mercer.gram.blocks import row_blocks
 from mercer.kernels.base import Kernel
-from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
+from mercer.machines.approximation import Approximable, factor_of
+from mercer.machines.base import PRECOMPUTED, check_gram
 from mercer.machines.defaults import resolve
 from mercer.machines.judge import Verdict, judge_on_rows
 from mercer.machines.margin import check_weights, dense_columns
@@ -39,7 +40,7 @@ class LeaveOneOut(NamedTuple):
     dof: np.ndarray
 
 
-class RidgeMachine(RegressorMixin, KernelEstimator):
+class RidgeMachine(RegressorMixin, Approximable):
     """What `KernelRidge` and `KernelRidgeCV` share: check, build the problem, solve, keep, predict."""
 
     fit_intercept: bool
@@ -72,18 +73,24 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
         self.kernel_: Any = PRECOMPUTED if kernel is None else kernel
         self.X_fit_, self._weight, self._targets = A, w, Y
         self.__dict__.pop("_left_out", None)
-        problem = self._problem(self._options())
+        approximate = self._approximate(kernel, A, w)
+        problem = self._problem(self._options(), None if approximate is None else factor_of(approximate))
         kept = np.flatnonzero(w > 0)
         verdict = self._judge(problem)
-        self._notes = verdict.notes
+        self._notes = (*self._approximation_notes(), *verdict.notes)
         if verdict.witness is not None:
             self.witness_ = (kept[verdict.witness[0]], verdict.witness[1])
         return problem, Y[kept], kept
 
-    def _problem(self, options: Options) -> RidgeProblem:
+    def _problem(self, options: Options, phi: np.ndarray | None = None) -> RidgeProblem:
+        """The problem on the rows of positive weight; `phi` are the features of an approximation, if they are at hand."""
         kept = np.flatnonzero(self._weight > 0)
         whole = len(kept) == len(self._weight)
         w = self._weight[kept]
+        if self._approximated:
+            phi = self.approximation_.features(self._rows(self.X_fit_)) if phi is None else phi
+            phi, level = phi if whole else phi[kept], self.approximation_.noise_
+            return RidgeProblem(None, None, None, w, bool(self.fit_intercept), options, phi=phi, level=level)
         if isinstance(self.kernel_, str):
             K = self.X_fit_ if whole else self.X_fit_[np.ix_(kept, kept)]
             return RidgeProblem(None, None, K, w, bool(self.fit_intercept), options)
@@ -100,10 +107,11 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
 
     def _judge(self, problem: RidgeProblem) -> Verdict:
         """An invalid kernel is announced or refused; the system may then have no solution, or no minimum."""
-        if problem.kernel is not None and problem.kernel._proof() is not None:
+        kernel = None if isinstance(self.kernel_, str) else self.kernel_
+        if kernel is not None and kernel._proof() is not None:
             return Verdict(True)
         return judge_on_rows(
-            problem.kernel,
+            kernel,
             problem.operator(stored=False),
             np.arange(problem.n),
             self.n_features_in_,
@@ -141,14 +149,25 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
         """Primal: the weights of the features. Nyström: landmark rows and their coefficients."""
         for name in ("coef_", "feature_map_", "landmarks_", "landmark_coef_"):
             self.__dict__.pop(name, None)
+        if self._approximated:
+            self.feature_coef_ = self._beta(problem, coef, kept)
         if coef is None:
             return
         coef = coef[:, 0] if self._single else coef
         if self.solver_ == "primal":
             self.coef_ = coef
+            if self._approximated:
+                return
             self.feature_map_ = self.kernel_.features(problem._columns(), memory=self.memory)
         else:
             self.landmarks_, self.landmark_coef_ = kept[problem.landmarks()[0]], coef
+
+    def _beta(self, problem: RidgeProblem, coef: np.ndarray | None, kept: np.ndarray) -> np.ndarray:
+        """The weights of the features that stand for the kernel: those of the primal, or Φᵀc."""
+        assert problem.phi is not None
+        if coef is None:
+            return problem.phi.T @ self.dual_coef_[kept]
+        return coef[:, 0] if self._single else coef
 
     def _report(self) -> None:
         """Say it when the tolerance was not met."""
@@ -177,6 +196,8 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
         return self._function(A) + self.intercept_
 
     def _function(self, A: Any) -> np.ndarray:
+        if self._approximated:
+            return self._in_features(A)
         if self.solver_ == "primal":
             phi, rows = self.feature_map_, self._rows(A)
             parts = row_blocks(A.shape[0], phi.dimension)
@@ -285,6 +306,8 @@ class KernelRidge(RidgeMachine):
         Refuse a kernel that is not positive semi-definite instead of warning.
     memory : int or str
         How much memory kernel matrices, factors and preconditioners may take.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`
+        Features Φ with ΦΦᵀ ≈ K in place of the kernel: (ΦᵀWΦ + α) β = ΦᵀW y, where they are fewer than the rows.
 
     Attributes
     ----------
@@ -319,6 +342,7 @@ class KernelRidge(RidgeMachine):
         random_state: Any = 0,
         verbose: int = 0,
         n_jobs: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -333,6 +357,7 @@ class KernelRidge(RidgeMachine):
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
+        self.approximation = approximation
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X and numbers y (n, or n × targets); a row of weight 2 counts twice, of weight 0 not at all."""
@@ -354,6 +379,10 @@ class KernelRidge(RidgeMachine):
             raise ParameterError(f"alpha must be a number, or one for each target; got {self.alpha!r}.")
         if self.solver not in SOLVERS:
             raise ParameterError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}.")
+        if self.solver == "nystrom" and self.approximation is not None:
+            raise ParameterError(
+                "solver='nystrom' is an approximation of the kernel itself; leave it out where approximation= is given."
+            )
         for name in ("max_iter", "n_landmarks"):
             value = getattr(self, name)
             whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)

@@ -26,7 +26,8 @@ class KernelRidgeCV(RidgeMachine):
 
     Parameters
     ----------
-    kernel, fit_intercept, tol, strict, memory, random_state, n_jobs : as in `KernelRidge`.
+    kernel, fit_intercept, tol, strict, memory, random_state, n_jobs, approximation : as in `KernelRidge`. The features of an
+        approximation are learned once, from all rows.
     alphas : numbers > 0, or None
         None for 19 values from 10⁻⁶ to 10³ times the mean of k(x, x).
     criterion : "loo", "gcv"
@@ -64,6 +65,7 @@ class KernelRidgeCV(RidgeMachine):
         memory: int | str = "2GiB",
         random_state: Any = 0,
         n_jobs: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.alphas = alphas
@@ -76,6 +78,7 @@ class KernelRidgeCV(RidgeMachine):
         self.memory = memory
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.approximation = approximation
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """The path, the best α on it, and the model for that α."""

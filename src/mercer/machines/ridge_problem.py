@@ -22,6 +22,7 @@ from scipy.linalg import eigh
 from mercer.arrays import Rows
 from mercer.errors import MemoryBudgetError, MercerError, NotPositiveDefiniteError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram import LowRank as LowRankGram
 from mercer.gram.blocks import row_blocks
 from mercer.kernels.base import Kernel
 from mercer.machines.ridge_parts import (
@@ -66,6 +67,8 @@ class RidgeProblem:
     intercept: bool
     options: Options
     separable: bool = True  # whether the noise of the kernel may be told apart
+    phi: np.ndarray | None = None  # features that stand for the kernel without its noise
+    level: float = 0.0  # and that noise
 
     @property
     def n(self) -> int:
@@ -76,6 +79,8 @@ class RidgeProblem:
     @cached_property
     def noise(self) -> np.ndarray | None:
         """What k(x_i, x_i) has for the same observation beyond two equal ones; None without `White`."""
+        if self.phi is not None:
+            return np.full(self.n, self.level) if self.level else None
         if self.kernel is None or self.rows is None or not self.separable or not has_noise(self.kernel):
             return None
         out = np.array(self.kernel._diag(self.rows), dtype=float)
@@ -87,6 +92,8 @@ class RidgeProblem:
 
     def operator(self, *, stored: bool) -> GramOperator:
         """K without noise, stored if it is asked for and fits."""
+        if self.phi is not None:
+            return LowRankGram(self.phi)
         if self.gram is not None:
             return Precomputed(self.gram)
         assert self.kernel is not None
@@ -114,6 +121,8 @@ class RidgeProblem:
 
     def dimension(self) -> float:
         """How many features the kernel has on these columns; infinity where none are known."""
+        if self.phi is not None:
+            return self.phi.shape[1]
         if self.kernel is None or self.rows is None:
             return np.inf
         try:
@@ -132,7 +141,8 @@ class RidgeProblem:
             return asked, ""
         count = self.dimension()
         if count < self.n and 4 * 8 * count * count <= memory_limit(self.options.memory):
-            return "primal", f"The kernel has {int(count)} features, fewer than the {self.n} rows."
+            whose = "The kernel has" if self.phi is None else "There are"
+            return "primal", f"{whose} {int(count)} features, fewer than the {self.n} rows."
         if self.fits and self.n <= DIRECT_ROWS:
             return "cholesky", ""
         return "dual", ""
@@ -292,7 +302,10 @@ class RidgeProblem:
     # ── explicit features ───────────────────────────────────────────────────────────────────────────────────
 
     def explicit(self) -> Features:
-        """The features of the kernel itself."""
+        """The features of the kernel itself, or those that stand for it."""
+        if self.phi is not None:
+            whole = self.phi
+            return Features(lambda: iter([(slice(0, self.n), whole)]), whole.shape[1])
         if self.kernel is None or self.rows is None:
             raise ParameterError(
                 "solver='primal' needs a kernel with a finite feature map, not 'precomputed'."

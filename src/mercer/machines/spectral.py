@@ -30,6 +30,10 @@ class Weighted(GramOperator):
         root = self.root
         return root[rows][:, None] * self.inner.block(rows, cols) * root[cols]
 
+    def low_rank_factor(self) -> np.ndarray | None:
+        F = self.inner.low_rank_factor()
+        return None if F is None else self.root[:, None] * F
+
     def _transpose(self) -> Weighted:
         return self
 

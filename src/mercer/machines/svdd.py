@@ -25,7 +25,8 @@ class SVDD(OutlierMixin, MarginMachine):
     `OneClassSVM`, and N/2 times the decision is its decision; for others, such as Linear(), the ball stays a ball.
     The dual is solved times N/2, as ½ αᵀKα - (N/2) Σ α_i k(x_i, x_i), and the certificate is that of this problem.
 
-    With kernel="precomputed", k(x, x) of new points is not known: only a Gram matrix of constant diagonal can be used.
+    With kernel="precomputed", k(x, x) of new points is not known: only a Gram matrix of constant diagonal can be used
+    (or an approximation, whose features have a length).
 
     Parameters are those of `OneClassSVM`; attributes too, and `radius_` (R), `center_norm_` (‖a‖). `dual_coef_` has 2 α_i / N, so
     that the decision is K(X, support_vectors_) @ dual_coef_.T + intercept_ - k(x, x).
@@ -51,6 +52,7 @@ class SVDD(OutlierMixin, MarginMachine):
         callback: Any = None,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.nu = nu
@@ -64,6 +66,7 @@ class SVDD(OutlierMixin, MarginMachine):
         self.callback = callback
         self.memory = memory
         self.n_jobs = n_jobs
+        self.approximation = approximation
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the ball of the rows X; y is ignored."""
@@ -75,7 +78,7 @@ class SVDD(OutlierMixin, MarginMachine):
         w = check_weights(sample_weight, A.shape[0])
         kernel, K = self._operator(A, w)
         own = np.asarray(K.diag(), dtype=float)
-        if kernel is None and np.ptp(own[w > 0]) > 1e-9 * np.abs(own).max():
+        if kernel is None and not self._approximated and np.ptp(own[w > 0]) > 1e-9 * np.abs(own).max():
             raise ParameterError(
                 f"the diagonal of the precomputed Gram matrix runs from {own.min():.6g} to {own.max():.6g}, so k(x, x) of new "
                 "points cannot be known. Pass the kernel itself, or normalise the matrix to a diagonal of 1."
@@ -116,6 +119,8 @@ class SVDD(OutlierMixin, MarginMachine):
 
     def _own_products(self, X: Any) -> np.ndarray | float:
         """k(x, x) of new points, as points that are not among those of fit."""
+        if self._approximated:
+            return self._own_in_features(self._check_rows(X, reset=False))
         if isinstance(self.kernel_, str):
             return self._own
         A = self._check_rows(X, reset=False)

@@ -53,6 +53,13 @@ class Curved:
         left, right = self.R[i // self.r, :, i % self.r], self.R[j // self.r, :, j % self.r]
         return part * (left @ right.T)
 
+    def low_rank_factor(self) -> np.ndarray | None:
+        """Rᵀ(F ⊗ I) where K = F Fᵀ with so few columns that this is narrow; else None."""
+        F = self.K.low_rank_factor() if hasattr(self.K, "low_rank_factor") else None
+        if F is None or 4 * self.k * F.shape[1] > self.shape[0]:
+            return None
+        return np.einsum("ikr,if->irkf", self.R, F[self.rows]).reshape(self.shape[0], -1)
+
     def dense(self) -> np.ndarray:
         return self.block(slice(None), slice(None))
 

@@ -1,6 +1,6 @@
 """The largest eigenpairs of a symmetric operator, each with its residual ‖A v - λ v‖.
 
-- *dense*: LAPACK on the whole matrix, for small n.
+- *dense*: LAPACK on the whole matrix, for small n; where A is known to be F Fᵀ with fewer columns than rows, on F.
 - *krylov*: a block Krylov space from a random block, with Rayleigh–Ritz and full reorthogonalisation, started
   again from its best vectors when it grows large. A block product is hardly dearer than a single one when kernel
   values have to be computed, so this takes the fewest passes over the data: the default.
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import eigh, qr, svd
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.errors import ParameterError
@@ -62,12 +62,13 @@ def top_eigenpairs(
     k, tol = int(k), check_number(tol, "tol", 0.0)
     if not 1 <= k <= n:
         raise ParameterError(f"k must be between 1 and the number of rows, {n}; got {k}.")
-    if method == "auto":
-        method = "dense" if n <= DENSE_ROWS or 3 * (k + SPARE) >= n else "krylov"
     rng = np.random.default_rng(random_state)
-    if method == "dense":
+    F = op.low_rank_factor() if method in ("auto", "dense") and hasattr(op, "low_rank_factor") else None
+    if F is not None and k <= F.shape[1] < n:
+        found = _singular(F, k)
+    elif method == "dense" or (method == "auto" and (n <= DENSE_ROWS or 3 * (k + SPARE) >= n)):
         found = _dense(op, k)
-    elif method == "krylov":
+    elif method in ("auto", "krylov"):
         found = _krylov(op, k, tol, max_iter, rng)
     elif method == "lanczos":
         found = _lanczos(op, k, tol, max_iter, rng)
@@ -91,6 +92,12 @@ def _dense(op: Operator, k: int) -> _Found:
     n = op.shape[0]
     values, vectors = eigh(np.asarray(op.dense(), dtype=np.float64), subset_by_index=[n - k, n - 1])
     return _Found(values[::-1], vectors[:, ::-1], "LAPACK", 0)
+
+
+def _singular(F: np.ndarray, k: int) -> _Found:
+    """F = U S Vᵀ, so F Fᵀ = U S² Uᵀ."""
+    U, S, _ = svd(np.asarray(F, dtype=np.float64), full_matrices=False, check_finite=False)
+    return _Found(S[:k] ** 2, U[:, :k], "LAPACK, singular values of a factor", 0)
 
 
 def _krylov(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Generator) -> _Found:

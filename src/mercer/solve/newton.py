@@ -181,7 +181,9 @@ class _Run:
         self.rough, self.tol, self.memory, self.random_state = rough, tol, memory, random_state
         n = K.shape[0]
         fits = n <= DIRECT_ROWS and 8 * (k + 3) * n * n <= memory_limit(memory)
-        self.shares = shares if fits else None
+        F = K.low_rank_factor() if hasattr(K, "low_rank_factor") else None
+        narrow = F is not None and 4 * k * F.shape[1] <= n  # then systems of few columns are the quicker way
+        self.shares = shares if fits and not narrow else None
         self.beta, self.f, self.b = np.zeros((n, k)), np.zeros((n, k)), np.zeros(k)
         self.gap, self.iterations, self.methods = np.inf, 0, set[str]()
         self.best: tuple[float, np.ndarray, np.ndarray, np.ndarray] | None = None
