@@ -84,6 +84,16 @@ def test_nystrom_of_full_rank_is_the_matrix():
     np.testing.assert_allclose(written_out(nystrom(A, 0.1, rank=30)), A + 0.1 * np.eye(30), atol=1e-10)
 
 
+@BOTH
+def test_at_full_rank_without_a_shift_it_is_the_inverse(make):
+    """The tail, which then stands for nothing, must not cancel digits."""
+    A = with_spectrum(np.linspace(1.0, 5.0, 24))
+    P = make(A, rank=24)
+    assert P.rank == 24
+    np.testing.assert_allclose(P @ A, np.eye(24), atol=1e-10)
+    assert cg(A, np.ones(24), preconditioner=P, tol=1e-10).certificate.iterations <= 2
+
+
 def test_an_unknown_sketch_is_refused():
     with pytest.raises(ParameterError, match="sketch must be"):
         nystrom(rbf(10), 0.1, sketch="rows")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -63,6 +65,8 @@ class KernelEstimator(BaseEstimator):
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
         """X as float64 numbers, dense or CSR, with its columns remembered (`reset`) or compared with those of fit."""
+        if reset:
+            check_switches(self)
         A = check_vectors(X).astype(np.float64, copy=False)
         validate_data(self, X if column_names(X) is not None else A, reset=reset, skip_check_array=True)
         return A
@@ -73,16 +77,31 @@ class KernelEstimator(BaseEstimator):
         return Rows(A, name, None if names is None else [str(n) for n in names])
 
 
-def as_machine_kernel(value: Any) -> Kernel | None:
-    """The kernel that `kernel=` stands for; None for "precomputed"."""
+def as_machine_kernel(value: Any, name: str = "kernel") -> Kernel | None:
+    """The kernel that the parameter `name` stands for; None for "precomputed"."""
     if isinstance(value, Kernel):
         return value
     if isinstance(value, str):
         return None if value == PRECOMPUTED else parse(value)
     raise ParameterError(
-        f"kernel must be a kernel, its text such as 'RBF(2.0)', or 'precomputed'; got {value!r} "
+        f"{name} must be a kernel, its text such as 'RBF(2.0)', or 'precomputed'; got {value!r} "
         f"({type(value).__name__}). Any function of two points becomes a kernel by mercer.Custom(function)."
     )
+
+
+@cache
+def _switches(kind: type) -> tuple[str, ...]:
+    """The parameters of a class that are declared as `bool`."""
+    declared = signature(kind.__init__).parameters.values()  # type: ignore[misc]
+    return tuple(p.name for p in declared if p.annotation in (bool, "bool"))
+
+
+def check_switches(estimator: Any) -> None:
+    """Every parameter that is declared as `bool` is True or False: "no" would count as yes."""
+    for name in _switches(type(estimator)):  # type: ignore[arg-type]
+        value = getattr(estimator, name)
+        if not isinstance(value, bool | np.bool_):
+            raise ParameterError(f"{name} must be True or False; got {value!r}.")
 
 
 def check_gram(K: Any, kernel: Kernel | None) -> np.ndarray:
@@ -111,7 +130,15 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     """One weight ≥ 0 for each row; ones where none are given."""
     if sample_weight is None:
         return np.ones(n)
-    w = np.asarray(sample_weight, dtype=float)
+    try:
+        w = np.asarray(sample_weight)
+        if w.dtype.kind in "cmM":
+            raise TypeError(
+                f"{w.dtype} given{' (Complex data not supported)' if w.dtype.kind == 'c' else ''}"
+            )
+        w = w.astype(float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"sample_weight must hold numbers, one for each row: {error}.") from error
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.shape != (n,):

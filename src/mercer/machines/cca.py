@@ -22,6 +22,7 @@ from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.centred import Centred, judge, training_gram
 from mercer.machines.defaults import resolve
 from mercer.machines.mercer_map import with_signs
+from mercer.params import is_real
 from mercer.solve.eigen import top_eigenpairs
 
 
@@ -120,6 +121,8 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _check_parameters(self) -> None:
         n, c = self.n_components, self.regularization
+        if not is_real(self.tol) or not 0 < self.tol < np.inf:
+            raise ParameterError(f"tol must be a finite number > 0; got {self.tol!r}.")
         if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
             raise ParameterError(f"n_components must be a whole number >= 1; got {n!r}.")
         if isinstance(c, bool) or not isinstance(c, numbers.Real) or not 0 < float(c) < np.inf:
@@ -128,7 +131,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             )
 
     def _gram_of_y(self, B: np.ndarray) -> tuple[Kernel | None, GramOperator]:
-        kernel = resolve(self.kernel if self.kernel_y is None else self.kernel_y, B)
+        kernel = resolve(self.kernel if self.kernel_y is None else self.kernel_y, B, name="kernel_y")
         if kernel is None:
             return None, Precomputed(check_gram(B, None))
         return kernel, kernel.gram(B, memory=self.memory, n_jobs=self.n_jobs)

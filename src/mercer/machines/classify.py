@@ -9,18 +9,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer.errors import InputError, ParameterError, ShapeError
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.calibrate import Calibration, calibrate, conformal_threshold, held_out
-from mercer.machines.margin import (
-    MarginMachine,
-    check_finite_targets,
-    check_length,
-    check_weights,
-)
+from mercer.machines.margin import MarginMachine, check_weights
+from mercer.machines.targets import as_labels, check_length
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import together
 
@@ -162,8 +157,9 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
     def _calibrate(self, K: Any, codes: np.ndarray, w: np.ndarray) -> Calibration:
         """Fit the map from decision values to probabilities on values of rows that were held out."""
         scores = np.empty((len(codes), 1 if len(self.classes_) == 2 else len(self.classes_)))
-        for out in held_out(codes, self.classes_, self.random_state):
-            kept = w.copy()
+        live = np.flatnonzero(w > 0)  # rows of weight 0 are not there, so they cannot be held out
+        for fold in held_out(codes[live], self.classes_, self.random_state):
+            out, kept = live[fold], w.copy()
             kept[out] = 0.0
             problems = self._problems(codes, kept)
             solved = self._solve_all(K, problems, warm=False)
@@ -172,7 +168,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
                 [(s.f[out] + self._bias(s.m)) / c for s, c in zip(solved, scale, strict=True)]
             )
             scores[out] = self._scores(values).reshape(len(out), -1)
-        return calibrate(scores, codes, w)
+        return calibrate(scores[live], codes[live], w[live])
 
     @available_if(_has_probability)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -221,21 +217,9 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         return tags
 
 
-def plain_labels(y: Any) -> bool:
-    """Whole numbers or booleans in one dimension: labels that need no further look, which is slow on small data."""
-    return isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iub"
-
-
 def check_labels(y: Any, n: int, who: str) -> tuple[np.ndarray, np.ndarray]:
     """The classes of n labels, sorted, at least two; and the labels as codes 0, 1, 2, …"""
-    if y is None:
-        raise InputError(f"{who} requires y to be passed, but the target y is None")
-    if not plain_labels(y):
-        y = column_or_1d(y, warn=True)
-        check_finite_targets(y)
-        check_classification_targets(y)
-    check_length(y, n)
-    classes, codes = np.unique(y, return_inverse=True)
+    classes, codes = np.unique(as_labels(y, n, who), return_inverse=True)
     if len(classes) < 2:
         raise InputError(
             f"y has one class only, {classes[0]!r}, and a classifier needs at least two (the number of classes "

@@ -16,8 +16,8 @@ from mercer.machines.base import as_machine_kernel
 _OPEN = re.compile(r"\b(RBF|Exponential|Matern|RationalQuadratic|Laplacian)\(\s*\)")
 
 
-def resolve(kernel: Any, A: Any, weight: np.ndarray | None = None) -> Kernel | None:
-    """The kernel for these rows; None for "precomputed".
+def resolve(kernel: Any, A: Any, weight: np.ndarray | None = None, *, name: str = "kernel") -> Kernel | None:
+    """The kernel for these rows; None for "precomputed". Errors call the parameter `name`.
 
     A lengthscale that the *text* leaves open, as in "RBF()" or "RBF() + White(0.1)", is ℓ = √(d·Var(X)/2), the variance
     being over all entries: the rule that scikit-learn calls gamma="scale". Rows count by their weight. A kernel
@@ -28,7 +28,7 @@ def resolve(kernel: Any, A: Any, weight: np.ndarray | None = None) -> Kernel | N
     """
     if is_open(kernel):
         return with_spread(kernel, variance(A, weight), A.shape[1])
-    return as_machine_kernel(kernel)
+    return as_machine_kernel(kernel, name)
 
 
 def is_open(kernel: Any) -> bool:

@@ -15,8 +15,7 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.arrays import check_vectors
 from mercer.errors import InputError, ParameterError
@@ -27,9 +26,11 @@ from mercer.machines.base import KernelEstimator, check_weights, generator
 from mercer.machines.batches import BATCH, Batches, is_source
 from mercer.machines.defaults import with_spread
 from mercer.machines.landmarks import EPS, basis, check_way, choose
-from mercer.machines.margin import check_finite_targets, check_length, check_numbers
+from mercer.machines.margin import check_numbers
 from mercer.machines.newton import newton
 from mercer.machines.streamed import Scan, Streamed, landmark_factor, scan, solve_normal
+from mercer.machines.targets import as_labels, check_finite_targets
+from mercer.params import is_real
 from mercer.solve.solution import Certificate
 
 DIRECT_LANDMARKS = 2048  # up to here one pass that sums m × m products costs less than conjugate gradients
@@ -109,6 +110,13 @@ class Falkon(KernelEstimator):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < np.inf:
                 raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
+        if self.max_seconds is not None and not (is_real(self.max_seconds) and self.max_seconds > 0):
+            raise ParameterError(f"max_seconds must be None or a number > 0; got {self.max_seconds!r}.")
+        limit = self.max_iter
+        if limit is not None and (
+            isinstance(limit, bool) or not isinstance(limit, numbers.Integral) or limit < 1
+        ):
+            raise ParameterError(f"max_iter must be None or a whole number >= 1; got {limit!r}.")
         if self.solver not in ("auto", "direct", "cg"):
             raise ParameterError(f"solver must be 'auto', 'direct' or 'cg'; got {self.solver!r}.")
         if self.dtype not in ("float64", "float32"):
@@ -363,13 +371,7 @@ class FalkonClassifier(ClassifierMixin, Falkon):
         return super().fit(X, y, sample_weight)
 
     def _check_targets(self, y: Any, n: int) -> np.ndarray:
-        if y is None:
-            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = column_or_1d(y, warn=True)
-        check_finite_targets(y)
-        check_classification_targets(y)
-        check_length(y, n)
-        return y
+        return as_labels(y, n, type(self).__name__)
 
     def _look(self, y: np.ndarray) -> None:
         check_finite_targets(y)

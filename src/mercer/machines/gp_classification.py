@@ -13,8 +13,7 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import dense
 from mercer.errors import (
@@ -29,10 +28,10 @@ from mercer.gram import GramOperator, Precomputed
 from mercer.kernels.base import Kernel
 from mercer.machines.averages import average_logistic, average_softmax, draws
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
-from mercer.machines.classify import plain_labels
 from mercer.machines.defaults import resolve
 from mercer.machines.laplace import Likelihood, Logistic, Posterior, Softmax
-from mercer.machines.margin import check_finite_targets, check_length, check_weights
+from mercer.machines.margin import check_weights
+from mercer.machines.targets import as_labels
 from mercer.machines.tune import Tuned, maximise
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.solution import Certificate
@@ -167,14 +166,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
                 raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
 
     def _check_labels(self, y: Any, n: int) -> np.ndarray:
-        if y is None:
-            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        if not plain_labels(y):
-            y = column_or_1d(y, warn=True)
-            check_finite_targets(y)
-            check_classification_targets(y)
-        check_length(y, n)
-        return y
+        return as_labels(y, n, type(self).__name__)
 
     def _check_memory(self, n: int) -> None:
         classes = len(self.classes_)

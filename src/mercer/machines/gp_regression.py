@@ -30,9 +30,11 @@ from mercer.machines.posterior import (
     estimate_evidence,
     iterative,
 )
+from mercer.machines.targets import check_target_block
 from mercer.machines.terms import latent_diag
 from mercer.machines.tune import Tuned, maximise
 from mercer.memory import memory_limit
+from mercer.params import is_real
 from mercer.threads import threads
 
 EXACT_ROWS = 10_000  # up to here a factorisation takes seconds; above it, conjugate gradients
@@ -184,24 +186,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
                 raise ParameterError(f"{name} must be a whole number >= {least}; got {value!r}.")
-        if self.max_seconds is not None and not self.max_seconds > 0:
+        if self.max_seconds is not None and not (is_real(self.max_seconds) and self.max_seconds > 0):
             raise ParameterError(f"max_seconds must be a number > 0, or None; got {self.max_seconds!r}.")
         if not isinstance(self.tol, numbers.Real) or not 0 < self.tol < 1:
             raise ParameterError(f"tol must lie between 0 and 1; got {self.tol!r}.")
 
     def _take_targets(self, y: Any, n: int) -> np.ndarray:
         """The targets as n × targets in the units of the model; remembers their mean and scale."""
-        from sklearn.utils.validation import check_array
-
-        if y is None:
-            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        Y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        if Y.ndim not in (1, 2) or len(Y) != n:
-            raise ShapeError(
-                f"X has {n} rows and y has shape {Y.shape}. Pass one target, or one row of targets, for each row."
-            )
-        self._single = Y.ndim == 1
-        Y = Y.reshape(n, -1)
+        Y, self._single = check_target_block(y, n, type(self).__name__)
         self._constant = bool(np.all(Y[0] == Y))
         spread = Y.std(axis=0)
         self.y_mean_ = Y.mean(axis=0) if self.normalize_y else np.zeros(Y.shape[1])
@@ -219,7 +211,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         """The variance of the noise given, a number or one for each row, in units of the model."""
         if self.noise is None:
             return 0.0
-        noise = np.asarray(self.noise, dtype=np.float64)
+        try:
+            noise = np.asarray(self.noise, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(
+                f"noise must be a variance, or one for each row; got {self.noise!r}."
+            ) from error
         if noise.shape not in ((), (n,)):
             raise ShapeError(
                 f"noise must be a number or one variance for each of the {n} rows; got shape {noise.shape}."

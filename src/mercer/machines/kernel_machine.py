@@ -185,6 +185,11 @@ class KernelMachine(MarginMachine):
             raise ParameterError(f"epsilon must be a finite number >= 0; got {self.epsilon!r}.")
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
+        check_levels(self.quantiles)
+        if self.class_weight is not None and self._kind() != "classification":
+            raise ParameterError(
+                f"class_weight is for losses of classification; loss={self.loss!r} has no classes. Use sample_weight."
+            )
         if self.max_seconds is not None and (not _is_number(self.max_seconds) or not self.max_seconds > 0):
             raise ParameterError(f"max_seconds must be None or a number > 0; got {self.max_seconds!r}.")
 

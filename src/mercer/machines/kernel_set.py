@@ -159,7 +159,7 @@ def check_kernels(kernels: Any) -> list[Any] | None:
     if not kernels:
         raise ParameterError("kernels is empty; give at least one.")
     for k in kernels:
-        if as_machine_kernel(k) is None:
+        if as_machine_kernel(k, "each of kernels") is None:
             raise ParameterError(
                 "'precomputed' cannot be one of several kernels; use kernels='precomputed' and pass a list of Gram "
                 "matrices as X."

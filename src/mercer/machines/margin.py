@@ -31,6 +31,7 @@ from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED, check_gram, check_weights
 from mercer.machines.defaults import resolve
 from mercer.machines.judge import judge_on_rows
+from mercer.machines.targets import check_finite_targets, check_length
 from mercer.memory import memory_limit
 from mercer.solve.box import STATUS, BoxProblem, polish
 from mercer.solve.projected import projected_gradient
@@ -328,18 +329,6 @@ def check_numbers(y: Any, n: int, who: str) -> np.ndarray:
     check_length(y, n)
     check_finite_targets(y)
     return y
-
-
-def check_length(y: np.ndarray, n: int) -> None:
-    if len(y) != n:
-        raise ShapeError(f"X has {n} rows and y has {len(y)}. Pass one target for each row.")
-
-
-def check_finite_targets(y: np.ndarray) -> None:
-    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-        i = int(np.argmax(~np.isfinite(y)))
-        what = "NaN" if np.isnan(y[i]) else "infinity or a value too large for dtype('float64')"
-        raise NotFiniteError(f"Input y contains {what}. (First at row {i}: drop these rows.)")
 
 
 def _positive(value: Any, name: str, words: str = "a finite number > 0") -> None:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import ParameterError, ShapeError
 from mercer.kernels.base import Kernel
-from mercer.machines.base import PRECOMPUTED, check_gram
+from mercer.machines.base import PRECOMPUTED, check_gram, check_switches
 from mercer.machines.defaults import resolve
 from mercer.machines.kernel_set import GramSet, check_blocks, check_kernels, gram_set
 from mercer.machines.margin import MarginMachine
@@ -81,6 +81,7 @@ class KernelSet:
                 raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
+        check_switches(self)
         check_kernels(self.kernels)
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
@@ -175,7 +176,10 @@ class KernelSet:
                     "weights='alignment' compares kernels with targets, and here there are none."
                 )
             return unit(aligned(grams, target, w), p)
-        d = np.asarray(given, dtype=float)
+        try:
+            d = np.asarray(given, dtype=float)
+        except (TypeError, ValueError):
+            d = np.empty(0)  # refused below
         if d.shape != (count,) or not np.all(np.isfinite(d) & (d >= 0)) or not np.any(d > 0):
             raise ParameterError(
                 f"weights must be {count} numbers >= 0, one for each kernel, and not all 0; got {given!r}."

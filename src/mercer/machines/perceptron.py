@@ -6,22 +6,23 @@ Both see the rows in the same order, so they make the same mistakes: w = Σ α_n
 from __future__ import annotations
 
 import numbers
+import time
 from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import dense
+from mercer.arrays import check_vectors, dense
 from mercer.errors import InputError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.defaults import resolve
-from mercer.machines.margin import check_finite_targets, check_length, dense_columns
+from mercer.machines.margin import dense_columns
+from mercer.machines.targets import as_labels
 from mercer.solve.solution import Certificate
 
 Row = Callable[[int], np.ndarray]
@@ -33,14 +34,12 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
 
     max_iter: int
     average: str
+    n_iter_: int
+    n_mistakes_: int
+    converged_: bool
 
     def _signs(self, y: Any, n: int, classes: Any = None) -> np.ndarray:
-        if y is None:
-            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = column_or_1d(y, warn=True)
-        check_length(y, n)
-        check_finite_targets(y)
-        check_classification_targets(y)
+        y = as_labels(y, n, type(self).__name__)
         self.classes_ = np.unique(y) if classes is None else np.asarray(classes)
         if len(self.classes_) != 2:
             many = "Only binary classification is supported. " if len(self.classes_) > 2 else ""
@@ -54,6 +53,19 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
                 f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}."
             )
         return np.where(y == self.classes_[1], 1.0, -1.0)
+
+    def _certify(self, start: float, *, last: int) -> None:
+        """What the passes came to; `last` is the number of mistakes in the last one."""
+        note = f"{self.n_mistakes_} mistakes in all, {last} in the last pass"
+        if not self.converged_:
+            note += "; the classes may not be separable in the space of this kernel, or need more passes"
+        self.certificate_ = Certificate(
+            "converged" if self.converged_ else "limit",
+            "perceptron",
+            iterations=self.n_iter_,
+            seconds=time.perf_counter() - start,
+            notes=(note,),
+        )
 
     def _check_parameters(self) -> None:
         m = self.max_iter
@@ -150,6 +162,7 @@ class KernelPerceptron(Expansion):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Algorithm 30."""
+        start = time.perf_counter()
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
@@ -167,6 +180,7 @@ class KernelPerceptron(Expansion):
             self.n_iter_ += 1
             self.converged_ = len(self._made) == before
         self._finish()
+        self._certify(start, last=len(self._made) - before)
         return self
 
     def _begin(self, A: Any, kernel: Kernel | None) -> None:
@@ -215,6 +229,7 @@ class KernelPerceptron(Expansion):
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """One pass over some more rows; the first call must see, or be told, both classes."""
+        start = time.perf_counter()
         first = not hasattr(self, "alpha_")
         if first:
             self._check_parameters()
@@ -240,9 +255,10 @@ class KernelPerceptron(Expansion):
         self._f = np.concatenate([self._f, K @ self.alpha_])
         before = len(self._made)
         self._pass(K.__getitem__, self._y, np.arange(old, old + new), first=old)
-        self.converged_ = len(self._made) == before
         self.n_iter_ = 1 if first else self.n_iter_ + 1
+        self.converged_ = len(self._made) == before
         self._finish()
+        self._certify(start, last=len(self._made) - before)
         return self
 
     def _fresh_operator(self) -> GramOperator:
@@ -304,6 +320,7 @@ class Perceptron(_Mistaken):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Algorithm 29."""
+        start = time.perf_counter()
         self._check_parameters()
         if self.average == "voted":
             raise ParameterError("average='voted' is for KernelPerceptron; the primal twin keeps one w.")
@@ -318,10 +335,12 @@ class Perceptron(_Mistaken):
             self.n_iter_ += 1
             self.converged_ = len(self._made) == before
         self._finish()
+        self._certify(start, last=len(self._made) - before)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """One pass over some more rows; the first call must see, or be told, both classes."""
+        start = time.perf_counter()
         first = not hasattr(self, "coef_")
         if first:
             self._check_parameters()
@@ -329,13 +348,16 @@ class Perceptron(_Mistaken):
         signs = self._signs(y, A.shape[0], classes if first else self.classes_)
         if first:
             self._begin(A)
+        before = len(self._made)
         self._pass(self._phi(A), signs)
         self.n_iter_ = 1 if first else self.n_iter_ + 1
+        self.converged_ = len(self._made) == before
         self._finish()
+        self._certify(start, last=len(self._made) - before)
         return self
 
     def _begin(self, A: Any) -> None:
-        kernel = resolve(self.kernel, A)
+        kernel = resolve(self.kernel, A, name="features")
         if kernel is None:
             raise ParameterError("features must be a kernel with a finite map, not 'precomputed'.")
         names = getattr(self, "feature_names_in_", None)
@@ -345,7 +367,9 @@ class Perceptron(_Mistaken):
         self._made: list[int] = []
 
     def _phi(self, A: Any) -> np.ndarray:
-        return np.asarray(dense(self.map_(self._rows(dense(A)))))
+        with np.errstate(over="ignore", invalid="ignore"):  # the check names what overflowed
+            phi = np.asarray(dense(self.map_(self._rows(dense(A)))))
+        return np.asarray(check_vectors(phi, f"the map of {self.kernel}"))
 
     def _pass(self, phi: np.ndarray, y: np.ndarray) -> None:
         for n in range(len(y)):

@@ -17,6 +17,7 @@ from mercer.machines.base import generator
 from mercer.machines.defaults import resolve
 from mercer.machines.landmarks import row_slices
 from mercer.machines.sketches import KINDS, Plan, Sketch, build
+from mercer.memory import memory_limit
 from mercer.solve.solution import Certificate
 
 PAIRS = 2000  # on which the error is measured
@@ -112,6 +113,7 @@ class RandomFeatures(Approximation):
             raise ParameterError(f"n_components must be a whole number >= 1; got {m!r}.")
         if self.kind not in KINDS:
             raise ParameterError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {self.kind!r}.")
+        memory_limit(self.memory)
         if kernel is None:
             raise ParameterError(
                 "random features are functions of points, and a precomputed Gram matrix has none. Use Nystroem."

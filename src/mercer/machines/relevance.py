@@ -11,16 +11,16 @@ from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import dense
 from mercer.errors import InputError, ParameterError, ShapeError
 from mercer.gram import GramOperator, Precomputed
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED, KernelEstimator
+from mercer.machines.classify import check_labels
 from mercer.machines.defaults import resolve
-from mercer.machines.margin import check_finite_targets, check_length, check_numbers, check_weights
+from mercer.machines.margin import check_numbers, check_weights
 from mercer.machines.sparse_bayes import NOISE_FLOOR, Basis, Budget, Found, regression
 from mercer.machines.sparse_laplace import classification
 from mercer.memory import memory_limit
@@ -357,18 +357,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         return self
 
     def _codes(self, y: Any, n: int) -> np.ndarray:
-        if y is None:
-            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = column_or_1d(y, warn=True)
-        check_finite_targets(y)
-        check_classification_targets(y)
-        check_length(y, n)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InputError(
-                f"y has one class only, {self.classes_[0]!r}, and a classifier needs at least two (the number of classes "
-                "has to be greater than one; got 1 class)."
-            )
+        self.classes_, codes = check_labels(y, n, type(self).__name__)
         return codes
 
     def decision_function(self, X: Any) -> np.ndarray:

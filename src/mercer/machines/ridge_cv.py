@@ -142,7 +142,7 @@ class KernelRidgeCV(RidgeMachine):
         total, seen = np.zeros((len(self.alphas_), Y.shape[1])), 0.0
         place = np.full(len(self._weight), -1)
         place[kept] = np.arange(len(kept))
-        for fold in check_cv(self.cv).split(self.X_fit_, self._targets):
+        for fold in self._folds():
             train, test = (part[part >= 0] for part in (place[rows] for rows in fold))
             if not len(train) or not len(test):  # nothing but rows of weight 0
                 continue
@@ -157,6 +157,13 @@ class KernelRidgeCV(RidgeMachine):
         if seen == 0:
             raise InputError("no fold of cv has rows of positive weight on both sides. Choose other folds.")
         return total / seen
+
+    def _folds(self) -> list[Any]:
+        """The rows to learn from and to judge by, in turn."""
+        try:
+            return list(check_cv(self.cv).split(self.X_fit_, self._targets))
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"cv={self.cv!r} gives no folds of these rows: {error}") from error
 
     def _choose(self, errors: np.ndarray) -> np.ndarray:
         """Where the error is least: one place, or one for each target."""

@@ -18,8 +18,9 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from mercer.machines.classify import MarginClassifier, plain_labels, votes_and_confidence
+from mercer.machines.classify import MarginClassifier, votes_and_confidence
 from mercer.machines.margin import MarginMachine
+from mercer.machines.targets import plain_labels
 from mercer.sklearn.margin import (
     MarginTwin,
     QuietNuSVC,

@@ -244,7 +244,8 @@ def _low_rank(
     """The preconditioner, with a tail that keeps P invertible when neither shift nor tail does."""
     if tail + shift <= 0:
         eps = float(np.finfo(op.dtype).eps)
-        tail = eps * float(S[0]) if len(S) else 1.0
+        # at full rank nothing is outside U, and a tail far from S would only cancel digits
+        tail = (float(S[-1]) if len(S) == op.shape[0] else eps * float(S[0])) if len(S) else 1.0
     return LowRank(U, S, shift, tail, method, left_out)
 
 
