@@ -13,7 +13,7 @@ from mercer import GaussianProcessRegressor, plot
 def main():
     rng = np.random.default_rng(0)
     t = np.sort(rng.uniform(0, 10, 120))
-    y = 0.04 * (t - 5) ** 2 + 0.6 * np.sin(2 * np.pi * t / 1.3) + 0.15 * rng.normal(size=120)
+    y = 0.8 * np.sin(0.7 * t) + 0.6 * np.sin(2 * np.pi * t / 1.3) + 0.15 * rng.normal(size=120)
     known = t < 8
     X, later = t[known, None], t[~known, None]
     model = GaussianProcessRegressor(
