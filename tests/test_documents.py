@@ -1,14 +1,18 @@
-"""The examples in README and docs run as they are printed."""
+"""The documents: examples run as they are printed, links lead somewhere, and no public name is left out."""
 
 from __future__ import annotations
 
 import doctest
+import re
 from pathlib import Path
 
 import pytest
 
+import mercer
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ALL = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -16,3 +20,31 @@ def test_every_example_of_the_page_runs(page):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=flags, encoding="utf-8")
     assert failed == 0
+
+
+@pytest.mark.parametrize("page", ALL, ids=lambda p: p.name)
+def test_every_link_leads_to_a_file(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert "://" in target or (page.parent / target).exists(), target
+
+
+def test_every_guide_is_linked_from_the_readme():
+    linked = set(re.findall(r"\]\(docs/([\w-]+\.md)\)", PAGES[0].read_text(encoding="utf-8")))
+    assert linked == {page.name for page in PAGES[1:]}
+
+
+def test_every_public_name_is_explained_in_a_guide():
+    words = {word for page in PAGES[1:] for word in re.findall(r"\w+", page.read_text(encoding="utf-8"))}
+    missing = [name for name in mercer.__all__ if name not in words and name != "__version__"]
+    assert not missing, missing
+
+
+def test_the_architecture_names_every_room_and_every_file_of_the_two_largest():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    source = Path(mercer.__file__).parent
+    rooms = [p.name for p in source.iterdir() if (p / "__init__.py").exists()]
+    assert [room for room in rooms if f"`{room}/`" not in text] == []
+    for room in ("machines", "solve"):
+        section = text.split(f"| in `{room}/` |", 1)[1].split("\n\n", 1)[0]
+        files = {p.stem for p in (source / room).glob("*.py")} - {"__init__"}
+        assert files == set(re.findall(r"`(\w+)`", section)) & files, files - set(re.findall(r"`(\w+)`", section))

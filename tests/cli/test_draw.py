@@ -75,8 +75,8 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path):
         (["-o", "k.gif"], ".png, .svg, .pdf"),
         (["-o", "k"], "no suffix"),
         (["-o", "nowhere/k.png"], "no directory"),
+        (["-o", "."], "is a directory"),
         (["-o", "k.png", "--range", "3:-3"], "smaller one first"),
-        (["-o", "k.png", "--range", "3"], "LOW:HIGH"),
         (["-o", "k.png", "--range", "0:nan"], "finite"),
     ],
 )
@@ -86,6 +86,31 @@ def test_what_cannot_be_done_leaves_with_1_and_the_reason(tmp_path, monkeypatch,
     assert result.exit_code == 1
     assert words in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_range_that_cannot_be_read_leaves_with_64(tmp_path):
+    result = draw("RBF(1.0)", "-o", tmp_path / "k.png", "--range", "3")
+    assert result.exit_code == 64
+    assert "LOW:HIGH" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_named_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("mercer.cli.draw.os.access", lambda *_: False)  # root may write anywhere
+    monkeypatch.setattr("mercer.plot.kernel", None)
+    result = draw("RBF(1.0)", "-o", tmp_path / "k.png")
+    assert result.exit_code == 1
+    assert f"{tmp_path} may not be written to" in result.stderr
+
+
+def test_a_write_that_fails_names_the_file_asked_for(tmp_path, monkeypatch):
+    def fails(**_):
+        raise OSError(28, "No space left on device", "something-else")
+
+    monkeypatch.setattr("mercer.cli.draw.tempfile.mkstemp", fails)
+    result = draw("RBF(1.0)", "-o", tmp_path / "k.png")
+    assert result.exit_code == 1
+    assert f"cannot write {tmp_path / 'k.png'}: No space left on device." in result.stderr
 
 
 def test_a_parse_error_leaves_with_64_and_a_caret(tmp_path):

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from mercer.cli.draw import save
+from mercer.cli.draw import check_writable, save
 from mercer.cli.talk import complain, json_text
 from mercer.errors import MercerError, ParameterError
 
@@ -39,7 +39,7 @@ def run_co2(asked: Request) -> int:
 
         found = study(asked.train_to, asked.years, verbose=int(asked.verbose))
         figures = [forecast_picture(found), terms_picture(found)]
-        asked.output.mkdir(parents=True, exist_ok=True)
+        _make(asked.output)
         for figure, name in zip(figures, PICTURES, strict=True):
             save(figure, places[name], "png", asked.dpi)
         page = report(found, *(svg(figure) for figure in figures))
@@ -69,12 +69,23 @@ def checked_places(output: Path, force: bool) -> dict[str, Path]:
     """The files to write, refused before any work where one exists and may not be replaced."""
     if output.exists() and not output.is_dir():
         raise ParameterError(f"{output} is a file; --output names a directory.")
+    there = next(place for place in (output.absolute(), *output.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise ParameterError(f"{there} is a file, so that {output} cannot be made.")
+    check_writable(there)
     places = {name: output / f"co2_{name}.png" for name in PICTURES}
     places["report"] = output / "co2.html"
     for place in places.values():
         if place.exists() and not force:
             raise ParameterError(f"{place} exists already. Give --force to replace it, or another directory.")
     return places
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(f"cannot make the directory {directory}: {error.strerror}.") from error
 
 
 def _write(place: Path, text: str) -> None:

@@ -40,8 +40,12 @@ def run_draw(asked: Request) -> int:
         complain_of_parse(error)
         return USAGE
     try:
-        kind = checked_kind(asked.output, asked.force)
         span = read_span(asked.span)
+    except ParameterError as error:
+        complain(str(error))
+        return USAGE
+    try:
+        kind = checked_kind(asked.output, asked.force)
         from mercer import plot
         from mercer.plot.style import new_figure
 
@@ -62,18 +66,19 @@ def run_draw(asked: Request) -> int:
 
 def checked_kind(output: Path, force: bool) -> str:
     """The format by the suffix, before any work is done; an existing file is only replaced by force."""
+    if output.is_dir():
+        raise ParameterError(f"{output} is a directory; name a file in it.")
     kind = output.suffix.lower().lstrip(".")
     if kind not in FORMATS:
         came = f"{output.suffix!r}" if output.suffix else "no suffix"
         raise ParameterError(
             f"the suffix of {output} decides the format: one of .png, .svg, .pdf; got {came}."
         )
-    if output.is_dir():
-        raise ParameterError(f"{output} is a directory; name a file in it.")
     if output.exists() and not force:
         raise ParameterError(f"{output} exists already. Give --force to replace it, or another name.")
     if not output.absolute().parent.is_dir():
         raise ParameterError(f"there is no directory {output.parent}; make it first.")
+    check_writable(output.absolute().parent)
     return kind
 
 
@@ -88,10 +93,19 @@ def read_span(text: str | None) -> tuple[float, float] | None:
     return low, high
 
 
+def check_writable(directory: Path) -> None:
+    """What may not be written to is told before the work, not after."""
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise ParameterError(f"{directory} may not be written to. Choose another directory.")
+
+
 def save(figure: Any, output: Path, kind: str, dpi: int) -> None:
     """Write beside the place and rename, so that a half-written picture is never seen."""
     place = output.absolute()
-    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.stem}-", suffix=f".{kind}")
+    try:
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.stem}-", suffix=f".{kind}")
+    except OSError as error:  # its own message names the temporary file, which nobody asked for
+        raise ParameterError(f"cannot write {output}: {error.strerror}.") from error
     try:
         with os.fdopen(handle, "wb") as file:
             figure.savefig(file, format=kind, dpi=dpi)

@@ -78,7 +78,7 @@ def main(
 
 @app.command(
     short_help="Prove or refute a kernel.",
-    epilog="Exit codes: 0 proved, 1 refuted, 2 undecided, 64 an expression that cannot be read.",
+    epilog="Exit codes: 0 proved, 1 refuted, 2 undecided, 64 an expression or option that cannot be read.",
 )
 def check(
     expression: Expression,
@@ -100,7 +100,7 @@ def check(
 
 @app.command(
     short_help="Draw a kernel.",
-    epilog="Exit codes: 0 drawn, 1 not drawn, 64 an expression that cannot be read.",
+    epilog="Exit codes: 0 drawn, 1 not drawn, 64 an expression or option that cannot be read.",
 )
 def draw(
     expression: Expression,
@@ -149,8 +149,9 @@ def co2(
 ) -> None:
     """Example: mercer co2 --output out
 
-    Fits trend + season + medium term + weather + noise to the monthly means up to a year, forecasts the years after with a
-    band, and shows the months that followed inside it. Writes co2.html and two pictures.
+    Fits long rise + season + medium term + weather + noise to the monthly means, and forecasts with a band.
+
+    Shows the months that followed in that band. Writes co2.html and two pictures.
     """
     from mercer.cli.co2 import Request, run_co2
 

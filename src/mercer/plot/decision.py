@@ -60,7 +60,7 @@ def _field(figure: Any, axes: Any, ticks: list[np.ndarray], F: np.ndarray, *, on
         cmap=DIVERGING,
         alpha=0.55,
     )
-    bar = figure.colorbar(shown, ax=axes, shrink=0.85, ticks=np.linspace(-size, size, 5), format="%.2g")
+    bar = figure.colorbar(shown, ax=axes, shrink=0.85, ticks=np.linspace(-size, size, 5), format="%.3g")
     bar.set_label("f(x)", fontsize=10)
     bar.ax.tick_params(labelsize=9)
     lines = [(0.0, "solid", 2.0)] + ([] if one_class else [(-1.0, "dashed", 1.2), (1.0, "dashed", 1.2)])

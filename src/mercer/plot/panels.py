@@ -87,7 +87,7 @@ def ridge_panels(
 def _say(axes: Any, model: Any) -> None:
     if not hasattr(model, "certificate_") or not isinstance(getattr(type(model), "dof_", None), property):
         return
-    text = f"leave-one-out {np.sqrt(np.mean(model.loo_error_)):.2g}, freedom {np.mean(model.dof_):.1f}"
+    text = f"leave-one-out {np.sqrt(np.mean(model.loo_error_)):#.2g}, freedom {np.mean(model.dof_):.1f}"
     back = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5}
     words = axes.text(
         0.02, 0.98, text, transform=axes.transAxes, fontsize=8, va="top", color="#333333", bbox=back, zorder=4
