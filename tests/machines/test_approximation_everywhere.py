@@ -281,3 +281,54 @@ def test_leave_one_out_and_certificates_are_those_of_the_features():
     assert mercer.verify(loss, X, LABELS)
     loss.dual_coef_[0, 0] *= 1.01
     assert not mercer.verify(loss, X, LABELS)
+
+
+# ── mercer.verify for ridge ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("approximation", [None, SOME])
+@pytest.mark.parametrize(
+    "machine",
+    [
+        KernelRidge("RBF(0.7)", 0.1),
+        KernelRidge("RBF(0.7) + White(0.2)", [0.1, 1.0], fit_intercept=True),
+        KernelRidge("Polynomial(2)", 0.1),
+        KernelRidge("RBF(0.7)", 0.1, solver="cg"),
+        KernelRidgeCV("RBF(0.7)", [0.1, 1.0], alpha_per_target=True, fit_intercept=True),
+    ],
+    ids=str,
+)
+def test_verify_finds_one_changed_number_of_a_ridge_model(machine, approximation):
+    Y = np.c_[NUMBERS, X[:, 0] ** 3]
+    w = np.random.default_rng(2).integers(0, 3, size=40)
+    model = clone(machine).set_params(approximation=approximation).fit(X, Y, sample_weight=w)
+    found = mercer.verify(model, X, Y, sample_weight=w)
+    assert found, str(found)
+    assert found.certificates[0].primal == pytest.approx(model.certificate_.primal)
+    assert found.certificates[0].dual == pytest.approx(model.certificate_.dual)
+    assert "residual" in str(found)
+    assert not mercer.verify(model, X, Y)  # other weights
+    assert not mercer.verify(model, X + 1e-3, Y, sample_weight=w)
+    places = [name for name in ("dual_coef_", "intercept_", "coef_", "feature_coef_") if hasattr(model, name)]
+    for name in places:
+        if name == "intercept_" and not machine.fit_intercept:
+            continue
+        if name == "coef_" and approximation is not None:  # predictions use feature_coef_
+            continue
+        changed = pickle.loads(pickle.dumps(model))
+        array = getattr(changed, name)
+        at = np.unravel_index(np.argmax(np.abs(array)), array.shape)
+        array[at] *= 1.01
+        assert not mercer.verify(changed, X, Y, sample_weight=w), name
+
+
+def test_verify_says_what_it_cannot_do_with_ridge():
+    with pytest.raises(ParameterError, match="approximation=Nystroem"):
+        mercer.verify(KernelRidge("RBF(0.7)", solver="nystrom").fit(X, NUMBERS), X, NUMBERS)
+    with pytest.raises(ParameterError, match="verify knows"):
+        mercer.verify(KernelPCA(2).fit(X), X)
+    k = RBF(0.7)
+    model = KernelRidge("precomputed", 0.1).fit(k(X), NUMBERS)
+    assert mercer.verify(model, k(X), NUMBERS)
+    model.dual_coef_[3] *= 1.01
+    assert not mercer.verify(model, k(X), NUMBERS)

@@ -247,6 +247,24 @@ class RidgeMachine(RegressorMixin, Approximable):
     def _fitted_alpha(self) -> Any:
         raise NotImplementedError
 
+    # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Data and targets checked against the fitted model, for `mercer.verify`."""
+        check_is_fitted(self, "dual_coef_")
+        A = self._check_rows(X, reset=False)
+        if A.shape[0] != len(self._weight):
+            raise ShapeError(
+                f"X has {A.shape[0]} rows; the model was fitted on {len(self._weight)}. Pass the training data."
+            )
+        Y = check_target_block(y, A.shape[0], type(self).__name__)[0]
+        return A, Y, check_weights(sample_weight, A.shape[0])
+
+    def _certify_again(self, A: Any, Y: np.ndarray, w: np.ndarray) -> Certificate:
+        from mercer.machines.ridge_verify import recertify
+
+        return recertify(self, A, Y, w)
+
     @property
     def loo_predictions_(self) -> np.ndarray:
         """For each row the prediction of the model fitted without it, in closed form.

@@ -35,7 +35,7 @@ class Verification:
 
 
 def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
-    """Recompute the certificate of a fitted margin or kernel machine from its coefficients and its training data.
+    """Recompute the certificate of a fitted margin, kernel or ridge machine from its coefficients and its training data.
 
     The kernel products are computed anew from `kernel_` and X; feasibility, primal, dual, gap and optimality conditions
     follow from `dual_coef_` and `intercept_` alone. The model is verified if the coefficients are feasible, the support
@@ -52,12 +52,17 @@ def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Veri
     """
     if not hasattr(model, "_restate") and hasattr(model, "machine_"):
         raise ParameterError("verify the machine inside: verify(model.machine_, X, codes of y).")
-    if not hasattr(model, "_restate"):
+    if not hasattr(model, "_check_again"):
         raise ParameterError(
-            f"verify knows SVC, NuSVC, SVR, NuSVR, OneClassSVM and KernelMachine; got {type(model).__name__}."
+            "verify knows SVC, NuSVC, SVR, NuSVR, OneClassSVM, SVDD, KernelMachine, KernelRidge and KernelRidgeCV; "
+            f"got {type(model).__name__}."
         )
     A, targets, w = model._check_again(X, y, sample_weight)
     findings = _strange_vectors(model, A)
+    if hasattr(model, "_certify_again"):
+        now = model._certify_again(A, targets, w)
+        findings += _disagreements(now, model.certificate_)
+        return Verification(not findings, (now,), (model.certificate_,), tuple(findings))
     K = model._fresh_operator(A)
     if hasattr(model, "_recertify"):
         again = tuple(model._recertify(K, targets, w))
@@ -81,13 +86,14 @@ def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Veri
 def _strange_vectors(model: Any, A: Any) -> list[str]:
     if isinstance(model.kernel_, str):
         return []
-    mine, theirs = model.support_vectors_, A[model.support_]
+    index = model.support_ if hasattr(model, "support_") else np.arange(A.shape[0])
+    mine, theirs = (model.support_vectors_ if hasattr(model, "support_") else model.X_fit_), A[index]
     differ = abs(mine - theirs)
     rows = (differ.max(axis=1).toarray().ravel() if sparse.issparse(differ) else differ.max(axis=1)) > 0
     if mine.shape[0] == 0 or not np.any(rows):
         return []
     i = int(np.argmax(rows))
-    return [f"support vector {i} is not row {int(model.support_[i])} of X"]
+    return [f"support vector {i} is not row {int(index[i])} of X"]
 
 
 def _infeasible(problem: Any, alpha: np.ndarray, beta: np.ndarray) -> list[str]:
@@ -119,7 +125,10 @@ def _numbers(c: Certificate) -> str:
     known = [f"{name} {getattr(c, name):.9g}" for name in ("primal", "dual") if getattr(c, name) is not None]
     known += [f"gap {c.gap:.3g}"] if c.gap is not None else []
     where = "" if c.worst_row is None else f" at row {c.worst_row}"
-    return ", ".join([*known, f"worst violation {c.kkt:.3g}{where}"])
+    known += (
+        [f"residual {c.residual:.3g}{where}"] if c.kkt is None else [f"worst violation {c.kkt:.3g}{where}"]
+    )
+    return ", ".join(known)
 
 
 def _disagreements(found: Certificate, claimed: Certificate) -> list[str]:
@@ -135,5 +144,9 @@ def _disagreements(found: Certificate, claimed: Certificate) -> list[str]:
     if found.kkt is not None and claimed.kkt is not None and found.kkt > claimed.kkt + 1e-6 * max(1.0, scale):
         out.append(
             f"the optimality conditions are violated by {found.kkt:.3g} at row {found.worst_row}, not {claimed.kkt:.3g} as claimed"
+        )
+    if found.kkt is None and (found.residual or 0.0) > (claimed.residual or 0.0) + AGREEMENT:
+        out.append(
+            f"the residual is {found.residual:.3g}, worst at row {found.worst_row}, not {claimed.residual or 0.0:.3g} as claimed"
         )
     return out

@@ -1,0 +1,71 @@
+"""The certificate of a kernel ridge model again, from its coefficients and its data: for `mercer.verify`."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer.errors import ParameterError
+from mercer.machines.ridge_parts import objective
+from mercer.solve.operator import relative
+from mercer.solve.solution import Certificate
+
+if TYPE_CHECKING:
+    from mercer.machines.ridge import RidgeMachine
+
+
+def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Certificate:
+    """Residual of (K + αW⁻¹)c = y - b, primal, dual and gap, with kernel products computed anew.
+
+    Where predictions are made by other coordinates (β of features), what these give on the rows must be Kc as well: the
+    difference counts in the residual.
+    """
+    if model.solver_ == "nystrom":
+        raise ParameterError(
+            "a model with solver='nystrom' solves another problem than it states; pass approximation=Nystroem(...) instead, "
+            "whose problem can be verified."
+        )
+    given = copy.copy(model)
+    given.X_fit_, given._weight = A, w
+    problem = given._problem(dataclasses.replace(model._options(), solver=model.solver_))
+    kept = np.flatnonzero(w > 0)
+    coef, b = model.dual_coef_.reshape(Y.shape), np.atleast_1d(model.intercept_)
+    c, Y = coef[kept], Y[kept]
+    products = np.asarray(problem.operator(stored=False) @ np.ascontiguousarray(c))
+    elsewhere = np.zeros_like(products)
+    if model._approximated or hasattr(model, "coef_"):
+        elsewhere = model._function(A[kept]).reshape(Y.shape) - products
+    primal: Any = 0.0
+    dual: Any = 0.0
+    rest = np.empty_like(Y)
+    each = np.empty(Y.shape[1])
+    alphas = np.broadcast_to(np.asarray(model._fitted_alpha(), dtype=float), Y.shape[1])
+    for alpha in np.unique(alphas):
+        j = np.flatnonzero(alphas == alpha)
+        penalty = problem.penalty(float(alpha))
+        scale, spread = np.sqrt(penalty.weight)[:, None], penalty.alpha / penalty.weight[:, None]
+        off = Y[:, j] - b[j] - products[:, j] - spread * c[:, j]
+        rest[:, j] = scale * np.maximum(np.abs(off), np.abs(elsewhere[:, j]))
+        each[j] = relative(rest[:, j], scale * Y[:, j])
+        energy = float(np.einsum("ij,ij->", c[:, j], products[:, j]))
+        parts = objective(Y[:, j] - b[j], products[:, j], c[:, j], energy, penalty)
+        primal, dual = (
+            None if total is None or part is None else total + part
+            for total, part in zip((primal, dual), parts, strict=True)
+        )
+    stray = float(np.abs(coef[w == 0]).max(initial=0.0))
+    unbalanced = float(np.abs(c.sum(axis=0)).max()) if model.fit_intercept else 0.0
+    size = max(float(np.abs(coef).sum()), 1e-300)
+    return Certificate(
+        model.certificate_.status,
+        "recomputed",
+        primal=primal,
+        dual=dual,
+        gap=None if primal is None or dual is None else max(primal - dual, 0.0),
+        residual=max(float(each.max(initial=0.0)), stray / size, unbalanced / size),
+        residuals=tuple(each.tolist()),
+        worst_row=int(kept[np.argmax(rest.max(axis=1))]),
+    )
