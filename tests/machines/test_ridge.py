@@ -147,11 +147,13 @@ def test_the_solver_is_chosen_by_size_and_stated():
 
 
 def test_large_problems_take_conjugate_gradients_or_cholesky_as_the_spectrum_says(monkeypatch):
-    from mercer.machines import ridge_problem
+    from mercer.machines import ridge_dual, ridge_problem
 
     monkeypatch.setattr(ridge_problem, "DIRECT_ROWS", 100)
     monkeypatch.setattr(ridge_problem, "STORED_ROWS", 100)
-    monkeypatch.setattr(ridge_problem, "ROWS_PER_ITERATION", 10)
+    monkeypatch.setattr(ridge_dual, "STORED_ROWS", 100)
+    monkeypatch.setattr(ridge_dual, "SINGLE_ROWS", 100)
+    monkeypatch.setattr(ridge_dual, "cholesky_cost", lambda n, entry, single: 1.2e6)  # between the two
     X, y = data(400)
     reference = {a: KernelRidge("RBF(1.0)", a, solver="cholesky", tol=1e-12).fit(X, y) for a in (1.0, 1e-4)}
     easy, hard = (KernelRidge("RBF(1.0)", a).fit(X, y) for a in (1.0, 1e-4))
