@@ -274,7 +274,7 @@ class KernelRidge(RidgeMachine):
         Add a constant b that is not penalised.
     solver : "auto", "primal", "cholesky", "cg", "nystrom"
         auto: primal where the kernel has fewer features than there are rows; Cholesky up to 4000 rows; beyond, conjugate
-        gradients where the spectrum promises few iterations or the factor does not fit in `memory`, else Cholesky.
+        gradients where the spectrum of a few rows says that they cost less, or the factor does not fit in `memory`.
         nystrom is an approximation and only taken when asked for; `certificate_` states its error.
     tol : float
         The relative residual asked for.

@@ -84,11 +84,12 @@ class RidgeProblem:
         if self.gram is not None:
             return Precomputed(self.gram)
         assert self.kernel is not None
-        tiles = Tiles(self.kernel, self.rows, n_jobs=self.options.n_jobs)
-        if stored or tiles.low is None or self.n <= STORED_ROWS:
+        K: GramOperator | None = None
+        if not stored and self.n > STORED_ROWS:
+            tiles = Tiles(self.kernel, self.rows, n_jobs=self.options.n_jobs)
+            K = tiles if tiles.low is not None else None
+        if K is None:
             K = self.kernel.gram(self.rows, memory=self.options.memory, n_jobs=self.options.n_jobs)
-        else:
-            K = tiles
         if K.kind == "dense":
             self.kernel._require_finite(K.dense())
         return K if self.noise is None else K.shifted(-self.noise)

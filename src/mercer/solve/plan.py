@@ -91,8 +91,8 @@ def spectrum(op: Operator, random_state: Any = 0) -> Spectrum:
     grown = whole[:half] + (n - m) / (m - half) * np.maximum(whole[:half] - before, 0.0)
     values = np.minimum.accumulate(np.maximum(grown, 0.0))
     first, last = float(values[half // 2]), float(values[-1])
-    slope = np.log2(last / first) if 0 < last < first else (-1.0 if last else 0.0)
-    return Spectrum(n, values, float(min(slope, 0.0)))
+    slope = np.log2(last / first) if last > 0 else 0.0
+    return Spectrum(n, values, float(slope))
 
 
 def entry_cost(columns: int | None) -> float:
