@@ -119,14 +119,19 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
         c, b = np.zeros((n, t)), np.zeros(t)
         coef: np.ndarray | None = None
         certificates = []
-        for alpha in np.unique(alphas):
-            mine = np.flatnonzero(alphas == alpha)
+        shared = t == 1 or bool(np.all(alphas == alphas[0]))
+        for alpha in alphas[:1] if shared else np.unique(alphas):
+            mine: Any = slice(None) if shared else np.flatnonzero(alphas == alpha)
             try:
                 self.solver_, fit = problem.solve(Y[:, mine], float(alpha))
             except NotPositiveDefiniteError as error:
                 raise renumbered(error, kept, n) from error
             certificates.append(fit.certificate)
-            c[np.ix_(kept, mine)], b[mine] = fit.c, fit.b
+            if shared:
+                c[kept] = fit.c
+            else:
+                c[np.ix_(kept, mine)] = fit.c
+            b[mine] = fit.b
             if fit.coef is not None:
                 coef = np.zeros((len(fit.coef), t)) if coef is None else coef
                 coef[:, mine] = fit.coef
@@ -394,6 +399,9 @@ def _tell(iteration: int, residual: float) -> None:
 
 def _joined(parts: list[Certificate], notes: tuple[str, ...]) -> Certificate:
     """One certificate for all targets: the worst status and residual, the sum of the rest."""
+    if len(parts) == 1:
+        only = parts[0]
+        return dataclasses.replace(only, notes=(*notes, *only.notes)) if notes else only
     order = ("converged", "stagnated", "limit", "interrupted", "failed")
     worst = max(parts, key=lambda c: (order.index(c.status), c.residual or 0.0))
     said = tuple(dict.fromkeys(note for part in parts for note in part.notes))

@@ -92,8 +92,10 @@ def solve_dual(
         found = direct(op, B, alpha, tol=problem.options.tol, precision=precision)
         if alpha == 0 and (found.certificate.residual or 0.0) > SINGULAR:
             raise singular_gram(op, found.certificate)
-    done = dataclasses.replace(found.certificate, notes=(*notes, *found.certificate.notes))
-    return ("cholesky" if name == "cholesky" else "cg"), Solution(found.value, done), K
+    if notes:
+        done = dataclasses.replace(found.certificate, notes=(*notes, *found.certificate.notes))
+        found = Solution(found.value, done)
+    return ("cholesky" if name == "cholesky" else "cg"), found, K
 
 
 def look(problem: RidgeProblem, op: GramOperator, alpha: float) -> Outlook:

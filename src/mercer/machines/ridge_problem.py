@@ -152,8 +152,10 @@ class RidgeProblem:
         notes = [why] if why else []
         if self.noise is not None:
             notes.append(f"White noise in the kernel counts as penalty: alpha acts as {penalty.alpha:.6g}.")
-        done = dataclasses.replace(fit.certificate, notes=(*notes, *fit.certificate.notes))
-        return name, fit._replace(certificate=done)
+        if notes:
+            done = dataclasses.replace(fit.certificate, notes=(*notes, *fit.certificate.notes))
+            fit = fit._replace(certificate=done)
+        return name, fit
 
     def require_factor(self) -> None:
         if not self.fits:
