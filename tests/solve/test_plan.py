@@ -53,7 +53,9 @@ def test_the_rank_is_the_cheapest_of_all():
         assert plan(decay, 0.1, 1e-8, entry=1.0, most=most).cost > chosen.cost
     dear = plan(decay, 0.1, 1e-8, entry=50.0, most=5000)  # dear products are worth a higher rank
     assert dear.rank > chosen.rank and dear.iterations < chosen.iterations
-    assert plan(decay, 0.1, 1e-8, entry=50.0, most=5000, storable=True).store
+    assert plan(decay, 0.1, 1e-8, entry=50.0, most=5000, storable=5000).store
+    beside = plan(decay, 0.1, 1e-8, entry=50.0, most=5000, storable=50)  # stored only beside a rank that fits
+    assert not beside.store or beside.rank <= 50
     assert plan(decay, 0.1, 1e-8, entry=1.0, most=77).rank == 77
     assert chosen.cost < cholesky_cost(n, 1.0, single=True) < cholesky_cost(n, 1.0, single=False)
     # at a hundred thousand rows the products are the expensive thing

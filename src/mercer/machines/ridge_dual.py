@@ -111,7 +111,7 @@ def look(problem: RidgeProblem, op: GramOperator, alpha: float) -> Outlook:
         problem.options.tol,
         entry=_entry(problem),
         most=most,
-        storable=problem.gram is None and 4 * n * n + 8 * n * min(most, rank_cap(n)) <= limit,
+        storable=0 if problem.gram is not None else max(limit - 4 * n * n, 0) // (8 * n),
     )
     return Outlook(made, known.largest / alpha + 1.0)
 

@@ -111,10 +111,10 @@ def iterations(tail: float, shift: float, tol: float) -> int:
     return int(np.ceil(0.5 * np.sqrt(1.0 + tail / shift) * np.log(2 / tol)))
 
 
-def plan(
-    known: Spectrum, shift: float, tol: float, *, entry: float, most: int, storable: bool = False
-) -> Plan:
-    """The rank at which preconditioner and iterations together cost least.
+def plan(known: Spectrum, shift: float, tol: float, *, entry: float, most: int, storable: int = 0) -> Plan:
+    """The rank up to `most` at which preconditioner and iterations together cost least.
+
+    `storable` is the largest rank beside which the entries of A in float32 would fit in memory; 0 for none.
 
     >>> easy = plan(Spectrum(10_000, 100 * 0.5 ** np.arange(200.0), -5.0), 1.0, 1e-10, entry=1.0, most=1000)
     >>> easy.rank, easy.iterations
@@ -126,13 +126,13 @@ def plan(
     return min((_priced(known, r, shift, tol, entry, storable) for r in ranks), key=lambda p: p.cost)
 
 
-def _priced(known: Spectrum, rank: int, shift: float, tol: float, entry: float, storable: bool) -> Plan:
+def _priced(known: Spectrum, rank: int, shift: float, tol: float, entry: float, storable: int) -> Plan:
     n, r = float(known.n), float(rank)
     need = iterations(known.beyond(rank), shift, tol) + ROUNDS
     made = n * r * entry + (2 * n * r * r + r**3) / FLOPS  # columns, triangular solves and their Gram matrix
     again = SINGLE * entry * n * n
     kept = STORED * n * n
-    store = storable and (need * kept + again + FIRST_TOUCH * n * n) < need * again
+    store = rank <= storable and (need * kept + again + FIRST_TOUCH * n * n) < need * again
     products = need * kept + again + FIRST_TOUCH * n * n if store else need * again
     return Plan(rank, need, store, made + products + need * 4 * n * r / FLOPS)
 
