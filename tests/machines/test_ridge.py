@@ -147,11 +147,13 @@ def test_the_solver_is_chosen_by_size_and_stated():
 
 
 def test_large_problems_take_conjugate_gradients_or_cholesky_as_the_spectrum_says(monkeypatch):
-    from mercer.machines import ridge_problem
+    from mercer.machines import ridge_dual, ridge_problem
 
     monkeypatch.setattr(ridge_problem, "DIRECT_ROWS", 100)
     monkeypatch.setattr(ridge_problem, "STORED_ROWS", 100)
-    monkeypatch.setattr(ridge_problem, "ROWS_PER_ITERATION", 10)
+    monkeypatch.setattr(ridge_dual, "STORED_ROWS", 100)
+    monkeypatch.setattr(ridge_dual, "SINGLE_ROWS", 100)
+    monkeypatch.setattr(ridge_dual, "cholesky_cost", lambda n, entry, single: 1.2e6)  # between the two
     X, y = data(400)
     reference = {a: KernelRidge("RBF(1.0)", a, solver="cholesky", tol=1e-12).fit(X, y) for a in (1.0, 1e-4)}
     easy, hard = (KernelRidge("RBF(1.0)", a).fit(X, y) for a in (1.0, 1e-4))
@@ -164,6 +166,53 @@ def test_large_problems_take_conjugate_gradients_or_cholesky_as_the_spectrum_say
     for model, a in ((easy, 1.0), (hard, 1e-4)):
         np.testing.assert_allclose(model.predict(X), reference[a].predict(X), atol=1e-7)
         assert model.certificate_.residual < 1e-9
+
+
+@pytest.mark.parametrize("store", [False, True])
+@pytest.mark.parametrize("case", ["plain", "weights, intercept and noise", "huge offset"])
+def test_float32_products_do_not_change_the_answer(monkeypatch, case, store):
+    """Conjugate gradients multiply in float32, yet the residual is that of the float64 system."""
+    from mercer.machines import ridge_dual
+
+    seen = []
+    monkeypatch.setattr(ridge_dual, "SINGLE_ROWS", 50)
+    made = ridge_dual.single_precision
+
+    def spy(problem, op, scale, _):
+        seen.append(made(problem, op, scale, store))
+        return seen[-1]
+
+    monkeypatch.setattr(ridge_dual, "single_precision", spy)
+    X, y = data(300)
+    kernel, options, w = RBF(1.0), {}, None
+    if case == "weights, intercept and noise":
+        kernel, options = RBF(1.0) + mercer.White(0.3), {"fit_intercept": True}
+        w = np.random.default_rng(1).uniform(0.5, 2.0, size=300)
+    elif case == "huge offset":
+        X = X + 1e7
+    a = KernelRidge(kernel, 0.5, solver="cg", **options).fit(X, y, w)
+    b = KernelRidge(kernel, 0.5, solver="cholesky", **options).fit(X, y, w)
+    assert a.certificate_.status == "converged" and a.certificate_.residual <= 1e-9
+    np.testing.assert_allclose(a.dual_coef_, b.dual_coef_, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(a.intercept_, b.intercept_, atol=1e-7)
+    if seen[0] is not None:
+        assert seen[0].dtype == np.float32
+    assert case == "huge offset" or seen[0] is not None
+
+
+def test_cholesky_takes_over_where_the_promise_was_wrong(monkeypatch):
+    from mercer.machines import ridge_dual, ridge_problem
+
+    monkeypatch.setattr(ridge_problem, "DIRECT_ROWS", 100)
+    monkeypatch.setattr(ridge_dual, "cholesky_cost", lambda n, entry, single: 1.5)
+    wrong = ridge_dual.Outlook(ridge_dual.Plan(rank=1, iterations=2, store=False, cost=1.0), 10.0)
+    monkeypatch.setattr(ridge_dual, "look", lambda *_: wrong)
+    X, y = data(300)
+    model = KernelRidge("RBF(1.0)", 1e-3).fit(X, y)
+    assert model.solver_ == "cholesky" and "in 6 iterations; Cholesky took over" in str(model.certificate_)
+    assert model.certificate_.residual < 1e-10
+    with pytest.warns(ConvergenceWarning):  # the limit of the user is the user's
+        assert KernelRidge("RBF(1.0)", 1e-3, max_iter=3).fit(X, y).solver_ == "cg"
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -127,14 +127,19 @@ class RidgeMachine(RegressorMixin, Approximable):
         c, b = np.zeros((n, t)), np.zeros(t)
         coef: np.ndarray | None = None
         certificates = []
-        for alpha in np.unique(alphas):
-            mine = np.flatnonzero(alphas == alpha)
+        shared = t == 1 or bool(np.all(alphas == alphas[0]))
+        for alpha in alphas[:1] if shared else np.unique(alphas):
+            mine: Any = slice(None) if shared else np.flatnonzero(alphas == alpha)
             try:
                 self.solver_, fit = problem.solve(Y[:, mine], float(alpha))
             except NotPositiveDefiniteError as error:
                 raise renumbered(error, kept, n) from error
             certificates.append(fit.certificate)
-            c[np.ix_(kept, mine)], b[mine] = fit.c, fit.b
+            if shared:
+                c[kept] = fit.c
+            else:
+                c[np.ix_(kept, mine)] = fit.c
+            b[mine] = fit.b
             if fit.coef is not None:
                 coef = np.zeros((len(fit.coef), t)) if coef is None else coef
                 coef[:, mine] = fit.coef
@@ -313,7 +318,7 @@ class KernelRidge(RidgeMachine):
         Add a constant b that is not penalised.
     solver : "auto", "primal", "cholesky", "cg", "nystrom"
         auto: primal where the kernel has fewer features than there are rows; Cholesky up to 4000 rows; beyond, conjugate
-        gradients where the spectrum promises few iterations or the factor does not fit in `memory`, else Cholesky.
+        gradients where the spectrum of a few rows says that they cost less, or the factor does not fit in `memory`.
         nystrom is an approximation and only taken when asked for; `certificate_` states its error.
     tol : float
         The relative residual asked for.
@@ -441,6 +446,9 @@ def _tell(iteration: int, residual: float) -> None:
 
 def _joined(parts: list[Certificate], notes: tuple[str, ...]) -> Certificate:
     """One certificate for all targets: the worst status and residual, the sum of the rest."""
+    if len(parts) == 1:
+        only = parts[0]
+        return dataclasses.replace(only, notes=(*notes, *only.notes)) if notes else only
     order = ("converged", "stagnated", "limit", "interrupted", "failed")
     worst = max(parts, key=lambda c: (order.index(c.status), c.residual or 0.0))
     said = tuple(dict.fromkeys(note for part in parts for note in part.notes))

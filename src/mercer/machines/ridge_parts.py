@@ -106,13 +106,6 @@ def has_noise(kernel: Kernel) -> bool:
     return isinstance(kernel, White) or any(has_noise(child) for _, child in kernel._children())
 
 
-def expected_iterations(tail: float, shift: float, tol: float) -> int:
-    """√κ ln(2 / tol) with κ = (tail + shift) / shift; 0, that is unknown, without a shift."""
-    if shift == 0 or tol == 0:
-        return 0
-    return int(np.sqrt((tail + shift) / shift) * np.log(2 / tol))
-
-
 def renumbered(error: NotPositiveDefiniteError, kept: np.ndarray, n: int) -> NotPositiveDefiniteError:
     """The same refusal with rows counted as in X, where rows of weight 0 were left out."""
     if len(kept) == n:

@@ -20,40 +20,34 @@ import numpy as np
 from scipy.linalg import eigh
 
 from mercer.arrays import Rows
-from mercer.errors import MemoryBudgetError, MercerError, NotPositiveDefiniteError, ParameterError
+from mercer.errors import MemoryBudgetError, MercerError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram import LowRank as LowRankGram
 from mercer.gram.blocks import row_blocks
 from mercer.kernels.base import Kernel
+from mercer.machines.ridge_dual import STORED_ROWS, solve_dual
 from mercer.machines.ridge_parts import (
     Features,
     Fit,
     Options,
     Penalty,
-    expected_iterations,
     has_noise,
     inverse_diagonal,
     least_norm,
     objective,
-    singular_gram,
     weighted,
 )
 from mercer.memory import memory_limit, say_bytes
-from mercer.solve.cg import cg
-from mercer.solve.direct import direct, factor
+from mercer.solve.direct import factor
 from mercer.solve.operator import relative
 from mercer.solve.path import divide_rows
-from mercer.solve.precondition import LowRank, nystrom, rank_cap
+from mercer.solve.precondition import rank_cap
 from mercer.solve.primal import FeatureRidge
 from mercer.solve.solution import Certificate, Solution, Status
-from mercer.solve.system import DIRECT_ROWS, ROWS_PER_ITERATION
+from mercer.solve.system import DIRECT_ROWS
 
 SOLVERS = ("auto", "primal", "cholesky", "cg", "nystrom")
-STORED_ROWS = 2000  # up to here K is stored also for Cholesky, which asks for each entry only twice
-MIXED_CONDITION = 1e5  # trace K / α up to which a float32 factor, refined, is sure to pay
 NOISE_BLOCK = 128  # rows compared with themselves at a time, to tell the noise of a kernel
-SINGULAR = 1e-6  # a relative residual that a matrix without penalty leaves only if it is singular to rounding
-PRECONDITIONER_ARRAYS = 6  # n×r arrays alive at one time while a Nyström preconditioner is made
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +91,12 @@ class RidgeProblem:
         if self.gram is not None:
             return Precomputed(self.gram)
         assert self.kernel is not None
-        tiles = Tiles(self.kernel, self.rows, n_jobs=self.options.n_jobs)
-        if stored or tiles.low is None or self.n <= STORED_ROWS:
+        K: GramOperator | None = None
+        if not stored and self.n > STORED_ROWS:
+            tiles = Tiles(self.kernel, self.rows, n_jobs=self.options.n_jobs)
+            K = tiles if tiles.low is not None else None
+        if K is None:
             K = self.kernel.gram(self.rows, memory=self.options.memory, n_jobs=self.options.n_jobs)
-        else:
-            K = tiles
         if K.kind == "dense":
             self.kernel._require_finite(K.dense())
         return K if self.noise is None else K.shifted(-self.noise)
@@ -159,87 +154,20 @@ class RidgeProblem:
         elif name == "nystrom":
             fit = self._by_landmarks(Y, penalty, start)
         else:
-            name, found, B, K = self._dual(name, Y, penalty)
+            scale = np.sqrt(penalty.weight)
+            B = np.column_stack([Y, np.ones(self.n)]) if self.intercept else Y
+            B = scale[:, None] * B
+            name, found, K = solve_dual(self, name, B, penalty, scale)
             fit = self._finish(K, found, B, Y, penalty, start)
         notes = [why] if why else []
         if self.noise is not None:
             notes.append(f"White noise in the kernel counts as penalty: alpha acts as {penalty.alpha:.6g}.")
-        done = dataclasses.replace(fit.certificate, notes=(*notes, *fit.certificate.notes))
-        return name, fit._replace(certificate=done)
+        if notes:
+            done = dataclasses.replace(fit.certificate, notes=(*notes, *fit.certificate.notes))
+            fit = fit._replace(certificate=done)
+        return name, fit
 
-    def _dual(
-        self, name: str, Y: np.ndarray, penalty: Penalty
-    ) -> tuple[str, Solution[np.ndarray], np.ndarray, GramOperator]:
-        """(W½ K W½ + α) u = W½ [y, 1] by Cholesky or conjugate gradients; "dual" looks at the spectrum to choose."""
-        scale = np.sqrt(penalty.weight)
-        B = np.column_stack([Y, np.ones(self.n)]) if self.intercept else Y
-        B = scale[:, None] * B
-        notes: list[str] = []
-        inverse = None
-        if name != "cholesky":
-            try:
-                inverse = self._preconditioner(weighted(self.operator(stored=False), scale), penalty.alpha)
-                need = expected_iterations(inverse.tail, penalty.alpha, self.options.tol)
-            except NotPositiveDefiniteError:  # indefinite, yet K + α may be positive: Cholesky will tell
-                if name != "dual" or not self.fits:
-                    raise
-                need, name = 0, "cholesky"
-                notes.append("K is indefinite, so conjugate gradients were not tried.")
-            allowed = self.n // ROWS_PER_ITERATION
-            if name == "dual" and self.fits and need > allowed:
-                name = "cholesky"
-                notes.append(f"Conjugate gradients would need some {need} iterations; Cholesky is cheaper.")
-        K = self.operator(stored=name != "cholesky")
-        op = weighted(K, scale)
-        if name != "cholesky":
-            found = self._iterate(op, B, penalty.alpha, inverse)
-            if name == "dual" and self.fits and found.certificate.status in ("stagnated", "failed"):
-                tried = found.certificate
-                notes.append(
-                    f"Conjugate gradients came to a residual of {tried.residual:.1e}; Cholesky took over."
-                )
-                name = "cholesky"
-            elif not self.fits:
-                need_bytes = say_bytes(8 * self.n * self.n)
-                notes.append(f"The n×n factor ({need_bytes}) does not fit in the memory allowed.")
-        if name == "cholesky":
-            self._require_factor()
-            sure = self.n > STORED_ROWS and float(op.diag().sum()) <= MIXED_CONDITION * penalty.alpha
-            precision: Any = "mixed" if sure else "auto"
-            found = direct(op, B, penalty.alpha, tol=self.options.tol, precision=precision)
-            if penalty.alpha == 0 and (found.certificate.residual or 0.0) > SINGULAR:
-                raise singular_gram(op, found.certificate)
-        done = dataclasses.replace(found.certificate, notes=(*notes, *found.certificate.notes))
-        return ("cholesky" if name == "cholesky" else "cg"), Solution(found.value, done), B, K
-
-    def _preconditioner(self, op: GramOperator, alpha: float) -> LowRank:
-        most = max(memory_limit(self.options.memory) // (8 * self.n * PRECONDITIONER_ARRAYS), 16)
-        # a tenth of the shift in the rule for the rank: products with K cost more than the rank does
-        found = nystrom(
-            op,
-            alpha / 10,
-            max_rank=min(most, rank_cap(self.n)),
-            sketch="columns",
-            random_state=self.options.random_state,
-        )
-        return dataclasses.replace(found, shift=alpha)
-
-    def _iterate(
-        self, op: GramOperator, B: np.ndarray, alpha: float, inverse: LowRank | None
-    ) -> Solution[np.ndarray]:
-        o = self.options
-        return cg(
-            op,
-            B,
-            alpha,
-            preconditioner=inverse,
-            tol=o.tol,
-            max_iter=o.max_iter,
-            max_seconds=o.max_seconds,
-            callback=o.callback,
-        )
-
-    def _require_factor(self) -> None:
+    def require_factor(self) -> None:
         if not self.fits:
             raise MemoryBudgetError(
                 f"Cholesky of {self.n} rows needs {say_bytes(8 * self.n * self.n)}; the limit is "
@@ -423,7 +351,7 @@ class RidgeProblem:
             h = problem.leverages()
             errors = problem.solve(Y, self.options.tol).value[2]
             return divide_rows(errors, 1.0 - h), float(h.sum())
-        self._require_factor()
+        self.require_factor()
         scale = np.sqrt(penalty.weight)
         F = factor(weighted(self.operator(stored=False), scale), penalty.alpha)
         inverse = penalty.weight * inverse_diagonal(F, scale if self.intercept else None)

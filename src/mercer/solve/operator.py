@@ -86,6 +86,43 @@ class ArrayOperator:
         return ArrayOperator(self.array, self.shift + lam)
 
 
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """One matrix twice: `single` in float32 for products, `exact` in float64 for residuals and entries.
+
+    >>> A = ArrayOperator(np.array([[2.0, 0.1], [0.1, 3.0]]))
+    >>> pair = Paired(ArrayOperator(A.array.astype(np.float32)), A)
+    >>> multiply_exactly(pair, np.array([0.0, 1.0])), pair.dtype
+    (array([0.1, 3. ]), dtype('float32'))
+    """
+
+    single: Operator
+    exact: Operator
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.exact.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.single.dtype
+
+    def __matmul__(self, V: np.ndarray) -> np.ndarray:
+        return self.single @ V
+
+    def diag(self) -> np.ndarray:
+        return self.exact.diag()
+
+    def block(self, rows: Index, cols: Index) -> np.ndarray:
+        return self.exact.block(rows, cols)
+
+    def dense(self) -> np.ndarray:
+        return self.exact.dense()
+
+    def shifted(self, lam: float) -> Paired:
+        return Paired(self.single.shifted(lam), self.exact.shifted(lam))
+
+
 def as_operator(A: Any) -> Operator:
     """`A` itself if it is an operator; an array, checked for shape, finiteness and symmetry, as one.
 
@@ -150,6 +187,8 @@ def multiply_exactly(op: Operator, V: np.ndarray, shift: float = 0.0) -> np.ndar
     """(A + shift·I) V in float64 throughout: for a float32 operator its entries are taken out block by block."""
     if op.dtype == np.float64:
         return multiply(op, V, shift)
+    if isinstance(op, Paired):
+        return multiply(op.exact, V, shift)
     out = shift * V
     for rows in panels(op.shape[0], 8):
         out[rows] += np.asarray(op.block(rows, slice(None)), dtype=np.float64) @ V

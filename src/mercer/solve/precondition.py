@@ -18,12 +18,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigvalsh, qr, solve_triangular, svd
+from scipy.linalg import LinAlgError, cho_solve, cholesky, eigvalsh, qr, solve_triangular, svd
+from scipy.linalg.blas import dsyrk, dtrsm
 
 from mercer.errors import NotPositiveDefiniteError, ParameterError
-from mercer.solve.operator import Operator, as_operator, check_number, multiply
+from mercer.solve.operator import PANEL_BYTES, Operator, as_operator, check_number, multiply
 
 FIRST_RANK = 32
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +132,62 @@ def nystrom(
         before, target = tail, min(2 * target, cap)
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnInverse:
+    """(B Bᵀ + shift·I)⁻¹ = (I - B (BᵀB + shift·I)⁻¹ Bᵀ) / shift, with `lower` the Cholesky factor of what is inverted."""
+
+    B: np.ndarray
+    lower: np.ndarray
+    shift: float
+
+    @property
+    def rank(self) -> int:
+        return self.B.shape[1]
+
+    def __matmul__(self, V: np.ndarray) -> np.ndarray:
+        small = cho_solve((self.lower, True), self.B.T @ V, check_finite=False)
+        return (V - self.B @ small) / self.shift
+
+    def __str__(self) -> str:
+        return f"a Nyström preconditioner of rank {self.rank}"
+
+
+def column_inverse(A: Any, shift: float, rank: int, *, random_state: Any = 0) -> ColumnInverse:
+    """The Nyström preconditioner from `rank` random columns of A by Cholesky factors only; shift > 0.
+
+    It costs 2 n r² operations, where `nystrom` takes some ten times as many for eigenvectors, and memory for one n×r
+    array. Its digits go down with shift / ‖A‖: below 1e-9 or so `nystrom` is the one to take.
+
+    >>> K = np.exp(-np.subtract.outer(np.arange(50.0), np.arange(50.0)) ** 2 / 200)
+    >>> P = column_inverse(K, 0.1, 25)
+    >>> bool(np.linalg.cond((K + 0.1 * np.eye(50)) @ (P @ np.eye(50))) < 1.01)
+    True
+    """
+    op = as_operator(A)
+    shift = check_number(shift, "shift", 0.0, strict=True)
+    n = op.shape[0]
+    r = min(int(check_number(rank, "rank", 1)), n)
+    chosen = np.random.default_rng(random_state).permutation(n)[:r]
+    core = np.asarray(op.block(chosen, chosen), dtype=np.float64)
+    if not np.isfinite(core).all():
+        raise NotPositiveDefiniteError("The matrix contains NaN or infinity, so it cannot be sketched.")
+    nu = float(np.finfo(op.dtype).eps) * np.sqrt(n) * max(float(np.linalg.norm(core)), TINY)
+    lower, _ = _factored((core + core.T) / 2, np.eye(r), nu, r)
+    B, inner = np.empty((n, r)), np.zeros((r, r), order="F")
+    for rows in _row_panels(n, r):
+        part = B[rows]
+        part[:] = op.block(rows, chosen)
+        part[:] = dtrsm(1.0, lower, part.T, lower=1, overwrite_b=1).T
+        inner = dsyrk(1.0, part.T, beta=1.0, c=inner, lower=1, overwrite_c=1)
+    inner[np.diag_indices(r)] += shift
+    return ColumnInverse(B, cholesky(inner, lower=True, overwrite_a=True, check_finite=False), shift)
+
+
+def _row_panels(n: int, r: int) -> list[slice]:
+    step = max(256, PANEL_BYTES // (8 * r))
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
 class _Gaussian:
     """Ω with independent normal entries, and A Ω; grown a block at a time."""
 
@@ -196,12 +254,16 @@ def _nystrom_core(op: Operator, omega: _Gaussian | _Columns) -> tuple[np.ndarray
         return np.empty((n, 0)), np.empty(0)
     nu = eps * np.sqrt(n) * size
     core = omega.core()
-    core = (core + core.T) / 2
-    gram = omega.gram()
+    lower, nu = _factored((core + core.T) / 2, omega.gram(), nu, n)
+    B = solve_triangular(lower, omega.shifted(nu).T, lower=True).T
+    return _orthonormal(B, nu)
+
+
+def _factored(core: np.ndarray, gram: np.ndarray, nu: float, n: int) -> tuple[np.ndarray, float]:
+    """The Cholesky factor of core + ν gram, with ν raised where rounding asks for it."""
     for _ in range(4):
         try:
-            lower = cholesky(core + nu * gram, lower=True)
-            break
+            return cholesky(core + nu * gram, lower=True), nu
         except LinAlgError:
             low = float(eigvalsh(core, subset_by_index=[0, 0])[0]) / n
             if low < -1e4 * nu:
@@ -211,12 +273,7 @@ def _nystrom_core(op: Operator, omega: _Gaussian | _Columns) -> tuple[np.ndarray
                     smallest_eigenvalue=low,
                 ) from None
             nu = max(10 * nu, -2 * low)
-    else:
-        raise NotPositiveDefiniteError(
-            "The matrix is not positive semi-definite to rounding: no sketch factors."
-        )
-    B = solve_triangular(lower, omega.shifted(nu).T, lower=True).T
-    return _orthonormal(B, nu)
+    raise NotPositiveDefiniteError("The matrix is not positive semi-definite to rounding: no sketch factors.")
 
 
 def _orthonormal(B: np.ndarray, nu: float = 0.0) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,142 @@
+"""What a solution of (A + shift·I) x = b will cost, told from the eigenvalues of a few hundred random rows.
+
+The i-th eigenvalue of a random m×m part grows with m, in a straight line in the mean once m is well beyond i; so a part
+and half of it tell that of the whole. From it follow, for every rank r of a Nyström preconditioner, the part left out,
+the iterations of conjugate gradients, and what rank and iterations cost together. Costs are counted in entries
+of A evaluated in float64, never by a clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigvalsh
+
+from mercer.errors import NotFiniteError, NotPositiveDefiniteError
+from mercer.solve.operator import Operator
+
+LEAST_ROWS, MOST_ROWS = 400, 2000  # of the part that is looked at
+FLOPS = 48  # floating-point operations of LAPACK in float64 that cost one entry of A
+SINGLE = 0.45  # float32 in place of float64, for entries and for LAPACK
+STORED = 0.17  # an entry read in float32 from memory
+FIRST_TOUCH = 0.5  # an entry in float32 written to memory for the first time
+ROUNDS = 4  # iterations lost at restarts and for the residual
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Estimates of the largest eigenvalues of an n×n matrix, falling; beyond them a power law.
+
+    >>> s = Spectrum(100, np.array([8.0, 4.0, 2.0, 1.0]), -1.0)
+    >>> s.beyond(2), s.beyond(8), s.beyond(100)
+    (2.0, 0.5, 0.0)
+    """
+
+    n: int
+    values: np.ndarray
+    slope: float
+
+    @property
+    def largest(self) -> float:
+        return float(self.values[0])
+
+    def beyond(self, rank: int) -> float:
+        """The largest eigenvalue that `rank` others leave out."""
+        known = len(self.values)
+        if rank >= self.n:
+            return 0.0
+        if rank < known:
+            return float(self.values[rank])
+        return float(self.values[-1]) * (rank / known) ** self.slope
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A rank, the iterations it should need, whether to store the entries in float32, and the cost of all of it."""
+
+    rank: int
+    iterations: int
+    store: bool
+    cost: float
+
+
+def spectrum(op: Operator, random_state: Any = 0) -> Spectrum:
+    """The eigenvalues of `op` estimated from random rows and columns: n / 20 of them, at least 400, at most 2000.
+
+    Raises `NotPositiveDefiniteError` where they show that `op` is indefinite.
+    """
+    n = op.shape[0]
+    m = min(n, max(LEAST_ROWS, min(n // 20, MOST_ROWS)))
+    chosen = np.random.default_rng(random_state).permutation(n)[:m]
+    part = np.asarray(op.block(chosen, chosen), dtype=np.float64)
+    if not np.isfinite(part).all():
+        raise NotFiniteError(
+            "The matrix contains NaN or infinity. Look for missing values, or for a kernel that overflows."
+        )
+    part = 0.5 * (part + part.T)
+    whole = eigvalsh(part, check_finite=False)[::-1]
+    size, low = float(np.abs(whole).max()), float(whole[-1])
+    if low < -1e4 * m * float(np.finfo(op.dtype).eps) * size:
+        raise NotPositiveDefiniteError(
+            f"The matrix is not positive semi-definite: {m} of its rows and columns have an eigenvalue of {low:.3g}. "
+            "Use a valid kernel, or add a diagonal.",
+            smallest_eigenvalue=low,
+        )
+    if m == n:
+        return Spectrum(n, np.maximum(whole, 0.0), -1.0)
+    half = m // 2
+    before = eigvalsh(part[:half, :half], check_finite=False)[::-1]
+    grown = whole[:half] + (n - m) / (m - half) * np.maximum(whole[:half] - before, 0.0)
+    values = np.minimum.accumulate(np.maximum(grown, 0.0))
+    first, last = float(values[half // 2]), float(values[-1])
+    slope = np.log2(last / first) if last > 0 else 0.0
+    return Spectrum(n, values, float(slope))
+
+
+def entry_cost(columns: int | None) -> float:
+    """One entry k(x, z) of rows with that many columns; None where A is an array already."""
+    return STORED / SINGLE if columns is None else 1.0 + 2 * columns / FLOPS
+
+
+def iterations(tail: float, shift: float, tol: float) -> int:
+    """½ √κ ln(2 / tol) with κ = 1 + tail / shift; 0, that is unknown, without a shift.
+
+    >>> iterations(3.0, 1.0, 2e-10), iterations(3.0, 0.0, 1e-10)
+    (24, 0)
+    """
+    if shift == 0 or tol == 0:
+        return 0
+    return int(np.ceil(0.5 * np.sqrt(1.0 + tail / shift) * np.log(2 / tol)))
+
+
+def plan(known: Spectrum, shift: float, tol: float, *, entry: float, most: int, storable: int = 0) -> Plan:
+    """The rank up to `most` at which preconditioner and iterations together cost least.
+
+    `storable` is the largest rank beside which the entries of A in float32 would fit in memory; 0 for none.
+
+    >>> easy = plan(Spectrum(10_000, 100 * 0.5 ** np.arange(200.0), -5.0), 1.0, 1e-10, entry=1.0, most=1000)
+    >>> easy.rank, easy.iterations
+    (16, 16)
+    """
+    n = known.n
+    cap = max(1, min(most, n // 2))
+    ranks = sorted({min(cap, int(16 * 1.25**k)) for k in range(60)})
+    return min((_priced(known, r, shift, tol, entry, storable) for r in ranks), key=lambda p: p.cost)
+
+
+def _priced(known: Spectrum, rank: int, shift: float, tol: float, entry: float, storable: int) -> Plan:
+    n, r = float(known.n), float(rank)
+    need = iterations(known.beyond(rank), shift, tol) + ROUNDS
+    made = n * r * entry + (2 * n * r * r + r**3) / FLOPS  # columns, triangular solves and their Gram matrix
+    again = SINGLE * entry * n * n
+    kept = STORED * n * n
+    store = rank <= storable and (need * kept + again + FIRST_TOUCH * n * n) < need * again
+    products = need * kept + again + FIRST_TOUCH * n * n if store else need * again
+    return Plan(rank, need, store, made + products + need * 4 * n * r / FLOPS)
+
+
+def cholesky_cost(n: int, entry: float, *, single: bool) -> float:
+    """A factor of n rows and the entries for it and for the residuals."""
+    return (SINGLE if single else 1.0) * n**3 / (3 * FLOPS) + (4 if single else 2) * entry * n * n
