@@ -47,4 +47,6 @@ def test_the_architecture_names_every_room_and_every_file_of_the_two_largest():
     for room in ("machines", "solve"):
         section = text.split(f"| in `{room}/` |", 1)[1].split("\n\n", 1)[0]
         files = {p.stem for p in (source / room).glob("*.py")} - {"__init__"}
-        assert files == set(re.findall(r"`(\w+)`", section)) & files, files - set(re.findall(r"`(\w+)`", section))
+        assert files == set(re.findall(r"`(\w+)`", section)) & files, files - set(
+            re.findall(r"`(\w+)`", section)
+        )
