@@ -87,6 +87,19 @@ def test_the_output_must_be_a_directory(tmp_path):
     assert result.exit_code == 1 and "is a file" in result.stderr
 
 
+def test_an_output_that_cannot_be_made_is_told_before_the_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr("mercer.applications.co2.study", None)
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(app, ["co2", "--output", str(tmp_path / "file" / "out")])
+    assert result.exit_code == 1
+    assert "is a file" in result.stderr
+    monkeypatch.setattr("mercer.cli.draw.os.access", lambda *_: False)  # root may write anywhere
+    result = CliRunner().invoke(app, ["co2", "--output", str(tmp_path / "a" / "b")])
+    assert result.exit_code == 1
+    assert f"{tmp_path} may not be written to" in result.stderr
+    assert not (tmp_path / "a").exists()
+
+
 @pytest.mark.skipif(not REFERENCE.exists(), reason="the reference series is not here")
 def test_the_reference_series_reaches_the_reference_likelihood():
     rows = list(csv.DictReader(REFERENCE.read_text().splitlines()))

@@ -61,7 +61,7 @@ def regression(
         _later(axes[0], model, later, column, level)
     label = _column_name(model, X, column)
     tidy(axes[0], _title(model), "" if terms else label, "y")
-    axes[0].legend(fontsize=8.5, frameon=False, loc="best")
+    axes[0].legend(fontsize=8.5, framealpha=0.85, edgecolor="none", loc="best")
     if parts is not None:
         _terms(axes[1:], ticks, parts, level)
         axes[-1].set_xlabel(label, fontsize=10)
