@@ -54,6 +54,10 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
             )
         return np.where(y == self.classes_[1], 1.0, -1.0)
 
+    def _approximation_notes(self) -> tuple[str, ...]:
+        """Only the kernel machine may stand on an approximate kernel."""
+        return ()
+
     def _certify(self, start: float, *, last: int) -> None:
         """What the passes came to; `last` is the number of mistakes in the last one."""
         note = f"{self.n_mistakes_} mistakes in all, {last} in the last pass"
@@ -64,7 +68,7 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
             "perceptron",
             iterations=self.n_iter_,
             seconds=time.perf_counter() - start,
-            notes=(note,),
+            notes=(*self._approximation_notes(), note),
         )
 
     def _check_parameters(self) -> None:
@@ -89,7 +93,7 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
         return tags
 
 
-class Expansion(_Mistaken, Approximable):
+class Expansion(Approximable, _Mistaken):
     """A decision function Σ β_n k(x_n, x) + b over the support vectors."""
 
     def _operator(self, kernel: Kernel | None, A: Any) -> GramOperator:
@@ -220,12 +224,6 @@ class KernelPerceptron(Expansion):
         self.lives_ = np.array(self._lives)
         coef = self._versions() if self.average == "voted" else self.dual_coef_.T
         self._keep_feature_coef(self._A[self.support_], coef)
-        self.certificate_ = Certificate(
-            "converged" if self.converged_ else "limit",
-            "perceptron",
-            iterations=self.n_iter_,
-            notes=(*self._approximation_notes(), f"{self.n_mistakes_} mistakes were made"),
-        )
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """One pass over some more rows; the first call must see, or be told, both classes."""
