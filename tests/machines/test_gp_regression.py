@@ -506,7 +506,7 @@ def test_bad_parameters_and_inputs_are_refused(data):
             GaussianProcessRegressor(SUM, **options).fit(X, y)
     with pytest.raises(ShapeError, match="one variance for each of the 40 rows"):
         GaussianProcessRegressor(SUM, noise=np.ones(3)).fit(X, y)
-    with pytest.raises(ShapeError, match="40 rows and y has shape"):
+    with pytest.raises(ShapeError, match="40 rows and y has 5"):
         GaussianProcessRegressor(SUM).fit(X, y[:5])
     with pytest.raises(ParameterError, match="ask for one of them"):
         GaussianProcessRegressor(SUM, optimizer=None).fit(X, y).predict(Z, True, True)
