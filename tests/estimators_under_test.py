@@ -250,6 +250,7 @@ SUBJECTS = [
         {
             **NO_WEIGHT,
             "constant column": "its frequencies are drawn for every column, constant or not",
+            "function as kernel": "a function of two points has no known frequencies, and it says so",
             "offset": "its cosines have their phase at the origin; only their products are free of it",
         },
     ),

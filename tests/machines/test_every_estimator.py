@@ -668,3 +668,18 @@ def test_threads_may_fit_at_the_same_time(s):
     assert len(found) == 2
     for one in found:
         identical(one, wanted)
+
+
+def _stopped(x, z):
+    raise KeyboardInterrupt
+
+
+@every([s for s in SUBJECTS if takes(s, "kernel") or takes(s, "kernels")])
+def test_ctrl_c_inside_a_kernel_ends_the_fit(s):
+    """Nothing was learned yet, so there is no best model to keep: the interrupt arrives, and the model stays unfitted."""
+    excuse(s, "function as kernel")
+    kernel = mercer.Custom(_stopped)
+    model = s.make(**({"kernels": [kernel]} if takes(s, "kernels") else {"kernel": kernel}))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, s.y)
+    assert not hasattr(model, "certificate_")

@@ -377,7 +377,7 @@ def test_an_invalid_kernel_is_announced_or_refused(data):
         ({"kernels": "RBF()"}, "kernels must be a list"),
         ({"kernels": []}, "empty"),
         ({"kernels": ["RBF()", "precomputed"]}, "one of several"),
-        ({"kernels": ["RBF()", 3]}, "kernels must be"),
+        ({"kernels": ["RBF()", 3]}, "each of kernels must be a kernel"),
         ({"weights": "best"}, "weights must be"),
         ({"weights": [1.0, 2.0]}, "weights must be 5 numbers"),
         ({"normalize": "max"}, "normalize must be"),
