@@ -1,10 +1,5 @@
 """The twin of scikit-learn's KernelPCA against the original, its own checks and its own tests."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import sklearn.decomposition as peer
@@ -14,8 +9,6 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer.sklearn as twin
-
-TOOL = Path(__file__).resolve().parents[3] / "shared" / "tools" / "peer_suite.py"
 
 
 @parametrize_with_checks([twin.KernelPCA(), twin.KernelPCA(2, kernel="rbf")])
@@ -118,16 +111,3 @@ def test_patching_swaps_the_name_and_back():
     finally:
         twin.unpatch()
     assert peer.KernelPCA is original
-
-
-@pytest.mark.skipif(
-    not TOOL.exists(), reason="the tool that runs scikit-learn's tests is not beside the checkout"
-)
-@pytest.mark.timeout(900)
-def test_every_test_of_the_peer_is_kept(tmp_path):
-    report = tmp_path / "report.json"
-    command = [sys.executable, str(TOOL), "sklearn.decomposition.KernelPCA=mercer.sklearn.KernelPCA"]
-    subprocess.run([*command, "--json", str(report)], cwd=tmp_path, check=False, capture_output=True)
-    found = json.loads(report.read_text())
-    assert found["delegated"] == found["lost_portable"] == found["lost_specific"] == []
-    assert found["in_scope"] >= 39

@@ -13,6 +13,7 @@ GROUPS = {  # room -> its twins, and how many of its tests must at least be in s
     "svm": (("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"), 200),
     "gaussian_process": (("GaussianProcessRegressor", "GaussianProcessClassifier"), 200),
     "kernel_ridge": (("KernelRidge",), 9),
+    "decomposition": (("KernelPCA",), 38),
 }
 
 LOST = {  # and why: LIBSVM's own internals

@@ -14,6 +14,7 @@ import numpy as np
 
 from mercer.gram import gram
 from mercer.kernels.base import Kernel
+from mercer.machines.evidence import log_evidence
 from mercer.solve.direct import factor
 from mercer.theory.alignment import align
 
@@ -38,13 +39,9 @@ def evidence(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:
     >>> round(evidence(Constant(1.0), 1.0, [[0.0]], np.array([[2.0]])).value, 6)      # log N(2 | 0, 2)
     -2.265512
     """
-    K = gram(kernel, x)
-    C = factor(K, noise)
-    a = C.solve(Y)
-    n, r = Y.shape
-    value = -0.5 * (float(np.einsum("ij,ij->", Y, a)) + r * (C.logdet() + n * float(np.log(2 * np.pi))))
-    W = 0.5 * (a @ a.T - r * C.solve(np.eye(n)))
-    return Score(value, K.contract(W=W), noise * float(np.trace(W)))
+    found = log_evidence(gram(kernel, x), Y, noise)
+    assert found.gradient is not None and found.noise is not None
+    return Score(found.value, found.gradient, noise * found.noise)
 
 
 def leave_one_out(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:

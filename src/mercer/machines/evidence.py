@@ -28,11 +28,15 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """A log-likelihood of the targets, its gradient in θ (None if not asked) and the weights α, one column each target."""
+    """A log-likelihood of the targets, its gradient in θ (None if not asked) and the weights α, one column each target.
+
+    `noise` is the derivative in a noise common to all rows; only `log_evidence` with a gradient has it.
+    """
 
     value: float
     gradient: np.ndarray | None
     alpha: np.ndarray
+    noise: float | None = None
 
 
 def factor_gram(K: GramOperator, noise: Any = 0.0, *, diagnose: bool = True) -> Cholesky:
@@ -80,7 +84,8 @@ def log_evidence(
         return Evidence(value, None, alpha)
     inverse = _inverse(factor)
     W = dsyrk(1.0, np.asfortranarray(alpha), beta=-float(targets), c=inverse, lower=1, overwrite_c=1)
-    return Evidence(value, K.contract(W=_half(W)), alpha)
+    noise_slope = 0.5 * float(W.diagonal().sum())
+    return Evidence(value, K.contract(W=_half(W)), alpha, noise_slope)
 
 
 def loo_moments(inverse_diag: np.ndarray, Y: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

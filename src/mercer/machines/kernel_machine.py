@@ -22,17 +22,17 @@ from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.classify import check_labels, class_weights
 from mercer.machines.losses import LOSSES, Logistic, Quantile, Softmax
-from mercer.machines.margin import MarginMachine, check_length, check_numbers, check_weights
+from mercer.machines.margin import POLISHED, MarginMachine, check_length, check_numbers, check_weights
 from mercer.machines.objective import Objective, SoftmaxObjective, certify, why_outside
 from mercer.machines.quantiles import JOINT_SIZE, JointQuantiles, check_levels, crossing_rows, fit_jointly
 from mercer.machines.smooth_loss import SmoothLoss, as_loss
 from mercer.memory import memory_limit
+from mercer.params import is_real
 from mercer.solve.box import STATUS, polish
 from mercer.solve.newton import newton
 from mercer.solve.qp import working_set
 from mercer.solve.solution import Certificate, together
 
-POLISHED = 1000  # rows up to which a box problem is polished to rounding
 NEWTON_STEPS = 200  # what max_iter=-1 means for smooth losses
 
 Problem = Objective | SoftmaxObjective | JointQuantiles
@@ -179,9 +179,9 @@ class KernelMachine(MarginMachine):
             raise ParameterError(why_outside(self.penalty))
         for name in ("alpha", "tol", "delta"):
             value = getattr(self, name)
-            if not _is_number(value) or not 0 < value < np.inf:
+            if not is_real(value) or not 0 < value < np.inf:
                 raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
-        if not _is_number(self.epsilon) or not 0 <= self.epsilon < np.inf:
+        if not is_real(self.epsilon) or not 0 <= self.epsilon < np.inf:
             raise ParameterError(f"epsilon must be a finite number >= 0; got {self.epsilon!r}.")
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
@@ -190,7 +190,7 @@ class KernelMachine(MarginMachine):
             raise ParameterError(
                 f"class_weight is for losses of classification; loss={self.loss!r} has no classes. Use sample_weight."
             )
-        if self.max_seconds is not None and (not _is_number(self.max_seconds) or not self.max_seconds > 0):
+        if self.max_seconds is not None and (not is_real(self.max_seconds) or not self.max_seconds > 0):
             raise ParameterError(f"max_seconds must be None or a number > 0; got {self.max_seconds!r}.")
 
     def _kind(self) -> str:
@@ -393,7 +393,7 @@ class KernelMachine(MarginMachine):
             z = z[:, 0] if z.shape[1] == 1 else z
             return self.classes_[(z > 0).astype(int) if z.ndim == 1 else z.argmax(axis=1)]
         if self._levels:
-            return z[:, 0] if _is_number(self.quantiles) else np.sort(z, axis=1)
+            return z[:, 0] if is_real(self.quantiles) else np.sort(z, axis=1)
         return self.loss_.predict(z[:, 0])
 
     @available_if(_is_classifier)
@@ -476,7 +476,3 @@ class KernelMachine(MarginMachine):
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
             tags.target_tags.positive_only = isinstance(self.loss, str) and self.loss == "poisson"
         return tags
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -24,7 +24,8 @@ from mercer.machines.margin import check_numbers, check_weights
 from mercer.machines.sparse_bayes import NOISE_FLOOR, Basis, Budget, Found, regression
 from mercer.machines.sparse_laplace import classification
 from mercer.memory import memory_limit
-from mercer.solve.solution import Certificate
+from mercer.params import is_real
+from mercer.solve.solution import Certificate, worst_status
 
 BLOCK = 2**21  # numbers in one block of new rows × relevance vectors
 
@@ -45,7 +46,7 @@ class RelevanceMachine(KernelEstimator):
             value = getattr(self, name)
             if value is None and name == "max_seconds":
                 continue
-            if not _is_number(value) or not 0 < value < np.inf:
+            if not is_real(value) or not 0 < value < np.inf:
                 raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
@@ -105,8 +106,7 @@ class RelevanceMachine(KernelEstimator):
         self.evidence_path_ = found[0].path
 
     def _certify(self, found: list[Found], notes: list[str], what: str) -> None:
-        order = ("converged", "stagnated", "limit", "interrupted", "failed")
-        status = max((f.status for f in found), key=order.index)
+        status = worst_status(f.status for f in found)
         for f in found:
             counts = ", ".join(
                 f"{f.moves.count(move)} {said}"
@@ -245,7 +245,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X and numbers y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        if self.noise is not None and (not _is_number(self.noise) or not 0 < self.noise < np.inf):
+        if self.noise is not None and (not is_real(self.noise) or not 0 < self.noise < np.inf):
             raise ParameterError(f"noise must be None or a variance > 0, finite; got {self.noise!r}.")
         starts = self.n_starts
         if isinstance(starts, bool) or not isinstance(starts, numbers.Integral) or not 1 <= starts <= 9:
@@ -404,7 +404,3 @@ def _nothing(evidence: float, budget: Budget) -> Found:
         "converged",
         budget.seconds,
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

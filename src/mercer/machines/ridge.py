@@ -27,7 +27,7 @@ from mercer.machines.ridge_parts import Fit, Options, renumbered
 from mercer.machines.ridge_problem import SOLVERS, RidgeProblem
 from mercer.machines.targets import check_target_block
 from mercer.memory import memory_limit
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, together
 
 WORTH_A_WORD = 1e-6  # a relative residual above which rounding is warned of, and not only noted
 
@@ -449,18 +449,13 @@ def _joined(parts: list[Certificate], notes: tuple[str, ...]) -> Certificate:
     if len(parts) == 1:
         only = parts[0]
         return dataclasses.replace(only, notes=(*notes, *only.notes)) if notes else only
-    order = ("converged", "stagnated", "limit", "interrupted", "failed")
-    worst = max(parts, key=lambda c: (order.index(c.status), c.residual or 0.0))
-    said = tuple(dict.fromkeys(note for part in parts for note in part.notes))
-
-    def total(name: str) -> Any:
-        values = [getattr(part, name) for part in parts]
-        return None if any(v is None for v in values) else sum(values)
-
+    whole = together(parts)
+    worst = max((c for c in parts if c.status == whole.status), key=lambda c: c.residual or 0.0)
     return dataclasses.replace(
-        worst,
-        **{name: total(name) for name in ("iterations", "seconds", "primal", "dual", "gap")},
+        whole,
+        method=worst.method,
+        worst_row=worst.worst_row,
         residual=max((part.residual or 0.0) for part in parts),
         residuals=tuple(r for part in parts for r in part.residuals or ()),
-        notes=(*notes, *said),
+        notes=(*notes, *whole.notes),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
 
@@ -86,11 +87,15 @@ class Solution(Generic[Value]):
         return str(self.certificate)
 
 
+def worst_status(statuses: Iterable[Status]) -> Status:
+    """The one that matters most, in the order of `MEANING`."""
+    return max(statuses, key=list(MEANING).index)
+
+
 def together(parts: list[Certificate]) -> Certificate:
     """One certificate for several problems: sums, the worst violation, and the worst status."""
     if len(parts) == 1:
         return parts[0]
-    severity = list(MEANING)
 
     def total(name: str) -> Any:
         each = [getattr(c, name) for c in parts]
@@ -98,7 +103,7 @@ def together(parts: list[Certificate]) -> Certificate:
 
     return replace(
         max(parts, key=lambda c: c.kkt or 0.0),
-        status=max((c.status for c in parts), key=severity.index),
+        status=worst_status(c.status for c in parts),
         **{name: total(name) for name in ("iterations", "seconds", "primal", "dual", "gap")},
         notes=tuple(dict.fromkeys(note for c in parts for note in c.notes)),
     )

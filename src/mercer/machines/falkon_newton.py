@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from mercer.machines.batches import passes
 from mercer.machines.streamed import Streamed, landmark_factor, solve_normal
-from mercer.solve.solution import Certificate, Status
+from mercer.solve.solution import Certificate, Status, worst_status
 
 INNER = 0.1  # relative residual of a step, at most; it follows the gradient down, so that convergence stays superlinear
 HALVINGS = 40
@@ -29,11 +29,10 @@ def newton(
     columns, iterations, worst, gap, primal = [], 0, 0.0, 0.0, 0.0
     status: Status = "converged"
     notes: list[str] = []
-    order: list[Status] = ["converged", "stagnated", "limit", "interrupted", "failed"]
     for label in wanted:
         one = _One(of, np.where(y == label, 1.0, -1.0), v, alpha)
         got: Status = "interrupted" if status == "interrupted" else one.run(direct, tol, limits)
-        status = max(status, got, key=order.index)
+        status = worst_status((status, got))
         columns.append(one.w)
         iterations += one.steps
         worst, gap, primal = max(worst, one.relative), gap + one.gap, primal + one.value
