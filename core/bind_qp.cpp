@@ -1,5 +1,6 @@
 // The working-set solver as one Python function with two spellings of K: an array, or a program on data.
 #include <cmath>
+#include <deque>
 #include <optional>
 
 #include "bind_args.hpp"
@@ -66,6 +67,23 @@ QpProblem problem(Arrays& a, nb::handle rows, nb::handle signs, nb::handle p, nb
     return {N, a.rows.data(), a.signs.data(), a.p.data(), a.C.data(), a.alpha.data(), equality};
 }
 
+// Problems as Python states them: a list of (rows, signs, p, C, alpha, equality).
+struct Stated {
+    std::deque<Arrays> arrays;
+    std::vector<nb::object> alphas;
+    QpProblems problems;
+
+    explicit Stated(nb::sequence given) {
+        for (nb::handle h : given) {
+            if (!nb::isinstance<nb::tuple>(h) || nb::len(h) != 6) bad("a problem is a tuple (rows, signs, p, C, alpha, equality)");
+            auto t = nb::borrow<nb::tuple>(h);
+            arrays.emplace_back();
+            problems.push_back(problem(arrays.back(), t[0], t[1], t[2], t[3], t[4], nb::cast<int>(t[5])));
+            alphas.push_back(t[4]);
+        }
+    }
+};
+
 QpOptions options(double tol, std::optional<double> gap_tol, int64_t max_iter, std::optional<double> max_seconds,
                   int64_t cache_bytes, int threads, Listener& listener) {
     if (!(tol >= 0) || !std::isfinite(tol)) bad("tol must be a finite number of at least 0");
@@ -85,13 +103,30 @@ QpOptions options(double tol, std::optional<double> gap_tol, int64_t max_iter, s
     return o;
 }
 
-template <class F> nb::dict solved(nb::handle alpha, Listener& listener, const F& solve) {
-    std::optional<QpResult> r;
+nb::dict answer(nb::handle alpha, QpResult& r) {
+    nb::dict d;
+    const int64_t N = int64_t(r.f.size());
+    d["alpha"] = nb::borrow(alpha);
+    d["f"] = owned(std::move(r.f), N, -1);
+    d["kkt"] = r.kkt;
+    d["worst"] = r.worst;
+    d["gap"] = r.gap;
+    d["iterations"] = r.iterations;
+    d["outer_iterations"] = r.outer;
+    d["seconds"] = r.seconds;
+    d["status"] = r.status;
+    d["objective"] = r.objective;
+    d["kernel_rows_computed"] = r.kernel_rows;
+    return d;
+}
+
+template <class F> nb::list solved(const Stated& stated, Listener& listener, const F& solve) {
+    std::vector<QpResult> found;
     bool stopped = false;
     {
         nb::gil_scoped_release unlocked;
         try {
-            r = solve();
+            found = solve();
         } catch (const Interrupted&) {  // before the first iterate: the start is the answer
             stopped = true;
         }
@@ -101,20 +136,9 @@ template <class F> nb::dict solved(nb::handle alpha, Listener& listener, const F
         PyErr_SetNone(PyExc_KeyboardInterrupt);
         throw nb::python_error();
     }
-    nb::dict d;
-    const int64_t n = int64_t(r->f.size());
-    d["alpha"] = nb::borrow(alpha);
-    d["f"] = owned(std::move(r->f), n, -1);
-    d["kkt"] = r->kkt;
-    d["worst"] = r->worst;
-    d["gap"] = r->gap;
-    d["iterations"] = r->iterations;
-    d["outer_iterations"] = r->outer;
-    d["seconds"] = r->seconds;
-    d["status"] = r->status;
-    d["objective"] = r->objective;
-    d["kernel_rows_computed"] = r->kernel_rows;
-    return d;
+    nb::list out;
+    for (size_t k = 0; k < found.size(); ++k) out.append(answer(stated.alphas[k], found[k]));
+    return out;
 }
 
 template <class T> bool dense(nb::handle K, In<T, 2>& a) {
@@ -126,49 +150,44 @@ template <class T> bool dense(nb::handle K, In<T, 2>& a) {
 }  // namespace
 
 void bind_qp(nb::module_& m) {
-    m.def("solve_qp",
-          [](nb::handle K, nb::handle rows, nb::handle signs, nb::handle p, nb::handle C, nb::handle alpha, int equality,
-             double tol, std::optional<double> gap_tol, int64_t max_iter, std::optional<double> max_seconds,
-             int64_t cache_bytes, int threads, nb::object callback) {
-              Arrays a;
+    m.def("solve_qps",
+          [](nb::handle K, nb::sequence problems, double tol, std::optional<double> gap_tol, int64_t max_iter,
+             std::optional<double> max_seconds, int64_t cache_bytes, int threads, nb::object callback) {
               Listener listener{callback, std::nullopt};
-              const QpProblem q = problem(a, rows, signs, p, C, alpha, equality);
+              const Stated stated(problems);
               const QpOptions o = options(tol, gap_tol, max_iter, max_seconds, cache_bytes, threads, listener);
               In<double, 2> k64;
               In<float, 2> k32;
-              if (dense(K, k64)) {
-                  const int64_t n = int64_t(k64.shape(0));
-                  return solved(alpha, listener, [&] { return solve_qp_dense(q, o, k64.data(), n); });
-              }
+              auto run = [&](const auto* entries, int64_t n) {
+                  return solved(stated, listener, [&] { return solve_qps(stated.problems, o, entries, n); });
+              };
+              if (dense(K, k64)) return run(k64.data(), int64_t(k64.shape(0)));
               if (!dense(K, k32)) bad("K must be a C-contiguous float64 or float32 array of 2 axes");
-              const int64_t n = int64_t(k32.shape(0));
-              return solved(alpha, listener, [&] { return solve_qp_dense(q, o, k32.data(), n); });
+              return run(k32.data(), int64_t(k32.shape(0)));
           },
-          "K"_a, "rows"_a, "signs"_a, "p"_a, "C"_a, "alpha"_a, "equality"_a = 1, "tol"_a = 1e-3,
-          "gap_tol"_a.none() = nb::none(), "max_iter"_a = -1, "max_seconds"_a.none() = nb::none(),
-          "cache_bytes"_a = int64_t(1) << 28, "threads"_a = 1, "callback"_a.none() = nb::none(),
-          "min 1/2 a'Qa + p'a, 0 <= a <= C, Q_ij = s_i s_j K[r_i, r_j].  alpha is the start and is overwritten.");
-    m.def("solve_qp_tiles",
-          [](const Program& program, nb::handle views, nb::handle row_vectors, nb::handle columns, nb::handle rows,
-             nb::handle signs, nb::handle p, nb::handle C, nb::handle alpha, int equality, double tol,
-             std::optional<double> gap_tol, int64_t max_iter, std::optional<double> max_seconds, int64_t cache_bytes,
-             int threads, nb::object callback) {
-              Arrays a;
+          "K"_a, "problems"_a, "tol"_a = 1e-3, "gap_tol"_a.none() = nb::none(), "max_iter"_a = -1,
+          "max_seconds"_a.none() = nb::none(), "cache_bytes"_a = int64_t(1) << 28, "threads"_a = 1,
+          "callback"_a.none() = nb::none(),
+          "min 1/2 a'Qa + p'a, 0 <= a <= C, Q_ij = s_i s_j K[r_i, r_j], for each (r, s, p, C, a, equality) of a list.  "
+          "a is the start and is overwritten.");
+    m.def("solve_qps_tiles",
+          [](const Program& program, nb::handle views, nb::handle row_vectors, nb::handle columns, nb::sequence problems,
+             double tol, std::optional<double> gap_tol, int64_t max_iter, std::optional<double> max_seconds,
+             int64_t cache_bytes, int threads, nb::object callback) {
               Listener listener{callback, std::nullopt};
-              const QpProblem q = problem(a, rows, signs, p, C, alpha, equality);
+              const Stated stated(problems);
               const QpOptions o = options(tol, gap_tol, max_iter, max_seconds, cache_bytes, threads, listener);
               auto run = [&]<class T>(T) {
                   auto args = arguments<T>(views, row_vectors, columns);
-                  args.refuse_overlap(a.alpha, "alpha");
-                  return solved(alpha, listener, [&] { return solve_qp_tiles<T>(q, o, program, args.in); });
+                  for (const Arrays& a : stated.arrays) args.refuse_overlap(a.alpha, "alpha");
+                  return solved(stated, listener, [&] { return solve_qps<T>(stated.problems, o, program, args.in); });
               };
               return single(views, row_vectors) ? run(float()) : run(double());
           },
-          "program"_a, "views"_a, "row_vectors"_a, "columns"_a, "rows"_a, "signs"_a, "p"_a, "C"_a, "alpha"_a,
-          "equality"_a = 1, "tol"_a = 1e-3, "gap_tol"_a.none() = nb::none(), "max_iter"_a = -1,
-          "max_seconds"_a.none() = nb::none(), "cache_bytes"_a = int64_t(1) << 28, "threads"_a = 1,
-          "callback"_a.none() = nb::none(),
-          "solve_qp with K given as a program on data, as `gram` takes it; rows of K are computed when needed.");
+          "program"_a, "views"_a, "row_vectors"_a, "columns"_a, "problems"_a, "tol"_a = 1e-3,
+          "gap_tol"_a.none() = nb::none(), "max_iter"_a = -1, "max_seconds"_a.none() = nb::none(),
+          "cache_bytes"_a = int64_t(1) << 28, "threads"_a = 1, "callback"_a.none() = nb::none(),
+          "solve_qps with K given as a program on data, as `gram` takes it; rows of K are computed when needed.");
 }
 
 }  // namespace mercer

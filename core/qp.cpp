@@ -2,6 +2,7 @@
 #include "qp.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "qp_cache.hpp"
@@ -79,10 +80,12 @@ template <class T> class Solver : private QpIterate {
         scan();
         out.status = status;
         if (std::string(status) == "floor" && kkt_ <= o_.tol) out.status = "converged";
+        if (broken_) out.status = "nonfinite";
         out.kkt = kkt_, out.worst = worst_, out.gap = gap();
         out.objective = value_of_objective();
         out.iterations = steps_, out.outer = outer_, out.kernel_rows = rows_;
-        out.f = f_;
+        out.f.resize(size_t(N_));
+        for (int64_t i = 0; i < N_; ++i) out.f[size_t(i)] = f_[size_t(p_.rows[i])];
         for (int64_t i = 0; i < N_; ++i) p_.alpha[i] = std::abs(x_[size_t(i)]);
         out.seconds = seconds();
         return out;
@@ -143,6 +146,25 @@ template <class T> class Solver : private QpIterate {
         s_.square(which, square_.get(), o_.threads, o_.poll);
         block_at_ = plain ? square_.get() : spread(square_.get(), side);
     }
+    // Rows of K[W, W] one by one, when the inner solver first asks for them.  Every variable is on the desk, so their order
+    // never changes and rows that are there stay.
+    void gather() {
+        const int64_t q = desk_.size();
+        if (gathered_.empty()) {
+            gathered_.assign(size_t(q), nullptr);
+            if (q * q > block_size_) block_.reset(block_size_ = q * q);
+            std::vector<int64_t> columns;
+            for (int64_t i : desk_.variable) columns.push_back(p_.rows[i < 0 ? 0 : i]);  // padding reads anything
+            s_.focus(columns);
+            one(0);
+        }
+        desk_.rows = gathered_;
+    }
+    const T* one(int64_t k) {
+        T* to = block_.get() + k * desk_.size();
+        s_.rows({p_.rows[desk_.variable[size_t(k)]]}, &to, 1, kNoPoll);
+        return gathered_[size_t(k)] = to;
+    }
     const T* spread(const T* square, int64_t rows) {
         const int64_t q = desk_.size();
         std::vector<int64_t> at(size_t(q), 0);
@@ -163,7 +185,8 @@ template <class T> class Solver : private QpIterate {
         bool unbounded, stuck;
     };
     template <class R> Found run(void (*solve)(Inner<T, R>&), const R* diag, R* v, R* rise, R* fall, double target, int64_t most) {
-        Inner<T, R> p{p_.equality, desk_.size(), desk_.split, desk_.rows.data(), diag, v, rise, fall, desk_.value.data(),
+        Inner<T, R> p{p_.equality, desk_.size(), desk_.split, desk_.rows.data(),
+                      [](void* self, int64_t k) { return static_cast<Solver*>(self)->one(k); }, this, diag, v, rise, fall, desk_.value.data(),
                       desk_.lo.data(), desk_.hi.data(), kQpTau * (top_diag_ > 0 ? top_diag_ : 1.0), target, std::min(most, most_ - steps_), 0, 0, 0, false, false};
         solve(p);
         steps_ += p.steps;
@@ -227,8 +250,9 @@ template <class T> class Solver : private QpIterate {
             }
             before = kkt_;
             lay(active_);
-            if (!block_at_) bring(rows_of(active_));
-            desk_.take(block_at_);
+            if (s_.stored) gather();
+            else if (!block_at_) bring(rows_of(active_));
+            if (!s_.stored) desk_.take(block_at_);
             for (;;) {
                 const double goal = o_.gap_tol >= 0 ? std::max(o_.tol, 0.1 * kkt_) : o_.tol;
                 const Found found = inner(goal, endless_ ? 2000 : 20000);
@@ -351,6 +375,7 @@ template <class T> class Solver : private QpIterate {
     Buffer<T> square_, block_;
     int64_t square_size_ = 0, block_size_ = 0;
     const T* block_at_ = nullptr;
+    std::vector<const T*> gathered_;
 };
 
 }  // namespace
@@ -359,7 +384,7 @@ namespace {
 
 // float32 rows first; where they turn out too coarse or overflow, float64 rows from where the first run ended.
 //   make(T()) gives the source of rows in precision T
-template <class Make> QpResult solve(const QpProblem& p, const QpOptions& o, const Make& make) {
+template <class Make> QpResult solve_one(const QpProblem& p, const QpOptions& o, const Make& make) {
     const std::vector<double> start(p.alpha, p.alpha + p.variables);
     QpResult first;
     {
@@ -382,21 +407,78 @@ template <class Make> QpResult solve(const QpProblem& p, const QpOptions& o, con
     return second;
 }
 
+// A problem on the rows of K that it names, and these rows in order.
+struct Local {
+    std::vector<int64_t> which, rows;
+    QpProblem problem;
+
+    Local(const QpProblem& p, int64_t n) : problem(p) {
+        check_qp(p, n);
+        std::vector<int64_t> number(size_t(n), 0);
+        for (int64_t i = 0; i < p.variables; ++i) number[size_t(p.rows[i])] = 1;
+        for (int64_t r = 0; r < n; ++r)
+            if (number[size_t(r)]) number[size_t(r)] = int64_t(which.size()), which.push_back(r);
+        for (int64_t i = 0; i < p.variables; ++i) rows.push_back(number[size_t(p.rows[i])]);
+        problem.rows = rows.data();
+    }
+    Local(const Local&) = delete;
+};
+
+// make(T(), which) gives the source of these rows in precision T.
+template <class Make>
+std::vector<QpResult> solve_each(const QpProblems& problems, int64_t n, const QpOptions& o, bool apart, const Make& make) {
+    const auto start = Clock::now();
+    std::vector<QpResult> out(problems.size());
+    std::atomic<bool> stop{false};
+    std::atomic<size_t> done{0};
+    const Poll ask = [&] {
+        if (o.poll && o.poll()) stop = true;
+        return stop.load();
+    };
+    const Poll listen = [&] { return stop.load(); };
+    Crew crew(apart ? o.threads : 1, ask);
+    try {
+        crew.run(int64_t(problems.size()), [&](int worker, auto& take) {
+            for (int64_t t; (t = take()) >= 0; ++done) {
+                const Local local(problems[size_t(t)], n);
+                QpOptions mine = o;
+                mine.poll = worker == 0 ? ask : listen;
+                if (apart) mine.threads = 1;
+                if (o.max_seconds >= 0)
+                    mine.max_seconds = std::max(0.0, o.max_seconds - std::chrono::duration<double>(Clock::now() - start).count());
+                const bool skip = stop;  // what is left keeps its start
+                if (skip) mine.max_iter = 0, mine.poll = nullptr;
+                QpResult& r = out[size_t(t)];
+                r = solve_one(local.problem, mine, [&]<class T>(T) { return make(T(), local.which, mine); });
+                if (skip) r.status = "interrupted";
+                const std::string status = r.status;
+                if (status == "interrupted" || status == "stopped") stop = true;
+            }
+        });
+    } catch (const Interrupted&) {
+        if (done < problems.size()) throw;  // before the first iterate of some problem
+    }
+    return out;
+}
+
 }  // namespace
 
-template <class S> QpResult solve_qp_dense(const QpProblem& p, const QpOptions& o, const S* K, int64_t n) {
-    check_qp(p, n);
-    return solve(p, o, [&]<class T>(T) { return dense_rows<T, S>(K, n); });
+template <class S> std::vector<QpResult> solve_qps(const QpProblems& p, const QpOptions& o, const S* K, int64_t n) {
+    const bool apart = p.size() > 1 && o.threads > 1 && !o.report;
+    return solve_each(p, n, o, apart, [&]<class T>(T, const std::vector<int64_t>& which, const QpOptions&) {
+        return dense_rows<T, S>(K, n, which);
+    });
 }
 template <class S>
-QpResult solve_qp_tiles(const QpProblem& p, const QpOptions& o, const Program& program, const Inputs<S>& data) {
-    check_qp(p, data.n);
+std::vector<QpResult> solve_qps(const QpProblems& p, const QpOptions& o, const Program& program, const Inputs<S>& data) {
     if (!data.same) bad("the solver needs the same observations on both sides: pass None as the second part of views and rows");
-    return solve(p, o, [&]<class T>(T) { return tile_rows<T, S>(program, data, o.threads, o.poll); });
+    return solve_each(p, data.n, o, false, [&]<class T>(T, const std::vector<int64_t>& which, const QpOptions& mine) {
+        return tile_rows<T, S>(program, data, which, mine.threads, mine.poll);
+    });
 }
-template QpResult solve_qp_dense(const QpProblem&, const QpOptions&, const double*, int64_t);
-template QpResult solve_qp_dense(const QpProblem&, const QpOptions&, const float*, int64_t);
-template QpResult solve_qp_tiles(const QpProblem&, const QpOptions&, const Program&, const Inputs<double>&);
-template QpResult solve_qp_tiles(const QpProblem&, const QpOptions&, const Program&, const Inputs<float>&);
+template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const double*, int64_t);
+template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const float*, int64_t);
+template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&, const Inputs<double>&);
+template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&, const Inputs<float>&);
 
 }  // namespace mercer

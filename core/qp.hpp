@@ -44,7 +44,7 @@ struct QpOptions {
 };
 
 struct QpResult {
-    std::vector<double> f;    // K beta, float64, every row
+    std::vector<double> f;    // (K beta)[r_i] of every variable, float64
     double kkt = 0, gap = 0, objective = 0, seconds = 0;
     int64_t worst = -1;       // a variable of the most violating pair
     int64_t iterations = 0, outer = 0, kernel_rows = 0;
@@ -57,7 +57,8 @@ template <class T> class RowSource {
     virtual ~RowSource() = default;
     int64_t n = 0;
     std::vector<double> diag;
-    bool exact = false;  // rows() tells K as apply() knows it
+    bool exact = false;   // rows() tells K as apply() knows it
+    bool stored = false;  // a row is a copy, so that there is no reason to ask for many at once
     // From now on rows() gives these columns only, in this order.
     virtual void focus(const std::vector<int64_t>& columns) = 0;
     // out[k][c] = K[which[k], columns[c]].
@@ -68,16 +69,21 @@ template <class T> class RowSource {
     virtual void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads, const Poll&) = 0;
 };
 
-// K in memory, n x n, symmetric; and K as a program on data.  T is the precision of the rows; apply() is float64.
-template <class T, class S> std::unique_ptr<RowSource<T>> dense_rows(const S* K, int64_t n);
+// Some rows (increasing) of K in memory, n x n, symmetric, and the same columns; and K as a program on data.  T is the
+// precision of the rows; apply() is float64.
+template <class T, class S> std::unique_ptr<RowSource<T>> dense_rows(const S* K, int64_t n, const std::vector<int64_t>& which);
 template <class T, class S>
-std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>& data, int threads, const Poll&);
+std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>& data, const std::vector<int64_t>& which,
+                                        int threads, const Poll&);
 
-// Solves from problem.alpha.  Throws std::invalid_argument where the problem makes no sense.
+// Solves every problem from its problem.alpha; rows of K that a problem does not name are not touched for it.  Problems
+// in memory are solved side by side, unless they report.  Seconds and interrupts count for all of them together.
+// Throws std::invalid_argument where a problem makes no sense.
 //   memory  cache_bytes of rows, a q x q block (q <= 1024), O(n + N)
 //   order   the same bits for any number of threads
 void check_qp(const QpProblem& problem, int64_t n);
-template <class S> QpResult solve_qp_dense(const QpProblem&, const QpOptions&, const S* K, int64_t n);
-template <class S> QpResult solve_qp_tiles(const QpProblem&, const QpOptions&, const Program&, const Inputs<S>&);
+using QpProblems = std::vector<QpProblem>;
+template <class S> std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const S* K, int64_t n);
+template <class S> std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&, const Inputs<S>&);
 
 }  // namespace mercer

@@ -120,6 +120,11 @@ MERCER_INLINE Choice single(const R* v, const R* rise, const R* fall, const R* d
     return c;
 }
 
+template <class T, class R> MERCER_INLINE const T* row(Inner<T, R>& p, int64_t k) {
+    if (!p.K[k]) p.K[k] = p.bring(p.source, k);
+    return p.K[k];
+}
+
 // Moves variable k by t, exactly onto a bound if it reaches one, and says how far it went.
 template <class T, class R> MERCER_INLINE double shift(Inner<T, R>& p, int64_t k, double t) {
     const double before = p.value[k];
@@ -159,7 +164,7 @@ template <class T, class R> static void inner(Inner<T, R>& p) {
             if (!(moved - moved == 0) || (p.diag[i] <= p.tau && p.hi[i] == kInf && w > 0)) p.unbounded = true;
             if (moved == 0 || p.unbounded) return void(p.stuck = true);
             p.decrease += moved * (w - 0.5 * p.diag[i] * moved);
-            A = B = p.K[i], a = moved, b = 0;
+            A = B = row(p, i), a = moved, b = 0;
             continue;
         }
         int64_t i = -1, j = -1;
@@ -167,7 +172,7 @@ template <class T, class R> static void inner(Inner<T, R>& p) {
         for (int g = 0; g < groups; ++g) {
             if (e[g].at < 0) continue;
             const int64_t k = e[g].at;
-            const Choice c = partner(p.v, p.fall, p.diag, p.K[k], p.v[k], p.diag[k], R(p.tau), ends[g], groups == 1 ? p.q : ends[g + 1]);
+            const Choice c = partner(p.v, p.fall, p.diag, row(p, k), p.v[k], p.diag[k], R(p.tau), ends[g], groups == 1 ? p.q : ends[g + 1]);
             if (c.gain > gain) gain = c.gain, i = k, j = c.at;
         }
         if (i < 0 || j < 0) return void(p.stuck = true);
@@ -180,7 +185,7 @@ template <class T, class R> static void inner(Inner<T, R>& p) {
         const double rose = shift(p, i, t), fell = shift(p, j, -t);
         if (rose == 0 && fell == 0) return void(p.stuck = true);
         p.decrease += t * (slope - 0.5 * curve * t);
-        A = p.K[i], a = rose, B = p.K[j], b = fell;
+        A = row(p, i), a = rose, B = row(p, j), b = fell;
     }
 }
 

@@ -27,7 +27,7 @@ QpIterate::QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& d
         scale_ = std::max(scale_, std::abs(p.p[i]));
         endless_ |= p.C[i] == kInf;
     }
-    for (double d : diag) top_diag_ = std::max(top_diag_, std::abs(d));
+    for (double d : diag) top_diag_ = std::max(top_diag_, std::abs(d)), broken_ |= !std::isfinite(d);
     beta_.assign(size_t(n), 0.0), beta_known_ = f_known_ = f_ = beta_;
 }
 

@@ -10,43 +10,77 @@ namespace {
 // Below this many entries a second thread costs more than it brings.
 constexpr int64_t kWorthThreads = 1 << 17;
 
+// Positions as stretches of neighbours, which are copied and summed at the speed of memory.
+struct Stretches {
+    struct Part {
+        int64_t from, to, length;  // position in the long row, in the short one
+    };
+    std::vector<Part> parts;
+
+    explicit Stretches(const std::vector<int64_t>& positions = {}) {
+        for (size_t k = 0; k < positions.size(); ++k) {
+            if (!parts.empty() && positions[k] == parts.back().from + parts.back().length) ++parts.back().length;
+            else parts.push_back({positions[k], int64_t(k), 1});
+        }
+    }
+    template <class S, class T> void copy(const S* row, T* out) const {
+        for (const Part p : parts) {
+            const S* from = row + p.from;
+            T* to = out + p.to;
+            for (int64_t c = 0; c < p.length; ++c) to[c] = T(from[c]);
+        }
+    }
+    // No longer than `most`: pieces of work.
+    std::vector<Part> cut(int64_t most) const {
+        std::vector<Part> out;
+        for (const Part& p : parts)
+            for (int64_t c = 0; c < p.length; c += most) out.push_back({p.from + c, p.to + c, std::min(most, p.length - c)});
+        return out;
+    }
+};
+
 template <class T, class S> class DenseRows final : public RowSource<T> {
   public:
-    DenseRows(const S* K, int64_t n) : K_(K) {
-        this->n = n;
+    DenseRows(const S* K, int64_t side, const std::vector<int64_t>& which) : K_(K), side_(side), which_(which), all_(which) {
+        this->n = int64_t(which.size());
         this->exact = sizeof(T) >= sizeof(S);
-        for (int64_t i = 0; i < n; ++i) this->diag.push_back(double(K[i * n + i]));
+        this->stored = true;
+        for (int64_t r : which) this->diag.push_back(double(row(r)[r]));
     }
-    void focus(const std::vector<int64_t>& columns) override { columns_ = columns; }
+    void focus(const std::vector<int64_t>& columns) override {
+        std::vector<int64_t> at;
+        for (int64_t c : columns) at.push_back(which_[size_t(c)]);
+        columns_ = Stretches(at);
+    }
     void rows(const std::vector<int64_t>& which, T* const* out, int, const Poll&) override {
-        const bool all = int64_t(columns_.size()) == this->n;
-        for (size_t k = 0; k < which.size(); ++k) {
-            const S* row = K_ + which[k] * this->n;
-            if (all) std::copy(row, row + this->n, out[k]);
-            else
-                for (size_t c = 0; c < columns_.size(); ++c) out[k][c] = T(row[columns_[c]]);
-        }
+        for (size_t k = 0; k < which.size(); ++k) columns_.copy(row(which_[size_t(which[k])]), out[k]);
     }
     void square(const std::vector<int64_t>& which, T* out, int, const Poll&) override {
         for (int64_t a : which)
-            for (int64_t b : which) *out++ = T(K_[a * this->n + b]);
+            for (int64_t b : which) *out++ = T(row(which_[size_t(a)])[which_[size_t(b)]]);
     }
     void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads, const Poll& poll) override {
-        std::vector<const S*> rows;
-        for (int64_t r : which) rows.push_back(K_ + r * this->n);
-        const int64_t n = this->n, count = int64_t(which.size()), chunk = 2048;
-        Crew crew(n * count < kWorthThreads ? 1 : threads, poll);
-        crew.run((n + chunk - 1) / chunk, [&](int worker, auto& take) {
+        const auto pieces = all_.cut(2048);
+        const int64_t count = int64_t(which.size());
+        Crew crew(this->n * count < kWorthThreads ? 1 : threads, poll);
+        crew.run(int64_t(pieces.size()), [&](int worker, auto& take) {
+            std::vector<const S*> rows(which.size());
             for (int64_t t; (t = take()) >= 0;) {
-                qp_kernels<S>().accumulate(rows.data(), d.data(), count, t * chunk, std::min(n, (t + 1) * chunk), f);
+                const auto& p = pieces[size_t(t)];
+                for (size_t k = 0; k < which.size(); ++k) rows[k] = row(which_[size_t(which[k])]) + p.from;
+                qp_kernels<S>().accumulate(rows.data(), d.data(), count, 0, p.length, f + p.to);
                 crew.checkpoint(worker);
             }
         });
     }
 
   private:
+    const S* row(int64_t r) const { return K_ + r * side_; }
+
     const S* K_;
-    std::vector<int64_t> columns_;
+    const int64_t side_;
+    const std::vector<int64_t>& which_;
+    Stretches all_, columns_;
 };
 
 // ---- the tile engine -----------------------------------------------------------------------------------
@@ -206,17 +240,18 @@ std::vector<int64_t> everything(int64_t n) {
 
 template <class T, class S> class TileRows final : public RowSource<T> {
   public:
-    TileRows(const Program& program, const Inputs<S>& data, int threads, const Poll& poll)
-        : quiet_(without_noise(program)), data_(data) {
-        this->n = data.n;
+    TileRows(const Program& program, const Inputs<S>& data, const std::vector<int64_t>& which, int threads, const Poll& poll)
+        : quiet_(without_noise(program)), data_(int64_t(which.size()) == data.n ? data : part_.in) {
+        if (int64_t(which.size()) < data.n) take_rows(data, which, part_);
+        this->n = data_.n;
         Sample<double> all;
-        take_rows(data, everything(data.n), all);
+        take_rows(data_, everything(data_.n), all);
         this->diag.resize(size_t(this->n));
         plain_.resize(size_t(this->n));
         mercer::diag(program, all.in, this->diag.data(), threads, poll);
         mercer::diag(quiet_, all.in, plain_.data(), threads, poll);
         this->exact = std::is_same_v<T, double>;
-        if (!this->exact) origin_ = centres(program, data);
+        if (!this->exact) origin_ = centres(program, data_);
     }
 
     void focus(const std::vector<int64_t>& columns) override {
@@ -270,6 +305,7 @@ template <class T, class S> class TileRows final : public RowSource<T> {
 
   private:
     Program quiet_;
+    Sample<S> part_;
     const Inputs<S>& data_;
     Origins origin_;
     std::vector<double> plain_;  // the diagonal without noise
@@ -280,23 +316,24 @@ template <class T, class S> class TileRows final : public RowSource<T> {
 
 }  // namespace
 
-template <class T, class S> std::unique_ptr<RowSource<T>> dense_rows(const S* K, int64_t n) {
-    return std::make_unique<DenseRows<T, S>>(K, n);
+template <class T, class S> std::unique_ptr<RowSource<T>> dense_rows(const S* K, int64_t n, const std::vector<int64_t>& which) {
+    return std::make_unique<DenseRows<T, S>>(K, n, which);
 }
 template <class T, class S>
-std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>& data, int threads, const Poll& poll) {
+std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>& data, const std::vector<int64_t>& which,
+                                        int threads, const Poll& poll) {
     check(program, data);
-    return std::make_unique<TileRows<T, S>>(program, data, threads, poll);
+    return std::make_unique<TileRows<T, S>>(program, data, which, threads, poll);
 }
 
-template std::unique_ptr<RowSource<double>> dense_rows(const double*, int64_t);
-template std::unique_ptr<RowSource<float>> dense_rows(const float*, int64_t);
-template std::unique_ptr<RowSource<float>> dense_rows(const double*, int64_t);
-template std::unique_ptr<RowSource<double>> dense_rows(const float*, int64_t);
-template std::unique_ptr<RowSource<float>> tile_rows(const Program&, const Inputs<double>&, int, const Poll&);
-template std::unique_ptr<RowSource<float>> tile_rows(const Program&, const Inputs<float>&, int, const Poll&);
-template std::unique_ptr<RowSource<double>> tile_rows(const Program&, const Inputs<double>&, int, const Poll&);
-template std::unique_ptr<RowSource<double>> tile_rows(const Program&, const Inputs<float>&, int, const Poll&);
+template std::unique_ptr<RowSource<double>> dense_rows(const double*, int64_t, const std::vector<int64_t>&);
+template std::unique_ptr<RowSource<float>> dense_rows(const float*, int64_t, const std::vector<int64_t>&);
+template std::unique_ptr<RowSource<float>> dense_rows(const double*, int64_t, const std::vector<int64_t>&);
+template std::unique_ptr<RowSource<double>> dense_rows(const float*, int64_t, const std::vector<int64_t>&);
+template std::unique_ptr<RowSource<float>> tile_rows(const Program&, const Inputs<double>&, const std::vector<int64_t>&, int, const Poll&);
+template std::unique_ptr<RowSource<float>> tile_rows(const Program&, const Inputs<float>&, const std::vector<int64_t>&, int, const Poll&);
+template std::unique_ptr<RowSource<double>> tile_rows(const Program&, const Inputs<double>&, const std::vector<int64_t>&, int, const Poll&);
+template std::unique_ptr<RowSource<double>> tile_rows(const Program&, const Inputs<float>&, const std::vector<int64_t>&, int, const Poll&);
 
 namespace baseline { extern const QpIsa qp_table; }
 #if defined(__x86_64__)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from scipy.optimize import LinearConstraint, minimize
 from mercer.errors import ParameterError, ShapeError
 from mercer.gram import Tiles, gram
 from mercer.kernels.base import as_kernel
-from mercer.solve.qp import QPResult, tiled, working_set
+from mercer.solve.box import BoxProblem
+from mercer.solve.qp import QPResult, tiled, working_set, working_sets
 
 
 def problem(rng, n, N, rank=None):
@@ -111,7 +113,7 @@ def test_the_minimum_is_found_and_certified(seed, n, N, equality, low_rank):
     assert found.objective == pytest.approx(value(q, found.alpha), abs=1e-11)
     beta = np.zeros(n)
     np.add.at(beta, q["rows"], q["signs"] * found.alpha)
-    np.testing.assert_allclose(found.f, q["K"] @ beta, atol=1e-11)
+    np.testing.assert_allclose(found.f, (q["K"] @ beta)[q["rows"]], atol=1e-11)
     assert found.objective <= slow(q, start, equality) + 1e-6
 
 
@@ -230,10 +232,10 @@ def test_regression_has_two_variables_per_row():
         assert found.status == "converged"
         model = SVR(gamma=0.5, C=2.0, epsilon=eps, tol=1e-7).fit(X, t)
         b = -0.5 * (
-            np.max(-(found.f + eps - t)[found.alpha[:n] < 2.0])
-            + np.min(-(found.f + eps - t)[found.alpha[:n] > 0])
+            np.max(-(found.f[:n] + eps - t)[found.alpha[:n] < 2.0])
+            + np.min(-(found.f[:n] + eps - t)[found.alpha[:n] > 0])
         )
-        np.testing.assert_allclose(found.f - b, model.predict(X), atol=1e-4)
+        np.testing.assert_allclose(found.f[:n] - b, model.predict(X), atol=1e-4)
 
 
 def test_a_warm_start_needs_few_steps():
@@ -380,6 +382,75 @@ def test_an_interrupt_keeps_the_iterate():
     child.send_signal(signal.SIGINT)
     out, _ = child.communicate(timeout=60)
     assert out.split() == ["interrupted", "True", "True"]
+
+
+def pairs_of(labels, C=1.0, rng=None):
+    """One problem for each pair of labels, rows in any order."""
+    out = []
+    for a, b in combinations(np.unique(labels), 2):
+        rows = np.flatnonzero((labels == a) | (labels == b))
+        if rng is not None:
+            rows = rng.permutation(rows)
+        signs = np.where(labels[rows] == a, 1.0, -1.0)
+        out.append(BoxProblem(rows, signs, np.full(len(rows), -1.0), np.full(len(rows), C)))
+    return out
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "tiles"])
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_many_problems_at_once_are_each_as_if_alone(kind, order, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(400, 3)), np.sort(rng.integers(0, 4, 400))
+    monkeypatch.setattr("mercer.solve.qp.SMALL", 0)  # tiles even for few rows
+    full = gram("RBF(1.0)", X).dense()
+    K = {"dense": full, "float32": full.astype(np.float32), "tiles": tiles("RBF(1.0)", X)}[kind]
+    problems = pairs_of(labels, rng=rng if order == "shuffled" else None)
+    together = working_sets(K, problems, tol=1e-6, n_jobs=1)
+    again = working_sets(K, problems, tol=1e-6, n_jobs=3)
+    for q, one, other in zip(problems, together, again, strict=True):
+        assert one.status == "converged"
+        assert np.array_equal(one.alpha, other.alpha) and np.array_equal(one.f, other.f)
+        alone = working_set(
+            K[np.ix_(q.rows, q.rows)] if kind != "tiles" else tiles("RBF(1.0)", X[q.rows]),
+            rows=np.arange(len(q.rows)),
+            signs=q.signs,
+            p=q.p,
+            C=q.C,
+            tol=1e-6,
+            n_jobs=1,
+        )
+        assert one.objective == pytest.approx(alone.objective, rel=1e-6)
+        beta = np.zeros(len(X))
+        beta[q.rows] = q.signs * one.alpha
+        limit = 1e-5 if kind == "float32" else 1e-11
+        np.testing.assert_allclose(one.f, (full @ beta)[q.rows], atol=limit)
+
+
+def test_rows_that_no_problem_names_are_not_looked_at():
+    rng = np.random.default_rng(0)
+    X, y = blobs(300)
+    K = gram("RBF(1.0)", X).dense()
+    rows = np.sort(rng.choice(300, 200, replace=False))
+    others = np.setdiff1d(np.arange(300), rows)
+    spoiled = K.copy()
+    spoiled[others] = spoiled[:, others] = np.nan
+    q = BoxProblem(rows, y[rows].astype(float), np.full(200, -1.0), np.ones(200))
+    a, b = working_sets(K, [q])[0], working_sets(spoiled, [q])[0]
+    assert b.status == "converged" and np.array_equal(a.alpha, b.alpha) and np.array_equal(a.f, b.f)
+
+
+def test_limits_and_stops_count_for_all_problems_together():
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(3000, 2)), rng.integers(0, 3, 3000)
+    K = gram("RBF(0.3)", X).dense()
+    problems = pairs_of(labels, C=1e6)
+    late = working_sets(K, problems, tol=1e-10, max_seconds=0.2, n_jobs=2)
+    assert {q.status for q in late} == {"max_seconds"}
+    assert sum(q.seconds for q in late) < 20
+    stopped = working_sets(K, problems, tol=1e-10, callback=lambda *seen: True)
+    assert [q.status for q in stopped] == ["stopped", "interrupted", "interrupted"]
+    for q, found in zip(problems[1:], stopped[1:], strict=True):
+        assert not found.alpha.any() and not found.f.any() and len(found.f) == len(q.rows)
 
 
 def test_bad_arguments_are_refused():

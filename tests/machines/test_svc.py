@@ -294,3 +294,13 @@ def test_verify_sees_other_data_and_other_support_vectors(moons):
     assert any("support vector 0" in text for text in verify(model, X, y).findings)
     with pytest.raises(ShapeError, match="training data"):
         verify(SVC().fit(X, y), X[1:], y[1:])
+
+
+def test_a_kernel_value_that_is_not_finite_is_named_by_its_rows_in_X():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    X[[7, 40]] = 1e60, 1e60
+    X[40, 0] = -1e60
+    for y in (np.arange(60) % 2, np.arange(60) % 3):
+        with pytest.raises(NotFiniteError, match=r"rows (7|40) and \d+. Look at that pair"):
+            SVC("Polynomial(3)").fit(X, y)

@@ -37,6 +37,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
     class_weight: Any
     probability: bool
     random_state: Any
+    _order: np.ndarray | None = None
 
     def _problem(self, rows: np.ndarray, signs: np.ndarray, w: np.ndarray) -> BoxProblem:
         """One two-class problem on some rows."""
@@ -52,6 +53,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         order = self._by_class(codes)
         if order is not None:
             A, codes, w, given = A[order], codes[order], w[order], given[order]
+        self._order = order
         kernel, K = self._operator(A, given)
         problems = self._problems(codes, w)
         solved = self._solve_all(K, problems)
@@ -62,7 +64,11 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
             self.calibration_ = self._calibrate(K, codes, w)
         if order is not None:
             self._number_rows(order)
+        del self._order
         return self
+
+    def _row_number(self, i: int) -> int:
+        return i if self._order is None else int(self._order[i])
 
     def _by_class(self, codes: np.ndarray) -> np.ndarray | None:
         """Rows sorted by class, so that the block of a pair of classes lies together in memory; None where all rows are
@@ -112,10 +118,11 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         return list(combinations(range(k), 2))  # the first of a pair is positive, as in scikit-learn
 
     def _problems(self, codes: np.ndarray, w: np.ndarray) -> list[BoxProblem]:
+        live = np.flatnonzero(w > 0)
+        members = [live[codes[live] == c] for c in range(len(self.classes_))]
         out = []
         for plus, minus in self._duels:
-            mine = (codes == plus) | ((codes == minus) if minus is not None else True)
-            rows = np.flatnonzero(mine & (w > 0))
+            rows = live if minus is None else np.sort(np.concatenate([members[plus], members[minus]]))
             out.append(self._problem(rows, np.where(codes[rows] == plus, 1.0, -1.0), w[rows]))
         return out
 
@@ -164,9 +171,9 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
             problems = self._problems(codes, kept)
             solved = self._solve_all(K, problems, warm=False)
             scale = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
-            values = np.column_stack(
-                [(s.f[out] + self._bias(s.m)) / c for s, c in zip(solved, scale, strict=True)]
-            )
+            beta = np.column_stack([q.beta(s.alpha, len(w)) for q, s in zip(problems, solved, strict=True)])
+            f = np.asarray(K @ beta)[out]
+            values = (f + [self._bias(s.m) for s in solved]) / scale
             scores[out] = self._scores(values).reshape(len(out), -1)
         return calibrate(scores[live], codes[live], w[live])
 

@@ -7,7 +7,6 @@ decision function (`_scale`, `_bias`). `fit` and `mercer.verify` both use these 
 from __future__ import annotations
 
 import numbers
-import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -34,8 +33,8 @@ from mercer.machines.judge import judge_on_rows
 from mercer.machines.targets import check_finite_targets, check_length
 from mercer.memory import memory_limit
 from mercer.solve.box import STATUS, BoxProblem, polish
-from mercer.solve.projected import projected_gradient
-from mercer.solve.qp import working_set
+from mercer.solve.projected import projected_gradients
+from mercer.solve.qp import working_sets
 from mercer.solve.solution import Certificate, together
 
 ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
@@ -44,7 +43,7 @@ POLISHED = 1000  # rows up to which a solution is polished to rounding
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """One problem's α, f = Kβ on every row, multipliers and certificate."""
+    """One problem's α, f = Kβ at each of its variables, multipliers and certificate."""
 
     alpha: np.ndarray
     f: np.ndarray
@@ -125,10 +124,8 @@ class MarginMachine(Approximable):
         ):  # one problem needs few rows of a large K, which are computed when asked for
             limit = min(limit, ONE_PROBLEM)
         K = kernel.gram(self._rows(A), memory=limit, n_jobs=self.n_jobs)
-        if K.kind == "dense":
-            _check_finite(K.dense(), kernel)
-            if kernel._proof() is None:
-                check_gram(K.dense(), kernel)
+        if K.kind == "dense" and kernel._proof() is None:
+            check_gram(K.dense(), kernel)
         return K
 
     def _judge(self, kernel: Kernel | None, K: GramOperator, rows: np.ndarray) -> None:
@@ -149,45 +146,55 @@ class MarginMachine(Approximable):
 
     def _solve_all(self, K: GramOperator, problems: list[BoxProblem], *, warm: bool = True) -> list[Solved]:
         """Every problem on the same operator, within one budget of seconds."""
-        end = None if self.max_seconds is None else time.monotonic() + self.max_seconds
         starts = self._starts(problems) if warm else [q.start for q in problems]
-        out: list[Solved] = []
-        stopped = False
-        for problem, start in zip(problems, starts, strict=True):
-            left = None if end is None else max(end - time.monotonic(), 1e-3)
-            out.append(self._solve_one(K, problem, start, left, skip=stopped))
-            stopped = out[-1].certificate.status == "interrupted"
-        return out
+        return self._solve_boxes(K, problems, starts, self.max_seconds)
 
-    def _solve_one(
-        self, K: GramOperator, q: BoxProblem, start: np.ndarray, seconds: float | None, *, skip: bool
-    ) -> Solved:
-        solve = projected_gradient if self.solver == "projected-gradient" else working_set
+    def _solve_boxes(
+        self, K: GramOperator, problems: list[BoxProblem], starts: list[np.ndarray], seconds: float | None
+    ) -> list[Solved]:
+        solve: Any = projected_gradients if self.solver == "projected-gradient" else working_sets
         found = solve(
             K,
-            rows=q.rows,
-            signs=q.signs,
-            p=q.p,
-            C=q.C,
-            alpha=start,
-            equality=q.equality,
+            problems,
+            starts,
             tol=float(self.tol),
-            max_iter=0 if skip else int(self.max_iter),
+            max_iter=int(self.max_iter),
             max_seconds=seconds,
             cache_bytes=min(memory_limit(self.memory), 2**30),
             n_jobs=self.n_jobs,
             callback=_progress(self.callback, self.verbose),
         )
-        alpha, f, status = found.alpha, found.f, "interrupted" if skip else found.status
+        for q, each in zip(problems, found, strict=True):
+            if each.status == "nonfinite":
+                self._blame_pair(K, q.rows[~(np.isfinite(each.f) & np.isfinite(K.diag()[q.rows]))])
+        return [self._judged(K, q, each) for q, each in zip(problems, found, strict=True)]
+
+    def _blame_pair(self, K: GramOperator, rows: np.ndarray) -> None:
+        """Name the pair of rows whose kernel value spoiled a solution."""
+        for i in rows.tolist():
+            values = K.block([i], slice(None))[0]
+            for j in np.flatnonzero(~np.isfinite(values)).tolist():
+                raise NotFiniteError(
+                    f"{self.kernel} gives {values[j]} for rows {self._row_number(i)} and {self._row_number(j)}. Look at "
+                    "that pair, or at parameters that make it overflow."
+                )
+
+    def _row_number(self, i: int) -> int:
+        """The row of X that row i of K stands for."""
+        return i
+
+    def _judged(self, K: GramOperator, q: BoxProblem, found: Any) -> Solved:
+        """What a solver found, polished where that is cheap, and certified from α and f alone."""
+        alpha, f = found.alpha, found.f
         small = K.shape[0] <= POLISHED  # by size alone: the answer must not depend on the kind of operator
-        if small and status == "converged" and not any("stationary" in note for note in self._notes):
+        if small and found.status == "converged" and not any("stationary" in note for note in self._notes):
             alpha, f = polish(K, q, alpha, f)
         m = q.multipliers(alpha, f)
         certificate = q.certify(
             alpha,
             f,
             m,
-            status=STATUS[status],
+            status=STATUS[found.status],
             method=self.solver.replace("-", " ") + "s",
             iterations=int(found.iterations),
             seconds=float(found.seconds),
@@ -217,10 +224,9 @@ class MarginMachine(Approximable):
         """The model: support vectors in `order`, one row of coefficients and one intercept for each problem."""
         n = A.shape[0]
         scales = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
-        beta = np.array(
-            [q.beta(s.alpha, n) / c for q, s, c in zip(problems, solved, scales, strict=True)]
-        ).reshape(len(problems), n)
-        used = np.flatnonzero(np.any(beta != 0, axis=0))
+        each = zip(problems, solved, scales, strict=True)
+        beta = _by_row(problems, [q.signs * s.alpha / c for q, s, c in each], n)
+        used = np.flatnonzero(beta.any(axis=0))
         used = used[np.argsort(order[used], kind="stable")]
         self.kernel_ = PRECOMPUTED if kernel is None else kernel
         self.support_ = used.astype(np.int32)
@@ -229,16 +235,14 @@ class MarginMachine(Approximable):
         self.intercept_ = np.array([self._bias(s.m) / c for s, c in zip(solved, scales, strict=True)])
         self.n_rows_fit_ = n
         self._keep_feature_coef(A[used], self.dual_coef_.T)
-        full = np.array(
-            [np.bincount(q.rows, s.alpha >= q.C, minlength=n) for q, s in zip(problems, solved, strict=True)]
-        )
-        self.at_bound_ = full.reshape(len(problems), n)[:, used] > 0
+        full = _by_row(problems, [s.alpha >= q.C for q, s in zip(problems, solved, strict=True)], n)
+        self.at_bound_ = full[:, used] > 0
         self.certificates_ = [s.certificate for s in solved]
         self.certificate_ = together(self.certificates_)
         self.n_iter_ = int(self.certificate_.iterations or 0)
         self.norms_ = np.array(
             [
-                np.sqrt(max(float(q.signs * s.alpha @ s.f[q.rows]), 0.0)) / c
+                np.sqrt(max(float(q.signs * s.alpha @ s.f), 0.0)) / c
                 for q, s, c in zip(problems, solved, scales, strict=True)
             ]
         )
@@ -351,18 +355,16 @@ def check_nu(value: Any) -> None:
         raise ParameterError(f"nu must be a number with 0 < nu <= 1; got {value!r}.")
 
 
+def _by_row(problems: list[BoxProblem], values: list[np.ndarray], n: int) -> np.ndarray:
+    """Values of variables summed by problem and row: problems × n."""
+    at = np.concatenate([q.rows + k * n for k, q in enumerate(problems)])
+    return np.bincount(at, np.concatenate(values), minlength=len(problems) * n).reshape(len(problems), n)
+
+
 def dense_columns(A: Any, columns: np.ndarray) -> np.ndarray:
     """Some columns as an ordinary array: the kernel products with support vectors in a precomputed block."""
     part = A[:, columns]
     return part.toarray() if sparse.issparse(part) else part
-
-
-def _check_finite(K: np.ndarray, kernel: Kernel) -> None:
-    if not np.isfinite(K).all():
-        i, j = np.argwhere(~np.isfinite(K))[0]
-        raise NotFiniteError(
-            f"{kernel} gives {K[i, j]} for rows {i} and {j}. Look at that pair, or at parameters that make it overflow."
-        )
 
 
 def _progress(callback: Any, verbose: int) -> Any:

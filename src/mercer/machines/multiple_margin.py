@@ -27,12 +27,12 @@ class MarginSet(KernelSet):
         """The machine that solves for given weights, ten times as closely as the weights are wanted."""
         raise NotImplementedError
 
-    def _solve_one(
-        self, K: Any, q: BoxProblem, start: np.ndarray, seconds: float | None, *, skip: bool
-    ) -> Solved:
+    def _solve_boxes(
+        self, K: Any, problems: list[BoxProblem], starts: list[np.ndarray], seconds: float | None
+    ) -> list[Solved]:
         machine = self._machine()
         machine._notes = self._notes
-        return machine._solve_one(K, q, start, seconds, skip=skip)
+        return machine._solve_boxes(K, problems, starts, seconds)
 
     def _answers(self, grams: GramSet, problems: list[BoxProblem]) -> Any:
         """The machine's answer as a function of the weights; each starts where the last one ended."""
@@ -40,11 +40,9 @@ class MarginSet(KernelSet):
         end = None if self.max_seconds is None else time.monotonic() + self.max_seconds
 
         def answer(d: np.ndarray) -> Answer:
-            K, solved = grams.at(d), []
-            for k, q in enumerate(problems):
-                left = None if end is None else max(end - time.monotonic(), 1e-3)
-                solved.append(self._solve_one(K, q, starts[k], left, skip=False))
-                starts[k] = solved[k].alpha
+            left = None if end is None else max(end - time.monotonic(), 1e-3)
+            solved = self._solve_boxes(grams.at(d), problems, starts, left)
+            starts[:] = [s.alpha for s in solved]
             B = np.column_stack([q.beta(s.alpha, grams.n) for q, s in zip(problems, solved, strict=True)])
             F = grams.products(B)
             statuses = {s.certificate.status for s in solved}

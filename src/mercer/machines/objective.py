@@ -115,7 +115,7 @@ def certify(
     if isinstance(problem, Objective) and not problem.loss.smooth:
         q = problem.box(alpha, intercept)
         a = np.minimum(q.alpha(beta[:, 0]), q.C)
-        c = q.certify(a, f[:, 0], (float(b[0]), -float(b[0])), status=status, method=method, **common)
+        c = q.certify(a, f[q.rows, 0], (float(b[0]), -float(b[0])), status=status, method=method, **common)
         scaled = {name: alpha * getattr(c, name) for name in ("primal", "dual", "gap")}
         return replace(c, **scaled)
     z = f + b

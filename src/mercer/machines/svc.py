@@ -122,7 +122,7 @@ class SVC(MarginClassifier):
             plus, minus = (self.classes_[d].item() if d is not None else "the rest" for d in duel)
             big = 1e4 / max(float(np.median(np.abs(K.diag()[q.rows]))), 1e-300)
             soft = BoxProblem(q.rows, q.signs, q.p, np.full(len(q.rows), big), q.equality)
-            again = self._solve_one(K, soft, soft.start, None, skip=False)
+            again = self._solve_boxes(K, [soft], [soft.start], None)[0]
             slack = np.maximum(-soft.slack(again.f, again.m), 0.0)
             worst = int(np.argmax(slack))
             raise NotSeparableError(

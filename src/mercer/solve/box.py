@@ -6,11 +6,11 @@
     equality 1     Σ s_i α_i keeps its value                one multiplier b:  m₊ = b, m₋ = -b
     equality 2     Σ α_i keeps its value for each sign      two multipliers:   m₊, m₋
 
-With f = Kβ, β = Σ s_i α_i e_{r_i}, and the slack g_i = s_i f[r_i] + p_i + m_{s_i}, the optimum has g_i ≥ 0 where α_i < C_i
-and g_i ≤ 0 where α_i > 0. Weak duality holds for any α in the box and any m:
+With β = Σ s_i α_i e_{r_i}, f_i = (Kβ)[r_i] for each variable, and the slack g_i = s_i f_i + p_i + m_{s_i}, the optimum has
+g_i ≥ 0 where α_i < C_i and g_i ≤ 0 where α_i > 0. Weak duality holds for any α in the box and any m:
 
-    primal   ½ βᵀf + Σ C_i max(0, -g_i) + m₊ Σ₊ α + m₋ Σ₋ α
-    dual     -½ βᵀf - pᵀα
+    primal   ½ Σ s_i α_i f_i + Σ C_i max(0, -g_i) + m₊ Σ₊ α + m₋ Σ₋ α
+    dual     -½ Σ s_i α_i f_i - pᵀα
     gap      Σ α_i max(0, g_i) + (C_i - α_i) max(0, -g_i)     ≥ 0, and 0 only at the optimum
 
 Everything here is computed from α, f and m alone, so that it can judge any solver.
@@ -62,16 +62,16 @@ class BoxProblem:
         return np.maximum(self.signs * beta[self.rows], 0.0)
 
     def gradient(self, f: np.ndarray) -> np.ndarray:
-        """∂/∂α = s_i f[r_i] + p_i."""
-        return self.signs * f[self.rows] + self.p
+        """∂/∂α = s_i f_i + p_i."""
+        return self.signs * f + self.p
 
     def objective(self, alpha: np.ndarray, f: np.ndarray) -> float:
-        return float(0.5 * (self.signs * alpha) @ f[self.rows] + self.p @ alpha)
+        return float(0.5 * (self.signs * alpha) @ f + self.p @ alpha)
 
     def sums(self, alpha: np.ndarray) -> tuple[float, float]:
         """Σ α over the positive and over the negative signs."""
         up = self.signs > 0
-        return float(alpha[up].sum()), float(alpha[~up].sum())
+        return float(alpha @ up), float(alpha @ ~up)
 
     def unkept(self, alpha: np.ndarray) -> float:
         """How far α is from keeping the sums that the equality says it must keep."""
@@ -84,9 +84,14 @@ class BoxProblem:
         """m₊ and m₋: the mean over the free variables, else the middle of what the bounded ones allow."""
         if self.equality == 0:
             return 0.0, 0.0
-        G, up = self.gradient(f), self.signs > 0
         below, above = alpha < self.C, alpha > 0
-        if self.equality == 1:
+        free = np.flatnonzero(below & above)
+        if self.equality == 1 and len(free):
+            s = self.signs[free]
+            b = -float((f[free] + s * self.p[free]).sum()) / len(free)
+            return b, -b
+        G, up = self.gradient(f), self.signs > 0
+        if self.equality == 1:  # what may grow lifts β where s = 1, and lowers it where s = -1
             b = _middle(-self.signs * G, np.where(up, below, above), np.where(up, above, below))
             return b, -b
         plus = _middle(-G[up], below[up], above[up])
@@ -95,11 +100,13 @@ class BoxProblem:
 
     def slack(self, f: np.ndarray, m: tuple[float, float]) -> np.ndarray:
         """g_i, at least 0 where α_i may grow and at most 0 where it may shrink."""
+        if m[1] == -m[0]:
+            return self.signs * (f + m[0]) + self.p
         return self.gradient(f) + np.where(self.signs > 0, m[0], m[1])
 
     def violation(self, alpha: np.ndarray, g: np.ndarray) -> np.ndarray:
         """How far each variable is from its optimality condition."""
-        return np.maximum(np.where(alpha < self.C, -g, 0.0), np.where(alpha > 0, g, 0.0)).clip(min=0.0)
+        return np.where(g > 0, np.where(alpha > 0, g, 0.0), np.where(alpha < self.C, -g, 0.0))
 
     def certify(
         self,
@@ -115,14 +122,23 @@ class BoxProblem:
     ) -> Certificate:
         """Primal, dual, gap and the worst violation, from α, f and m alone."""
         g = self.slack(f, m)
+        over = np.maximum(g, 0.0)
+        under = over - g
         worst = self.violation(alpha, g)
-        at = int(np.argmax(worst)) if len(worst) else 0
-        norm2 = float((self.signs * alpha) @ f[self.rows])
+        at = int(worst.argmax()) if len(worst) else 0
+        norm2 = float((self.signs * alpha) @ f)
         dual = -0.5 * norm2 - float(self.p @ alpha)
-        primal = self._primal(alpha, g, m, norm2)
-        gap = primal - dual
-        if np.all(np.isfinite(self.C)):  # the same number, summed without cancellation
-            gap = float(alpha @ np.maximum(g, 0) + (self.C - alpha) @ np.maximum(-g, 0))
+        if self.C.max(initial=0.0) < np.inf:
+            given = m[0] * float(self.signs @ alpha)
+            if m[1] != -m[0]:
+                plus, minus = self.sums(alpha)
+                given = m[0] * plus + m[1] * minus
+            primal = 0.5 * norm2 + float(self.C @ under) + given
+            gap = float(alpha @ over + (self.C - alpha) @ under)  # primal - dual, summed without cancellation
+        else:  # hard margin: y(f + b) ≥ 1 after dividing w and b by the smallest
+            margin = float((g - self.p).min())
+            primal = 0.5 * norm2 / margin**2 if margin > 0 else float("inf")
+            gap = primal - dual
         return Certificate(
             status,
             method,
@@ -136,19 +152,12 @@ class BoxProblem:
             notes=notes,
         )
 
-    def _primal(self, alpha: np.ndarray, g: np.ndarray, m: tuple[float, float], norm2: float) -> float:
-        if np.all(np.isfinite(self.C)):
-            plus, minus = self.sums(alpha)
-            return float(0.5 * norm2 + self.C @ np.maximum(-g, 0) + m[0] * plus + m[1] * minus)
-        margin = float((g - self.p).min())  # hard margin: y(f + b) ≥ 1 after dividing w and b by the smallest
-        return 0.5 * norm2 / margin**2 if margin > 0 else float("inf")
-
 
 def _middle(values: np.ndarray, may_rise: np.ndarray, may_fall: np.ndarray) -> float:
     """The multiplier that most variables agree on; those at a bound only limit it from one side."""
-    free = may_rise & may_fall
-    if free.any():
-        return float(values[free].mean())
+    free = values[may_rise & may_fall]
+    if len(free):
+        return float(free.mean())
     low = float(values[may_rise].max()) if may_rise.any() else None
     high = float(values[may_fall].min()) if may_fall.any() else None
     known = [v for v in (low, high) if v is not None]
@@ -164,6 +173,7 @@ def polish(
     with more than `limit` free variables, and steps that do not lower the objective, are left as they are.
     """
     best, best_f = alpha, f
+    used, at = np.unique(problem.rows, return_inverse=True)
     free = (alpha > 0) & (alpha < problem.C)
     scale = float(np.abs(f).max(initial=0.0) + np.abs(problem.p).max(initial=0.0)) or 1.0
     for _ in range(rounds):
@@ -179,9 +189,9 @@ def polish(
         hit = free & (room <= t) & (t < 1.0)
         new[hit] = np.where(step[hit] > 0, problem.C[hit], 0.0)
         moved = np.flatnonzero(new != best)
-        change = problem.beta(new - best, len(f))
+        change = problem.beta(new - best, K.shape[0])
         columns = np.flatnonzero(change)
-        new_f = best_f + (change[columns] @ K.block(columns, slice(None)) if len(columns) else 0.0)
+        new_f = best_f + ((change[columns] @ K.block(columns, used))[at] if len(columns) else 0.0)
         if len(moved) and problem.objective(new, new_f) > problem.objective(best, best_f) + 1e-12 * scale:
             break
         best, best_f = new, new_f

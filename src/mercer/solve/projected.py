@@ -9,12 +9,14 @@ should the objective ever rise.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mercer.errors import ParameterError
+from mercer.solve.box import BoxProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +31,31 @@ class ProjectedResult:
     objective: float
 
 
+def projected_gradients(
+    K: Any,
+    problems: Sequence[BoxProblem],
+    starts: Sequence[np.ndarray],
+    *,
+    max_seconds: float | None = None,
+    **options: Any,
+) -> list[ProjectedResult]:
+    """Several problems, one after the other, as `working_sets` has it."""
+    end = None if max_seconds is None else time.perf_counter() + max_seconds
+    out: list[ProjectedResult] = []
+    for q, start in zip(problems, starts, strict=True):
+        left = None if end is None else max(end - time.perf_counter(), 1e-3)
+        stopped = bool(out) and out[-1].status == "interrupted"
+        rest = options | ({"max_iter": 0} if stopped else {})
+        found = projected_gradient(K, q, start, max_seconds=left, **rest)
+        out.append(replace(found, status="interrupted") if stopped else found)
+    return out
+
+
 def projected_gradient(
     K: Any,
+    problem: BoxProblem,
+    start: np.ndarray,
     *,
-    rows: np.ndarray,
-    signs: np.ndarray,
-    p: np.ndarray,
-    C: np.ndarray,
-    alpha: np.ndarray | None = None,
-    equality: int = 0,
     tol: float = 1e-3,
     max_iter: int = -1,
     max_seconds: float | None = None,
@@ -45,27 +63,28 @@ def projected_gradient(
     **unused: Any,
 ) -> ProjectedResult:
     """min ½αᵀQα + pᵀα in the box; the answer has the form of every solver of this problem."""
-    if equality != 0:
+    if problem.equality != 0:
         raise ParameterError(
             "projected gradient keeps the box only, and a bias adds an equality constraint. "
             "Use bias=False, or solver='working-set'."
         )
+    rows, signs, C = problem.rows, problem.signs, problem.C
     began = time.perf_counter()
-    a = np.zeros(len(rows)) if alpha is None else np.array(alpha, dtype=float)
+    a = np.array(start, dtype=float)
     n = K.shape[0]
 
     def product(v: np.ndarray) -> np.ndarray:
-        return np.asarray(K @ np.bincount(rows, signs * v, minlength=n))
+        return np.asarray(K @ np.bincount(rows, signs * v, minlength=n))[rows]
 
     f = product(a)
-    step = 1.0 / _largest(lambda v: signs * product(v)[rows], len(rows))
+    step = 1.0 / _largest(lambda v: signs * product(v), len(rows))
     limit = 100_000 if max_iter < 0 else max_iter
     status, done, bad = "limit", 0, np.zeros(len(rows))
-    value = _objective(a, f, rows, signs, p)
+    value = problem.objective(a, f)
     try:
         for done in range(limit + 1):
-            g = signs * f[rows] + p
-            bad = np.maximum(np.where(a < C, -g, 0.0), np.where(a > 0, g, 0.0))
+            g = problem.gradient(f)
+            bad = problem.violation(a, g)
             if bad.max(initial=0.0) <= tol:
                 status = "converged"
                 break
@@ -73,7 +92,7 @@ def projected_gradient(
                 break
             new = np.clip(a - step * g, 0.0, C)  # the projection
             new_f = product(new)
-            new_value = _objective(new, new_f, rows, signs, p)
+            new_value = problem.objective(new, new_f)
             if new_value > value + 1e-12 * (1 + abs(value)):
                 step *= 0.5
                 if step * float(np.abs(g).max()) < 1e-15 * (1 + float(np.abs(a).max())):
@@ -90,10 +109,6 @@ def projected_gradient(
     return ProjectedResult(
         a, f, float(bad.max(initial=0.0)), worst, done, time.perf_counter() - began, status, value
     )
-
-
-def _objective(a: np.ndarray, f: np.ndarray, rows: np.ndarray, signs: np.ndarray, p: np.ndarray) -> float:
-    return float(0.5 * (signs * a) @ f[rows] + p @ a)
 
 
 def _largest(product: Any, n: int, steps: int = 30) -> float:

@@ -3,12 +3,12 @@
     min ½ αᵀQα + pᵀα,   0 ≤ αᵢ ≤ Cᵢ,   Qᵢⱼ = sᵢ sⱼ K[rᵢ, rⱼ],   sᵢ = ±1
 
 `equality` adds nothing (0), keeps Σ sᵢαᵢ at its initial value (1: SVC, SVR, one-class), or keeps Σ αᵢ over s = +1 and
-over s = -1 (2: the ν forms). With β = Σ sᵢαᵢ e(rᵢ) and f = Kβ, variable i has the gradient sᵢ f[rᵢ] + pᵢ.
+over s = -1 (2: the ν forms). With β = Σ sᵢαᵢ e(rᵢ) and fᵢ = (Kβ)[rᵢ], variable i has the gradient sᵢfᵢ + pᵢ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,10 @@ import numpy as np
 
 from mercer import _core
 from mercer.errors import ParameterError, ShapeError
+from mercer.solve.box import BoxProblem
 from mercer.threads import threads
 
-__all__ = ["QPResult", "working_set"]
+__all__ = ["QPResult", "working_set", "working_sets"]
 
 SMALL = 2**25  # bytes of a Gram matrix that is computed once and kept, whatever the kind of operator
 
@@ -28,7 +29,7 @@ class QPResult:
     """What the solver found, and how good it is.
 
     `kkt` is the largest violation of the optimality conditions (LIBSVM's m(α) - M(α)), recomputed in float64 from
-    f = Kβ at the end; `worst` a variable that takes part in it. `status`:
+    f at the end; `worst` a variable that takes part in it. `status`:
 
         converged     kkt ≤ tol, or the relative gap ≤ gap_tol
         floor         what is left is rounding: float64 can't tell a better α
@@ -58,19 +59,14 @@ def working_set(
     C: Any,
     alpha: Any = None,
     equality: int = 1,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    max_iter: int = -1,
-    max_seconds: float | None = None,
-    cache_bytes: int = 2**28,
-    n_jobs: int | None = None,
-    callback: Callable[[int, float, float], Any] | None = None,
+    **options: Any,
 ) -> QPResult:
     """Solves the program above from `alpha` (a feasible start, zeros if None), which is not changed.
 
     K is a symmetric array or a Gram operator. If its `program()` is not None and K is not small, the core computes the
-    rows it needs, in float32, within `cache_bytes`, and the final f in float64; any other is asked for its `dense()`. `callback(iterations, kkt, objective)` is called about
-    five times a second and ends the run by returning something true.
+    rows it needs, in float32, within `cache_bytes`, and the final f in float64; any other is asked for its `dense()`.
+    `callback(iterations, kkt, objective)` is called about five times a second and ends the run by returning something
+    true.
 
     >>> K = np.array([[2.0, 0.0], [0.0, 2.0]])                       # one point of each class
     >>> found = working_set(K, rows=[0, 1], signs=[1, -1], p=[-1, -1], C=10.0)
@@ -80,12 +76,38 @@ def working_set(
     rows = np.ascontiguousarray(rows, dtype=np.int64)
     if rows.ndim != 1:
         raise ShapeError(f"rows must have one dimension; got {rows.ndim}.")
-    signs = _full(signs, rows, "signs", np.int8)
-    p, C = _full(p, rows, "p", np.float64), _full(C, rows, "C", np.float64)
-    alpha = np.zeros(len(rows)) if alpha is None else _full(alpha, rows, "alpha", np.float64).copy()
-    problem: tuple[Any, ...] = (rows, signs, p, C, alpha)
+    signs = _full(signs, rows, "signs")
+    if not np.all(np.abs(signs) == 1):
+        raise ParameterError("signs must be -1 or 1.")
+    p, C = _full(p, rows, "p"), _full(C, rows, "C")
+    alpha = np.zeros(len(rows)) if alpha is None else _full(alpha, rows, "alpha")
+    return working_sets(K, [BoxProblem(rows, signs, p, C, equality, alpha)], **options)[0]
+
+
+def working_sets(
+    K: Any,
+    problems: Sequence[BoxProblem],
+    starts: Sequence[np.ndarray] | None = None,
+    *,
+    tol: float = 1e-3,
+    gap_tol: float | None = None,
+    max_iter: int = -1,
+    max_seconds: float | None = None,
+    cache_bytes: int = 2**28,
+    n_jobs: int | None = None,
+    callback: Callable[[int, float, float], Any] | None = None,
+) -> list[QPResult]:
+    """Several programs on one K, each from its start; seconds and interrupts count for all of them together.
+
+    Where K is in memory and there is no callback, the threads solve different problems.
+    """
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ShapeError(f"K must be square; got {K.shape}.")
+    stated = [
+        (q.rows, q.signs.astype(np.int8), q.p, q.C, np.array(start), q.equality)
+        for q, start in zip(problems, starts or [q.start for q in problems], strict=True)
+    ]
     options: dict[str, Any] = {
-        "equality": equality,
         "tol": tol,
         "gap_tol": gap_tol,
         "max_iter": max_iter,
@@ -94,27 +116,28 @@ def working_set(
         "threads": threads(n_jobs),
         "callback": callback,
     }
-    if K.ndim != 2 or K.shape[0] != K.shape[1]:
-        raise ShapeError(f"K must be square; got {K.shape}.")
     try:
         if tiled(K, cache_bytes):
-            found = _core.solve_qp_tiles(*K.program(), *problem, **options)
+            found = _core.solve_qps_tiles(*K.program(), stated, **options)
         else:
-            found = _core.solve_qp(_array(K), *problem, **options)
+            found = _core.solve_qps(_array(K), stated, **options)
     except ValueError as error:
         raise ParameterError(str(error)) from None
-    return QPResult(
-        alpha=found["alpha"],
-        f=found["f"],
-        kkt=found["kkt"],
-        worst=found["worst"],
-        iterations=found["iterations"],
-        seconds=found["seconds"],
-        status=found["status"],
-        objective=found["objective"],
-        gap=found["gap"],
-        kernel_rows=found["kernel_rows_computed"],
-    )
+    return [
+        QPResult(
+            alpha=each["alpha"],
+            f=each["f"],
+            kkt=each["kkt"],
+            worst=each["worst"],
+            iterations=each["iterations"],
+            seconds=each["seconds"],
+            status=each["status"],
+            objective=each["objective"],
+            gap=each["gap"],
+            kernel_rows=each["kernel_rows_computed"],
+        )
+        for each in found
+    ]
 
 
 def tiled(K: Any, cache_bytes: int) -> bool:
@@ -129,19 +152,10 @@ def _array(K: Any) -> np.ndarray:
     return np.ascontiguousarray(K, dtype=np.float32 if K.dtype == np.float32 else np.float64)
 
 
-def _full(value: Any, rows: np.ndarray, name: str, dtype: Any) -> np.ndarray:
+def _full(value: Any, rows: np.ndarray, name: str) -> np.ndarray:
     given = np.asarray(value)
-    if (
-        given.shape == rows.shape
-        and given.dtype == dtype
-        and dtype is np.float64
-        and given.flags.c_contiguous
-    ):
-        return given
     if given.shape not in ((), rows.shape):
         raise ShapeError(
             f"{name} must be a number or one per variable ({len(rows)}); got shape {given.shape}."
         )
-    if dtype is np.int8 and not np.all(np.abs(given) == 1):
-        raise ParameterError(f"{name} must be -1 or 1.")
-    return np.ascontiguousarray(np.broadcast_to(given, rows.shape), dtype=dtype)
+    return np.ascontiguousarray(np.broadcast_to(given, rows.shape), dtype=np.float64)

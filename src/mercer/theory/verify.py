@@ -73,7 +73,7 @@ def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Veri
     found = []
     for k, (problem, alpha, m, beta) in enumerate(model._restate(A, targets, w)):
         of = f"problem {k}: " if len(model.certificates_) > 1 else ""
-        f = np.asarray(K @ beta)
+        f = np.asarray(K @ beta)[problem.rows]
         findings += [of + text for text in _infeasible(problem, alpha, beta)]
         alpha = np.where(np.abs(alpha - problem.C) <= ROUNDING * np.abs(beta).max(), problem.C, alpha)
         claimed = model.certificates_[k]
