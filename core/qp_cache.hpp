@@ -69,6 +69,12 @@ template <class T> class RowCache {
         return int64_t(missing.size());
     }
 
+    // Row r as far as it is known, or null; good until the next fetch.
+    const T* known(int64_t r) const {
+        const int64_t s = slot_of_[size_t(r)];
+        return s < 0 ? nullptr : memory_.get() + s * stride_;
+    }
+
   private:
     static constexpr int64_t kPad = 16;
 

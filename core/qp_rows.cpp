@@ -98,6 +98,9 @@ template <class S> bool worth_dense(const SparseRows<S>& s, int64_t d) {
     return s.rows > 0 && d * s.rows <= kDenser * int64_t(s.indices.size()) && d * s.rows <= int64_t(1) << 28;
 }
 
+// Coordinates of an observation from which on an entry of K costs more than finding it among rows that are there.
+constexpr int64_t kDear = 100;
+
 // `origin`: per view empty, or a point to subtract from its rows.
 using Origins = std::vector<std::vector<double>>;
 
@@ -252,6 +255,9 @@ template <class T, class S> class TileRows final : public RowSource<T> {
         mercer::diag(quiet_, all.in, plain_.data(), threads, poll);
         this->exact = std::is_same_v<T, double>;
         if (!this->exact) origin_ = centres(program, data_);
+        int64_t width = 0;
+        for (const ViewInput<S>& v : data_.views) width += v.d;
+        this->dear = width >= kDear;
     }
 
     void focus(const std::vector<int64_t>& columns) override {
@@ -283,24 +289,32 @@ template <class T, class S> class TileRows final : public RowSource<T> {
         for (size_t k = 0; k < q; ++k) out[k * q + k] = T(this->diag[size_t(which[k])]);
     }
 
-    // Rows of the sample in stripes against the chosen columns; a row is summed in tiles, left to right.
+    // The chosen rows meet each other in half of the pairs, and all the other rows once.
     void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads, const Poll& poll) override {
         if (which.empty()) return;
-        Sample<double> some, all;
+        Sample<double> some, rest;
         take_rows(data_, which, some);
-        take_rows(data_, everything(this->n), all);
-        for (size_t k = 0; k < all.in.views.size(); ++k) {
-            all.in.views[k].z = some.in.views[k].x;
-            all.in.views[k].sz = some.in.views[k].sx;
-        }
-        for (size_t k = 0; k < all.in.rows.size(); ++k) all.in.rows[k].v = some.u[k].data();
-        all.in.m = int64_t(which.size());
-        all.in.same = false;
-        std::vector<double> sum(size_t(this->n), 0.0);
-        mercer::apply(quiet_, all.in, d.data(), 1, sum.data(), threads, poll);
-        for (int64_t i = 0; i < this->n; ++i) f[i] += sum[size_t(i)];
+        std::vector<double> sum(which.size(), 0.0);
+        mercer::apply(quiet_, some.in, d.data(), 1, sum.data(), threads, poll);
         for (size_t k = 0; k < which.size(); ++k)
-            f[which[k]] += d[k] * (this->diag[size_t(which[k])] - plain_[size_t(which[k])]);
+            f[which[k]] += sum[k] + d[k] * (this->diag[size_t(which[k])] - plain_[size_t(which[k])]);
+        std::vector<char> chosen(size_t(this->n), 0);
+        for (int64_t r : which) chosen[size_t(r)] = 1;
+        std::vector<int64_t> others;
+        for (int64_t r = 0; r < this->n; ++r)
+            if (!chosen[size_t(r)]) others.push_back(r);
+        if (others.empty()) return;
+        take_rows(data_, others, rest);
+        for (size_t k = 0; k < rest.in.views.size(); ++k) {
+            rest.in.views[k].z = some.in.views[k].x;
+            rest.in.views[k].sz = some.in.views[k].sx;
+        }
+        for (size_t k = 0; k < rest.in.rows.size(); ++k) rest.in.rows[k].v = some.u[k].data();
+        rest.in.m = int64_t(which.size());
+        rest.in.same = false;
+        sum.assign(others.size(), 0.0);
+        mercer::apply(quiet_, rest.in, d.data(), 1, sum.data(), threads, poll);
+        for (size_t k = 0; k < others.size(); ++k) f[others[k]] += sum[k];
     }
 
   private:

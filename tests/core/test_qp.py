@@ -238,6 +238,19 @@ def test_regression_has_two_variables_per_row():
         np.testing.assert_allclose(found.f[:n] - b, model.predict(X), atol=1e-4)
 
 
+@pytest.mark.parametrize("cache", [2**21, 2**28])
+def test_wide_observations_are_looked_up_among_known_rows(cache):
+    """From 100 columns on K[W, W] comes from the row cache, whatever of it is there."""
+    X, y = blobs(2600, d=120)
+    K = gram("RBF(12.0)", X).dense()
+    for C in (0.5, 50.0):
+        stored = svc(K, y, C=C, tol=1e-5)
+        found = svc(tiles("RBF(12.0)", X), y, C=C, tol=1e-5, cache_bytes=cache)
+        assert found.status == "converged"
+        assert found.objective == pytest.approx(stored.objective, rel=1e-7)
+        np.testing.assert_allclose(found.f, K @ (y * found.alpha), atol=1e-10 * found.alpha.sum())
+
+
 def test_a_warm_start_needs_few_steps():
     X, y = blobs(2500)
     op = tiles("RBF(1.0)", X)
