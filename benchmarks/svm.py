@@ -121,7 +121,6 @@ def warm_up() -> None:
     for library in (*libraries().values(), mercer):
         library.SVC(C=1.0).fit(X, y)
         library.SVR(C=1.0).fit(X, y)
-        library.OneClassSVM().fit(X)
 
 
 def fit(cell: Cell, threads: int, options: argparse.Namespace) -> None:
