@@ -172,6 +172,8 @@ template <class T> static void evaluate(const Call<T>& call, const Tile& tile, W
         for (int32_t k = 0; k < call.steps; ++k) {
             const Op& op = call.ops[k];
             if (op.primitive >= 0) {
+                const View<T>& v = call.views[op.a];
+                if (op.twin == op.primitive && expands(v, op, tile)) expand(v, tile, r0, s.rows, home(op));
                 slot[op.depth] = home(op) + r0 * tile.ld;
                 continue;
             }

@@ -31,6 +31,19 @@ template <class T> void sparse_norms(const SparseRows<T>& s, T* out) {
     }
 }
 
+// Sparse rows as panels of P columns with the zeros written out, the last one filled with the last row.
+template <class T> void sparse_panels(const SparseRows<T>& s, int64_t d, int64_t P, T* out) {
+    const int64_t padded = round_up(s.rows, P);
+    std::fill(out, out + padded * d, T(0));
+    for (int64_t j = 0; j < padded; ++j) {
+        const int64_t row = std::min(j, s.rows - 1);
+        T* panel = out + j / P * P * d + j % P;
+        for (int64_t a = s.indptr[row]; a < s.indptr[row + 1]; ++a) panel[s.indices[a] * P] = s.data[a];
+    }
+}
+// Entries up to which that is worth its memory.
+constexpr int64_t kMostPanels = int64_t(1) << 26;
+
 // Sparse rows may claim any number of columns; sizes computed from this many cannot overflow.
 constexpr int64_t kMostColumns = int64_t(1) << 40;
 
@@ -108,6 +121,10 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
                 isa.pack(view.z, in.m, v.d, v.d, 1, panels);
                 view.panels = panels;
                 view.grouped = v.d >= kGroup && v.d <= kGroupBytes / (kWideTile * int64_t(sizeof(T)));
+            } else if (v.d <= kMostPanels / padded) {
+                T* panels = keep(padded * v.d);
+                sparse_panels(sz, v.d, isa.panel, panels);
+                view.panels = panels;
             }
             if (turned[k]) {
                 T *phases = keep(2 * in.n * v.d), *panels = keep(2 * padded * v.d);

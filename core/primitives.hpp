@@ -193,14 +193,14 @@ template <class T> MERCER_INLINE T repair_below(int64_t d) {
     return T(2.0 * sqrt(double(least(d, kDepth) + 4)) * 0x1p-24 / 1e-5);
 }
 
-// t = x.z becomes |x|^2 + |z|^2 - 2 t; pairs that cancel are recomputed by differences.
-//   cost    one pass, then d per repaired pair; a tile with many such pairs is redone by differences at once
+// Rows r0 .. r0+rows of a tile: t = x.z becomes |x|^2 + |z|^2 - 2 t; pairs that cancel are recomputed by differences.
+//   cost    one pass, then d per repaired pair; rows with many such pairs are redone by differences at once
 template <class T>
-static void expand(const View<T>& v, const Tile& tile, T* out) {
+static void expand(const View<T>& v, const Tile& tile, int64_t r0, int64_t rows, T* out) {
     constexpr int W = kLanes<T>;
     const T fraction = repair_below<T>(v.d);
     Mask<T> count{};
-    for (int64_t i = 0; i < tile.rows; ++i) {
+    for (int64_t i = r0; i < r0 + rows; ++i) {
         T* s = out + i * tile.ld;
         const T xx = v.xx[tile.i0 + i];
         for (int64_t j = 0; j < tile.ld; j += W) {
@@ -212,21 +212,52 @@ static void expand(const View<T>& v, const Tile& tile, T* out) {
     }
     double cancelled = hsum(count);
     if (cancelled == 0) return;
-    if (!v.sparse && cancelled > 0.125 * double(tile.rows * tile.ld)) {
-        sweep<T, Differences<T>>(v.x + tile.i0 * v.d, v.d, 1, tile.rows, v.d, v.panels + tile.j0 * v.d,
-                                 kPanel<T> * v.d, tile.ld / kPanel<T>, nullptr, false, out, tile.ld);
+    if (!v.sparse && cancelled > 0.125 * double(rows * tile.ld)) {
+        sweep<T, Differences<T>>(v.x + (tile.i0 + r0) * v.d, v.d, 1, rows, v.d, v.panels + tile.j0 * v.d,
+                                 kPanel<T> * v.d, tile.ld / kPanel<T>, nullptr, false, out + r0 * tile.ld, tile.ld);
         return;
     }
-    for (int64_t i = 0; i < tile.rows; ++i)
-        for (int64_t j = 0; j < tile.cols; ++j) {
-            T& s = out[i * tile.ld + j];
-            if (s > fraction * (v.xx[tile.i0 + i] + v.zz[tile.j0 + j])) continue;
-            s = v.sparse ? pair_sqdist(v.sx, tile.i0 + i, v.sz, tile.j0 + j)
-                         : pair_sqdist(v.x + (tile.i0 + i) * v.d, v.z + (tile.j0 + j) * v.d, v.d);
+    for (int64_t i = r0; i < r0 + rows; ++i) {
+        T* s = out + i * tile.ld;
+        const T xx = v.xx[tile.i0 + i];
+        for (int64_t j0 = 0; j0 < tile.ld; j0 += W) {
+            const Mask<T> bad = ~(load(s + j0) > fraction * (xx + load(v.zz + tile.j0 + j0)));
+            if (__builtin_expect(!any(bad), 1)) continue;
+            for (int64_t j = j0; j < least(j0 + W, tile.cols); ++j)
+                if (bad[j - j0])
+                    s[j] = v.sparse ? pair_sqdist(v.sx, tile.i0 + i, v.sz, tile.j0 + j)
+                                    : pair_sqdist(v.x + (tile.i0 + i) * v.d, v.z + (tile.j0 + j) * v.d, v.d);
         }
+    }
 }
 
-// x_i . z_j for sparse rows: x_i spread over a dense vector (`dense`, zero before and after), then gathered.
+// x_i . z_j for sparse x_i and panels of z: every stored entry of x_i meets two panels at once.
+//   cost    (nonzeros of the tile's x rows) * cols multiply-adds, at nearly the rate of the dense product
+template <class T> static void sparse_sweep(const View<T>& v, const Tile& tile, T* out) {
+    constexpr int W = kLanes<T>, P = kPanel<T>;
+    static_assert(P == 2 * W);
+    for (int64_t j = 0; j < tile.ld; j += 2 * P) {
+        const bool two = j + P < tile.ld;
+        const T *a = v.panels + (tile.j0 + j) * v.d, *b = two ? a + P * v.d : a;
+        for (int64_t i = 0; i < tile.rows; ++i) {
+            Vec<T> a0{}, a1{}, b0{}, b1{};
+            for (int64_t k = v.sx.indptr[tile.i0 + i]; k < v.sx.indptr[tile.i0 + i + 1]; ++k) {
+                const Vec<T> x = splat(v.sx.data[k]);
+                const int64_t at = v.sx.indices[k] * P;
+                a0 += x * load(a + at);
+                a1 += x * load(a + at + W);
+                b0 += x * load(b + at);
+                b1 += x * load(b + at + W);
+            }
+            T* to = out + i * tile.ld + j;
+            store(to, a0);
+            store(to + W, a1);
+            if (two) store(to + P, b0), store(to + P + W, b1);
+        }
+    }
+}
+
+// x_i . z_j for sparse rows without panels: x_i spread over a dense vector (`dense`, zero before and after), then gathered.
 //   cost    rows * (nonzeros of the tile's z rows)
 template <class T>
 static void sparse_dot(const View<T>& v, const Tile& tile, T* dense, T* out) {
@@ -320,15 +351,18 @@ static void periodic(const View<T>& v, const double* w, const Tile& tile, T* out
     }
 }
 
-// out = the primitive `op` over the tile (stride tile.ld).
+// Whether `primitive` leaves x.z where the squared distance belongs, for `expand` to finish.
+template <class T> MERCER_INLINE bool expands(const View<T>& v, const Op& op, const Tile& tile) {
+    return op.code == SQDIST && v.expand && !tile.pairs;
+}
+
+// out = the primitive `op` over the tile (stride tile.ld), but for what `expand` has to finish.
 template <class T>
 static void primitive(const Call<T>& call, const Op& op, const Tile& tile, Work<T>& work, T* out) {
     const View<T>& v = call.views[op.a];
     if (v.sparse) {
         if (tile.pairs) return sparse_pairs(v, op.code == DOT, tile, out);
-        sparse_dot(v, tile, work.dense, out);
-        if (op.code == SQDIST) expand(v, tile, out);
-        return;
+        return v.panels ? sparse_sweep(v, tile, out) : sparse_dot(v, tile, work.dense, out);
     }
     auto product = [&] {
         const bool grouped = v.grouped && !tile.pairs;
@@ -336,9 +370,8 @@ static void primitive(const Call<T>& call, const Op& op, const Tile& tile, Work<
     };
     switch (op.code) {
         case SQDIST:
-            if (tile.pairs || !v.expand) return on_tile<T, Differences<T>>(v, tile, out);
-            product();
-            return expand(v, tile, out);
+            if (!expands(v, op, tile)) return on_tile<T, Differences<T>>(v, tile, out);
+            return product();
         case DOT: return product();
         case L1: return on_tile<T, Absolute<T>>(v, tile, out);
         case PERIODIC: return periodic(v, call.columns[op.b], tile, out);

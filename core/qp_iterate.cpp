@@ -83,21 +83,20 @@ void QpIterate::scan() {
 double QpIterate::gap() const {
     double total = 0;
     for (int g = 0; g < (p_.equality == 2 ? 2 : 1); ++g) {
-        double best = kInf;
-        const double middle = 0.5 * (top_[g] + bottom_[g]);
-        for (double b : {middle, top_[g], bottom_[g]}) {
-            if (p_.equality == 0) b = 0;
-            if (!(b - b == 0)) continue;
-            double sum = 0;
-            for (int64_t i : active_) {
-                if (group(i) != g) continue;
-                const size_t k = size_t(i);
-                if (v_[k] < b && x_[k] > lo_[k]) sum += (x_[k] - lo_[k]) * (b - v_[k]);
-                if (v_[k] > b && x_[k] < hi_[k]) sum += (hi_[k] - x_[k]) * (v_[k] - b);
-            }
-            best = std::min(best, sum);
+        double free = 0, sum = 0;
+        for (int64_t i : active_) {
+            const size_t k = size_t(i);
+            if (group(i) == g && x_[k] > lo_[k] && x_[k] < hi_[k]) free += 1, sum += v_[k];
         }
-        total += best < kInf ? best : 0;
+        double b = free > 0 ? sum / free : 0.5 * (top_[g] + bottom_[g]);
+        if (p_.equality == 0) b = 0;
+        if (!(b - b == 0)) continue;  // nothing of this group can move
+        for (int64_t i : active_) {
+            const size_t k = size_t(i);
+            if (group(i) != g) continue;
+            if (v_[k] < b && x_[k] > lo_[k]) total += (x_[k] - lo_[k]) * (b - v_[k]);
+            if (v_[k] > b && x_[k] < hi_[k]) total += (hi_[k] - x_[k]) * (v_[k] - b);
+        }
     }
     return total;
 }

@@ -23,7 +23,8 @@ class QpIterate {
     void everything_active();
     // v of the active variables, the extremes, the violation.
     void scan();
-    // sum (x - lo) max(0, b - v) + (hi - x) max(0, v - b): the duality gap for the multiplier b, the best of a few.
+    // sum (x - lo) max(0, b - v) + (hi - x) max(0, v - b): the duality gap for the multiplier b that the machines use, the
+    // mean of v over the free variables, or else the middle of what the others allow.
     double gap() const;
     // Variables at a bound that no violating pair could move, twice in a row, rest until the end.  If columns rest too:
     // the positions of those that stay.

@@ -91,8 +91,8 @@ template <class T> struct Sample {
     Inputs<T> in;
 };
 
-// Reading many sparse coordinates one by one costs more than multiplying by zeros beyond this filling.
-constexpr int64_t kDenser = 24;
+// Sparse rows that are mostly full are better written out: then they can be centred, too.
+constexpr int64_t kDenser = 2;
 
 template <class S> bool worth_dense(const SparseRows<S>& s, int64_t d) {
     return s.rows > 0 && d * s.rows <= kDenser * int64_t(s.indices.size()) && d * s.rows <= int64_t(1) << 28;

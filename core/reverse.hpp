@@ -214,6 +214,8 @@ template <class T> static void differentiate(const Call<T>& call, const Tile& ti
         };
         for (int32_t k = 0; k <= last; ++k) {
             const Op& op = call.ops[k];
+            if (op.primitive >= 0 && op.twin == op.primitive && expands(call.views[op.a], op, tile))
+                expand(call.views[op.a], tile, r0, s.rows, work.primitives + op.primitive * work.area);
             value[k] = op.primitive >= 0 ? work.primitives + op.twin * work.area + offset
                                          : work.values + k * work.strip;
             if (op.primitive < 0)

@@ -20,7 +20,8 @@ template <class T> struct View {
     bool sparse;
     bool expand;          // squared distances by |x|^2 + |z|^2 - 2 x.z with repair, else by differences
     const T *x, *z;       // dense, row-major n*d and m*d
-    const T* panels;      // z in panels: [column / P][k][column % P], the last panel filled with the last row
+    const T* panels;      // z in panels: [column / P][k][column % P], the last panel filled with the last row; null for
+                          // sparse rows of too many columns
     Csr<T> sx, sz;
     const T *xx, *zz;     // squared norms of the rows, for `expand`
     const T* phases;      // sin and cos of x, row-major n*2d, for PERIODIC

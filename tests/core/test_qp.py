@@ -383,10 +383,33 @@ SCRIPT = """
 """
 
 
+MANY = """
+    import numpy as np
+    from mercer.solve.box import BoxProblem
+    from mercer.solve.qp import working_sets
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(5000, 300))
+    K = A @ A.T
+    labels = rng.integers(0, 4, 5000)
+    problems = []
+    for a in range(4):
+        for b in range(a):
+            rows = np.flatnonzero((labels == a) | (labels == b))
+            ones = np.ones(len(rows))
+            problems.append(BoxProblem(rows, np.where(labels[rows] == a, ones, -ones), -ones, 1e6 * ones))
+    print("ready", flush=True)
+    found = working_sets(K, problems, tol=1e-13, max_seconds=100, n_jobs=2)
+    worst = max(abs(q.signs @ r.alpha) / max(1, r.alpha.sum()) for q, r in zip(problems, found))
+    stopped = [r.status for r in found]
+    print(stopped[-1], found[0].iterations > 0, worst < 1e-9, flush=True)
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "kill"), reason="needs signals")
-def test_an_interrupt_keeps_the_iterate():
+@pytest.mark.parametrize("script", [SCRIPT, MANY], ids=["one", "many"])
+def test_an_interrupt_keeps_the_iterate(script):
     child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(SCRIPT)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None and child.stdout.readline().strip() == "ready"
     import time

@@ -304,3 +304,24 @@ def test_a_kernel_value_that_is_not_finite_is_named_by_its_rows_in_X():
     for y in (np.arange(60) % 2, np.arange(60) % 3):
         with pytest.raises(NotFiniteError, match=r"rows (7|40) and \d+. Look at that pair"):
             SVC("Polynomial(3)").fit(X, y)
+
+
+@pytest.mark.parametrize("n", [200, 1500])
+def test_a_relative_gap_can_decide_alone(n):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+    machines = [
+        SVC("RBF(1.0)", C=100.0, tol=1e-12, gap_tol=1e-2),
+        SVC("RBF(1.0)", C=1.0, bias=False, solver="projected-gradient", tol=1e-12, gap_tol=1e-2),
+        mercer.SVR("RBF(1.0)", C=100.0, tol=1e-12, gap_tol=1e-2),
+        mercer.OneClassSVM("RBF(1.0)", nu=0.2, tol=1e-12, gap_tol=1e-2),
+    ]
+    for model in machines:
+        target = X[:, 1] if isinstance(model, mercer.SVR) else y
+        c = model.fit(X, target).certificate_
+        assert c.status == "converged" and 0 <= c.gap <= 1e-2 * abs(c.dual), model
+        if n > 1000:  # small problems are polished afterwards
+            assert c.kkt > 1e-9
+    with pytest.raises(ParameterError, match="gap_tol must be"):
+        SVC(gap_tol=0.0).fit(X, y)

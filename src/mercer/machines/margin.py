@@ -32,7 +32,7 @@ from mercer.machines.defaults import resolve
 from mercer.machines.judge import judge_on_rows
 from mercer.machines.targets import check_finite_targets, check_length
 from mercer.memory import memory_limit
-from mercer.solve.box import STATUS, BoxProblem, polish
+from mercer.solve.box import STATUS, BoxProblem, certify_all, polish
 from mercer.solve.projected import projected_gradients
 from mercer.solve.qp import working_sets
 from mercer.solve.solution import Certificate, together
@@ -55,6 +55,7 @@ class MarginMachine(Approximable):
     """The common part of SVC, NuSVC, SVR, NuSVR, OneClassSVM, SVDD and KernelMachine."""
 
     tol: float
+    gap_tol: float | None = None
     max_iter: int
     max_seconds: float | None
     strict: bool
@@ -97,6 +98,8 @@ class MarginMachine(Approximable):
 
     def _check_common(self) -> None:
         _positive(self.tol, "tol")
+        if self.gap_tol is not None:
+            _positive(self.gap_tol, "gap_tol", "None or a finite number > 0")
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
         if self.max_seconds is not None:
@@ -158,6 +161,7 @@ class MarginMachine(Approximable):
             problems,
             starts,
             tol=float(self.tol),
+            gap_tol=None if self.gap_tol is None else float(self.gap_tol),
             max_iter=int(self.max_iter),
             max_seconds=seconds,
             cache_bytes=min(memory_limit(self.memory), 2**30),
@@ -167,7 +171,29 @@ class MarginMachine(Approximable):
         for q, each in zip(problems, found, strict=True):
             if each.status == "nonfinite":
                 self._blame_pair(K, q.rows[~(np.isfinite(each.f) & np.isfinite(K.diag()[q.rows]))])
-        return [self._judged(K, q, each) for q, each in zip(problems, found, strict=True)]
+        return self._certified(K, problems, found)
+
+    def _certified(self, K: GramOperator, problems: list[BoxProblem], found: list[Any]) -> list[Solved]:
+        """What a solver found, polished where that is cheap, and certified from α and f alone."""
+        alphas, fs = [r.alpha for r in found], [r.f for r in found]
+        small = K.shape[0] <= POLISHED  # by size alone: the answer must not depend on the kind of operator
+        if small and not any("stationary" in note for note in self._notes):
+            for k, q in enumerate(problems):
+                if found[k].status == "converged":
+                    alphas[k], fs[k] = polish(K, q, alphas[k], fs[k])
+        ms = [q.multipliers(*each) for q, *each in zip(problems, alphas, fs, strict=True)]
+        facts = [
+            {
+                "status": STATUS[r.status],
+                "method": self.solver.replace("-", " ") + "s",
+                "iterations": int(r.iterations),
+                "seconds": float(r.seconds),
+                "notes": self._notes,
+            }
+            for r in found
+        ]
+        certificates = certify_all(problems, alphas, fs, ms, facts)
+        return [Solved(*each) for each in zip(alphas, fs, ms, certificates, strict=True)]
 
     def _blame_pair(self, K: GramOperator, rows: np.ndarray) -> None:
         """Name the pair of rows whose kernel value spoiled a solution."""
@@ -182,25 +208,6 @@ class MarginMachine(Approximable):
     def _row_number(self, i: int) -> int:
         """The row of X that row i of K stands for."""
         return i
-
-    def _judged(self, K: GramOperator, q: BoxProblem, found: Any) -> Solved:
-        """What a solver found, polished where that is cheap, and certified from α and f alone."""
-        alpha, f = found.alpha, found.f
-        small = K.shape[0] <= POLISHED  # by size alone: the answer must not depend on the kind of operator
-        if small and found.status == "converged" and not any("stationary" in note for note in self._notes):
-            alpha, f = polish(K, q, alpha, f)
-        m = q.multipliers(alpha, f)
-        certificate = q.certify(
-            alpha,
-            f,
-            m,
-            status=STATUS[found.status],
-            method=self.solver.replace("-", " ") + "s",
-            iterations=int(found.iterations),
-            seconds=float(found.seconds),
-            notes=self._notes,
-        )
-        return Solved(alpha, f, m, certificate)
 
     def _starts(self, problems: list[BoxProblem]) -> list[np.ndarray]:
         """Where to begin: at the last solution if `warm_start` and it still fits, else at the feasible start."""

@@ -39,6 +39,7 @@ class NuSVC(MarginClassifier):
         class_weight: Any = None,
         probability: bool = False,
         tol: float = 1e-3,
+        gap_tol: float | None = None,
         max_iter: int = -1,
         max_seconds: float | None = None,
         strict: bool = False,
@@ -57,6 +58,7 @@ class NuSVC(MarginClassifier):
         self.class_weight = class_weight
         self.probability = probability
         self.tol = tol
+        self.gap_tol = gap_tol
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.strict = strict

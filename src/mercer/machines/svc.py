@@ -31,8 +31,11 @@ class SVC(MarginClassifier):
     multiclass : "ovo" or "ovr"
         One problem for each pair of classes or for each class; all share one Gram operator.
     tol : float
-        Largest violation of the optimality conditions; with up to 5000 rows, problems with up to 300 free support
+        Largest violation of the optimality conditions; with up to 1000 rows, problems with up to 300 free support
         vectors are then polished to rounding.
+    gap_tol : float or None
+        A relative duality gap, (primal - dual) / |dual|, that also suffices: the answer is then within this share of
+        the best there is. With a tiny `tol` it decides alone.
     max_iter, max_seconds : limits; -1 and None for none. What was reached is kept and its certificate says so.
     class_weight : dict or "balanced", factors of C by class.
     probability : bool
@@ -66,6 +69,7 @@ class SVC(MarginClassifier):
         bias: bool = True,
         multiclass: str = "ovo",
         tol: float = 1e-3,
+        gap_tol: float | None = None,
         max_iter: int = -1,
         max_seconds: float | None = None,
         class_weight: Any = None,
@@ -85,6 +89,7 @@ class SVC(MarginClassifier):
         self.bias = bias
         self.multiclass = multiclass
         self.tol = tol
+        self.gap_tol = gap_tol
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.class_weight = class_weight

@@ -43,6 +43,7 @@ class SVDD(OutlierMixin, MarginMachine):
         nu: float = 0.5,
         *,
         tol: float = 1e-3,
+        gap_tol: float | None = None,
         max_iter: int = -1,
         max_seconds: float | None = None,
         strict: bool = False,
@@ -57,6 +58,7 @@ class SVDD(OutlierMixin, MarginMachine):
         self.kernel = kernel
         self.nu = nu
         self.tol = tol
+        self.gap_tol = gap_tol
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.strict = strict

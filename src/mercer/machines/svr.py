@@ -84,6 +84,7 @@ class SVR(MarginRegressor):
         epsilon: float = 0.1,
         bias: bool = True,
         tol: float = 1e-3,
+        gap_tol: float | None = None,
         max_iter: int = -1,
         max_seconds: float | None = None,
         strict: bool = False,
@@ -100,6 +101,7 @@ class SVR(MarginRegressor):
         self.epsilon = epsilon
         self.bias = bias
         self.tol = tol
+        self.gap_tol = gap_tol
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.strict = strict
@@ -146,6 +148,7 @@ class NuSVR(MarginRegressor):
         *,
         C: float = 1.0,
         tol: float = 1e-3,
+        gap_tol: float | None = None,
         max_iter: int = -1,
         max_seconds: float | None = None,
         strict: bool = False,
@@ -161,6 +164,7 @@ class NuSVR(MarginRegressor):
         self.nu = nu
         self.C = C
         self.tol = tol
+        self.gap_tol = gap_tol
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.strict = strict

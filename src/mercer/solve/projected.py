@@ -57,6 +57,7 @@ def projected_gradient(
     start: np.ndarray,
     *,
     tol: float = 1e-3,
+    gap_tol: float | None = None,
     max_iter: int = -1,
     max_seconds: float | None = None,
     callback: Any = None,
@@ -85,7 +86,8 @@ def projected_gradient(
         for done in range(limit + 1):
             g = problem.gradient(f)
             bad = problem.violation(a, g)
-            if bad.max(initial=0.0) <= tol:
+            close = gap_tol is not None and problem.gap(a, g) <= gap_tol * abs(value)
+            if close or bad.max(initial=0.0) <= tol:
                 status = "converged"
                 break
             if done == limit or (max_seconds is not None and time.perf_counter() - began > max_seconds):
