@@ -167,6 +167,34 @@ def test_sparse_rows_equal_dense_ones(isa, same, index):
         np.testing.assert_allclose(out, np.diag(K), rtol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("columns", [3, 40, 10**8])  # the last ones are too many to be written out in panels
+@pytest.mark.parametrize("n, m", [(1, 1), (1, 17), (7, 96), (97, 33), (100, 193)])
+def test_sparse_products_of_every_shape(isa, dtype, columns, n, m):
+    rng = np.random.default_rng(3)
+    width = min(columns, 40)
+    A = np.round(rng.normal(size=(n, width)) * (rng.random((n, width)) < 0.3), 3)
+    B = np.round(rng.normal(size=(m, width)) * (rng.random((m, width)) < 0.3), 3)
+    A[0], B[-1] = 0, 0
+    B[: min(n, m) // 2] = A[: min(n, m) // 2]  # pairs at distance 0
+    spread = (columns - width) // 2
+
+    def thin(X):
+        data, indices, indptr, _ = csr(X, dtype, np.int64)
+        return data, indices + spread, indptr, columns
+
+    K = np.empty((n, m), dtype)
+    for code, want in (
+        (encode("DOT"), A @ B.T),
+        (encode("SQDIST"), np.sum((A[:, None] - B[None]) ** 2, axis=2)),
+    ):
+        _core.gram(_core.Program(code, np.zeros(0)), [(thin(A), thin(B))], [], [], K, 1)
+        limit = 1e-12 if dtype == np.float64 else 2e-5
+        np.testing.assert_allclose(K, want, rtol=limit, atol=limit)
+    twins = np.arange(min(n, m) // 2)
+    assert np.all(K[twins, twins] == 0)
+
+
 @pytest.mark.parametrize("n, m", [(0, None), (0, 3), (3, 0), (0, 0)])
 def test_empty_data_gives_empty_answers(n, m):
     prob = Problem(encode("SQDIST", "RBF"), [], [(np.zeros((n, 2)), None if m is None else np.zeros((m, 2)))])
