@@ -143,39 +143,8 @@ template <class T> class Solver : private QpIterate {
         }
         const int64_t side = int64_t(which.size());
         if (side * side > square_size_) square_.reset(square_size_ = side * side);
-        if (s_.dear && int64_t(columns_.size()) > 0 && N_ > kDirect) look_up(which);
-        else s_.square(which, square_.get(), o_.threads, o_.poll);
+        s_.square(which, square_.get(), o_.threads, o_.poll);
         block_at_ = plain ? square_.get() : spread(square_.get(), side);
-    }
-    // K[which, which] from the rows in the cache; only rows that are not there are computed, against each other.
-    void look_up(const std::vector<int64_t>& which) {
-        const int64_t side = int64_t(which.size());
-        std::vector<int64_t> missing, at;
-        std::vector<const T*> rows;
-        for (int64_t r : which) {
-            rows.push_back(cache_.known(r));
-            at.push_back(place_[size_t(r)]);
-            if (!rows.back()) missing.push_back(int64_t(rows.size()) - 1);
-        }
-        T* out = square_.get();
-        Crew crew(o_.threads, kNoPoll);
-        crew.run(side, [&](int, auto& take) {
-            for (int64_t k; (k = take()) >= 0;)
-                if (const T* row = rows[size_t(k)])
-                    for (int64_t l = 0; l < side; ++l) out[k * side + l] = row[at[size_t(l)]];
-        });
-        if (missing.empty()) return;
-        std::vector<int64_t> names;
-        for (int64_t k : missing) names.push_back(which[size_t(k)]);
-        const int64_t count = int64_t(missing.size());
-        Buffer<T> corner(count * count);
-        s_.square(names, corner.get(), o_.threads, o_.poll);
-        for (int64_t a = 0; a < count; ++a) {
-            T* row = out + missing[size_t(a)] * side;
-            for (int64_t l = 0; l < side; ++l)
-                if (rows[size_t(l)]) row[l] = out[l * side + missing[size_t(a)]];
-            for (int64_t b = 0; b < count; ++b) row[missing[size_t(b)]] = corner.get()[a * count + b];
-        }
     }
     // Rows of K[W, W] one by one, when the inner solver first asks for them.  Every variable is on the desk, so their order
     // never changes and rows that are there stay.
@@ -352,7 +321,7 @@ template <class T> class Solver : private QpIterate {
     void rest() {
         const std::vector<int64_t> positions = shrink();
         if (positions.empty()) return;
-        cache_.narrow(positions);
+        cache_.narrow(positions, place_);
         s_.focus(columns_);
     }
 

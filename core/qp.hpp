@@ -59,7 +59,6 @@ template <class T> class RowSource {
     std::vector<double> diag;
     bool exact = false;   // rows() tells K as apply() knows it
     bool stored = false;  // a row is a copy, so that there is no reason to ask for many at once
-    bool dear = false;    // an entry is better looked up than computed again
     // From now on rows() gives these columns only, in this order.
     virtual void focus(const std::vector<int64_t>& columns) = 0;
     // out[k][c] = K[which[k], columns[c]].

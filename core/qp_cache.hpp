@@ -26,18 +26,26 @@ template <class T> class RowCache {
         row_of_.assign(size_t(capacity_), -1);
         used_.assign(size_t(capacity_), 0);
     }
-    // Keeps only the columns at these increasing positions, of every row; more rows fit afterwards.
-    void narrow(const std::vector<int64_t>& positions) {
+    // Keeps only the columns at these increasing positions, and only the rows that are among them (place[r] >= 0): the
+    // others rest too.  More rows fit afterwards.
+    void narrow(const std::vector<int64_t>& positions, const std::vector<int64_t>& place) {
         const int64_t count = int64_t(positions.size()), *at = positions.data();
-        const int64_t stride = round_up(count, kPad), capacity = std::min(n_, allocated_ / stride);
+        const int64_t stride = round_up(count, kPad);
+        int64_t kept = 0;
         for (int64_t s = 0; s < capacity_; ++s) {
-            if (row_of_[size_t(s)] < 0) continue;
+            const int64_t r = row_of_[size_t(s)];
+            if (r < 0) continue;
+            slot_of_[size_t(r)] = -1;
+            if (place[size_t(r)] < 0) continue;
             const T* from = memory_.get() + s * stride_;
-            T* to = memory_.get() + s * stride;  // never ahead of `from`
+            T* to = memory_.get() + kept * stride;  // never ahead of `from`
             for (int64_t c = 0; c < count; ++c) to[c] = from[at[c]];
+            row_of_[size_t(kept)] = r, used_[size_t(kept)] = used_[size_t(s)];
+            slot_of_[size_t(r)] = kept++;
         }
         stride_ = stride;
-        capacity_ = std::max(capacity_, capacity);
+        capacity_ = std::max(capacity_, std::min(n_, allocated_ / stride));
+        row_of_.resize(size_t(kept)), used_.resize(size_t(kept));
         row_of_.resize(size_t(capacity_), -1);
         used_.resize(size_t(capacity_), 0);
     }
@@ -67,12 +75,6 @@ template <class T> class RowCache {
         out.clear();
         for (int64_t r : which) out.push_back(memory_.get() + slot_of_[size_t(r)] * stride_);
         return int64_t(missing.size());
-    }
-
-    // Row r as far as it is known, or null; good until the next fetch.
-    const T* known(int64_t r) const {
-        const int64_t s = slot_of_[size_t(r)];
-        return s < 0 ? nullptr : memory_.get() + s * stride_;
     }
 
   private:

@@ -98,9 +98,6 @@ template <class S> bool worth_dense(const SparseRows<S>& s, int64_t d) {
     return s.rows > 0 && d * s.rows <= kDenser * int64_t(s.indices.size()) && d * s.rows <= int64_t(1) << 28;
 }
 
-// Coordinates of an observation from which on an entry of K costs more than finding it among rows that are there.
-constexpr int64_t kDear = 100;
-
 // `origin`: per view empty, or a point to subtract from its rows.
 using Origins = std::vector<std::vector<double>>;
 
@@ -255,9 +252,6 @@ template <class T, class S> class TileRows final : public RowSource<T> {
         mercer::diag(quiet_, all.in, plain_.data(), threads, poll);
         this->exact = std::is_same_v<T, double>;
         if (!this->exact) origin_ = centres(program, data_);
-        int64_t width = 0;
-        for (const ViewInput<S>& v : data_.views) width += v.d;
-        this->dear = width >= kDear;
     }
 
     void focus(const std::vector<int64_t>& columns) override {

@@ -239,8 +239,7 @@ def test_regression_has_two_variables_per_row():
 
 
 @pytest.mark.parametrize("cache", [2**21, 2**28])
-def test_wide_observations_are_looked_up_among_known_rows(cache):
-    """From 100 columns on K[W, W] comes from the row cache, whatever of it is there."""
+def test_wide_observations_with_large_and_small_caches(cache):
     X, y = blobs(2600, d=120)
     K = gram("RBF(12.0)", X).dense()
     for C in (0.5, 50.0):
