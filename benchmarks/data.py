@@ -33,6 +33,18 @@ def waves(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2 % d] + 0.3 * rng.normal(size=n)
 
 
+def sparse_rows(n: int, d: int, stored: int, *, words: bool) -> Any:
+    """Rows with about `stored` of d columns filled, all columns alike or, like words, some of them often."""
+    from scipy import sparse
+
+    rng = np.random.default_rng(0)
+    share = 1 / (np.arange(d) + 10.0) if words else np.ones(d)
+    columns = rng.choice(d, size=n * stored, p=share / share.sum())
+    X = sparse.csr_matrix((rng.random(n * stored), (np.repeat(np.arange(n), stored), columns)), shape=(n, d))
+    X.sum_duplicates()
+    return X
+
+
 def real(folder: str, name: str) -> dict[str, Any] | None:
     """One of the real sets, or None where the folder is not there."""
     loader = Path(folder) / "load.py"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import peers
+from benchmarks import data, peers
 from benchmarks.measure import HEAD, Machine, race, report
 from mercer import RBF, parse
 from mercer.gram import Dense, Tiles
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> None:
     )
     print(HEAD)
     for threads in options.threads:
-        for suite in (grams, composites, products, solves):
+        for suite in (grams, sparse_grams, composites, products, solves):
             suite(options, machine, threads)
 
 
@@ -59,6 +59,27 @@ def grams(options: argparse.Namespace, machine: Machine, threads: int) -> None:
                 limit,
                 _error(lambda K, i=i, j=j: K[i, j], exact),
             )
+
+
+def sparse_grams(options: argparse.Namespace, machine: Machine, threads: int) -> None:
+    """Few columns, many columns, and words: some columns that most rows have and many that few have."""
+    from sklearn.metrics.pairwise import rbf_kernel
+
+    n = 300 if options.quick else 8000
+    for d, stored, words in ((123, 14, True), (1000, 20, False), (50_000, 100, True)):
+        cell = f"gram RBF sparse n={n} d={d}, {stored} a row"
+        if not _wanted(options, cell):
+            continue
+        X = data.sparse_rows(n, d, stored, words=words)
+        kernel = RBF(gamma=1 / stored)
+        sides = {
+            "sklearn": lambda X=X, g=1 / stored: rbf_kernel(X, gamma=g),
+            "mercer": lambda X=X, k=kernel: Dense(k, X).array,
+        }
+        i, j = np.random.default_rng(0).integers(n, size=(2, 2000))
+        exact = np.exp(-(X[i] - X[j]).power(2).sum(axis=1).A1 / stored)
+        pick = _error(lambda K, i=i, j=j: K[i, j], exact)
+        report(cell, threads, race(sides, threads, options.repeat), None, pick)
 
 
 def _error(pick: Any, exact: np.ndarray) -> Any:

@@ -31,6 +31,12 @@ template <class T> void sparse_norms(const SparseRows<T>& s, T* out) {
     }
 }
 
+template <class T> int64_t most_stored(const SparseRows<T>& s) {
+    int64_t most = 0;
+    for (int64_t i = 0; i < s.rows; ++i) most = std::max(most, s.indptr[size_t(i) + 1] - s.indptr[size_t(i)]);
+    return most;
+}
+
 // Sparse rows as panels of P columns with the zeros written out, the last one filled with the last row.
 template <class T> void sparse_panels(const SparseRows<T>& s, int64_t d, int64_t P, T* out) {
     const int64_t padded = round_up(s.rows, P);
@@ -41,8 +47,12 @@ template <class T> void sparse_panels(const SparseRows<T>& s, int64_t d, int64_t
         for (int64_t a = s.indptr[row]; a < s.indptr[row + 1]; ++a) panel[s.indices[a] * P] = s.data[a];
     }
 }
-// Entries up to which that is worth its memory.
-constexpr int64_t kMostPanels = int64_t(1) << 26;
+// Panels, zeros included, are read from memory for every tile; from so many coordinates on it is faster to look up the
+// stored ones.
+constexpr int64_t kPanelColumns = 400, kMostPanels = int64_t(1) << 26;
+
+// A coordinate that one row in so many stores is written out for all of them: that is faster than adding one by one.
+constexpr int32_t kOften = 12;
 
 // Sparse rows may claim any number of columns; sizes computed from this many cannot overflow.
 constexpr int64_t kMostColumns = int64_t(1) << 40;
@@ -114,6 +124,7 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
         view.sx = {v.sx.data, v.sx.indices.data(), v.sx.indptr.data()};
         view.sz = {sz.data, sz.indices.data(), sz.indptr.data()};
         view.expand = squared[k] && (v.sparse || v.d > kDirect);
+        view.terms = v.sparse ? std::max(most_stored(v.sx), most_stored(sz)) : v.d;
         if (used[k] && !diagonal && in.n > 0 && in.m > 0) {
             if (!v.sparse) {
                 widest = std::max(widest, v.d);
@@ -121,10 +132,12 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
                 isa.pack(view.z, in.m, v.d, v.d, 1, panels);
                 view.panels = panels;
                 view.grouped = v.d >= kGroup && v.d <= kGroupBytes / (kWideTile * int64_t(sizeof(T)));
-            } else if (v.d <= kMostPanels / padded) {
+            } else if (v.d <= kPanelColumns && v.d * padded <= kMostPanels) {
                 T* panels = keep(padded * v.d);
                 sparse_panels(sz, v.d, isa.panel, panels);
                 view.panels = panels;
+            } else {
+                widest = std::max(widest, kGroup);  // one look-up serves a whole row of a tile
             }
             if (turned[k]) {
                 T *phases = keep(2 * in.n * v.d), *panels = keep(2 * padded * v.d);
@@ -166,6 +179,57 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
     call.rows = rows_.data();
     call.columns = columns_.data();
     tile = diagonal ? 384 : widest >= kGroup ? kWideTile : 96;  // wide rows are worth reusing more often
+    for (size_t k = 0; k < in.views.size(); ++k) {
+        if (!used[k] || diagonal || !in.views[k].sparse || views_[k].panels || in.n == 0 || in.m == 0) continue;
+        indices_.push_back(std::make_unique<SparseIndex<T>>(in.same ? in.views[k].sx : in.views[k].sz, tile, isa.panel));
+        views_[k].blocks = indices_.back()->blocks.data();
+        views_[k].block = tile;
+    }
+}
+
+template <class T> SparseIndex<T>::SparseIndex(const SparseRows<T>& rows, int64_t width, int64_t panel) {
+    for (int64_t j0 = 0; j0 < rows.rows; j0 += width) {
+        const int64_t j1 = std::min(rows.rows, j0 + width), start = rows.indptr[size_t(j0)], stop = rows.indptr[size_t(j1)];
+        int bits = 3;
+        while ((int64_t(1) << bits) < 2 * (stop - start)) ++bits;
+        const int shift = 64 - bits;
+        const int64_t mask = (int64_t(1) << bits) - 1;
+        const int32_t full = int32_t(round_up(j1 - j0, panel));
+        const size_t table = places_.size(), entries = column_.size();
+        places_.resize(table + size_t(mask) + 1, {-1, 0, 0});
+        auto place = [&](int64_t k) -> SparsePlace& {
+            int64_t h = int64_t((uint64_t(k) * kSparseHash) >> shift);
+            while (places_[table + size_t(h)].coordinate != k && places_[table + size_t(h)].coordinate >= 0) h = (h + 1) & mask;
+            return places_[table + size_t(h)];
+        };
+        for (int64_t e = start; e < stop; ++e) {
+            SparsePlace& p = place(rows.indices[size_t(e)]);
+            p.coordinate = rows.indices[size_t(e)];
+            ++p.last;
+        }
+        int32_t total = 0;
+        for (size_t h = table; h < places_.size(); ++h) {
+            SparsePlace& p = places_[h];
+            const int32_t count = kOften * p.last >= full ? full : p.last;
+            p.first = total, total += count;
+            p.last = count == full ? total : p.first;  // the others grow as they are filled
+        }
+        column_.resize(entries + size_t(total), 0), value_.resize(entries + size_t(total), T(0));
+        for (int64_t j = j0; j < j1; ++j)
+            for (int64_t e = rows.indptr[size_t(j)]; e < rows.indptr[size_t(j) + 1]; ++e) {
+                SparsePlace& p = place(rows.indices[size_t(e)]);
+                const bool often = p.last - p.first == full;
+                const size_t to = entries + size_t(often ? p.first + int32_t(j - j0) : p.last++);
+                column_[to] = int32_t(j - j0), value_[to] = rows.data[e];
+            }
+        blocks.push_back({nullptr, nullptr, nullptr, shift, mask, full});
+        ends_.push_back({places_.size(), column_.size()});
+    }
+    for (size_t k = 0; k < blocks.size(); ++k) {  // the vectors have stopped growing
+        const auto [table, entries] = k == 0 ? std::pair<size_t, size_t>(0, 0) : ends_[k - 1];
+        blocks[k].places = places_.data() + table;
+        blocks[k].column = column_.data() + entries, blocks[k].value = value_.data() + entries;
+    }
 }
 
 template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
@@ -188,7 +252,7 @@ template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
                              reverse ? work.area : 0,
                              reverse ? c.primitives * work.area : 0,
                              reverse ? (3 * d + 3) * prep.isa.panel : 0,
-                             sparse,
+                             reverse ? sparse : 0,
                              grouped * std::min(prep.tile, c.n)};
     T** parts[] = {&work.result, &work.primitives, &work.stack, &work.values, &work.adjoints,
                    &work.seeds,  &work.slopes,     &work.lanes, &work.dense,  &work.group};
@@ -200,12 +264,14 @@ template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
         *parts[i] = at;
         at += round_up(sizes[i], 64);
     }
-    std::fill(work.dense, work.dense + sparse, T(0));
+    std::fill(work.dense, work.dense + (reverse ? sparse : 0), T(0));
     work.grouped_view = nullptr;
 }
 
 template void check(const Program&, const Inputs<double>&);
 template void check(const Program&, const Inputs<float>&);
+template struct SparseIndex<double>;
+template struct SparseIndex<float>;
 template class Prepared<double>;
 template class Prepared<float>;
 template class Desk<double>;

@@ -44,6 +44,18 @@ template <class T> class Buffer {
 
 inline int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
+// Sparse rows by coordinate, for each `width` of them (see SparseBlock).
+template <class T> struct SparseIndex {
+    SparseIndex(const SparseRows<T>& rows, int64_t width, int64_t panel);
+    std::vector<SparseBlock<T>> blocks;
+
+  private:
+    std::vector<SparsePlace> places_;
+    std::vector<std::pair<size_t, size_t>> ends_;  // of each block: places, entries
+    std::vector<int32_t> column_;
+    std::vector<T> value_;
+};
+
 // A call made ready: `call` points into this object and into the caller's arrays.
 template <class T> class Prepared {
   public:
@@ -75,6 +87,7 @@ template <class T> class Prepared {
     std::vector<Row<T>> rows_;
     std::vector<const double*> columns_;
     std::vector<Buffer<T>> storage_;
+    std::vector<std::unique_ptr<SparseIndex<T>>> indices_;
 };
 
 // The buffers of one worker.

@@ -198,7 +198,7 @@ template <class T> MERCER_INLINE T repair_below(int64_t d) {
 template <class T>
 static void expand(const View<T>& v, const Tile& tile, int64_t r0, int64_t rows, T* out) {
     constexpr int W = kLanes<T>;
-    const T fraction = repair_below<T>(v.d);
+    const T fraction = repair_below<T>(v.terms);
     Mask<T> count{};
     for (int64_t i = r0; i < r0 + rows; ++i) {
         T* s = out + i * tile.ld;
@@ -257,21 +257,25 @@ template <class T> static void sparse_sweep(const View<T>& v, const Tile& tile, 
     }
 }
 
-// x_i . z_j for sparse rows without panels: x_i spread over a dense vector (`dense`, zero before and after), then gathered.
-//   cost    rows * (nonzeros of the tile's z rows)
-template <class T>
-static void sparse_dot(const View<T>& v, const Tile& tile, T* dense, T* out) {
+// x_i . z_j for sparse rows without panels: every stored entry of x_i looks up who else has that coordinate.
+//   cost    a look-up for each stored entry of the tile's x rows, a multiply-add for each that both rows store
+template <class T> static void sparse_match(const View<T>& v, const Tile& tile, T* out) {
+    const SparseBlock<T>& z = v.blocks[tile.j0 / v.block];
     for (int64_t i = 0; i < tile.rows; ++i) {
-        const int64_t a0 = v.sx.indptr[tile.i0 + i], a1 = v.sx.indptr[tile.i0 + i + 1];
-        for (int64_t a = a0; a < a1; ++a) dense[v.sx.indices[a]] = v.sx.data[a];
-        for (int64_t j = 0; j < tile.ld; ++j) {
-            const int64_t row = tile.j0 + least(j, tile.cols - 1);
-            T total = 0;
-            for (int64_t b = v.sz.indptr[row]; b < v.sz.indptr[row + 1]; ++b)
-                total += dense[v.sz.indices[b]] * v.sz.data[b];
-            out[i * tile.ld + j] = total;
+        T* row = out + i * tile.ld;
+        for (int64_t j = 0; j < tile.ld; ++j) row[j] = 0;
+        for (int64_t a = v.sx.indptr[tile.i0 + i]; a < v.sx.indptr[tile.i0 + i + 1]; ++a) {
+            const int64_t k = v.sx.indices[a];
+            int64_t h = int64_t((uint64_t(k) * kSparseHash) >> z.shift);
+            while (z.places[h].coordinate != k && z.places[h].coordinate >= 0) h = (h + 1) & z.mask;
+            const SparsePlace p = z.places[h];  // empty where no row stores k
+            const T x = v.sx.data[a];
+            if (p.last - p.first == z.full)
+                for (int32_t j = 0; j < z.full; j += kLanes<T>) store(row + j, load(row + j) + x * load(z.value + p.first + j));
+            else
+                for (int32_t e = p.first; e < p.last; ++e) row[z.column[e]] += x * z.value[e];
         }
-        for (int64_t a = a0; a < a1; ++a) dense[v.sx.indices[a]] = 0;
+        for (int64_t j = tile.cols; j < tile.ld; ++j) row[j] = row[tile.cols - 1];
     }
 }
 
@@ -362,7 +366,7 @@ static void primitive(const Call<T>& call, const Op& op, const Tile& tile, Work<
     const View<T>& v = call.views[op.a];
     if (v.sparse) {
         if (tile.pairs) return sparse_pairs(v, op.code == DOT, tile, out);
-        return v.panels ? sparse_sweep(v, tile, out) : sparse_dot(v, tile, work.dense, out);
+        return v.panels ? sparse_sweep(v, tile, out) : sparse_match(v, tile, out);
     }
     auto product = [&] {
         const bool grouped = v.grouped && !tile.pairs;

@@ -14,15 +14,34 @@ template <class T> struct Csr {
     const int64_t* indptr;
 };
 
+// The stored entries of the z rows of one column of tiles, by coordinate: a hash table with open addressing, whose places
+// name a coordinate (-1: none) and its entries, columns of the tile and values.  A coordinate that many rows store has one
+// entry for each of `full` columns, zeros included.
+struct SparsePlace {
+    int64_t coordinate;
+    int32_t first, last;
+};
+template <class T> struct SparseBlock {
+    const SparsePlace* places;
+    const int32_t* column;
+    const T* value;
+    int shift;            // the first place to look is (coordinate * kSparseHash) >> shift, the next one follows
+    int64_t mask;
+    int32_t full;         // a multiple of the panel
+};
+constexpr uint64_t kSparseHash = 0x9e3779b97f4a7c15;
+
 // The rows x_i and z_j that a primitive compares.  In same mode z is x.
 template <class T> struct View {
     int64_t d;
     bool sparse;
     bool expand;          // squared distances by |x|^2 + |z|^2 - 2 x.z with repair, else by differences
+    int64_t terms;        // most terms of such a sum: d, or what a sparse row stores
     const T *x, *z;       // dense, row-major n*d and m*d
-    const T* panels;      // z in panels: [column / P][k][column % P], the last panel filled with the last row; null for
-                          // sparse rows of too many columns
+    const T* panels;      // z in panels: [column / P][k][column % P], the last panel filled with the last row
     Csr<T> sx, sz;
+    const SparseBlock<T>* blocks;  // z for sparse rows without panels, one for each `block` columns
+    int64_t block;
     const T *xx, *zz;     // squared norms of the rows, for `expand`
     const T* phases;      // sin and cos of x, row-major n*2d, for PERIODIC
     const T* phase_panels;  // the same of z in panels of 2d coordinates
@@ -62,7 +81,7 @@ template <class T> struct Work {
     T* seeds;        // area: W (contract)
     T* slopes;       // primitives * area: adjoints of the primitives (contract)
     T* lanes;        // (3 * largest d + 3) * panel: running products (contract)
-    T* dense;        // largest sparse d, zero between uses
+    T* dense;        // largest sparse d, zero between uses (contract)
     T* group;        // the tile's rows of one view, regrouped for the matrix product
     const void* grouped_view;  // which view, and its first row; kept from tile to tile of a stripe
     int64_t grouped_row;
