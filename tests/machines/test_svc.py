@@ -1,5 +1,6 @@
 """Support vector classification: optimality, weights, shared kernel work, hard margins, refusals."""
 
+import re
 import warnings
 
 import numpy as np
@@ -161,6 +162,35 @@ def test_a_hard_margin_that_does_not_exist_is_an_error_with_the_violation(moons)
         SVC("Linear()", np.inf).fit(*moons)
     with pytest.raises(NotSeparableError):
         SVC(mercer.RBF(1.0), np.inf).fit([[0.0], [0.0], [1.0]], [0, 1, 1])
+
+
+@pytest.mark.parametrize("kernel", ["Linear()", "RBF(3.0)", "Polynomial(2)"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_smallest_violation_of_a_hard_margin(kernel, bias, monkeypatch):
+    """The least Σ max(0, 1 - y f) there is: not above that of any soft margin, and that of the best one in the limit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = np.where(X[:, 0] + 0.7 * rng.normal(size=40) > 0, 1.0, -1.0)
+    X[5], y[5] = X[6], -y[6]  # one row with two labels: no kernel separates them
+
+    def said():
+        with pytest.raises(NotSeparableError, match="smallest violation") as caught:
+            SVC(kernel, np.inf, bias=bias).fit(X, y)
+        found = re.search(r"violation (is|is at most) ([\d.e+]+) in all", str(caught.value))
+        return found.group(1), float(found.group(2))
+
+    how, least = said()
+    assert how == "is" and least >= 2.0 - 1e-3  # the two labels of one row alone cost 2
+    sums = []
+    for C in (1.0, 1e2, 1e4):
+        f = SVC(kernel, C, bias=bias, tol=1e-6).fit(X, y).decision_function(X)
+        sums.append(np.maximum(0, 1 - y * f).sum())
+    assert least <= sums[-1] * (1 + 1e-3) and sums[-1] <= sums[0]
+    if kernel == "Linear()":  # three numbers decide, so a large C is enough
+        assert least == pytest.approx(sums[-1], rel=1e-3)
+    monkeypatch.setattr("mercer.machines.svc.SMALL_PROGRAM", 0)
+    how, found = said()
+    assert how == "is at most" and found >= least * (1 - 1e-3)
 
 
 def test_projected_gradient_and_working_sets_find_the_same(moons):

@@ -12,6 +12,8 @@ from mercer.machines.classify import MarginClassifier
 from mercer.machines.margin import check_C
 from mercer.solve.box import BoxProblem
 
+SMALL_PROGRAM = 300  # rows up to which the smallest violation of a hard margin is computed exactly
+
 
 class SVC(MarginClassifier):
     """The large-margin classifier, by its dual, with a certificate.
@@ -125,13 +127,30 @@ class SVC(MarginClassifier):
             if c.status in ("converged", "interrupted") and np.isfinite(c.primal):
                 continue
             plus, minus = (self.classes_[d].item() if d is not None else "the rest" for d in duel)
-            big = 1e4 / max(float(np.median(np.abs(K.diag()[q.rows]))), 1e-300)
-            soft = BoxProblem(q.rows, q.signs, q.p, np.full(len(q.rows), big), q.equality)
-            again = self._solve_boxes(K, [soft], [soft.start], None)[0]
-            slack = np.maximum(-soft.slack(again.f, again.m), 0.0)
+            slack, settled = self._least_violation(K, q)
             worst = int(np.argmax(slack))
             raise NotSeparableError(
-                f"classes {plus!r} and {minus!r} cannot be separated by {self.kernel}: with C={big:.3g}, {int((slack > 1e-6).sum())} "
-                f"of {len(q.rows)} rows lie inside the margin, by {slack.sum():.3g} together; the worst is row "
-                f"{int(q.rows[worst])}, by {slack[worst]:.3g}. Use a finite C, or a richer kernel."
+                f"classes {plus!r} and {minus!r} cannot be separated by {self.kernel}: the smallest violation "
+                f"{'is' if settled else 'is at most'} {slack.sum():.4g} in all, Σ max(0, 1 - y f), in {int((slack > 1e-6).sum())} of "
+                f"{len(q.rows)} rows; the worst is row {self._row_number(int(q.rows[worst]))}, by {slack[worst]:.3g}. "
+                "Use a finite C, or a richer kernel."
             )
+
+    def _least_violation(self, K: Any, q: BoxProblem) -> tuple[np.ndarray, bool]:
+        """Violations of smallest sum and whether they are known to be: for few rows from the linear program that they
+        solve, else those of a soft margin with a large C, which can only be larger."""
+        n = len(q.rows)
+        if n <= SMALL_PROGRAM:
+            from scipy.optimize import linprog
+
+            rows = np.hstack(
+                [q.signs[:, None] * K.block(q.rows, q.rows), q.signs[:, None] * (q.equality > 0), np.eye(n)]
+            )
+            free, cost = [(None, None)] * (n + 1), np.repeat([0.0, 1.0], [n + 1, n])
+            found = linprog(cost, A_ub=-rows, b_ub=-np.ones(n), bounds=free + [(0, None)] * n)
+            if found.status == 0:
+                return found.x[n + 1 :], True
+        C = 1e4 / max(float(np.median(np.abs(K.diag()[q.rows]))), 1e-300)
+        soft = BoxProblem(q.rows, q.signs, q.p, np.full(n, C), q.equality)
+        again = self._solve_boxes(K, [soft], [soft.start], self.max_seconds)[0]
+        return np.maximum(-soft.slack(again.f, again.m), 0.0), False
