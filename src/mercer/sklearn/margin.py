@@ -36,9 +36,7 @@ NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. "
     "The input data may contain large values and need to be preprocessed."
 )
-WRITTEN_OUT = (
-    2**22
-)  # entries up to which sparse rows are computed with as dense ones: quicker, and the same bits
+WRITTEN_OUT = 2**17  # entries up to which sparse rows are computed with as dense ones: the same bits then
 
 
 # ── the machines without their announcements ────────────────────────────────────────────────────────────────

@@ -72,7 +72,11 @@ class _Classifier(ClassifierMixin, MarginTwin):
         if not plain_labels(y):
             check_classification_targets(y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+        self.class_weight_ = (
+            np.ones(len(self.classes_))
+            if self.class_weight is None
+            else compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+        )
         if len(self.classes_) < 2:
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(self.classes_)} class"

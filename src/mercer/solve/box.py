@@ -200,7 +200,6 @@ def polish(
     with more than `limit` free variables, and steps that do not lower the objective, are left as they are.
     """
     best, best_f = alpha, f
-    used, at = np.unique(problem.rows, return_inverse=True)
     free = (alpha > 0) & (alpha < problem.C)
     scale = float(np.abs(f).max(initial=0.0) + np.abs(problem.p).max(initial=0.0)) or 1.0
     for _ in range(rounds):
@@ -209,8 +208,10 @@ def polish(
         step = _newton(K, problem, best_f, np.flatnonzero(free))
         if step is None:
             break
-        room = np.where(step > 0, problem.C - best, best) / np.where(step == 0, 1.0, np.abs(step))
-        room[step == 0] = np.inf
+        moving = np.flatnonzero(step)
+        room = np.full(len(step), np.inf)
+        ahead = step[moving]
+        room[moving] = np.where(ahead > 0, problem.C[moving] - best[moving], best[moving]) / np.abs(ahead)
         t = min(1.0, float(room.min()))
         new = np.clip(best + t * step, 0.0, problem.C)
         hit = free & (room <= t) & (t < 1.0)
@@ -218,7 +219,9 @@ def polish(
         moved = np.flatnonzero(new != best)
         change = problem.beta(new - best, K.shape[0])
         columns = np.flatnonzero(change)
-        new_f = best_f + ((change[columns] @ K.block(columns, used))[at] if len(columns) else 0.0)
+        new_f = best_f + (
+            (change[columns] @ K.block(columns, slice(None)))[problem.rows] if len(columns) else 0.0
+        )
         if len(moved) and problem.objective(new, new_f) > problem.objective(best, best_f) + 1e-12 * scale:
             break
         best, best_f = new, new_f
@@ -236,13 +239,14 @@ def polish(
 def _newton(K: Any, problem: BoxProblem, f: np.ndarray, free: np.ndarray) -> np.ndarray | None:
     """d with Q_FF d + Aᵀm = -G_F and A d = 0, as a step of all variables; None where the system is singular."""
     s, r = problem.signs[free], problem.rows[free]
-    groups = {0: [], 1: [s], 2: [(s > 0) * 1.0, (s < 0) * 1.0]}[problem.equality]
-    A = np.array([a for a in groups if np.any(a)]).reshape(-1, len(free))
+    groups = [] if problem.equality == 0 else [s] if problem.equality == 1 else [(s > 0) * 1.0, (s < 0) * 1.0]
+    A = np.array([a for a in groups if a.any()]).reshape(-1, len(free))
     k, c = len(free), len(A)
     M = np.zeros((k + c, k + c))
-    M[:k, :k] = (s[:, None] * s[None, :]) * K.block(r, r)
+    np.multiply(s[:, None] * K.block(r, r), s, out=M[:k, :k])
     M[:k, k:], M[k:, :k] = A.T, A
-    right = np.concatenate([-problem.gradient(f)[free], np.zeros(c)])
+    right = np.zeros(k + c)
+    right[:k] = -(s * f[free] + problem.p[free])
     try:
         x = np.linalg.solve(M, right)
         good = np.abs(M @ x - right).max() <= 1e-9 * np.abs(right).max() and np.abs(x).max() < 1e10
