@@ -51,7 +51,7 @@ template <class T> struct Bench {
 template <class T> class Solver : private QpIterate {
   public:
     Solver(const QpProblem& p, const QpOptions& o, RowSource<T>& s)
-        : QpIterate(p, s.n, s.diag), o_(o), s_(s), cache_(s.n, o.cache_bytes), start_(Clock::now()),
+        : QpIterate(p, s.n, s.diag), o_(o), s_(s), cache_(s.n, o.cache_bytes / o.sharing), start_(Clock::now()),
           most_(o.max_iter >= 0 ? o.max_iter : std::max<int64_t>(100'000'000, 1000 * p.variables)) {}
 
     // Whether float32 rows turned out too coarse for the tolerance; go on with float64 from problem.alpha.
@@ -272,7 +272,8 @@ template <class T> class Solver : private QpIterate {
     }
     // Many variables: working sets, shrinking, and an exact look at everything before the end.
     const char* large() {
-        int64_t q = std::min({kWorkingSet, N_, std::max<int64_t>(2, cache_.affordable(n_))});
+        const int64_t fit = RowCache<T>::affordable(o_.cache_bytes, n_);  // not the share: threads must not show
+        const int64_t q = std::min({kWorkingSet, N_, std::max<int64_t>(2, fit)});
         columns_changed_ = true;
         const double rehearsal = s_.exact ? o_.tol : 0.9 * o_.tol;
         double best = kInf, last_exact = kInf;
@@ -436,14 +437,15 @@ std::vector<QpResult> solve_each(const QpProblems& problems, int64_t n, const Qp
         return stop.load();
     };
     const Poll listen = [&] { return stop.load(); };
-    Crew crew(apart ? o.threads : 1, ask);
+    const int workers = apart ? std::min<int>(o.threads, int(problems.size())) : 1;
+    Crew crew(workers, ask);
     try {
         crew.run(int64_t(problems.size()), [&](int worker, auto& take) {
             for (int64_t t; (t = take()) >= 0; ++done) {
                 const Local local(problems[size_t(t)], n);
                 QpOptions mine = o;
                 mine.poll = worker == 0 ? ask : listen;
-                if (apart) mine.threads = 1;
+                if (apart) mine.threads = 1, mine.sharing = workers;
                 if (o.max_seconds >= 0)
                     mine.max_seconds = std::max(0.0, o.max_seconds - std::chrono::duration<double>(Clock::now() - start).count());
                 const bool skip = stop;  // what is left keeps its start

@@ -38,6 +38,7 @@ struct QpOptions {
     int64_t max_iter = -1;    // steps of two variables; negative: a generous bound
     double max_seconds = -1;  // negative: none
     int64_t cache_bytes = int64_t(1) << 28;
+    int sharing = 1;          // problems at work that share these bytes
     int threads = 1;
     Poll poll;                                                // true: stop and keep what there is
     std::function<bool(int64_t, double, double)> report;      // (steps, kkt, objective), now and then; true: stop
@@ -79,7 +80,7 @@ std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>&
 // Solves every problem from its problem.alpha; rows of K that a problem does not name are not touched for it.  Problems
 // in memory are solved side by side, unless they report.  Seconds and interrupts count for all of them together.
 // Throws std::invalid_argument where a problem makes no sense.
-//   memory  cache_bytes of rows, a q x q block (q <= 1024), O(n + N)
+//   memory  cache_bytes of rows in all, and for each problem at work a q x q block (q <= 1024) and O(n + N)
 //   order   the same bits for any number of threads
 void check_qp(const QpProblem& problem, int64_t n);
 using QpProblems = std::vector<QpProblem>;

@@ -13,14 +13,14 @@ template <class T> class RowCache {
   public:
     RowCache(int64_t n, int64_t bytes) : n_(n), bytes_(bytes) {}
 
-    // How many rows of `columns` entries the budget holds.
-    int64_t affordable(int64_t columns) const {
-        return std::max<int64_t>(1, bytes_ / (round_up(columns, kPad) * int64_t(sizeof(T))));
+    // How many rows of `columns` entries so many bytes hold.
+    static int64_t affordable(int64_t bytes, int64_t columns) {
+        return std::max<int64_t>(1, bytes / (round_up(columns, kPad) * int64_t(sizeof(T))));
     }
     // Forgets everything; rows are `columns` long from now on.  At least `least` rows fit.
     void reset(int64_t columns, int64_t least) {
         stride_ = round_up(columns, kPad);
-        capacity_ = std::min(n_, std::max(affordable(columns), least));
+        capacity_ = std::min(n_, std::max(affordable(bytes_, columns), least));
         if (capacity_ * stride_ > allocated_) memory_.reset(allocated_ = capacity_ * stride_);
         slot_of_.assign(size_t(n_), -1);
         row_of_.assign(size_t(capacity_), -1);

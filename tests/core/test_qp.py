@@ -461,6 +461,17 @@ def test_many_problems_at_once_are_each_as_if_alone(kind, order, monkeypatch):
         np.testing.assert_allclose(one.f, (full @ beta)[q.rows], atol=limit)
 
 
+def test_a_small_cache_shared_by_threads_changes_nothing():
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(2700, 3)), rng.integers(0, 2, 2700)
+    problems = pairs_of(labels, C=10.0) + pairs_of(1 - labels, C=1.0) + pairs_of(labels, C=0.1)
+    K = gram("RBF(0.7)", X).dense()
+    one = working_sets(K, problems, n_jobs=1, cache_bytes=2**21)
+    for other in (working_sets(K, problems, n_jobs=k, cache_bytes=2**21) for k in (2, 3)):
+        for a, b in zip(one, other, strict=True):
+            assert a.iterations == b.iterations and np.array_equal(a.alpha, b.alpha)
+
+
 def test_rows_that_no_problem_names_are_not_looked_at():
     rng = np.random.default_rng(0)
     X, y = blobs(300)
