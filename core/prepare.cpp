@@ -52,7 +52,27 @@ template <class T> void sparse_panels(const SparseRows<T>& s, int64_t d, int64_t
 constexpr int64_t kPanelColumns = 400, kMostPanels = int64_t(1) << 26;
 
 // A coordinate that one row in so many stores is written out for all of them: that is faster than adding one by one.
-constexpr int32_t kOften = 12;
+constexpr int32_t kOften = 4;
+constexpr int64_t kMostStored = int64_t(1) << 30;  // entries of one column of tiles, so that 32 bits number them
+
+// A hash table as SparseBlock describes it, in `places` from `begin` on, while it is filled.
+struct Table {
+    std::vector<SparsePlace>& places;
+    size_t begin;
+    int bits;
+
+    int64_t mask() const { return (int64_t(1) << bits) - 1; }
+    SparsePlace& at(int64_t k) {  // the place of coordinate k, or the empty one where it belongs
+        int64_t h = int64_t((uint64_t(k) * kSparseHash) >> (64 - bits));
+        while (places[begin + size_t(h)].coordinate != k && places[begin + size_t(h)].coordinate >= 0) h = (h + 1) & mask();
+        return places[begin + size_t(h)];
+    }
+};
+int table_bits(int64_t count) {  // at least a third of the places stay empty
+    int bits = 3;
+    while (2 * (int64_t(1) << bits) < 3 * count) ++bits;
+    return bits;
+}
 
 // Sparse rows may claim any number of columns; sizes computed from this many cannot overflow.
 constexpr int64_t kMostColumns = int64_t(1) << 40;
@@ -188,41 +208,41 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
 }
 
 template <class T> SparseIndex<T>::SparseIndex(const SparseRows<T>& rows, int64_t width, int64_t panel) {
+    std::vector<SparsePlace> scratch;
     for (int64_t j0 = 0; j0 < rows.rows; j0 += width) {
         const int64_t j1 = std::min(rows.rows, j0 + width), start = rows.indptr[size_t(j0)], stop = rows.indptr[size_t(j1)];
-        int bits = 3;
-        while ((int64_t(1) << bits) < 2 * (stop - start)) ++bits;
-        const int shift = 64 - bits;
-        const int64_t mask = (int64_t(1) << bits) - 1;
+        if (stop - start > kMostStored) bad("more than 2^30 entries are stored in " + std::to_string(j1 - j0) + " sparse rows");
         const int32_t full = int32_t(round_up(j1 - j0, panel));
-        const size_t table = places_.size(), entries = column_.size();
-        places_.resize(table + size_t(mask) + 1, {-1, 0, 0});
-        auto place = [&](int64_t k) -> SparsePlace& {
-            int64_t h = int64_t((uint64_t(k) * kSparseHash) >> shift);
-            while (places_[table + size_t(h)].coordinate != k && places_[table + size_t(h)].coordinate >= 0) h = (h + 1) & mask;
-            return places_[table + size_t(h)];
-        };
+        // How often each coordinate is stored; then a table no larger than the number of different ones asks for.
+        Table count{scratch, 0, table_bits(stop - start)};
+        scratch.assign(size_t(count.mask()) + 1, {-1, 0, 0});
+        int64_t different = 0;
         for (int64_t e = start; e < stop; ++e) {
-            SparsePlace& p = place(rows.indices[size_t(e)]);
+            SparsePlace& p = count.at(rows.indices[size_t(e)]);
+            different += p.coordinate < 0;
             p.coordinate = rows.indices[size_t(e)];
             ++p.last;
         }
+        const size_t entries = column_.size();
+        Table table{places_, places_.size(), table_bits(different)};
+        places_.resize(places_.size() + size_t(table.mask()) + 1, {-1, 0, 0});
         int32_t total = 0;
-        for (size_t h = table; h < places_.size(); ++h) {
-            SparsePlace& p = places_[h];
-            const int32_t count = kOften * p.last >= full ? full : p.last;
-            p.first = total, total += count;
-            p.last = count == full ? total : p.first;  // the others grow as they are filled
+        for (const SparsePlace& c : scratch) {
+            if (c.coordinate < 0) continue;
+            const bool often = stop - start <= kMostStored / kOften && kOften * c.last >= full;
+            SparsePlace& p = table.at(c.coordinate);
+            p = {c.coordinate, total, often ? total + full : total};  // the others grow as they are filled
+            total += often ? full : c.last;
         }
         column_.resize(entries + size_t(total), 0), value_.resize(entries + size_t(total), T(0));
         for (int64_t j = j0; j < j1; ++j)
             for (int64_t e = rows.indptr[size_t(j)]; e < rows.indptr[size_t(j) + 1]; ++e) {
-                SparsePlace& p = place(rows.indices[size_t(e)]);
+                SparsePlace& p = table.at(rows.indices[size_t(e)]);
                 const bool often = p.last - p.first == full;
                 const size_t to = entries + size_t(often ? p.first + int32_t(j - j0) : p.last++);
                 column_[to] = int32_t(j - j0), value_[to] = rows.data[e];
             }
-        blocks.push_back({nullptr, nullptr, nullptr, shift, mask, full});
+        blocks.push_back({nullptr, nullptr, nullptr, 64 - table.bits, table.mask(), full});
         ends_.push_back({places_.size(), column_.size()});
     }
     for (size_t k = 0; k < blocks.size(); ++k) {  // the vectors have stopped growing

@@ -45,6 +45,7 @@ template <class T> class Buffer {
 inline int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 // Sparse rows by coordinate, for each `width` of them (see SparseBlock).
+//   memory  one to three times that of the rows
 template <class T> struct SparseIndex {
     SparseIndex(const SparseRows<T>& rows, int64_t width, int64_t panel);
     std::vector<SparseBlock<T>> blocks;

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from mercer.errors import InputError, ParameterError, ShapeError
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.calibrate import Calibration, calibrate, conformal_threshold, held_out
-from mercer.machines.margin import MarginMachine, check_weights
+from mercer.machines.margin import MarginMachine, by_row, check_weights
 from mercer.machines.targets import as_labels, check_length
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import together
@@ -171,8 +171,10 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
             problems = self._problems(codes, kept)
             solved = self._solve_all(K, problems, warm=False)
             scale = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
-            beta = np.column_stack([q.beta(s.alpha, len(w)) for q, s in zip(problems, solved, strict=True)])
-            f = np.asarray(K @ beta)[out]
+            beta = by_row(
+                problems, [q.signs * s.alpha for q, s in zip(problems, solved, strict=True)], len(w)
+            )
+            f = np.asarray(K @ np.ascontiguousarray(beta.T))[out]
             values = (f + [self._bias(s.m) for s in solved]) / scale
             scores[out] = self._scores(values).reshape(len(out), -1)
         return calibrate(scores[live], codes[live], w[live])

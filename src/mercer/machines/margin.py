@@ -232,7 +232,7 @@ class MarginMachine(Approximable):
         n = A.shape[0]
         scales = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
         each = zip(problems, solved, scales, strict=True)
-        beta = _by_row(problems, [q.signs * s.alpha / c for q, s, c in each], n)
+        beta = by_row(problems, [q.signs * s.alpha / c for q, s, c in each], n)
         used = np.flatnonzero(beta.any(axis=0))
         used = used[np.argsort(order[used], kind="stable")]
         self.kernel_ = PRECOMPUTED if kernel is None else kernel
@@ -242,7 +242,7 @@ class MarginMachine(Approximable):
         self.intercept_ = np.array([self._bias(s.m) / c for s, c in zip(solved, scales, strict=True)])
         self.n_rows_fit_ = n
         self._keep_feature_coef(A[used], self.dual_coef_.T)
-        full = _by_row(problems, [s.alpha >= q.C for q, s in zip(problems, solved, strict=True)], n)
+        full = by_row(problems, [s.alpha >= q.C for q, s in zip(problems, solved, strict=True)], n)
         self.at_bound_ = full[:, used] > 0
         self.certificates_ = [s.certificate for s in solved]
         self.certificate_ = together(self.certificates_)
@@ -362,7 +362,7 @@ def check_nu(value: Any) -> None:
         raise ParameterError(f"nu must be a number with 0 < nu <= 1; got {value!r}.")
 
 
-def _by_row(problems: list[BoxProblem], values: list[np.ndarray], n: int) -> np.ndarray:
+def by_row(problems: list[BoxProblem], values: list[np.ndarray], n: int) -> np.ndarray:
     """Values of variables summed by problem and row: problems × n."""
     at = np.concatenate([q.rows + k * n for k, q in enumerate(problems)])
     return np.bincount(at, np.concatenate(values), minlength=len(problems) * n).reshape(len(problems), n)

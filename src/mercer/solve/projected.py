@@ -69,18 +69,16 @@ def projected_gradient(
             "projected gradient keeps the box only, and a bias adds an equality constraint. "
             "Use bias=False, or solver='working-set'."
         )
-    rows, signs, C = problem.rows, problem.signs, problem.C
     began = time.perf_counter()
     a = np.array(start, dtype=float)
-    n = K.shape[0]
 
     def product(v: np.ndarray) -> np.ndarray:
-        return np.asarray(K @ np.bincount(rows, signs * v, minlength=n))[rows]
+        return np.asarray(K @ problem.beta(v, K.shape[0]))[problem.rows]
 
     f = product(a)
-    step = 1.0 / _largest(lambda v: signs * product(v), len(rows))
+    step = 1.0 / _largest(lambda v: problem.signs * product(v), len(a))
     limit = 100_000 if max_iter < 0 else max_iter
-    status, done, bad = "limit", 0, np.zeros(len(rows))
+    status, done, bad = "limit", 0, np.zeros(len(a))
     value = problem.objective(a, f)
     try:
         for done in range(limit + 1):
@@ -92,7 +90,7 @@ def projected_gradient(
                 break
             if done == limit or (max_seconds is not None and time.perf_counter() - began > max_seconds):
                 break
-            new = np.clip(a - step * g, 0.0, C)  # the projection
+            new = np.clip(a - step * g, 0.0, problem.C)  # the projection
             new_f = product(new)
             new_value = problem.objective(new, new_f)
             if new_value > value + 1e-12 * (1 + abs(value)):

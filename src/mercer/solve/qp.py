@@ -66,7 +66,7 @@ def working_set(
     K is a symmetric array or a Gram operator. If its `program()` is not None and K is not small, the core computes the
     rows it needs, in float32, within `cache_bytes`, and the final f in float64; any other is asked for its `dense()`.
     `callback(iterations, kkt, objective)` is called about five times a second and ends the run by returning something
-    true.
+    true. The options are those of `working_sets`.
 
     >>> K = np.array([[2.0, 0.0], [0.0, 2.0]])                       # one point of each class
     >>> found = working_set(K, rows=[0, 1], signs=[1, -1], p=[-1, -1], C=10.0)
