@@ -523,10 +523,17 @@ class Kernel(ABC):
 
         return judge(self, samples, columns=columns, seconds=seconds, random_state=random_state)
 
-    def features(self, d: int | Sequence[str] | None = None, *, memory: int | str = "1GiB") -> FeatureMap:
+    def features(
+        self,
+        d: int | Sequence[str] | None = None,
+        *,
+        redundant: bool = False,
+        memory: int | str = "1GiB",
+    ) -> FeatureMap:
         """The explicit map φ with φ(x)·φ(z) = k(x, z), where it is finite.
 
-        `d` is the number of columns, or their names. A map that would not fit in `memory` is refused with its size.
+        `d` is the number of columns, or their names. With `redundant`, products are listed in every order (x1*x2 and
+        x2*x1), as books write φ. A map that would not fit in `memory` is refused with its size.
 
         >>> from mercer import Linear
         >>> print((Linear() + 1).features(["age", "dose"]))
@@ -534,9 +541,9 @@ class Kernel(ABC):
         """
         from mercer.kernels.explicit import build
 
-        return build(self, d, memory=memory)
+        return build(self, d, redundant=redundant, memory=memory)
 
-    def feature_dimension(self, d: int | Sequence[str]) -> int | float:
+    def feature_dimension(self, d: int | Sequence[str], *, redundant: bool = False) -> int | float:
         """How many coordinates φ has for d columns: an exact integer, or infinity; nothing is built.
 
         >>> from mercer import RBF, Polynomial
@@ -545,7 +552,7 @@ class Kernel(ABC):
         """
         from mercer.kernels.explicit import dimension
 
-        return dimension(self, d)
+        return dimension(self, d, redundant=redundant)
 
 
 # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -30,17 +30,19 @@ from mercer.memory import memory_limit, say_bytes, say_count
 Columns = int | Sequence[str] | None
 
 
-def dimension(kernel: Kernel, d: Columns) -> int | float:
+def dimension(kernel: Kernel, d: Columns, *, redundant: bool = False) -> int | float:
     """How many features the map of `kernel` has on d columns; nothing is built.
 
     >>> from mercer import RBF, AllSubsets, Polynomial
     >>> dimension(Polynomial(2), 3), dimension(AllSubsets(), 100) == 2**100, dimension(RBF(), 3)
     (10, True, inf)
+    >>> dimension(Polynomial(2), 3, redundant=True)                  # 1 + 3 + 3²
+    13
     """
-    return plan(kernel, _space(kernel, d)).dimension
+    return _planned(kernel, _space(kernel, d), redundant).dimension
 
 
-def build(kernel: Kernel, d: Columns, *, memory: int | str = "1GiB") -> FeatureMap:
+def build(kernel: Kernel, d: Columns, *, redundant: bool = False, memory: int | str = "1GiB") -> FeatureMap:
     """The map itself, refused where it is infinite or larger than `memory`.
 
     >>> from mercer import Polynomial
@@ -48,7 +50,7 @@ def build(kernel: Kernel, d: Columns, *, memory: int | str = "1GiB") -> FeatureM
     ('1', 'x1', 'x2', 'x1^2', 'x1*x2', 'x2^2')
     """
     limit, space = memory_limit(memory), _space(kernel, d)
-    node = plan(kernel, space)
+    node = _planned(kernel, space, redundant)
     if isinstance(node, Infinite):
         inside = "" if node.culprit == str(kernel) else f" because of {node.culprit}"
         raise NoFiniteMapError(
@@ -61,6 +63,13 @@ def build(kernel: Kernel, d: Columns, *, memory: int | str = "1GiB") -> FeatureM
         kernel, space.d, size, 8 * size + node.table_bytes, limit, "for one row and the table of monomials"
     )
     return FeatureMap(kernel, space, node, limit)
+
+
+def _planned(kernel: Kernel, space: Space, redundant: bool) -> Node:
+    if not isinstance(redundant, bool | np.bool_):
+        raise ParameterError(f"redundant must be True or False; got {redundant!r}.")
+    node = plan(kernel, space)
+    return node.redundant() if redundant else node
 
 
 def _check_memory(kernel: Kernel, d: int, size: int, needed: int, limit: int, what: str) -> None:

@@ -1,6 +1,7 @@
 """The parts of which explicit feature maps are made. Each knows its size before it is built.
 
-Monomials    products of columns, or of the features of another map
+Monomials    products of columns, or of the features of another map, each once
+Words        the same with every order and every way to choose listed apart: redundant, as books write it
 Join         maps side by side: φ of a sum          Tensor    all products of two maps: φ of a product
 Through      a map after a choice of columns, a matrix or a function
 Factor       a map times f(x)                       Unit      a map divided by its length
@@ -60,6 +61,10 @@ class Node(ABC):
         """What the map itself takes, besides its answer."""
         return 0
 
+    def redundant(self) -> Node:
+        """The same inner product with repeated coordinates; itself where there is nothing to repeat."""
+        return self
+
 
 @dataclass(frozen=True)
 class Infinite(Node):
@@ -73,24 +78,17 @@ class Infinite(Node):
         raise NotImplementedError
 
 
-class Monomials(Node):
-    """√c(α) v^α for every monomial with c(α) > 0; v are the columns, or the features of `inner`."""
+class Products(Node):
+    """Weighted products of values v, which are the columns or the features of `inner`, listed in a table."""
 
     def __init__(self, expansion: Expansion, space: Space, inner: Node | None = None) -> None:
         self.expansion, self.space, self.inner = expansion, space, inner
         self.width = space.d if inner is None else int(inner.dimension)
-        self.dimension = expansion.count(self.width) if self.width else int(expansion.at_zero[0] > 0)
 
     @property
-    def table_bytes(self) -> int:
-        own = int(self.dimension) * self.expansion.table_bytes(self.width)
-        return own + (self.inner.table_bytes if self.inner else 0)
-
-    @cached_property
+    @abstractmethod
     def table(self) -> tuple[np.ndarray, np.ndarray]:
-        if self.width == 0:
-            return Expansion.constant(self.expansion.at_zero[0]).table(1)
-        return self.expansion.table(self.width)
+        """(index, weight): feature i is weight[i] Π v[index[i]], where an index beyond the last value means 1."""
 
     def factors(self, i: int) -> list[str]:
         columns = [int(j) for j in self.table[0][i] if j < self.width]
@@ -116,16 +114,60 @@ class Monomials(Node):
         return np.column_stack([V.astype(np.float64, copy=False), np.ones(len(V))])
 
 
+class Monomials(Products):
+    """√c(α) v^α for every monomial with c(α) > 0: the smallest map."""
+
+    def __init__(self, expansion: Expansion, space: Space, inner: Node | None = None) -> None:
+        super().__init__(expansion, space, inner)
+        self.dimension = expansion.count(self.width) if self.width else int(expansion.at_zero[0] > 0)
+
+    @property
+    def table_bytes(self) -> int:
+        own = int(self.dimension) * self.expansion.table_bytes(self.width)
+        return own + (self.inner.table_bytes if self.inner else 0)
+
+    @cached_property
+    def table(self) -> tuple[np.ndarray, np.ndarray]:
+        if self.width == 0:
+            return Expansion.constant(self.expansion.at_zero[0]).table(1)
+        return self.expansion.table(self.width)
+
+    def redundant(self) -> Node:
+        return Words(self.expansion, self.space, self.inner and self.inner.redundant())
+
+
+class Words(Products):
+    """√a v_i v_j … for every choice of factors, in every order: a p^j E^k has w^j 2^(wk) of them on w values."""
+
+    def __init__(self, expansion: Expansion, space: Space, inner: Node | None = None) -> None:
+        super().__init__(expansion, space, inner)
+        self.dimension = expansion.count_words(self.width)
+
+    @property
+    def table_bytes(self) -> int:
+        own = int(self.dimension) * (4 * self.expansion.degree(self.width) + 8)
+        return own + (self.inner.table_bytes if self.inner else 0)
+
+    @cached_property
+    def table(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.expansion.words(self.width)
+
+
 class Join(Node):
     """√c₁ φ₁, √c₂ φ₂, … side by side."""
 
     def __init__(self, parts: list[tuple[Fraction, Node]]) -> None:
         self.parts = [(math.sqrt(c), node) for c, node in parts if node.dimension]
+        self.scales = [c for c, node in parts if node.dimension]
         self.dimension = sum(int(node.dimension) for _, node in self.parts)
 
     @property
     def table_bytes(self) -> int:
         return sum(node.table_bytes for _, node in self.parts)
+
+    def redundant(self) -> Node:
+        nodes = [node.redundant() for _, node in self.parts]
+        return Join(list(zip(self.scales, nodes, strict=True)))
 
     def factors(self, i: int) -> list[str]:
         for _, node in self.parts:
@@ -153,6 +195,9 @@ class Tensor(Node):
     @property
     def table_bytes(self) -> int:
         return self.a.table_bytes + self.b.table_bytes
+
+    def redundant(self) -> Node:
+        return Tensor(self.a.redundant(), self.b.redundant())
 
     def factors(self, i: int) -> list[str]:
         j, k = divmod(i, int(self.b.dimension))
@@ -183,6 +228,9 @@ class Through(Wrapped):
         super().__init__(inner)
         self.how = how
 
+    def redundant(self) -> Node:
+        return Through(self.inner.redundant(), self.how)
+
     def apply(self, x: Rows) -> np.ndarray:
         return self.inner.apply(seen_through(self.how, x))
 
@@ -198,6 +246,9 @@ class Factor(Wrapped):
         super().__init__(inner)
         self.times = times
 
+    def redundant(self) -> Node:
+        return Factor(self.inner.redundant(), self.times)
+
     def factors(self, i: int) -> list[str]:
         return [f"{function_name(self.times.f, 'f')}(x)", *self.inner.factors(i)]
 
@@ -211,6 +262,9 @@ class Unit(Wrapped):
     def __init__(self, inner: Node, length: str) -> None:
         super().__init__(inner)
         self.length = length
+
+    def redundant(self) -> Node:
+        return Unit(self.inner.redundant(), self.length)
 
     def factors(self, i: int) -> list[str]:
         name = self.inner.name(i)

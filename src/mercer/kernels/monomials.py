@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mercer.errors import InvalidKernelError, MagnitudeError, MemoryBudgetError
+from mercer.errors import InvalidKernelError, MagnitudeError, MemoryBudgetError, NoFiniteMapError
 
 Term = tuple[int, int]  # (j, k) of p^j E^k
 Kind = tuple[int, ...]  # how many exponents are 1, 2, 3, …
@@ -130,10 +130,16 @@ class Expansion:
         kept = {t: a for t, (a, g) in self.terms.items() if not vanishes(a, g)}
         return {t: a for t, a in kept.items() if a > 0}, {t: a for t, a in kept.items() if a < 0}
 
+    @property
+    def _in_dot_product_only(self) -> bool:
+        """Whether no power of E is left, not even one that is taken away: then degree j has the coefficients of p^j."""
+        positive, negative = self.signed()
+        return not any(k for _, k in (*positive, *negative))
+
     def cancelled(self, d: int) -> list[Kind]:
         """The kinds of monomial that negative terms take away; refuses when one has a negative coefficient."""
         positive, negative = self.signed()
-        if negative and not any(k for _, k in (*positive, *negative)):
+        if negative and self._in_dot_product_only:
             lowest = min(j for j, _ in negative)
             refuse_negative({0: "1", 1: "x1"}.get(lowest, f"x1^{lowest}"))
         seen: set[Kind] = set()
@@ -154,7 +160,7 @@ class Expansion:
         """How many monomials of d columns have a positive coefficient: exact, without listing them."""
         gone = self.cancelled(d)
         positive, _ = self.signed()
-        if all(k == 0 for _, k in positive):
+        if self._in_dot_product_only:
             return sum(math.comb(d + j - 1, j) for j, _ in positive)
         return _count_union(set(positive), d) - sum(_how_many(kind, d) for kind in gone)
 
@@ -177,7 +183,7 @@ class Expansion:
         Monomials come by degree, and within a degree as in a dictionary.
         """
         positive, _ = self.signed()
-        if all(k == 0 for _, k in positive):
+        if self._in_dot_product_only:
             self.cancelled(d)
             return _dot_table({j: a for (j, _), a in sorted(positive.items())}, d)
         gone = set(self.cancelled(d))
@@ -189,6 +195,47 @@ class Expansion:
         weights = np.array([_root(self.coefficient(kind)) for kind in kinds])[place.ravel()]
         keep = np.array([kind not in gone for kind in kinds])[place.ravel()]
         return _by_degree(exponents[keep], weights[keep], d)
+
+    # ── the redundant list ──────────────────────────────────────────────────────────────────────────────────
+
+    def _word_terms(self) -> dict[Term, Fraction]:
+        """The terms a p^j E^k, by degree; refuses one that is taken away, for which there is no list of words."""
+        positive, negative = self.signed()
+        if negative:
+            j, k = min(negative)
+            shown = "*".join(f"{name}^{p}" for name, p in (("(x·z)", j), ("Π(1 + x_i z_i)", k)) if p) or "1"
+            raise NoFiniteMapError(
+                f"there is no redundant map: it lists every product of the kernel multiplied out, and {shown} has the "
+                f"negative coefficient {float(negative[j, k]):g} there. Ask for the smallest map, features(d)."
+            )
+        return dict(sorted(positive.items(), key=lambda item: (sum(item[0]), item[0])))
+
+    def count_words(self, d: int) -> int:
+        """How many words of d values there are: d^j 2^(dk) for each p^j E^k."""
+        return sum(d**j * 2 ** (d * k) for j, k in self._word_terms())
+
+    def words(self, d: int) -> tuple[np.ndarray, np.ndarray]:
+        """(index, weight) as of `table`, for every choice of factors in every order."""
+        terms = self._word_terms()
+        width = max((j + k * d for j, k in terms), default=0)
+        found = [np.empty((0, width), np.int32)]
+        weights = [np.empty(0)]
+        for (j, k), a in terms.items():
+            letters = [np.arange(d, dtype=np.int32)[:, None]] * j + [_subsets(d)] * k
+            index = np.empty((1, 0), np.int32)
+            for more in letters:
+                index = np.column_stack([np.repeat(index, len(more), axis=0), np.tile(more, (len(index), 1))])
+            padded = np.full((len(index), width), d, np.int32)
+            padded[:, : index.shape[1]] = index
+            found.append(padded)
+            weights.append(np.full(len(index), _root(a)))
+        return np.concatenate(found), np.concatenate(weights)
+
+
+def _subsets(d: int) -> np.ndarray:
+    """Every subset of d columns as a row of indices, d where a column is left out."""
+    chosen = np.indices((2,) * d, dtype=np.int32).reshape(d, -1).T if d else np.zeros((1, 0), np.int32)
+    return np.where(chosen == 1, np.arange(d, dtype=np.int32), np.int32(d))
 
 
 def refuse_negative(monomial: str) -> None:

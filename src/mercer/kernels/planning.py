@@ -243,14 +243,22 @@ def _plan_bilinear(k: Bilinear, space: Space) -> Node:
         raise ShapeError(f"Bilinear: A is {len(A)} by {len(A)}, but d is {space.d}.")
     if not k._symmetric():
         raise InvalidKernelError(f"{k} is not a kernel: A is not symmetric, so there is no feature map.")
-    values, vectors = np.linalg.eigh(A)
-    rounding = len(A) * np.finfo(float).eps * float(np.linalg.norm(A))
-    if values[0] < -rounding:
+    # Scaled to a unit diagonal, so that rounding is that of each entry and not that of the largest. A row whose
+    # diagonal is not positive must be zero altogether.
+    root = np.sqrt(np.maximum(np.diag(A), 0.0))
+    unit = np.where(root > 0, root, 1.0)
+    scaled = (A / unit[:, None]) / unit[None, :]
+    values, vectors = np.linalg.eigh(scaled)
+    rounding = len(A) * np.finfo(float).eps * max(1.0, float(np.abs(values).max()))
+    hanging = bool(np.any(A[root == 0]))
+    if hanging or values[0] < -rounding:
+        worst = float(np.linalg.eigvalsh(A)[0])
         raise InvalidKernelError(
-            f"{k} is not positive semi-definite: A has the eigenvalue {values[0]:.6g}, so there is no feature map."
+            f"{k} is not positive semi-definite: A has an eigenvalue below 0 (computed {worst:.6g}), so there is no "
+            "feature map."
         )
     kept = np.flatnonzero(values > rounding)[::-1]
-    return Projection(vectors[:, kept] * np.sqrt(values[kept]))
+    return Projection(root[:, None] * vectors[:, kept] * np.sqrt(values[kept]))
 
 
 def _plan_arc_cosine(k: ArcCosine, space: Space) -> Node:
