@@ -1,5 +1,7 @@
 """Gaussian process regression against its formulas, scikit-learn, refits and finite differences."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
@@ -11,8 +13,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from kernels_under_test import every_kernel
-from mercer import RBF, GaussianProcessRegressor, Linear, Periodic, White, parse
-from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, PrecisionWarning, ShapeError
+from mercer import RBF, GaussianProcessClassifier, GaussianProcessRegressor, Linear, Periodic, White, parse
+from mercer.errors import (
+    InputError,
+    NotFiniteError,
+    NotPositiveDefiniteError,
+    ParameterError,
+    PrecisionWarning,
+    ShapeError,
+)
+from mercer.kernels.families import Radial, leaf
 from mercer.machines import gp_regression
 from mercer.machines.evidence import log_evidence, log_loo
 from mercer.machines.terms import latent_diag
@@ -131,6 +141,59 @@ def test_leave_one_out_is_n_refits(data):
     assert log_loo(tuned.kernel_.gram(X), Y).value >= log_loo(parse(SUM).gram(X), Y).value
 
 
+@pytest.mark.parametrize("normalize_y", [False, "mean", True])
+@pytest.mark.parametrize("noise", ["none", "one", "per row", "some rows"])
+@pytest.mark.parametrize("targets", ["one", "two", "an outlier", "constant but one"])
+def test_leave_one_out_leaves_its_row_out_of_mean_and_scale_too(normalize_y, noise, targets):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(9, 2))
+    Y = 3.0 + X[:, :2] * [1.0, 20.0] + 0.1 * rng.normal(size=(9, 2))
+    if targets == "an outlier":
+        Y[2, 0] += 1e8
+    if targets == "constant but one":
+        Y[:, 0] = 0.1
+        Y[4, 0] = 7.0
+    y = Y if targets == "two" else Y[:, 0]
+    per_row = rng.uniform(0.1, 2.0, size=9)
+    given = {"none": None, "one": 0.7, "per row": per_row, "some rows": per_row * (np.arange(9) > 3)}[noise]
+    if given is not None and normalize_y is True and targets == "two":
+        return  # refused: the noise would have a unit for each target
+
+    def fit(rows):
+        some = given[rows] if isinstance(given, np.ndarray) else given
+        k = "2.0*RBF(1.0) + White(0.1)"
+        return GaussianProcessRegressor(k, optimizer=None, noise=some, normalize_y=normalize_y).fit(
+            X[rows], y[rows]
+        )
+
+    mean, std = fit(np.arange(9)).loo(return_std=True)
+    for i in range(9):
+        new = 0.0 if given is None else np.broadcast_to(given, 9)[[i]]
+        m, s = fit(np.delete(np.arange(9), i)).predict(X[[i]], return_std=True, noise=new)
+        np.testing.assert_allclose(mean[i], m[0], rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(std[i], s[0], rtol=1e-7)
+
+
+def test_leave_one_out_in_features_leaves_its_row_out_of_mean_and_scale_too():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(12, 2))
+    y = 3.0 + 20.0 * X[:, 0]
+    how = mercer.Nystroem("RBF(1.0)", landmarks=rng.normal(size=(5, 2)))
+    for normalize_y in (False, "mean", True):
+
+        def fit(rows, normalize_y=normalize_y):
+            model = GaussianProcessRegressor(
+                "RBF(1.0)", noise=2.0, optimizer=None, normalize_y=normalize_y, approximation=how
+            )
+            return model.fit(X[rows], y[rows])
+
+        mean, std = fit(np.arange(12)).loo(return_std=True)
+        for i in (0, 5):
+            m = fit(np.delete(np.arange(12), i)).predict(X[[i]])
+            assert mean[i] == pytest.approx(m[0], rel=1e-8)
+            assert std[i] > np.sqrt(2.0)
+
+
 # ── noise ──
 
 
@@ -186,7 +249,12 @@ def test_variances_are_never_negative_and_never_more_than_the_prior(kind):
         X = np.zeros((60, 2))
     else:
         k, noise = 1e8 * RBF(1.0), 1e-3
-    model = GaussianProcessRegressor(k, noise=noise, optimizer=None).fit(X, rng.normal(size=60))
+    model = GaussianProcessRegressor(k, noise=noise, optimizer=None)
+    if kind == "tiny noise":
+        with pytest.warns(PrecisionWarning, match="ill-conditioned"):
+            model.fit(X, rng.normal(size=60))
+    else:
+        model.fit(X, rng.normal(size=60))
     for Z in (X, X + 1e-9, rng.normal(size=(30, 2)) + X[0], X + 1e3):
         std = model.predict(Z, return_std=True)[1]
         assert np.all(np.isfinite(std)) and np.all(std >= 0) and np.all(std**2 <= k.scale * (1 + 1e-12))
@@ -386,6 +454,47 @@ def test_seconds_iterations_and_ctrl_c_keep_the_best(data, monkeypatch):
 def test_progress_is_printed(data, capsys):
     GaussianProcessRegressor(SUM, verbose=1).fit(*data[:2])
     assert "evaluation 2: log evidence" in capsys.readouterr().out
+
+
+@leaf
+class Kinked(Radial):
+    """A leaf whose slope is no number beyond s = 4, as a careless square root would have it."""
+
+    def value(self, s):
+        return np.exp(-0.5 * s)
+
+    def slope(self, s):
+        with np.errstate(invalid="ignore"):
+            return -0.5 * np.exp(-0.5 * s) + 0 * np.sqrt(4.0 - s)
+
+
+@pytest.mark.parametrize("objective", ["evidence", "loo"])
+def test_a_gradient_that_is_no_number_is_not_called_too_little_noise(objective):
+    X = np.array([[0.0], [1.0], [1.5], [3.6], [0.5]])
+    k = 2.0 * Kinked(1.0) + White(0.1)
+    with pytest.raises(NotFiniteError, match=r"lengthscale = 1 is NaN.* at rows 0 and 3") as found:
+        GaussianProcessRegressor(k, objective=objective).fit(X, X[:, 0])
+    assert "Kinked(1.0)" in str(found.value) and "noise" not in str(found.value).replace("White", "")
+    with pytest.raises(NotFiniteError, match="lengthscale = 1"):
+        GaussianProcessClassifier(k).fit(X, [0, 0, 1, 1, 0])
+    assert GaussianProcessRegressor(k, optimizer=None).fit(X, X[:, 0]).certificate_.converged
+
+
+@pytest.mark.parametrize("noise", [1e-4, 1e-9, 1e-12, 1e-13])
+def test_an_ill_conditioned_system_is_converged_for_both_or_for_neither(noise):
+    X = np.linspace(0, 1, 60)[:, None]
+    y = np.random.default_rng(0).normal(size=60)
+    k = RBF(3.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)
+        process = GaussianProcessRegressor(k, noise=noise, optimizer=None, tol=1e-10).fit(X, y)
+        ridge = mercer.KernelRidge(k, alpha=noise, solver="cholesky", fit_intercept=False, tol=1e-10).fit(
+            X, y
+        )
+    assert process.certificate_.status == ridge.certificate_.status
+    claimed = (k(X) + noise * np.eye(60)) @ process.alpha_ - y
+    size = np.linalg.norm(claimed) / np.linalg.norm(y)
+    assert process.certificate_.converged == (size <= 1e-9)
 
 
 # ── large ──

@@ -19,10 +19,12 @@ from scipy.linalg.blas import dsyrk
 
 from mercer.errors import NotFiniteError, NotPositiveDefiniteError
 from mercer.gram import GramOperator
+from mercer.gram.operators import OfKernel, Tiles
 from mercer.solve.diagnosis import not_positive_definite
 from mercer.solve.direct import Cholesky
 
 BLOCK = 64  # rows zeroed at a time
+SEARCHED = 1000  # rows looked at for a derivative that is no number
 LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -85,7 +87,7 @@ def log_evidence(
     inverse = _inverse(factor)
     W = dsyrk(1.0, np.asfortranarray(alpha), beta=-float(targets), c=inverse, lower=1, overwrite_c=1)
     noise_slope = 0.5 * float(W.diagonal().sum())
-    return Evidence(value, K.contract(W=_half(W)), alpha, noise_slope)
+    return Evidence(value, gradient_of(K, W=_half(W)), alpha, noise_slope)
 
 
 def loo_moments(inverse_diag: np.ndarray, Y: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -121,7 +123,45 @@ def log_loo(
     W = dsyrk(-1.0, np.asfortranarray(inverse * np.sqrt(b)), lower=1)
     for column in range(targets):
         W += 0.5 * (np.outer(c[:, column], alpha[:, column]) + np.outer(alpha[:, column], c[:, column]))
-    return Evidence(value, 2.0 * K.contract(W=_half(W)), alpha)
+    return Evidence(value, 2.0 * gradient_of(K, W=_half(W)), alpha)
+
+
+def gradient_of(K: GramOperator, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+    """`K.contract(U, V, W=W)`; a derivative that is no number is an error of its own, with the parameter and the row.
+
+    The matrix and its factor are finite then: it is the derivative that fails, so no noise would help.
+    """
+    gradient = K.contract(U, V, W=W)
+    if np.isfinite(gradient).all():
+        return gradient
+    weights = [w for w in (U, V, W) if w is not None]
+    if not all(np.isfinite(w).all() for w in weights):
+        raise NotFiniteError(
+            "The inverse of the Gram matrix overflows: the kernel is too large or too small for float64."
+        )
+    if not isinstance(K, OfKernel):
+        raise NotFiniteError("The derivative of the Gram matrix in a hyperparameter is NaN or infinite.")
+    free = [p for p in K.kernel.parameters if p.free]
+    bad = [f"{p.name} = {p.value:g}" for p, g in zip(free, gradient, strict=True) if not np.isfinite(g)]
+    raise NotFiniteError(
+        f"The derivative of the Gram matrix of {K.kernel} in {', '.join(bad)} is NaN or infinite"
+        f"{_first_pair(K)}, although its values are finite. Fix that parameter with kernel.fix(…), pass optimizer=None, or correct "
+        "the kernel's derivative there."
+    )
+
+
+def _first_pair(K: OfKernel) -> str:
+    """The first pair of rows whose own derivative is not finite, in words; nothing if only sums are not."""
+    n = len(K.x)
+    for i in range(min(n, SEARCHED)):
+        one = K.x.rows(np.array([i]))
+        if np.isfinite(Tiles(K.kernel, one, K.x).contract(np.ones((1, 1)), np.ones((n, 1)))).all():
+            continue
+        for j in range(n):
+            pair = Tiles(K.kernel, one, K.x.rows(np.array([j])))
+            if not np.isfinite(pair.contract(np.ones((1, 1)), np.ones((1, 1)))).all():
+                return f" at rows {i} and {j}"
+    return ""
 
 
 def _inverse(factor: Cholesky) -> np.ndarray:

@@ -13,6 +13,7 @@ from mercer.errors import PrecisionWarning
 from mercer.kernels.base import Kernel
 from mercer.machines.gp_features import left_share
 from mercer.machines.posterior import EstimatedEvidence
+from mercer.machines.ridge import WORTH_A_WORD
 from mercer.machines.terms import has_noise, is_noise, terms_of
 from mercer.machines.tune import Tuned
 from mercer.solve.operator import relative
@@ -32,9 +33,9 @@ def certify(
 ) -> Certificate:
     """The certificate of a fit; what the reader must not miss is warned of as well."""
     Y = model.y_fit_.reshape(len(model.y_fit_), -1)
-    K = model._gram(model._own_kernel)
-    R = Y - K @ model._alpha - np.reshape(model.noise_, (-1, 1)) * model._alpha
+    R = model._residual(model._alpha, Y)
     each = relative(R, Y)
+    worst = float(each.max(initial=0.0))
     method = "Cholesky" if estimated is None else estimated.certificate.method
     if model._in_place is not None:
         method += f" in {model.approximation_._n_features_out} features"
@@ -49,14 +50,17 @@ def certify(
         if status == "stagnated" and estimated is not None and _within_noise(estimated):
             status = "converged"
             notes.append("The search ended where the gradient is within two standard errors of its estimate.")
+    if status == "converged" and worst > 10 * model.tol:
+        status = "stagnated"
+        notes.append(_say_rounding(worst, model.tol))
     if estimated is not None:
         notes.append(_say_error(estimated, model.log_marginal_likelihood_value_))
         notes += estimated.certificate.notes
     if added:
-        worst = float(np.abs(added * model._alpha * model.y_scale_).max())
+        moved = float(np.abs(added * model._alpha * model.y_scale_).max())
         told = (
             f"{added:.3g} was added to the diagonal, because the Gram matrix could not be factored without: as if every "
-            f"observation had that much more noise. It moves the mean at the training rows by at most {worst:.3g}."
+            f"observation had that much more noise. It moves the mean at the training rows by at most {moved:.3g}."
         )
         notes.append(told)
         warnings.warn(told, PrecisionWarning, stacklevel=4)
@@ -65,13 +69,16 @@ def certify(
         method,
         iterations=model.n_iter_,
         seconds=time.perf_counter() - start,
-        residual=float(each.max(initial=0.0)),
+        residual=worst,
         residuals=tuple(each.tolist()),
         worst_row=int(np.argmax(np.abs(R).max(axis=1))),
         added_diagonal=added,
         notes=tuple(notes),
     )
-    if status not in ("converged", "interrupted"):
+    if status == "stagnated" and worst > 10 * model.tol:
+        if worst > WORTH_A_WORD:
+            warnings.warn(_say_rounding(worst, model.tol), PrecisionWarning, stacklevel=4)
+    elif status not in ("converged", "interrupted"):
         warnings.warn(
             f"the fit stopped early ({done}). Raise max_iter or max_seconds, or start nearer.",
             ConvergenceWarning,
@@ -91,6 +98,13 @@ def why_singular(kernel: Kernel | None, noise: Any) -> str:
     return (
         f"No term of {kernel} is noise and noise is None, so equal rows must have equal targets and smooth kernels have "
         "no digits left: add + White(0.01), pass noise=variance, or singular='add' to have it added and stated."
+    )
+
+
+def _say_rounding(worst: float, tol: float) -> str:
+    return (
+        f"The system is ill-conditioned: the residual is {worst:.1e} of the targets, above tol={tol:g}, and rounding allows "
+        "no less. Raise the noise, or remove rows that are nearly equal."
     )
 
 

@@ -29,6 +29,7 @@ from mercer.kernels.base import Kernel
 from mercer.machines.averages import average_logistic, average_softmax, draws
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.defaults import resolve
+from mercer.machines.evidence import gradient_of
 from mercer.machines.laplace import Likelihood, Logistic, Posterior, Softmax
 from mercer.machines.margin import check_weights
 from mercer.machines.targets import as_labels
@@ -227,7 +228,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             found = self._mode(K, last[0] if last else None)
             if not self.n_restarts:
                 last[:] = [found.a]
-            return found.evidence, K.contract(W=found.weights())
+            return found.evidence, gradient_of(K, W=found.weights())
 
         return maximise(
             objective,
@@ -285,7 +286,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             kernel = kernel.with_theta(theta)
         K = self._operator(kernel)
         found = self.posterior_ if theta is None else self._mode(K)
-        return (found.evidence, K.contract(W=found.weights())) if gradient else found.evidence
+        return (found.evidence, gradient_of(K, W=found.weights())) if gradient else found.evidence
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -19,8 +19,9 @@ from mercer.machines import gp_features, gp_views
 from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED, as_machine_kernel, check_gram
 from mercer.machines.defaults import resolve
-from mercer.machines.evidence import LOG_2PI, factor_gram, log_evidence, log_loo, loo_moments
+from mercer.machines.evidence import LOG_2PI, factor_gram, log_evidence, log_loo
 from mercer.machines.gp_certificate import certify, why_singular
+from mercer.machines.gp_loo import deviation, leave_one_out
 from mercer.machines.posterior import (
     EstimatedEvidence,
     Exact,
@@ -35,9 +36,11 @@ from mercer.machines.terms import latent_diag
 from mercer.machines.tune import Tuned, maximise
 from mercer.memory import memory_limit
 from mercer.params import is_real
+from mercer.solve.operator import relative
 from mercer.threads import threads
 
 EXACT_ROWS = 10_000  # up to here a factorisation takes seconds; above it, conjugate gradients
+REFINEMENTS = 3  # of α, where one solve leaves more than `tol`
 ADDED = (
     1e-10  # of the largest variance: the least that leaves some digits of α when a diagonal has to be added
 )
@@ -76,7 +79,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         diagonal that does (the smallest, but at least 1e-10 of the prior variance), and say how much and what it costs.
     max_iter, max_seconds : limits of the search; the best found so far is kept, also after Ctrl-C.
     probes : random vectors of the estimates of "cg"; their error falls with its square root.
-    tol : relative residual asked of conjugate gradients.
+    tol : relative residual asked of α: of conjugate gradients, and of the factor before a fit counts as converged.
     approximation : None, `Nystroem(...)` or `RandomFeatures(...)`
         The posterior of k̂(x, z) = φ(x)·φ(z), at given hyperparameters (optimizer=None), in n × features²; bands are widened
         by what the features leave out of k(x, x). Noise must be positive.
@@ -195,11 +198,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         """The targets as n × targets in the units of the model; remembers their mean and scale."""
         Y, self._single = check_target_block(y, n, type(self).__name__)
         self._constant = bool(np.all(Y[0] == Y))
-        spread = Y.std(axis=0)
-        self.y_mean_ = Y.mean(axis=0) if self.normalize_y else np.zeros(Y.shape[1])
-        scaled = bool(self.normalize_y) and self.normalize_y != "mean"
-        self.y_scale_ = np.where(spread > 0, spread, 1.0) if scaled else np.ones(Y.shape[1])
-        if scaled and self.noise is not None and Y.shape[1] > 1:
+        spread = deviation(Y)
+        self._centred = bool(self.normalize_y)
+        self._scaled = self._centred and self.normalize_y != "mean"
+        self.y_mean_ = Y.mean(axis=0) if self._centred else np.zeros(Y.shape[1])
+        self.y_scale_ = np.where(spread > 0, spread, 1.0) if self._scaled else np.ones(Y.shape[1])
+        if self._scaled and self.noise is not None and Y.shape[1] > 1:
             raise ParameterError(
                 "noise with several targets needs normalize_y=False or 'mean': its unit would differ from target to target."
             )
@@ -317,6 +321,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             factor = factor_gram(self._gram(self._own_kernel), self.noise_)
             alpha = factor.solve(Y)
             self._inverse = Exact(factor)
+            alpha = self._refine(alpha, Y)
             value = -0.5 * (float(np.vdot(Y, alpha)) + Y.shape[1] * (factor.logdet() + len(Y) * LOG_2PI))
         else:
             assert isinstance(self.kernel_, Kernel)
@@ -326,6 +331,25 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         self.alpha_ = alpha[:, 0] if self._single else alpha
         self.log_marginal_likelihood_value_ = value
         return estimated
+
+    def _refine(self, alpha: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """α with what its residual says added, as long as that halves the residual: rounding of one solve, taken back."""
+        R = self._residual(alpha, Y)
+        worst = float(relative(R, Y).max(initial=0.0))
+        for _ in range(REFINEMENTS):
+            if worst <= self.tol:
+                break
+            better = alpha + self._inverse.solve(R)
+            R = self._residual(better, Y)
+            now = float(relative(R, Y).max(initial=0.0))
+            if not now < 0.5 * worst:
+                break
+            alpha, worst = better, now
+        return alpha
+
+    def _residual(self, alpha: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Y - (K + N)α."""
+        return Y - self._gram(self._own_kernel) @ alpha - np.reshape(self.noise_, (-1, 1)) * alpha
 
     @property
     def _own_kernel(self) -> Kernel | None:
@@ -439,14 +463,17 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         return (found.value, found.gradient) if eval_gradient else found.value
 
     def loo(self, return_std: bool = False) -> Any:
-        """For every training row the mean (and standard deviation) of its observation given all the others; no refits."""
+        """For every training row the mean (and standard deviation) of its observation given all the others; no refits.
+
+        The hyperparameters are those of all rows; mean and scale of the targets (`normalize_y`) are those of the others.
+        """
         check_is_fitted(self, "alpha_")
         if not isinstance(self._inverse, Exact | InFeatures):
             raise InputError("leave-one-out needs the inverse itself; fit with solver='cholesky'.")
-        Y = self.y_fit_.reshape(len(self.y_fit_), -1)
-        mean, variance = loo_moments(self._inverse.inverse_diag(), Y, self._alpha)
-        mean = self._in_units(mean) + (self.y_mean_[0] if self._single else self.y_mean_)
-        return (mean, np.sqrt(self._spread(variance))) if return_std else mean
+        mean, std = leave_one_out(self)
+        if self._single:
+            mean, std = mean[:, 0], std[:, 0]
+        return (mean, std) if return_std else mean
 
     def decompose(self, X: Any, *, names: Any = None, full: bool = False) -> gp_views.Terms:
         """Mean and band of every term of a sum of kernels at rows X; see `Terms`."""

@@ -16,7 +16,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from mercer.gram import GramOperator, Tiles
 from mercer.kernels.base import Kernel
-from mercer.machines.evidence import LOG_2PI, Evidence
+from mercer.machines.evidence import LOG_2PI, Evidence, gradient_of
 from mercer.machines.terms import split_noise
 from mercer.solve.cg import cg
 from mercer.solve.direct import Cholesky
@@ -191,9 +191,9 @@ def estimate_evidence(
     found: np.ndarray | None = None
     error: np.ndarray | None = None
     if gradient:
-        fit = K.contract(alpha)
+        fit = gradient_of(K, alpha)
         groups = np.array_split(np.arange(probes), 4)  # the scatter between groups is the error of their mean
-        parts = np.array([K.contract(solved[:, g] / len(g), dual[:, g]) for g in groups])
+        parts = np.array([gradient_of(K, solved[:, g] / len(g), dual[:, g]) for g in groups])
         sizes = np.array([len(g) for g in groups])
         found = 0.5 * (fit - targets * (sizes @ parts) / probes)
         error = 0.5 * targets * parts.std(axis=0, ddof=1) / np.sqrt(len(groups))

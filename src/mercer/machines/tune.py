@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from mercer.errors import InputError, NotPositiveDefiniteError
+from mercer.errors import InputError, NotFiniteError, NotPositiveDefiniteError
 from mercer.kernels.base import Kernel
 from mercer.solve.solution import Status
 from mercer.threads import threads
@@ -139,6 +139,9 @@ class _Search:
     iterations: int = 0
     evaluations: int = 0
     walls: int = 0
+    refused: list[str] = field(
+        default_factory=list
+    )  # why a θ could not be judged, other than a singular matrix
     ends: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -153,11 +156,14 @@ class _Search:
             with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
                 found, gradient = self.objective(theta)
             if not (np.isfinite(found) and np.isfinite(gradient).all()):
-                raise NotPositiveDefiniteError(f"the {self.what} is {found} at theta = {theta}.")
-        except (NotPositiveDefiniteError, InputError):
+                raise NotFiniteError(
+                    f"the {self.what} is {found} at theta = {theta}, its gradient {gradient}."
+                )
+        except (NotPositiveDefiniteError, InputError) as error:
             with self.lock:
                 self.evaluations += 1
-                self.walls += 1
+                self.walls += isinstance(error, NotPositiveDefiniteError)
+                self.refused += [] if isinstance(error, NotPositiveDefiniteError) else [str(error)]
             if self.best is None:
                 raise
             high = -min(v for v, _ in mine) if mine else -self.best[0]
@@ -220,6 +226,8 @@ class _Search:
             )
         if self.walls:
             notes.append(f"At {self.walls} of {self.evaluations} trial points the Gram matrix was singular.")
+        if self.refused:
+            notes.append(f"At {len(self.refused)} of {self.evaluations} trial points: {self.refused[0]}")
         if len(self.ends) > 1:
             near = sum(e >= value - 1e-3 * (1 + abs(value)) for e in self.ends)
             notes.append(f"{near} of {len(self.ends)} searches ended at the best {self.what}, {value:.6g}.")
