@@ -45,7 +45,10 @@ void py_diag(const Program& p, nb::handle views, nb::handle rows, nb::handle col
 template <class T> nb::dict answer(const Inputs<T>& in, Gradients&& g, bool inputs) {
     nb::dict d;
     nb::list views, rows, xz;
-    for (size_t k = 0; k < g.views.size(); ++k) views.append(owned(std::move(g.views[k]), 2, in.views[k].d));
+    for (size_t k = 0; k < g.views.size(); ++k) {
+        const int64_t columns = int64_t(g.views[k].size()) / 2;
+        views.append(owned(std::move(g.views[k]), 2, columns));
+    }
     for (size_t k = 0; k < g.u.size(); ++k)
         rows.append(nb::make_tuple(owned(std::move(g.u[k]), in.n, -1), owned(std::move(g.v[k]), in.m, -1)));
     for (size_t k = 0; k < g.x.size(); ++k)
@@ -85,8 +88,9 @@ nb::dict py_contract(const Program& p, nb::handle views, nb::handle rows, nb::ha
 
 template <class T>
 nb::dict py_contract_diag(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle weights,
-                          int threads, bool inputs) {
+                          int threads, bool inputs, const std::vector<bool>& wanted) {
     auto args = arguments<T>(views, rows, columns);
+    args.in.wanted.assign(wanted.begin(), wanted.end());
     if (!args.in.same)
         bad("contract_diag needs the same observations on both sides: pass None as the second part of views and rows");
     auto w = array<T, 1>(weights, "w");
@@ -158,10 +162,12 @@ NB_MODULE(_core, m) {
           "Gradients of sum(W * K), W = U @ V.T or explicit: params, views (those `wanted`; all if it is empty), rows "
           "and, if asked, inputs.");
     m.def("contract_diag",
-          [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle w, int threads, bool inputs) {
-              return MERCER_BY_TYPE(py_contract_diag, p, views, rows, columns, w, crew(threads), inputs);
+          [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle w, int threads, bool inputs,
+             const std::vector<bool>& wanted) {
+              return MERCER_BY_TYPE(py_contract_diag, p, views, rows, columns, w, crew(threads), inputs, wanted);
           },
           "program"_a, "views"_a, "rows"_a, "columns"_a, "w"_a, "threads"_a = 1, "inputs"_a = false,
+          "wanted"_a = std::vector<bool>(),
           "Gradients of sum_i w_i k(x_i, x_i).");
 
     const char* names[] = {"vexp", "vlog", "vsin", "vcos", "vtanh", "vacos", "vlog1p"};

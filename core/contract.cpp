@@ -7,10 +7,10 @@ namespace {
 // One group's accumulators, laid out in one block of float64.
 template <class T> class Ledger {
   public:
-    Ledger(const Inputs<T>& in, int64_t params, bool inputs) : in_(in), params_(params), inputs_(inputs) {
-        int64_t total = params;
-        for (auto& v : in.views) total += 2 * v.d + (inputs ? (in.n + in.m) * v.d : 0);
-        size = total + int64_t(in.rows.size()) * (in.n + in.m);
+    Ledger(const Inputs<T>& in, const std::vector<char>& wanted, int64_t params, bool inputs)
+        : in_(in), wanted_(wanted), params_(params), inputs_(inputs) {
+        size = 0;
+        parts([&](char, size_t, int64_t, int64_t length) { size += length; });
     }
     int64_t size;
 
@@ -22,14 +22,18 @@ template <class T> class Ledger {
             at += length;
         };
         piece('p', 0, params_);
-        for (size_t k = 0; k < in_.views.size(); ++k) piece('s', k, 2 * in_.views[k].d);
+        for (size_t k = 0; k < in_.views.size(); ++k) piece('s', k, keeps(k) ? 2 * in_.views[k].d : 0);
         for (size_t k = 0; k < in_.rows.size(); ++k) piece('u', k, in_.n), piece('v', k, in_.m);
         for (size_t k = 0; k < in_.views.size() && inputs_; ++k)
             piece('x', k, in_.n * in_.views[k].d), piece('z', k, in_.m * in_.views[k].d);
     }
 
   private:
+    // Sparse rows may have any number of columns: sums by column are kept only where they are wanted.
+    bool keeps(size_t k) const { return wanted_[k] || !in_.views[k].sparse; }
+
     const Inputs<T>& in_;
+    const std::vector<char>& wanted_;
     int64_t params_;
     bool inputs_;
 };
@@ -136,14 +140,14 @@ Gradients contract(const Program& program, const Inputs<T>& in, const Weights<T>
     Prepared<T> prep(program, in, false);
     const std::vector<char> wanted = wanted_views(in);
     const Seeds<T> seeds(prep, weights);
-    const Ledger<T> ledger(in, int64_t(program.params.size()), inputs);
+    const Ledger<T> ledger(in, wanted, int64_t(program.params.size()), inputs);
     const int64_t stripes = in.m > 0 ? prep.row_blocks() : 0;
     const int64_t groups = group_count(stripes, ledger.size * 8);
     const auto hands = deal(stripes, groups);
     std::vector<double> books(size_t(groups * ledger.size), 0.0);
     Crew crew(stripes * prep.column_blocks() < 4 ? 1 : threads, poll);
     crew.run(groups, [&](int worker, auto& take) {
-        Desk<T> desk(prep, true);
+        Desk<T> desk(prep, &wanted);
         for (int64_t g; (g = take()) >= 0;) {
             const Pointers to(ledger, books.data() + g * ledger.size, inputs, wanted);
             for (int64_t I : hands[size_t(g)])
@@ -166,11 +170,11 @@ Gradients contract_diag(const Program& program, const Inputs<T>& in, const T* w,
     check_inputs(in, inputs);
     Prepared<T> prep(program, in, true);
     const std::vector<char> wanted = wanted_views(in);
-    const Ledger<T> ledger(in, int64_t(program.params.size()), inputs);
+    const Ledger<T> ledger(in, wanted, int64_t(program.params.size()), inputs);
     std::vector<double> books(size_t(ledger.size), 0.0);
     Crew crew(1, poll);
     crew.run(1, [&](int worker, auto& take) {
-        Desk<T> desk(prep, true);
+        Desk<T> desk(prep, &wanted);
         const Pointers to(ledger, books.data(), inputs, wanted);
         if (take() < 0) return;
         for (int64_t J = 0; J < prep.row_blocks(); ++J) {

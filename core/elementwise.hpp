@@ -49,13 +49,20 @@ template <class V> MERCER_INLINE V powi(V t, int32_t e) {
         if (e & 1) y *= base;
     return y;
 }
+// A squared distance that no later product makes infinite; every radial kernel is at its limit there.  NaN stays.
+template <class V> MERCER_INLINE V near(V s) {
+    using T = typename Scalar<V>::type;
+    const T most = sizeof(T) == 8 ? T(1e300) : T(1e36);
+    return s > most ? V{} + most : s;
+}
 template <class V> MERCER_INLINE V matern32(V s) {
     using T = typename Scalar<V>::type;
-    V a = vsqrt(T(3) * s);
+    V a = vsqrt(T(3) * near(s));
     return (T(1) + a) * vexp(-a);
 }
 template <class V> MERCER_INLINE V matern52(V s) {
     using T = typename Scalar<V>::type;
+    s = near(s);
     V a = vsqrt(T(5) * s);
     return (T(1) + a + (T(5) / T(3)) * s) * vexp(-a);
 }

@@ -29,7 +29,7 @@ void gram(const Program& program, const Inputs<T>& in, T* out, int threads, cons
     for (int64_t I = 0; I < nb; ++I) start.push_back(start.back() + mb - prep.first(I));
     Crew crew(crew_size(threads, start.back()), poll);
     crew.run(start.back(), [&](int worker, auto& take) {
-        Desk<T> desk(prep, false);
+        Desk<T> desk(prep);
         for (int64_t t; (t = take()) >= 0;) {
             const int64_t I = std::upper_bound(start.begin(), start.end(), t) - start.begin() - 1;
             const int64_t J = prep.first(I) + t - start[size_t(I)];
@@ -91,7 +91,7 @@ void apply(const Program& program, const Inputs<T>& in, const T* V, int64_t r, T
     std::vector<double> sums(size_t(accumulators * in.n * r), 0.0);
     Crew crew(crew_size(threads, prep.row_blocks() * prep.column_blocks()), poll);
     crew.run(int64_t(tasks.size()), [&](int worker, auto& take) {
-        Desk<T> desk(prep, false);
+        Desk<T> desk(prep);
         Buffer<T> products(prep.tile * wide);
         const T* K = desk.work.result;
         // sums[a0 ...] += A V[b0 ...] for the tile or its transpose, r > 1.
@@ -135,7 +135,7 @@ void diag(const Program& program, const Inputs<T>& in, T* out, int threads, cons
     const int64_t blocks = prep.row_blocks();
     Crew crew(blocks < 64 ? 1 : threads, poll);
     crew.run(blocks, [&](int worker, auto& take) {
-        Desk<T> desk(prep, false);
+        Desk<T> desk(prep);
         for (int64_t J; (J = take()) >= 0;) {
             const Tile tile = prep.pairs(J);
             prep.isa.evaluate(prep.call, tile, desk.work);

@@ -252,8 +252,9 @@ template <class T> SparseIndex<T>::SparseIndex(const SparseRows<T>& rows, int64_
     }
 }
 
-template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
+template <class T> Desk<T>::Desk(const Prepared<T>& prep, const std::vector<char>* wanted) {
     const Call<T>& c = prep.call;
+    const bool reverse = wanted != nullptr;
     const int64_t width = round_up(std::min(prep.tile, std::max<int64_t>(c.m, 1)), prep.isa.panel);
     work.area = prep.diagonal ? width : std::min(prep.tile, std::max<int64_t>(c.n, 1)) * width;
     work.strip = std::max<int64_t>(width, std::min<int64_t>(8192 / int64_t(sizeof(T)), work.area));
@@ -261,7 +262,10 @@ template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
     for (int32_t k = 0; k < c.steps; ++k)
         if (c.ops[k].primitive >= 0) {
             const View<T>& v = c.views[c.ops[k].a];
-            (v.sparse ? sparse : d) = std::max(v.sparse ? sparse : d, v.d);
+            if (!v.sparse)
+                d = std::max(d, v.d);
+            else if (reverse && (*wanted)[size_t(c.ops[k].a)])
+                sparse = std::max(sparse, v.d);
             if (v.grouped) grouped = std::max(grouped, v.d);
         }
     const int64_t sizes[] = {work.area,
@@ -272,7 +276,7 @@ template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
                              reverse ? work.area : 0,
                              reverse ? c.primitives * work.area : 0,
                              reverse ? (3 * d + 3) * prep.isa.panel : 0,
-                             reverse ? sparse : 0,
+                             sparse,
                              grouped * std::min(prep.tile, c.n)};
     T** parts[] = {&work.result, &work.primitives, &work.stack, &work.values, &work.adjoints,
                    &work.seeds,  &work.slopes,     &work.lanes, &work.dense,  &work.group};
@@ -284,7 +288,7 @@ template <class T> Desk<T>::Desk(const Prepared<T>& prep, bool reverse) {
         *parts[i] = at;
         at += round_up(sizes[i], 64);
     }
-    std::fill(work.dense, work.dense + (reverse ? sparse : 0), T(0));
+    std::fill(work.dense, work.dense + sparse, T(0));
     work.grouped_view = nullptr;
 }
 

@@ -94,7 +94,8 @@ template <class T> class Prepared {
 // The buffers of one worker.
 template <class T> class Desk {
   public:
-    Desk(const Prepared<T>& prep, bool reverse);
+    // `wanted`: per view, whether `contract` owes its coordinates a gradient; null to evaluate alone.
+    explicit Desk(const Prepared<T>& prep, const std::vector<char>* wanted = nullptr);
     Work<T> work{};
 
   private:

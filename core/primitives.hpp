@@ -223,10 +223,13 @@ static void expand(const View<T>& v, const Tile& tile, int64_t r0, int64_t rows,
         for (int64_t j0 = 0; j0 < tile.ld; j0 += W) {
             const Mask<T> bad = ~(load(s + j0) > fraction * (xx + load(v.zz + tile.j0 + j0)));
             if (__builtin_expect(!any(bad), 1)) continue;
-            for (int64_t j = j0; j < least(j0 + W, tile.cols); ++j)
-                if (bad[j - j0])
-                    s[j] = v.sparse ? pair_sqdist(v.sx, tile.i0 + i, v.sz, tile.j0 + j)
-                                    : pair_sqdist(v.x + (tile.i0 + i) * v.d, v.z + (tile.j0 + j) * v.d, v.d);
+            for (int64_t j = j0; j < j0 + W; ++j) {
+                if (!bad[j - j0]) continue;
+                // Padding too: what repeats the last column must not be a negative distance, whose root is NaN.
+                const int64_t column = tile.j0 + least(j, tile.cols - 1);
+                s[j] = v.sparse ? pair_sqdist(v.sx, tile.i0 + i, v.sz, column)
+                                : pair_sqdist(v.x + (tile.i0 + i) * v.d, v.z + column * v.d, v.d);
+            }
         }
     }
 }

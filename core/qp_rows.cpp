@@ -216,7 +216,7 @@ template <class T> class Block {
         const int64_t tile = prep_.tile, nb = (call.n + tile - 1) / tile, mb = (call.m + tile - 1) / tile;
         Crew crew(call.n * call.m < kWorthThreads ? 1 : threads, poll);
         crew.run(mb, [&](int worker, auto& take) {
-            Desk<T> desk(prep_, false);
+            Desk<T> desk(prep_);
             for (int64_t J; (J = take()) >= 0;)
                 for (int64_t I = 0; I < nb; ++I) {
                     Tile t{I * tile, std::min(tile, call.n - I * tile), J * tile, std::min(tile, call.m - J * tile), 0, false};

@@ -145,10 +145,11 @@ static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, 
         case POW: {
             const T e = T(p[op.a]);
             const bool singular = e < T(1);
+            const T infinity = T(__builtin_inf());
             grad.params[op.a] += map_reduce(n, A, t, y, out, [=](V a, V x, V v, V& slope) {
                 V share = x == T(0) ? V{} : a * v * vlog(x);
                 slope = a * e * vpow(x, splat(e - T(1)));
-                if (singular) slope = x == T(0) ? V{} : slope;
+                if (singular) slope = (x == T(0)) | (vabs(slope) == infinity) ? V{} : slope;
                 return share;
             });
             return;
@@ -167,7 +168,7 @@ static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, 
         case RQ: {
             const T half = T(0.5 / p[op.a]);
             grad.params[op.a] += map_reduce(n, A, t, y, out, [=](V a, V x, V v, V& slope) {
-                V h = x * half, av = a * v, q = T(1) / (T(1) + h);
+                V h = near(x) * half, av = a * v, q = T(1) / (T(1) + h);
                 slope = T(-0.5) * av * q;
                 return av * (h * q - vlog1p(h));
             });

@@ -87,30 +87,39 @@ template <class V> MERCER_INLINE V vmax(V a, V b) { return a > b ? a : b; }
 MERCER_INLINE V64 vsqrt(V64 x) { return (V64)_mm512_sqrt_pd((__m512d)x); }
 MERCER_INLINE V32 vsqrt(V32 x) { return (V32)_mm512_sqrt_ps((__m512)x); }
 MERCER_INLINE V64 vfma(V64 a, V64 b, V64 c) { return (V64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c); }
-MERCER_INLINE bool any(I64 m) { return _mm512_movepi64_mask((__m512i)m) != 0; }
-MERCER_INLINE bool any(I32 m) { return _mm512_cmplt_epi32_mask((__m512i)m, _mm512_setzero_si512()) != 0; }
+MERCER_INLINE bool any_of(I64 m) { return _mm512_movepi64_mask((__m512i)m) != 0; }
+MERCER_INLINE bool any_of(I32 m) { return _mm512_cmplt_epi32_mask((__m512i)m, _mm512_setzero_si512()) != 0; }
 #elif defined(__x86_64__) && MERCER_BYTES == 32
 MERCER_INLINE V64 vsqrt(V64 x) { return (V64)_mm256_sqrt_pd((__m256d)x); }
 MERCER_INLINE V32 vsqrt(V32 x) { return (V32)_mm256_sqrt_ps((__m256)x); }
 MERCER_INLINE V64 vfma(V64 a, V64 b, V64 c) { return (V64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
-MERCER_INLINE bool any(I64 m) { return _mm256_movemask_pd((__m256d)m) != 0; }
-MERCER_INLINE bool any(I32 m) { return _mm256_movemask_ps((__m256)m) != 0; }
+MERCER_INLINE bool any_of(I64 m) { return _mm256_movemask_pd((__m256d)m) != 0; }
+MERCER_INLINE bool any_of(I32 m) { return _mm256_movemask_ps((__m256)m) != 0; }
 #elif defined(__x86_64__)
 MERCER_INLINE V64 vsqrt(V64 x) { return (V64)_mm_sqrt_pd((__m128d)x); }
 MERCER_INLINE V32 vsqrt(V32 x) { return (V32)_mm_sqrt_ps((__m128)x); }
-MERCER_INLINE bool any(I64 m) { return _mm_movemask_pd((__m128d)m) != 0; }
-MERCER_INLINE bool any(I32 m) { return _mm_movemask_ps((__m128)m) != 0; }
+MERCER_INLINE bool any_of(I64 m) { return _mm_movemask_pd((__m128d)m) != 0; }
+MERCER_INLINE bool any_of(I32 m) { return _mm_movemask_ps((__m128)m) != 0; }
 #else
 template <class V> MERCER_INLINE V vsqrt(V x) {
     for (int i = 0; i < int(sizeof(V) / sizeof(x[0])); ++i) x[i] = sizeof(x[0]) == 8 ? sqrt(x[i]) : sqrtf(x[i]);
     return x;
 }
-template <class I> MERCER_INLINE bool any(I m) {
+template <class I> MERCER_INLINE bool any_of(I m) {
     for (int i = 0; i < int(sizeof(I) / sizeof(m[0])); ++i)
         if (m[i]) return true;
     return false;
 }
 #endif
+
+// Whether a comparison holds in any lane.  Compilers differ in the integer type that a comparison gives (clang: long
+// long), so the mask is named by its width.
+template <class M> MERCER_INLINE bool any(M mask) {
+    if constexpr (sizeof(mask[0]) == 8)
+        return any_of((I64)mask);
+    else
+        return any_of((I32)mask);
+}
 
 template <class V> MERCER_INLINE double hsum(V x) {
     double total = 0;

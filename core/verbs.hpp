@@ -37,7 +37,7 @@ template <class T> struct Inputs {
 // triangle of W is folded with the lower one.
 struct Gradients {
     std::vector<double> params;
-    std::vector<std::vector<double>> views, u, v, x, z;  // views: (2, d), 0 where not wanted; x, z only if asked for
+    std::vector<std::vector<double>> views, u, v, x, z;  // views: (2, d), empty for sparse ones not wanted; x, z if asked for
 };
 
 // W of `contract`: explicit n*m, or U V' with r columns.

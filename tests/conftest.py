@@ -1,8 +1,11 @@
-"""Settings of the tests: hypothesis is derandomised in CI, so that a red run can be repeated."""
+"""Settings of the tests: hypothesis is derandomised in CI, so that a red run can be repeated; every instruction set."""
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from mercer import _core
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
@@ -11,3 +14,13 @@ settings.register_profile(
 )
 settings.register_profile("search", deadline=None, max_examples=2000, suppress_health_check=_QUIET)
 settings.load_profile(os.environ.get("MERCER_HYPOTHESIS", "ci"))
+
+
+@pytest.fixture(params=["avx512", "avx2", "baseline"])
+def isa(request):
+    """Every instruction set of this CPU in turn."""
+    before = _core.instruction_set()
+    if not _core.force_isa(request.param):
+        pytest.skip(f"no {request.param} here")
+    yield request.param
+    _core.force_isa(before)

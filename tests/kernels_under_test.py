@@ -398,3 +398,66 @@ def _bound_one(k: Kernel, seed: int) -> Kernel:
 def expressions(d: int = 2, max_leaves: int = 5) -> st.SearchStrategy:
     """Random kernels of named parts: their text can be read back."""
     return st.recursive(_leaf_expressions(d), _grow, max_leaves=max_leaves)
+
+
+# ── expressions that can be evaluated on d columns, with maps of the points ─────────────────────────────────
+
+_scale = st.floats(0.3, 3.0)
+_maps = st.sampled_from([np.square, np.abs, np.sin, np.tanh, squares])
+
+
+@st.composite
+def _fitting_leaves(draw, d: int, ard: bool):
+    """A leaf for d columns, with numbers of ordinary size."""
+    length = _scale | st.lists(_scale, min_size=d, max_size=d) if ard else _scale
+    entries = st.lists(st.floats(-1.0, 1.0), min_size=d * d, max_size=d * d)
+    square = entries.map(lambda v: np.reshape(v, (d, d)))
+    return draw(
+        st.one_of(
+            st.sampled_from([Linear(), AllSubsets(), CosineSimilarity(), Brownian()]),
+            st.builds(Polynomial, st.integers(1, 3), offset=st.floats(0.0, 1.0)),
+            st.builds(RBF, length),
+            st.builds(Laplacian, length),
+            st.builds(Exponential, length),
+            st.builds(Matern, length, nu=st.sampled_from([0.5, 1.5, 2.5, 0.7])),
+            st.builds(RationalQuadratic, length, alpha=_scale),
+            st.builds(Periodic, length, lengthscale=length),
+            st.builds(Cosine, length),
+            st.builds(ExpDot, st.floats(0.05, 0.3)),
+            st.builds(ArcCosine, st.integers(0, 2)),
+            st.builds(Constant, st.floats(0.1, 2.0)),
+            st.builds(White, st.floats(0.1, 1.0)),
+            st.builds(lambda B: Bilinear(B @ B.T), square),
+            st.builds(lambda B: Bilinear(B + B.T), square),
+            st.builds(Sigmoid, st.floats(0.05, 0.5)),
+        )
+    )
+
+
+@st.composite
+def fitting(draw, d: int, depth: int = 3, ard: bool = True):
+    """Random kernels on d columns, in which every part may see the points through a map or some columns of its own."""
+    if depth == 0:
+        return draw(_fitting_leaves(d, ard))
+    inside = fitting(d, depth - 1, ard)
+    rule = draw(st.sampled_from(["+", "+", "*", "*", "of", "of", "on", "on", "matrix", "scale", "normalized", "power", "exp", "times"]))
+    if rule == "on":
+        columns = draw(st.lists(st.integers(0, d - 1), min_size=1, max_size=d, unique=True))
+        return draw(fitting(len(columns), depth - 1, ard)).on(*columns)
+    if rule == "matrix":
+        rows = draw(st.integers(1, 3))
+        entries = draw(st.lists(st.floats(-1.0, 1.0), min_size=rows * d, max_size=rows * d))
+        return draw(fitting(rows, depth - 1, ard)).of(np.reshape(entries, (rows, d)))
+    k = draw(inside)
+    if rule in "+*":
+        other = draw(inside)
+        return k + other if rule == "+" else k * other
+    if rule == "of":
+        return k.of(draw(_maps))
+    if rule == "scale":
+        return draw(st.floats(-0.5, 2.0)) * k
+    if rule == "power":
+        return k ** draw(st.sampled_from([0.5, 1.5, 2, 3]))
+    if rule == "exp":
+        return (0.1 * k).exp()
+    return k.normalized() if rule == "normalized" else k.times(first_plus_one)

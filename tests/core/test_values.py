@@ -12,16 +12,6 @@ from mercer import _core
 TOLERANCE = {np.float64: 1e-13, np.float32: 2e-5}
 
 
-@pytest.fixture(params=["avx512", "avx2", "baseline"])
-def isa(request):
-    """Every instruction set of this CPU in turn."""
-    before = _core.instruction_set()
-    if not _core.force_isa(request.param):
-        pytest.skip(f"no {request.param} here")
-    yield request.param
-    _core.force_isa(before)
-
-
 def data(rng, n, m, d):
     X = rng.uniform(0.05, 0.6, (n, d))
     Z = None if m is None else rng.uniform(0.05, 0.6, (m, d))

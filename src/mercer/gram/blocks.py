@@ -234,12 +234,21 @@ def _(k: algebra.Product, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Row
 def _(k: Any, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
     inside = pull.value(k.kernel, x, z)
     if isinstance(k, algebra.Power):
-        slope = k.exponent * inside ** (k.exponent - 1) if k.exponent else np.zeros_like(inside)
+        slope = _slope_of_power(inside, k.exponent)
     elif isinstance(k, algebra.Exp):
         slope = np.exp(inside)
     else:
         slope = np.polynomial.polynomial.polyval(inside, np.polynomial.polynomial.polyder(k.coefs))
     pull.down(k.kernel, W * slope, f"{path}kernel__", x, z)
+
+
+def _slope_of_power(t: np.ndarray, p: float) -> np.ndarray:
+    """p t^(p-1), and 0 where it is infinite: at t = 0 for p < 1, as in the core."""
+    if p == 0:
+        return np.zeros_like(t)
+    with np.errstate(divide="ignore", over="ignore"):
+        slope = p * t ** (p - 1)
+    return np.where(np.isinf(slope), 0.0, slope) if p < 1 else slope
 
 
 @_down.register(algebra.Times)

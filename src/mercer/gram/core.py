@@ -66,17 +66,18 @@ def _matrix(A: Any) -> Any:
 
 
 def _contract(low: Lowered, threads: int, U: Any, V: Any, W: Any, *, inputs: bool) -> Any:
-    asked = {link.index[0] for link in low.links if not isinstance(link.index, int)}
-    options: dict[str, Any] = {
-        "inputs": inputs,
-        "threads": threads,
-        "wanted": [k in asked for k in range(len(low.views))],
-    }
+    options: dict[str, Any] = {"inputs": inputs, "threads": threads, "wanted": _wanted(low)}
     if W is not None:
         W = np.ascontiguousarray(W, dtype=low.dtype)
         return _core.contract(*arguments(low), W=W, **options)
     U, V = (np.ascontiguousarray(A, dtype=low.dtype).reshape(len(A), -1) for A in (U, V))
     return _core.contract(*arguments(low), U=U, V=V, **options)
+
+
+def _wanted(low: Lowered) -> list[bool]:
+    """Per view: whether a hyperparameter asks for the gradients of its columns."""
+    asked = {link.index[0] for link in low.links if not isinstance(link.index, int)}
+    return [k in asked for k in range(len(low.views))]
 
 
 def _gradient(low: Lowered, found: Any, threads: int) -> np.ndarray:
@@ -91,7 +92,9 @@ def _gradient(low: Lowered, found: Any, threads: int) -> np.ndarray:
     for (u_bar, v_bar), rows in zip(found["rows"], low.rows, strict=False):
         for part, adjoint, norm in _sides(rows, u_bar, v_bar):
             w = np.ascontiguousarray(-0.5 * norm.astype(np.float64) ** 3 * adjoint, dtype=low.dtype)
-            inner = _core.contract_diag(*arguments(part), w, inputs=False, threads=threads)
+            inner = _core.contract_diag(
+                *arguments(part), w, inputs=False, threads=threads, wanted=_wanted(part)
+            )
             out += _gradient(part, inner, threads)
     return out
 

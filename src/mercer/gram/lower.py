@@ -168,7 +168,8 @@ class Builder:
             X, Z = dense(X), None if Z is None else dense(Z)
         if sparse.issparse(X) != sparse.issparse(Z) and Z is not None:
             X, Z = sparse.csr_array(X), sparse.csr_array(Z)
-        key = (id(place.x), id(place.z), centred, dense_only)
+        # The rows themselves are the key: they are equal only to themselves, and the cache keeps them alive.
+        key = (place.x, place.z, centred, dense_only)
         if scale is not None or key not in self.cache:
             shift = origin(X, Z) if centred and not sparse.issparse(X) else None
             fold = None if self.out.gradient else period
