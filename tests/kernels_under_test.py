@@ -403,6 +403,7 @@ def expressions(d: int = 2, max_leaves: int = 5) -> st.SearchStrategy:
 # ── expressions that can be evaluated on d columns, with maps of the points ─────────────────────────────────
 
 _scale = st.floats(0.3, 3.0)
+_RULES = ["+", "*", "of", "on", "matrix", "scale", "normalized", "power", "exp", "times"]
 _maps = st.sampled_from([np.square, np.abs, np.sin, np.tanh, squares])
 
 
@@ -440,7 +441,7 @@ def fitting(draw, d: int, depth: int = 3, ard: bool = True):
     if depth == 0:
         return draw(_fitting_leaves(d, ard))
     inside = fitting(d, depth - 1, ard)
-    rule = draw(st.sampled_from(["+", "+", "*", "*", "of", "of", "on", "on", "matrix", "scale", "normalized", "power", "exp", "times"]))
+    rule = draw(st.sampled_from(_RULES))
     if rule == "on":
         columns = draw(st.lists(st.integers(0, d - 1), min_size=1, max_size=d, unique=True))
         return draw(fitting(len(columns), depth - 1, ard)).on(*columns)

@@ -4,7 +4,6 @@ import mpmath
 import numpy as np
 import pytest
 
-from core.test_values import isa  # noqa: F401
 from mercer import _core
 
 EXACT = {
@@ -68,14 +67,14 @@ def worst_ulp(x, got, exact):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", EXACT)
-def test_within_two_ulp(isa, name, dtype):  # noqa: F811
+def test_within_two_ulp(isa, name, dtype):
     x = samples(name, dtype, np.random.default_rng(0))
     assert worst_ulp(x, call(name, x), EXACT[name]) <= 2
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("p", [0.5, -0.5, 2.75, -3.25, 0.001, 37.1, -100.7])
-def test_pow_within_two_ulp(isa, p, dtype):  # noqa: F811
+def test_pow_within_two_ulp(isa, p, dtype):
     p = float(dtype(p))
     reach = (30 if dtype == np.float32 else 290) / max(1, abs(p))
     x = (10.0 ** np.random.default_rng(1).uniform(-reach, reach, 300)).astype(dtype)
@@ -83,7 +82,7 @@ def test_pow_within_two_ulp(isa, p, dtype):  # noqa: F811
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_special_values(isa, dtype):  # noqa: F811
+def test_special_values(isa, dtype):
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e4, -1e4], dtype)
     nan = np.nan
     assert_equal = np.testing.assert_array_equal
