@@ -1,7 +1,9 @@
 """Laws of `mercer.gram_report`: three tests of a matrix, and what each can and cannot say."""
 
 import json
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -54,10 +56,10 @@ def test_an_indefinite_matrix_shows_its_most_negative_direction():
     assert report.smallest_form == pytest.approx(-1.0)
 
 
-def test_leading_minors_without_a_negative_one_do_not_hide_an_indefinite_matrix():
+def test_leading_minors_without_a_negative_one_do_not_hide_a_negative_direction():
     report = gram_report([[0, 0], [0, -1]])
     assert report.minor_signs == (0, 0)
-    assert report.verdict == "indefinite"
+    assert report.verdict == "negative semi-definite to rounding"
     assert report.agree == ("eigenvalues", "quadratic form")
     assert [name for name, _ in report.differ] == ["leading minors"]
     assert "another principal block" in str(report)
@@ -78,7 +80,7 @@ def test_the_scale_of_a_matrix_does_not_change_what_is_said_of_it(K, scale):
 
 @pytest.mark.parametrize(
     ("value", "verdict"),
-    [(5, "positive definite"), (0, "positive semi-definite to rounding"), (-2.0, "indefinite")],
+    [(5, "positive definite"), (0, "positive semi-definite to rounding"), (-2.0, "negative definite")],
 )
 def test_one_number_is_a_matrix_too(value, verdict):
     report = gram_report([[value]])
@@ -114,9 +116,11 @@ def test_a_product_with_its_transpose_is_never_called_indefinite(F):
 def test_the_verdict_follows_the_smallest_eigenvalue_and_the_search_never_goes_below_it(A):
     K = A + A.T
     report = gram_report(K)
-    low, size = np.linalg.eigvalsh(K)[0], np.abs(np.linalg.eigvalsh(K)).max()
-    if abs(low) > 1e-9 * size:
-        assert report.verdict == ("positive definite" if low > 0 else "indefinite")
+    values = np.linalg.eigvalsh(K)
+    low, high, size = values[0], values[-1], np.abs(values).max()
+    if abs(low) > 1e-9 * size and abs(high) > 1e-9 * size:
+        of_one_sign = "positive definite" if low > 0 else "negative definite"
+        assert report.verdict == (of_one_sign if low * high > 0 else "indefinite")
     assert report.smallest_form >= low - 1e-9 * size
     assert report.form_vector @ K @ report.form_vector == pytest.approx(
         report.smallest_form, abs=1e-9 * size + 1e-300
@@ -131,6 +135,82 @@ def test_signs_of_leading_minors_are_those_of_the_determinants(A):
         values = np.linalg.eigvalsh(K[:m, :m])
         if np.abs(values).min() > 1e-9 * np.abs(K).max():
             assert sign == np.prod(np.sign(values))
+
+
+# ── graded matrices, against 60 digits ──────────────────────────────────────────────────────────────────────
+
+
+def exact_signs(K):
+    """The lowest and the highest eigenvalue of the numbers in K, in 60 digits."""
+    with mpmath.workdps(60):
+        values = mpmath.eigsy(mpmath.matrix(np.asarray(K).tolist()), eigvals_only=True)
+        return values[0], values[len(values) - 1]
+
+
+def graded_matrix(rng, kind, n):
+    """A matrix of a kind, with rows of sizes from 1e-9 to 1e9."""
+    F = rng.normal(size=(n, n))
+    S = {
+        "positive": F @ F.T + 0.1 * np.eye(n),
+        "singular": F[:, : n - 1] @ F[:, : n - 1].T,
+        "indefinite": F + F.T,
+        "slightly": F @ F.T - rng.uniform(0.5, 1.5) * np.linalg.eigvalsh(F @ F.T)[0] * np.eye(n),
+        "negative": -(F @ F.T) - 0.1 * np.eye(n),
+    }[kind]
+    d = 10.0 ** rng.uniform(-9, 9, size=n)
+    K = d[:, None] * S * d[None, :]
+    return np.tril(K) + np.tril(K, -1).T
+
+
+@pytest.mark.parametrize("kind", ["positive", "singular", "indefinite", "slightly", "negative"])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_verdict_on_a_graded_matrix_is_true_in_sixty_digits(kind, seed):
+    rng = np.random.default_rng([seed, len(kind)])
+    K = graded_matrix(rng, kind, int(rng.integers(2, 6)))
+    low, high = exact_signs(K)
+    report = gram_report(K)
+    true = {
+        "positive definite": low > 0,
+        "negative definite": high < 0,
+        "indefinite": low < 0 < high,
+        "positive semi-definite to rounding": kind in ("singular", "slightly"),
+        "negative semi-definite to rounding": kind in ("singular", "slightly") and low < 0,
+    }
+    assert true[report.verdict], (report.verdict, low, high)
+    if kind in ("positive", "negative"):
+        assert report.verdict == f"{kind} definite"
+    if report.verdict in ("indefinite", "negative definite"):
+        q = [Fraction(v) for v in report.direction.tolist()]
+        rows = [[Fraction(v) for v in row] for row in K.tolist()]
+        assert sum(q[i] * rows[i][j] * q[j] for i in range(len(q)) for j in range(len(q))) < 0
+        assert report.smallest_eigenvalue < 0
+    if report.verdict == "positive definite":
+        assert report.smallest_eigenvalue == pytest.approx(float(low), rel=1e-6)
+
+
+def test_a_tiny_negative_entry_beside_a_huge_one_is_not_rounding():
+    report = gram_report(np.diag([1e20, 1, -1e-2]))
+    assert report.verdict == "indefinite"
+    assert report.direction.tolist() == [0.0, 0.0, 1.0]
+    assert report.smallest_eigenvalue == -1e-2
+    assert report.rank == 3
+    assert gram_report(np.diag([1e300, 1, 1e-300])).verdict == "positive definite"
+    assert gram_report([[1e-300, 1.0], [1.0, 1e-300]]).verdict == "indefinite"
+    assert gram_report(np.array([[1e300, 1e300], [1e300, 1e-300]])).verdict == "indefinite"
+
+
+def test_negative_definite_is_not_called_indefinite():
+    report = gram_report([[-2.0, 1.0], [1.0, -2.0]])
+    assert report.verdict == "negative definite"
+    assert says(report)["leading minors"] == "negative definite"
+    assert report.differ == ()
+    assert gram_report([[-1.0, 1.0], [1.0, -1.0]]).verdict == "negative semi-definite to rounding"
+
+
+def test_a_zero_on_the_diagonal_with_a_neighbour_is_indefinite():
+    assert gram_report([[0.0, 1e-12], [1e-12, 1e12]]).verdict == "indefinite"
+    assert gram_report([[0.0, 1e-9], [1e-9, 0.0]]).verdict == "indefinite"
+    assert gram_report(np.zeros((2, 2))).verdict == "positive semi-definite to rounding"
 
 
 def test_the_search_finds_a_direction_hidden_among_many_points():

@@ -11,6 +11,7 @@ from mercer.theory.bounds import (
 from mercer.theory.cover import cover_probability
 from mercer.theory.gram_report import GramReport, gram_report
 from mercer.theory.independence import hsic, hsic_test
+from mercer.theory.integral import MercerIntegral, mercer_integral
 from mercer.theory.margins import Margins, Representer, margins, representer
 from mercer.theory.permutation import KernelTest
 from mercer.theory.two_sample import TwoSampleTest, mmd, mmd_test
@@ -20,6 +21,7 @@ __all__ = [
     "GramReport",
     "KernelTest",
     "Margins",
+    "MercerIntegral",
     "Representer",
     "TwoSampleTest",
     "Verification",
@@ -30,6 +32,7 @@ __all__ = [
     "hsic_test",
     "margin_bound",
     "margins",
+    "mercer_integral",
     "mmd",
     "mmd_test",
     "novikoff_bound",

@@ -2,9 +2,12 @@
 
 The tests are computed apart from each other, and they do not say the same thing:
 
-    eigenvalues      decide, up to rounding
+    eigenvalues      decide, up to the rounding of the entries
     leading minors   all > 0 proves positive definite; one < 0 refutes; zeros among them prove nothing
     quadratic form   a q with qᵀKq < 0 refutes; not finding one proves nothing
+
+All three look at K scaled to a unit diagonal by powers of two, which changes no sign: rounding is then that of each
+entry and not that of the largest (`graded`). A q that refutes has a negative form beyond the rounding of its evaluation.
 """
 
 from __future__ import annotations
@@ -17,12 +20,18 @@ from scipy import linalg, sparse
 
 from mercer.arrays import check_vectors
 from mercer.errors import NotFiniteError, ParameterError, ShapeError
-
-DEFINITE = "positive definite"
-SEMIDEFINITE = "positive semi-definite to rounding"
-INDEFINITE = "indefinite"
-ASYMMETRIC = "not symmetric"
-UNSURE = "cannot say"
+from mercer.theory.graded import (
+    ASYMMETRIC,
+    DEFINITE,
+    INDEFINITE,
+    NEGATIVE,
+    NOT_POSITIVE,
+    REFUTED,
+    SEMIDEFINITE,
+    UNSURE,
+    Graded,
+    scaled_by,
+)
 
 MOST_MINORS = 100  # leading minors cost n⁴ together; beyond this only the first ones are computed
 MOST_PAIRS = 1000  # duplicates listed; all are counted
@@ -100,7 +109,7 @@ class GramReport:
         rows.append(("rank", f"{self.rank} of {self.n} numerically, {self.effective_rank:.3g} by entropy"))
         rows.append(("duplicates", self._duplicates_line()))
         if self.smallest_eigenvalue < 0:
-            word = "most negative" if self.verdict == INDEFINITE else "lowest"
+            word = "most negative" if self.verdict in REFUTED else "lowest"
             rows.append(
                 (
                     f"{word} direction",
@@ -136,52 +145,51 @@ class GramReport:
 def gram_report(K: Any, tolerance: float | None = None) -> GramReport:
     """What the three tests of positive semi-definiteness say of a matrix, and whether they agree.
 
-    `tolerance` is relative to the largest entry (or eigenvalue); the default is a small multiple of n times
-    the rounding unit of K's own precision.
+    `tolerance` is relative to the largest entry (or eigenvalue). The default is a small multiple of n times the
+    rounding unit of K's own precision, relative to each entry: √(K_ii K_jj) counts for the entry (i, j).
 
     >>> report = gram_report([[1.0, 2.0], [2.0, 1.0]])
     >>> report.verdict, report.smallest_eigenvalue, report.direction.round(3)
     ('indefinite', -1.0, array([-0.707,  0.707]))
-    >>> gram_report([[0.0, 0.0], [0.0, -1.0]]).agree      # no leading minor is negative, yet it is indefinite
-    ('eigenvalues', 'quadratic form')
+    >>> report = gram_report([[0.0, 0.0], [0.0, -1.0]])
+    >>> report.verdict, report.agree                      # no leading minor is negative
+    ('negative semi-definite to rounding', ('eigenvalues', 'quadratic form'))
+    >>> gram_report([[1e20, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, -0.01]]).verdict
+    'indefinite'
     """
-    A, exponent, rounding = _scaled(K)
+    A, rounding = _numbers(K)
     n = len(A)
     tol = 8 * max(n, 16) * rounding if tolerance is None else float(tolerance)
     if not 0 <= tol < 1:
         raise ParameterError(
             f"tolerance must be from 0 to 1, relative to the largest entry; got {tolerance!r}."
         )
-    gap, where = _asymmetry(A)
-    S = 0.5 * (A + A.T)
-    values, vectors = linalg.eigh(S)
-    direction = _signed(vectors[:, 0])
-    q, form = lowest_form(S)
-    signs = tuple(_minor_sign(S[:m, :m], tol) for m in range(1, min(n, MOST_MINORS) + 1))
-    top = float(np.abs(values).max())
-    tests = (
-        _eigenvalue_test(values, tol * top, exponent),
-        _minor_test(signs, n),
-        _form_test(form, tol * top, exponent),
-    )
-    verdict = tests[0].says if gap <= tol * np.abs(A).max() else ASYMMETRIC
-    pairs, count = _duplicates(A, tol, trusted=verdict in (DEFINITE, SEMIDEFINITE))
+    seen = Graded.of(A, tol, by_entry=tolerance is None)
+    gap, where = _asymmetry(A, seen.e)
+    signs = tuple(_minor_sign(seen.S[:m, :m], tol) for m in range(1, min(n, MOST_MINORS) + 1))
+    q, form = seen.search()
+    spectrum = seen.spectrum()
+    tests = (_eigenvalue_test(seen, spectrum), _minor_test(signs, n), _form_test(seen, q, form))
+    verdict = tests[0].says
+    if gap > tol * float(np.abs(seen.S).max()):
+        verdict = ASYMMETRIC
+    pairs, count = _duplicates(seen.A, tol, trusted=verdict in (DEFINITE, SEMIDEFINITE))
     return GramReport(
         n=n,
         verdict=verdict,
         tolerance=tol,
-        asymmetry=_unscale(gap, exponent),
+        asymmetry=0.0 if where is None else abs(float(A[where] - A[where[::-1]])),
         asymmetric_at=where,
-        eigenvalues=np.ldexp(values, exponent),
-        condition=_ratio(top, float(np.abs(values).min())),
+        eigenvalues=spectrum,
+        condition=_ratio(float(np.abs(spectrum).max()), float(np.abs(spectrum).min())),
         minor_signs=signs,
-        smallest_form=_unscale(form, exponent),
+        smallest_form=form,
         form_vector=q,
-        rank=int((np.abs(values) > tol * top).sum()),
-        effective_rank=_entropy_rank(values),
+        rank=int((np.abs(seen.values) > seen.threshold).sum()),
+        effective_rank=_entropy_rank(spectrum),
         duplicates=pairs,
         duplicate_count=count,
-        direction=direction,
+        direction=seen.direction,
         tests=tests,
         differ=_differences(tests),
     )
@@ -190,8 +198,8 @@ def gram_report(K: Any, tolerance: float | None = None) -> GramReport:
 # ── the matrix ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _scaled(K: Any) -> tuple[np.ndarray, int, float]:
-    """K / 2^e in float64 with entries of size about 1, the exponent e, and the rounding unit K came in."""
+def _numbers(K: Any) -> tuple[np.ndarray, float]:
+    """K in float64, and the rounding unit it came in."""
     if sparse.issparse(K):
         K = K.toarray()
     A = K if isinstance(K, np.ndarray) and not isinstance(K, np.ma.MaskedArray) else None
@@ -210,10 +218,7 @@ def _scaled(K: Any) -> tuple[np.ndarray, int, float]:
             "Look at these two points, or at parameters that make the kernel overflow."
         )
     rounding = float(np.finfo(A.dtype).eps)
-    A = A.astype(np.float64)
-    top = float(np.abs(A).max())
-    exponent = int(np.frexp(top)[1]) if top > 0 else 0
-    return np.ldexp(A, -exponent), exponent, max(rounding, float(np.finfo(float).eps))
+    return A.astype(np.float64), max(rounding, float(np.finfo(float).eps))
 
 
 def _checked(K: Any) -> np.ndarray:
@@ -224,9 +229,11 @@ def _checked(K: Any) -> np.ndarray:
         return np.asarray(K, dtype=float)
 
 
-def _asymmetry(A: np.ndarray) -> tuple[float, tuple[int, int] | None]:
-    gaps = np.abs(A - A.T)
-    i, j = (int(v) for v in np.unravel_index(int(np.argmax(gaps)), A.shape))
+def _asymmetry(K: np.ndarray, e: np.ndarray) -> tuple[float, tuple[int, int] | None]:
+    """The largest |K_ij - K_ji| in units of 2^(e_i + e_j), and where it is."""
+    S = scaled_by(K, e)
+    gaps = np.abs(S - S.T)
+    i, j = (int(v) for v in np.unravel_index(int(np.argmax(gaps)), K.shape))
     return float(gaps[i, j]), ((i, j) if gaps[i, j] > 0 else None)
 
 
@@ -252,15 +259,14 @@ def _duplicates(A: np.ndarray, tol: float, trusted: bool) -> tuple[tuple[tuple[i
 # ── the three tests ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _eigenvalue_test(values: np.ndarray, threshold: float, exponent: int) -> MatrixTest:
-    low, high = (_unscale(float(v), exponent) for v in (values[0], values[-1]))
-    detail = f"from {low:.6g} to {high:.6g}"
-    if values[0] > threshold:
-        return MatrixTest("eigenvalues", DEFINITE, detail)
-    if values[0] >= -threshold:
-        return MatrixTest("eigenvalues", SEMIDEFINITE, detail)
-    negative = int((values < -threshold).sum())
-    return MatrixTest("eigenvalues", INDEFINITE, f"{detail}, {negative} of {len(values)} negative")
+def _eigenvalue_test(seen: Graded, spectrum: np.ndarray) -> MatrixTest:
+    detail = f"from {spectrum[0]:.6g} to {spectrum[-1]:.6g}"
+    if seen.is_graded:
+        detail += f"; with a unit diagonal from {seen.values[0]:.3g} to {seen.values[-1]:.3g}"
+    negative = int((seen.values < -seen.threshold).sum())
+    if seen.verdict in REFUTED:
+        detail += f", {max(negative, 1)} of {len(spectrum)} negative"
+    return MatrixTest("eigenvalues", seen.verdict, detail)
 
 
 def _minor_sign(block: np.ndarray, tol: float) -> int:
@@ -286,8 +292,13 @@ def _cycles(permutation: np.ndarray) -> int:
 
 def _minor_test(signs: tuple[int, ...], n: int) -> MatrixTest:
     name, some = "leading minors", f"the first {len(signs)} of {n}" if len(signs) < n else f"all {n}"
+    if signs[1::2].count(-1):
+        at = signs[1::2].index(-1) * 2 + 2
+        return MatrixTest(name, INDEFINITE, f"minor {at}, of even order, is negative")
+    if len(signs) == n and all(sign == (-1) ** m for m, sign in enumerate(signs, 1)):
+        return MatrixTest(name, NEGATIVE, f"{some} alternate from -, which proves it")
     if -1 in signs:
-        return MatrixTest(name, INDEFINITE, f"minor {signs.index(-1) + 1} is negative")
+        return MatrixTest(name, NOT_POSITIVE, f"minor {signs.index(-1) + 1} is negative")
     if 0 in signs:
         return MatrixTest(
             name,
@@ -299,69 +310,33 @@ def _minor_test(signs: tuple[int, ...], n: int) -> MatrixTest:
     return MatrixTest(name, DEFINITE, f"{some} are > 0, which proves it")
 
 
-def lowest_form(S: np.ndarray, random_state: int = 0, steps: int = 100) -> tuple[np.ndarray, float]:
-    """The unit q with the smallest qᵀSq found by search: units, best pair, random vectors, then descent.
-
-    The descent is the locally optimal one: each step minimises the form over q, gradient and last step.
-    It does not use the eigenvalues of S, so that it can referee them.
-    """
-    n = len(S)
-    rng = np.random.default_rng(random_state)
-    starts = np.column_stack([_best_pair(S), rng.standard_normal((n, 32)), rng.choice([-1.0, 1.0], (n, 32))])
-    starts /= np.linalg.norm(starts, axis=0)
-    forms = np.einsum("ij,ij->j", starts, S @ starts)
-    q, last = starts[:, int(np.argmin(forms))], np.zeros(n)
-    rho = float(q @ S @ q)
-    for _ in range(steps):
-        basis = linalg.orth(np.column_stack([q, S @ q - rho * q, last]))
-        _, vectors = linalg.eigh(basis.T @ S @ basis)
-        new = basis @ vectors[:, 0]
-        new /= np.linalg.norm(new)
-        last, value = new - (new @ q) * q, float(new @ S @ new)
-        if not value < rho:
-            break
-        q, rho = new, value
-    return _signed(q), rho
-
-
-def _best_pair(S: np.ndarray) -> np.ndarray:
-    """The lowest vector with at most two entries, from the worst 2-by-2 principal block."""
-    n, d = len(S), np.diag(S)
-    if n == 1:
-        return np.ones(1)
-    low = 0.5 * (d[:, None] + d[None, :]) - np.hypot(0.5 * (d[:, None] - d[None, :]), S)
-    np.fill_diagonal(low, np.inf)
-    i, j = np.unravel_index(int(np.argmin(low)), S.shape)
-    q = np.zeros(n)
-    q[[i, j]] = linalg.eigh(S[np.ix_([i, j], [i, j])])[1][:, 0]
-    return q
-
-
-def _form_test(form: float, threshold: float, exponent: int) -> MatrixTest:
-    shown = f"smallest qᵀKq/qᵀq found is {_unscale(form, exponent):.6g}"
-    if form < -threshold:
-        return MatrixTest("quadratic form", INDEFINITE, shown)
+def _form_test(seen: Graded, q: np.ndarray, form: float) -> MatrixTest:
+    shown = f"smallest qᵀKq/qᵀq found is {form:.6g}"
+    if seen.lowest is not None and form < 0:
+        both = bool(np.diag(seen.S).max() > 0)
+        return MatrixTest("quadratic form", INDEFINITE if both else NOT_POSITIVE, shown)
     return MatrixTest("quadratic form", UNSURE, f"{shown}; no negative one was found, which proves nothing")
 
 
 def _differences(tests: tuple[MatrixTest, ...]) -> tuple[tuple[str, str], ...]:
     """Tests that do not point the way of the eigenvalues, and why that can be."""
     eigen, minors, form = tests
+    refuted = eigen.says in REFUTED
     out = []
-    if eigen.says == INDEFINITE and minors.says != INDEFINITE:
+    if refuted and minors.says not in REFUTED:
         why = "it sees leading blocks only, and the negative direction lies in another principal block"
         if minors.says == DEFINITE:
             why = "the smallest pivot and the smallest eigenvalue straddle the tolerance: rounding decides"
         elif "not computed" in minors.detail:
             why = f"only the first {MOST_MINORS} minors were computed"
         out.append((minors.name, why))
-    elif eigen.says != INDEFINITE and minors.says == INDEFINITE:
+    elif not refuted and minors.says in REFUTED:
         out.append((minors.name, "so close to 0, a determinant's sign is rounding; trust the eigenvalues"))
     elif {eigen.says, minors.says} == {DEFINITE, SEMIDEFINITE}:
         out.append((minors.name, "its smallest pivot is above the tolerance, the smallest eigenvalue below"))
-    if eigen.says == INDEFINITE and form.says != INDEFINITE:
+    if refuted and form.says not in REFUTED:
         out.append((form.name, "the search missed the negative direction; a search can refute, never prove"))
-    if eigen.says != INDEFINITE and form.says == INDEFINITE:
+    if not refuted and form.says in REFUTED:
         out.append((form.name, "its value and the smallest eigenvalue straddle the tolerance"))
     return tuple(out)
 
@@ -381,15 +356,6 @@ def _entropy_rank(values: np.ndarray) -> float:
 
 def _ratio(a: float, b: float) -> float:
     return a / b if b > a * np.finfo(float).tiny else float("inf")
-
-
-def _unscale(value: float, exponent: int) -> float:
-    return float(np.ldexp(value, exponent))
-
-
-def _signed(q: np.ndarray) -> np.ndarray:
-    """The same direction with a last entry that counts made positive, so that runs and platforms agree."""
-    return (-q if q[np.nonzero(np.abs(q) > 1e-8)[0][-1]] < 0 else q) + 0.0
 
 
 def _vector(q: np.ndarray) -> str:
