@@ -47,7 +47,7 @@ KERNELS = [
     "parse",
 ]
 ROOMS = ["choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
-OTHERS = ["GramReport", "MercerMap", "Verification", "gram_report", "verify"]
+OTHERS = ["GramReport", "Interrupted", "MercerMap", "Verification", "gram_report", "verify"]
 STRUCTURE = ["KernelCCA", "KernelKMeans", "KernelPCA"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]
 PROCESSES = ["GaussianProcessClassifier", "GaussianProcessRegressor"]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr__` below finds the same names
     from mercer import errors, gram, kernels, plot, sklearn, solve, theory
     from mercer.choose import choose
+    from mercer.errors import Interrupted
     from mercer.kernels import (
         RBF,
         AllSubsets,
@@ -113,6 +114,7 @@ __all__ = [
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "GramReport",
+    "Interrupted",
     "Intersection",
     "Kernel",
     "KernelCCA",
@@ -204,6 +206,7 @@ _ELSEWHERE = {
     "FalkonRegressor": "mercer.machines.falkon",
     "Nystroem": "mercer.machines.nystroem",
     "RandomFeatures": "mercer.machines.random_features",
+    "Interrupted": "mercer.errors",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",
     "GramReport": "mercer.theory.gram_report",

@@ -15,6 +15,8 @@
     ├── NotPositiveDefiniteError (LinAlgError)  a matrix with a pivot, or a direction, that is not positive
     └── MemoryBudgetError (MemoryError)  the answer would not fit in the memory allowed
 
+    Interrupted (KeyboardInterrupt)      Ctrl-C ended a fit; `model` is what was reached, fitted
+
     MercerWarning (UserWarning)
     ├── InvalidKernelWarning             used all the same, with what is lost
     └── PrecisionWarning                 the answer is right to fewer digits than usual, or degenerate
@@ -24,7 +26,10 @@ Every message says what came, what was needed, and what to do.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -121,6 +126,21 @@ class ParseError(MercerError, ValueError):
         return type(self), (self.problem, self.text, self.column)
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended a fit that had something to keep: `model` is fitted, and its certificate says "interrupted".
+
+    It is a `KeyboardInterrupt`, so a program that does not ask for it ends as programs do. Where a fit has nothing to
+    keep yet, a plain `KeyboardInterrupt` leaves it and the estimator stays as it was.
+    """
+
+    def __init__(self, model: Any, message: str = "") -> None:
+        super().__init__(message or f"{type(model).__name__}: Ctrl-C ended the fit; the best so far is kept.")
+        self.model = model
+
+    def __reduce__(self) -> tuple[type[Interrupted], tuple[Any, str]]:
+        return type(self), (self.model, str(self))
+
+
 class MercerWarning(UserWarning):
     """The root of mercer's warnings."""
 
@@ -131,3 +151,13 @@ class InvalidKernelWarning(MercerWarning):
 
 class PrecisionWarning(MercerWarning):
     """The answer is degenerate, or right to fewer digits than usual; the message says how many."""
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside mercer that led here, however deep the fit was."""
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "mercer":
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)

@@ -13,7 +13,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from kernels_under_test import every_kernel
-from mercer import RBF, GaussianProcessClassifier, GaussianProcessRegressor, Linear, Periodic, White, parse
+from mercer import (
+    RBF,
+    GaussianProcessClassifier,
+    GaussianProcessRegressor,
+    Interrupted,
+    Linear,
+    Periodic,
+    White,
+    parse,
+)
 from mercer.errors import (
     InputError,
     NotFiniteError,
@@ -445,8 +454,10 @@ def test_seconds_iterations_and_ctrl_c_keep_the_best(data, monkeypatch):
         return log_evidence(*args, **kwargs)
 
     monkeypatch.setitem(gp_regression.OBJECTIVES, "evidence", interrupted)
-    model = GaussianProcessRegressor(SUM).fit(X, y)
-    assert model.certificate_.status == "interrupted"
+    model = GaussianProcessRegressor(SUM)
+    with pytest.raises(Interrupted) as stop:
+        model.fit(X, y)
+    assert stop.value.model is model and model.certificate_.status == "interrupted"
     assert model.log_marginal_likelihood_value_ > start
     assert np.isfinite(model.predict(X)).all()
 

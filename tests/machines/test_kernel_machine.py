@@ -360,7 +360,7 @@ def test_a_limit_is_reported_and_what_was_found_is_kept():
     assert model.certificate_.status == "limit" and model.certificate_.gap > 0
     seen = []
     model = KernelMachine("RBF(0.5)", "logistic", 0.001, callback=lambda i, p, g: seen.append(i) or i == 2)
-    assert model.fit(data.X, data.two).certificate_.status == "interrupted" and seen == [0, 1, 2]
+    assert model.fit(data.X, data.two).certificate_.status == "stopped" and seen == [0, 1, 2]
     assert model.predict(data.X).shape == (40,)
 
 

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import RBF, KernelKMeans, Linear, Polynomial, White
+from mercer import RBF, Interrupted, KernelKMeans, Linear, Polynomial, White
 from mercer.errors import (
     InputError,
     InvalidKernelError,
@@ -219,7 +219,9 @@ def test_a_key_press_keeps_the_best_model():
 
             return tell
 
-    model = Impatient(8, "RBF()", init=np.arange(200) % 8).fit(X)
+    model = Impatient(8, "RBF()", init=np.arange(200) % 8)
+    with pytest.raises(Interrupted):
+        model.fit(X)
     assert model.certificate_.status == "interrupted" and model.n_iter_ == 2
 
 

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import RBF, KernelLeastSquares
+from mercer import RBF, Interrupted, KernelLeastSquares
 from mercer.errors import InputError, InvalidKernelError, InvalidKernelWarning, ParameterError
 
 
@@ -114,7 +114,9 @@ def test_ctrl_c_keeps_the_iterate(monkeypatch):
 
     monkeypatch.setattr(KernelLeastSquares, "_tell", interrupt)
     X, y = data()
-    model = KernelLeastSquares("RBF(1.0)", max_iter=100, tol=0.0).fit(X, y)
+    model = KernelLeastSquares("RBF(1.0)", max_iter=100, tol=0.0)
+    with pytest.raises(Interrupted):
+        model.fit(X, y)
     assert model.certificate_.status == "interrupted" and model.n_iter_ == 4
 
 

@@ -142,7 +142,7 @@ def test_a_callback_that_says_stop_keeps_the_model(moons):
     X, y = moons
     model = SVC("RBF(0.5)", bias=False, solver="projected-gradient", callback=lambda *state: True, tol=1e-12)
     model.fit(X, y)
-    assert model.certificate_.status == "interrupted"
+    assert model.certificate_.status == "stopped"
     assert model.predict(X).shape == y.shape
 
 

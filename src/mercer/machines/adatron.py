@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.errors import ParameterError
+from mercer.errors import ParameterError, warn
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.defaults import resolve
@@ -102,11 +101,10 @@ class Adatron(Expansion):
         )
         self._keep_support(A, kernel, y)
         if status != "converged":
-            warnings.warn(
+            warn(
                 f"the Adatron stopped after {self.n_iter_} passes ({self.certificate_}). Raise max_iter; if the dual keeps "
                 "rising the classes may not be separable: give a finite C.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

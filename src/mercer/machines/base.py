@@ -14,11 +14,12 @@ from mercer.arrays import Rows, check_vectors, column_names, dense
 from mercer.errors import InputError, MercerError, NotFiniteError, ParameterError, ShapeError
 from mercer.kernels.base import Kernel
 from mercer.kernels.text import parse
+from mercer.machines.publish import Published
 
 PRECOMPUTED = "precomputed"
 
 
-class KernelEstimator(BaseEstimator):
+class KernelEstimator(Published, BaseEstimator):
     """An estimator with a `kernel`: an object, its text, or "precomputed".
 
     `get_params` and `set_params` reach into the kernel also when it is text; since kernels are values, setting

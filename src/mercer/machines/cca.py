@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import time
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
@@ -15,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import check_vectors, dense
-from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, ShapeError
+from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
@@ -24,6 +23,7 @@ from mercer.machines.defaults import resolve
 from mercer.machines.mercer_map import with_signs
 from mercer.params import is_real
 from mercer.solve.eigen import top_eigenpairs
+from mercer.solve.solution import AS_ASKED
 
 
 class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -115,8 +115,8 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.certificate_ = replace(
             found.certificate, seconds=time.perf_counter() - start, notes=(*notes, *found.certificate.notes)
         )
-        if found.certificate.status not in ("converged", "interrupted"):
-            warnings.warn(f"not as exact as asked ({self.certificate_}).", ConvergenceWarning, stacklevel=2)
+        if found.certificate.status not in AS_ASKED:
+            warn(f"not as exact as asked ({self.certificate_}).", ConvergenceWarning)
         return self
 
     def _check_parameters(self) -> None:

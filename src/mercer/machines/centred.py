@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from mercer.errors import InvalidKernelError, InvalidKernelWarning, NotFiniteError
+from mercer.errors import InvalidKernelError, InvalidKernelWarning, NotFiniteError, warn
 from mercer.gram import GramOperator, Precomputed
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
@@ -112,5 +111,5 @@ def judge(kernel: Kernel | None, K: GramOperator, *, strict: bool, lost: str) ->
         raise InvalidKernelError(
             f"{found}. Use a kernel whose validity() is proved, or strict=False to use it all the same."
         )
-    warnings.warn(f"{found}; {lost}.", InvalidKernelWarning, stacklevel=4)
+    warn(f"{found}; {lost}.", InvalidKernelWarning)
     return (f"{found}; {lost}",)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from mercer.errors import PrecisionWarning
+from mercer.errors import PrecisionWarning, warn
 from mercer.kernels.base import Kernel
 from mercer.machines.base import as_machine_kernel
 
@@ -44,11 +43,10 @@ def with_spread(kernel: Any, spread: float, columns: int) -> Kernel | None:
     """
     if is_open(kernel):
         if spread == 0:
-            warnings.warn(
+            warn(
                 "X is constant, so every kernel value is the same and nothing can be learned from it; the "
                 "lengthscale is taken as 1. Look for a column that varies.",
                 PrecisionWarning,
-                stacklevel=4,
             )
         length = float(np.sqrt(0.5 * columns * spread)) if spread > 0 else 1.0
         kernel = _OPEN.sub(rf"\1({length!r})", kernel)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import time
-import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, Self
@@ -18,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.arrays import check_vectors
-from mercer.errors import InputError, ParameterError
+from mercer.errors import InputError, ParameterError, warn
 from mercer.gram import GramOperator, Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import without_noise
@@ -31,7 +30,7 @@ from mercer.machines.margin import check_numbers
 from mercer.machines.streamed import Scan, Streamed, landmark_factor, scan, solve_normal
 from mercer.machines.targets import as_labels, check_finite_targets
 from mercer.params import is_real
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import AS_ASKED, Certificate
 
 DIRECT_LANDMARKS = 2048  # up to here one pass that sums m × m products costs less than conjugate gradients
 POOL = 10_000  # rows that k-means, leverage and the greedy choice look at, at least
@@ -198,11 +197,10 @@ class Falkon(KernelEstimator):
             )
         self.certificate_ = replace(c, seconds=seconds, added_diagonal=0.0, notes=(said, *notes, *c.notes))
         self.n_iter_ = system.passes + 1
-        if c.status not in ("converged", "interrupted"):
-            warnings.warn(
+        if c.status not in AS_ASKED:
+            warn(
                 f"stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter, max_seconds or alpha.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _values(self, X: Any) -> np.ndarray:

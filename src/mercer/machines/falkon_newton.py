@@ -31,7 +31,7 @@ def newton(
     notes: list[str] = []
     for label in wanted:
         one = _One(of, np.where(y == label, 1.0, -1.0), v, alpha)
-        got: Status = "interrupted" if status == "interrupted" else one.run(direct, tol, limits)
+        got: Status = status if status in ("interrupted", "stopped") else one.run(direct, tol, limits)
         status = worst_status((status, got))
         columns.append(one.w)
         iterations += one.steps
@@ -81,8 +81,9 @@ class _One:
             size = float(np.linalg.norm(gradient))
             first = max(float(np.linalg.norm(b)), np.finfo(float).tiny) if first is None else first
             self.relative, self.gap = size / first, size**2 / (2 * self.alpha)
-            if (report := limits()["callback"]) is not None:
-                report(self.steps, self.relative)
+            report = limits()["callback"]
+            if report is not None and report(self.steps, self.relative):
+                return "stopped"
             if self.relative <= tol:
                 return "converged"
             if (most is not None and self.steps >= most) or limits()["max_seconds"] == 0.0:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.errors import PrecisionWarning
+from mercer.errors import PrecisionWarning, warn
 from mercer.kernels.base import Kernel
 from mercer.machines.gp_features import left_share
 from mercer.machines.posterior import EstimatedEvidence
@@ -17,7 +16,7 @@ from mercer.machines.ridge import WORTH_A_WORD
 from mercer.machines.terms import has_noise, is_noise, terms_of
 from mercer.machines.tune import Tuned
 from mercer.solve.operator import relative
-from mercer.solve.solution import Certificate, Status
+from mercer.solve.solution import AS_ASKED, Certificate, Status
 
 if TYPE_CHECKING:
     from mercer.machines.gp_regression import GaussianProcessRegressor
@@ -63,7 +62,7 @@ def certify(
             f"observation had that much more noise. It moves the mean at the training rows by at most {moved:.3g}."
         )
         notes.append(told)
-        warnings.warn(told, PrecisionWarning, stacklevel=4)
+        warn(told, PrecisionWarning)
     done = Certificate(
         status,
         method,
@@ -77,12 +76,11 @@ def certify(
     )
     if status == "stagnated" and worst > 10 * model.tol:
         if worst > WORTH_A_WORD:
-            warnings.warn(_say_rounding(worst, model.tol), PrecisionWarning, stacklevel=4)
-    elif status not in ("converged", "interrupted"):
-        warnings.warn(
+            warn(_say_rounding(worst, model.tol), PrecisionWarning)
+    elif status not in AS_ASKED:
+        warn(
             f"the fit stopped early ({done}). Raise max_iter or max_seconds, or start nearer.",
             ConvergenceWarning,
-            stacklevel=4,
         )
     return done
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import time
-import warnings
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -23,6 +22,7 @@ from mercer.errors import (
     MemoryBudgetError,
     ParameterError,
     ShapeError,
+    warn,
 )
 from mercer.gram import GramOperator, Precomputed
 from mercer.kernels.base import Kernel
@@ -35,7 +35,7 @@ from mercer.machines.margin import check_weights
 from mercer.machines.targets import as_labels
 from mercer.machines.tune import Tuned, maximise
 from mercer.memory import memory_limit, say_bytes
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import AS_ASKED, Certificate
 
 JUDGED = 200  # rows on which an unproved kernel is checked for negative eigenvalues
 PANEL = 2**22  # numbers in one block of kernel values with new points
@@ -209,10 +209,9 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             raise InvalidKernelError(
                 f"{found}. Use a kernel whose validity() is proved, or strict=False to try it."
             )
-        warnings.warn(
+        warn(
             f"{found}. There is then no Gaussian process behind it: the mode need not be a maximum, and the fit may fail.",
             InvalidKernelWarning,
-            stacklevel=4,
         )
         return ["The kernel is not positive semi-definite: a stationary point, not a posterior mode."]
 
@@ -263,12 +262,11 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             added_diagonal=0.0,
             notes=tuple(notes),
         )
-        if status not in ("converged", "interrupted"):
-            warnings.warn(
+        if status not in AS_ASKED:
+            warn(
                 f"not all of it converged ({self.certificate_}). Raise max_iter_newton, max_iter or max_seconds, or "
                 "scale the columns of X.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     # ── evidence ────────────────────────────────────────────────────────────────────────────────────────────

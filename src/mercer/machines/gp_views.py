@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Rows, check_vectors, column_names
-from mercer.errors import InputError, ParameterError, PrecisionWarning
+from mercer.errors import InputError, ParameterError, PrecisionWarning, warn
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines import gp_features
@@ -246,10 +245,9 @@ def _nonnegative(variance: np.ndarray, prior: np.ndarray, n: int) -> np.ndarray:
     """The variance, with what rounding made negative set to 0; more than rounding is no variance, and is said."""
     lowest = float((variance + (n + 10) * EPS * 10 * np.abs(prior)).min(initial=0.0))
     if lowest < 0:
-        warnings.warn(
+        warn(
             f"a posterior variance came out as {variance.min():.3g}, negative beyond rounding, and was set to 0: the kernel is "
             "not positive semi-definite on these rows, or the noise is too small for float64. Look at k.validity().",
             PrecisionWarning,
-            stacklevel=4,
         )
     return np.maximum(variance, 0.0)

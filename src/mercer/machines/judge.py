@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from mercer.errors import InvalidKernelError, InvalidKernelWarning
+from mercer.errors import InvalidKernelError, InvalidKernelWarning, warn
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.kernels.proof import Refuted
@@ -33,7 +32,6 @@ def judge_on_rows(
     strict: bool,
     lost: str,
     note: str,
-    stacklevel: int = 4,
 ) -> Verdict:
     """A proved kernel passes at once; another is looked at on some rows. `lost` says what an invalid one costs."""
     if kernel is not None and kernel._proof() is not None:
@@ -59,7 +57,7 @@ def judge_on_rows(
         raise InvalidKernelError(
             f"{found}. Use a kernel whose validity() is proved, or strict=False to use it all the same."
         )
-    warnings.warn(f"{found}. {lost}", InvalidKernelWarning, stacklevel=stacklevel)
+    warn(f"{found}. {lost}", InvalidKernelWarning)
     return Verdict(False, (note,), witness)
 
 

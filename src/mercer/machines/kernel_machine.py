@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
@@ -16,7 +15,7 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from mercer.errors import InputError, InvalidKernelError, NotPositiveDefiniteError, ParameterError
+from mercer.errors import InputError, InvalidKernelError, NotPositiveDefiniteError, ParameterError, warn
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED
@@ -31,7 +30,7 @@ from mercer.params import is_real
 from mercer.solve.box import STATUS, polish
 from mercer.solve.newton import newton
 from mercer.solve.qp import working_set
-from mercer.solve.solution import Certificate, together
+from mercer.solve.solution import AS_ASKED, Certificate, together
 
 NEWTON_STEPS = 200  # what max_iter=-1 means for smooth losses
 
@@ -337,7 +336,7 @@ class KernelMachine(MarginMachine):
         z = np.hstack([np.asarray(K @ beta) + b for beta, b, _ in solved])
         crossing = crossing_rows(z[w > 0])
         self.crossings_ = int(crossing.sum())
-        if not crossing.any() or any(c.status == "interrupted" for _, _, c in solved):
+        if not crossing.any() or any(c.status in ("interrupted", "stopped") for _, _, c in solved):
             return problems, solved
         if z.size > JOINT_SIZE or not self.fit_intercept:
             why = (
@@ -376,12 +375,11 @@ class KernelMachine(MarginMachine):
 
     def _report(self) -> None:
         c = self.certificate_
-        if c.status not in ("converged", "interrupted"):
-            warnings.warn(
+        if c.status not in AS_ASKED:
+            warn(
                 f"stopped before the relative gap was tol={self.tol:g} ({c}). Raise max_iter or max_seconds, scale the "
                 "columns of X, or raise alpha.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────

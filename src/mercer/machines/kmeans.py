@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import time
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import InputError, ParameterError, PrecisionWarning, ShapeError
+from mercer.errors import InputError, ParameterError, PrecisionWarning, ShapeError, warn
 from mercer.gram import GramOperator, Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
@@ -134,11 +133,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         )
         self.n_iter_ = best.steps
         if status == "limit":
-            warnings.warn(
+            warn(
                 f"stopped before every row was with its nearest centre ({self.certificate_}). Raise max_iter, "
                 "max_seconds or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 
@@ -244,7 +242,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 f"Number of distinct clusters ({k - empty}) found smaller than n_clusters ({k}): no row is left at a "
                 "distance from its centre. Possibly due to duplicate points in X"
             )
-            warnings.warn(f"{text}. Ask for fewer clusters.", ConvergenceWarning, stacklevel=3)
+            warn(f"{text}. Ask for fewer clusters.", ConvergenceWarning)
             notes.append(text)
         rounding = 8 * np.finfo(float).eps * float(np.abs(K.diag()).max())
         if 0 < self.inertia_ / w.sum() < 1e6 * rounding and self.inertia_ > rounding * w.sum():
@@ -252,7 +250,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 f"k(x, x) is up to {np.abs(K.diag()).max():.3g} and the mean squared distance {self.inertia_ / w.sum():.3g}: "
                 "fewer than six digits of the distances are right"
             )
-            warnings.warn(f"{text}. Centre the columns of X.", PrecisionWarning, stacklevel=3)
+            warn(f"{text}. Centre the columns of X.", PrecisionWarning)
             notes.append(text)
         return notes
 

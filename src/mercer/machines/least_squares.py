@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import time
-import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import InputError, ParameterError, ShapeError
+from mercer.errors import InputError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, LowRank, Precomputed, Tiles, Weighted
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable, factor_of
@@ -279,10 +278,9 @@ class KernelLeastSquares(RegressorMixin, Approximable):
                 if status == "failed"
                 else "Raise max_iter or tol, stop early on held-out rows (early_stopping=True), or set tol=0 if the steps are meant."
             )
-            warnings.warn(
+            warn(
                 f"stopped before tol={self.tol:g} was met ({self.certificate_}). {advice}",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _check_parameters(self) -> None:

@@ -7,7 +7,6 @@ decision function (`_scale`, `_bias`). `fit` and `mercer.verify` both use these 
 from __future__ import annotations
 
 import numbers
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +17,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import (
-    InputError,
-    NotFiniteError,
-    ParameterError,
-    ShapeError,
-)
+from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
@@ -35,7 +29,7 @@ from mercer.memory import memory_limit
 from mercer.solve.box import STATUS, BoxProblem, certify_all, polish
 from mercer.solve.projected import projected_gradients
 from mercer.solve.qp import working_sets
-from mercer.solve.solution import Certificate, together
+from mercer.solve.solution import AS_ASKED, Certificate, together
 
 ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
 POLISHED = 1000  # rows up to which a solution is polished to rounding
@@ -141,7 +135,6 @@ class MarginMachine(Approximable):
             strict=self.strict,
             lost="The dual is then not convex: the solution is a stationary point, not unique, and the gap is not a bound.",
             note="the kernel is not positive semi-definite: a stationary point, not a proven optimum",
-            stacklevel=6,
         )
         self._notes = verdict.notes
         if verdict.witness is not None:
@@ -260,12 +253,11 @@ class MarginMachine(Approximable):
     def _report(self) -> None:
         """Say it when the tolerance was not met."""
         c = self.certificate_
-        if c.status not in ("converged", "interrupted"):
-            warnings.warn(
+        if c.status not in AS_ASKED:
+            warn(
                 f"stopped before tol={self.tol:g} was met ({c}). Raise max_iter or max_seconds, scale the columns of X, "
                 "or set warm_start=True and fit again to go on from here.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────

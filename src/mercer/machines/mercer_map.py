@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import time
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy import linalg
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from mercer.errors import InvalidKernelError, InvalidKernelWarning, ParameterError
+from mercer.errors import InvalidKernelError, InvalidKernelWarning, ParameterError, warn
 from mercer.kernels.base import Kernel
 from mercer.machines.base import KernelEstimator, check_gram
 from mercer.machines.defaults import resolve
@@ -125,10 +124,9 @@ class MercerMap(TransformerMixin, KernelEstimator):
                 f"{found}, so it is not a kernel and no real features reproduce it. "
                 "Use a kernel whose validity() is proved, or strict=False to drop that part."
             )
-        warnings.warn(
+        warn(
             f"{found}; that part is dropped, so ΦΦᵀ is not the Gram matrix but its positive part.",
             InvalidKernelWarning,
-            stacklevel=3,
         )
 
     def _how_many(self, positive: np.ndarray, total: float) -> int:

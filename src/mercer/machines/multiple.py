@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -13,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import ParameterError, ShapeError
+from mercer.errors import ParameterError, ShapeError, warn
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED, check_gram, check_switches
 from mercer.machines.defaults import resolve
@@ -21,7 +20,7 @@ from mercer.machines.kernel_set import GramSet, check_blocks, check_kernels, gra
 from mercer.machines.margin import MarginMachine
 from mercer.solve.mixture import Answer, holder_slack, learn_weights, unit
 from mercer.solve.operator import panels
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import AS_ASKED, Certificate
 
 
 class KernelSet:
@@ -155,12 +154,11 @@ class KernelSet:
         self.trace_shares_ = shares / shares.sum() if shares.sum() > 0 else np.zeros(count)
         self.certificate_ = replace(certificate, notes=(*certificate.notes, *self._notes))
         self.n_iter_ = int(certificate.iterations or 0)
-        if certificate.status not in ("converged", "interrupted"):
-            warnings.warn(
+        if certificate.status not in AS_ASKED:
+            warn(
                 f"the kernel weights stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter or "
                 "max_seconds, or allow a larger tol.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         return best
 

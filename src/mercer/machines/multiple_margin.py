@@ -16,6 +16,7 @@ from mercer.machines.one_class import OneClassSVM
 from mercer.machines.svc import SVC
 from mercer.solve.box import BoxProblem
 from mercer.solve.mixture import Answer
+from mercer.solve.solution import worst_status
 
 MOST_FREE = 2000  # free variables up to which the curvature of J is computed: that takes their number cubed
 
@@ -45,10 +46,7 @@ class MarginSet(KernelSet):
             starts[:] = [s.alpha for s in solved]
             B = np.column_stack([q.beta(s.alpha, grams.n) for q, s in zip(problems, solved, strict=True)])
             F = grams.products(B)
-            statuses = {s.certificate.status for s in solved}
-            worst = next(
-                (s for s in ("interrupted", "failed", "limit", "stagnated") if s in statuses), "converged"
-            )
+            worst = worst_status(s.certificate.status for s in solved)
             return Answer(
                 primal=float(sum(s.certificate.primal or 0.0 for s in solved)),
                 gap=float(sum(s.certificate.gap or 0.0 for s in solved)),
@@ -60,7 +58,7 @@ class MarginSet(KernelSet):
                     ],
                     axis=0,
                 ),
-                status=worst,  # type: ignore[arg-type]
+                status=worst,
                 kept=solved,
             )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import time
-import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Rows, check_vectors
-from mercer.errors import InvalidKernelError, MemoryBudgetError, ParameterError, ShapeError
+from mercer.errors import InvalidKernelError, MemoryBudgetError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximation
@@ -239,11 +238,10 @@ class Nystroem(Approximation):
             notes=(self.describe(), *notes),
         )
         if not met:
-            warnings.warn(
+            warn(
                 f"{self.basis_.rank} landmarks leave out {self.residual_share_:.3g} of the trace, more than "
                 f"tolerance={self.tolerance:g}. Raise n_components.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     # ── use ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import time
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
@@ -15,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import dense
-from mercer.errors import ParameterError, ShapeError
+from mercer.errors import ParameterError, ShapeError, warn
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
@@ -24,7 +23,7 @@ from mercer.machines.centred import Centred, judge, training_gram
 from mercer.machines.mercer_map import with_signs
 from mercer.machines.preimage import METHODS, RidgeMap, pre_images, way_back
 from mercer.solve.eigen import top_eigenpairs
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import AS_ASKED, Certificate
 
 SOLVERS = ("auto", "dense", "krylov", "lanczos")
 
@@ -193,11 +192,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
             residuals=tuple(residuals.tolist()),
             notes=(*notes, *found.notes),
         )
-        if found.status not in ("converged", "interrupted"):
-            warnings.warn(
+        if found.status not in AS_ASKED:
+            warn(
                 f"the eigenpairs are not as exact as asked ({self.certificate_}).",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     # ── there ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -373,10 +373,10 @@ class Perceptron(_Mistaken):
         for n in range(len(y)):
             a = self._w @ phi[n] + self._b  # a ← w·φ(x) + b
             if y[n] * a <= 0:
-                self._w += y[n] * phi[n]  # w ← w + y φ(x)
+                self._w = self._w + y[n] * phi[n]  # w ← w + y φ(x)
                 self._b += y[n]  # b ← b + y
                 self._made.append(n)
-            self._w_sum += self._w
+            self._w_sum = self._w_sum + self._w
             self._b_sum += self._b
             self._steps += 1
 

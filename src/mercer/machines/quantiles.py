@@ -225,7 +225,7 @@ def fit_jointly(
         if best is None or gap < best.gap:
             best = replace(found, gap=gap)
         at = (found.beta, found.b)
-        if found.status == "interrupted":
+        if found.status in ("interrupted", "stopped"):
             status = found.status
             break
         if gap <= tol * primal:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import dense
-from mercer.errors import InputError, ParameterError, ShapeError
+from mercer.errors import InputError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED, KernelEstimator
@@ -134,11 +133,10 @@ class RelevanceMachine(KernelEstimator):
         )
         self.n_iter_ = max(steps, 1)
         if status in ("limit", "stagnated"):
-            warnings.warn(
+            warn(
                 f"stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter or max_seconds, or tol; "
                 "where it stagnated, a shorter lengthscale makes the basis functions less alike.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _moments(self, X: Any, variance: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-import warnings
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +13,7 @@ from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import NotPositiveDefiniteError, ParameterError, PrecisionWarning, ShapeError
+from mercer.errors import NotPositiveDefiniteError, ParameterError, PrecisionWarning, ShapeError, warn
 from mercer.gram import Precomputed, Tiles
 from mercer.gram.blocks import row_blocks
 from mercer.kernels.base import Kernel
@@ -118,7 +117,6 @@ class RidgeMachine(RegressorMixin, Approximable):
             strict=self.strict,
             lost="The penalty is then no norm: the solution is a stationary point, and the gap is not a bound.",
             note="the kernel is not positive semi-definite: a stationary point, not a proven optimum",
-            stacklevel=6,
         )
 
     def _solve(self, problem: RidgeProblem, Y: np.ndarray, alphas: np.ndarray, kept: np.ndarray) -> None:
@@ -178,18 +176,16 @@ class RidgeMachine(RegressorMixin, Approximable):
         """Say it when the tolerance was not met."""
         c = self.certificate_
         if c.status in ("limit", "failed"):
-            warnings.warn(
+            warn(
                 f"stopped before tol={self.tol:g} was met ({c}). Raise max_iter, max_seconds or alpha, or use "
                 "solver='cholesky'.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         elif c.status == "stagnated" and (c.residual or 0.0) > WORTH_A_WORD:
-            warnings.warn(
+            warn(
                 f"the system is ill-conditioned: the residual is {c.residual:.1e} of the targets and rounding allows no less "
                 f"({c}). Raise alpha, or remove rows that are nearly equal.",
                 PrecisionWarning,
-                stacklevel=4,
             )
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────

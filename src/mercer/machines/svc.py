@@ -11,6 +11,7 @@ from mercer.kernels.base import Kernel
 from mercer.machines.classify import MarginClassifier
 from mercer.machines.margin import check_C
 from mercer.solve.box import BoxProblem
+from mercer.solve.solution import AS_ASKED
 
 SMALL_PROGRAM = 300  # rows up to which the smallest violation of a hard margin is computed exactly
 
@@ -124,7 +125,7 @@ class SVC(MarginClassifier):
             return
         for duel, q, s in zip(self._duels, problems, solved, strict=True):
             c = s.certificate
-            if c.status in ("converged", "interrupted") and np.isfinite(c.primal):
+            if c.status in AS_ASKED and np.isfinite(c.primal):
                 continue
             plus, minus = (self.classes_[d].item() if d is not None else "the rest" for d in duel)
             slack, settled = self._least_violation(K, q)

@@ -7,7 +7,6 @@ for all parameters, no n × n × p array) wherever the kernel can be translated,
 from __future__ import annotations
 
 import time
-import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,8 +18,9 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer.errors import NotPositiveDefiniteError
+from mercer.errors import NotPositiveDefiniteError, warn
 from mercer.machines.evidence import factor_gram, log_evidence
+from mercer.machines.publish import Published
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
 from mercer.sklearn.gp_process import NEED_THETA, BinaryLaplace, Process, input_checks, takes_vectors
 from mercer.solve.solution import Certificate
@@ -170,7 +170,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
             return mean, out[:, :, 0] if out.shape[2] == 1 else out
         variance = diagonal(self.kernel_, new) - np.einsum("ij,ij->j", half, half)
         if np.any(variance < 0):
-            warnings.warn("Predicted variances smaller than 0. Setting those variances to 0.", stacklevel=2)
+            warn("Predicted variances smaller than 0. Setting those variances to 0.")
             variance = np.maximum(variance, 0.0)
         deviation = np.sqrt(variance[:, None] * scale)
         return mean, deviation[:, 0] if deviation.shape[1] == 1 else deviation
@@ -208,7 +208,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
 # ── classification ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
+class GaussianProcessClassifier(ClassifierMixin, Published, BaseEstimator):
     """scikit-learn's `GaussianProcessClassifier` on mercer's engine: Laplace, with one-vs-rest or one-vs-one for many classes.
 
     `mercer.GaussianProcessClassifier` has the softmax of many classes natively.

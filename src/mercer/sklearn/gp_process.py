@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -14,16 +13,17 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import NotPositiveDefiniteError
+from mercer.errors import NotPositiveDefiniteError, warn
 from mercer.machines.averages import average_logistic
 from mercer.machines.laplace import Logistic, TwoClasses
+from mercer.machines.publish import Published
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
 from mercer.solve.solution import Certificate
 
 NEED_THETA = "Gradient can only be evaluated for theta!=None"
 
 
-class Process(BaseEstimator):
+class Process(Published, BaseEstimator):
     """What the two share: the kernel, its inputs, and the search for its parameters."""
 
     kernel: Any
@@ -81,11 +81,10 @@ class Process(BaseEstimator):
             return theta, value
         done = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds)
         if done.status != 0:
-            warnings.warn(
+            warn(
                 f"lbfgs failed to converge after {done.nit} iteration(s) (status={done.status}): {done.message}. Scale the "
                 "data, change the bounds of the kernel's parameters, or pass an optimizer with more iterations.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         return done.x, done.fun
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any, Self
 
@@ -17,10 +16,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted, validate_data
 
+from mercer.errors import warn
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels import RBF, CosineSimilarity, Kernel, Linear, Polynomial, Sigmoid
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.centred import Centred
+from mercer.machines.publish import Published
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.system import solve
 
@@ -29,7 +30,7 @@ __all__ = ["KernelPCA"]
 TIGHTEST = 1e-10  # the relative residual that tol=0 stands for
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, BaseEstimator):
     """Kernel principal component analysis, with scikit-learn's signature, attributes and semantics.
 
     Every `eigen_solver` but "dense" is a block Krylov method that stops at residuals of tol (or 1e-10, if tol=0) times the
@@ -171,9 +172,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             vectors, values = vectors[:, values > 0], values[values > 0]
         self.eigenvalues_, self.eigenvectors_ = values, vectors
         if not found.certificate.converged:
-            warnings.warn(
-                f"The eigenpairs did not converge: {found.certificate}", ConvergenceWarning, stacklevel=4
-            )
+            warn(f"The eigenpairs did not converge: {found.certificate}", ConvergenceWarning)
 
     def _refuse_large_negative(self, K: Centred, values: np.ndarray, seed: int) -> None:
         """ "randomized" means the eigenvalues of largest modulus: a negative one among them is an error."""

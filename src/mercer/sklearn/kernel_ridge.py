@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +12,12 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mercer.arrays import check_vectors
-from mercer.errors import MagnitudeError, NotPositiveDefiniteError
+from mercer.errors import MagnitudeError, NotPositiveDefiniteError, warn
 from mercer.gram import Precomputed, Tiles
 from mercer.kernels import RBF, CosineSimilarity, Kernel, Laplacian, Linear, Polynomial, Sigmoid
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.judge import Verdict
+from mercer.machines.publish import Published, fit_inside
 from mercer.machines.ridge import KernelRidge as _KernelRidge
 from mercer.machines.ridge_problem import RidgeProblem
 
@@ -39,7 +39,7 @@ class QuietRidge(_KernelRidge):
         return check_vectors(X).astype(np.float64, copy=False)
 
 
-class KernelRidge(RegressorMixin, BaseEstimator):
+class KernelRidge(RegressorMixin, Published, BaseEstimator):
     """Kernel ridge regression with the signature of `sklearn.kernel_ridge.KernelRidge`.
 
     The machine inside is `machine_`, with its `certificate_`. Where K + αI is singular the answer is that of least squares,
@@ -72,7 +72,7 @@ class KernelRidge(RegressorMixin, BaseEstimator):
         products = X if kernel is not None else self._pairwise(X)
         machine = QuietRidge(kernel or PRECOMPUTED, alpha[0] if np.ptp(alpha) == 0 else alpha)
         try:
-            machine.fit(products, y, sample_weight=sample_weight)
+            fit_inside(machine, products, y, sample_weight=sample_weight)
             coef = machine.dual_coef_
             self.machine_, self.certificate_ = machine, machine.certificate_
         except (NotPositiveDefiniteError, MagnitudeError) as error:
@@ -86,9 +86,7 @@ class KernelRidge(RegressorMixin, BaseEstimator):
 
     def _least_squares(self, X: Any, y: np.ndarray, sample_weight: Any, alpha: float) -> np.ndarray:
         """The solution of least norm, where no factorisation exists."""
-        warnings.warn(
-            "Singular matrix in solving dual problem. Using least-squares solution instead.", stacklevel=3
-        )
+        warn("Singular matrix in solving dual problem. Using least-squares solution instead.")
         K = np.array(_dense(self._pairwise(X)), dtype=np.float64)
         root = np.sqrt(np.broadcast_to(1.0 if sample_weight is None else sample_weight, len(K)))
         K *= np.outer(root, root)

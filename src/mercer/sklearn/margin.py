@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -20,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from mercer.arrays import check_vectors
-from mercer.errors import MagnitudeError, NotFiniteError
+from mercer.errors import MagnitudeError, NotFiniteError, warn
 from mercer.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.calibrate import Calibration
@@ -28,9 +27,11 @@ from mercer.machines.defaults import variance
 from mercer.machines.margin import MarginMachine
 from mercer.machines.nu import NuSVC as _NuSVC
 from mercer.machines.one_class import OneClassSVM as _OneClassSVM
+from mercer.machines.publish import Published, fit_inside
 from mercer.machines.svc import SVC as _SVC
 from mercer.machines.svr import SVR as _SVR
 from mercer.machines.svr import NuSVR as _NuSVR
+from mercer.solve.solution import AS_ASKED
 
 NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. "
@@ -91,7 +92,7 @@ class QuietOneClassSVM(Quiet, _OneClassSVM): ...
 # ── what all twins share ────────────────────────────────────────────────────────────────────────────────────
 
 
-class MarginTwin(BaseEstimator):
+class MarginTwin(Published, BaseEstimator):
     """Check as scikit-learn does, translate, fit the machine, translate back."""
 
     kernel: Any
@@ -136,7 +137,7 @@ class MarginTwin(BaseEstimator):
             memory=max(int(self.cache_size * 2**20), 2**28),
         )
         try:
-            machine.fit(products, y, sample_weight=w)
+            fit_inside(machine, products, y, sample_weight=w)
         except (MagnitudeError, NotFiniteError) as error:
             raise ValueError(f"{NOT_FINITE} ({error})") from error
         self._take(machine, X, n)
@@ -208,10 +209,9 @@ class MarginTwin(BaseEstimator):
         if K.shape[0] != K.shape[1]:
             raise ValueError("X.shape[0] should be equal to X.shape[1]")
         if K.shape[0] != n:
-            warnings.warn(
+            warn(
                 f"the kernel returned {K.shape[0]} x {K.shape[1]} products for {n} rows; this model cannot predict.",
                 UserWarning,
-                stacklevel=4,
             )
             return None
         if not np.isfinite(K).all():
@@ -234,16 +234,15 @@ class MarginTwin(BaseEstimator):
             self.dual_coef_ = sparse.csr_matrix(self.dual_coef_)
         self.intercept_ = machine.intercept_
         self._n_support = np.asarray(machine.n_support_, dtype=np.int32)
-        self.fit_status_ = int(machine.certificate_.status not in ("converged", "interrupted"))
+        self.fit_status_ = int(machine.certificate_.status not in AS_ASKED)
         self._take_iterations(machine)
         if not (np.isfinite(coef).all() and np.isfinite(self.intercept_).all()):
             raise ValueError(NOT_FINITE)
         if self.fit_status_:
-            warnings.warn(
+            warn(
                 f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
                 "StandardScaler or MinMaxScaler.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def _take_iterations(self, machine: MarginMachine) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import combinations
 from typing import Any, Self
 
@@ -18,6 +17,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from mercer.errors import warn
 from mercer.machines.classify import MarginClassifier, votes_and_confidence
 from mercer.machines.margin import MarginMachine
 from mercer.machines.targets import plain_labels
@@ -59,11 +59,10 @@ class _Classifier(ClassifierMixin, MarginTwin):
         if self.probability == "deprecated":
             return False
         name = type(self).__name__
-        warnings.warn(
+        warn(
             "The `probability` parameter was deprecated in 1.9 and will be removed in version 1.11. "
             f"Use `CalibratedClassifierCV({name}(), ensemble=False)` instead of `{name}(probability=True)`",
             FutureWarning,
-            stacklevel=5,
         )
         return bool(self.probability)
 

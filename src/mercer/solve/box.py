@@ -33,7 +33,7 @@ STATUS: dict[str, Status] = {
     "max_iter": "limit",
     "max_seconds": "limit",
     "interrupted": "interrupted",
-    "stopped": "interrupted",
+    "stopped": "stopped",
     "unbounded": "failed",
     "nonfinite": "failed",
 }

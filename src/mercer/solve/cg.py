@@ -28,7 +28,7 @@ from mercer.solve.operator import (
     multiply_exactly,
     relative,
 )
-from mercer.solve.solution import Certificate, Solution, Status
+from mercer.solve.solution import Certificate, Solution, Status, worst_status
 
 PATIENCE = 250  # iterations in which a column must find a new smallest residual, or lower the energy
 ENERGY = 1e-12  # by this much of all that it has gained so far
@@ -60,7 +60,7 @@ def cg(
     """Solve (A + shift·I) x = b by preconditioned conjugate gradients; A positive semi-definite.
 
     `max_iter` defaults to 10 n, at most 10 000. `callback(iteration, residual)` sees the worst relative residual of the
-    recurrence. Ctrl-C keeps the iterate, with status "interrupted". The residual in the certificate is the true one.
+    recurrence, and ends the run by returning something true. Ctrl-C keeps the iterate, with status "interrupted". The residual in the certificate is the true one.
 
     >>> found = cg(np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
     >>> found.value.round(8), found.certificate.status, found.certificate.iterations
@@ -181,7 +181,9 @@ class _State:
             R -= step * np.where(live, AP, 0.0)
             self.iterations += 1
             size = np.linalg.norm(R, axis=0) / self.scale[columns]
-            self.report(columns, size)
+            if self.report(columns, size):
+                self.stop(columns, "stopped")
+                return
             norm = max(norm, float((np.where(live, curvature, 0.0) / np.maximum(_dots(P, P), TINY)).max()))
             floor = EPS * (1.0 + norm * np.linalg.norm(self.X[:, columns], axis=0) / self.scale[columns])
             live &= (size > np.maximum(goal, floor)) & watch.moves(size, step * rz)
@@ -192,11 +194,13 @@ class _State:
                 new = _dots(R, Z)
                 P, rz = Z + (new / rz) * P, new
 
-    def report(self, columns: np.ndarray, size: np.ndarray) -> None:
-        if self.callback is not None:
-            now = self.true.copy()
-            now[columns] = size
-            self.callback(self.iterations, float(now.max()))
+    def report(self, columns: np.ndarray, size: np.ndarray) -> bool:
+        """Tell the callback; whether it wants to stop."""
+        if self.callback is None:
+            return False
+        now = self.true.copy()
+        now[columns] = size
+        return bool(self.callback(self.iterations, float(now.max())))
 
     def precondition(self, R: np.ndarray) -> np.ndarray:
         return R if self.inverse is None else np.asarray(self.inverse @ R, dtype=np.float64)
@@ -227,8 +231,7 @@ class _State:
             self.notes.append(text)
 
     def certificate(self, seconds: float) -> Certificate:
-        order: list[Status] = ["interrupted", "failed", "limit", "stagnated", "converged"]
-        status = next((s for s in order if s in self.status), order[-1])
+        status = worst_status(self.status) if self.status else "converged"
         worst = float(self.true.max(initial=0.0))
         late = sum(s != "converged" for s in self.status)
         share = f" ({late} of {len(self.status)} right-hand sides)" if len(self.status) > 1 else ""

@@ -74,8 +74,8 @@ def learn_weights(
         gap = best.gap + holder_slack(best.q, d, p)
         if tell is not None:
             tell(steps, gap, best.primal, d)
-        if best.status == "interrupted":
-            status = "interrupted"
+        if best.status in ("interrupted", "stopped"):
+            status = best.status
             break
         if gap <= tol * max(abs(best.primal), np.finfo(float).tiny):
             status = "converged" if best.status == "converged" else best.status
@@ -149,8 +149,8 @@ def _better(
         promised = 0.5 * float(
             best.q @ (trial - d)
         )  # of the tangent; J itself falls less, since it is convex
-        if found.status == "interrupted":  # what was known before is better than half an answer
-            return d, replace(best, status="interrupted")
+        if found.status in ("interrupted", "stopped"):  # what was known is better than half an answer
+            return d, replace(best, status=found.status)
         if lower > max(1e-3 * promised, slightly):
             return trial, found
         if lower >= -slightly and found.gap + holder_slack(found.q, trial, p) < 0.9 * gap:

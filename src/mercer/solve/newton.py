@@ -211,7 +211,7 @@ class _Run:
                 self.best = (self.gap, self.beta, self.f, self.b)
             done = self.gap <= self.tol * max(abs(value), 1e-12 * self.scale)
             if callback is not None and callback(self.iterations, value, self.gap):
-                return "interrupted"
+                return "stopped"
             if (done and (last or self.rough or not self._direct())) or self.gap == 0:
                 return "converged"
             if stale > PATIENCE:

@@ -44,10 +44,10 @@ def projected_gradients(
     out: list[ProjectedResult] = []
     for q, start in zip(problems, starts, strict=True):
         left = None if end is None else max(end - time.perf_counter(), 1e-3)
-        stopped = bool(out) and out[-1].status == "interrupted"
-        rest = options | ({"max_iter": 0} if stopped else {})
+        ended = out[-1].status if out and out[-1].status in ("interrupted", "stopped") else None
+        rest = options | ({"max_iter": 0} if ended else {})
         found = projected_gradient(K, q, start, max_seconds=left, **rest)
-        out.append(replace(found, status="interrupted") if stopped else found)
+        out.append(replace(found, status=ended) if ended else found)
     return out
 
 
@@ -101,7 +101,7 @@ def projected_gradient(
                 continue
             a, f, value = new, new_f, new_value
             if callback is not None and done % 100 == 0 and callback(done, float(bad.max()), value):
-                status = "interrupted"
+                status = "stopped"
                 break
     except KeyboardInterrupt:
         status = "interrupted"

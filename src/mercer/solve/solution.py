@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
-Status = Literal["converged", "stagnated", "limit", "interrupted", "failed"]
+Status = Literal["converged", "stagnated", "limit", "stopped", "failed", "interrupted"]
 Value = TypeVar("Value")
 
 MEANING: dict[str, str] = {
     "converged": "the tolerance was met",
     "stagnated": "no further progress was possible before the tolerance was met",
     "limit": "the iterations or seconds allowed were used up",
-    "interrupted": "stopped from the keyboard; the best value so far was kept",
+    "stopped": "a callback asked for it; the best value so far was kept",
     "failed": "the problem is not one that the method can solve",
+    "interrupted": "stopped from the keyboard; the best value so far was kept",
 }
+AS_ASKED: tuple[Status, ...] = ("converged", "stopped", "interrupted")
+"""What needs no warning: the answer is as good as asked, or whoever asked for less knows it."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,12 @@ class Solution(Generic[Value]):
 
     def __str__(self) -> str:
         return str(self.certificate)
+
+    def whole(self) -> Self:
+        """Itself; where Ctrl-C cut it short the interrupt goes on, for a caller that has no use for half an answer."""
+        if self.certificate.status == "interrupted":
+            raise KeyboardInterrupt
+        return self
 
 
 def worst_status(statuses: Iterable[Status]) -> Status:

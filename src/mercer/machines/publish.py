@@ -1,0 +1,106 @@
+"""A fit that shows itself only when it is whole: `fit` works on a draft, and what it found appears in one step.
+
+Whoever reads a model while it is fitted again, in another thread or after an error or Ctrl-C, sees the old fit or the
+new one and never a mixture. A fit that Ctrl-C ended with something to keep is published as any other, and then
+`mercer.Interrupted` leaves `fit` with the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import isfunction
+from typing import Any
+
+from mercer.errors import Interrupted
+
+DRAFT = "_is_draft"
+WRITERS = ("fit", "set_", "get_", "partial_fit")
+"""Beginnings of the names of methods that change the estimator, or ask for its parameters only."""
+
+
+class Published:
+    """A base for estimators: every `fit` is published at its end, every other public method reads one fit only."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        for name, method in list(vars(cls).items()):
+            if name in ("fit", "partial_fit") and isfunction(method):
+                setattr(cls, name, publishing(method))
+            elif not name.startswith(("_", *WRITERS)):
+                _read_one_fit(cls, name, method)
+        super().__init_subclass__(**options)
+
+
+def publishing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """`fit` on a draft of the estimator, which takes the estimator's place when it is done.
+
+    The draft begins as the estimator is, so that a warm start finds the last fit. A `fit` that calls that of its base
+    class is already on a draft, and goes on with it.
+    """
+
+    @wraps(fit)
+    def published(self: Any, *args: Any, **options: Any) -> Any:
+        if DRAFT in self.__dict__:
+            return fit(self, *args, **options)
+        draft = _with_state(
+            self, {name: _own(value) for name, value in self.__dict__.items()} | {DRAFT: True}
+        )
+        try:
+            fit(draft, *args, **options)
+        except Interrupted as stop:
+            # A machine inside this one was interrupted: this one has nothing of its own to keep.
+            raise KeyboardInterrupt(str(stop)) from stop
+        state = draft.__dict__
+        del state[DRAFT]
+        self.__dict__ = state
+        if was_interrupted(self):
+            raise Interrupted(self)
+        return self
+
+    return published
+
+
+def fit_inside(machine: Any, *args: Any, **options: Any) -> None:
+    """Fit a machine that is part of another; what Ctrl-C left of it is used, and its certificate says so."""
+    try:
+        machine.fit(*args, **options)
+    except Interrupted as stop:
+        if stop.model is not machine:
+            raise
+
+
+def was_interrupted(model: Any) -> bool:
+    """Whether the certificate says that Ctrl-C ended the fit."""
+    certificate = getattr(model, "certificate_", None)
+    return getattr(certificate, "status", None) == "interrupted"
+
+
+def _read_one_fit(cls: type, name: str, method: Any) -> None:
+    """Let a public method see the attributes of one fit, even if another is published while it runs."""
+    if isfunction(method):
+        setattr(cls, name, _reading(method))
+    elif isfunction(getattr(method, "fn", None)):
+        # What scikit-learn's `available_if` leaves: the method, behind a question.
+        method.fn = _reading(method.fn)
+
+
+def _reading(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def reads(self: Any, *args: Any, **options: Any) -> Any:
+        view = _with_state(self, self.__dict__)
+        found = method(view, *args, **options)
+        return self if found is view else found
+
+    return reads
+
+
+def _own(value: Any) -> Any:
+    """A list of its own for the draft: what grows in `partial_fit` must not grow in the last fit."""
+    return list(value) if type(value) is list else value
+
+
+def _with_state(estimator: Any, state: dict[str, Any]) -> Any:
+    """Another object of the same class whose attributes are `state` itself, not a copy of it."""
+    other = object.__new__(type(estimator))
+    other.__dict__ = state
+    return other
