@@ -187,6 +187,7 @@ class _Run:
         self.beta, self.f, self.b = np.zeros((n, k)), np.zeros((n, k)), np.zeros(k)
         self.gap, self.iterations, self.methods = np.inf, 0, set[str]()
         self.best: tuple[float, np.ndarray, np.ndarray, np.ndarray] | None = None
+        self.lowest: tuple[float, np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def begin(self, start: tuple[np.ndarray, np.ndarray] | None) -> None:
         without = abs(_sum(self.problem, np.zeros_like(self.f)))  # the loss of no fit at all
@@ -206,6 +207,8 @@ class _Run:
             self.gap = min(dual.gap, own.gap)
             better = self.best is None or self.gap < self.best[0]
             stale = 0 if better or value < lowest - 1e-9 * abs(value) else stale + 1
+            if value < lowest:
+                self.lowest = (self.gap, self.beta, self.f, self.b)
             lowest = min(lowest, value)
             if better:
                 self.best = (self.gap, self.beta, self.f, self.b)
@@ -314,7 +317,11 @@ class _Run:
         return np.asarray(self.K @ np.ascontiguousarray(beta), dtype=np.float64)
 
     def result(self, status: Status) -> NewtonResult:
-        gap, beta, f, b = self.best or (np.inf, self.beta, self.f, self.b)
+        kept = self.best
+        if status in ("limit", "stopped", "interrupted") and not self.rough:
+            # Far from the end the gap says little yet, and the lowest P is the best of what there is.
+            kept = self.lowest
+        gap, beta, f, b = kept or (np.inf, self.beta, self.f, self.b)
         how = " and ".join(sorted(self.methods))
         return NewtonResult(
             beta,
