@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import ParameterError, warn
+from mercer.errors import ParameterError, ShapeError, warn
 from mercer.gram import GramOperator
+from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.defaults import resolve
 from mercer.machines.perceptron import Expansion, row_of
 from mercer.solve.box import BoxProblem
+from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.solution import Status
 
 
@@ -69,9 +73,7 @@ class Adatron(Expansion):
         K = self._operator(kernel, A)
         row = row_of(K)
         eta = self.step_ = self._checked_step(K)
-        problem = BoxProblem(
-            np.arange(len(y)), y, np.full(len(y), -1.0), np.full(len(y), float(self.C)), equality=0
-        )
+        problem = self._problem(y)
         alpha, f = np.zeros(len(y)), np.zeros(len(y))  # α ← 0; f = Σ y α k
         dual: list[float] = [0.0]
         status: Status = "limit"
@@ -115,6 +117,35 @@ class Adatron(Expansion):
         self.dual_coef_ = (y * self.alpha_)[self.support_].reshape(1, -1)
         self.intercept_ = np.zeros(1)
         self._keep_feature_coef(A[self.support_], self.dual_coef_.T)
+
+    def _functions(self) -> Functions:
+        return replace(super()._functions(), canonical=True)
+
+    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+        check_is_fitted(self, "dual_coef_")
+        A = self._check_rows(X, reset=False)
+        if A.shape[0] != len(self.alpha_):
+            raise ShapeError(
+                f"X has {A.shape[0]} rows; the model was fitted on {len(self.alpha_)}. Pass the training data."
+            )
+        if sample_weight is not None:
+            raise ParameterError("the Adatron takes no sample_weight; leave it out.")
+        signs = self._signs_again(y, A.shape[0])
+        kernel = None if isinstance(self.kernel_, str) else self.kernel_
+        K = self._approximate_again(A) if self._approximated else self._exact(kernel, A)
+        problem = self._problem(signs)
+        beta = np.zeros(A.shape[0])
+        beta[self.support_] = self.dual_coef_[0]
+        return [of_box(problem, problem.alpha(beta), np.asarray(K @ beta), (0.0, 0.0), K)]
+
+    def _bounded_support(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        full = self.alpha_[self.support_] >= self.C
+        return (self.support_[~full],), (self.support_[full],)
+
+    def _problem(self, signs: np.ndarray) -> BoxProblem:
+        """The dual that the Adatron climbs: a box, no equality."""
+        n = len(signs)
+        return BoxProblem(np.arange(n), signs, np.full(n, -1.0), np.full(n, float(self.C)), equality=0)
 
     def _checked_step(self, K: GramOperator) -> float:
         top = float(K.diag().max())

@@ -21,6 +21,7 @@ from mercer.arrays import Rows
 from mercer.errors import ParameterError
 from mercer.gram import Features, GramOperator, LowRank, Shifted
 from mercer.gram.blocks import row_blocks
+from mercer.gram.functions import ByFeatures, Functions
 from mercer.kernels.algebra import Scaled, Sum
 from mercer.kernels.base import Kernel
 from mercer.kernels.special import White
@@ -245,6 +246,16 @@ class Approximable(KernelEstimator):
             phi = self.approximation_.features(self._rows(A[part]))
             out[part] = np.einsum("ij,ij->i", phi, phi)
         return out + self.approximation_.noise_
+
+    def _by_features(self, offset: Any, scale: Any = 1.0, **more: Any) -> Functions:
+        """The functions φ(x)·β + b of a machine that learned from ΦΦᵀ."""
+        weights = (self.feature_coef_.reshape(len(self.feature_coef_), -1) * scale).T
+        return ByFeatures(
+            map=lambda A: self.approximation_.features(self._rows(A)),
+            weights=weights,
+            offset=np.broadcast_to(np.asarray(offset, dtype=float), len(weights)).copy(),
+            **more,
+        )
 
     def _approximate_again(self, A: Any) -> GramOperator:
         """K̂ of checked rows by the fitted approximation."""

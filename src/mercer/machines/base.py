@@ -12,9 +12,11 @@ from sklearn.utils.validation import validate_data
 
 from mercer.arrays import Rows, check_vectors, column_names, dense
 from mercer.errors import InputError, MercerError, NotFiniteError, ParameterError, ShapeError
+from mercer.gram.functions import ByRows, Duels, Functions
 from mercer.kernels.base import Kernel
 from mercer.kernels.text import parse
 from mercer.machines.publish import Published
+from mercer.solve.multipliers import Multipliers
 
 PRECOMPUTED = "precomputed"
 
@@ -27,6 +29,7 @@ class KernelEstimator(Published, BaseEstimator):
     """
 
     kernel: Any
+    kernel_: Any
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with `deep`, those of the kernel too, as `kernel__lengthscale`."""
@@ -72,10 +75,49 @@ class KernelEstimator(Published, BaseEstimator):
         validate_data(self, X if column_names(X) is not None else A, reset=reset, skip_check_array=True)
         return A
 
+    def _functions(self) -> Functions:
+        """The functions f = Σ c_j k(x_j, ·) + b that the fitted machine comes to; here: it has none."""
+        raise ParameterError(
+            f"{type(self).__name__} has no function f = Σ c_j k(x_j, ·) + b to speak of: it maps rows to features. Ask the "
+            "machine that is fitted on those features."
+        )
+
+    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+        """Multipliers and slacks of each problem that was solved, from the model and its training data; here: none was."""
+        raise ParameterError(
+            f"{type(self).__name__} minimises no convex loss of labelled rows under a norm, so there are no multipliers α, "
+            "slacks ξ or bounds C to measure. What it has is in theory.function_of(model)."
+        )
+
+    def _bounded_support(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """Rows of fit with 0 < α < C and with α = C, for each function; nothing where there are no such multipliers."""
+        return (), ()
+
+    def _by_rows(self, A: Any, coefficients: Any, offset: Any, index: Any = None, **more: Any) -> Functions:
+        """Functions by coefficients of checked rows A, for a machine with `kernel_`; one column is one function."""
+        columns = np.asarray(coefficients, dtype=float)
+        columns = columns.reshape(len(columns), -1) if columns.ndim != 2 else columns
+        given = isinstance(self.kernel_, str)
+        return ByRows(
+            kernel=None if given else self.kernel_,
+            rows=None if given else self._rows(A, "rows of the machine"),
+            coefficients=columns,
+            offset=np.broadcast_to(np.asarray(offset, dtype=float), columns.shape[1]).copy(),
+            index=np.arange(len(columns)) if index is None else np.asarray(index),
+            **more,
+        )
+
     def _rows(self, A: Any, name: str = "X") -> Rows:
         """Checked numbers as the rows that kernels take, with the column names of fit."""
         names = getattr(self, "feature_names_in_", None)
         return Rows(A, name, None if names is None else [str(n) for n in names])
+
+
+def duels_of(classes: Any) -> Duels:
+    """Two classes are told apart by one function, positive for the second; more by one function each."""
+    if len(classes) == 2:
+        return ((1, 0),)
+    return tuple((c, None) for c in range(len(classes)))
 
 
 def as_machine_kernel(value: Any, name: str = "kernel") -> Kernel | None:

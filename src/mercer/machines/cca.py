@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import check_vectors, dense
 from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.centred import Centred, judge, training_gram
@@ -147,6 +148,11 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         if B.shape[1] != self.Y_fit_.shape[1]:
             raise ShapeError(f"y has {B.shape[1]} columns; it had {self.Y_fit_.shape[1]} in fit.")
         return f, self._values(self.kernel_y_, B, self.Y_fit_, self.beta_) - self._offset_y
+
+    def _functions(self) -> Functions:
+        """f of the first view, one for each component."""
+        check_is_fitted(self, "alpha_")
+        return self._by_rows(self.X_fit_, self.alpha_, -self._offset, what="f of the first view")
 
     def _values(self, kernel: Any, A: Any, sample: Any, coef: np.ndarray) -> np.ndarray:
         if isinstance(kernel, str):

@@ -214,6 +214,16 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
     def _two_sided(scores: np.ndarray) -> np.ndarray:
         return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
 
+    def _function_facts(self) -> dict[str, Any]:
+        return {"classes": self.classes_, "duels": tuple(self._duels), "canonical": True}
+
+    def _bounded_support(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        free, bound = [], []
+        for coef, full in zip(self.dual_coef_, self.at_bound_, strict=True):
+            free.append(self.support_[(coef != 0) & ~full])
+            bound.append(self.support_[(coef != 0) & full])
+        return tuple(free), tuple(bound)
+
     def margins(self, X: Any, y: Any) -> Any:
         """Signed distances of labelled rows from the boundary; see `mercer.theory.margins`."""
         from mercer.theory.margins import margins

@@ -19,9 +19,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercer.arrays import check_vectors
 from mercer.errors import InputError, ParameterError, warn
 from mercer.gram import GramOperator, Tiles
+from mercer.gram.functions import ByRows, Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import without_noise
-from mercer.machines.base import KernelEstimator, check_weights, generator
+from mercer.machines.base import KernelEstimator, check_weights, duels_of, generator
 from mercer.machines.batches import BATCH, Batches, is_source
 from mercer.machines.defaults import with_spread
 from mercer.machines.falkon_newton import newton
@@ -203,6 +204,18 @@ class Falkon(KernelEstimator):
                 ConvergenceWarning,
             )
 
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "coef_")
+        found = self._by_rows(
+            self.landmarks_, self.coef_, 0.0, np.full(len(self.coef_), -1), **self._function_facts()
+        )
+        assert isinstance(found, ByRows)
+        return replace(found, kernel=self.smooth_, observed=False)
+
+    def _function_facts(self) -> dict[str, Any]:
+        """Classes and duels of a classifier."""
+        return {}
+
     def _values(self, X: Any) -> np.ndarray:
         """k(x, Z) c, n × columns, in slices."""
         check_is_fitted(self, "coef_")
@@ -370,6 +383,9 @@ class FalkonClassifier(ClassifierMixin, Falkon):
 
     def _check_targets(self, y: Any, n: int) -> np.ndarray:
         return as_labels(y, n, type(self).__name__)
+
+    def _function_facts(self) -> dict[str, Any]:
+        return {"classes": self.classes_, "duels": duels_of(self.classes_)}
 
     def _look(self, y: np.ndarray) -> None:
         check_finite_targets(y)

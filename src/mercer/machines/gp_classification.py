@@ -25,9 +25,10 @@ from mercer.errors import (
     warn,
 )
 from mercer.gram import GramOperator, Precomputed
+from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.averages import average_logistic, average_softmax, draws
-from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
+from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
 from mercer.machines.defaults import resolve
 from mercer.machines.evidence import gradient_of
 from mercer.machines.laplace import Likelihood, Logistic, Posterior, Softmax
@@ -322,6 +323,20 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
                     rows, self._rows(self.X_fit_, "X_fit_"), memory=self.memory, n_jobs=self.n_jobs
                 )
                 yield K.dense(), None if mean_only else self.kernel_.diag(rows)
+
+    def _functions(self) -> Functions:
+        """The mean of the latent function of each class."""
+        check_is_fitted(self, "posterior_")
+        return self._by_rows(
+            self.X_fit_,
+            self.posterior_.g,
+            0.0,
+            self.rows_fit_,
+            observed=False,
+            what="the latent mean",
+            classes=self.classes_,
+            duels=duels_of(self.classes_),
+        )
 
     def _given_diag(self, diag: Any, m: int) -> np.ndarray:
         if diag is None:

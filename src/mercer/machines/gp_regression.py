@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Rows
 from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, ShapeError
 from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines import gp_features, gp_views
 from mercer.machines.approximation import Approximable
@@ -415,6 +416,15 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             )
         products = self._in_features(A) if self._approximated else np.asarray(A @ self._alpha)
         return self._in_units(products) + (self.y_mean_[0] if self._single else self.y_mean_)
+
+    def _functions(self) -> Functions:
+        """The posterior mean, in units of y."""
+        check_is_fitted(self, "alpha_")
+        if self._approximated:
+            return self._by_features(self.y_mean_, self.y_scale_, what="the posterior mean")
+        return self._by_rows(
+            self.X_fit_, self._alpha * self.y_scale_, self.y_mean_, observed=False, what="the posterior mean"
+        )
 
     def _in_units(self, values: np.ndarray) -> np.ndarray:
         """Model units to units of y; one column is a vector if y was one."""

@@ -18,16 +18,17 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from mercer.errors import InputError, InvalidKernelError, NotPositiveDefiniteError, ParameterError, warn
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
-from mercer.machines.base import PRECOMPUTED
+from mercer.machines.base import PRECOMPUTED, duels_of
 from mercer.machines.classify import check_labels, class_weights
-from mercer.machines.losses import LOSSES, Logistic, Quantile, Softmax
+from mercer.machines.losses import LOSSES, Hinge, Logistic, Quantile, Softmax
 from mercer.machines.margin import POLISHED, MarginMachine, check_length, check_numbers, check_weights
-from mercer.machines.objective import Objective, SoftmaxObjective, certify, why_outside
+from mercer.machines.objective import Objective, SoftmaxObjective, certify, name_multipliers, why_outside
 from mercer.machines.quantiles import JOINT_SIZE, JointQuantiles, check_levels, crossing_rows, fit_jointly
 from mercer.machines.smooth_loss import SmoothLoss, as_loss
 from mercer.memory import memory_limit
 from mercer.params import is_real
 from mercer.solve.box import STATUS, polish
+from mercer.solve.multipliers import Multipliers
 from mercer.solve.newton import newton
 from mercer.solve.qp import working_set
 from mercer.solve.solution import AS_ASKED, Certificate, together
@@ -439,6 +440,12 @@ class KernelMachine(MarginMachine):
 
     # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _function_facts(self) -> dict[str, Any]:
+        if self._kind() == "regression":
+            return {}
+        hinge = isinstance(self.loss_, Hinge)
+        return {"classes": self.classes_, "duels": duels_of(self.classes_), "canonical": hinge}
+
     def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
         if self._kind() == "regression":
             return check_numbers(y, len(w), type(self).__name__), w
@@ -448,6 +455,28 @@ class KernelMachine(MarginMachine):
         if not np.array_equal(self.classes_[codes], y):
             raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")
         return codes, w * self.class_weight_[codes]
+
+    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+        A, targets, w = self._check_again(X, y, sample_weight)
+        if len(self._levels) > 1 and len(self.certificates_) == 1:
+            raise ParameterError(
+                "several quantiles were fitted jointly, with constraints between the levels. Fit one level to see its "
+                "multipliers."
+            )
+        beta = np.zeros((self.n_rows_fit_, len(self.intercept_)))
+        beta[self.support_] = self.dual_coef_.T
+        K = self._fresh_operator(A)
+        f = np.asarray(K @ beta)
+        out: list[Multipliers] = []
+        for problem, price in zip(self._problems(targets, w), self._prices(), strict=True):
+            here = slice(len(out), len(out) + problem.outputs)
+            parts = beta[:, here], f[:, here], self.intercept_[here]
+            out += name_multipliers(problem, price, *parts, bool(self.fit_intercept), K)
+        return out
+
+    def _prices(self) -> list[float]:
+        """The weight of ½‖f‖² in each problem."""
+        return [float(self.alpha)] * len(self.certificates_)
 
     def _recertify(self, K: GramOperator, y: Any, w: np.ndarray) -> Iterator[Certificate]:
         """Each certificate again, from the coefficients and fresh kernel products: for `mercer.verify`."""

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InputError, ParameterError, PrecisionWarning, ShapeError, warn
 from mercer.gram import GramOperator, Tiles
+from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED
@@ -270,6 +271,21 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         sample = self._rows(self.X_fit_ if all_rows else self.X_fit_[self._members], "X_fit_")
         products = Tiles(self.kernel_, rows, sample, n_jobs=self.n_jobs) @ coef
         return self._norms - 2 * np.asarray(products), self.kernel_._diag(rows)
+
+    def _functions(self) -> Functions:
+        """⟨c_j, ·⟩: the centres."""
+        check_is_fitted(self, "labels_")
+        said = "⟨c_j, ·⟩, the centres"
+        if self._approximated:
+            return self._by_features(0.0, what=said)
+        return self._by_rows(
+            self.X_fit_[self._members],
+            self._memberships(),
+            0.0,
+            self._members,
+            known_norms=np.sqrt(np.maximum(self._norms, 0.0)),
+            what=said,
+        )
 
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of the nearest centre."""

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InputError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, LowRank, Precomputed, Tiles, Weighted
+from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable, factor_of
 from mercer.machines.base import PRECOMPUTED, check_gram
@@ -322,6 +323,14 @@ class KernelLeastSquares(RegressorMixin, Approximable):
             A = sparse.csr_array(A) if sparse.issparse(fitted) else A.toarray()
         K = Tiles(self.kernel_, self._rows(A), self._rows(fitted, "X_fit_"), n_jobs=self.n_jobs)
         return np.asarray(K @ np.ascontiguousarray(coef))
+
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "dual_coef_")
+        if self._approximated:
+            return self._by_features(0.0)
+        return self._by_rows(
+            self.X_fit_[self._used], self.dual_coef_[self._used], 0.0, self._used, observed=False
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

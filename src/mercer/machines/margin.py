@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED, check_gram, check_weights
@@ -27,6 +28,7 @@ from mercer.machines.judge import judge_on_rows
 from mercer.machines.targets import check_finite_targets, check_length
 from mercer.memory import memory_limit
 from mercer.solve.box import STATUS, BoxProblem, certify_all, polish
+from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.projected import projected_gradients
 from mercer.solve.qp import working_sets
 from mercer.solve.solution import AS_ASKED, Certificate, together
@@ -280,6 +282,33 @@ class MarginMachine(Approximable):
         return np.asarray(products @ np.ascontiguousarray(self.dual_coef_.T)) + self.intercept_
 
     # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _functions(self) -> Functions:
+        """Every decision function, by its support vectors."""
+        check_is_fitted(self, "dual_coef_")
+        facts = self._function_facts()
+        if self._approximated:
+            return self._by_features(self.intercept_, **facts)
+        return self._by_rows(
+            self.support_vectors_,
+            self.dual_coef_.T,
+            self.intercept_,
+            self.support_,
+            known_norms=getattr(self, "norms_", None),
+            **facts,
+        )
+
+    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+        A, targets, w = self._check_again(X, y, sample_weight)
+        K = self._fresh_operator(A)
+        return [
+            of_box(problem, alpha, np.asarray(K @ beta)[problem.rows], m, K)
+            for problem, alpha, m, beta in self._restate(A, targets, w)
+        ]
+
+    def _function_facts(self) -> dict[str, Any]:
+        """What is special about the functions of this machine: classes, duels, a name."""
+        return {}
 
     def _restate(
         self, A: Any, y: Any, w: np.ndarray

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import ParameterError
 from mercer.gram import Precomputed, Tiles
+from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.kernels.columns import Laplacian
 from mercer.kernels.radial import RBF
@@ -49,6 +50,7 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
 
     weights_: np.ndarray
     offset_: float
+    norm_: float
     X_fit_: Any
     kernel_: Any
 
@@ -98,6 +100,13 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
             A = sparse.csr_array(A) if sparse.issparse(self.X_fit_) else A.toarray()
         K = Tiles(self.kernel_, self._rows(A), self._rows(self.X_fit_, "X_fit_"), n_jobs=self.n_jobs)
         return np.asarray(K @ self.weights_)
+
+    def _functions(self) -> Functions:
+        """⟨μ, ·⟩."""
+        check_is_fitted(self, "weights_")
+        return self._by_rows(
+            self.X_fit_, self.weights_, 0.0, known_norms=np.array([self.norm_]), what="⟨μ, ·⟩, the mean"
+        )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The score less the offset."""

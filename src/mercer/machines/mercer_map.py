@@ -12,6 +12,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mercer.errors import InvalidKernelError, InvalidKernelWarning, ParameterError, warn
+from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.base import KernelEstimator, check_gram
 from mercer.machines.defaults import resolve
@@ -147,6 +148,13 @@ class MercerMap(TransformerMixin, KernelEstimator):
         else:
             K = A
         return np.asarray(K @ (self.eigenvectors_ / np.sqrt(self.eigenvalues_)))
+
+    def _functions(self) -> Functions:
+        """The features φ_l = √λ_l u_l, extended to all points."""
+        check_is_fitted(self, "eigenvalues_")
+        return self._by_rows(
+            self.X_fit_, self.eigenvectors_ / np.sqrt(self.eigenvalues_), 0.0, observed=False, what="φ_l"
+        )
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """φ of the sample itself, √λ_l u_l."""

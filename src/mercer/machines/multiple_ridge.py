@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import ParameterError
 from mercer.gram import Tiles
+from mercer.gram.functions import Functions
 from mercer.machines.base import KernelEstimator
 from mercer.machines.kernel_set import GramSet
 from mercer.machines.margin import check_weights
@@ -165,6 +166,10 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
             A = sparse.csr_array(A) if sparse.issparse(self.X_fit_) else A.toarray()
         K = Tiles(self.kernel_, self._rows(A), self._rows(self.X_fit_, "X_fit_"), n_jobs=self.n_jobs)
         return np.asarray(K @ self.dual_coef_) + self.intercept_
+
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "dual_coef_")
+        return self._by_rows(self.X_fit_, self.dual_coef_, self.intercept_, observed=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from mercer.machines.losses import EpsilonInsensitive, Hinge, Loss, Quantile, Softmax
+from mercer.machines.losses import EpsilonInsensitive, Hinge, Loss, Quantile, Softmax, Squared
 from mercer.solve.box import BoxProblem
+from mercer.solve.multipliers import Multipliers, of_box, of_smooth
 from mercer.solve.newton import balanced, from_coefficients, from_slopes
 from mercer.solve.solution import Certificate, Status
 
@@ -148,6 +149,30 @@ def certify(
     young = float((problem.value(z) + conjugate + alpha * (best.beta * z).sum(axis=1)).sum())
     dual = -float(conjugate.sum()) - 0.5 * alpha * float((best.beta * best.f).sum())
     return replace(out, dual=dual, gap=best.gap if best.beta is beta else best.gap + max(young, 0.0))
+
+
+def name_multipliers(
+    problem: Objective | SoftmaxObjective,
+    alpha: float,
+    beta: np.ndarray,
+    f: np.ndarray,
+    b: np.ndarray,
+    intercept: bool,
+    K: Any,
+) -> list[Multipliers]:
+    """Multipliers and slacks of one problem; of a smooth loss ξ is the loss of a row, of the squared loss its residual."""
+    if isinstance(problem, Objective) and not problem.loss.smooth:
+        q = problem.box(alpha, intercept)
+        a = np.minimum(q.alpha(beta[:, 0]), q.C)
+        return [of_box(q, a, f[q.rows, 0], (float(b[0]), -float(b[0])), K)]
+    z = f + b
+    slopes = problem.slope(z)
+    loss = problem.value(z)
+    if isinstance(problem, Objective) and isinstance(problem.loss, Squared):
+        loss = problem.y - z[:, 0]
+    norms = np.sqrt(np.maximum((beta * f).sum(axis=0), 0.0))
+    rows = np.arange(len(z))
+    return [of_smooth(rows, alpha * beta[:, k], loss, slopes[:, k], float(norms[k])) for k in range(len(b))]
 
 
 def why_outside(penalty: Any) -> str:

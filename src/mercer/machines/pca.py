@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import dense
 from mercer.errors import ParameterError, ShapeError, warn
 from mercer.gram import Tiles
+from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED
@@ -212,6 +213,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
             return np.asarray(dense(A) @ self._coef) - self._offset
         K = Tiles(self.kernel_, self._rows(A), self._rows(self.X_fit_, "X_fit_"), n_jobs=self.n_jobs)
         return np.asarray(K @ self._coef) - self._offset
+
+    def _functions(self) -> Functions:
+        """The components: ⟨v_l, φ(x) - mean⟩."""
+        check_is_fitted(self, "eigenvalues_")
+        said = "the components"
+        if self._approximated:
+            return self._by_features(-self._offset, what=said)
+        return self._by_rows(self.X_fit_, self._coef, -self._offset, what=said)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """The components of the sample itself, √λ_l u_l."""

@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import check_vectors, dense
 from mercer.errors import InputError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram.functions import ByFeatures, Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
-from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
+from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
 from mercer.machines.defaults import resolve
 from mercer.machines.margin import dense_columns
 from mercer.machines.targets import as_labels
+from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate
 
 Row = Callable[[int], np.ndarray]
@@ -53,6 +55,21 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
                 f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}."
             )
         return np.where(y == self.classes_[1], 1.0, -1.0)
+
+    def _signs_again(self, y: Any, n: int) -> np.ndarray:
+        """Labels of a fitted model as -1 and +1."""
+        y = as_labels(y, n, type(self).__name__)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")
+        return np.where(y == self.classes_[1], 1.0, -1.0)
+
+    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+        raise ParameterError(
+            f"{type(self).__name__} minimises nothing: it stops at the first plane that separates. Its coefficients count "
+            "mistakes and are no multipliers; there are no slacks and no bound C. Use SVC or Adatron for those, "
+            "theory.margins for the distances of this plane."
+        )
 
     def _approximation_notes(self) -> tuple[str, ...]:
         """Only the kernel machine may stand on an approximate kernel."""
@@ -99,9 +116,10 @@ class Expansion(Approximable, _Mistaken):
     def _operator(self, kernel: Kernel | None, A: Any) -> GramOperator:
         """K of the rows, stored; or K̂, which is not."""
         K = self._approximate(kernel, A)
-        if K is None:
-            K = Precomputed(check_gram(A if kernel is None else kernel(self._rows(A)), kernel))
-        return K
+        return self._exact(kernel, A) if K is None else K
+
+    def _exact(self, kernel: Kernel | None, A: Any) -> GramOperator:
+        return Precomputed(check_gram(A if kernel is None else kernel(self._rows(A)), kernel))
 
     def _products(self, X: Any, coef: np.ndarray) -> np.ndarray:
         """K(X, support vectors) @ coef; with an approximation φ(x)·β, where β was kept for this coef."""
@@ -115,6 +133,15 @@ class Expansion(Approximable, _Mistaken):
             return np.zeros((A.shape[0], coef.shape[1]))
         support = self._rows(dense(self.support_vectors_), "support_vectors_")
         return np.asarray(Tiles(self.kernel_, self._rows(dense(A)), support) @ np.ascontiguousarray(coef))
+
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "dual_coef_")
+        facts: dict[str, Any] = {"classes": self.classes_, "duels": duels_of(self.classes_)}
+        if self._approximated:
+            return self._by_features(self.intercept_, **facts)
+        return self._by_rows(
+            self.support_vectors_, self.dual_coef_.T, self.intercept_, self.support_, **facts
+        )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Σ β_n k(x_n, x) + b over the support vectors."""
@@ -276,6 +303,14 @@ class KernelPerceptron(Expansion):
         votes = np.sign(self._products(X, self._versions()) + biases)
         return votes @ self.lives_ / max(int(self.lives_.sum()), 1)
 
+    def _functions(self) -> Functions:
+        if self.average == "voted":
+            raise ParameterError(
+                "average='voted' lets many planes vote, and their vote is no function in the span of the data. Fit with "
+                "average='last' or 'averaged' to ask for f."
+            )
+        return super()._functions()
+
     def _mistake_signs(self) -> np.ndarray:
         return np.sign(self.alpha_[self.mistakes_])
 
@@ -387,6 +422,16 @@ class Perceptron(_Mistaken):
         if self.average == "averaged":
             w, b = self._w_sum / max(self._steps, 1), self._b_sum / max(self._steps, 1)
         self.coef_, self.intercept_ = w.reshape(1, -1).copy(), np.array([b])
+
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "coef_")
+        return ByFeatures(
+            map=self._phi,
+            weights=self.coef_,
+            offset=self.intercept_,
+            classes=self.classes_,
+            duels=duels_of(self.classes_),
+        )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """w·φ(x) + b."""

@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import dense
 from mercer.errors import InputError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed
+from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
-from mercer.machines.base import PRECOMPUTED, KernelEstimator
+from mercer.machines.base import PRECOMPUTED, KernelEstimator, duels_of
 from mercer.machines.classify import check_labels
 from mercer.machines.defaults import resolve
 from mercer.machines.margin import check_numbers, check_weights
@@ -157,6 +158,21 @@ class RelevanceMachine(KernelEstimator):
                 for k, C in enumerate(covariance.reshape(problems, *covariance.shape[-2:])):
                     spread[rows, k] = np.maximum(np.einsum("ij,ij->i", full @ C, full), 0.0)
         return mean, spread
+
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "weights_")
+        return self._by_rows(
+            self.relevance_vectors_,
+            np.atleast_2d(self.weights_).T,
+            self.intercept_,
+            self.relevance_,
+            observed=False,
+            **self._function_facts(),
+        )
+
+    def _function_facts(self) -> dict[str, Any]:
+        """Classes and duels of a classifier."""
+        return {}
 
     def _products(self, A: Any) -> np.ndarray:
         """The relevant basis functions at some rows."""
@@ -353,6 +369,9 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         self.evidence_ = np.array([f.evidence for f in found])
         self._certify(found, notes, "Laplace's log evidence")
         return self
+
+    def _function_facts(self) -> dict[str, Any]:
+        return {"classes": self.classes_, "duels": duels_of(self.classes_), "what": "the latent mean"}
 
     def _codes(self, y: Any, n: int) -> np.ndarray:
         self.classes_, codes = check_labels(y, n, type(self).__name__)

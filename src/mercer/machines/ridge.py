@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import NotPositiveDefiniteError, ParameterError, PrecisionWarning, ShapeError, warn
 from mercer.gram import Precomputed, Tiles
 from mercer.gram.blocks import row_blocks
+from mercer.gram.functions import ByFeatures, Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable, factor_of
 from mercer.machines.base import PRECOMPUTED, check_gram
@@ -26,6 +27,7 @@ from mercer.machines.ridge_parts import Fit, Options, renumbered
 from mercer.machines.ridge_problem import SOLVERS, RidgeProblem
 from mercer.machines.targets import check_target_block
 from mercer.memory import memory_limit
+from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, together
 
 WORTH_A_WORD = 1e-6  # a relative residual above which rounding is warned of, and not only noted
@@ -219,6 +221,22 @@ class RidgeMachine(RegressorMixin, Approximable):
         K = Tiles(self.kernel_, self._rows(A), self._rows(fitted, "X_fit_"), n_jobs=self.n_jobs)
         return np.asarray(K @ np.ascontiguousarray(coef))
 
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "dual_coef_")
+        if self._approximated:
+            return self._by_features(self.intercept_)
+        if self.solver_ == "primal":
+            phi = self.feature_map_
+            weights = self.coef_.reshape(len(self.coef_), -1).T
+            offset = np.broadcast_to(np.asarray(self.intercept_, dtype=float), len(weights)).copy()
+            return ByFeatures(map=lambda A: phi(self._rows(A)), weights=weights, offset=offset)
+        chosen = np.arange(len(self._weight))
+        coef = self.dual_coef_
+        if self.solver_ == "nystrom":
+            chosen = self.landmarks_
+            coef = self.landmark_coef_
+        return self._by_rows(self.X_fit_[chosen], coef, self.intercept_, chosen, observed=False)
+
     # ── leave one out ───────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
@@ -260,6 +278,11 @@ class RidgeMachine(RegressorMixin, Approximable):
             )
         Y = check_target_block(y, A.shape[0], type(self).__name__)[0]
         return A, Y, check_weights(sample_weight, A.shape[0])
+
+    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+        from mercer.machines.ridge_verify import name_multipliers
+
+        return name_multipliers(self, *self._check_again(X, y, sample_weight))
 
     def _certify_again(self, A: Any, Y: np.ndarray, w: np.ndarray) -> Certificate:
         from mercer.machines.ridge_verify import recertify

@@ -10,11 +10,13 @@ import numpy as np
 
 from mercer.errors import ParameterError
 from mercer.machines.ridge_parts import objective
+from mercer.solve.multipliers import Multipliers, of_smooth
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate
 
 if TYPE_CHECKING:
     from mercer.machines.ridge import RidgeMachine
+    from mercer.machines.ridge_problem import RidgeProblem
 
 
 def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Certificate:
@@ -23,14 +25,7 @@ def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Cert
     Where predictions are made by other coordinates (β of features), what these give on the rows must be Kc as well: the
     difference counts in the residual.
     """
-    if model.solver_ == "nystrom":
-        raise ParameterError(
-            "a model with solver='nystrom' solves another problem than it states; pass approximation=Nystroem(...) instead, "
-            "whose problem can be verified."
-        )
-    given = copy.copy(model)
-    given.X_fit_, given._weight = A, w
-    problem = given._problem(dataclasses.replace(model._options(), solver=model.solver_))
+    problem = _stated(model, A, w)
     kept = np.flatnonzero(w > 0)
     coef, b = model.dual_coef_.reshape(Y.shape), np.atleast_1d(model.intercept_)
     c, Y = coef[kept], Y[kept]
@@ -69,3 +64,32 @@ def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Cert
         residuals=tuple(each.tolist()),
         worst_row=int(kept[np.argmax(rest.max(axis=1))]),
     )
+
+
+def name_multipliers(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> list[Multipliers]:
+    """Of each target: ξ_i = y_i - b - f(x_i), and its multiplier α_i = αc_i, which is w_i ξ_i at the optimum."""
+    problem = _stated(model, A, w)
+    kept = np.flatnonzero(w > 0)
+    c = model.dual_coef_.reshape(Y.shape)[kept]
+    products = np.asarray(problem.operator(stored=False) @ np.ascontiguousarray(c))
+    xi = Y[kept] - np.atleast_1d(model.intercept_) - products
+    alphas = np.broadcast_to(np.asarray(model._fitted_alpha(), dtype=float), Y.shape[1])
+    norms = np.sqrt(np.maximum((c * products).sum(axis=0), 0.0))
+    out = []
+    for j, alpha in enumerate(alphas):
+        penalty = problem.penalty(float(alpha))
+        slopes = -penalty.weight * xi[:, j]
+        out.append(of_smooth(kept, penalty.alpha * c[:, j], xi[:, j], slopes, float(norms[j])))
+    return out
+
+
+def _stated(model: RidgeMachine, A: Any, w: np.ndarray) -> RidgeProblem:
+    """The problem that the model solved, on data that are given again."""
+    if model.solver_ == "nystrom":
+        raise ParameterError(
+            "a model with solver='nystrom' solves another problem than it states; pass approximation=Nystroem(...) instead, "
+            "whose problem can be verified."
+        )
+    given = copy.copy(model)
+    given.X_fit_, given._weight = A, w
+    return given._problem(dataclasses.replace(model._options(), solver=model.solver_))

@@ -10,6 +10,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import ParameterError
+from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.margin import MarginMachine, check_nu, check_weights
 from mercer.machines.svr import filled
@@ -118,6 +119,20 @@ class SVDD(OutlierMixin, MarginMachine):
 
     def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
         return None, w
+
+    def _functions(self) -> Functions:
+        """⟨a, ·⟩: the centre of the ball."""
+        check_is_fitted(self, "dual_coef_")
+        if self._approximated:
+            return self._by_features(0.0, 0.5, what="⟨a, ·⟩, the centre of the ball")
+        return self._by_rows(
+            self.support_vectors_,
+            0.5 * self.dual_coef_.T,
+            0.0,
+            self.support_,
+            known_norms=0.5 * self.norms_,
+            what="⟨a, ·⟩, the centre of the ball",
+        )
 
     def _own_products(self, X: Any) -> np.ndarray | float:
         """k(x, x) of new points, as points that are not among those of fit."""

@@ -3,21 +3,27 @@
 from mercer.theory.alignment import alignment
 from mercer.theory.bounds import (
     margin_bound,
+    margin_estimate,
     novikoff_bound,
     perceptron_estimate,
     radius_of,
     support_vector_bound,
 )
+from mercer.theory.complementarity import Duality, Essential, duality, essential
 from mercer.theory.cover import cover_probability
+from mercer.theory.functions import function_of
 from mercer.theory.gram_report import GramReport, gram_report
 from mercer.theory.independence import hsic, hsic_test
 from mercer.theory.integral import MercerIntegral, mercer_integral
-from mercer.theory.margins import Margins, Representer, margins, representer
+from mercer.theory.margins import Margins, margins
 from mercer.theory.permutation import KernelTest
+from mercer.theory.span import Representer, representer
 from mercer.theory.two_sample import TwoSampleTest, mmd, mmd_test
 from mercer.theory.verify import Verification, verify
 
 __all__ = [
+    "Duality",
+    "Essential",
     "GramReport",
     "KernelTest",
     "Margins",
@@ -27,10 +33,14 @@ __all__ = [
     "Verification",
     "alignment",
     "cover_probability",
+    "duality",
+    "essential",
+    "function_of",
     "gram_report",
     "hsic",
     "hsic_test",
     "margin_bound",
+    "margin_estimate",
     "margins",
     "mercer_integral",
     "mmd",

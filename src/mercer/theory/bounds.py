@@ -61,6 +61,17 @@ def perceptron_estimate(n: int, columns: int) -> float:
     return float(n) ** 2 * columns
 
 
+def margin_estimate(n: int, columns: int) -> float:
+    """1/(P√N): about how large the margin of P random examples with random labels is in N dimensions, for unit norms.
+
+    >>> margin_estimate(10, 4)
+    0.05
+    """
+    _count(n)
+    _count(columns)
+    return 1.0 / (n * math.sqrt(columns))
+
+
 def radius_of(kernel: Any, X: Any, *, bias: bool = False) -> float:
     """The largest ‖φ(x)‖ = √k(x, x) of a sample; with `bias`, of (φ(x), 1).
 
