@@ -1,12 +1,13 @@
 # make run    the main job, on a fresh machine with Python >= 3.11, pip and a C++ compiler
 # make test   lint, types and every test, likewise
 # make sanitize   the core's tests under AddressSanitizer and UBSan
+# make compilers  the core built by g++ and by clang++, and its tests on both
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 CORE    = $(wildcard core/*) $(wildcard core/*/*)
 
-.PHONY: run test lint sanitize clean
+.PHONY: run test lint sanitize compilers clean
 
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,6 +41,23 @@ sanitize: $(VENV)/.installed
 		sys.meta_path = [f for f in sys.meta_path if type(f).__name__ != 'ScikitBuildRedirectingFinder']; \
 		import mercer._core, pytest; assert 'sanitize' in mercer._core.__file__, mercer._core.__file__; \
 		sys.exit(pytest.main(['-q', '-p', 'no:xdist', '--timeout', '1800', '-k', 'not fork and not ctrl_c and not ulp', 'tests/core']))"
+
+# The core by each compiler in a directory of its own, without warnings, and its tests run against that build.
+COMPILERS ?= g++ clang++
+compilers: $(COMPILERS:%=compiler-%)
+
+compiler-%: $(VENV)/.installed
+	@command -v $* >/dev/null || { echo "make compilers: there is no $* here; install it, or name others: make compilers COMPILERS=g++"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check nanobind cmake ninja
+	$(BIN)/cmake -S . -B build/$* -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=$* \
+		-DPython_EXECUTABLE=$(abspath $(BIN))/python -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja
+	$(BIN)/cmake --build build/$*
+	rm -rf build/$*/package && mkdir -p build/$*/package
+	cp -r src/mercer build/$*/package/mercer && cp build/$*/_core*.so build/$*/package/mercer/
+	PYTHONPATH=build/$*/package:tests $(BIN)/python -S -c "import sys, site; path = sys.path[:]; site.main(); sys.path[:0] = path; \
+		sys.meta_path = [f for f in sys.meta_path if type(f).__name__ != 'ScikitBuildRedirectingFinder']; \
+		import mercer._core, pytest; assert 'build/$*' in mercer._core.__file__, mercer._core.__file__; \
+		sys.exit(pytest.main(['-q', '-p', 'no:xdist', 'tests/core']))"
 
 clean:
 	rm -rf $(VENV) build out

@@ -149,7 +149,7 @@ static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, 
             grad.params[op.a] += map_reduce(n, A, t, y, out, [=](V a, V x, V v, V& slope) {
                 V share = x == T(0) ? V{} : a * v * vlog(x);
                 slope = a * e * vpow(x, splat(e - T(1)));
-                if (singular) slope = (x == T(0)) | (vabs(slope) == infinity) ? V{} : slope;
+                if (singular) slope = ((x == T(0)) | (vabs(slope) == infinity)) ? V{} : slope;
                 return share;
             });
             return;

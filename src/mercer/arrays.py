@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from mercer.errors import DomainError, InputError, InputTypeError, MagnitudeError, NotFiniteError, ShapeError
+from mercer.sparse import Matrix, check_format, dense, take_columns
 
-Matrix = Any  # a 2-D numpy array, or a scipy CSR array: scipy has no type that says so
 Column = str | int | slice
 
 
@@ -109,7 +109,11 @@ def _cells_to_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> np
 def _check_sparse(X: Any, name: str) -> sparse.csr_array:
     if X.ndim != 2:
         raise ShapeError(f"{name} must have two dimensions; got {X.ndim}.")
+    check_format(X, name)
     A = sparse.csr_array(X)
+    if len(A.data) > A.indptr[-1]:
+        A = A.copy()
+        A.prune()
     if not A.has_sorted_indices or not A.has_canonical_format:
         A = A.copy()
         A.sum_duplicates()
@@ -181,19 +185,33 @@ def column_names(X: Any) -> list[str] | None:
     return None if names is None or callable(names) else [str(c) for c in names]
 
 
-def dense(A: Matrix) -> np.ndarray:
-    """A matrix as an ordinary array (sparse ones are written out)."""
-    return A.toarray() if sparse.issparse(A) else A
+def real_numbers(values: Any, owner: str) -> np.ndarray:
+    """What a user's function returned, as float64; complex numbers and what is no number are refused."""
+    try:
+        out = np.asarray(values)
+        if not np.iscomplexobj(out):
+            return out.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{owner}: the function must return numbers; it returned {values!r:.60}.") from error
+    raise InputError(
+        f"{owner}: the function returned complex numbers, and the values of a kernel are real. Return the real part, "
+        "for example np.real(value), if that is what is meant."
+    )
 
 
 def require_nonnegative(A: Matrix, kernel: str, name: str) -> None:
     """Histogram kernels are defined on counts and frequencies only."""
     values = A.data if sparse.issparse(A) else A
     if values.size and values.min() < 0:
-        where = _first(dense(A) < 0)
+        if sparse.issparse(A):
+            k = int(np.argmax(values < 0))
+            value, i, j = values[k], int(np.searchsorted(A.indptr, k, side="right") - 1), int(A.indices[k])
+        else:
+            i, j = _first(A < 0)
+            value = A[i, j]
         raise DomainError(
-            f"{kernel} is a kernel on histograms: all entries must be >= 0, but {name} has "
-            f"{dense(A)[where]:g} at row {where[0]}, column {where[1]}. Shift or clip the data, or use another kernel."
+            f"{kernel} is a kernel on histograms: all entries must be >= 0, but {name} has {value:g} at row {i}, "
+            f"column {j}. Shift or clip the data, or use another kernel."
         )
 
 
@@ -228,6 +246,14 @@ class Rows:
         if self._vectors is None:
             self._vectors = check_vectors(self.data, self.name, self.names)
         return self._vectors
+
+    def vanishing(self) -> np.ndarray:
+        """The rows, once read as numbers, that are not zero but so small that their squares are."""
+        if self._vectors is None:
+            return np.zeros(0, dtype=int)
+        top = abs(self._vectors).max(axis=1)
+        top = top.toarray().ravel() if sparse.issparse(top) else top
+        return np.flatnonzero((top > 0) & (top < 1e-145))
 
     @property
     def width(self) -> int:
@@ -269,10 +295,13 @@ class Rows:
         return self._taken[key]
 
     def _select(self, columns: tuple[Column, ...]) -> Rows:
+        if len(columns) == 1 and isinstance(columns[0], slice) and self.names is None:
+            self._require_some(columns[0])
+            return Rows(self.vectors[:, columns[0]], self.name)
         index = [i for c in columns for i in self._positions(c)]
         if column_names(self.data) is None:
             return Rows(
-                self.vectors[:, index],
+                take_columns(self.vectors, index),
                 self.name,
                 None if self.names is None else [self.names[i] for i in index],
             )
@@ -284,15 +313,17 @@ class Rows:
             self._require_names([column])
             return [self.names.index(column)]  # type: ignore[union-attr]
         if isinstance(column, slice):
-            found = list(range(*column.indices(d)))
-            if not found:
-                raise ShapeError(f"{column} selects none of the {d} columns of {self.name}.")
-            return found
+            self._require_some(column)
+            return list(range(*column.indices(d)))
         if not -d <= column < d:
             raise ShapeError(
                 f"column {column} was asked for, but {self.name} has {d} columns (0 to {d - 1})."
             )
         return [column % d]
+
+    def _require_some(self, column: slice) -> None:
+        if not len(range(*column.indices(self.width))):
+            raise ShapeError(f"{column} selects none of the {self.width} columns of {self.name}.")
 
     def _require_names(self, wanted: list[str]) -> None:
         if self.names is None:

@@ -8,6 +8,8 @@ from threadpoolctl import LibController, register
 
 from mercer.errors import ParameterError
 
+MOST_THREADS = 4096
+
 _limit: list[int | None] = [None]  # set by threadpoolctl.threadpool_limits, and only there
 
 
@@ -52,4 +54,9 @@ def threads(n_jobs: int | None) -> int:
         return available()
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise ParameterError(f"n_jobs must be a whole number other than 0, or None; got {n_jobs!r}.")
+    if n_jobs > MOST_THREADS:
+        raise ParameterError(
+            f"n_jobs must be at most {MOST_THREADS}; got {n_jobs}. More threads than cores help nobody: "
+            f"{available()} can work here, which is what n_jobs=None takes."
+        )
     return n_jobs if n_jobs > 0 else max(1, available() + 1 + n_jobs)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import fields
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Rows, dense
+from mercer.errors import MagnitudeError
 from mercer.kernels import algebra, special
 from mercer.kernels.base import Kernel
-from mercer.kernels.families import DotProduct, Leaf, PerColumn, Radial, dot_products, squared_distances
+from mercer.kernels.families import DotProduct, Leaf, PerColumn, Radial, dot_products
 
 _BLOCK = 2**22  # entries of one block: 32 MiB in float64
 
@@ -149,12 +149,15 @@ def _own_parameters(k: Leaf, pull: _Pull, W: np.ndarray, path: str, r: np.ndarra
 @_down.register(Radial)
 def _(k: Radial, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
     X, Z = x.vectors, z.vectors
-    length = k._per_column("lengthscale", X.shape[1])
-    s = squared_distances(X, Z, length**-2.0)
+    s = k._squares(X, Z)
     G = W * k.slope(s)
     G[s == 0] = 0.0
-    parts = np.array([-2 / length[j] ** 3 * (G * _difference(X, Z, j) ** 2).sum() for j in range(X.shape[1])])
-    _per_column(k, "lengthscale", parts, pull, path)
+    if isinstance(k.lengthscale, tuple):
+        for j, length in enumerate(k.lengthscale):
+            share = (G * (_difference(X, Z, j) / length) ** 2).sum()
+            pull.add(f"{path}lengthscale[{j}]", float(-2 / length * share))
+    else:
+        pull.add(f"{path}lengthscale", float(-2 / k.lengthscale * (G * s).sum()))
     _own_parameters(k, pull, W, path, s, {"lengthscale"})
 
 
@@ -166,7 +169,7 @@ def _(k: DotProduct, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) ->
 @_down.register(PerColumn)
 def _(k: PerColumn, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
     X, Z = k._numbers(x), k._numbers(z)
-    names = [f.name for f in fields(k) if f.metadata["domain"].per_column]  # type: ignore[arg-type]
+    names = [name for name, domain in k._own_domains() if domain.per_column]
     at = {name: k._per_column(name, X.shape[1]) for name in names}
     terms = [
         k.term(X[:, None, j], Z[None, :, j], **{n: v[j] for n, v in at.items()}) for j in range(X.shape[1])
@@ -269,6 +272,11 @@ def _(k: algebra.On, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) ->
 
 @_down.register(algebra.Normalized)
 def _(k: algebra.Normalized, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    if not (k._usual(x) and k._usual(z)):
+        raise MagnitudeError(
+            f"{k}: k(x, x) leaves the range of float64, so its values are known by their logarithms and its gradient is "
+            "not. Rescale the columns, or take a smaller scale, degree or power."
+        )
     a, b = k._inverse_norm(x), k._inverse_norm(z)
     inside = pull.value(k.kernel, x, z)
     pull.down(k.kernel, a[:, None] * W * b[None, :], f"{path}kernel__", x, z)

@@ -43,6 +43,11 @@ def contract(low: Lowered, threads: int, *, U: Any = None, V: Any = None, W: Any
 
 def contract_inputs(low: Lowered, threads: int, *, U: Any = None, V: Any = None, W: Any = None) -> tuple:
     """∂(Σ W_ij K_ij)/∂X and /∂Z; in same mode the single gradient with respect to X, and None."""
+    if any(sparse.issparse(view.x) for view in low.views):
+        raise InputError(
+            f"{low.kernel}: the gradient with respect to sparse rows is dense, one number for every column. Pass the "
+            "rows as an array, X.toarray(), with the columns that matter."
+        )
     return _input_gradient(low, _contract(low, threads, U, V, W, inputs=True), threads)
 
 

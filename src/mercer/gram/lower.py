@@ -600,6 +600,14 @@ def _(k: algebra.On, b: Builder, at: Place) -> None:
 
 @emit.register(algebra.Normalized)
 def _(k: algebra.Normalized, b: Builder, at: Place) -> None:
+    if isinstance(k.kernel, dot.ExpDot):
+        # e^(c x·z) over its norms is a Gaussian, e^(-c‖x - z‖²/2), and never overflows.
+        b.step("SQDIST", b.view(at, centred=True))
+        b.affine(b.param(k.kernel.scale, at.child("kernel"), "scale"))
+        b.step("RBF")
+        return
+    if not all(k._usual(rows, b.out.dtype) for rows in (at.x, at.z) if rows is not None):
+        raise NotLowered("its norms leave the range of numbers, and their logarithms do not")
     emit(k.kernel, b, at.child("kernel"))
     inner = _diagonal_program(k, b, at, at.x)
     inner_z = None if at.z is None else _diagonal_program(k, b, at, at.z)

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Column, Rows
-from mercer.errors import DomainError, ParameterError, ShapeError
+from mercer.arrays import Column, Rows, real_numbers
+from mercer.errors import DomainError, MagnitudeError, ParameterError, ShapeError
 from mercer.kernels.base import Kernel, as_kernel, is_number
 from mercer.kernels.families import expression, latex_value, write_value
 from mercer.kernels.proof import Fact, Proof
@@ -385,7 +385,7 @@ class Times(Unary):
             )
 
     def _factor(self, x: Rows) -> np.ndarray:
-        out = np.asarray(self.f(x.points), dtype=float)
+        out = real_numbers(self.f(x.points), "times(f)")
         if out.shape == (len(x), 1):
             out = out[:, 0]
         if out.shape != (len(x),):
@@ -585,6 +585,17 @@ class Normalized(Unary):
 
     kernel: Kernel = given()
 
+    def _usual(self, x: Rows, dtype: Any = np.float64) -> bool:
+        """Whether every k(x, x) is 0 or well inside the range of `dtype`, so that norms are ordinary numbers."""
+        with np.errstate(over="ignore"):
+            s = self.kernel._diag(x)
+        room = np.finfo(dtype)
+        nonzero = s[s != 0]
+        inside = (nonzero > float(room.tiny) / float(room.eps)) & (
+            nonzero < float(room.max) * float(room.eps)
+        )
+        return bool(inside.all())
+
     def _inverse_norm(self, x: Rows) -> np.ndarray:
         s = self.kernel._diag(x)
         if s.size and s.min() < 0:
@@ -593,19 +604,30 @@ class Normalized(Unary):
                 f"{self}: the kernel inside has k(x, x) = {s[i]:.3g} < 0 at row {i}, so it has no norm there "
                 "(and is no kernel)."
             )
+        refuse_vanished(self.kernel, x, s == 0)
         return 1 / np.sqrt(np.where(s == 0, np.inf, s))
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        if not (self._usual(x) and (z is None or self._usual(z))):
+            from mercer.kernels.logarithms import cosines
+
+            K = cosines(self.kernel, x, z)
+            if z is None:
+                np.fill_diagonal(K, self._diag(x))
+            return K
         a = self._inverse_norm(x)
         b = a if z is None else self._inverse_norm(z)
-        K = (a[:, None] * b[None, :]) * self.kernel._block(
-            x, z
-        )  # in this order it is symmetric to the last bit
+        # In this order it is symmetric to the last bit.
+        K = (a[:, None] * b[None, :]) * self.kernel._block(x, z)
         if z is None:
             np.fill_diagonal(K, (a > 0).astype(float))
         return K
 
     def _diag(self, x: Rows) -> np.ndarray:
+        if not self._usual(x):
+            from mercer.kernels.logarithms import log_norms
+
+            return (log_norms(self.kernel, x) > -np.inf).astype(float)
         return (self._inverse_norm(x) > 0).astype(float)
 
     def _text(self) -> str:
@@ -621,4 +643,14 @@ class Normalized(Unary):
         return self._passed_on(
             Fact("infinitely divisible", "the power of a normalised kernel is the normalised power"),
             root=True,
+        )
+
+
+def refuse_vanished(k: Kernel, x: Rows, zero: np.ndarray) -> None:
+    """Refuse a row with k(x, x) = 0 that is not zero itself, but so small that its squares are."""
+    vanished = np.intersect1d(np.flatnonzero(zero), x.vanishing())
+    if len(vanished):
+        raise MagnitudeError(
+            f"{k}: row {vanished[0]} of {x.name} is so small that its squares vanish, and its norm with them. "
+            "Rescale the columns."
         )

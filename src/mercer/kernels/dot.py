@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mercer.arrays import real_numbers
 from mercer.errors import ParameterError, ShapeError
 from mercer.kernels.families import DotProduct, leaf
 from mercer.kernels.proof import Fact, Proof
@@ -200,6 +201,8 @@ class Dot(DotProduct):
     def _f(self, t: Any) -> np.ndarray:
         assert self.f is not None
         out = np.asarray(self.f(t))
+        if np.isrealobj(t):
+            out = real_numbers(out, "Dot")
         if out.shape != np.shape(t):
             raise ShapeError(
                 f"Dot: f returned shape {out.shape} for dot products of shape {np.shape(t)}; it must work number by "

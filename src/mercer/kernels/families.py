@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
+from dataclasses import Field, dataclass, fields, is_dataclass
+from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from mercer.arrays import Matrix, Rows, dense, require_nonnegative
+from mercer.arrays import Rows, require_nonnegative
 from mercer.errors import ParameterError, ShapeError
 from mercer.kernels.base import Kernel
 from mercer.kernels.proof import Fact, Proof
-from mercer.params import (
-    Vector,
-    positive,
-)
+from mercer.params import Vector, positive
+from mercer.sparse import Matrix, dense, stored_columns
 
 LEAVES: dict[str, type[Leaf]] = {}
 
@@ -43,6 +41,7 @@ def expression(cls: C) -> C:
 def leaf(cls: C) -> C:
     """A kernel with a name: frozen, checked at birth, readable by `mercer.parse`."""
     made = expression(cls)
+    _require_declared(made)
     if made.spellings:
         _accept_spellings(made)
     LEAVES[made.__name__] = made
@@ -69,6 +68,27 @@ def _accept_spellings(cls: Any) -> None:
     cls.__init__ = init
 
 
+def _not_written(k: Kernel, method: str, argument: str, what: str) -> ParameterError:
+    """The error of a leaf whose author has not given one of its formulas."""
+    name = type(k).__name__
+    need = "differentiated (tuned by its gradient)" if method == "slope" else "evaluated"
+    return ParameterError(
+        f"{name} has no {method}, so it cannot be {need}. Add to class {name}: "
+        f"def {method}(self, {argument}), {what}, for arrays of any shape."
+    )
+
+
+def _require_declared(cls: Any) -> None:
+    """Refuse a leaf with a field that says neither what numbers it takes nor that it takes anything."""
+    for f in fields(cls):
+        if not f.metadata.keys() & {"domain", "given", "children"}:
+            raise ParameterError(
+                f"{cls.__name__}: the field {f.name!r} is not declared, so its values could be neither checked nor "
+                f"tuned. Write for example {f.name}: float = positive(1.0); positive, nonnegative, real, whole, "
+                "shape_number, coefficients and given are in mercer.params. What is no field is a ClassVar."
+            )
+
+
 class Leaf(Kernel):
     """A named kernel. Class facts: `because` (why it is a kernel), `divisible` (why its powers are), `formula`."""
 
@@ -76,6 +96,15 @@ class Leaf(Kernel):
     divisible: ClassVar[str | None] = None
     formula: ClassVar[str | None] = None
     spellings: ClassVar[dict[str, tuple[str, Callable[[Any], Any]]]] = {}
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if "__dataclass_fields__" not in cls.__dict__:
+            declared = any(isinstance(value, Field) for value in cls.__dict__.values())
+            if declared or not is_dataclass(cls):
+                raise ParameterError(
+                    f"{cls.__name__} does not know its fields yet. Write @leaf in the line above class {cls.__name__}."
+                )
+        return super().__new__(cls)
 
     def _text(self) -> str:
         parts = []
@@ -155,20 +184,30 @@ class Radial(Leaf):
     lengthscale: Vector = positive(1.0, per_column=True)
 
     def value(self, s: Any) -> Any:
-        raise NotImplementedError
+        raise _not_written(self, "value", "s", "a function of the scaled squared distance s")
 
     def slope(self, s: Any) -> Any:
         """d value / d s."""
-        raise NotImplementedError
+        raise _not_written(self, "slope", "s", "the derivative of value in s")
+
+    def _squares(self, X: Matrix, Z: Matrix | None) -> np.ndarray:
+        """s for every pair of rows."""
+        length = self._checked_lengthscale(X.shape[1])
+        if np.all((length > 1e-90) & (length < 1e90)):
+            return squared_distances(X, Z, length**-2.0)
+        return _distances_in_units(X, Z, np.broadcast_to(length, X.shape[1]))
+
+    def _checked_lengthscale(self, d: int) -> Any:
+        """One number for all of the d columns, which may be many, or an array with one for each."""
+        if isinstance(self.lengthscale, tuple):
+            return self._per_column("lengthscale", d)
+        return np.float64(self.lengthscale)
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        X = x.vectors
-        with np.errstate(over="ignore"):
-            weights = self._per_column("lengthscale", X.shape[1]) ** -2.0
-        return self.value(squared_distances(X, None if z is None else z.vectors, weights))
+        return self.value(self._squares(x.vectors, None if z is None else z.vectors))
 
     def _diag(self, x: Rows) -> np.ndarray:
-        self._per_column("lengthscale", x.vectors.shape[1])
+        self._checked_lengthscale(x.vectors.shape[1])
         return np.full(len(x), float(self.value(np.zeros(1))[0]))
 
 
@@ -176,11 +215,11 @@ class DotProduct(Leaf):
     """A function of t = x · z. A kernel in every dimension iff its Taylor coefficients are non-negative."""
 
     def value(self, t: Any) -> Any:
-        raise NotImplementedError
+        raise _not_written(self, "value", "t", "a function of the dot product t = x · z")
 
     def slope(self, t: Any) -> Any:
         """d value / d t."""
-        raise NotImplementedError
+        raise _not_written(self, "slope", "t", "the derivative of value in t")
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return self.value(dot_products(x.vectors, None if z is None else z.vectors))
@@ -199,7 +238,9 @@ class PerColumn(Leaf):
     reduction: ClassVar[Literal["sum", "product"]] = "sum"
     histogram: ClassVar[bool] = False
 
-    term: Callable[..., Any]
+    def term(self, *args: Any, **kwargs: Any) -> Any:
+        """What one column contributes."""
+        raise _not_written(self, "term", "x, z", "of one column of each sample, ready to broadcast")
 
     def value(self, r: Any) -> Any:
         return r
@@ -247,9 +288,12 @@ _FARTHEST = (
 )
 
 
-def squared_distances(X: Matrix, Z: Matrix | None, weights: np.ndarray) -> np.ndarray:
-    """Σ_d w_d (x_d - z_d)² by differences, never by expanding the square: large offsets do not cancel."""
-    weights = np.minimum(weights, np.finfo(float).max)
+def squared_distances(X: Matrix, Z: Matrix | None, weights: Any) -> np.ndarray:
+    """Σ_d w_d (x_d - z_d)² by differences, never by expanding the square: large offsets do not cancel.
+
+    `weights` is one number for all columns, or an array with one for each.
+    """
+    same = np.ndim(weights) == 0 or bool(np.all(weights == weights[0]))
     with np.errstate(over="ignore"):
         if sparse.issparse(X) or sparse.issparse(Z):
             s = _sparse_squared_distances(
@@ -258,19 +302,37 @@ def squared_distances(X: Matrix, Z: Matrix | None, weights: np.ndarray) -> np.nd
         else:
             A = X.astype(np.float64, copy=False)
             B = A if Z is None else Z.astype(np.float64, copy=False)
-            same = bool(np.all(weights == weights[0]))
-            s = cdist(A, B, "sqeuclidean") * weights[0] if same else cdist(A, B, "sqeuclidean", w=weights)
+            if same:
+                s = cdist(A, B, "sqeuclidean") * np.ravel(weights)[0]
+            else:
+                s = cdist(A, B, "sqeuclidean", w=weights)
     return np.minimum(s, _FARTHEST, out=s)
 
 
-def _sparse_squared_distances(X: Any, Z: Any, weights: np.ndarray) -> np.ndarray:
+def _distances_in_units(X: Matrix, Z: Matrix | None, length: np.ndarray) -> np.ndarray:
+    """Σ ((x_d - z_d) / ℓ_d)² for an ℓ whose square is no number: differences are divided one column at a time."""
+    X, Z, columns = stored_columns(X, Z)
+    A = dense(X).astype(np.float64, copy=False)
+    B = A if Z is None else dense(Z).astype(np.float64, copy=False)
+    s = np.zeros((len(A), len(B)))
+    with np.errstate(over="ignore"):
+        for j, unit in enumerate(length if columns is None else length[columns]):
+            s += ((A[:, None, j] - B[None, :, j]) / unit) ** 2
+    return np.minimum(s, _FARTHEST, out=s)
+
+
+def _sparse_squared_distances(X: Any, Z: Any, weights: Any) -> np.ndarray:
     """The expansion ‖x‖² + ‖z‖² - 2 x·z on sparse rows, with every pair that cancels done again by differences."""
+    X, Z, columns = stored_columns(X, Z)
+    if columns is not None and np.ndim(weights):
+        weights = weights[columns]
+    weights = np.broadcast_to(weights, X.shape[1])
     A = X.astype(np.float64)
     B = A if Z is None else Z.astype(np.float64)
     a, b = (A.multiply(A) @ weights), (B.multiply(B) @ weights)
     total = a[:, None] + b[None, :]
     with np.errstate(invalid="ignore"):
-        s = total - 2 * (A.multiply(weights).tocsr() @ B.T).toarray()
+        s = total - 2 * (A.multiply(weights[None, :]).tocsr() @ B.T).toarray()
     rows, columns = np.nonzero(~(s > 1e-4 * total))  # written so that NaN from inf - inf is done again too
     for start in range(0, len(rows), 4096):
         i, j = rows[start : start + 4096], columns[start : start + 4096]
@@ -283,6 +345,7 @@ def _sparse_squared_distances(X: Any, Z: Any, weights: np.ndarray) -> np.ndarray
 
 
 def dot_products(X: Matrix, Z: Matrix | None) -> np.ndarray:
+    X, Z, _ = stored_columns(X, Z)
     A = X.astype(np.float64, copy=False)
     B = A if Z is None else Z.astype(np.float64, copy=False)
     out = A @ B.T

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from mercer.arrays import Matrix, Rows, dense
+from mercer.arrays import Matrix, Rows, dense, real_numbers
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.kernels.families import Leaf, dot_products, latex_value, leaf, squared_distances, squared_norms
 from mercer.kernels.proof import Fact, Proof
@@ -244,9 +244,8 @@ def _angles(X: Matrix, Z: Matrix | None) -> np.ndarray:
     """
     U = unit_rows(X)
     V = U if Z is None else unit_rows(Z)
-    ones = np.ones(X.shape[1])
-    apart = np.sqrt(squared_distances(U, None if Z is None else V, ones))
-    together = np.sqrt(squared_distances(U, -V, ones))
+    apart = np.sqrt(squared_distances(U, None if Z is None else V, 1.0))
+    together = np.sqrt(squared_distances(U, -V, 1.0))
     return np.where((apart == 0) & (together == 0), np.pi / 2, 2 * np.arctan2(apart, together))
 
 
@@ -339,7 +338,7 @@ class Stationary(Leaf):
             raise ParameterError(f"Stationary: f must be a function of the difference x - z; got {self.f!r}.")
 
     def _evaluate(self, delta: np.ndarray) -> np.ndarray:
-        out = np.asarray(self.f(delta), dtype=float)
+        out = real_numbers(self.f(delta), "Stationary")
         if out.shape != delta.shape[:-1]:
             raise ShapeError(
                 f"Stationary: f returned shape {out.shape} for differences of shape {delta.shape}; it must drop the last "
@@ -383,6 +382,8 @@ class Custom(Leaf):
 
     def _call(self, a: Any, b: Any, i: int, j: int) -> float:
         out = self.function(a, b)
+        if np.iscomplexobj(out):
+            real_numbers(out, str(self))
         try:
             number = float(
                 np.asarray(out, dtype=float).reshape(()).item()
@@ -404,7 +405,7 @@ class Custom(Leaf):
         b = a if z is None else z.things
         if not self.blocks:
             return np.array([[self._call(p, q, i, j) for j, q in enumerate(b)] for i, p in enumerate(a)])
-        out = np.asarray(self.function(a, b), dtype=float)
+        out = real_numbers(self.function(a, b), str(self))
         if out.shape != (len(a), len(b)):
             raise ShapeError(
                 f"{self}: the function returned shape {out.shape} for {len(a)} by {len(b)} things."

@@ -26,7 +26,9 @@ def resolve(kernel: Any, A: Any, weight: np.ndarray | None = None, *, name: str 
     RBF(1.0)
     """
     if is_open(kernel):
-        return with_spread(kernel, variance(A, weight), A.shape[1])
+        # In units of the largest entry: the variance of very small or very large numbers is no number.
+        unit = _unit(A)
+        return with_spread(kernel, variance(A if unit == 1.0 else A / unit, weight), A.shape[1], unit)
     return as_machine_kernel(kernel, name)
 
 
@@ -35,8 +37,8 @@ def is_open(kernel: Any) -> bool:
     return isinstance(kernel, str) and _OPEN.search(kernel) is not None
 
 
-def with_spread(kernel: Any, spread: float, columns: int) -> Kernel | None:
-    """The kernel for rows of so many columns whose entries have this variance.
+def with_spread(kernel: Any, spread: float, columns: int, unit: float = 1.0) -> Kernel | None:
+    """The kernel for rows of so many columns whose entries, in this unit, have this variance.
 
     >>> with_spread("RBF()", 2.0, 4)
     RBF(2.0)
@@ -48,9 +50,17 @@ def with_spread(kernel: Any, spread: float, columns: int) -> Kernel | None:
                 "lengthscale is taken as 1. Look for a column that varies.",
                 PrecisionWarning,
             )
-        length = float(np.sqrt(0.5 * columns * spread)) if spread > 0 else 1.0
+        length = unit * float(np.sqrt(0.5 * columns * spread)) if spread > 0 else 1.0
         kernel = _OPEN.sub(rf"\1({length!r})", kernel)
     return as_machine_kernel(kernel)
+
+
+def _unit(A: Any) -> float:
+    """A power of two near the largest entry of A where that is far from 1, else 1; to divide by it rounds nothing."""
+    top = float(abs(A).max())
+    if top == 0 or 1e-70 < top < 1e70:
+        return 1.0
+    return float(np.exp2(max(np.floor(np.log2(top)), -1022.0)))
 
 
 def variance(A: Any, weight: np.ndarray | None = None) -> float:
@@ -62,7 +72,8 @@ def variance(A: Any, weight: np.ndarray | None = None) -> float:
         row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
         mean = float(w[row] @ data) / count
         filled = float(w[row] @ (data - mean) ** 2)
-        return (filled + (count - float(w[row].sum())) * mean**2) / count
-    mean = float(w @ A.sum(axis=1)) / count
-    spread = float(w @ ((A - mean) ** 2).sum(axis=1)) / count
+        spread = (filled + (count - float(w[row].sum())) * mean**2) / count
+    else:
+        mean = float(w @ A.sum(axis=1)) / count
+        spread = float(w @ ((A - mean) ** 2).sum(axis=1)) / count
     return spread if spread > (1e-14 * mean) ** 2 else 0.0
