@@ -27,14 +27,7 @@ def check_vectors(X: Any, name: str = "X", names: Sequence[str] | None = None) -
     """
     if sparse.issparse(X):
         return _check_sparse(X, name)
-    if isinstance(X, np.ma.MaskedArray):
-        if np.ma.getmaskarray(X).any():
-            i, j = _first(np.atleast_2d(np.ma.getmaskarray(X)))
-            raise InputError(
-                f"{name} has masked entries (first at row {i}, column {j}). "
-                "A mask would be dropped silently: fill it first, for example X.filled(X.mean())."
-            )
-        X = X.data
+    X = unmasked(X, name)
     names = column_names(X) if names is None else names
     A = _as_array(X, name)
     if A.ndim != 2:
@@ -46,6 +39,33 @@ def check_vectors(X: Any, name: str = "X", names: Sequence[str] | None = None) -
     A = _as_float(A, name, names)
     _check_values(A, name, names)
     return A
+
+
+def unmasked(X: Any, name: str) -> Any:
+    """A masked array without masked entries as its data; one with them is refused; anything else as it is."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    mask = np.ma.getmaskarray(X)
+    if mask.any():
+        first = [int(v) for v in np.unravel_index(int(np.argmax(mask)), mask.shape)]
+        where = f"row {first[0]}" + "".join(f", column {j}" for j in first[1:])
+        raise InputError(
+            f"{name} has masked entries (first at {where}). A mask would be dropped silently: drop those rows, or fill "
+            f"them first, for example {name}.filled({name}.mean())."
+        )
+    return X.data
+
+
+def read_numbers(values: Any, name: str) -> np.ndarray:
+    """Numbers in one or two dimensions, by the same rules as rows: no mask, text, date or complex number. NaN is kept.
+
+    >>> read_numbers([1, 2], "y").dtype
+    dtype('float64')
+    """
+    A = _as_array(dense(unmasked(values, name)), name)
+    if A.ndim not in (1, 2):
+        raise ShapeError(f"{name} must have one or two dimensions; got {A.ndim} (shape {A.shape}).")
+    return _as_float(A.reshape(len(A), -1) if A.size else A, name, None).reshape(A.shape)
 
 
 def _as_array(X: Any, name: str) -> np.ndarray:
@@ -73,7 +93,7 @@ def _as_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> np.ndarr
     if kind in "mM":
         raise InputTypeError(
             f"{name} holds dates or times ({A.dtype}), which have no natural unit here. Convert them first, for "
-            "example to days: (X - X.min()) / np.timedelta64(1, 'D')."
+            f"example to days: ({name} - {name}.min()) / np.timedelta64(1, 'D')."
         )
     if kind in "biuf":
         with np.errstate(over="ignore"):  # a longdouble beyond float64 is then refused as infinity
@@ -88,7 +108,7 @@ def _cells_to_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> np
         if isinstance(cell, str | bytes):
             raise InputError(
                 f"{name} has text {str(cell)!r} at row {i}, {_column(j, names)}; numbers were expected. Encode it, drop the "
-                "column, or convert numeric text with X.astype(float)."
+                "column, or convert numeric text with .astype(float)."
             )
         try:
             out[i, j] = float(cell)

@@ -12,6 +12,7 @@ import mercer
 from mercer import RBF, Batches, FalkonClassifier, FalkonRegressor, Interrupted, Linear, White
 from mercer.errors import InputError, MercerError
 from mercer.machines import falkon, landmarks, streamed
+from mercer.machines.falkon_newton import logistic
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))
@@ -269,3 +270,75 @@ def test_a_limit_in_time_and_the_keyboard_keep_the_model(monkeypatch):
     with pytest.raises(Interrupted):
         stopped.fit(X, Y > 0)
     assert stopped.certificate_.status == "interrupted" and stopped.score(X, Y > 0) > 0.8
+
+
+# ── noise in the kernel ─────────────────────────────────────────────────────────────────────────────────────
+
+NOISY = ["RBF(1.0) + White(5.0)", "2.0 * (RBF(1.0) + White(0.5))", "RBF(1.0) + White(0.1) + 0.5*White(1.0)"]
+
+
+@pytest.mark.parametrize("kernel", NOISY)
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+def test_noise_in_the_kernel_is_that_of_kernel_ridge(kernel, solver):
+    X, y, w = noisy_rows()
+    ridge = mercer.KernelRidge(kernel, alpha=1e-2).fit(X, y, sample_weight=w)
+    model = FalkonRegressor(kernel, alpha=1e-2, landmarks=X, solver=solver, tol=1e-9).fit(
+        X, y, sample_weight=w
+    )
+    np.testing.assert_allclose(model.predict(X), ridge.predict(X), atol=1e-7)
+    np.testing.assert_allclose(model.predict(X[:7] + 0.3), ridge.predict(X[:7] + 0.3), atol=1e-7)
+    assert "penalty" in str(model.certificate_.notes)
+
+
+@pytest.mark.parametrize("kernel", NOISY)
+def test_noise_in_a_squared_loss_classifier_is_that_of_kernel_ridge(kernel):
+    X, y, _ = noisy_rows()
+    labels = y > 0
+    ridge = mercer.KernelRidge(kernel, alpha=1e-2).fit(X, np.where(labels, 1.0, -1.0))
+    model = FalkonClassifier(kernel, alpha=1e-2, loss="squared", landmarks=X, tol=1e-9).fit(X, labels)
+    np.testing.assert_allclose(model.decision_function(X), ridge.predict(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", NOISY)
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+def test_noise_in_a_logistic_classifier_is_that_of_the_kernel_machine(kernel, solver):
+    X, y, _ = noisy_rows()
+    labels = y > 0
+    machine = mercer.KernelMachine(kernel, "logistic", alpha=0.1, fit_intercept=False, tol=1e-10).fit(
+        X, labels
+    )
+    model = FalkonClassifier(kernel, alpha=0.1, landmarks=X, solver=solver, tol=1e-8).fit(X, labels)
+    np.testing.assert_allclose(model.decision_function(X), machine.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("free", [0.0, 1e-6, 0.3, 5.0, 1e4])
+def test_the_smoothed_loss_is_the_minimum_over_its_own_part(free):
+    u = np.linspace(-30.0, 30.0, 13)
+    value, fall, bend = logistic(u, free)
+    for at, v in zip(u, value, strict=True):
+        assert v == pytest.approx(least_loss(at, free), rel=1e-9)
+    h = 1e-5
+    slope = (logistic(u + h, free)[0] - logistic(u - h, free)[0]) / (2 * h)
+    np.testing.assert_allclose(-fall, slope, atol=1e-7)
+    second = (logistic(u + h, free)[1] - logistic(u - h, free)[1]) / (2 * h)
+    np.testing.assert_allclose(-bend, second, atol=1e-7)
+
+
+def least_loss(u, free):
+    if not free:
+        return np.logaddexp(0.0, -u)
+    # a search over log ε, since the best ε may be far below `free`
+    found = optimize.minimize_scalar(
+        lambda e: np.logaddexp(0.0, -(u + np.exp(e))) + np.exp(e) ** 2 / (2 * free),
+        bounds=(-40.0, np.log(free)),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    return found.fun
+
+
+def noisy_rows():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=60)
+    return X, y, rng.integers(1, 4, size=60).astype(float)

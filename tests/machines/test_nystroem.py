@@ -1,5 +1,6 @@
 """Nyström features: exact traces, exactness at full rank, bounds that hold, and machines that use them."""
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import sparse
@@ -335,3 +336,61 @@ def test_a_low_rank_gram_is_solved_in_closed_form(X, shift):
     assert found.certificate.iterations <= 3
     dense = np.linalg.solve(K.dense() + shift * np.eye(len(X)), B)
     np.testing.assert_allclose(found.value, dense, rtol=1e-5, atol=1e-7 * np.abs(dense).max())
+
+
+# ── in forty digits ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def precise(A):
+    return mpmath.matrix(np.asarray(A).tolist())
+
+
+def shorten(A):
+    return np.array([[float(A[i, j]) for j in range(A.cols)] for i in range(A.rows)])
+
+
+def nearly_exact(seed):
+    """Rows, landmarks and a kernel whose Nyström features leave out little or nothing."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12, 1 + seed % 2))
+    if seed % 3 == 0:
+        # all rows are landmarks; a duplicate among them
+        X[-1] = X[0]
+        return RBF(2.0), X, np.arange(12)
+    if seed % 3 == 1:
+        return mercer.Polynomial(2), X, np.arange(9)
+    return RBF(1.0), X, rng.choice(12, size=6, replace=False)
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_the_trace_and_the_norm_left_out_are_those_of_forty_digits(seed):
+    kernel, X, rows = nearly_exact(seed)
+    model = Nystroem(kernel, landmarks=rows).fit(X)
+    with mpmath.workdps(50):
+        P = precise(model.transform(X))
+        left = precise(kernel(X)) - P * P.T
+        trace = float(sum(left[i, i] for i in range(left.rows)))
+        norm = float(max(abs(v) for v in mpmath.eigsy((left + left.T) / 2, eigvals_only=True)))
+    assert abs(model.residual_trace_ - max(trace, 0.0)) <= 1e-14 * np.trace(kernel(X))
+    assert norm <= model.residual_trace_ + model.residual_rounding_
+    assert model.residual_rounding_ < 1e-6 * np.trace(kernel(X))
+
+
+@pytest.mark.parametrize("alpha", [1e-10, 1e-6, 1e-2, 1.0])
+@pytest.mark.parametrize("seed", range(9))
+def test_the_bound_on_predictions_is_above_the_truth_of_forty_digits(seed, alpha):
+    kernel, X, rows = nearly_exact(seed)
+    model = Nystroem(kernel, landmarks=rows).fit(X)
+    y = np.random.default_rng(100 + seed).normal(size=len(X))
+    new = np.linspace(-2.0, 2.0, 5)[:, None] * np.ones(X.shape[1])
+    phi, at = model.transform(X), model.transform(new)
+    with mpmath.workdps(60):
+        K, P, ys = precise(kernel(X)), precise(phi), precise(y[:, None])
+        ridge = alpha * mpmath.eye(len(X))
+        c = mpmath.lu_solve(K + ridge, ys)
+        w = P.T * mpmath.lu_solve(P * P.T + ridge, ys)
+        moved = float(mpmath.norm(K * c - P * w))
+        elsewhere = shorten(precise(kernel(new, X)) * c - precise(at) * w)[:, 0]
+    bound = model.prediction_bound(y, alpha)
+    assert 0 < moved <= bound.training <= np.linalg.norm(y)
+    assert np.all(np.abs(elsewhere) <= bound.anywhere * np.sqrt(np.diag(kernel(new))))

@@ -22,10 +22,9 @@ from mercer.errors import ParameterError
 from mercer.gram import Features, GramOperator, LowRank, Shifted
 from mercer.gram.blocks import row_blocks
 from mercer.gram.functions import ByFeatures, Functions
-from mercer.kernels.algebra import Scaled, Sum
 from mercer.kernels.base import Kernel
-from mercer.kernels.special import White
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, as_machine_kernel
+from mercer.machines.terms import has_noise, split_noise
 from mercer.memory import memory_limit
 from mercer.solve.solution import Certificate
 
@@ -116,39 +115,19 @@ def without_noise(kernel: Kernel) -> tuple[Kernel, float]:
     >>> without_noise(RBF(1.0) + 0.5 * White(0.2))
     (RBF(1.0), 0.1)
     """
-    parts = list(kernel.parts) if isinstance(kernel, Sum) else [kernel]
-    noise, others = 0.0, []
-    for part in parts:
-        level = _noise_level(part)
-        if level is None:
-            others.append(part)
-        else:
-            noise += level
-    if not others:
+    rest, noise = split_noise(kernel)
+    if rest is None:
         raise ParameterError(
             f"{kernel} is noise and nothing else: its Gram matrix is a multiple of the identity, which no features of "
             "low rank approximate."
         )
-    rest = others[0]
-    for part in others[1:]:
-        rest = rest + part
-    if _has_noise(rest):
+    if has_noise(rest):
         raise ParameterError(
             f"{rest} has White inside another expression, where it is no term of its own. Write it as k + White(noise)."
         )
+    if noise < 0:
+        raise ParameterError(f"{kernel} has noise of variance {noise:g}; a variance is not negative.")
     return (rest, noise) if noise else (kernel, 0.0)
-
-
-def _noise_level(k: Kernel) -> float | None:
-    if isinstance(k, White):
-        return k.noise
-    if isinstance(k, Scaled) and isinstance(k.kernel, White) and k.scale >= 0:
-        return k.scale * k.kernel.noise
-    return None
-
-
-def _has_noise(k: Kernel) -> bool:
-    return isinstance(k, White) or any(_has_noise(child) for _, child in k._children())
 
 
 def approximate(

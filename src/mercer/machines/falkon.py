@@ -57,6 +57,10 @@ class Falkon(KernelEstimator):
     @abstractmethod
     def _check_targets(self, y: Any, n: int) -> np.ndarray: ...
 
+    def _say_noise(self) -> str:
+        penalty = float(self.alpha) + self.noise_
+        return f"White noise in the kernel counts as penalty: alpha acts as {penalty:.6g}"
+
     @abstractmethod
     def _look(self, y: np.ndarray) -> None:
         """See a batch of targets on the first pass."""
@@ -81,10 +85,10 @@ class Falkon(KernelEstimator):
                 "Falkon computes kernels of rows; it has no use for a precomputed Gram matrix."
             )
         self.kernel_ = kernel
-        self.smooth_, noise = without_noise(kernel)
-        notes = (
-            [f"White noise of {noise:.3g} left out: it is added to alpha where it belongs"] if noise else []
-        )
+        self.smooth_, self.noise_ = without_noise(kernel)
+        notes = []
+        if self.noise_:
+            notes.append(self._say_noise())
         self._choose(found, rng, notes)
         names = getattr(self, "feature_names_in_", None)
         system = Streamed(
@@ -171,19 +175,18 @@ class Falkon(KernelEstimator):
         return lambda i, r: print(f"[mercer] {i} iterations, residual {r:.3g}", flush=True)
 
     def _ridge(self, system: Streamed, found: Scan, targets: Any) -> tuple[np.ndarray, Certificate]:
-        """Weighted least squares with ridge α, for one or several columns of targets."""
+        """Weighted least squares with ridge α, and the noise of the kernel in it, for one or several columns of targets."""
+        alpha = float(self.alpha) + self.noise_
         if self._direct:
-            inverse, b = system.factored(float(self.alpha), targets)
+            inverse, b = system.factored(alpha, targets)
         else:
             b = system.right_side(targets)
-            inverse = landmark_factor(self.basis_, found.weight / self.basis_.rank, float(self.alpha))
+            inverse = landmark_factor(self.basis_, found.weight / self.basis_.rank, alpha)
         got = solve_normal(
-            system, b, float(self.alpha), inverse, start=self._direct, tol=float(self.tol), **self._limits()
+            system, b, alpha, inverse, start=self._direct, tol=float(self.tol), **self._limits()
         )
         c = got.certificate
-        gap = float(max(np.square(np.array(c.residuals or (0.0,)) * np.linalg.norm(b, axis=0)))) / float(
-            self.alpha
-        )
+        gap = float(max(np.square(np.array(c.residuals or (0.0,)) * np.linalg.norm(b, axis=0)))) / alpha
         method = "sums of products, Cholesky" if self._direct else "Falkon"
         return got.value, replace(c, method=f"{method}, {c.method}", gap=gap)
 
@@ -238,7 +241,7 @@ class FalkonRegressor(RegressorMixin, Falkon):
 
         min Σ w_i (y_i - f(x_i))² + α‖f‖²   over   f = Σ_j c_j k(·, z_j)
 
-    With all rows as landmarks it is kernel ridge regression.
+    With all rows as landmarks it is kernel ridge regression. White noise σ² in the kernel counts as penalty, α + σ².
 
     Parameters
     ----------
@@ -262,7 +265,7 @@ class FalkonRegressor(RegressorMixin, Falkon):
     ----------
     landmarks_, coef_ : f(x) = k(x, landmarks_) @ coef_.
     certificate_ : residual; `gap` bounds by how much the objective could still fall; landmarks dropped.
-    n_iter_ : passes over the rows. basis_, kernel_, n_rows_fit_
+    n_iter_ : passes over the rows. basis_, kernel_, noise_ (of `White` terms), n_rows_fit_
 
     >>> from mercer import FalkonRegressor
     >>> X = np.linspace(0.0, 3.0, 400)[:, None]
@@ -329,7 +332,8 @@ class FalkonClassifier(ClassifierMixin, Falkon):
 
     by Newton's method; each step is a weighted ridge problem, solved as in `FalkonRegressor`. `loss="squared"` is one ridge
     problem Σ w_i (t_i - f(x_i))² + α‖f‖². More than two classes: one against the rest, each with its own f. Newton's method
-    keeps four numbers for each row in memory, beside the tiles.
+    keeps four numbers for each row in memory, beside the tiles. White noise in the kernel is a part of every row's own, as in
+    `KernelMachine`: with all rows as landmarks both are the same.
 
     Parameters and attributes are those of `FalkonRegressor`; `tol` is the length of the gradient, relative to that at
     f = 0, and `max_iter` counts Newton steps. `gap` in the certificate is ‖gradient‖² / 2α, the most by which the
@@ -392,6 +396,11 @@ class FalkonClassifier(ClassifierMixin, Falkon):
         fresh = np.unique(y)
         self._labels = fresh if self._labels is None else np.unique(np.concatenate([self._labels, fresh]))
 
+    def _say_noise(self) -> str:
+        if self.loss == "squared":
+            return super()._say_noise()
+        return f"White noise of {self.noise_:.6g} in the kernel: every row has a part of its own, minimised away in the loss"
+
     def _solve(self, system: Streamed, found: Scan) -> tuple[np.ndarray, Certificate]:
         self.classes_ = self._labels
         del self._labels
@@ -410,6 +419,7 @@ class FalkonClassifier(ClassifierMixin, Falkon):
             system,
             wanted,
             float(self.alpha),
+            noise=self.noise_,
             direct=self._direct,
             tol=float(self.tol),
             limits=self._limits,

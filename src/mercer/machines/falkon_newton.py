@@ -4,6 +4,9 @@
 
 The gradient is Φᵀ(v (p - (t+1)/2)) + αw and the Hessian ΦᵀSΦ + αI with S = v p (1 - p), so each step is a weighted ridge
 problem. J is α-strongly convex: J(w) - min J ≤ ‖gradient‖² / 2α.
+
+Noise σ² in the kernel gives every row a part ε_i of its own that costs α ε_i² / 2σ². It is minimised away row by row, and
+what is left is a smoother loss of f_i alone, with a slope and a curvature of its own.
 """
 
 from __future__ import annotations
@@ -19,10 +22,11 @@ from mercer.solve.solution import Certificate, Status, worst_status
 
 INNER = 0.1  # relative residual of a step, at most; it follows the gradient down, so that convergence stays superlinear
 HALVINGS = 40
+_PROX_STEPS = 1000
 
 
 def newton(
-    of: Streamed, wanted: np.ndarray, alpha: float, *, direct: bool, tol: float, limits: Any
+    of: Streamed, wanted: np.ndarray, alpha: float, *, noise: float, direct: bool, tol: float, limits: Any
 ) -> tuple[np.ndarray, Certificate]:
     """One column of w for each wanted class against the rest."""
     y, v = _remember(of)
@@ -30,7 +34,7 @@ def newton(
     status: Status = "converged"
     notes: list[str] = []
     for label in wanted:
-        one = _One(of, np.where(y == label, 1.0, -1.0), v, alpha)
+        one = _One(of, np.where(y == label, 1.0, -1.0), v, alpha, noise)
         got: Status = status if status in ("interrupted", "stopped") else one.run(direct, tol, limits)
         status = worst_status((status, got))
         columns.append(one.w)
@@ -54,15 +58,16 @@ def _remember(of: Streamed) -> tuple[np.ndarray, np.ndarray]:
 class _One:
     """One two-class problem: where it is, and how good that is."""
 
-    def __init__(self, of: Streamed, t: np.ndarray, v: np.ndarray, alpha: float) -> None:
-        self.of, self.t, self.v, self.alpha = of, t, v, alpha
+    def __init__(self, of: Streamed, t: np.ndarray, v: np.ndarray, alpha: float, noise: float) -> None:
+        self.of, self.t, self.v, self.alpha, self.noise = of, t, v, alpha, noise
         self.w, self.f = np.zeros(of.basis.rank), np.zeros(len(t))
         self.steps, self.relative, self.gap = 0, 1.0, np.inf
         self.notes: list[str] = []
         self.value = self.objective(self.w, self.f)
 
     def objective(self, w: np.ndarray, f: np.ndarray) -> float:
-        return float(self.v @ np.logaddexp(0.0, -self.t * f)) + 0.5 * self.alpha * float(w @ w)
+        loss, _, _ = logistic(self.t * f, self.noise / self.alpha)
+        return float(self.v @ loss) + 0.5 * self.alpha * float(w @ w)
 
     def run(self, direct: bool, tol: float, limits: Any) -> Status:
         try:
@@ -74,8 +79,8 @@ class _One:
         first = None
         most = limits()["max_iter"]
         while True:
-            p = expit(self.t * self.f)
-            pull, curvature = self.v * self.t * (1 - p), self.v * p * (1 - p)
+            _, fall, bend = logistic(self.t * self.f, self.noise / self.alpha)
+            pull, curvature = self.v * self.t * fall, self.v * bend
             inverse, b = self.sums(pull, curvature, direct)
             gradient = self.alpha * self.w - b
             size = float(np.linalg.norm(gradient))
@@ -137,6 +142,42 @@ class _One:
                 return moved
             length *= 0.5
         return False
+
+
+def logistic(u: np.ndarray, free: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """min over ε of log(1 + e^-(u + ε)) + ε² / 2·free: its value, minus its slope, and its curvature.
+
+    >>> value, fall, bend = logistic(np.array([0.0]), 0.0)                # without noise: the logistic loss itself
+    >>> value.round(4), fall, bend
+    (array([0.6931]), array([0.5]), array([0.25]))
+    """
+    v = u if free == 0 else _own_part(u, free)
+    p = expit(-v)
+    bend = p * expit(v)
+    value = np.logaddexp(0.0, -v) + 0.5 * free * p**2
+    return value, p, bend / (1 + free * bend)
+
+
+def _own_part(u: np.ndarray, free: float) -> np.ndarray:
+    """v = u + ε with ε = free · σ(-v): the one root between u and u + free, by Newton's method inside a bracket.
+
+    Every eighth step halves the bracket, so that the steps in between cannot run in circles.
+    """
+    low, high = u, u + free
+    v = 0.5 * (low + high)
+    for step in range(_PROX_STEPS):
+        p = expit(-v)
+        excess = v - u - free * p
+        done = np.abs(excess) <= 2 * np.finfo(float).eps * (np.abs(v) + np.abs(u) + free * p)
+        if np.all(done):
+            break
+        low = np.where(excess < 0, v, low)
+        high = np.where(excess > 0, v, high)
+        middle = 0.5 * (low + high)
+        newton = v - excess / (1 + free * p * (1 - p))
+        inside = (newton > low) & (newton < high) & (step % 8 != 7)
+        v = np.where(done, v, np.where(inside, newton, middle))
+    return v
 
 
 def _nonzero(v: np.ndarray) -> np.ndarray:

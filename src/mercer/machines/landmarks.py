@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,28 @@ class Basis:
     def coefficients(self, w: np.ndarray) -> np.ndarray:
         """c with k(x, Z) c = φ(x)·w."""
         return solve_triangular(self.lower, w, lower=True, trans="T", check_finite=False)
+
+    @cached_property
+    def feature_rounding(self) -> float:
+        """By what share of its length rounding can move φ(x) = L⁻¹k(Z, x): γ‖|L⁻¹||L|‖."""
+        if not self.rank:
+            return 0.0
+        inverse = solve_triangular(self.lower, np.eye(self.rank), lower=True, check_finite=False)
+        return (self.rank + 16) * EPS * float(np.linalg.norm(np.abs(inverse) @ np.abs(self.lower)))
+
+    def residual_rounding(self, products: np.ndarray, diag: np.ndarray) -> float:
+        """How much larger ‖K - ΦΦᵀ‖ can be than the trace of it, which is no more when that is positive semi-definite.
+
+        On the landmarks and across from them ΦΦᵀ is K to γ√(k_ii k_jj), whatever the condition. Row i is u_i = L⁻ᵀφ(x_i) of the
+        landmarks and a rest, so (K - ΦΦᵀ) + n γ diag(b²) is positive semi-definite with b_i = √k_ii + Σ_j |u_ij| √k_jj.
+        `products` is ΦᵀΦ and `diag` the k_ii.
+        """
+        own = np.einsum("ij,ij->i", self.lower, self.lower)
+        left = solve_triangular(self.lower, products, lower=True, trans="T", check_finite=False)
+        both = solve_triangular(self.lower, left.T, lower=True, trans="T", check_finite=False)
+        spread = float(np.abs(np.diag(both)) @ own) * self.rank
+        n = len(diag)
+        return n * (self.rank + 16) * EPS * 2 * (float(np.abs(diag).sum()) + spread)
 
     def note(self) -> str | None:
         if not self.dropped:

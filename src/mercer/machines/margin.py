@@ -345,24 +345,6 @@ class MarginMachine(Approximable):
 # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def check_numbers(y: Any, n: int, who: str) -> np.ndarray:
-    """y as n finite numbers."""
-    from sklearn.utils.validation import column_or_1d
-
-    if y is None:
-        raise InputError(f"{who} requires y to be passed, but the target y is None")
-    y = column_or_1d(y, warn=True)
-    if y.dtype.kind == "c":
-        raise InputError("Complex data not supported: y is complex.")
-    try:
-        y = y.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"y must hold numbers: {error}.") from error
-    check_length(y, n)
-    check_finite_targets(y)
-    return y
-
-
 def _positive(value: Any, name: str, words: str = "a finite number > 0") -> None:
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not number or not np.isfinite(value) or value <= 0:

@@ -20,6 +20,7 @@ from mercer.machines.approximation import Approximation
 from mercer.machines.base import check_gram, generator
 from mercer.machines.defaults import resolve
 from mercer.machines.landmarks import Basis, Choice, basis, check_way, choose, row_slices
+from mercer.machines.targets import check_target_block
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.solution import Certificate
 
@@ -59,8 +60,9 @@ class Nystroem(Approximation):
     Attributes
     ----------
     landmarks_ : the landmarks kept; `landmark_indices_` their rows, None for points of one's own.
-    residual_trace_, residual_share_ : tr(K - K̂) on the rows of fit, exactly, and as a share of tr(K). K - K̂ is positive
+    residual_trace_, residual_share_ : tr(K - K̂) on the rows of fit, and as a share of tr(K). K - K̂ is positive
         semi-definite, so no entry, no eigenvalue and no sum of eigenvalues of it exceeds this.
+    residual_rounding_ : what rounding can add: ‖K - ΦΦᵀ‖ ≤ residual_trace_ + residual_rounding_ for Φ as it is computed.
     n_dropped_, threshold_ : landmarks that add nothing but rounding, and the pivot below which that is so.
     kernel_, noise_ (of `White` terms, kept apart), certificate_
 
@@ -210,11 +212,13 @@ class Nystroem(Approximation):
         phi = np.empty((n, self.basis_.rank)) if keep else None
         diag = np.asarray(K.diag(), dtype=np.float64)
         left = np.empty(n)
+        products = np.zeros((self.basis_.rank, self.basis_.rank))
         for part in row_slices(n, self.basis_.rank):
             block = self.features(rows.rows(np.arange(part.start, part.stop)))
             left[part] = diag[part] - np.einsum("ij,ij->i", block, block)
             if phi is not None:
                 phi[part] = block
+            products += block.T @ block
         worst = int(np.argmin(left))
         if left[worst] < -1e-6 * float(np.abs(diag).max()):
             raise InvalidKernelError(
@@ -223,6 +227,7 @@ class Nystroem(Approximation):
             )
         self.residual_trace_ = max(float(left.sum()), 0.0)
         self.residual_share_ = self.residual_trace_ / total if total > 0 else 0.0
+        self.residual_rounding_ = self.basis_.residual_rounding(products, diag)
         return phi
 
     def _certify(self, notes: list[str], seconds: float) -> None:
@@ -278,14 +283,19 @@ class Nystroem(Approximation):
 
             ‖f - f̂‖ ≤ ‖y‖ t / (t + α)  on the rows of fit,      |f(x) - f̂(x)| ≤ √k(x, x) ‖y‖ √(t / (α (t + α)))
 
-        with t = tr(K - K̂) ≥ ‖K - K̂‖, since K - K̂ ⪰ 0. With noise in the kernel, α counts it too.
+        with t = tr(K - K̂) ≥ ‖K - K̂‖, since K - K̂ ⪰ 0. With noise in the kernel, α counts it too. Both are bounds for the
+        features as they are computed: t includes `residual_rounding_`, and the second one what rounding moves in φ(x).
         """
         check_is_fitted(self, "certificate_")
         if not isinstance(alpha, numbers.Real) or isinstance(alpha, bool) or not 0 < alpha < np.inf:
             raise ParameterError(f"alpha must be a finite number > 0; got {alpha!r}.")
         a = float(alpha) + self.noise_
-        t, size = self.residual_trace_, float(np.linalg.norm(np.asarray(y, dtype=float)))
-        return PredictionBound(size * t / (t + a), size * float(np.sqrt(t / (a * (t + a)))))
+        size = float(np.linalg.norm(check_target_block(y, self.n_rows_fit_, "prediction_bound")[0][:, 0]))
+        t = self.residual_trace_ + self.residual_rounding_
+        # the coefficients of the features are at most ‖y‖ / 2√α long, and φ(x) moves by this share of its length
+        own = self.basis_.feature_rounding / (2 * np.sqrt(a))
+        anywhere = np.sqrt(t / (a * (t + a))) + own
+        return PredictionBound(size * t / (t + a), size * float(anywhere))
 
     @property
     def _n_features_out(self) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from mercer.arrays import dense
+from mercer.arrays import read_numbers, unmasked
 from mercer.errors import InputError, InputTypeError, NotFiniteError, ShapeError
 from mercer.params import is_real
 
@@ -23,21 +23,9 @@ def check_target_block(y: Any, n: int, who: str) -> tuple[np.ndarray, bool]:
     """
     if y is None:
         raise InputError(f"{who} requires y to be passed, but the target y is None.")
-    if isinstance(y, np.ma.MaskedArray) and np.ma.getmaskarray(y).any():
-        raise InputError("y has masked entries; a mask would be dropped silently. Drop those rows first.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", np.exceptions.ComplexWarning)
-        Y = np.asarray(dense(y))
-    if Y.dtype.kind == "c":
-        raise InputError("Complex data not supported: y is complex.")
-    if Y.dtype.kind in "mM":
-        raise InputTypeError(
-            f"y holds dates or times ({Y.dtype}). Convert them to numbers in a unit you choose."
-        )
-    try:
-        Y = Y.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"y must hold numbers: {error}.") from error
+    Y = np.asarray(y)
+    if Y.ndim in (1, 2):
+        Y = read_numbers(y, "y").astype(np.float64)
     if Y.ndim not in (1, 2) or (Y.ndim == 2 and Y.shape[1] == 0):
         raise ShapeError(f"y should be a 1d array, or 2d with one column per target; got shape {Y.shape}.")
     if len(Y) != n:
@@ -49,6 +37,20 @@ def check_target_block(y: Any, n: int, who: str) -> tuple[np.ndarray, bool]:
     return (Y[:, None], True) if Y.ndim == 1 else (Y, False)
 
 
+def check_numbers(y: Any, n: int, who: str) -> np.ndarray:
+    """y as n finite numbers in one dimension.
+
+    >>> check_numbers([1, 2], 2, "SVR")
+    array([1., 2.])
+    """
+    if y is None:
+        raise InputError(f"{who} requires y to be passed, but the target y is None")
+    y = column_or_1d(read_numbers(y, "y"), warn=True).astype(np.float64)
+    check_length(y, n)
+    check_finite_targets(y)
+    return y
+
+
 def as_labels(y: Any, n: int, who: str) -> np.ndarray:
     """n labels in one dimension: text, whole numbers, or numbers that are whole; never NaN, never continuous.
 
@@ -58,9 +60,14 @@ def as_labels(y: Any, n: int, who: str) -> np.ndarray:
     if y is None:
         raise InputError(f"{who} requires y to be passed, but the target y is None")
     if not plain_labels(y):
-        y = column_or_1d(y, warn=True)
+        y = column_or_1d(unmasked(y, "y"), warn=True)
         if y.dtype.kind == "O":
             y = _plainer(y)
+        if y.dtype.kind in "mM":
+            raise InputTypeError(
+                f"y holds dates or times ({y.dtype}), and classes are text or whole numbers. Name the classes by one of "
+                "them, for example y.astype(str)."
+            )
         check_finite_targets(y)
         check_classification_targets(y)
     check_length(y, n)
@@ -69,16 +76,32 @@ def as_labels(y: Any, n: int, who: str) -> np.ndarray:
 
 def plain_labels(y: Any) -> bool:
     """Whole numbers or booleans in one dimension: labels that need no further look, which is slow on small data."""
-    return isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iub"
+    return (
+        isinstance(y, np.ndarray)
+        and not isinstance(y, np.ma.MaskedArray)
+        and y.ndim == 1
+        and y.dtype.kind in "iub"
+    )
 
 
 def _plainer(y: np.ndarray) -> np.ndarray:
-    """Labels that came as objects: numbers as numbers; a missing one among others is refused."""
+    """Labels that came as objects: numbers as numbers, text as it is; missing ones, dates and mixtures are refused."""
     if all(is_real(v) for v in y):
         return np.array(y.tolist())
     for i, v in enumerate(y):
-        if v is None or (is_real(v) and v != v) or type(v).__name__ == "NAType":
+        if v is None or (is_real(v) and v != v) or type(v).__name__ in ("NAType", "NaTType"):
             raise NotFiniteError(f"Input y contains NaN. (First at row {i}: drop these rows.)")
+        if isinstance(v, date | timedelta | np.datetime64 | np.timedelta64):
+            raise InputTypeError(
+                f"y has a {type(v).__name__} at row {i}, and classes are text or whole numbers. Name the classes by one of "
+                "them, for example by str."
+            )
+    kinds = {"text" if isinstance(v, str) else "a number" for v in y if is_real(v) or isinstance(v, str)}
+    if len(kinds) > 1:
+        raise InputTypeError(
+            "y mixes text and numbers, so that 1 and '1' would be two classes. Name all classes in one way, for example "
+            "[str(v) for v in y]."
+        )
     return y
 
 
