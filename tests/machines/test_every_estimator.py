@@ -422,9 +422,74 @@ def test_bad_targets_are_refused(s):
         refuses(lambda y=y: s.fit(X, y), NotFiniteError, word, "row 3")
 
 
+def _masked(y):
+    return np.ma.masked_array(y, mask=np.arange(len(y)) == 3)
+
+
+def _with_one(value):
+    """Targets among which one thing is of another kind."""
+
+    def change(y):
+        out = y.astype(object)
+        out[3] = value
+        return out
+
+    return change
+
+
+DATES = np.datetime64("2020-01-01") + np.arange(len(X))
+BAD_TARGETS = {  # name -> what becomes of y, the error, and the words in it
+    "masked": (_masked, InputError, "masked", "row 3"),
+    "masked column": (lambda y: _masked(y)[:, None], InputError, "masked", "row 3"),
+    "dates": (lambda y: DATES, InputTypeError, "dates or times|label"),
+    "dates in a series": (lambda y: pd.Series(DATES), InputTypeError, "dates or times|label"),
+    "times": (lambda y: DATES - DATES[0], InputTypeError, "dates or times|label"),
+    "dates as objects": (lambda y: DATES.astype(object), InputTypeError, "date", "row 0"),
+    "a date among numbers": (_with_one(pd.Timestamp("2020-01-01")), InputTypeError, "Timestamp", "row 3"),
+    "a complex among numbers": (
+        _with_one(1 + 2j),
+        (ValueError, InputTypeError),
+        "complex|Unknown label type",
+    ),
+    "none among numbers": (_with_one(None), NotFiniteError, "NaN", "row 3"),
+    "missing in a series": (
+        lambda y: pd.Series(np.where(np.arange(len(y)) == 3, None, y.astype(object))).convert_dtypes(),
+        NotFiniteError,
+        "NaN",
+        "row 3",
+    ),
+    "text among numbers": (_with_one("one"), ValueError, "text"),
+    "a list among numbers": (
+        _with_one([1, 2]),
+        (ValueError, InputTypeError),
+        "list|Unknown label type|number",
+    ),
+}
+
+
+@every([s for s in SUPERVISED if s.target != "view"])
+@pytest.mark.parametrize("bad", BAD_TARGETS)
+def test_targets_are_checked_as_strictly_as_rows(s, bad):
+    change, kind, *words = BAD_TARGETS[bad]
+    y = change(s.y)
+    refuses(lambda: s.fit(X, y), kind, *words)
+
+
+@every(SUPERVISED)
+def test_a_mask_without_masked_entries_is_no_matter(s):
+    identical(outputs(fitted(s, X, np.ma.masked_array(s.y, mask=np.zeros(s.y.shape, bool)))), answer(s))
+
+
 @every(REGRESSORS)
 def test_text_is_no_number(s):
     refuses(lambda: s.fit(X, np.array(["a", "b"])[LABELS]), ValueError, "y", "number|convert|text")
+    for text in (
+        s.y.astype(str),
+        s.y.astype(str).astype(object),
+        s.y.astype(str).tolist(),
+        s.y.astype("S32"),
+    ):
+        refuses(lambda text=text: s.fit(X, text), ValueError, "y", "text")
 
 
 @every(CLASSIFIERS)
@@ -583,6 +648,11 @@ def test_a_weight_of_zero_is_a_row_absent(s):
     kept = w > 0
     found = outputs(weighted(s, w))
     agree(s, found, outputs(fitted(s, X[kept], None if s.y is None else s.y[kept])), max(s.tolerance, 1e-6))
+
+
+@every(WEIGHED)
+def test_masked_weights_are_refused(s):
+    refuses(lambda: weighted(s, _masked(np.ones(len(X)))), InputError, "sample_weight", "masked")
 
 
 @every(WEIGHED)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from mercer.arrays import Rows, check_vectors, column_names, dense
+from mercer.arrays import Rows, check_vectors, column_names, dense, unmasked
 from mercer.errors import InputError, MercerError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram.functions import ByRows, Duels, Functions
 from mercer.kernels.base import Kernel
@@ -174,7 +174,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n)
     try:
-        w = np.asarray(sample_weight)
+        w = np.asarray(unmasked(sample_weight, "sample_weight"))
         if w.dtype.kind in "cmM":
             raise TypeError(
                 f"{w.dtype} given{' (Complex data not supported)' if w.dtype.kind == 'c' else ''}"

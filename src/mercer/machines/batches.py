@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mercer.arrays import check_vectors
+from mercer.arrays import check_vectors, unmasked
 from mercer.errors import InputError, InputTypeError, ShapeError
 
 BATCH = 1 << 16
@@ -95,7 +95,7 @@ def passes(source: Any, width: int | None = None) -> Iterator[tuple[Any, np.ndar
         width = A.shape[1]
         if y is None:
             raise InputError("The target y is None: a fit requires y to be passed, one target for each row.")
-        y = np.asarray(y)
+        y = np.asarray(unmasked(y, f"y of batch {number}"))
         if y.shape != (A.shape[0],):
             raise ShapeError(f"batch {number} has {A.shape[0]} rows of X and y of shape {y.shape}.")
         w = np.ones(A.shape[0]) if len(batch) == 2 or batch[2] is None else np.asarray(batch[2], dtype=float)

@@ -9,13 +9,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InputError, ParameterError, ShapeError
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.calibrate import Calibration, calibrate, conformal_threshold, held_out
 from mercer.machines.margin import MarginMachine, by_row, check_weights
-from mercer.machines.targets import as_labels, check_length
+from mercer.machines.targets import as_labels
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import together
 
@@ -133,8 +133,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         """What to do when a problem has no solution; the hard margin overrides this."""
 
     def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
-        y = column_or_1d(y)
-        check_length(y, len(w))
+        y = as_labels(y, len(w), type(self).__name__)
         codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         if not np.array_equal(self.classes_[codes], y):
             raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")

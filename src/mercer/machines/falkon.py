@@ -27,9 +27,8 @@ from mercer.machines.batches import BATCH, Batches, is_source
 from mercer.machines.defaults import with_spread
 from mercer.machines.falkon_newton import newton
 from mercer.machines.landmarks import EPS, basis, check_way, choose
-from mercer.machines.margin import check_numbers
 from mercer.machines.streamed import Scan, Streamed, landmark_factor, scan, solve_normal
-from mercer.machines.targets import as_labels, check_finite_targets
+from mercer.machines.targets import as_labels, check_finite_targets, check_numbers
 from mercer.params import is_real
 from mercer.solve.solution import AS_ASKED, Certificate
 

@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InputError, InvalidKernelError, NotPositiveDefiniteError, ParameterError, warn
 from mercer.gram import GramOperator
@@ -21,10 +21,11 @@ from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED, duels_of
 from mercer.machines.classify import check_labels, class_weights
 from mercer.machines.losses import LOSSES, Hinge, Logistic, Quantile, Softmax
-from mercer.machines.margin import POLISHED, MarginMachine, check_length, check_numbers, check_weights
+from mercer.machines.margin import POLISHED, MarginMachine, check_weights
 from mercer.machines.objective import Objective, SoftmaxObjective, certify, name_multipliers, why_outside
 from mercer.machines.quantiles import JOINT_SIZE, JointQuantiles, check_levels, crossing_rows, fit_jointly
 from mercer.machines.smooth_loss import SmoothLoss, as_loss
+from mercer.machines.targets import as_labels, check_numbers
 from mercer.memory import memory_limit
 from mercer.params import is_real
 from mercer.solve.box import STATUS, polish
@@ -449,8 +450,7 @@ class KernelMachine(MarginMachine):
     def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
         if self._kind() == "regression":
             return check_numbers(y, len(w), type(self).__name__), w
-        y = column_or_1d(y)
-        check_length(y, len(w))
+        y = as_labels(y, len(w), type(self).__name__)
         codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         if not np.array_equal(self.classes_[codes], y):
             raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")

@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError, warn
+from mercer.errors import NotFiniteError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
@@ -25,7 +25,6 @@ from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED, check_gram, check_weights
 from mercer.machines.defaults import resolve
 from mercer.machines.judge import judge_on_rows
-from mercer.machines.targets import check_finite_targets, check_length
 from mercer.memory import memory_limit
 from mercer.solve.box import STATUS, BoxProblem, certify_all, polish
 from mercer.solve.multipliers import Multipliers, of_box

@@ -20,9 +20,10 @@ from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, duels_of
 from mercer.machines.classify import check_labels
 from mercer.machines.defaults import resolve
-from mercer.machines.margin import check_numbers, check_weights
+from mercer.machines.margin import check_weights
 from mercer.machines.sparse_bayes import NOISE_FLOOR, Basis, Budget, Found, regression
 from mercer.machines.sparse_laplace import classification
+from mercer.machines.targets import check_numbers
 from mercer.memory import memory_limit
 from mercer.params import is_real
 from mercer.solve.solution import Certificate, worst_status

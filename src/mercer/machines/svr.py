@@ -13,11 +13,10 @@ from mercer.kernels.base import Kernel
 from mercer.machines.margin import (
     MarginMachine,
     check_C,
-    check_length,
     check_nu,
-    check_numbers,
     check_weights,
 )
+from mercer.machines.targets import check_length, check_numbers
 from mercer.solve.box import BoxProblem
 
 

@@ -98,7 +98,7 @@ def _plainer(y: np.ndarray) -> np.ndarray:
             )
     kinds = {"text" if isinstance(v, str) else "a number" for v in y if is_real(v) or isinstance(v, str)}
     if len(kinds) > 1:
-        raise InputTypeError(
+        raise InputError(
             "y mixes text and numbers, so that 1 and '1' would be two classes. Name all classes in one way, for example "
             "[str(v) for v in y]."
         )
