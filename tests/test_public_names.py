@@ -32,6 +32,7 @@ KERNELS = [
     "Polynomial",
     "Proof",
     "Proved",
+    "ProvedAsDeclared",
     "RBF",
     "Radial",
     "RationalQuadratic",

@@ -4,7 +4,7 @@ The JSON has these keys, always all of them; new ones may come, and a change of 
 
     schema              "mercer.check/1"
     expression, latex   the kernel as text and as a formula
-    status              "proved", "refuted" or "undecided"
+    status              "proved", "declared" (proved from what a user declared), "refuted" or "undecided"
     proof               {kernel, rule, reason, conditions, assumptions, premises: [proof, …]} or null
     witness             {points, K, q, value, asymmetric} or null
     search              {tried, lowest, missing} or null
@@ -23,15 +23,16 @@ import numpy as np
 
 from mercer.cli.talk import complain, complain_of_parse, json_text, results
 from mercer.errors import MercerError, ParseError
-from mercer.kernels import Kernel, Proof, Proved, Refuted, Undecided, Validity, parse
+from mercer.kernels import Kernel, Proof, Proved, ProvedAsDeclared, Refuted, Undecided, Validity, parse
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-CODES = {"proved": 0, "refuted": 1, "undecided": 2}
+CODES = {"proved": 0, "refuted": 1, "undecided": 2, "declared": 3}
 USAGE, FAILURE = 64, 70
 LOOKS = {
     "proved": ("✓ a kernel, proved", "bold green"),
+    "declared": ("✓ a kernel, given what was declared", "bold yellow"),
     "refuted": ("✗ not a kernel, refuted", "bold red"),
     "undecided": ("? undecided", "bold yellow"),
 }
@@ -86,7 +87,7 @@ def facts(k: Kernel, judged: Validity, sizes: Dimensions) -> dict[str, Any]:
         "expression": str(k),
         "latex": k.latex(),
         "status": judged.status,
-        "proof": _proof_facts(judged.proof) if isinstance(judged, Proved) else None,
+        "proof": _proof_facts(judged.proof) if isinstance(judged, Proved | ProvedAsDeclared) else None,
         "witness": _witness_facts(judged) if isinstance(judged, Refuted) else None,
         "search": _search_facts(judged) if isinstance(judged, Undecided) else None,
         "parameters": [
@@ -137,7 +138,7 @@ def _json_size(size: int | float | None) -> int | str | None:
 
 
 def latex_of(judged: Validity) -> str:
-    if isinstance(judged, Proved | Refuted):
+    if isinstance(judged, Proved | ProvedAsDeclared | Refuted):
         return judged.latex()
     return "\n".join(f"% {line}" for line in str(judged).splitlines())
 
@@ -151,8 +152,6 @@ def show(console: Console, k: Kernel, judged: Validity, sizes: Dimensions) -> No
     from rich.text import Text
 
     word, style = LOOKS[judged.status]
-    if isinstance(judged, Proved) and judged.assumptions:
-        word += ", given what was declared"
     console.print(Text(str(k), style="bold"))
     console.print(Text(word, style=style))
     console.print()
@@ -171,7 +170,7 @@ def _reasons(judged: Validity) -> Iterator[tuple[int, Any]]:
         line = raw.lstrip()
         indent = len(raw) - len(line) + (0 if line == "Proof." else 2)
         step = re.fullmatch(r"([\d.]+\.) (.*)  \[(.*)\]", line)
-        if isinstance(judged, Proved) and step:
+        if isinstance(judged, Proved | ProvedAsDeclared) and step:
             number, kernel, rule = step.groups()
             yield indent, Text.assemble((f"{number} ", "dim"), (kernel, "bold"), "  ", (f"[{rule}]", "cyan"))
         elif line.startswith(("qᵀKq =", "k(x₁, x")):

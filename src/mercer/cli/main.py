@@ -1,6 +1,6 @@
 """The commands of `mercer`. Results go to stdout, talk to stderr.
 
-Exit codes     check: 0 proved, 1 refuted, 2 undecided     draw, co2: 0 done, 1 not done, with the reason
+Exit codes     check: 0 proved, 1 refuted, 2 undecided, 3 proved as declared     draw, co2: 0 done, 1 not done, with the reason
                64 an expression or option that cannot be read     70 an unexpected failure     130 Ctrl-C
 
 numpy and everything on top of it is imported inside the commands only.

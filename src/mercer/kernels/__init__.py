@@ -4,7 +4,7 @@ from mercer.kernels.base import Kernel, as_kernel
 from mercer.kernels.columns import AllSubsets, Brownian, Chi2, Cosine, Intersection, Laplacian, Periodic
 from mercer.kernels.dot import Dot, ExpDot, Linear, Logistic, Polynomial, Sigmoid
 from mercer.kernels.families import DotProduct, Leaf, PerColumn, Radial, leaf
-from mercer.kernels.proof import Fact, Proof, Proved, Refuted, Undecided, Validity
+from mercer.kernels.proof import Fact, Proof, Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.radial import RBF, Exponential, Matern, RationalQuadratic
 from mercer.kernels.special import (
     ArcCosine,
@@ -46,6 +46,7 @@ __all__ = [
     "Polynomial",
     "Proof",
     "Proved",
+    "ProvedAsDeclared",
     "Radial",
     "RationalQuadratic",
     "Refuted",

@@ -10,6 +10,7 @@ Sums of sums and products of products flatten; they never mix.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +24,36 @@ from mercer.kernels.proof import Fact, Proof
 from mercer.kernels.special import Constant
 from mercer.params import children, coefficients, given, shape_number, signed
 
+_DEEPEST = 100  # nested rules; every method follows the nesting by calling itself
 
-class Unary(Kernel):
+
+class Combined(Kernel):
+    """A kernel made of others."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        depth = 1 + max(child._depth for _, child in self._children())
+        if depth > _DEEPEST:
+            raise ParameterError(
+                f"this kernel would be nested {depth} deep; at most {_DEEPEST} are allowed. Sums of many terms are not "
+                "nested: build them as k1 + k2 + …, and write repeated products as powers."
+            )
+        object.__setattr__(self, "_depth", depth)
+
+
+def remembered(prove: Callable[[Any], Proof | None]) -> Callable[[Any], Proof | None]:
+    """A proof that is looked for once: proofs of parts are asked for again and again on the way up."""
+
+    @functools.wraps(prove)
+    def proof(self: Any) -> Proof | None:
+        if "_remembered_proof" not in self.__dict__:
+            object.__setattr__(self, "_remembered_proof", prove(self))
+        return self.__dict__["_remembered_proof"]
+
+    return proof
+
+
+class Unary(Combined):
     """A kernel made of one kernel."""
 
     kernel: Kernel
@@ -41,7 +70,7 @@ class Unary(Kernel):
         return None if inner is None else Proof(self, fact, (inner,), conditions)
 
 
-class Nary(Kernel):
+class Nary(Combined):
     """A kernel made of several."""
 
     parts: tuple[Kernel, ...]
@@ -123,11 +152,16 @@ class Scaled(Unary):
         inside = self.kernel._latex_inside(2)
         return f"-{inside}" if self.scale == -1 else rf"{latex_value(self.scale)}\,{inside}"
 
+    @remembered
     def _proof(self) -> Proof | None:
-        if self.scale < 0:
-            return None
-        fact = Fact("positive multiple", "qᵀ(cK)q = c · qᵀKq ≥ 0 for c ≥ 0")
-        return self._passed_on(fact, (f"c = {self.scale!r} ≥ 0",))
+        if self.scale >= 0:
+            fact = Fact("positive multiple", "qᵀ(cK)q = c · qᵀKq ≥ 0 for c ≥ 0")
+            found = self._passed_on(fact, (f"c = {self.scale!r} ≥ 0",))
+            if found is not None:
+                return found
+        from mercer.kernels.expansion import proof_by_expansion
+
+        return proof_by_expansion(self)
 
     def _root_proof(self) -> Proof | None:
         if self.scale < 0:
@@ -164,6 +198,7 @@ class Sum(Nary):
     def _latex(self) -> str:
         return _join_signs([part._latex_inside(1) for part in self.parts])
 
+    @remembered
     def _proof(self) -> Proof | None:
         premises = self._premises()
         if premises is None:
@@ -212,6 +247,7 @@ class Product(Nary):
     def _latex(self) -> str:
         return r"\cdot ".join(part._latex_inside(2) for part in self.parts)
 
+    @remembered
     def _proof(self) -> Proof | None:
         premises = self._premises()
         if premises is None:
@@ -260,6 +296,7 @@ class Power(Unary):
     def _latex(self) -> str:
         return rf"{{{self.kernel._latex_inside(4)}}}^{{{self.exponent:g}}}"
 
+    @remembered
     def _proof(self) -> Proof | None:
         p = self.exponent
         if p == int(p):
@@ -302,32 +339,40 @@ class Exp(Unary):
     def _latex(self) -> str:
         return rf"\exp\left({self.kernel._latex()}\right)"
 
+    @remembered
     def _proof(self) -> Proof | None:
         fact = Fact("exponential", "e^k = Σ k^n / n!, a limit of positive sums of powers of the kernel")
-        return self._passed_on(fact) or _exp_of_shifted(self)
+        found = self._passed_on(fact) or self._shifted()
+        if found is not None:
+            return found
+        from mercer.kernels.expansion import proof_by_expansion
+
+        return proof_by_expansion(self)
 
     def _root_proof(self) -> Proof | None:
         inner = self.kernel._proof()
-        if inner is None:
+        if inner is not None:
+            return Proof(self, Fact("infinitely divisible", "(e^k)^r = e^(rk) and rk is a kernel"), (inner,))
+        shifted = self._shifted()
+        if shifted is None:
             return None
-        return Proof(self, Fact("infinitely divisible", "(e^k)^r = e^(rk) and rk is a kernel"), (inner,))
+        reason = "(e^(k + c))^r = e^(rc) · e^(rk), where e^(rc) > 0 and rk is a kernel"
+        return Proof(self, Fact("infinitely divisible", reason), shifted.premises)
 
-
-def _exp_of_shifted(k: Exp) -> Proof | None:
-    """e^(k + c) = e^c e^k: a negative constant inside an exponential does no harm."""
-    inside = k.kernel
-    if not isinstance(inside, Sum):
-        return None
-    rest = [part for part in inside.parts if not isinstance(part, Constant)]
-    if not rest or len(rest) == len(inside.parts):
-        return None
-    core = rest[0] if len(rest) == 1 else Sum(tuple(rest))
-    premise = core._proof()
-    if premise is None:
-        return None
-    return Proof(
-        k, Fact("exponential", "e^(k + c) = e^c · e^k with e^c > 0, and e^k is a kernel"), (premise,)
-    )
+    def _shifted(self) -> Proof | None:
+        """e^(k + c) = e^c e^k: a negative constant inside an exponential does no harm."""
+        parts = self.kernel.parts if isinstance(self.kernel, Sum) else (self.kernel,)
+        rest = [part for part in parts if type(part) is not Constant]
+        if len(rest) == len(parts):
+            return None
+        if not rest:
+            return Proof(self, Fact("constant", "e^c is a constant > 0, and qᵀKq = e^c (Σ q_i)² ≥ 0"))
+        core = rest[0] if len(rest) == 1 else Sum(tuple(rest))
+        premise = core._proof()
+        if premise is None:
+            return None
+        fact = Fact("exponential", "e^(k + c) = e^c · e^k with e^c > 0, and e^k is a kernel")
+        return Proof(self, fact, (premise,))
 
 
 @expression
@@ -357,6 +402,7 @@ class PolynomialOf(Unary):
             or "0"
         )
 
+    @remembered
     def _proof(self) -> Proof | None:
         if min(self.coefs) >= 0:
             fact = Fact(
@@ -379,6 +425,7 @@ class Times(Unary):
     f: Callable[[Any], Any] = given()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not callable(self.f):
             raise ParameterError(
                 f"times(f) needs a function of the points; got {self.f!r}. For a number write c * k."
@@ -412,6 +459,7 @@ class Times(Unary):
         name = latex_value(self.f)
         return rf"\mathrm{{{name}}}(x)\,{self.kernel._latex_inside(2)}\,\mathrm{{{name}}}(z)"
 
+    @remembered
     def _proof(self) -> Proof | None:
         return self._passed_on(
             Fact("rule f(x) k(x, z) f(z)", "qᵀKq is the form of k at the vector with entries q_i f(x_i)")
@@ -457,6 +505,7 @@ class Of(Unary):
     def _latex(self) -> str:
         return rf"\left[{self.kernel._latex()}\right]_{{x\to\mathrm{{{latex_value(self.map)}}}(x),\,z\to\mathrm{{{latex_value(self.map)}}}(z)}}"
 
+    @remembered
     def _proof(self) -> Proof | None:
         return self._passed_on(
             Fact("composition with a map", "the Gram matrix is that of k at the points ψ(x_i)")
@@ -498,6 +547,7 @@ class LinearMap(Unary):
     def _latex(self) -> str:
         return rf"\left[{self.kernel._latex()}\right]_{{x\to Ax,\,z\to Az}}"
 
+    @remembered
     def _proof(self) -> Proof | None:
         return self._passed_on(
             Fact("composition with a map", "the Gram matrix is that of k at the points Ax_i")
@@ -517,6 +567,7 @@ class On(Unary):
     columns: tuple[Column, ...] = given()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         columns = self.columns if isinstance(self.columns, tuple) else (self.columns,)
         if not columns:
             raise ParameterError(
@@ -556,6 +607,7 @@ class On(Unary):
         shown = ", ".join(latex_value(c).replace("_", r"\_") for c in self.columns)
         return rf"\left[{self.kernel._latex()}\right]_{{\mathrm{{{shown}}}}}"
 
+    @remembered
     def _proof(self) -> Proof | None:
         return self._passed_on(Fact("composition with a map", "choosing columns is a map ψ"))
 
@@ -636,6 +688,7 @@ class Normalized(Unary):
     def _latex(self) -> str:
         return rf"\overline{{{self.kernel._latex()}}}"
 
+    @remembered
     def _proof(self) -> Proof | None:
         return self._passed_on(Fact("normalisation", "the rule f(x) k(x, z) f(z) with f(x) = 1/√k(x, x)"))
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Kernel(ABC):
     """A function of two things, built from named parts.
 
-    Kernels are values: equal when they are written the same, hashable, and never changed; every method that
-    "changes" one returns a new one.
+    Kernels are values: equal when they are of the same class with the same parameters and the same functions
+    (the same objects, not the same text), hashable, and never changed; every method that "changes" one returns a new one.
     """
 
     __array_ufunc__ = None  # numpy scalars on the left then hand over to __rmul__ and friends
@@ -40,6 +40,7 @@ class Kernel(ABC):
     _fixed: frozenset[str] = frozenset()
     _bounds: tuple[tuple[str, Bounds], ...] = ()
     _tunable_copy: bool = False
+    _depth: int = 1
 
     def __post_init__(self) -> None:
         """Refuse a bad parameter at birth, and keep good ones in canonical form (float, tuple of floats)."""
@@ -78,6 +79,10 @@ class Kernel(ABC):
     def _root_proof(self) -> Proof | None:
         """Why every power k^r, r > 0, is a kernel (infinite divisibility); None where the rules do not say."""
         return None
+
+    def _wanting(self) -> str:
+        """What this part would need to be proved, in a sentence; empty where nothing could be declared."""
+        return ""
 
     def _children(self) -> list[tuple[str, Kernel]]:
         return []
@@ -288,11 +293,15 @@ class Kernel(ABC):
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle k(x, z) = {self.latex()}$"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied and pickled: everything but the proof, which can be found again."""
+        return {name: value for name, value in self.__dict__.items() if name != "_remembered_proof"}
+
     # ── equality ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _key(self) -> tuple:
         values = (_hashable(getattr(self, f.name)) for f in dataclasses.fields(self))  # type: ignore[arg-type]
-        return (type(self).__qualname__, self._fixed, self._bounds, *values)
+        return (type(self), self._fixed, self._bounds, *values)
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Kernel) else NotImplemented
@@ -429,6 +438,7 @@ class Kernel(ABC):
         out = object.__new__(type(self))
         out.__dict__.update(self.__dict__)
         out.__dict__.pop("_tunable_copy", None)
+        out.__dict__.pop("_remembered_proof", None)
         object.__setattr__(out, "_fixed", self._fixed if fixed is None else fixed)
         object.__setattr__(out, "_bounds", self._bounds if bounds is None else bounds)
         return out
@@ -507,12 +517,13 @@ class Kernel(ABC):
     # ── judge ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def validity(
-        self, samples: Any = None, *, columns: int | None = None, seconds: float = 10.0, random_state: int = 0
+        self, samples: Any = None, *, columns: int | None = None, seconds: float = 60.0, random_state: int = 0
     ) -> Validity:
         """`Proved` with its proof, `Refuted` with a witness, or `Undecided` with what was tried.
 
-        `samples` are things the kernel takes, from which a witness may be sought (needed when they are not
-        vectors); `columns` limits the search to points of that dimension, `seconds` its time.
+        A proof that rests on something you declared is a `ProvedAsDeclared`. `samples` are things the kernel takes, from
+        which a witness may be sought (needed when they are not vectors); `columns` limits the search to points of that
+        dimension. The search does a fixed amount of work and its answer is kept; `seconds` only stops it early.
 
         >>> from mercer import RBF
         >>> print(RBF(2.0).validity())

@@ -141,6 +141,7 @@ class Brownian(PerColumn):
         "min(x, z) = ∫ 1[0,x](u) 1[0,z](u) du for x, z ≥ 0 (likewise below 0, and intervals on either side of 0 do not "
         "meet), and a product over the columns of kernels is a kernel",
     )
+    divisible: ClassVar = "min(|x|, |z|)^r = min(|x|^r, |z|^r), so k^r is the same kernel at the points with coordinates ±|x_d|^r"
     formula: ClassVar = r"\prod_d \min(\lvert x_d\rvert, \lvert z_d\rvert)\,[x_d z_d > 0]"
 
     def term(self, x: Any, z: Any) -> Any:

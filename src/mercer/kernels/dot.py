@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer.arrays import real_numbers
-from mercer.errors import ParameterError, ShapeError
-from mercer.kernels.families import DotProduct, leaf
+from mercer.errors import DomainError, ParameterError, ShapeError
+from mercer.kernels.families import DotProduct, latex_value, leaf, write_value
 from mercer.kernels.proof import Fact, Proof
-from mercer.params import Domain, given, nonnegative, positive, real, whole
+from mercer.kernels.series import DECLARED_TERMS, doubt
+from mercer.params import Domain, given, is_real, nonnegative, positive, real, whole
 
 _TAYLOR = Domain("a finite number", ndim=1)
-_DECLARED_TERMS = 64  # how many declared Taylor coefficients are looked at
 
 
 @leaf
@@ -142,13 +143,26 @@ class Logistic(DotProduct):
         return self.scale * e / (1 + e) ** 2
 
 
+# Functions whose series at 0 is known and converges everywhere.
+_KNOWN_SERIES: dict[Any, str] = {
+    np.positive: "t",
+    np.square: "t²",
+    np.exp: "e^t = Σ tⁿ/n!",
+    np.exp2: "2^t = Σ (ln 2)ⁿ tⁿ/n!",
+    np.expm1: "e^t - 1 = t + t²/2! + t³/3! + …",
+    np.sinh: "sinh t = t + t³/3! + t⁵/5! + …",
+    np.cosh: "cosh t = 1 + t²/2! + t⁴/4! + …",
+}
+
+
 @leaf
 class Dot(DotProduct):
     """Any function of the dot product: k(x, z) = f(x·z).
 
     It is a kernel in every dimension iff the Taylor series of f at 0 has no negative coefficient. Declare the series
     with `taylor`: a list makes the kernel *be* that polynomial (f, if given, is checked against it); a function
-    n ↦ aₙ declares an infinite series, which the proof then takes on your word.
+    n ↦ aₙ declares an infinite series, which is compared with f where it converges and then taken on your word. A series
+    that converges only for |t| < R needs `radius` = R: rows whose dot products leave it are refused.
 
     >>> k = Dot(lambda t: t + t**2, taylor=[0, 1, 1])
     >>> float(k([[1, 2]], [[3, 4]])[0, 0])                    # 11 + 11²
@@ -157,20 +171,34 @@ class Dot(DotProduct):
 
     f: Callable[[Any], Any] | None = given(None)
     taylor: Sequence[float] | Callable[[int], float] | None = given(None)
+    radius: float | None = given(None)
 
     def __post_init__(self) -> None:
         if self.f is not None and not callable(self.f):
             raise ParameterError(
                 f"Dot: f must be a function of the dot product; got {self.f!r}. Try Dot(np.sinh)."
             )
+        if self.radius is not None:
+            self._check_radius()
         if self.taylor is None or callable(self.taylor):
             if self.f is None:
                 raise ParameterError("Dot: give a function f, or its Taylor coefficients as a list.")
             return
         object.__setattr__(self, "taylor", _TAYLOR.check(self.taylor, "Dot", "taylor"))
-        self._compare_with_series()
+        self._compare_with_polynomial()
 
-    def _compare_with_series(self) -> None:
+    def _check_radius(self) -> None:
+        if not callable(self.taylor):
+            raise ParameterError(
+                "Dot: radius belongs to an infinite series; give taylor as a function n -> a_n with it, or leave it out."
+            )
+        if not is_real(self.radius) or not self.radius > 0:  # type: ignore[operator]
+            raise ParameterError(
+                f"Dot: radius must be a number > 0, or math.inf; got {self.radius!r}. It is where the series stops converging."
+            )
+        object.__setattr__(self, "radius", float(self.radius))  # type: ignore[arg-type]
+
+    def _compare_with_polynomial(self) -> None:
         if self.f is None:
             return
         t = np.array([-1.5, -0.3, 0.2, 0.9, 2.0])
@@ -184,18 +212,26 @@ class Dot(DotProduct):
             )
 
     def _text(self) -> str:
-        from mercer.kernels.families import write_value
-
         if isinstance(self.taylor, tuple):
             return f"Dot(taylor={write_value(self.taylor)})"
+        if self.radius is not None and math.isfinite(self.radius):
+            return f"Dot({write_value(self.f)}, radius={self.radius!r})"
         return f"Dot({write_value(self.f)})"
 
     def _key(self) -> tuple:
-        return ("Dot", self.taylor if isinstance(self.taylor, tuple) else (self.f, self.taylor))
+        series = self.taylor if isinstance(self.taylor, tuple) else (self.f, self.taylor, self.radius)
+        return (type(self), series)
 
     def value(self, t: Any) -> Any:
         if isinstance(self.taylor, tuple):
             return np.polynomial.polynomial.polyval(t, self.taylor)
+        if self.radius is not None:
+            size = np.abs(t)
+            if size.size and size.max() >= self.radius:
+                raise DomainError(
+                    f"{self}: the dot product of two rows is {np.ravel(t)[int(np.argmax(size))]:.6g}, and the declared "
+                    f"series only converges for |x·z| < {self.radius:g}. Scale the rows down."
+                )
         return self._f(t)
 
     def _f(self, t: Any) -> np.ndarray:
@@ -215,28 +251,51 @@ class Dot(DotProduct):
             return np.polynomial.polynomial.polyval(t, np.polynomial.polynomial.polyder(self.taylor))
         t = np.asarray(t, dtype=float)
         h = 1e-6 * np.maximum(1.0, np.abs(t))
-        return (self.value(t + h) - self.value(t - h)) / (2 * h)
+        return (self._f(t + h) - self._f(t - h)) / (2 * h)
 
     def _proof(self) -> Proof | None:
-        if isinstance(self.taylor, tuple) and min(self.taylor) >= 0:
+        if isinstance(self.taylor, tuple):
+            if min(self.taylor) < 0:
+                return None
             return Proof(
                 self, Fact("non-negative Taylor series", "a polynomial in x·z with non-negative coefficients")
             )
-        if not callable(self.taylor):
+        if _is_known(self.f):
+            reason = f"{_KNOWN_SERIES[self.f]} converges everywhere, has no negative coefficient, and each (x·z)ⁿ is a kernel"
+            return Proof(self, Fact("non-negative Taylor series", reason))
+        if not callable(self.taylor) or self._wanting():
             return None
-        coefs = [float(self.taylor(n)) for n in range(_DECLARED_TERMS)]
-        if not np.all(np.isfinite(coefs)) or min(coefs) < 0:
-            return None
-        claim = f"f(t) = Σ aₙtⁿ with all aₙ ≥ 0 (the first {_DECLARED_TERMS} declared coefficients were looked at)"
+        reach = "for all t" if self._reach() == math.inf else f"for |t| < {self._reach():g}"
+        claim = (
+            f"f(t) = Σ aₙtⁿ {reach} with all aₙ ≥ 0 ({DECLARED_TERMS} declared coefficients were looked at)"
+        )
         fact = Fact(
             "non-negative Taylor series", "a power series in x·z with non-negative coefficients is a kernel"
         )
-        return Proof(self, fact, assumptions=(claim,))
+        conditions = (
+            () if self._reach() == math.inf else (f"it is defined for |x·z| < {self._reach():g} only",)
+        )
+        return Proof(self, fact, (), conditions, (claim,))
+
+    def _reach(self) -> float:
+        return math.inf if self.radius is None else self.radius
+
+    def _wanting(self) -> str:
+        if isinstance(self.taylor, tuple) or _is_known(self.f):
+            return ""
+        if not callable(self.taylor):
+            return (
+                f"For a proof of {self}, declare its Taylor series: taylor= a list, or a function n -> a_n."
+            )
+        assert self.f is not None
+        return doubt(self.f, self.taylor, self.radius)
 
     def _latex(self) -> str:
-        from mercer.kernels.families import latex_value
-
         if isinstance(self.taylor, tuple):
             terms = [f"{latex_value(c)}\\,(x^\\top z)^{{{n}}}" for n, c in enumerate(self.taylor) if c]
             return " + ".join(terms) or "0"
         return rf"\mathrm{{{latex_value(self.f)}}}\left(x^\top z\right)"
+
+
+def _is_known(f: Any) -> bool:
+    return isinstance(f, np.ufunc) and f in _KNOWN_SERIES

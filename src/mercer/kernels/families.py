@@ -89,6 +89,17 @@ def _require_declared(cls: Any) -> None:
             )
 
 
+# What a subclass may change without becoming another function.
+_MAY_DIFFER = {"formula", "spellings", "slope", "_text", "_latex", "_abc_impl"}
+
+
+def _word_of(owner: type, reason: str) -> tuple[str, ...]:
+    """A fact that a class outside mercer states of itself is its author's word."""
+    if owner.__module__.split(".")[0] == "mercer":
+        return ()
+    return (f"the class {owner.__name__} says of itself: {reason}",)
+
+
 class Leaf(Kernel):
     """A named kernel. Class facts: `because` (why it is a kernel), `divisible` (why its powers are), `formula`."""
 
@@ -139,12 +150,27 @@ class Leaf(Kernel):
         return tuple(out)
 
     def _proof(self) -> Proof | None:
-        return None if self.because is None else Proof(self, self.because, conditions=self._conditions())
+        owner = self._owner("because")
+        if owner is None or self.because is None:
+            return None
+        return Proof(self, self.because, (), self._conditions(), _word_of(owner, self.because.reason))
 
     def _root_proof(self) -> Proof | None:
-        if self.divisible is None:
+        owner = self._owner("divisible")
+        if owner is None or self.divisible is None:
             return None
-        return Proof(self, Fact("infinitely divisible", self.divisible), conditions=self._conditions())
+        fact = Fact("infinitely divisible", self.divisible)
+        return Proof(self, fact, (), self._conditions(), _word_of(owner, self.divisible))
+
+    def _owner(self, name: str) -> type | None:
+        """The class that states a fact; None if a subclass may compute something else, for then it states nothing of it."""
+        for cls in type(self).__mro__:
+            if name in cls.__dict__:
+                return cls
+            changed = {n for n in cls.__dict__ if not n.startswith("__")} - _MAY_DIFFER
+            if changed:
+                return None
+        return None
 
     def _columns_needed(self) -> tuple[int | None, int]:
         lengths = {

@@ -1,14 +1,16 @@
-"""What `validity()` answers: a proof, a witness, or an honest "not known".
+"""What `validity()` answers: a proof, a proof from what was declared, a witness, or an honest "not known".
 
 A proof is a tree. Each node names the kernel it speaks of, the rule that makes it one, and the proofs of its parts;
-the leaves of the tree are facts about named kernels. Nothing here samples: a `Proved` rests on rules alone.
+the leaves of the tree are facts about named kernels. Nothing here samples: a `Proved` rests on rules alone. Where a
+node takes something from the user's word, the answer is a `ProvedAsDeclared` instead. A `Refuted` rests on an
+inequality in interval arithmetic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from mercer.arrays import Rows
 
 if TYPE_CHECKING:
     from mercer.kernels.base import Kernel
+    from mercer.kernels.intervals import Interval
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,10 @@ class Proof:
     def rules(self) -> set[str]:
         """The names of all rules used in the tree."""
         return {node.rule for node in self.walk()}
+
+    def declared(self) -> tuple[str, ...]:
+        """Everything in the tree that is taken from the user's word; empty for a proof that needs none of it."""
+        return tuple(dict.fromkeys(a for node in self.walk() for a in node.assumptions))
 
     def walk(self) -> Iterator[Proof]:
         yield self
@@ -76,7 +83,7 @@ class Proof:
 
 
 class Validity:
-    """The common face of `Proved`, `Refuted` and `Undecided`; `status` is one of those words in lower case."""
+    """The common face of the four answers; `status` is "proved", "declared", "refuted" or "undecided"."""
 
     status: str = ""
     kernel: Kernel
@@ -86,32 +93,45 @@ class Validity:
 
 
 @dataclass(frozen=True, repr=False)
-class Proved(Validity):
-    """A kernel by the rules; `print` shows the proof, `latex()` sets it."""
-
+class _WithProof(Validity):
     kernel: Kernel
     proof: Proof
-    status = "proved"
+
+    given: ClassVar[str] = ""
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the proof takes from the user's word (declared Taylor series, say); empty for named kernels."""
-        return tuple(a for node in self.proof.walk() for a in node.assumptions)
+        """What the proof takes from the user's word (a declared Taylor series, say)."""
+        return self.proof.declared()
 
     def __str__(self) -> str:
-        given = " (given what you declared)" if self.assumptions else ""
-        return "\n".join([f"{self.kernel} is a kernel{given}.", "Proof.", *self.proof.lines(), "∎"])
+        return "\n".join([f"{self.kernel} is a kernel{self.given}.", "Proof.", *self.proof.lines(), "∎"])
 
     def __repr__(self) -> str:
-        return f"<Proved: {self.kernel} by {self.proof.rule}>"
+        return f"<{type(self).__name__}: {self.kernel} by {self.proof.rule}>"
 
     def latex(self) -> str:
         return "\\begin{enumerate}\n" + self.proof.latex() + "\n\\end{enumerate}"
 
 
+@dataclass(frozen=True, repr=False)
+class Proved(_WithProof):
+    """A kernel by the rules; `print` shows the proof, `latex()` sets it."""
+
+    status = "proved"
+
+
+@dataclass(frozen=True, repr=False)
+class ProvedAsDeclared(_WithProof):
+    """A kernel if what the user declared is true; `assumptions` lists it. Not a `Proved`: nobody else has checked it."""
+
+    given: ClassVar[str] = " (given what you declared)"
+    status = "declared"
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Refuted(Validity):
-    """Not a kernel: points `X` and a vector `q` with `value` = qᵀKq < 0.
+    """Not a kernel: points `X` and a vector `q` with `value` = qᵀKq < 0, also where every rounding went against it.
 
     If `asymmetric`, the two points have k(x, z) ≠ k(z, x) instead, and `value` is the gap.
     """
@@ -129,12 +149,20 @@ class Refuted(Validity):
         """The Gram matrix of the witness, computed anew."""
         return np.asarray(self.kernel(Rows(self.X, names=self.names)), dtype=float)
 
+    def bounds(self) -> tuple[float, float]:
+        """Numbers between which qᵀKq (the gap, if asymmetric) certainly lies; computed anew, in interval arithmetic."""
+        return self._enclosed().outward()
+
     def check(self) -> bool:
-        """Recompute qᵀKq from the kernel and the points, and see that it is negative beyond rounding."""
-        K = self.gram()
-        if self.asymmetric:
-            return bool(abs(K[0, 1] - K[1, 0]) > 1e-12 * np.abs(K).max())
-        return is_negative(K, self.q)
+        """Recompute the witness from the kernel and the points, and see that rounding does not decide it."""
+        found = self._enclosed()
+        return found.low > 0 or found.high < 0 if self.asymmetric else found.high < 0
+
+    def _enclosed(self) -> Interval:
+        from mercer.kernels.enclosure import difference, quadratic_form
+
+        rows = Rows(self.X, names=self.names)
+        return difference(self.kernel, rows) if self.asymmetric else quadratic_form(self.kernel, rows, self.q)
 
     def __str__(self) -> str:
         head = f"{self.kernel} is not a kernel."
@@ -186,25 +214,19 @@ class Undecided(Validity):
             lines.append(self.missing)
         lines += ["Tried, without finding points at which it fails:", *(f"  - {t}" for t in self.tried)]
         if np.isfinite(self.lowest):
-            lines.append(f"Smallest qᵀKq relative to |q|ᵀ|K||q|: {self.lowest:.3g} (rounding explains it).")
+            lines.append(
+                f"Smallest qᵀKq relative to |q|ᵀ|K||q|: {self.lowest:.3g} (not beyond what rounding explains)."
+            )
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"<Undecided: {self.kernel}, {len(self.tried)} searches>"
 
 
-# qᵀKq counts as negative when it is below this share of |q|ᵀ|K||q|, far above rounding.
-NEGATIVE = 1e-11
-
-
 def relative_form(K: np.ndarray, q: np.ndarray) -> float:
     """qᵀKq / |q|ᵀ|K||q|: the quadratic form on a scale where rounding is about 1e-16."""
     size = float(np.abs(q) @ np.abs(K) @ np.abs(q))
     return float(q @ K @ q) / size if size > 0 else 0.0
-
-
-def is_negative(K: np.ndarray, q: np.ndarray) -> bool:
-    return bool(np.all(np.isfinite(K))) and relative_form(K, q) < -NEGATIVE
 
 
 def _sentence(text: str) -> str:

@@ -11,6 +11,7 @@ from scipy import sparse
 from mercer.arrays import Matrix, Rows, dense, real_numbers
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.kernels.families import Leaf, dot_products, latex_value, leaf, squared_distances, squared_norms
+from mercer.kernels.forms import judge_form
 from mercer.kernels.proof import Fact, Proof
 from mercer.params import coefficients, given, positive, real, signed, whole
 
@@ -130,18 +131,15 @@ class Bilinear(Leaf):
     def _proof(self) -> Proof | None:
         if not self._symmetric():
             return None
-        A = self.matrix
-        lowest, rounding = (
-            float(np.linalg.eigvalsh(A)[0]),
-            len(A) * np.finfo(float).eps * float(np.linalg.norm(A)),
-        )
-        if lowest < -rounding:
+        form = judge_form(self.A)
+        if not form.semidefinite:
             return None
-        note = "A is symmetric and its smallest eigenvalue is " + (
-            f"{lowest:.3g} ≥ 0" if lowest >= rounding else f"{lowest:.1g}, zero to rounding (±{rounding:.1g})"
-        )
         fact = Fact("positive semi-definite form", "A = BᵀB, so xᵀAz is the inner product of Bx and Bz")
-        return Proof(self, fact, conditions=(note,))
+        return Proof(self, fact, conditions=(f"A is symmetric, and {form.reason}",))
+
+    def negative_direction(self) -> tuple[float, ...] | None:
+        """A point v with vᵀAv < 0, where the symmetric matrix has one."""
+        return judge_form(self.A).direction if self._symmetric() else None
 
 
 @leaf

@@ -3,13 +3,19 @@
 The search looks at many small and large sets of points: corners, lines, fans, grids and clouds in one to five
 dimensions, at the kernel's own scales; then it moves points to make the smallest eigenvalue smaller. A set
 that fails is cut down to as few points as it can, and the points and the vector are rounded to numbers one can check
-by hand. Finding nothing proves nothing, and the answer is then `Undecided`.
+by hand. What is found counts only if qᵀKq < 0 holds in interval arithmetic. Finding nothing proves nothing, and the
+answer is then `Undecided`.
+
+The search is limited by its work, not by the clock, so it gives the same answer everywhere, and the answer is kept.
+`seconds` is a safety net: an answer that it cut short says so, and is not kept.
 """
 
 from __future__ import annotations
 
 import itertools
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,35 +27,77 @@ from mercer.arrays import Rows
 from mercer.errors import MercerError
 from mercer.kernels.algebra import On
 from mercer.kernels.base import Kernel
-from mercer.kernels.proof import Proved, Refuted, Undecided, Validity, is_negative, relative_form
+from mercer.kernels.enclosure import difference, quadratic_form
+from mercer.kernels.intervals import NotEnclosed
+from mercer.kernels.proof import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
+from mercer.kernels.special import Bilinear, Custom
+from mercer.kernels.witness import (
+    FOUND,
+    cloud,
+    corners,
+    few_rows,
+    grid,
+    lowest_form,
+    round_vector,
+    shrink,
+    take,
+)
 
-_FOUND = -1e-9  # relative qᵀKq at which the search is sure; a hundred times the bound of Refuted.check
+# How many values of the kernel one search may ask for; a function called pair by pair in Python is a thousand times slower.
+_WORK = 3_000_000
+_WORK_PAIR_BY_PAIR = 150_000
+_ENCLOSURE = 300  # values that one in interval arithmetic is worth
+
+# Answers of searches that came to their end, the latest used last.
+_MOST_KEPT = 256
+_kept: OrderedDict[tuple[Kernel, int | None, int], Validity] = OrderedDict()
+_lock = threading.Lock()
 
 
 def judge(
     kernel: Kernel, samples: Any = None, *, columns: int | None, seconds: float, random_state: int
 ) -> Validity:
-    """`Proved`, `Refuted` or `Undecided`; see `Kernel.validity`."""
+    """`Proved`, `ProvedAsDeclared`, `Refuted` or `Undecided`; see `Kernel.validity`."""
     proof = kernel._proof()
     if proof is not None:
-        return Proved(kernel, proof)
-    search = _Search(
-        kernel, time.monotonic() + seconds, np.random.default_rng(random_state), names=_names(kernel)
-    )
-    found = search.among(samples) if samples is not None else search.everywhere(columns)
-    return found if found is not None else search.undecided()
+        return ProvedAsDeclared(kernel, proof) if proof.declared() else Proved(kernel, proof)
+    key = (kernel, columns, random_state)
+    if samples is None:
+        with _lock:
+            if key in _kept:
+                _kept.move_to_end(key)
+                return _kept[key]
+    search = _Search(kernel, time.monotonic() + seconds, np.random.default_rng(random_state))
+    found = search.everywhere(columns) if samples is None else search.among(samples)
+    answer = search.undecided() if found is None else found
+    if samples is None and not search.cut:
+        if isinstance(answer, Refuted) and isinstance(answer.X, np.ndarray):
+            answer.X.setflags(write=False)
+        with _lock:
+            _kept[key] = answer
+            if len(_kept) > _MOST_KEPT:
+                _kept.popitem(last=False)
+    return answer
+
+
+def _nodes(kernel: Kernel) -> Iterator[Kernel]:
+    """The kernel and all its parts."""
+    stack = [kernel]
+    while stack:
+        k = stack.pop()
+        yield k
+        stack += [child for _, child in k._children()]
 
 
 def _names(kernel: Kernel) -> tuple[str, ...] | None:
     """Column names that `on(…)` asks for somewhere in the expression."""
-    found: list[str] = []
-    stack = [kernel]
-    while stack:
-        k = stack.pop()
-        if isinstance(k, On):
-            found += [c for c in k.columns if isinstance(c, str)]
-        stack += [child for _, child in k._children()]
+    found = [c for k in _nodes(kernel) if isinstance(k, On) for c in k.columns if isinstance(c, str)]
     return tuple(dict.fromkeys(found)) or None
+
+
+def _work(kernel: Kernel) -> int:
+    slow = any(isinstance(k, Custom) and not k.blocks for k in _nodes(kernel))
+    return _WORK_PAIR_BY_PAIR if slow else _WORK
 
 
 @dataclass
@@ -57,12 +105,18 @@ class _Search:
     kernel: Kernel
     deadline: float
     rng: np.random.Generator
-    names: tuple[str, ...] | None
+    names: tuple[str, ...] | None = None
     tried: list[str] = field(default_factory=list)
     lowest: float = np.inf
     missing: str = ""
     failures: dict[str, int] = field(default_factory=dict)
     evaluated: int = 0
+    work: int = 0
+    cut: bool = False  # by the clock
+
+    def __post_init__(self) -> None:
+        self.names = _names(self.kernel)
+        self.work = _work(self.kernel)
 
     # ── where to look ──
 
@@ -77,9 +131,9 @@ class _Search:
             found = self.look(subset)
             if found is not None:
                 return found
-            if self.late():
-                break
             self.note(f"{trial + 1} set(s) of {chunk} of the {n} samples given")
+            if self.spent():
+                break
         return None
 
     def everywhere(self, columns: int | None) -> Refuted | None:
@@ -89,32 +143,52 @@ class _Search:
             dimensions = [columns]
         else:
             dimensions = [exact] if exact is not None else sorted({max(least, d) for d in (1, 2, 3, 5)})
+        found = self.directions()
+        if found is not None:
+            return found
         for d in dimensions:
             before = self.evaluated
             for X in self.sets(d):
                 found = self.look(X)
                 if found is not None:
                     return found
-                if self.late():
-                    self.note(
-                        f"{self.evaluated - before} sets of points in {d} dimension(s), until time ran out"
-                    )
-                    return None
+                if self.spent():
+                    break
             self.note(
                 f"{self.evaluated - before} sets of points in {d} dimension(s): grids, corners, fans, clouds"
             )
+            if self.spent():
+                return None
         if self.missing and 1 in dimensions:
             found = self.among_numbers()
             if found is not None or not self.missing:
                 return found
         return self.descend(dimensions)
 
+    def directions(self) -> Refuted | None:
+        """A single point at which a form xᵀAz in the expression is negative."""
+        for k in _nodes(self.kernel):
+            v = k.negative_direction() if isinstance(k, Bilinear) else None
+            if v is not None:
+                X = np.array([v])
+                for digits in range(5):
+                    rounded = np.round(X / np.abs(X).max(), digits) + 0.0
+                    found = self.certified(rounded, np.ones(1))
+                    if found is not None:
+                        return found
+                found = self.certified(X, np.ones(1))
+                if found is not None:
+                    return found
+        return None
+
     def among_numbers(self) -> Refuted | None:
         """A user's function may take plain numbers rather than vectors of one."""
-        self.missing, before = "", self.evaluated
+        self.missing = ""
+        before = self.evaluated
+        found = None
         for X in self.sets(1):
             found = self.look(X[:, 0].tolist())
-            if found is not None or self.missing or self.late():
+            if found is not None or self.missing or self.spent():
                 break
         self.note(f"{self.evaluated - before} sets of plain numbers")
         return found
@@ -124,12 +198,12 @@ class _Search:
         signed = not self.kernel._needs_nonnegative()
         scales = self.scales()
         for scale in scales:
-            for base in _corners(d, signed):
+            for base in corners(d, signed):
                 yield scale * base
         for scale in scales:
-            for base in (_grid(d), _cloud(self.rng, d, 100)):
+            for base in (grid(d), cloud(self.rng, d, 100)):
                 yield scale * (base if signed else np.abs(base))
-            yield scale * np.abs(_cloud(self.rng, d, 60))
+            yield scale * np.abs(cloud(self.rng, d, 60))
             yield scale * (1 + 0.1 * self.rng.random((30, d)))
 
     def scales(self) -> list[float]:
@@ -147,7 +221,7 @@ class _Search:
         starts = 0
         for d, m in itertools.product(dimensions[:3], (2, 3, 4, 6)):
             for _ in range(4):
-                if self.late():
+                if self.spent():
                     break
                 starts += 1
                 start = self.rng.normal(size=(m, d)) * self.rng.choice(self.scales()[:4])
@@ -171,6 +245,7 @@ class _Search:
     def gram(self, X: Any) -> np.ndarray | None:
         """K at these points, or None where the kernel is not defined (counted, by the kind of trouble)."""
         self.evaluated += 1
+        self.work -= len(X) ** 2
         try:
             with np.errstate(all="ignore"):
                 K = np.asarray(self.kernel(Rows(X, names=self.pad(X))), dtype=float)
@@ -192,7 +267,7 @@ class _Search:
 
     def depth(self, X: np.ndarray) -> float:
         K = self.gram(X)
-        return 1.0 if K is None else _lowest(K)[0]
+        return 1.0 if K is None else lowest_form(K)[0]
 
     def look(self, X: Any) -> Refuted | None:
         K = self.gram(X)
@@ -201,40 +276,63 @@ class _Search:
         gap = np.abs(K - K.T)
         if gap.max() > 1e-9 * max(np.abs(K).max(), 1e-300):
             i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
-            pair = _take(X, [int(i), int(j)])
-            return Refuted(
-                self.kernel, pair, np.array([1.0, -1.0]), float(gap.max()), True, tuple(self.tried)
-            )
+            return self.asymmetric(take(X, [int(i), int(j)]))
         K = 0.5 * (K + K.T)
-        few = _few(K)
-        if few is None:
-            lowest, q = _lowest(K)
-            self.lowest = min(self.lowest, lowest)
-            if lowest > _FOUND:
-                return None
-            few = _shrink(K, q)
-        return self.polish(_take(X, few))
+        few = few_rows(K)
+        if few is not None:
+            found = self.polish(take(X, few))
+            if found is not None:
+                return found
+        lowest, q = lowest_form(K)
+        self.lowest = min(self.lowest, lowest)
+        if lowest > FOUND:
+            return None
+        return self.polish(take(X, shrink(K, q)))
 
-    def polish(self, X: Any) -> Refuted:
-        """The same witness in rounder numbers, if they still do."""
-        if isinstance(X, np.ndarray) or all(isinstance(v, float) for v in X):
-            for digits in range(5):
-                rounded = np.round(X, digits) + 0.0
-                if len(np.unique(rounded, axis=0)) == len(X):
-                    rounded = rounded if isinstance(X, np.ndarray) else rounded.tolist()
-                    K = self.gram(rounded)
-                    if K is not None and _lowest(K)[0] < _FOUND:
-                        X = rounded
-                        break
-        K = self.gram(X)
-        assert K is not None
-        q = _round_vector(K, _lowest(K)[1])
-        return Refuted(self.kernel, X, q, float(q @ K @ q), False, tuple(self.tried), self.pad(X))
+    def asymmetric(self, pair: Any) -> Refuted | None:
+        names = self.pad(pair)
+        try:
+            gap = difference(self.kernel, Rows(pair, names=names))
+        except (NotEnclosed, MercerError):
+            return None
+        if gap.includes_zero():
+            return None
+        size = abs(gap.middle())
+        return Refuted(self.kernel, pair, np.array([1.0, -1.0]), size, True, tuple(self.tried), names)
+
+    def polish(self, X: Any) -> Refuted | None:
+        """The same witness in rounder numbers, if they still do; None if rounding alone made it."""
+        for candidate in _rounder(X):
+            K = self.gram(candidate)
+            if K is None:
+                continue
+            lowest, q = lowest_form(K)
+            if lowest < FOUND:
+                found = self.certified(candidate, round_vector(K, q)) or self.certified(candidate, q)
+                if found is not None:
+                    return found
+        return None
+
+    def certified(self, X: Any, q: np.ndarray) -> Refuted | None:
+        """A witness, if qᵀKq < 0 whatever way everything was rounded."""
+        names = self.pad(X)
+        self.work -= _ENCLOSURE * len(X) ** 2
+        try:
+            form = quadratic_form(self.kernel, Rows(X, names=names), q)
+        except (NotEnclosed, MercerError):
+            return None
+        if form.high >= 0:
+            return None
+        return Refuted(self.kernel, X, q, form.middle(), False, tuple(self.tried), names)
 
     # ── book-keeping ──
 
-    def late(self) -> bool:
-        return time.monotonic() > self.deadline
+    def spent(self) -> bool:
+        """Whether the work allowed is done, or the time is up."""
+        if not self.cut and time.monotonic() > self.deadline:
+            self.cut = True
+            self.note("and then time ran out: more seconds= would have looked further")
+        return self.cut or self.work <= 0
 
     def note(self, what: str) -> None:
         self.tried.append(what)
@@ -243,109 +341,20 @@ class _Search:
         if self.failures:
             worst = max(self.failures, key=lambda f: self.failures[f])
             self.note(f"at {sum(self.failures.values())} sets it is not defined, for example: {worst}")
-        return Undecided(self.kernel, tuple(self.tried), float(self.lowest), self.missing)
+        missing = self.missing or " ".join(_advice(self.kernel))
+        return Undecided(self.kernel, tuple(self.tried), float(self.lowest), missing)
 
 
-# ── sets of points ──────────────────────────────────────────────────────────────────────────────────────────
+def _advice(kernel: Kernel) -> Iterator[str]:
+    """What a part of the kernel would need to be proved, in its own words."""
+    yield from dict.fromkeys(k._wanting() for k in _nodes(kernel) if k._wanting())
 
 
-def _corners(d: int, signed: bool) -> Iterator[np.ndarray]:
-    """Small sets with a shape: corners of simplex, cube and cross, a line, a fan."""
-    basis, zero = np.eye(d), np.zeros((1, d))
-    yield np.vstack([zero, basis, basis.sum(axis=0, keepdims=True), 2 * basis])
-    if d <= 4:
-        low = -1 if signed else 0
-        yield np.array(list(itertools.product(range(low, 2), repeat=d)), dtype=float)
-    if signed:
-        yield np.vstack([zero, basis, -basis])
-    line = np.arange(1.0, 13.0)[:, None] * np.ones((1, d)) / np.sqrt(d)
-    yield line
-    fan = np.ones((7, d))
-    fan[:, -1] = np.linspace(0.0, 3.0, 7)
-    yield fan
-
-
-def _grid(d: int) -> np.ndarray:
-    """About a hundred points on a regular grid around 0."""
-    m = {1: 81, 2: 10, 3: 5, 4: 3}.get(d, 2)
-    axis = np.arange(m) - (m - 1) / 2
-    if d > 6:
-        return np.vstack([np.zeros((1, d)), np.eye(d)[:100], -np.eye(d)[:100]])
-    return np.array(list(itertools.product(axis, repeat=d)), dtype=float)
-
-
-def _cloud(rng: np.random.Generator, d: int, n: int) -> np.ndarray:
-    return 2 * rng.normal(size=(n, d))
-
-
-# ── linear algebra of witnesses ─────────────────────────────────────────────────────────────────────────────
-
-
-def _lowest(K: np.ndarray) -> tuple[float, np.ndarray]:
-    """The vector of the smallest eigenvalue of K scaled to unit diagonal, and its relative form qᵀKq."""
-    s = np.diag(K)
-    i = int(np.argmin(s))
-    if s[i] < 0:
-        return -1.0, np.eye(len(K))[i]
-    scale = 1 / np.sqrt(np.where(s > 0, s, max(s.max(), 1e-300)))
-    _, vectors = np.linalg.eigh(K * scale[:, None] * scale[None, :])
-    q = vectors[:, 0] * scale
-    return relative_form(K, q), q
-
-
-def _few(K: np.ndarray) -> list[int] | None:
-    """One, two or three rows of K that already fail, if there are any."""
-    s = np.diag(K)
-    if s.min() < 0:
-        return [int(np.argmin(s))]
-    size = np.sqrt(np.outer(s, s))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cosine = np.where(size > 0, K / np.where(size > 0, size, 1.0), np.where(K == 0, 0.0, np.inf))
-    np.fill_diagonal(cosine, 0.0)
-    if np.abs(cosine).max() > 1 + 1e-7:
-        i, j = np.unravel_index(int(np.argmax(np.minimum(np.abs(cosine), 1e6))), cosine.shape)
-        return sorted((int(i), int(j)))
-    n = min(len(K), 24)
-    triples = np.array(list(itertools.combinations(range(n), 3)), dtype=int).reshape(-1, 3)
-    if len(triples) == 0:
-        return None
-    blocks = cosine[triples[:, :, None], triples[:, None, :]]
-    blocks[:, range(3), range(3)] = 1.0
-    lows = np.linalg.eigvalsh(blocks)[:, 0]
-    best = int(np.argmin(lows))
-    return triples[best].tolist() if lows[best] < -1e-6 and s[triples[best]].min() > 0 else None
-
-
-def _shrink(K: np.ndarray, q: np.ndarray) -> list[int]:
-    """As few rows of K as can still fail: drop the lightest in bulk, then one at a time."""
-    keep = np.arange(len(K))
-    while len(keep) > 12:
-        weight = np.abs(q) * np.sqrt(np.abs(np.diag(K)[keep]))
-        fewer = np.sort(keep[np.argsort(-weight)[: max(12, int(0.7 * len(keep)))]])
-        lowest, other = _lowest(K[np.ix_(fewer, fewer)])
-        if lowest > _FOUND:
-            break
-        keep, q = fewer, other
-    while len(keep) > 1:
-        options = [np.delete(keep, i) for i in range(len(keep))]
-        depths = [_lowest(K[np.ix_(o, o)])[0] for o in options]
-        best = int(np.argmin(depths))
-        if depths[best] > _FOUND:
-            break
-        keep = options[best]
-    return keep.tolist()
-
-
-def _round_vector(K: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """q with its largest entry 1 and as few digits as still make qᵀKq clearly negative."""
-    q = q / q[int(np.argmax(np.abs(q)))]
-    target = relative_form(K, q)
-    for digits in range(7):
-        rounded = np.round(q, digits) + 0.0
-        if is_negative(K, rounded) and relative_form(K, rounded) < 0.3 * target:
-            return rounded
-    return q
-
-
-def _take(X: Any, index: list[int]) -> Any:
-    return X[index] if isinstance(X, np.ndarray) else [X[i] for i in index]
+def _rounder(X: Any) -> Iterator[Any]:
+    """The points with few digits first, then as they are."""
+    if isinstance(X, np.ndarray) or all(isinstance(v, float) for v in X):
+        for digits in range(5):
+            rounded = np.round(X, digits) + 0.0
+            if len(np.unique(rounded, axis=0)) == len(X):
+                yield rounded if isinstance(X, np.ndarray) else rounded.tolist()
+    yield X

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 VERDICTS = {
     "proved": ("proved: a kernel", GOOD),
+    "declared": ("proved from what was declared", UNSURE),
     "refuted": ("refuted: not a kernel", BAD),
     "undecided": ("undecided: neither proved nor refuted", UNSURE),
 }
