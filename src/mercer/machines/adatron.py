@@ -138,6 +138,10 @@ class Adatron(Expansion):
         beta[self.support_] = self.dual_coef_[0]
         return [of_box(problem, problem.alpha(beta), np.asarray(K @ beta), (0.0, 0.0), K)]
 
+    def _named_rows(self) -> dict[str, np.ndarray]:
+        (free,), (full,) = self._bounded_support()
+        return {"support vectors on the margin": free, "support vectors at the bound": full}
+
     def _bounded_support(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         full = self.alpha_[self.support_] >= self.C
         return (self.support_[~full],), (self.support_[full],)

@@ -93,6 +93,10 @@ class KernelEstimator(Published, BaseEstimator):
         """Rows of fit with 0 < α < C and with α = C, for each function; nothing where there are no such multipliers."""
         return (), ()
 
+    def _named_rows(self) -> dict[str, np.ndarray]:
+        """Rows of fit that stand out, by what they are called; nothing where f is made of all rows alike."""
+        return {}
+
     def _by_rows(self, A: Any, coefficients: Any, offset: Any, index: Any = None, **more: Any) -> Functions:
         """Functions by coefficients of checked rows A, for a machine with `kernel_`; one column is one function."""
         columns = np.asarray(coefficients, dtype=float)

@@ -441,6 +441,11 @@ class KernelMachine(MarginMachine):
 
     # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _named_rows(self) -> dict[str, np.ndarray]:
+        if len(self.support_) == self.n_rows_fit_:
+            return {}
+        return {"support vectors": self.support_}
+
     def _function_facts(self) -> dict[str, Any]:
         if self._kind() == "regression":
             return {}

@@ -61,6 +61,7 @@ class MarginMachine(Approximable):
     memory: int | str
     n_jobs: int | None
     _notes: tuple[str, ...]
+    _edge = "on the margin"
 
     # ── a machine says ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -304,6 +305,13 @@ class MarginMachine(Approximable):
             of_box(problem, alpha, np.asarray(K @ beta)[problem.rows], m, K)
             for problem, alpha, m, beta in self._restate(A, targets, w)
         ]
+
+    def _named_rows(self) -> dict[str, np.ndarray]:
+        full = np.any(self.at_bound_, axis=0)
+        return {
+            f"support vectors {self._edge}": self.support_[~full],
+            "support vectors at the bound": self.support_[full],
+        }
 
     def _function_facts(self) -> dict[str, Any]:
         """What is special about the functions of this machine: classes, duels, a name."""

@@ -77,6 +77,8 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         self.offset_ = -self.intercept_
         return self
 
+    _edge = "on the boundary"
+
     def _problems(self, y: Any, w: np.ndarray) -> list[BoxProblem]:
         rows = np.flatnonzero(w > 0)
         ones, w = np.ones(len(rows)), w[rows]

@@ -39,6 +39,7 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
     n_iter_: int
     n_mistakes_: int
     converged_: bool
+    mistakes_: np.ndarray
 
     def _signs(self, y: Any, n: int, classes: Any = None) -> np.ndarray:
         y = as_labels(y, n, type(self).__name__)
@@ -70,6 +71,9 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
             "mistakes and are no multipliers; there are no slacks and no bound C. Use SVC or Adatron for those, "
             "theory.margins for the distances of this plane."
         )
+
+    def _named_rows(self) -> dict[str, np.ndarray]:
+        return {"rows with a mistake": np.unique(self.mistakes_)}
 
     def _approximation_notes(self) -> tuple[str, ...]:
         """Only the kernel machine may stand on an approximate kernel."""

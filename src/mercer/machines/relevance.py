@@ -171,6 +171,9 @@ class RelevanceMachine(KernelEstimator):
             **self._function_facts(),
         )
 
+    def _named_rows(self) -> dict[str, np.ndarray]:
+        return {"relevance vectors": self.relevance_}
+
     def _function_facts(self) -> dict[str, Any]:
         """Classes and duels of a classifier."""
         return {}

@@ -96,6 +96,8 @@ class SVDD(OutlierMixin, MarginMachine):
         self.offset_ = -self.intercept_
         return self
 
+    _edge = "on the boundary"
+
     def _problems(self, y: Any, w: np.ndarray) -> list[BoxProblem]:
         """y holds k(x_i, x_i)."""
         rows = np.flatnonzero(w > 0)

@@ -23,6 +23,8 @@ from mercer.solve.box import BoxProblem
 class MarginRegressor(RegressorMixin, MarginMachine):
     """What SVR and NuSVR share: 2n variables, α for rows above the tube and α* for rows below, on n rows of K."""
 
+    _edge = "on the tube"
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X and numbers y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()

@@ -7,15 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from mercer import theory
 from mercer.arrays import check_vectors, dense
+from mercer.errors import MercerError
 from mercer.plot.style import COLOURS, DIVERGING, GREY, PlotError, new_figure, tidy
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def decision(model: Any, X: Any, y: Any = None, *, resolution: int = 300) -> Any:
-    """A picture of a fitted machine on two columns: f(x) as a colour, f = 0 drawn full and f = ±1 dashed, support
-    vectors ringed (a thick ring for those at the bound). Two classes or one class show f, more classes their regions.
+    """A picture of a fitted machine on two columns: f(x) as a colour and f = 0 drawn full. Two classes or one class show f,
+    more classes their regions.
+
+    A machine with a margin has f = ±1 dashed and its support vectors ringed, with a thick ring for those at the bound; of a
+    perceptron the rows of its mistakes are ringed, of other machines the rows that f is made of, if not all are.
     """
     A = dense(check_vectors(X))
     if A.shape[1] != 2:
@@ -28,12 +33,15 @@ def decision(model: Any, X: Any, y: Any = None, *, resolution: int = 300) -> Any
     grid = np.column_stack([m.ravel() for m in np.meshgrid(*ticks)])
     values = np.asarray(model.decision_function(_like(model, grid)))
     if values.ndim == 1:
-        _field(figure, axes, ticks, values.reshape(resolution, resolution), one_class=y is None)
+        margin = y is not None and _has_margin(model)
+        _field(figure, axes, ticks, values.reshape(resolution, resolution), margin=margin)
     else:
         _regions(axes, ticks, values.argmax(axis=1).reshape(resolution, resolution), values.shape[1])
     _examples(axes, model, A, y)
-    _support(axes, model, A)
-    tidy(axes, _title(model), *_names(model))
+    ringed = _named_rows(model, len(A))
+    for name, rows in ringed.items():
+        _ring(axes, A[rows], name)
+    tidy(axes, _title(model, ringed), *_names(model))
     axes.set_xlim(ticks[0][0], ticks[0][-1])
     axes.set_ylim(ticks[1][0], ticks[1][-1])
     axes.legend(
@@ -51,7 +59,15 @@ def _like(model: Any, grid: np.ndarray) -> Any:
     return pandas.DataFrame(grid, columns=list(names))
 
 
-def _field(figure: Any, axes: Any, ticks: list[np.ndarray], F: np.ndarray, *, one_class: bool) -> None:
+def _has_margin(model: Any) -> bool:
+    """Whether f = ±1 means something: the machine puts its margin there."""
+    try:
+        return theory.function_of(model).canonical
+    except MercerError:
+        return False
+
+
+def _field(figure: Any, axes: Any, ticks: list[np.ndarray], F: np.ndarray, *, margin: bool) -> None:
     size = float(np.quantile(np.abs(F), 0.98)) or 1.0
     shown = axes.contourf(
         *ticks,
@@ -63,13 +79,20 @@ def _field(figure: Any, axes: Any, ticks: list[np.ndarray], F: np.ndarray, *, on
     bar = figure.colorbar(shown, ax=axes, shrink=0.85, ticks=np.linspace(-size, size, 5), format="%.3g")
     bar.set_label("f(x)", fontsize=10)
     bar.ax.tick_params(labelsize=9)
-    lines = [(0.0, "solid", 2.0)] + ([] if one_class else [(-1.0, "dashed", 1.2), (1.0, "dashed", 1.2)])
+    lines = [(0.0, "solid", 2.0)]
+    if margin:
+        lines += [(-1.0, "dashed", 1.2), (1.0, "dashed", 1.2)]
+    drawn = []
     for level, style, width in lines:
         if F.min() < level < F.max():
             axes.contour(*ticks, F, levels=[level], colors="#111111", linestyles=style, linewidths=width)
-    axes.plot([], [], color="#111111", linewidth=2.0, label="boundary f = 0")
-    if not one_class:
-        axes.plot([], [], color="#111111", linewidth=1.2, linestyle="dashed", label="margins f = ±1")
+            drawn.append(level)
+    if 0.0 in drawn:
+        axes.plot([], [], color="#111111", linewidth=2.0, label="boundary f = 0")
+    sides = [level for level in drawn if level != 0.0]
+    if sides:
+        name = "margins f = ±1" if len(sides) == 2 else f"margin f = {sides[0]:+.0f}".replace("-", "\u2212")
+        axes.plot([], [], color="#111111", linewidth=1.2, linestyle="dashed", label=name)
 
 
 def _regions(axes: Any, ticks: list[np.ndarray], winner: np.ndarray, k: int) -> None:
@@ -104,32 +127,33 @@ def _examples(axes: Any, model: Any, A: np.ndarray, y: Any) -> None:
         )
 
 
-def _support(axes: Any, model: Any, A: np.ndarray) -> None:
-    support = getattr(model, "support_", None)
-    if support is None or len(support) == 0 or int(np.max(support)) >= len(A):
-        return
-    full = np.any(getattr(model, "at_bound_", np.zeros((1, len(support)), bool)), axis=0)
-    for rows, width, name in (
-        (support[~full], 1.0, "support vectors on the margin"),
-        (support[full], 2.0, "support vectors at the bound"),
-    ):
-        if len(rows):
-            axes.scatter(
-                *A[rows].T,
-                s=85,
-                facecolors="none",
-                edgecolors="#111111",
-                linewidths=width,
-                zorder=4,
-                label=name,
-            )
+def _named_rows(model: Any, n: int) -> dict[str, np.ndarray]:
+    """The rows to ring, by the name that the machine gives them; none where the picture shows other rows than those of fit."""
+    try:
+        found = theory.named_rows(model)
+    except MercerError:  # a vote of many planes has no function, but its mistakes are shown all the same
+        found = {"rows with a mistake": np.unique(model.mistakes_)}
+    return {name: rows for name, rows in found.items() if len(rows) and int(np.max(rows)) < n}
 
 
-def _title(model: Any) -> str:
-    name = type(model).__name__
-    kernel = re.sub(r"\d+\.\d{4,}", lambda m: f"{float(m[0]):.4g}", str(getattr(model, "kernel_", "")))
-    count = len(getattr(model, "support_", ()))
-    return f"{name}, {kernel if len(kernel) < 46 else kernel[:43] + '…'}: {count} support vectors"
+def _ring(axes: Any, points: np.ndarray, name: str) -> None:
+    width = 2.0 if name.endswith("at the bound") else 1.0
+    axes.scatter(
+        *points.T, s=85, facecolors="none", edgecolors="#111111", linewidths=width, zorder=4, label=name
+    )
+
+
+def _title(model: Any, ringed: dict[str, np.ndarray]) -> str:
+    """The machine, its kernel, and how many rows are ringed as what."""
+    kernel = str(getattr(model, "kernel_", getattr(model, "kernel", "")))
+    kernel = re.sub(r"\d+\.\d{4,}", lambda m: f"{float(m[0]):.4g}", kernel)
+    shown = kernel if len(kernel) < 46 else kernel[:43] + "…"
+    counts = [f"{len(rows)} {name if len(rows) > 1 else _one(name)}" for name, rows in ringed.items()]
+    return f"{type(model).__name__}, {shown}" + (f"\n{', '.join(counts)}" if counts else "")
+
+
+def _one(name: str) -> str:
+    return name.replace("vectors", "vector").replace("rows", "row")
 
 
 def _names(model: Any) -> tuple[str, str]:

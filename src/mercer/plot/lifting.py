@@ -22,7 +22,8 @@ def lifting(X: Any = None, y: Any = None) -> Figure:
         two columns    (x₁, x₂) → (x₁², √2 x₁x₂, x₂²), the map of (x·z)²
 
     Without data, an example of each is drawn. The line or plane is that of a linear support vector machine in the lifted
-    space; below, in the input space, it is two points, or a conic section. The title counts the rows on the right side.
+    space; in the input space it is two points, or a conic section. The titles say what was counted: how many rows the drawn
+    line or plane has on their sides, and whether a point or a line separates the classes before the map.
 
     >>> import mercer
     >>> mercer.plot.lifting([[-2.0], [-1.0], [1.0], [2.0]], [1, 0, 0, 1]).savefig("lift.png")     # doctest: +SKIP
@@ -31,7 +32,7 @@ def lifting(X: Any = None, y: Any = None) -> Figure:
         figure = new_figure(10.5, 8.4)
         halves = figure.subfigures(2, 1)
         for half, (A, labels) in zip(halves, (_on_a_line(), _on_circles()), strict=True):
-            _draw(half, A, labels)
+            _draw(half, A, labels, (0, 1))
         return figure
     A = dense(check_vectors(X))
     if y is None:
@@ -43,7 +44,7 @@ def lifting(X: Any = None, y: Any = None) -> Figure:
             f"{len(names)} classes and {len(codes)} labels."
         )
     figure = new_figure(10.5, 4.3)
-    _draw(figure, A, codes)
+    _draw(figure, A, codes, names)
     return figure
 
 
@@ -58,55 +59,100 @@ def lift(A: np.ndarray) -> np.ndarray:
     return np.column_stack([A[:, 0] ** 2, np.sqrt(2) * A[:, 0] * A[:, 1], A[:, 1] ** 2])
 
 
-def _draw(figure: Any, A: np.ndarray, codes: np.ndarray) -> None:
+def _draw(figure: Any, A: np.ndarray, codes: np.ndarray, names: Any) -> None:
     from mercer import SVC
 
     F = lift(A)
-    model = SVC("Linear()", C=1e4 / max(float(F.var()), 1e-300)).fit(F, codes)
+    # a line that separates has the widest margin; where none does, a smaller C gives one soon
+    price = 1e4 if separable(F, codes) else 10.0
+    model = SVC("Linear()", C=price / max(float(F.var()), 1e-300)).fit(F, codes)
     w, b = model.dual_coef_[0] @ F[model.support_], float(model.intercept_[0])
     right = int(((F @ w + b > 0) == (codes == 1)).sum())
-    verdict = f"{right} of {len(A)} on their side"
-    if A.shape[1] == 1:
+    one = A.shape[1] == 1
+    what = "line" if one else "plane"
+    verdict = _verdict(what, right, len(A)) if w.any() else f"no {what} does better than one class for all"
+    flat = _before(A, codes)
+    if one:
         below, above = figure.subplots(1, 2)
-        _line(below, A, codes, w, b)
-        _parabola(above, A, F, codes, w, b, verdict)
+        _line(below, A, codes, w, b, flat, names)
+        _parabola(above, A, F, codes, w, b, verdict, names)
         return
     below = figure.add_subplot(1, 2, 1)
     above = figure.add_subplot(1, 2, 2, projection="3d")
-    _plane(below, A, codes, w, b)
+    _plane(below, A, codes, w, b, flat, names)
     _space(above, F, codes, w, b, verdict)
 
 
-def _line(axes: Any, A: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float) -> None:
-    _dots(axes, np.column_stack([A[:, 0], np.zeros(len(A))]), codes)
+def _verdict(what: str, right: int, n: int) -> str:
+    """What the drawn line or plane does to the rows, counted."""
+    if right == n:
+        return f"this {what} separates all {n}"
+    return f"this {what} has {right} of {n} on their side"
+
+
+def _before(A: np.ndarray, codes: np.ndarray) -> str:
+    """Whether a point, or a line, separates the classes before the map: decided exactly, by a linear program."""
+    what = "point" if A.shape[1] == 1 else "line"
+    return f"a {what} separates them too" if separable(A, codes) else f"no {what} separates the classes"
+
+
+def separable(A: np.ndarray, codes: np.ndarray) -> bool:
+    """Whether some hyperplane has the two classes strictly on its two sides.
+
+    >>> separable(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1])), separable(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 0]))
+    (True, False)
+    """
+    from scipy.optimize import linprog
+
+    size = np.abs(A).max(axis=0)
+    scaled = A / np.where(size > 0, size, 1.0)
+    signs = np.where(codes == 1, 1.0, -1.0)
+    rows = signs[:, None] * np.column_stack([scaled, np.ones(len(A))])
+    found = linprog(np.zeros(rows.shape[1]), A_ub=-rows, b_ub=-np.ones(len(A)), bounds=(None, None))
+    return bool(found.status == 0)
+
+
+def _line(
+    axes: Any, A: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float, flat: str, names: Any
+) -> None:
+    _dots(axes, np.column_stack([A[:, 0], np.zeros(len(A))]), codes, names)
     axes.axhline(0, color="#BBBBBB", lw=0.8, zorder=0)
-    roots = np.roots([w[1], w[0], b]) if abs(w[1]) > 1e-12 * np.abs(w).max() else np.array([-b / w[0]])
+    roots = np.roots([w[1] if abs(w[1]) > 1e-12 * np.abs(w).max() else 0.0, w[0], b])
     for root in roots[np.isreal(roots)].real:
         axes.axvline(root, color="#111111", lw=1.4)
     axes.set_ylim(-1, 1)
     axes.set_yticks([])
-    tidy(axes, "x: no single point separates the classes", "x")
+    tidy(axes, f"x: {flat}", "x")
     axes.spines["left"].set_visible(False)
     axes.legend(frameon=False, fontsize=9, loc="lower center", handletextpad=0.2)
 
 
 def _parabola(
-    axes: Any, A: np.ndarray, F: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float, verdict: str
+    axes: Any,
+    A: np.ndarray,
+    F: np.ndarray,
+    codes: np.ndarray,
+    w: np.ndarray,
+    b: float,
+    verdict: str,
+    names: Any,
 ) -> None:
     t = np.linspace(A.min() - 0.1 * np.ptp(A), A.max() + 0.1 * np.ptp(A), 200)
     axes.plot(t, t**2, color="#BBBBBB", lw=1.0, zorder=0)
-    _dots(axes, F, codes)
+    _dots(axes, F, codes, names)
     if abs(w[1]) > 1e-12 * np.abs(w).max():
         axes.plot(t, -(w[0] * t + b) / w[1], color="#111111", lw=1.6)
-    else:
+    elif w.any():
         axes.axvline(-b / w[0], color="#111111", lw=1.6)
     top = float(F[:, 1].max())
     axes.set_ylim(-0.08 * top, 1.12 * top)
-    tidy(axes, f"x → (x, x²): a line does, {verdict}", "x", "x²")
+    tidy(axes, f"x → (x, x²): {verdict}", "x", "x²")
 
 
-def _plane(axes: Any, A: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float) -> None:
-    _dots(axes, A, codes)
+def _plane(
+    axes: Any, A: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float, flat: str, names: Any
+) -> None:
+    _dots(axes, A, codes, names)
     reach = 1.15 * float(np.abs(A).max())
     t = np.linspace(-reach, reach, 240)
     P = np.column_stack([m.ravel() for m in np.meshgrid(t, t)])
@@ -116,7 +162,7 @@ def _plane(axes: Any, A: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float)
     axes.set_aspect("equal")
     axes.set_xlim(-reach, reach)
     axes.set_ylim(-reach, reach)
-    tidy(axes, "(x₁, x₂): a conic section, no line", "x₁", "x₂")
+    tidy(axes, f"(x₁, x₂): {flat}", "x₁", "x₂")
     axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
@@ -126,6 +172,18 @@ def _space(axes: Any, F: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float,
         axes.scatter(
             *mine.T, s=18, marker=marker, color=colour, depthshade=False, edgecolors="white", linewidths=0.3
         )
+    if w.any():
+        _surface(axes, F, w, b)
+    axes.set_title(f"(x₁², √2 x₁x₂, x₂²):\n{verdict}", fontsize=11, loc="left")
+    for label, name in ((axes.set_xlabel, "x₁²"), (axes.set_ylabel, "√2 x₁x₂"), (axes.set_zlabel, "x₂²")):
+        label(name, fontsize=10, labelpad=4)
+    axes.tick_params(labelsize=8)
+    axes.locator_params(nbins=4)
+    axes.view_init(elev=14, azim=-58)
+    axes.set_box_aspect((1, 1, 0.9), zoom=1.12)
+
+
+def _surface(axes: Any, F: np.ndarray, w: np.ndarray, b: float) -> None:
     low, high = F.min(axis=0), F.max(axis=0)
     steep = int(np.argmax(np.abs(w)))  # solve the plane for the coordinate it depends on most
     others = [i for i in range(3) if i != steep]
@@ -135,20 +193,13 @@ def _space(axes: Any, F: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float,
     sides: list[Any] = [None, None, None]
     sides[others[0]], sides[others[1]], sides[steep] = u, v, height
     axes.plot_surface(*sides, color=GREY, alpha=0.25, linewidth=0, shade=False)
-    axes.set_title(f"(x₁², √2 x₁x₂, x₂²): a plane does,\n{verdict}", fontsize=11, loc="left")
-    for label, name in ((axes.set_xlabel, "x₁²"), (axes.set_ylabel, "√2 x₁x₂"), (axes.set_zlabel, "x₂²")):
-        label(name, fontsize=10, labelpad=4)
-    axes.tick_params(labelsize=8)
-    axes.locator_params(nbins=4)
-    axes.view_init(elev=14, azim=-58)
-    axes.set_box_aspect((1, 1, 0.9), zoom=1.12)
 
 
-def _dots(axes: Any, P: np.ndarray, codes: np.ndarray) -> None:
+def _dots(axes: Any, P: np.ndarray, codes: np.ndarray, names: Any) -> None:
     for c, (marker, colour) in enumerate(CLASSES):
         axes.scatter(
             *P[codes == c].T, s=30, marker=marker, color=colour, edgecolors="white", linewidths=0.5, zorder=3,
-            label=f"class {c}",
+            label=f"class {names[c]}",
         )  # fmt: skip
 
 

@@ -11,13 +11,14 @@ from mercer.theory.bounds import (
 )
 from mercer.theory.complementarity import Duality, Essential, duality, essential
 from mercer.theory.cover import cover_probability
-from mercer.theory.functions import function_of
+from mercer.theory.functions import function_of, named_rows
 from mercer.theory.gram_report import GramReport, gram_report
 from mercer.theory.independence import hsic, hsic_test
 from mercer.theory.integral import MercerIntegral, mercer_integral
 from mercer.theory.margins import Margins, margins
 from mercer.theory.permutation import KernelTest
 from mercer.theory.span import Representer, representer
+from mercer.theory.summary import Report, report
 from mercer.theory.two_sample import TwoSampleTest, mmd, mmd_test
 from mercer.theory.verify import Verification, verify
 
@@ -28,6 +29,7 @@ __all__ = [
     "KernelTest",
     "Margins",
     "MercerIntegral",
+    "Report",
     "Representer",
     "TwoSampleTest",
     "Verification",
@@ -45,9 +47,11 @@ __all__ = [
     "mercer_integral",
     "mmd",
     "mmd_test",
+    "named_rows",
     "novikoff_bound",
     "perceptron_estimate",
     "radius_of",
+    "report",
     "representer",
     "support_vector_bound",
     "verify",

@@ -31,6 +31,19 @@ def function_of(model: Any) -> Functions:
     return found
 
 
+def named_rows(model: Any) -> dict[str, np.ndarray]:
+    """Rows of fit that stand out, by their right name: support vectors on the margin and at the bound, mistakes, relevance vectors.
+
+    >>> from mercer import KernelPerceptron
+    >>> from mercer.theory import named_rows
+    >>> named_rows(KernelPerceptron("Linear()").fit([[-1.0], [2.0]], [0, 1]))
+    {'rows with a mistake': array([0])}
+    """
+    function_of(model)
+    found: dict[str, np.ndarray] = inner(model)._named_rows()
+    return {name: rows for name, rows in found.items() if len(rows)}
+
+
 def inner(model: Any) -> Any:
     """The machine that does the work: a drop-in twin keeps it in `machine_`."""
     return getattr(model, "machine_", model)
