@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 from inspect import signature
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.arrays import Rows, check_vectors, column_names, dense, unmasked
 from mercer.errors import InputError, MercerError, NotFiniteError, ParameterError, ShapeError
@@ -17,6 +17,9 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.text import parse
 from mercer.machines.publish import Published
 from mercer.solve.multipliers import Multipliers
+
+if TYPE_CHECKING:
+    from mercer.theory.claims import Examination
 
 PRECOMPUTED = "precomputed"
 
@@ -110,6 +113,13 @@ class KernelEstimator(Published, BaseEstimator):
             index=np.arange(len(columns)) if index is None else np.asarray(index),
             **more,
         )
+
+    def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+        """Hold what was published against the training data: for `mercer.verify`."""
+        from mercer.machines.examine import examine
+
+        check_is_fitted(self)
+        examine(self, exam, X, y, sample_weight)
 
     def _rows(self, A: Any, name: str = "X") -> Rows:
         """Checked numbers as the rows that kernels take, with the column names of fit."""

@@ -284,11 +284,6 @@ class RidgeMachine(RegressorMixin, Approximable):
 
         return name_multipliers(self, *self._check_again(X, y, sample_weight))
 
-    def _certify_again(self, A: Any, Y: np.ndarray, w: np.ndarray) -> Certificate:
-        from mercer.machines.ridge_verify import recertify
-
-        return recertify(self, A, Y, w)
-
     @property
     def loo_predictions_(self) -> np.ndarray:
         """For each row the prediction of the model fitted without it, in closed form.

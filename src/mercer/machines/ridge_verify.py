@@ -16,7 +16,13 @@ from mercer.solve.solution import Certificate
 
 if TYPE_CHECKING:
     from mercer.machines.ridge import RidgeMachine
-    from mercer.machines.ridge_problem import RidgeProblem
+
+
+def problem_again(model: RidgeMachine, A: Any, w: np.ndarray) -> Any:
+    """The problem of the model, of these rows and weights."""
+    given = copy.copy(model)
+    given.X_fit_, given._weight = A, w
+    return given._problem(dataclasses.replace(model._options(), solver=model.solver_))
 
 
 def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Certificate:
@@ -25,7 +31,7 @@ def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Cert
     Where predictions are made by other coordinates (β of features), what these give on the rows must be Kc as well: the
     difference counts in the residual.
     """
-    problem = _stated(model, A, w)
+    problem = problem_again(model, A, w)
     kept = np.flatnonzero(w > 0)
     coef, b = model.dual_coef_.reshape(Y.shape), np.atleast_1d(model.intercept_)
     c, Y = coef[kept], Y[kept]
@@ -47,6 +53,8 @@ def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Cert
         each[j] = relative(rest[:, j], scale * Y[:, j])
         energy = float(np.einsum("ij,ij->", c[:, j], products[:, j]))
         parts = objective(Y[:, j] - b[j], products[:, j], c[:, j], energy, penalty)
+        if model.solver_ == "nystrom":
+            parts = (_on_landmarks(model, problem, kept, Y - b, penalty, j), parts[1])
         primal, dual = (
             None if total is None or part is None else total + part
             for total, part in zip((primal, dual), parts, strict=True)
@@ -83,13 +91,28 @@ def name_multipliers(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) 
     return out
 
 
-def _stated(model: RidgeMachine, A: Any, w: np.ndarray) -> RidgeProblem:
+def _stated(model: RidgeMachine, A: Any, w: np.ndarray) -> Any:
     """The problem that the model solved, on data that are given again."""
     if model.solver_ == "nystrom":
         raise ParameterError(
             "a model with solver='nystrom' solves another problem than it states; pass approximation=Nystroem(...) instead, "
-            "whose problem can be verified."
+            "whose multipliers are those of its problem."
         )
-    given = copy.copy(model)
-    given.X_fit_, given._weight = A, w
-    return given._problem(dataclasses.replace(model._options(), solver=model.solver_))
+    return problem_again(model, A, w)
+
+
+def landmark_products(model: RidgeMachine, problem: Any, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """k(x, L) for all rows of weight and k(L, L), of a model on landmarks L."""
+    at = np.searchsorted(kept, model.landmarks_)
+    across = np.asarray(problem.operator(stored=False).block(slice(None), at), dtype=np.float64)
+    return across, across[at]
+
+
+def _on_landmarks(
+    model: RidgeMachine, problem: Any, kept: np.ndarray, rest: np.ndarray, penalty: Any, j: np.ndarray
+) -> float:
+    """Σ w (y - f)² + α‖f‖² of f = Σ a_l k(x_l, ·), which is the function that predicts."""
+    across, inner = landmark_products(model, problem, kept)
+    a = model.landmark_coef_.reshape(len(inner), -1)[:, j]
+    errors = rest[:, j] - across @ a
+    return float(penalty.weight @ (errors**2).sum(axis=1)) + penalty.alpha * float((a * (inner @ a)).sum())

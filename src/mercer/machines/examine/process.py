@@ -1,0 +1,210 @@
+"""The claims of Gaussian processes and relevance vector machines: posteriors and evidence at the hyperparameters found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from mercer.kernels.base import Kernel
+from mercer.machines.base import PRECOMPUTED, check_weights
+from mercer.machines.defaults import resolve
+from mercer.machines.examine import examine
+from mercer.machines.examine.common import (
+    HISTORY,
+    again,
+    same_approximation,
+    same_kernel,
+    same_published,
+    same_rows,
+)
+from mercer.machines.gp_classification import GaussianProcessClassifier
+from mercer.machines.gp_regression import GaussianProcessRegressor
+from mercer.machines.margin import check_numbers
+from mercer.machines.relevance import RelevanceMachine, RelevanceVectorRegressor
+from mercer.solve.operator import relative
+from mercer.solve.solution import Certificate
+from mercer.theory.claims import SOLVED, Examination
+
+
+def _same_form(exam: Examination, model: Any, A: Any, w: np.ndarray | None = None) -> None:
+    """A search moves the free hyperparameters of the kernel asked for, and nothing else."""
+    asked = resolve(model.kernel, A, w)
+    if asked is None or model.optimizer is None or len(asked.theta) == 0:
+        exam.same("kernel_", model.kernel_, PRECOMPUTED if asked is None else asked)
+        return
+    alike = isinstance(model.kernel_, Kernel) and len(model.kernel_.theta) == len(asked.theta)
+    exam.true(alike, f"kernel_ is {model.kernel_}, which is no form of {asked}")
+    if alike:
+        exam.same("the form of kernel_", model.kernel_.with_theta(asked.theta), asked, within=SOLVED)
+
+
+@examine.register
+def _(model: GaussianProcessRegressor, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+    A = model._check_rows(X, reset=False)
+    _same_form(exam, model, A)
+    same_approximation(exam, model, A, np.ones(A.shape[0]))
+    if model._fitted_rows is not None:
+        same_rows(exam, "the rows of fit", model._fitted_rows.vectors, A)
+    added = float(model.certificate_.added_diagonal or 0.0)
+    changes: dict[str, Any] = {"optimizer": None, "singular": "refuse", "max_seconds": None}
+    if isinstance(model.kernel_, Kernel):
+        changes["kernel"] = model.kernel_
+    if added:
+        given = 0.0 if model.noise is None else np.asarray(model.noise, dtype=float) / model.y_scale_[0] ** 2
+        exam.same("noise_ with what was added", model.noise_, given + added, within=SOLVED)
+        changes["noise"] = np.asarray(model.noise_) * float(model.y_scale_[0]) ** 2
+    seeded = isinstance(model.random_state, int | np.integer)
+    skip = set(HISTORY)
+    if not seeded:
+        skip.add("_seed")
+    if not (model._exact or model._approximated or seeded):
+        exam.cannot("the log evidence: an estimate from probes drawn without a seed")
+        skip |= {"log_marginal_likelihood_value_", "_inverse"}
+    twin = again(model, X, y, None, **changes)
+    loose = 10 * float(model.tol) if not (model._exact or model._approximated) else SOLVED
+    same_published(exam, model, twin, skip=frozenset(skip), within=max(loose, SOLVED))
+    _residual(exam, model, twin, added)
+
+
+def _residual(exam: Examination, model: GaussianProcessRegressor, twin: Any, added: float) -> None:
+    """(K + N)α = y, by fresh products."""
+    Y = np.asarray(twin.y_fit_).reshape(len(twin.y_fit_), -1)
+    alpha = np.asarray(model.alpha_).reshape(Y.shape)
+    R = Y - twin._gram(twin._own_kernel) @ alpha - np.reshape(model.noise_, (-1, 1)) * alpha
+    each = relative(R, Y)
+    found = Certificate(
+        model.certificate_.status,
+        "recomputed",
+        residual=float(each.max(initial=0.0)),
+        residuals=tuple(each.tolist()),
+        worst_row=int(np.argmax(np.abs(R).max(axis=1))),
+        added_diagonal=added,
+    )
+    exam.certificate(model.certificate_, found)
+
+
+@examine.register
+def _(model: GaussianProcessClassifier, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+    A = model._check_rows(X, reset=False)
+    _same_form(exam, model, A, check_weights(sample_weight, A.shape[0]))
+    changes: dict[str, Any] = {"optimizer": None, "max_seconds": None}
+    if isinstance(model.kernel_, Kernel):
+        changes["kernel"] = model.kernel_
+    twin = again(model, X, y, sample_weight, **changes)
+    seeded = isinstance(model.random_state, int | np.integer)
+    same_published(exam, model, twin, skip=HISTORY if seeded else HISTORY | {"_seed"}, within=SOLVED)
+    g = model.posterior_.g
+    f = twin._operator(model.kernel_).dense() @ g
+    off = float(np.abs(g - twin._likelihood.gradient(f)).max(initial=0.0))
+    top = max(float(np.abs(g).max(initial=0.0)), np.finfo(float).tiny)
+    claimed = model.certificate_
+    slack = (claimed.residual or 0.0) * (1 + float(np.abs(f).max(initial=0.0))) + SOLVED
+    exam.true(
+        off <= slack * top * max(1.0, float(np.abs(np.diag(twin.posterior_.K)).max())),
+        f"the mode is no mode: f = Kg, but g differs from the slope of the likelihood there by {off:.3g}",
+    )
+    found = Certificate(claimed.status, "recomputed", residual=twin.certificate_.residual, added_diagonal=0.0)
+    exam.certificate(claimed, found)
+
+
+# ── relevance vectors ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@examine.register
+def _(model: RelevanceMachine, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+    A = model._check_rows(X, reset=False)
+    w = check_weights(sample_weight, A.shape[0])
+    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    same_kernel(exam, model, A[w > 0] if model.kernel_ != PRECOMPUTED else A, w[w > 0])
+    if model.kernel_ != PRECOMPUTED:
+        same_rows(exam, "relevance_vectors_", model.relevance_vectors_, A, model.relevance_)
+    distinct = len(np.unique(model.relevance_)) == len(model.relevance_)
+    exam.true(
+        distinct and np.all(w[model.relevance_] > 0), "relevance_ names a row twice, or one without weight"
+    )
+    phi = np.column_stack([model._products(A), np.ones(A.shape[0])])[w > 0]
+    if isinstance(model, RelevanceVectorRegressor):
+        _regression(exam, model, phi, check_numbers(y, A.shape[0], "y")[w > 0], w[w > 0])
+    else:
+        _classification(exam, model, phi, np.asarray(y)[w > 0], w[w > 0], np.asarray(y))
+    last = np.ravel(vars(model)["evidence_"])[0]
+    exam.same("the last of evidence_path_", model.evidence_path_[-1], last)
+    exam.certificate(
+        model.certificate_, Certificate(model.certificate_.status, "recomputed", added_diagonal=0.0)
+    )
+
+
+def _regression(
+    exam: Examination, model: RelevanceVectorRegressor, phi: np.ndarray, y: np.ndarray, w: np.ndarray
+) -> None:
+    """The posterior of the weights, and the evidence, from precisions and noise alone."""
+    if model.noise is not None:
+        exam.same("noise_", model.noise_, float(model.noise))
+    center = float(w @ y) / float(w.sum()) if model.fit_intercept else 0.0
+    live = np.isfinite(model.alpha_)
+    exam.true(model.fit_intercept or not live[-1], "there is a prior of an intercept that was not asked for")
+    if not live.any() and model.noise_ == 0:
+        exam.same("intercept_", model.intercept_, center)
+        return
+    t, P, prior, noise = y - center, phi[:, live], model.alpha_[live], float(model.noise_)
+    precision = np.diag(prior) + P.T @ (w[:, None] * P) / noise
+    sigma = np.linalg.inv(precision)
+    mu = sigma @ (P.T @ (w * t)) / noise
+    means = np.zeros(len(live))
+    means[live] = mu
+    covariance = np.zeros((len(live), len(live)))
+    covariance[np.ix_(live, live)] = sigma
+    exam.same("weights_", model.weights_, means[:-1], within=1e-6)
+    size = max(float(np.abs(y).max(initial=0.0)), 1e-300)
+    exam.same("intercept_", model.intercept_, means[-1] + center, within=1e-6, scale=size)
+    _same_spread(exam, "covariance_", model.covariance_, covariance)
+    mass = float(w.sum())
+    fit = float(w @ t**2) / noise - float(mu @ precision @ mu)
+    volume = np.linalg.slogdet(precision)[1] - float(np.log(prior).sum())
+    evidence = -0.5 * (mass * np.log(2 * np.pi * noise) + volume + fit)
+    exam.same("evidence_", vars(model)["evidence_"], evidence, within=1e-6, scale=max(abs(evidence), mass))
+
+
+def _same_spread(exam: Examination, what: str, claimed: np.ndarray, found: np.ndarray) -> None:
+    """Covariances compared as correlations: each weight has a size of its own."""
+    size = np.sqrt(np.where(np.diagonal(found) > 0, np.diagonal(found), 1.0))
+    exam.same(what, claimed / np.outer(size, size), found / np.outer(size, size), within=1e-5)
+
+
+def _classification(
+    exam: Examination, model: Any, phi: np.ndarray, y: np.ndarray, w: np.ndarray, every: np.ndarray
+) -> None:
+    """The mode, the curvature there and Laplace's evidence, problem by problem."""
+    exam.same("classes_", model.classes_, np.unique(every))
+    classes = [1] if len(model.classes_) == 2 else range(len(model.classes_))
+    for k, c in enumerate(classes):
+        of = "" if len(model.classes_) == 2 else f" of class {model.classes_[c]!r}"
+        t = (y == model.classes_[c]).astype(float)
+        live = np.isfinite(model.alpha_[k])
+        exam.true(model.fit_intercept or not live[-1], f"an intercept{of} that was not asked for")
+        full = np.append(model.weights_[k], model.intercept_[k])
+        exam.true(not np.any(full[~live]), f"a weight{of} without a prior is not 0")
+        P, prior, mu = phi[:, live], model.alpha_[k][live], full[live]
+        p = expit(P @ mu)
+        precision = np.diag(prior) + P.T @ ((w * p * (1 - p))[:, None] * P)
+        step = np.linalg.solve(precision, P.T @ (w * (t - p)) - prior * mu)
+        spread = np.sqrt(np.diagonal(np.linalg.inv(precision)))
+        exam.same(
+            f"the Newton step{of} in deviations", step / spread, np.zeros(len(mu)), within=1e-5, scale=1.0
+        )
+        covariance = np.zeros((len(live), len(live)))
+        covariance[np.ix_(live, live)] = np.linalg.inv(precision)
+        _same_spread(exam, f"covariance_{of}", model.covariance_[k], covariance)
+        z = P @ mu
+        value = float(w @ (t * z - np.logaddexp(0.0, z))) - 0.5 * float(prior @ mu**2)
+        volume = np.linalg.slogdet(precision)[1] - float(np.log(prior).sum())
+        evidence = value - 0.5 * volume
+        exam.same(
+            f"evidence_{of}",
+            model.evidence_[k],
+            evidence,
+            within=1e-6,
+            scale=max(abs(evidence), float(w.sum())),
+        )
