@@ -76,7 +76,8 @@ def again(model: Any, X: Any, y: Any, sample_weight: Any, **changes: Any) -> Any
         setattr(twin, name, value)
     if isinstance(model, Approximable) and model._approximated:
         # the features are examined by themselves; drawn again they would be others
-        twin.__dict__["_approximate"] = _given_approximation(twin, model)
+        twin.approximation_ = model.approximation_
+        twin._approximate = lambda kernel, A, weight=None: model._approximate_again(A)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         takes = "sample_weight" in inspect.signature(twin.fit).parameters
@@ -95,11 +96,3 @@ def same_published(
             continue
         exam.true(name in vars(model), f"{name} is missing")
         exam.same(name, vars(model).get(name), found, within=within)
-
-
-def _given_approximation(twin: Any, model: Approximable) -> Any:
-    def approximate(kernel: Any, A: Any, weight: Any = None) -> Any:
-        twin.approximation_ = model.approximation_
-        return model._approximate_again(A)
-
-    return approximate
