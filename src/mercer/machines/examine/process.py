@@ -21,8 +21,8 @@ from mercer.machines.examine.common import (
 )
 from mercer.machines.gp_classification import GaussianProcessClassifier
 from mercer.machines.gp_regression import GaussianProcessRegressor
-from mercer.machines.margin import check_numbers
 from mercer.machines.relevance import RelevanceMachine, RelevanceVectorRegressor
+from mercer.machines.targets import check_numbers
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate
 from mercer.theory.claims import SOLVED, Examination
