@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -161,3 +162,16 @@ def test_what_cannot_be_drawn_is_refused(curve):
     for wrong in ({"level": 1.0}, {"span": (3.0, 1.0)}):
         with pytest.raises(ParameterError):
             plot.regression(model, X, y, **wrong)
+
+
+def test_a_series_in_other_units_does_not_end_where_all_is_noise():
+    """Growing season about a growing trend, hundreds of units high: the kernel's numbers are those of ppm."""
+    rng = np.random.default_rng(0)
+    t = 1949 + (np.arange(132) + 0.5) / 12
+    y = (100 + 30 * (t - 1949)) * (1 + 0.2 * np.sin(2 * np.pi * t)) + 5 * rng.normal(size=132)
+    for unit in (1.0, 1000.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = fit_co2(Series(t[:108], unit * y[:108]))
+        ahead = model.predict(t[108:, None])
+        assert np.mean((unit * y[108:] - ahead) ** 2) < 0.1 * np.var(unit * y[108:])

@@ -415,10 +415,11 @@ def test_normalising_is_modelling_other_units(data):
 def test_fixed_and_bounded_parameters_are_respected(data):
     X, y, _ = data
     k = (1.0 * RBF(0.1)).fix("scale").bounded(lengthscale=(0.05, 0.2)) + White(0.1).fix("noise")
-    found = GaussianProcessRegressor(k).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="went to the end of the search"):
+        found = GaussianProcessRegressor(k).fit(X, y)
     assert found.kernel_.parts[0].scale == 1.0
     assert 0.05 <= found.kernel_.parts[0].kernel.lengthscale <= 0.2
-    assert "lengthscale went to the end of the search" in found.certificate_.notes[0]
+    assert "k1__kernel__lengthscale = 0.2 (its upper end) went to the end" in found.certificate_.notes[0]
     nothing = GaussianProcessRegressor(RBF(1.0).fix("lengthscale"), noise=0.1).fit(X, y)
     assert nothing.kernel_ == RBF(1.0).fix("lengthscale") and nothing.n_iter_ == 0
 
@@ -506,6 +507,113 @@ def test_an_ill_conditioned_system_is_converged_for_both_or_for_neither(noise):
     claimed = (k(X) + noise * np.eye(60)) @ process.alpha_ - y
     size = np.linalg.norm(claimed) / np.linalg.norm(y)
     assert process.certificate_.converged == (size <= 1e-9)
+
+
+# ── units ──
+
+
+def with_units(seed, n, d=3):
+    """Standard columns, a smooth function with noise of them, and the same in other units."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=n)
+    a = 10.0 ** rng.uniform(-6, 6, size=d)
+    b = a * rng.uniform(-100, 100, size=d)
+    c = 10.0 ** rng.uniform(-6, 6) * rng.choice([-1.0, 1.0])
+    return X, y, X * a + b, c * y + c * rng.uniform(-50, 50)
+
+
+@pytest.mark.parametrize("n", [25, 90])  # lengthscales with fixed ratios, and one by one
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "kernel", ["1.0*RBF() + White(0.1)", "RBF() + White(0.1)", "1.0*Matern() + White(0.1)"]
+)
+def test_the_units_of_columns_and_targets_do_not_matter_to_a_kernel_left_open(n, seed, kernel):
+    X, y, X_units, y_units = with_units(seed, n + 20)
+    plain = GaussianProcessRegressor(kernel).fit(X[:n], y[:n])
+    other = GaussianProcessRegressor(kernel).fit(X_units[:n], y_units[:n])
+    size = np.std(y_units[:n]) / np.std(y[:n])
+    sign = np.sign(np.corrcoef(y, y_units)[0, 1])
+    assert other.log_marginal_likelihood_value_ == pytest.approx(
+        plain.log_marginal_likelihood_value_, abs=1e-4
+    )
+    mean, std = plain.predict(X[n:], return_std=True)
+    m, s = other.predict(X_units[n:], return_std=True)
+    origin = np.mean(y_units[:n]) - sign * size * np.mean(y[:n])
+    np.testing.assert_allclose((m - origin) / (sign * size), mean, atol=2e-3)
+    np.testing.assert_allclose(s / size, std, atol=2e-3)
+    assert plain.certificate_.converged and other.certificate_.converged
+
+
+def test_dollars_and_degrees_are_learned_as_well_as_standardised_columns():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 4)) * [1, 1e3, 1e-2, 50] + [5, 2e4, 0, 300]
+    y = 2e5 + 5e4 * np.sin((X[:, 0] - 5) * 2) + 20 * (X[:, 1] - 2e4) + 5e3 * rng.normal(size=300)
+    model = GaussianProcessRegressor().fit(X[:200], y[:200])
+    assert model.score(X[200:], y[200:]) > 0.95
+    mean, std = model.predict(X[200:], return_std=True, noise=True)
+    assert 0.85 < np.mean(np.abs(y[200:] - mean) < 1.96 * std) <= 1.0
+
+
+def test_steep_targets_on_a_grid_are_not_predicted_as_zero():
+    rng = np.random.default_rng(0)
+    shapes, speeds = rng.normal(size=(11, 3)), np.linspace(0.125, 0.45, 14)
+    X = np.array([np.r_[h, v] for h in shapes for v in speeds])
+    y = 60 * (X[:, 3] / 0.45) ** 6 * (1 + 0.1 * X[:, 0])
+    order = rng.permutation(len(y))
+    few, rest = order[:110], order[110:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # noiseless: the noise ends at its lower limit
+        model = GaussianProcessRegressor().fit(X[few], y[few])
+    assert np.sqrt(np.mean((model.predict(X[rest]) - y[rest]) ** 2)) < 0.5
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1e4])
+def test_a_kernel_given_for_other_units_finds_the_optimum_of_its_own(factor):
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0, 10, size=(60, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
+    k = 1.0 * RBF(1.0) + White(0.1)
+    own = GaussianProcessRegressor(k).fit(X, y)
+    far = GaussianProcessRegressor(k).fit(X * factor, y * factor)
+    expected = own.log_marginal_likelihood_value_ - 60 * np.log(factor)
+    assert far.log_marginal_likelihood_value_ == pytest.approx(expected, abs=1e-3)
+    assert "The best of" in " ".join(far.certificate_.notes) and "the scales of the data" in " ".join(
+        far.certificate_.notes
+    )
+
+
+def test_an_optimum_at_a_limit_that_it_presses_on_is_warned_of_with_name_and_number():
+    X = np.linspace(0, 1, 40)[:, None]
+    k = (1.0 * RBF(1.0)).fix("scale") + White(1e-6).fix("noise")
+    with pytest.warns(
+        ConvergenceWarning, match=r"k1__kernel__lengthscale = .* \(its lower end\) went to the end"
+    ):
+        GaussianProcessRegressor(k, max_iter=100).fit(X, 30 * np.random.default_rng(0).normal(size=40))
+
+
+def test_an_optimum_that_calls_everything_noise_is_warned_of_with_its_share():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 1))
+    y = rng.normal(size=100)
+    y -= y.mean() + (X[:, 0] - X.mean()) * np.polyfit(X[:, 0], y, 1)[0]  # no line in it
+    k = 1.0 * RBF(50.0).fix("lengthscale") + White(1.0)
+    with pytest.warns(PrecisionWarning, match=r"explains .* % of the variation of y"):
+        model = GaussianProcessRegressor(k).fit(X, y)
+    assert any("the rest it calls noise" in note for note in model.certificate_.notes)
+
+
+def test_converged_is_only_said_where_the_gradient_is_small(data):
+    X, y, _ = data
+    for kernel in ("1.0*RBF() + White(0.1)", SUM, "1e-3*RBF(30.0) + White(1e-3)"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = GaussianProcessRegressor(kernel).fit(X, y)
+        if model.certificate_.converged:
+            k = model.kernel_
+            gradient = model.log_marginal_likelihood(k.theta, eval_gradient=True)[1]
+            ended = [p.name in " ".join(model.certificate_.notes) for p in k.parameters if p.free]
+            assert np.abs(gradient[~np.array(ended)]).max(initial=0.0) <= 1e-4 * len(y)
 
 
 # ── large ──

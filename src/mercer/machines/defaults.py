@@ -13,6 +13,7 @@ from mercer.kernels.base import Kernel
 from mercer.machines.base import as_machine_kernel
 
 _OPEN = re.compile(r"\b(RBF|Exponential|Matern|RationalQuadratic|Laplacian)\(\s*\)")
+_CHOSEN = re.compile(r"\.(on|of)\(")
 
 
 def resolve(kernel: Any, A: Any, weight: np.ndarray | None = None, *, name: str = "kernel") -> Kernel | None:
@@ -30,6 +31,39 @@ def resolve(kernel: Any, A: Any, weight: np.ndarray | None = None, *, name: str 
         unit = _unit(A)
         return with_spread(kernel, variance(A if unit == 1.0 else A / unit, weight), A.shape[1], unit)
     return as_machine_kernel(kernel, name)
+
+
+def resolve_by_column(
+    kernel: Any, A: Any, weight: np.ndarray | None = None, *, name: str = "kernel"
+) -> Kernel | None:
+    """`resolve`, with a lengthscale for each column where the text leaves it open: ℓ_j = s_j √(d/2), s_j its deviation.
+
+    Columns in other units then weigh alike: the kernel is that of the standardised columns. Sparse rows, and text that chooses
+    or maps columns itself (`.on`, `.of`), take the one lengthscale of `resolve`.
+
+    >>> resolve_by_column("RBF()", np.array([[0.0, 0.0], [2.0, 2000.0]]))
+    RBF([1.0, 1000.0])
+    """
+    if not is_open(kernel) or sparse.issparse(A) or A.shape[1] < 2 or _CHOSEN.search(kernel) is not None:
+        return resolve(kernel, A, weight, name=name)
+    spread = column_deviations(A, weight)
+    if not spread.any():
+        return resolve(kernel, A, weight, name=name)
+    lengths = np.where(spread > 0, spread, 1.0) * np.sqrt(0.5 * A.shape[1])
+    return as_machine_kernel(_OPEN.sub(lambda found: f"{found[1]}({lengths.tolist()!r})", kernel), name)
+
+
+def column_deviations(A: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """The standard deviation of each column, each row counted by its weight; exactly 0 where a column has one value.
+
+    >>> column_deviations(np.array([[0.1, 1.0], [0.1, 3.0], [0.1, 5.0]]), np.array([1.0, 0.0, 1.0]))
+    array([0., 2.])
+    """
+    w = np.ones(A.shape[0]) if weight is None else np.asarray(weight, dtype=float)
+    kept = A[w > 0]
+    w = w[w > 0] / w.sum()
+    middle = kept[0] + w @ (kept - kept[0])
+    return np.where(kept.max(axis=0) > kept.min(axis=0), np.sqrt(w @ (kept - middle) ** 2), 0.0)
 
 
 def is_open(kernel: Any) -> bool:

@@ -13,13 +13,15 @@ from mercer.kernels.base import Kernel
 from mercer.machines.gp_features import left_share
 from mercer.machines.posterior import EstimatedEvidence
 from mercer.machines.ridge import WORTH_A_WORD
-from mercer.machines.terms import has_noise, is_noise, terms_of
+from mercer.machines.terms import has_noise, is_noise, split_noise, terms_of
 from mercer.machines.tune import Tuned
 from mercer.solve.operator import relative
 from mercer.solve.solution import AS_ASKED, Certificate, Status
 
 if TYPE_CHECKING:
     from mercer.machines.gp_regression import GaussianProcessRegressor
+
+LITTLE = 0.01  # of the variation of y: a function that explains less has learned nothing worth the name
 
 
 def certify(
@@ -49,6 +51,7 @@ def certify(
         if status == "stagnated" and estimated is not None and _within_noise(estimated):
             status = "converged"
             notes.append("The search ended where the gradient is within two standard errors of its estimate.")
+        notes += _say_outcome(model, tuned, Y - R)
     if status == "converged" and worst > 10 * model.tol:
         status = "stagnated"
         notes.append(_say_rounding(worst, model.tol))
@@ -83,6 +86,30 @@ def certify(
             ConvergenceWarning,
         )
     return done
+
+
+def _say_outcome(model: GaussianProcessRegressor, tuned: Tuned, reached: np.ndarray) -> list[str]:
+    """Warn of hyperparameters at the ends of the search, and of an optimum that calls all of y noise."""
+    if tuned.ends:
+        warn(tuned.ends, ConvergenceWarning)
+    kernel = model._own_kernel
+    assert kernel is not None
+    latent, white = split_noise(kernel)
+    fitted = reached - (white + np.reshape(model.noise_, (-1, 1))) * model._alpha
+    Y = model.y_fit_.reshape(fitted.shape)
+    about = Y - Y.mean(axis=0)
+    total = float(np.sum(about**2))
+    if latent is None or total == 0:
+        return []
+    explained = 1.0 - float(np.sum((Y - fitted) ** 2)) / total
+    if explained >= LITTLE:
+        return []
+    told = (
+        f"The function found explains {100 * max(explained, 0.0):.2g} % of the variation of y at the rows of fit; the rest it calls noise. "
+        "Either y does not depend on X by this kernel, or a better optimum was missed: try n_restarts=10, or another kernel."
+    )
+    warn(told, PrecisionWarning)
+    return [told]
 
 
 def why_singular(kernel: Kernel | None, noise: Any) -> str:

@@ -29,7 +29,7 @@ from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.averages import average_logistic, average_softmax, draws
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
-from mercer.machines.defaults import resolve
+from mercer.machines.defaults import is_open, resolve_by_column
 from mercer.machines.evidence import gradient_of
 from mercer.machines.laplace import Likelihood, Logistic, Posterior, Softmax
 from mercer.machines.margin import check_weights
@@ -53,8 +53,9 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
     Parameters
     ----------
     kernel : Kernel, str
-        A kernel, its text, or "precomputed". Text without a lengthscale, such as the default "RBF()", starts at
-        ℓ = √(d·Var(X)/2); what was found is in `kernel_`. "1.0*RBF()" also learns the height of the latent function.
+        A kernel, its text, or "precomputed". Text without a lengthscale, such as the default "RBF()", has one for each column,
+        ℓ_j = s_j √(d/2) with its deviation s_j, all tuned by one common factor, so that units do not matter (sparse rows: one for
+        all, √(d·Var(X)/2)); what was found is in `kernel_`. "1.0*RBF()" also learns the height of the latent function.
     optimizer : "L-BFGS-B" or None
         Maximise the log evidence over the free parameters of the kernel, within a factor of 1e5 of the start or its bounds;
         None leaves the kernel as it is.
@@ -130,7 +131,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
                 "two classes. To describe a single class use OneClassSVM."
             )
         self._check_memory(len(rows))
-        kernel = resolve(self.kernel, A, w)
+        kernel = resolve_by_column(self.kernel, A, w)
         if kernel is None:
             A = check_gram(A, None)[np.ix_(rows, rows)]
         elif len(rows) < A.shape[0]:
@@ -233,6 +234,8 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
         return maximise(
             objective,
             kernel,
+            size=float(self._likelihood.w.sum()),
+            shared=is_open(self.kernel),
             restarts=int(self.n_restarts),
             max_iter=int(self.max_iter),
             max_seconds=self.max_seconds,
@@ -249,6 +252,8 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
                 f"{tuned.evaluations} evaluations."
             )
             notes += tuned.notes
+            if tuned.ends:
+                warn(tuned.ends, ConvergenceWarning)
             if status == "converged" and tuned.status != "converged":
                 status = tuned.status
         who = "logistic" if len(self.classes_) == 2 else f"softmax of {len(self.classes_)} classes"

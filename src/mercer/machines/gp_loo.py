@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
 from mercer.machines.evidence import loo_moments
+from mercer.machines.gp_targets import deviation
 from mercer.machines.posterior import Exact, InFeatures
 
 if TYPE_CHECKING:
@@ -46,15 +47,6 @@ def leave_one_out(model: GaussianProcessRegressor) -> tuple[np.ndarray, np.ndarr
 def _with_all(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and scale that no row takes part in: no shift, ratio 1."""
     return np.zeros_like(Y), np.ones_like(Y)
-
-
-def deviation(Y: np.ndarray) -> np.ndarray:
-    """The standard deviation of each column; exactly 0 for equal numbers, whatever their mean rounds to.
-
-    >>> float(deviation(np.full(3, 0.1))), bool(np.full(3, 0.1).std() == 0)
-    (0.0, False)
-    """
-    return np.where(Y.max(axis=0) > Y.min(axis=0), Y.std(axis=0), 0.0)
 
 
 def _without_each(Y: np.ndarray, scaled: bool) -> tuple[np.ndarray, np.ndarray]:

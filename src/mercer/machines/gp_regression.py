@@ -11,18 +11,19 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Rows
-from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, ShapeError
+from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines import gp_features, gp_views
 from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED, as_machine_kernel, check_gram
-from mercer.machines.defaults import resolve
+from mercer.machines.defaults import resolve_by_column
 from mercer.machines.evidence import LOG_2PI, factor_gram, log_evidence, log_loo
 from mercer.machines.gp_certificate import certify, why_singular
-from mercer.machines.gp_loo import deviation, leave_one_out
+from mercer.machines.gp_loo import leave_one_out
+from mercer.machines.gp_search import search
+from mercer.machines.gp_targets import new_noise, take_noise, take_targets
 from mercer.machines.posterior import (
     EstimatedEvidence,
     Exact,
@@ -32,13 +33,10 @@ from mercer.machines.posterior import (
     estimate_evidence,
     iterative,
 )
-from mercer.machines.targets import check_target_block
-from mercer.machines.terms import latent_diag
-from mercer.machines.tune import Tuned, maximise
+from mercer.machines.tune import Objective, Tuned
 from mercer.memory import memory_limit
 from mercer.params import is_real
 from mercer.solve.operator import relative
-from mercer.threads import threads
 
 EXACT_ROWS = 10_000  # up to here a factorisation takes seconds; above it, conjugate gradients
 REFINEMENTS = 3  # of α, where one solve leaves more than `tol`
@@ -59,7 +57,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
     Parameters
     ----------
     kernel : Kernel, str
-        A kernel, its text (a lengthscale left open, "RBF()", starts from the spread of the data), or "precomputed".
+        A kernel, its text, or "precomputed". Text that leaves a lengthscale open, "RBF()", is a kernel for standardised data: a
+        lengthscale for each column, in proportion to its deviation (one for all of sparse rows), heights and noise in units of
+        the variance of y. The lengthscales are searched together first, from several starts, and then one by one where there are 10
+        rows or more for each column. A kernel with its numbers starts there, and also at the scales of the data if far from them.
     noise : None, float or array of n
         Variance of the noise of each row, in units of y², besides the kernel's `White` terms. It is not tuned.
     objective : "evidence" or "loo"
@@ -69,9 +70,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         factor of 1e5 of where they start.
     n_restarts : int
         So many further searches from random starts, in parallel.
-    normalize_y : bool or "mean"
+    normalize_y : "auto", bool or "mean"
         True models (y - mean) / standard deviation of each target instead of y, "mean" models y - mean; predictions are in
-        units of y all the same.
+        units of y all the same. "auto" is True where the text of the kernel leaves a lengthscale open, else False.
     solver : "auto", "cholesky" or "cg"
         "cholesky" is exact; "cg" never stores K and estimates log-determinant and traces, with the error stated in
         `certificate_`; "auto" is "cholesky" to 10 000 rows, if the n×n factor fits in `memory`.
@@ -109,7 +110,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         objective: str = "evidence",
         optimizer: str | None = "L-BFGS-B",
         n_restarts: int = 0,
-        normalize_y: bool | str = False,
+        normalize_y: bool | str = "auto",
         solver: str = "auto",
         singular: str = "refuse",
         max_iter: int = 1000,
@@ -149,10 +150,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         start = time.perf_counter()
         self._check_parameters()
         A = self._check_rows(X, reset=True)
-        Y = self._take_targets(y, A.shape[0])
-        kernel = resolve(self.kernel, A)
+        Y = take_targets(self, y, A.shape[0])
+        kernel = resolve_by_column(self.kernel, A)
         self.X_fit_, self.kernel_ = A, PRECOMPUTED if kernel is None else kernel
-        self.noise_ = self._take_noise(A.shape[0])
+        self.noise_ = take_noise(self, A.shape[0])
         self._fitted_rows = None if kernel is None else self._rows(A, "X_fit_")
         self._in_place = gp_features.approximate_prior(self, kernel, A)  # K̂ and its inverse
         self._exact = not self._approximated and self._choose_solver(A.shape[0], kernel)
@@ -182,7 +183,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             ("optimizer", ("L-BFGS-B", None)),
             ("solver", ("auto", "cholesky", "cg")),
             ("singular", ("refuse", "add")),
-            ("normalize_y", (True, False, "mean")),
+            ("normalize_y", ("auto", True, False, "mean")),
         ):
             if getattr(self, name) not in allowed:
                 raise ParameterError(f"{name} must be one of {allowed}; got {getattr(self, name)!r}.")
@@ -194,42 +195,6 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             raise ParameterError(f"max_seconds must be a number > 0, or None; got {self.max_seconds!r}.")
         if not isinstance(self.tol, numbers.Real) or not 0 < self.tol < 1:
             raise ParameterError(f"tol must lie between 0 and 1; got {self.tol!r}.")
-
-    def _take_targets(self, y: Any, n: int) -> np.ndarray:
-        """The targets as n × targets in the units of the model; remembers their mean and scale."""
-        Y, self._single = check_target_block(y, n, type(self).__name__)
-        self._constant = bool(np.all(Y[0] == Y))
-        spread = deviation(Y)
-        self._centred = bool(self.normalize_y)
-        self._scaled = self._centred and self.normalize_y != "mean"
-        self.y_mean_ = Y.mean(axis=0) if self._centred else np.zeros(Y.shape[1])
-        self.y_scale_ = np.where(spread > 0, spread, 1.0) if self._scaled else np.ones(Y.shape[1])
-        if self._scaled and self.noise is not None and Y.shape[1] > 1:
-            raise ParameterError(
-                "noise with several targets needs normalize_y=False or 'mean': its unit would differ from target to target."
-            )
-        Y = (Y - self.y_mean_) / self.y_scale_
-        self.y_fit_ = Y[:, 0] if self._single else Y
-        return Y
-
-    def _take_noise(self, n: int) -> Any:
-        """The variance of the noise given, a number or one for each row, in units of the model."""
-        if self.noise is None:
-            return 0.0
-        try:
-            noise = np.asarray(self.noise, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ParameterError(
-                f"noise must be a variance, or one for each row; got {self.noise!r}."
-            ) from error
-        if noise.shape not in ((), (n,)):
-            raise ShapeError(
-                f"noise must be a number or one variance for each of the {n} rows; got shape {noise.shape}."
-            )
-        if not np.all(np.isfinite(noise)) or np.any(noise < 0):
-            raise ParameterError("noise holds variances: finite numbers >= 0; got one that is not.")
-        noise = noise / float(self.y_scale_[0]) ** 2
-        return float(noise) if noise.ndim == 0 else noise
 
     def _choose_solver(self, n: int, kernel: Kernel | None) -> bool:
         """Whether to factor."""
@@ -268,11 +233,20 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
                 "y is constant, so its likelihood has no maximum (the noise goes to 0): hyperparameters are as given."
             )
             return None
-        parallel = self.n_restarts > 0 and threads(self.n_jobs) > 1
+        return search(self, kernel, Y)
+
+    def _objective(
+        self, kernel: Kernel, Y: np.ndarray, rows: np.ndarray | None, n_jobs: int | None
+    ) -> Objective:
+        """The log likelihood that is maximised, as a function of θ: of all rows, or of some of them."""
+        sample, noise, targets = self._fitted_rows, self.noise_, Y
+        if rows is not None and sample is not None:
+            sample, targets = sample.rows(rows), Y[rows]
+            noise = noise if np.ndim(noise) == 0 else noise[rows]
 
         def exact(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            K = self._gram(kernel.with_theta(theta), 1 if parallel else None)
-            found = OBJECTIVES[self.objective](K, Y, self.noise_, diagnose=False)
+            K = Tiles(kernel.with_theta(theta), sample, n_jobs=n_jobs)
+            found = OBJECTIVES[self.objective](K, targets, noise, diagnose=False)
             assert found.gradient is not None
             return found.value, found.gradient
 
@@ -281,17 +255,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             assert found.gradient is not None
             return found.value, found.gradient
 
-        return maximise(
-            exact if self._exact else estimated,
-            kernel,
-            restarts=self.n_restarts,
-            max_iter=self.max_iter,
-            max_seconds=self.max_seconds,
-            n_jobs=self.n_jobs,
-            random_state=self._seed,
-            verbose=self.verbose,
-            what="log evidence" if self.objective == "evidence" else "leave-one-out log likelihood",
-        )
+        return exact if self._exact or rows is not None else estimated
 
     def _estimate(
         self, kernel: Kernel, Y: np.ndarray, *, gradient: bool
@@ -401,7 +365,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         mean = self._in_units(products) + (self.y_mean_[0] if self._single else self.y_mean_)
         if not (return_std or return_cov):
             return mean
-        extra = self._new_noise(noise, rows)
+        extra = new_noise(self, noise, rows)
         if return_std:
             variance = gp_views.latent_variance(self, rows) + extra
             return mean, np.sqrt(self._spread(variance))
@@ -436,26 +400,6 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         if self._single:
             return values * float(self.y_scale_[0]) ** 2
         return values[..., None] * self.y_scale_**2
-
-    def _new_noise(self, noise: Any, rows: Rows) -> np.ndarray:
-        """The variance of the noise of observations at new rows, in units of the model."""
-        if isinstance(noise, bool | np.bool_) and not noise:
-            return np.zeros(len(rows))
-        assert isinstance(self.kernel_, Kernel)
-        white = np.asarray(self.kernel_._diag(rows), dtype=np.float64) - latent_diag(self.kernel_, rows)
-        if isinstance(noise, bool | np.bool_):
-            if np.ndim(self.noise_):
-                raise ParameterError(
-                    "the noise of this model is per row of the training data, so that of new rows is not known; "
-                    "pass noise=variances, one for each row of X, or noise=0.0 for the White terms alone."
-                )
-            return np.maximum(white, 0.0) + self.noise_
-        given = np.asarray(noise, dtype=np.float64)
-        if given.shape not in ((), (len(rows),)) or not np.all(np.isfinite(given)) or np.any(given < 0):
-            raise ParameterError(
-                f"noise must be True, False, or variances >= 0, a number or {len(rows)} of them."
-            )
-        return np.maximum(white, 0.0) + given / float(self.y_scale_[0]) ** 2
 
     def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False) -> Any:
         """The log evidence at `theta` (by default that of the fit), with its gradient if asked."""
@@ -505,7 +449,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
     def _prior_kernel(self, A: Any) -> Kernel:
         if hasattr(self, "kernel_") and isinstance(self.kernel_, Kernel):
             return self.kernel_
-        kernel = as_machine_kernel(self.kernel) if hasattr(self, "kernel_") else resolve(self.kernel, A)
+        kernel = (
+            as_machine_kernel(self.kernel) if hasattr(self, "kernel_") else resolve_by_column(self.kernel, A)
+        )
         if kernel is None:
             raise InputError("a precomputed Gram matrix says nothing of other rows; pass the kernel itself.")
         return kernel

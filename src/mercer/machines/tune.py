@@ -1,10 +1,15 @@
-"""Maximise a function of θ by L-BFGS-B: restarts in parallel, limits of iterations and seconds, Ctrl-C keeps the best."""
+"""Maximise a function of θ by L-BFGS-B, in scaled units: several starts, in parallel, limits, Ctrl-C keeps the best.
+
+The value is divided by the number of observations and θ is counted from its start, so that a step of 1 is a factor of e and a slope of 1 is
+large whatever the units of the data. "converged" is said only where the slope that is left is small in these units.
+"""
 
 from __future__ import annotations
 
+import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from mercer.errors import InputError, NotFiniteError, NotPositiveDefiniteError
 from mercer.kernels.base import Kernel
+from mercer.params import Parameter
 from mercer.solve.solution import Status
 from mercer.threads import threads
 
@@ -23,13 +29,28 @@ Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 FACTOR = 1e5  # by how much a parameter without bounds may grow or shrink in one search
 LOGIT = 15.0  # how far a bounded parameter's logit goes: within 3e-7 of its interval's ends
 END = 5.0  # a logit beyond this is within one per cent of the end of its interval
-FLAT = 1e-4  # a gradient below this share of the value counts as none when rounding ends the line search
+SLOPE = 1e-6  # per observation: where L-BFGS-B stops
+FLAT = 1e-4  # per observation: a slope above this is no optimum
+ROUNDING = 1e-9  # of the value: a slope below this cannot be told from none
+GAIN = 1e-11  # per observation: a step that gains less is the last
 SPREAD = 1.5  # standard deviation of a restart's logarithms
+_ENTRY = re.compile(r"\[\d+\]$")  # one number of a list: lengthscale[2]
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a search begins, and what it is called in the certificate."""
+
+    theta: np.ndarray
+    name: str
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """Where the search ended: the best θ, its value, why it stopped, and what is worth knowing."""
+    """Where the search ended: the best θ, its value, why it stopped, and what is worth knowing.
+
+    `ends` says which parameters ended at a bound, with their values; empty if none did.
+    """
 
     theta: np.ndarray
     value: float
@@ -37,25 +58,81 @@ class Tuned:
     iterations: int
     evaluations: int
     notes: tuple[str, ...] = ()
+    ends: str = ""
 
 
-def search_box(kernel: Kernel) -> list[tuple[float | None, float | None]]:
-    """Bounds on θ: a factor of 1e5 around each positive parameter, its own bounds where it has them.
+# ── where θ may go ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """θ = origin + T u: the numbers u that a search moves, each with its limits and the parameters it stands for."""
+
+    origin: np.ndarray
+    T: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    names: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+
+    def theta(self, u: np.ndarray) -> np.ndarray:
+        return self.origin + self.T @ u
+
+    def limits(self) -> list[tuple[float | None, float | None]]:
+        return [
+            (a if np.isfinite(a) else None, b if np.isfinite(b) else None)
+            for a, b in zip(self.low, self.high, strict=True)
+        ]
+
+    def ended(self, u: np.ndarray) -> np.ndarray:
+        """-1, 0 or 1 for each number: at its lower limit, between, at its upper limit."""
+        bounded = np.array([p.bounds is not None for p in self.parameters], dtype=bool)
+        theta = self.theta(u)[[int(np.argmax(column)) for column in self.T.T]]
+        below = np.where(bounded, theta <= -END, u <= self.low + 1e-6)
+        above = np.where(bounded, theta >= END, u >= self.high - 1e-6)
+        return above.astype(int) - below.astype(int)
+
+
+def search_path(kernel: Kernel, theta: np.ndarray, *, shared: bool = False) -> Path:
+    """All free parameters from θ: a factor of 1e5 around each positive one, its own bounds where it has them.
+
+    With `shared` the numbers of a list (a lengthscale for each column) move together and keep their ratios.
 
     >>> from mercer import RBF
-    >>> [(round(a, 1), round(b, 1)) for a, b in search_box(RBF(1.0))]
-    [(-11.5, 11.5)]
+    >>> path = search_path(RBF([1.0, 2.0]), RBF([1.0, 2.0]).theta, shared=True)
+    >>> path.names, path.theta(np.array([1.0])).round(3).tolist()
+    (('lengthscale',), [1.0, 1.693])
     """
-    box: list[tuple[float | None, float | None]] = []
-    for p in kernel.parameters:
-        if p.free:
-            if p.bounds is not None:
-                box.append((-LOGIT, LOGIT))
-            elif p.domain.logarithmic:
-                box.append((p.theta - float(np.log(FACTOR)), p.theta + float(np.log(FACTOR))))
-            else:
-                box.append((None, None))
-    return box
+    free = [p for p in kernel.with_theta(theta).parameters if p.free]
+    groups: dict[str, list[int]] = {}
+    for i, p in enumerate(free):
+        name = _ENTRY.sub("", p.name) if shared else p.name
+        groups.setdefault(name, []).append(i)
+    low, high = _limits(free)
+    origin = np.clip(theta, low, high)
+    T = np.zeros((len(free), len(groups)))
+    for column, members in enumerate(groups.values()):
+        T[members, column] = 1.0
+    first = tuple(free[members[0]] for members in groups.values())
+    return Path(
+        origin,
+        T,
+        np.array([(low - origin)[m].max() for m in groups.values()]),
+        np.array([(high - origin)[m].min() for m in groups.values()]),
+        tuple(groups),
+        first,
+    )
+
+
+def _limits(free: Sequence[Parameter]) -> tuple[np.ndarray, np.ndarray]:
+    low = np.full(len(free), -np.inf)
+    high = np.full(len(free), np.inf)
+    for i, p in enumerate(free):
+        if p.bounds is not None:
+            low[i], high[i] = -LOGIT, LOGIT
+        elif p.domain.logarithmic:
+            low[i], high[i] = p.theta - np.log(FACTOR), p.theta + np.log(FACTOR)
+    return low, high
 
 
 def restart_points(kernel: Kernel, count: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -77,10 +154,16 @@ def restart_points(kernel: Kernel, count: int, rng: np.random.Generator) -> list
     return out
 
 
+# ── the search ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def maximise(
     objective: Objective,
     kernel: Kernel,
     *,
+    size: float = 1.0,
+    starts: Sequence[Start] = (),
+    shared: bool = False,
     restarts: int = 0,
     max_iter: int = 1000,
     max_seconds: float | None = None,
@@ -89,30 +172,27 @@ def maximise(
     verbose: int = 0,
     what: str = "log evidence",
 ) -> Tuned:
-    """The best θ found from `kernel.theta` and from `restarts` random points.
+    """The best θ found from `starts` (by default `kernel.theta`) and from `restarts` random points.
 
-    A θ at which the objective cannot be computed (a singular Gram matrix, an overflow) is a wall that the search turns
-    away from; if the first θ is one, the error is raised.
+    `size` is the number of observations that the objective is a sum over. A θ at which the objective cannot be computed (a
+    singular Gram matrix, an overflow) is a wall that the search turns away from; if the first start is one, its error is
+    raised.
     """
-    search = _Search(objective, max_iter, max_seconds, verbose, what)
-    box = search_box(kernel)
-    start = np.clip(
-        kernel.theta,
-        [-np.inf if a is None else a for a, _ in box],
-        [np.inf if b is None else b for _, b in box],
-    )
-    starts = [start, *restart_points(kernel, restarts, np.random.default_rng(random_state))]
-    workers = min(threads(n_jobs), len(starts))
+    search = _Search(objective, kernel, max(float(size), 1.0), shared, max_iter, max_seconds, verbose, what)
+    random = restart_points(kernel, restarts, np.random.default_rng(random_state))
+    begins = [*(starts or [Start(kernel.theta, "the kernel as given")])]
+    begins += [Start(theta, f"random start {i}") for i, theta in enumerate(random, 1)]
+    workers = min(threads(n_jobs), len(begins))
     status: Status | None = None
     try:
-        if workers <= 1:
-            for theta in starts:
-                search.run(theta, box)
+        if workers <= 1 or not restarts:
+            for start in begins:
+                search.run(start)
         else:
-            search.run(starts[0], box)
+            search.run(begins[0])
             with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
                 try:
-                    list(pool.map(lambda theta: search.run(theta, box), starts[1:]))
+                    list(pool.map(search.run, begins[1:]))
                 except KeyboardInterrupt:
                     search.halted.set()
                     raise
@@ -120,38 +200,60 @@ def maximise(
         if search.best is None:
             raise
         status = "interrupted"
-    return search.result(kernel, box, status)
+    return search.result(status)
 
 
 class _Halt(Exception):
     """The seconds are used up, or another thread was interrupted."""
 
 
+@dataclass(eq=False)
+class _Point:
+    """One evaluation: its value, where, and the gradient in θ."""
+
+    value: float
+    u: np.ndarray
+    gradient: np.ndarray
+
+
+@dataclass(eq=False)
+class _Run:
+    """One search from one start: its path, the best point on it, and why it ended."""
+
+    start: Start
+    path: Path
+    best: _Point | None = None
+    status: Status = "limit"
+
+
 @dataclass
 class _Search:
     objective: Objective
+    kernel: Kernel
+    size: float
+    shared: bool
     max_iter: int
     max_seconds: float | None
     verbose: int
     what: str
-    best: tuple[float, np.ndarray, np.ndarray] | None = None  # value, theta, gradient
-    best_status: Status = "converged"
+    best: _Run | None = None
+    runs: list[_Run] = field(default_factory=list)
     iterations: int = 0
     evaluations: int = 0
     walls: int = 0
     refused: list[str] = field(
         default_factory=list
     )  # why a θ could not be judged, other than a singular matrix
-    ends: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.lock, self.halted = threading.Lock(), threading.Event()
         self.until = np.inf if self.max_seconds is None else time.monotonic() + self.max_seconds
 
-    def value(self, theta: np.ndarray, mine: list[tuple[float, np.ndarray]]) -> tuple[float, np.ndarray]:
-        """Minus the objective, for the minimiser; remembers the best."""
+    def value(self, u: np.ndarray, run: _Run) -> tuple[float, np.ndarray]:
+        """Minus the objective per observation, for the minimiser; remembers the best."""
         if self.evaluations and (self.halted.is_set() or time.monotonic() >= self.until):
             raise _Halt
+        theta = run.path.theta(u)
         try:
             with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
                 found, gradient = self.objective(theta)
@@ -160,75 +262,144 @@ class _Search:
                     f"the {self.what} is {found} at theta = {theta}, its gradient {gradient}."
                 )
         except (NotPositiveDefiniteError, InputError) as error:
-            with self.lock:
-                self.evaluations += 1
-                self.walls += isinstance(error, NotPositiveDefiniteError)
-                self.refused += [] if isinstance(error, NotPositiveDefiniteError) else [str(error)]
-            if self.best is None:
+            self._meet_wall(error)
+            if run.best is None:
                 raise
-            high = -min(v for v, _ in mine) if mine else -self.best[0]
-            return high + 1e3 * (1.0 + abs(high)), np.zeros_like(theta)
+            high = -run.best.value / self.size
+            return high + 1e3 * (1.0 + abs(high)), np.zeros_like(u)
+        with self.lock:
+            self._remember(run, _Point(found, u.copy(), gradient))
+        return -found / self.size, -(run.path.T.T @ gradient) / self.size
+
+    def _meet_wall(self, error: Exception) -> None:
         with self.lock:
             self.evaluations += 1
-            mine.append((found, theta.copy()))
-            if self.best is None or found > self.best[0]:
-                self.best = (found, theta.copy(), gradient)
-            if self.verbose:
-                print(
-                    f"[mercer] evaluation {self.evaluations}: {self.what} {found:.6f}, best {self.best[0]:.6f}",
-                    flush=True,
-                )
-        return -found, -gradient
+            if isinstance(error, NotPositiveDefiniteError):
+                self.walls += 1
+            else:
+                self.refused.append(str(error))
 
-    def run(self, theta: np.ndarray, box: list[Any]) -> None:
-        mine: list[tuple[float, np.ndarray]] = []
-        status: Status = "limit"
+    def _remember(self, run: _Run, point: _Point) -> None:
+        self.evaluations += 1
+        if run.best is None or point.value > run.best.value:
+            run.best = point
+        if self.best is None or self.best.best is None or run.best.value > self.best.best.value:
+            self.best = run
+        if self.verbose:
+            assert self.best.best is not None
+            print(
+                f"[mercer] evaluation {self.evaluations}: {self.what} {point.value:.6f}, best {self.best.best.value:.6f}",
+                flush=True,
+            )
+
+    def run(self, start: Start) -> None:
+        path = search_path(self.kernel, start.theta, shared=self.shared)
+        run = _Run(start, path)
         try:
             done = minimize(
-                lambda t: self.value(t, mine),
-                theta,
+                lambda u: self.value(u, run),
+                np.zeros(len(path.names)),
                 jac=True,
                 method="L-BFGS-B",
-                bounds=box,
-                options={"maxiter": self.max_iter, "maxfun": 20 * self.max_iter, "maxcor": 20},
+                bounds=path.limits(),
+                options={
+                    "maxiter": self.max_iter,
+                    "maxfun": 20 * self.max_iter,
+                    "maxcor": 20,
+                    "gtol": SLOPE,
+                    "ftol": GAIN,
+                },
             )
-            status = {0: "converged", 1: "limit"}.get(done.status, "stagnated")  # type: ignore[assignment]
+            run.status = {0: "converged", 1: "limit"}.get(done.status, "stagnated")  # type: ignore[assignment]
             with self.lock:
                 self.iterations += int(done.nit)
         except _Halt:
             pass
+        except (NotPositiveDefiniteError, InputError):
+            if self.best is None:
+                raise
         with self.lock:
-            top = max((v for v, _ in mine), default=-np.inf)
-            self.ends.append(top)
-            if self.best is not None and top >= self.best[0]:
-                self.best_status = status
+            self.runs.append(run)
 
-    def result(self, kernel: Kernel, box: list[Any], status: Status | None) -> Tuned:
-        assert self.best is not None
-        value, theta, gradient = self.best
-        free = [p for p in kernel.parameters if p.free]
-        at_edge = [
-            p.name
-            for p, t, (a, b) in zip(free, theta, box, strict=True)
-            if (abs(t) >= END if p.bounds is not None else a is not None and not a + 1e-6 < t < b - 1e-6)
-        ]
-        notes = []
-        inside = [g for p, g in zip(free, gradient, strict=True) if p.name not in at_edge]
-        slope = float(np.abs(inside).max(initial=0.0))
-        status = status or self.best_status
-        if status == "stagnated" and slope <= FLAT * (1.0 + abs(value)):
+    # ── what it found ───────────────────────────────────────────────────────────────────────────────────────
+
+    def result(self, status: Status | None) -> Tuned:
+        run = self.best
+        assert run is not None and run.best is not None
+        status = status or run.status
+        notes: list[str] = []
+        slope = self._slope(run)
+        small = slope <= FLAT * self.size + ROUNDING * abs(run.best.value)
+        if status == "stagnated" and small:
             status = "converged"
             notes.append(f"The line search ended at rounding, with a gradient of {slope:.2g} left.")
-        if at_edge:
+        if status == "converged" and not small:
+            status = "stagnated"
             notes.append(
-                f"{', '.join(at_edge)} went to the end of the search ({'its' if len(at_edge) == 1 else 'their'} bounds, or "
-                f"{FACTOR:g} times the start): the {self.what} is flat or unbounded there. Fix it, bound it, or drop that part."
+                f"The search ended with a gradient of {slope:.3g} left, {slope / self.size:.2g} for each observation."
             )
+        ends, faded = self._ends(run)
+        notes += [text for text in (ends, faded) if text]
         if self.walls:
             notes.append(f"At {self.walls} of {self.evaluations} trial points the Gram matrix was singular.")
         if self.refused:
             notes.append(f"At {len(self.refused)} of {self.evaluations} trial points: {self.refused[0]}")
-        if len(self.ends) > 1:
-            near = sum(e >= value - 1e-3 * (1 + abs(value)) for e in self.ends)
-            notes.append(f"{near} of {len(self.ends)} searches ended at the best {self.what}, {value:.6g}.")
-        return Tuned(theta, value, status, self.iterations, self.evaluations, tuple(notes))
+        notes += self._say_starts(run)
+        theta = run.path.theta(run.best.u)
+        return Tuned(theta, run.best.value, status, self.iterations, self.evaluations, tuple(notes), ends)
+
+    def _slope(self, run: _Run) -> float:
+        """The largest slope that is left in a direction that is open; a limit that is pressed upon is none."""
+        assert run.best is not None
+        g = run.path.T.T @ run.best.gradient
+        at = run.path.ended(run.best.u)
+        return float(np.abs(g[at == 0]).max(initial=0.0))
+
+    def _ends(self, run: _Run) -> tuple[str, str]:
+        """What ended at its limit and matters, in words; and what went there because nothing changes any more.
+
+        A bound that was asked for, a limit that the value still presses on, and a lengthscale that became so short that its
+        term is noise in disguise matter. A shape that became its own limit, a term or a column that faded away do not.
+        """
+        assert run.best is not None
+        path = run.path
+        at = path.ended(run.best.u)
+        slope = np.abs(path.T.T @ run.best.gradient)
+        found = [p for p in self.kernel.with_theta(path.theta(run.best.u)).parameters if p.free]
+        ended, faded = [], []
+        for i in np.flatnonzero(at):
+            value = found[int(np.argmax(path.T[:, i]))].value
+            text = f"{path.names[i]} = {value:.4g} (its {'lower' if at[i] < 0 else 'upper'} end)"
+            pressed = slope[i] > FLAT * self.size
+            noise = at[i] < 0 and _ENTRY.sub("", path.names[i]).endswith("lengthscale")
+            if pressed or noise or path.parameters[i].bounds is not None:
+                ended.append(text)
+            else:
+                faded.append(text)
+        return self._say_ended(ended), self._say_faded(faded)
+
+    def _say_ended(self, names: list[str]) -> str:
+        if not names:
+            return ""
+        return (
+            f"{', '.join(names)} went to the end of the search ({'its' if len(names) == 1 else 'their'} bounds, or {FACTOR:g} "
+            f"times the start): the {self.what} has no maximum before it. Fix it, bound it, start nearer, or drop that part."
+        )
+
+    def _say_faded(self, names: list[str]) -> str:
+        if not names:
+            return ""
+        return f"{', '.join(names)} went to the end of the search, where the {self.what} is flat: that part has no influence, or is its own limit."
+
+    def _say_starts(self, run: _Run) -> list[str]:
+        tops = [(r.start.name, r.best.value) for r in self.runs if r.best is not None]
+        if len(tops) < 2:
+            return []
+        assert run.best is not None
+        value = run.best.value
+        near = sum(top >= value - 1e-3 * (1 + abs(value)) for _, top in tops)
+        others = ", ".join(f"{name} {top:.6g}" for name, top in tops if name != run.start.name)
+        return [
+            f"The best of {len(tops)} starts is {run.start.name}: {self.what} {value:.6g}; from the others: {others}.",
+            f"{near} of {len(tops)} searches ended at the best {self.what}, {value:.6g}.",
+        ]
