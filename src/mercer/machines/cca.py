@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import lapack
 from mercer.arrays import check_vectors, dense
 from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
@@ -183,14 +184,14 @@ class Ridged:
         A = np.array(K.dense(), dtype=np.float64, order="F")
         A[np.diag_indices_from(A)] += self.c
         try:
-            self.factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+            self.factor = lapack.cholesky(A, overwrite_a=True)
         except LinAlgError as error:
             raise NotPositiveDefiniteError(
                 f"K + {self.c:.3g} I is not positive definite: the kernel is far from valid. Raise regularization."
             ) from error
 
     def solve(self, V: np.ndarray) -> np.ndarray:
-        return cho_solve(self.factor, V, check_finite=False)
+        return lapack.cho_solve(self.factor, V)
 
     def apply(self, V: np.ndarray) -> np.ndarray:
         return V - self.c * self.solve(V)

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
-from scipy.linalg.blas import dsyrk
 
+from mercer import lapack
 from mercer.errors import NotFiniteError, NotPositiveDefiniteError
 from mercer.gram import GramOperator
 from mercer.gram.operators import OfKernel, Tiles
@@ -52,10 +51,7 @@ def factor_gram(K: GramOperator, noise: Any = 0.0, *, diagnose: bool = True) -> 
         A = A.copy()
     diagonal = np.einsum("ii->i", A)
     diagonal += noise
-    (potrf,) = get_lapack_funcs(("potrf",), (A,))
-    lower, info = potrf(
-        A.T, lower=1, clean=0, overwrite_a=1
-    )  # the upper triangle in C order is Fortran's lower
+    lower, info = lapack.potrf(A.T, overwrite_a=True)  # the upper triangle in C order is Fortran's lower
     if info == 0 and np.isfinite(lower.diagonal()).all():
         return Cholesky(lower, 0.0)
     if not np.isfinite(lower[info - 1, :info] if info else lower.diagonal()).all():
@@ -85,7 +81,7 @@ def log_evidence(
     if not gradient:
         return Evidence(value, None, alpha)
     inverse = _inverse(factor)
-    W = dsyrk(1.0, np.asfortranarray(alpha), beta=-float(targets), c=inverse, lower=1, overwrite_c=1)
+    W = lapack.syrk(1.0, np.asfortranarray(alpha), beta=-float(targets), C=inverse)
     noise_slope = 0.5 * float(W.diagonal().sum())
     return Evidence(value, gradient_of(K, W=_half(W)), alpha, noise_slope)
 
@@ -120,7 +116,7 @@ def log_loo(
         return Evidence(value, None, alpha)
     b = 0.5 * (targets + (alpha**2).sum(axis=1) / diag) / diag
     c = inverse @ (alpha / diag[:, None])
-    W = dsyrk(-1.0, np.asfortranarray(inverse * np.sqrt(b)), lower=1)
+    W = lapack.syrk(-1.0, np.asfortranarray(inverse * np.sqrt(b)))
     for column in range(targets):
         W += 0.5 * (np.outer(c[:, column], alpha[:, column]) + np.outer(alpha[:, column], c[:, column]))
     return Evidence(value, 2.0 * gradient_of(K, W=_half(W)), alpha)
@@ -166,8 +162,7 @@ def _first_pair(K: OfKernel) -> str:
 
 def _inverse(factor: Cholesky) -> np.ndarray:
     """A⁻¹ in place of L, in the lower triangle of a Fortran array; above it is rubbish."""
-    (potri,) = get_lapack_funcs(("potri",), (factor.lower,))
-    inverse, _ = potri(factor.lower, lower=1, overwrite_c=1)
+    inverse, _ = lapack.potri(factor.lower, overwrite_c=True)
     return inverse
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import blas, eigvalsh, lapack, solve_triangular
+from scipy.linalg import eigvalsh
 
+from mercer import lapack
 from mercer.errors import InvalidKernelError, NotFiniteError, NotPositiveDefiniteError, ParameterError
 from mercer.gram import GramOperator
 from mercer.solve.precondition import greedy_columns
@@ -44,19 +45,20 @@ class Basis:
 
     def whiten(self, K: np.ndarray) -> np.ndarray:
         """φ of every row from its k(x, Z), n × rank. K is overwritten."""
-        T = np.asarray(K, dtype=np.float64).T
-        return blas.dtrsm(1.0, self.lower, T, lower=1, overwrite_b=1).T
+        T = np.ascontiguousarray(K, dtype=np.float64).T
+        lapack.trsm(self.lower, T)
+        return T.T
 
     def coefficients(self, w: np.ndarray) -> np.ndarray:
         """c with k(x, Z) c = φ(x)·w."""
-        return solve_triangular(self.lower, w, lower=True, trans="T", check_finite=False)
+        return lapack.solve_triangular(self.lower, w, trans="T")
 
     @cached_property
     def feature_rounding(self) -> float:
         """By what share of its length rounding can move φ(x) = L⁻¹k(Z, x): γ‖|L⁻¹||L|‖."""
         if not self.rank:
             return 0.0
-        inverse = solve_triangular(self.lower, np.eye(self.rank), lower=True, check_finite=False)
+        inverse = lapack.solve_triangular(self.lower, np.eye(self.rank))
         return (self.rank + 16) * EPS * float(np.linalg.norm(np.abs(inverse) @ np.abs(self.lower)))
 
     def residual_rounding(self, products: np.ndarray, diag: np.ndarray) -> float:
@@ -67,8 +69,8 @@ class Basis:
         `products` is ΦᵀΦ and `diag` the k_ii.
         """
         own = np.einsum("ij,ij->i", self.lower, self.lower)
-        left = solve_triangular(self.lower, products, lower=True, trans="T", check_finite=False)
-        both = solve_triangular(self.lower, left.T, lower=True, trans="T", check_finite=False)
+        left = lapack.solve_triangular(self.lower, products, trans="T")
+        both = lapack.solve_triangular(self.lower, left.T, trans="T")
         spread = float(np.abs(np.diag(both)) @ own) * self.rank
         n = len(diag)
         return n * (self.rank + 16) * EPS * 2 * (float(np.abs(diag).sum()) + spread)
@@ -94,15 +96,13 @@ def basis(K: np.ndarray, whose: str = "the kernel", eps: float = EPS) -> Basis:
         raise NotFiniteError(f"{whose} gives {K[i, j]} for landmarks {i} and {j}. Look at that pair.")
     m, top = len(K), float(K.diagonal().max(initial=0.0))
     threshold = m * eps * top
-    factor, order, rank, _ = lapack.dpstrf(np.asfortranarray(K, dtype=np.float64), tol=threshold, lower=1)
+    factor, order, rank = lapack.pstrf(np.asarray(K, dtype=np.float64), threshold)
     if top <= 0:
         rank = 0
     order = order.astype(np.intp) - 1
     lower, kept, rest = np.tril(factor[:rank, :rank]), order[:rank], order[rank:]
     if len(rest):
-        across = (
-            solve_triangular(lower, K[np.ix_(kept, rest)], lower=True) if rank else np.zeros((0, len(rest)))
-        )
+        across = lapack.solve_triangular(lower, K[np.ix_(kept, rest)]) if rank else np.zeros((0, len(rest)))
         left = K[np.ix_(rest, rest)] - across.T @ across
         if np.abs(left).max() > threshold + 1e3 * m * EPS * top + np.finfo(float).tiny:
             low = float(eigvalsh(K, subset_by_index=[0, 0])[0])
@@ -277,7 +277,7 @@ def leverage_scores(
     # rows drawn by weight stand for equal shares of it; all rows stand for themselves
     share = np.full(len(J), w.sum() / len(J)) if pilot is not None and len(J) < np.count_nonzero(w) else w[J]
     inner = np.asarray(K.block(J, J), dtype=np.float64) + np.diag(alpha / share)
-    lower, info = lapack.dpotrf(np.asfortranarray(inner), lower=1)
+    lower, info = lapack.potrf(inner)
     if info:
         raise InvalidKernelError(
             f"K + {alpha:.3g} I is not positive definite on {len(J)} rows, so there are no leverage scores. "
@@ -286,6 +286,6 @@ def leverage_scores(
     out = np.asarray(K.diag(), dtype=np.float64).copy()
     for part in row_slices(n, len(J)):
         block = np.asarray(K.block(np.arange(part.start, part.stop), J), dtype=np.float64)
-        T = blas.dtrsm(1.0, lower, block.T, lower=1)
+        T = lapack.solve_triangular(lower, block.T)
         out[part] -= np.einsum("ij,ij->j", T, T)
     return np.clip(w * out / alpha, 0.0, 1.0)

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
-from scipy.linalg.blas import dsyrk, dtrmm
+from scipy.linalg.blas import dtrmm
 from scipy.special import expit, log_expit, logsumexp, softmax
 
+from mercer import lapack
 from mercer.errors import NotPositiveDefiniteError
 from mercer.solve.solution import Status
 
@@ -299,7 +299,7 @@ class ManyClasses(Posterior):
         S = np.asfortranarray(E.sum(axis=0))
         for c in range(pi.shape[1]):
             Q = dtrmm(1.0, root, E[c].T, lower=1)  # L⁻¹ E_c, as E_c is symmetric
-            S = dsyrk(-1.0, Q, beta=1.0, c=S, trans=1, lower=1, overwrite_c=1)
+            S = lapack.syrk(-1.0, Q, beta=1.0, C=S, trans=True)
             T = root * D[:, c] - Q  # T_cᵀT_j is D_c Σ_cj D_j beyond its diagonal part
             squares = np.einsum("ij,ij->j", T, T)
             own[:, c] = near[:, c] + np.divide(squares, D[:, c], out=np.zeros(len(T)), where=D[:, c] > 0)
@@ -339,8 +339,7 @@ def _factor(K: np.ndarray, root: np.ndarray) -> np.ndarray:
 
 def _cholesky(B: np.ndarray) -> np.ndarray:
     """The lower factor of a symmetric C-order array, which is given up; above the diagonal is rubbish."""
-    (potrf,) = get_lapack_funcs(("potrf",), (B,))
-    lower, info = potrf(B.T, lower=1, clean=0, overwrite_a=1)
+    lower, info = lapack.potrf(B.T, overwrite_a=True)
     if info or not np.isfinite(lower[-1, -1]):
         raise NotPositiveDefiniteError(
             f"the Gram matrix is not positive semi-definite, or too large for float64: a factor of I + √D K √D stopped at "
@@ -352,9 +351,7 @@ def _cholesky(B: np.ndarray) -> np.ndarray:
 
 def _inverse(lower: np.ndarray) -> np.ndarray:
     """(LLᵀ)⁻¹, whole."""
-    (potri,) = get_lapack_funcs(("potri",), (lower,))
-    inverse, _ = potri(lower, lower=1)
-    return _whole(inverse)
+    return _whole(lapack.potri(lower)[0])
 
 
 def _whole(lower: np.ndarray) -> np.ndarray:
@@ -366,11 +363,9 @@ def _whole(lower: np.ndarray) -> np.ndarray:
 
 
 def _solve(lower: np.ndarray, b: np.ndarray) -> np.ndarray:
-    (potrs,) = get_lapack_funcs(("potrs",), (lower,))
-    return potrs(lower, b, lower=1)[0].reshape(b.shape)
+    return lapack.potrs(lower, b)
 
 
 def _triangular(lower: np.ndarray, B: np.ndarray) -> np.ndarray:
     """L⁻¹ B."""
-    (trtrs,) = get_lapack_funcs(("trtrs",), (lower,))
-    return trtrs(lower, B, lower=1)[0]
+    return lapack.solve_triangular(lower, B)

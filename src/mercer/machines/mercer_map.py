@@ -7,10 +7,10 @@ import time
 from typing import Any, Self
 
 import numpy as np
-from scipy import linalg
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from mercer import lapack
 from mercer.errors import InvalidKernelError, InvalidKernelWarning, ParameterError, warn
 from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
@@ -74,7 +74,7 @@ class MercerMap(TransformerMixin, KernelEstimator):
         A = self._check_rows(X, reset=True)
         kernel = resolve(self.kernel, A)
         K = check_gram(A if kernel is None else kernel(self._rows(A)), kernel)
-        values, vectors = linalg.eigh(K)
+        values, vectors = lapack.eigh(K)
         values, vectors = values[::-1], vectors[:, ::-1]
         rounding = len(K) * np.finfo(float).eps * float(np.abs(values).max())
         self._meet_negative(values[values < -rounding], kernel)

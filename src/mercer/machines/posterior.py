@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
 
+from mercer import lapack
 from mercer.gram import GramOperator, Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.evidence import LOG_2PI, Evidence, gradient_of
@@ -45,7 +45,7 @@ class Exact:
         return self.factor.solve(B)
 
     def explained(self, B: np.ndarray) -> Explained:
-        V = solve_triangular(self.factor.lower, B, lower=True, check_finite=False)
+        V = lapack.solve_triangular(self.factor.lower, B)
         return [(V, V, 1.0)]
 
     def inverse_diag(self) -> np.ndarray:
@@ -72,13 +72,13 @@ class InFeatures:
     @classmethod
     def of(cls, phi: np.ndarray, noise: np.ndarray) -> InFeatures:
         scaled = phi / np.sqrt(noise)[:, None]
-        M = scaled.T @ scaled
+        M = lapack.matmul(scaled.T, scaled)
         M[np.diag_indices_from(M)] += 1.0
-        return cls(phi, noise, cholesky(M, lower=True, overwrite_a=True))
+        return cls(phi, noise, lapack.cholesky(M, overwrite_a=True))
 
     def weights(self, B: np.ndarray) -> np.ndarray:
         """M⁻¹ΦᵀD⁻¹B = ΦᵀA⁻¹B: the posterior mean of the weights."""
-        return cho_solve((self.lower, True), self.phi.T @ (B / self.noise[:, None]))
+        return lapack.cho_solve(self.lower, self.phi.T @ (B / self.noise[:, None]))
 
     def solve(self, B: np.ndarray) -> np.ndarray:
         return (B - self.phi @ self.weights(B)) / self.noise[:, None]
@@ -88,7 +88,7 @@ class InFeatures:
 
     def spread(self, phi: np.ndarray) -> np.ndarray:
         """R⁻¹φ(x) for every x, one column each: its squares sum to var f(x)."""
-        return solve_triangular(self.lower, phi.T, lower=True, check_finite=False)
+        return lapack.solve_triangular(self.lower, phi.T)
 
     def inverse_diag(self) -> np.ndarray:
         inside = np.einsum("rn,rn->n", V := self.spread(self.phi), V)

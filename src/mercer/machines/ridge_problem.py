@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
+from mercer import lapack
 from mercer.arrays import Rows
 from mercer.errors import MemoryBudgetError, MercerError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
@@ -258,7 +258,7 @@ class RidgeProblem:
             assert self.kernel is not None and self.rows is not None
             K = Tiles(self.kernel, self.rows, self.rows.rows(chosen), n_jobs=self.options.n_jobs)
         core = K.block(chosen, slice(None))
-        values, vectors = eigh(0.5 * (core + core.T))
+        values, vectors = lapack.eigh(0.5 * (core + core.T))
         keep = values > m * np.finfo(float).eps * float(np.abs(values).max())
         change = vectors[:, keep] / np.sqrt(values[keep])
 

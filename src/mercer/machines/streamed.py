@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, solve_triangular
 
+from mercer import lapack
 from mercer.arrays import Rows
 from mercer.errors import InputError, NotPositiveDefiniteError
 from mercer.gram import Tiles
@@ -120,7 +120,7 @@ class Streamed:
             b = b + K.T @ (w[:, None] * targets(y, rows))
             if not np.all(w == 1.0):
                 K *= np.sqrt(w)[:, None]
-            H = blas.dsyrk(1.0, K.T, beta=1.0, c=H, overwrite_c=1, lower=1)
+            H = lapack.syrk(1.0, K.T, beta=1.0, C=H)
         H = np.tril(H) + np.tril(H, -1).T
         if self.careful:
             return H, b
@@ -130,7 +130,7 @@ class Streamed:
 
     def whiten(self, G: np.ndarray) -> np.ndarray:
         """L⁻¹ G: from sums over k(x, Z) to sums over φ(x)."""
-        return solve_triangular(self.basis.lower, G, lower=True, check_finite=False)
+        return lapack.solve_triangular(self.basis.lower, G)
 
     def right_side(self, targets: Any) -> np.ndarray:
         """ΦᵀWY."""

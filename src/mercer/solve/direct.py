@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
 
+from mercer import lapack
 from mercer.errors import NotFiniteError, ParameterError
 from mercer.solve.diagnosis import not_positive_definite
 from mercer.solve.operator import (
@@ -61,9 +61,7 @@ class Cholesky:
 
     def solve(self, B: np.ndarray) -> np.ndarray:
         """(A + shift·I)⁻¹ B, for a vector or a block; as float64, to the precision of the factor."""
-        (potrs,) = get_lapack_funcs(("potrs",), (self.lower,))
-        x, _ = potrs(self.lower, np.asarray(B, dtype=self.dtype), lower=1)
-        return np.asarray(x.reshape(np.shape(B)), dtype=np.float64)
+        return np.asarray(lapack.potrs(self.lower, np.asarray(B, dtype=self.dtype)), dtype=np.float64)
 
     __matmul__ = solve  # so that a factor can precondition conjugate gradients
 
@@ -73,8 +71,7 @@ class Cholesky:
 
     def inverse_diag(self) -> np.ndarray:
         """The diagonal of (A + shift·I)⁻¹: the squared column lengths of L⁻¹. Takes one more n×n array."""
-        (trtri,) = get_lapack_funcs(("trtri",), (self.lower,))
-        inverse, _ = trtri(self.lower, lower=1)
+        inverse = lapack.trtri(self.lower)
         n = self.shape[0]
         out = np.empty(n)
         for cols in panels(n):
@@ -112,8 +109,7 @@ def _potrf(upper: np.ndarray, shift: float) -> tuple[np.ndarray, int | None]:
     """The lower factor in place of a C-order upper triangle, and the row at which it failed, or None."""
     diagonal = np.einsum("ii->i", upper)
     diagonal += upper.dtype.type(shift)
-    (potrf,) = get_lapack_funcs(("potrf",), (upper,))
-    lower, info = potrf(upper.T, lower=1, clean=0, overwrite_a=1)  # C's upper triangle is Fortran's lower
+    lower, info = lapack.potrf(upper.T, overwrite_a=True)  # C's upper triangle is Fortran's lower
     row = lower[info - 1, :info] if info else lower.diagonal()
     if not np.isfinite(row).all():
         raise NotFiniteError(

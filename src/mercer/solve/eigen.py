@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, qr, svd
+from scipy.linalg import eigh, qr
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
+from mercer import lapack
 from mercer.errors import ParameterError
 from mercer.solve.operator import Operator, as_operator, check_number, multiply
 from mercer.solve.solution import Certificate, Solution, Status
@@ -89,14 +90,13 @@ class _Found:
 
 
 def _dense(op: Operator, k: int) -> _Found:
-    n = op.shape[0]
-    values, vectors = eigh(np.asarray(op.dense(), dtype=np.float64), subset_by_index=[n - k, n - 1])
+    values, vectors = lapack.top_eigh(np.asarray(op.dense(), dtype=np.float64), k)
     return _Found(values[::-1], vectors[:, ::-1], "LAPACK", 0)
 
 
 def _singular(F: np.ndarray, k: int) -> _Found:
     """F = U S Vᵀ, so F Fᵀ = U S² Uᵀ."""
-    U, S, _ = svd(np.asarray(F, dtype=np.float64), full_matrices=False, check_finite=False)
+    U, S, _ = lapack.svd(np.asarray(F, dtype=np.float64))
     return _Found(S[:k] ** 2, U[:, :k], "LAPACK, singular values of a factor", 0)
 
 

@@ -28,9 +28,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, lapack, lstsq
+from scipy.linalg import lstsq
 from scipy.optimize import brentq
 
+from mercer import lapack
 from mercer.memory import memory_limit
 from mercer.solve.curved import Curved, block_of
 from mercer.solve.solution import Status
@@ -290,14 +291,12 @@ class _Run:
             d = np.sqrt(D[used, c])
             B = d[:, None] * K * d
             B[np.diag_indices_from(B)] += 1.0
-            inverse, _ = lapack.dpotri(
-                cholesky(B.T, lower=True, overwrite_a=True, check_finite=False), lower=1
-            )
+            inverse, _ = lapack.potri(lapack.cholesky(B.T, overwrite_a=True), overwrite_c=True)
             inverse = np.tril(inverse) + np.tril(inverse, -1).T
             E.append(d[:, None] * inverse * d)
             total += E[c]
             image[c] = E[c] @ columns[c]
-        spread = cho_solve((cholesky(total, lower=True), True), image.sum(axis=0))
+        spread = lapack.cho_solve(lapack.cholesky(total), image.sum(axis=0))
         out = np.zeros((n, k, columns.shape[2]))
         for c in range(k):
             out[used, c] = (image[c] - E[c] @ spread) / self.alpha

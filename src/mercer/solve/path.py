@@ -12,7 +12,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, svd
+
+from mercer import lapack
 
 
 class PathPoint(NamedTuple):
@@ -46,13 +47,13 @@ class RidgePath:
     def of_matrix(cls, K: np.ndarray, weight: np.ndarray, Y: np.ndarray, *, intercept: bool) -> RidgePath:
         """From an n×n Gram matrix, which is left as it is."""
         s = np.sqrt(weight)
-        values, vectors = eigh(s[:, None] * K * s, driver="evd", overwrite_a=True, check_finite=False)
+        values, vectors = lapack.eigh(s[:, None] * K * s, overwrite_a=True)
         return cls(values, vectors, weight, Y, intercept)
 
     @classmethod
     def of_features(cls, Phi: np.ndarray, weight: np.ndarray, Y: np.ndarray, *, intercept: bool) -> RidgePath:
         """From an n×D matrix of features with ΦΦᵀ = K."""
-        U, sigma, _ = svd(np.sqrt(weight)[:, None] * Phi, full_matrices=False, check_finite=False)
+        U, sigma, _ = lapack.svd(np.sqrt(weight)[:, None] * Phi)
         return cls(sigma**2, U, weight, Y, intercept)
 
     @cached_property

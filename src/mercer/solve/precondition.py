@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky, eigvalsh, qr, solve_triangular, svd
-from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg import LinAlgError, eigvalsh
 
+from mercer import lapack
 from mercer.errors import NotPositiveDefiniteError, ParameterError
 from mercer.solve.operator import PANEL_BYTES, Operator, as_operator, check_number, multiply
 
@@ -145,7 +145,7 @@ class ColumnInverse:
         return self.B.shape[1]
 
     def __matmul__(self, V: np.ndarray) -> np.ndarray:
-        small = cho_solve((self.lower, True), self.B.T @ V, check_finite=False)
+        small = lapack.cho_solve(self.lower, self.B.T @ V)
         return (V - self.B @ small) / self.shift
 
     def __str__(self) -> str:
@@ -177,10 +177,10 @@ def column_inverse(A: Any, shift: float, rank: int, *, random_state: Any = 0) ->
     for rows in _row_panels(n, r):
         part = B[rows]
         part[:] = op.block(rows, chosen)
-        part[:] = dtrsm(1.0, lower, part.T, lower=1, overwrite_b=1).T
-        inner = dsyrk(1.0, part.T, beta=1.0, c=inner, lower=1, overwrite_c=1)
+        lapack.trsm(lower, part.T)
+        inner = lapack.syrk(1.0, part.T, beta=1.0, C=inner)
     inner[np.diag_indices(r)] += shift
-    return ColumnInverse(B, cholesky(inner, lower=True, overwrite_a=True, check_finite=False), shift)
+    return ColumnInverse(B, lapack.cholesky(inner, overwrite_a=True), shift)
 
 
 def _row_panels(n: int, r: int) -> list[slice]:
@@ -255,7 +255,7 @@ def _nystrom_core(op: Operator, omega: _Gaussian | _Columns) -> tuple[np.ndarray
     nu = eps * np.sqrt(n) * size
     core = omega.core()
     lower, nu = _factored((core + core.T) / 2, omega.gram(), nu, n)
-    B = solve_triangular(lower, omega.shifted(nu).T, lower=True).T
+    B = lapack.solve_triangular(lower, omega.shifted(nu).T).T
     return _orthonormal(B, nu)
 
 
@@ -263,7 +263,7 @@ def _factored(core: np.ndarray, gram: np.ndarray, nu: float, n: int) -> tuple[np
     """The Cholesky factor of core + ν gram, with ν raised where rounding asks for it."""
     for _ in range(4):
         try:
-            return cholesky(core + nu * gram, lower=True), nu
+            return lapack.cholesky(core + nu * gram), nu
         except LinAlgError:
             low = float(eigvalsh(core, subset_by_index=[0, 0])[0]) / n
             if low < -1e4 * nu:
@@ -278,8 +278,8 @@ def _factored(core: np.ndarray, gram: np.ndarray, nu: float, n: int) -> tuple[np
 
 def _orthonormal(B: np.ndarray, nu: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """U, S with U S Uᵀ = B Bᵀ - ν U Uᵀ; directions at the level of ν or of rounding are dropped."""
-    Q, R = qr(B, mode="economic", check_finite=False)
-    left, sigma, _ = svd(R, check_finite=False)
+    Q, R = lapack.qr(B)
+    left, sigma, _ = lapack.svd(R)
     values = sigma**2 - nu
     keep = (
         values > max(2 * nu, np.finfo(np.float64).eps * float(values[0]))

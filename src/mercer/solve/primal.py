@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs, solve_triangular
+from scipy.linalg import get_lapack_funcs
 
+from mercer import lapack
 from mercer.errors import NotPositiveDefiniteError
 from mercer.solve.direct import Cholesky, factor
 from mercer.solve.operator import relative
@@ -135,7 +136,7 @@ class FeatureRidge:
         """How much each fitted value follows its own target: the diagonal of the hat matrix."""
         out = np.zeros(len(self.weight))
         for rows, P in self._centred():
-            half = solve_triangular(self.factor.lower, P.T, lower=True, check_finite=False)
+            half = lapack.solve_triangular(self.factor.lower, P.T)
             out[rows] = self.weight[rows] * np.einsum("ij,ij->j", half, half)
         return out + self.weight / self.weight.sum() if self.intercept else out
 

@@ -1,0 +1,304 @@
+"""Linear algebra that Ctrl-C can leave: scipy's functions, by the same names, for matrices of any size.
+
+scipy holds the interpreter while LAPACK works, so that a key press waits for the factorisation of a large matrix. Here a
+long call runs in a thread of its own, without the interpreter, while the main thread waits for it or for the keyboard.
+On Ctrl-C its answer is dropped: it ends in the background, on arrays that nobody else sees. Short calls are
+scipy's own. Both reach the same library, so that the numbers are the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import cython_blas, cython_lapack, get_blas_funcs, get_lapack_funcs
+
+LONG = 3e8  # floating point operations from which a call gets its own thread: some hundredths of a second
+PERIOD = 0.05  # seconds between two looks at the keyboard where waiting itself does not hear it
+
+Array = np.ndarray
+
+
+def waiting(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """The function's answer, from a thread of its own; Ctrl-C leaves at once. It must let go of the interpreter.
+
+    >>> waiting(np.add, 1, 2)
+    3
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function(*args, **options)
+    found: list[Any] = []
+    failed: list[BaseException] = []
+    done = threading.Event()
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            found.append(context.run(function, *args, **options))
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=work, daemon=True, name="mercer-lapack").start()
+    while not done.wait(PERIOD):
+        pass
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+def matmul(A: Any, B: Any) -> Any:
+    """A @ B of two arrays."""
+    if A.ndim < 2 or B.ndim < 1 or 2.0 * A.size * B.size / max(B.shape[0], 1) < LONG:
+        return A @ B
+    return waiting(np.matmul, A, B)
+
+
+# ── factors ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def potrf(A: Array, *, overwrite_a: bool = False) -> tuple[Array, int]:
+    """The lower Cholesky factor, rubbish above its diagonal, and the row at which it failed, counted from 1, or 0."""
+    n = len(A)
+    if n**3 / 3 < LONG:
+        (call,) = get_lapack_funcs(("potrf",), (A,))
+        return call(A, lower=1, clean=0, overwrite_a=overwrite_a)
+    L = _fortran(A, overwrite_a)
+    return L, _lapack("potrf", L.dtype, "L", n, L, n)
+
+
+def potri(L: Array, *, overwrite_c: bool = False) -> tuple[Array, int]:
+    """(LLᵀ)⁻¹ in the lower triangle."""
+    n = len(L)
+    if 2 * n**3 / 3 < LONG:
+        (call,) = get_lapack_funcs(("potri",), (L,))
+        return call(L, lower=1, overwrite_c=overwrite_c)
+    out = _fortran(L, overwrite_c)
+    return out, _lapack("potri", out.dtype, "L", n, out, n)
+
+
+def potrs(L: Array, B: Array) -> Array:
+    """(LLᵀ)⁻¹ B, in the shape of B."""
+    n, columns = len(L), B.size // max(len(L), 1)
+    if 2.0 * n * n * columns < LONG or not L.flags.f_contiguous:
+        (call,) = get_lapack_funcs(("potrs",), (L,))
+        return call(L, B, lower=1)[0].reshape(B.shape)
+    X = _fortran(np.asarray(B, dtype=L.dtype).reshape(n, columns), False)
+    _lapack("potrs", X.dtype, "L", n, columns, L, n, X, n)
+    return X.reshape(B.shape)
+
+
+def pstrf(A: Array, tol: float) -> tuple[Array, Array, int]:
+    """Cholesky with pivots, until none is above `tol`: the lower factor, the order of the rows from 1, and the rank."""
+    n = len(A)
+    if n**3 / 3 < LONG:
+        factor, order, rank, _ = linalg.lapack.dpstrf(np.asfortranarray(A), tol=tol, lower=1)
+        return factor, order, rank
+    L, order, rank = _fortran(A, False), np.empty(n, np.intc), ctypes.c_int()
+    _lapack("pstrf", L.dtype, "L", n, L, n, order, rank, float(tol), np.empty(2 * n))
+    return L, order, rank.value
+
+
+def trtri(L: Array) -> Array:
+    """L⁻¹ in the lower triangle; above it is rubbish."""
+    n = len(L)
+    if n**3 / 3 < LONG:
+        (call,) = get_lapack_funcs(("trtri",), (L,))
+        return call(L, lower=1)[0]
+    out = _fortran(L, False)
+    _lapack("trtri", out.dtype, "L", "N", n, out, n)
+    return out
+
+
+def cholesky(A: Array, *, overwrite_a: bool = False) -> Array:
+    """The lower factor, zeros above its diagonal; `LinAlgError` where there is none."""
+    if len(A) ** 3 / 3 < LONG:
+        return linalg.cholesky(A, lower=True, overwrite_a=overwrite_a, check_finite=False)
+    L, info = potrf(np.asarray(A, dtype=np.float64), overwrite_a=overwrite_a)
+    if info:
+        raise linalg.LinAlgError(f"{info}-th leading minor of the array is not positive definite")
+    for j in range(1, len(L)):
+        L[:j, j] = 0.0
+    return L
+
+
+def solve_triangular(L: Array, B: Array, *, trans: str = "N") -> Array:
+    """L⁻¹B, or L⁻ᵀB with trans="T"; L lower."""
+    columns = B.size // max(len(L), 1)
+    if float(len(L)) ** 2 * columns < LONG or L.dtype != np.float64:
+        return linalg.solve_triangular(L, B, lower=True, trans=trans, check_finite=False)
+    X = _fortran(np.asarray(B, dtype=np.float64).reshape(len(L), columns), False)
+    trsm(L, X, trans=trans)
+    return X.reshape(B.shape)
+
+
+def cho_solve(L: Array, B: Array) -> Array:
+    """(LLᵀ)⁻¹B, L lower."""
+    if float(len(L)) ** 2 * B.size / max(len(L), 1) < LONG:
+        return linalg.cho_solve((L, True), B, check_finite=False)
+    return solve_triangular(L, solve_triangular(L, B), trans="T")
+
+
+# ── products, in place ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def trsm(L: Array, B: Array, *, trans: str = "N") -> None:
+    """B ← L⁻¹B, or L⁻ᵀB; L lower in either order, B in Fortran's."""
+    side, turn, A = "L", trans, L
+    if not L.flags.f_contiguous:
+        # A lower triangle in C order is an upper one in Fortran's.
+        A, side, turn = np.ascontiguousarray(L).T, "U", "N" if trans == "T" else "T"
+    n, columns = B.shape
+    if not B.flags.f_contiguous:
+        raise ValueError("trsm works in place: B must be in Fortran's order.")
+    short = float(n) ** 2 * columns < LONG
+    _call(
+        cython_blas, "trsm", B.dtype, "L", side, turn, "N", n, columns, 1.0, A, len(A), B, n, alone=not short
+    )
+
+
+def syrk(alpha: float, A: Array, *, beta: float = 0.0, C: Array | None = None, trans: bool = False) -> Array:
+    """βC + αAAᵀ, or AᵀA with `trans`, in the lower triangle, in place of C where it is given; A in Fortran's order."""
+    n, k = A.shape[::-1] if trans else A.shape
+    if float(n) ** 2 * k < LONG:
+        (call,) = get_blas_funcs(("syrk",), (A,))
+        more = {} if C is None else {"beta": beta, "c": C, "overwrite_c": 1}
+        return call(alpha, A, lower=1, trans=int(trans), **more)
+    A = np.asfortranarray(A)
+    out = np.zeros((n, n), A.dtype, order="F") if C is None else _fortran(C, True)
+    _call(
+        cython_blas,
+        "syrk",
+        A.dtype,
+        "L",
+        "T" if trans else "N",
+        n,
+        k,
+        float(alpha),
+        A,
+        len(A),
+        float(beta),
+        out,
+        n,
+    )
+    return out
+
+
+# ── eigenvalues ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def eigh(A: Array, *, overwrite_a: bool = False) -> tuple[Array, Array]:
+    """All eigenvalues, ascending, and eigenvectors of a symmetric matrix (divide and conquer)."""
+    n = len(A)
+    if 9.0 * n**3 < LONG:
+        return linalg.eigh(A, driver="evd", overwrite_a=overwrite_a, check_finite=False)
+    Q = _fortran(np.asarray(A, dtype=np.float64), overwrite_a)
+    w = np.empty(n)
+    work, whole = np.empty(1 + 6 * n + 2 * n * n), np.empty(3 + 5 * n, np.intc)
+    info = _lapack("syevd", Q.dtype, "V", "L", n, Q, n, w, work, len(work), whole, len(whole))
+    if info:
+        raise linalg.LinAlgError("Eigenvalues did not converge.")
+    return w, Q
+
+
+def top_eigh(A: Array, k: int) -> tuple[Array, Array]:
+    """The k largest eigenvalues, ascending, and their eigenvectors."""
+    n = len(A)
+    if 4.0 * n**3 < LONG:
+        return linalg.eigh(A, subset_by_index=[n - k, n - 1])
+    work = _fortran(np.asarray(A, dtype=np.float64), False)
+    w, Z, found = np.empty(n), np.empty((n, k), order="F"), ctypes.c_int()
+    support, more, whole = np.empty(2 * n, np.intc), np.empty(64 * n), np.empty(16 * n, np.intc)
+    ends = (0.0, 0.0, n - k + 1, n, 0.0, found)
+    rest = (w, Z, n, support, more, len(more), whole, len(whole))
+    info = _lapack("syevr", work.dtype, "V", "I", "L", n, work, n, *ends, *rest)
+    if info or found.value != k:
+        raise linalg.LinAlgError("Eigenvalues did not converge.")
+    return w[:k].copy(), Z
+
+
+def eigvalsh(A: Array) -> Array:
+    """All eigenvalues, ascending."""
+    if 2.0 * len(A) ** 3 < LONG:
+        return linalg.eigvalsh(A, check_finite=False)
+    return waiting(np.linalg.eigvalsh, A)
+
+
+def svd(A: Array) -> tuple[Array, Array, Array]:
+    """The singular value decomposition without what is not needed."""
+    if 6.0 * max(A.shape) * min(A.shape) ** 2 < LONG:
+        return linalg.svd(A, full_matrices=False, check_finite=False)
+    return waiting(np.linalg.svd, A, full_matrices=False)
+
+
+def qr(A: Array) -> tuple[Array, Array]:
+    """Orthonormal columns and an upper triangle."""
+    if 4.0 * A.shape[0] * A.shape[1] ** 2 < LONG:
+        return linalg.qr(A, mode="economic", check_finite=False)
+    return waiting(np.linalg.qr, A)
+
+
+# ── how they are called ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _fortran(A: Array, overwrite: bool) -> Array:
+    """A in Fortran's order and writable, itself if it may be overwritten."""
+    if overwrite and A.flags.f_contiguous and A.flags.writeable:
+        return A
+    return np.array(A, order="F")
+
+
+def _lapack(name: str, dtype: Any, *arguments: Any) -> int:
+    info = ctypes.c_int()
+    _call(cython_lapack, name, np.dtype(dtype), *arguments, info)
+    return info.value
+
+
+def _call(library: Any, name: str, dtype: np.dtype, *arguments: Any, alone: bool = True) -> None:
+    """One routine, without the interpreter, in a thread of its own; what it is given lives as long as it runs."""
+    letter = "d" if dtype == np.float64 else "s"
+    passed = [_passed(value, dtype) for value in arguments]
+    function = _routine(library, letter + name, len(passed))
+    pointers = [pointer for pointer, _ in passed]
+    if alone:
+        waiting(_keeping, function, pointers, passed)
+    else:
+        function(*pointers)
+
+
+def _keeping(function: Any, pointers: list[Any], alive: Any) -> None:
+    function(*pointers)
+    del alive
+
+
+def _passed(value: Any, dtype: np.dtype) -> tuple[Any, Any]:
+    """A pointer to a value, as Fortran wants it, and what must stay alive meanwhile."""
+    if isinstance(value, np.ndarray):
+        return ctypes.c_void_p(value.ctypes.data), value
+    if isinstance(value, str):
+        held: Any = ctypes.c_char(value.encode())
+    elif isinstance(value, float):
+        held = ctypes.c_double(value) if dtype == np.float64 else ctypes.c_float(value)
+    elif isinstance(value, int):
+        held = ctypes.c_int(value)
+    else:
+        held = value
+    return ctypes.byref(held), held
+
+
+@cache
+def _routine(library: Any, name: str, arguments: int) -> Any:
+    """A routine of the library that scipy itself calls, by the pointer that scipy publishes."""
+    capsule = library.__pyx_capi__[name]
+    signature, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    signature.restype, signature.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = pointer(capsule, signature(capsule))
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)(address)

@@ -1,0 +1,110 @@
+"""Linear algebra in a thread of its own: the same numbers as scipy, and Ctrl-C leaves at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+from mercer import lapack
+
+
+@pytest.fixture(params=["scipy's own", "in a thread"])
+def either_way(request, monkeypatch):
+    """Small matrices by both ways; the long way must not depend on the size."""
+    monkeypatch.setattr(lapack, "LONG", np.inf if request.param == "scipy's own" else 0.0)
+
+
+@pytest.fixture
+def A():
+    B = np.random.default_rng(0).normal(size=(40, 40))
+    return B @ B.T + 40 * np.eye(40)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_factors_and_what_they_solve(either_way, A, dtype):
+    A = A.astype(dtype)
+    near = {"rtol": 1e-11, "atol": 1e-12} if dtype == np.float64 else {"rtol": 1e-4, "atol": 1e-5}
+    given = A.copy()
+    lower, info = lapack.potrf(A.T)
+    np.testing.assert_array_equal(A, given)
+    L = np.tril(lower)
+    assert info == 0 and lower.dtype == dtype
+    np.testing.assert_allclose(L @ L.T, A, **near)
+    inverse, _ = lapack.potri(lower)
+    np.testing.assert_allclose(np.tril(inverse), np.tril(np.linalg.inv(A)), **near)
+    np.testing.assert_allclose(np.tril(lapack.trtri(lower)), np.linalg.inv(L), **near)
+    for b in (np.arange(40.0, dtype=dtype), np.random.default_rng(1).normal(size=(40, 3)).astype(dtype)):
+        before = b.copy()
+        np.testing.assert_allclose(lapack.potrs(lower, b), np.linalg.solve(A, b), **near)
+        np.testing.assert_array_equal(b, before)
+
+
+def test_a_factor_in_place_takes_no_other_memory_and_a_failure_names_its_row(either_way, A):
+    buffer = np.asfortranarray(A)
+    lower, info = lapack.potrf(buffer, overwrite_a=True)
+    assert np.shares_memory(lower, buffer) and info == 0
+    A[7, 7] = -1.0
+    assert lapack.potrf(A)[1] == 8
+    with pytest.raises(linalg.LinAlgError, match="8-th"):
+        lapack.cholesky(A)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_triangles_in_either_order(either_way, A, order):
+    L = lapack.cholesky(A)
+    np.testing.assert_array_equal(L, np.tril(L))
+    L = np.array(L, order=order)
+    for b in (np.arange(40.0), np.random.default_rng(1).normal(size=(40, 3))):
+        np.testing.assert_allclose(L @ lapack.solve_triangular(L, b), b, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(L.T @ lapack.solve_triangular(L, b, trans="T"), b, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(A @ lapack.cho_solve(L, b), b, rtol=1e-10, atol=1e-11)
+
+
+def test_products_of_a_matrix_with_itself(either_way):
+    B = np.asfortranarray(np.random.default_rng(0).normal(size=(30, 7)))
+    C = np.asfortranarray(np.eye(30))
+    np.testing.assert_allclose(np.tril(lapack.syrk(2.0, B)), np.tril(2 * B @ B.T), rtol=1e-12)
+    np.testing.assert_allclose(np.tril(lapack.syrk(1.0, B, trans=True)), np.tril(B.T @ B), rtol=1e-12)
+    got = lapack.syrk(1.0, B, beta=-3.0, C=C)
+    assert np.shares_memory(got, C)
+    np.testing.assert_allclose(np.tril(got), np.tril(B @ B.T - 3 * np.eye(30)), rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(lapack.matmul(B.T, B), B.T @ B)
+
+
+def test_eigenvalues_and_singular_values(either_way, A):
+    values, vectors = lapack.eigh(A)
+    np.testing.assert_allclose(vectors * values @ vectors.T, A, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(lapack.eigvalsh(A), values, rtol=1e-12)
+    for k in (1, 5, 40):
+        some, Z = lapack.top_eigh(A, k)
+        np.testing.assert_allclose(some, values[-k:], rtol=1e-12)
+        np.testing.assert_allclose(A @ Z, Z * some, rtol=1e-10, atol=1e-9)
+    U, s, Vt = lapack.svd(A[:, :9])
+    np.testing.assert_allclose(U * s @ Vt, A[:, :9], rtol=1e-10, atol=1e-10)
+    Q, R = lapack.qr(A[:, :9])
+    np.testing.assert_allclose(Q @ R, A[:, :9], rtol=1e-10, atol=1e-10)
+    assert U.shape == Q.shape == (40, 9)
+
+
+def test_an_error_of_the_thread_is_raised_where_it_was_asked_for():
+    with pytest.raises(ZeroDivisionError):
+        lapack.waiting(lambda: 1 / 0)
+
+
+def test_ctrl_c_leaves_a_call_that_goes_on_without_us():
+    finish, finished = threading.Event(), threading.Event()
+
+    def never_ending():
+        signal.raise_signal(signal.SIGINT)
+        finish.wait()
+        finished.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        lapack.waiting(never_ending)
+    assert not finished.is_set()
+    finish.set()
+    assert finished.wait(60)
