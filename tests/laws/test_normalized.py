@@ -119,6 +119,18 @@ def test_a_kernel_without_a_logarithm_is_refused_where_it_overflows():
         AllSubsets().normalized()(X)
 
 
+def test_a_zero_row_has_cosine_zero_beside_rows_beyond_the_range():
+    k = Polynomial(151, offset=0.0).normalized()
+    X = np.array([[0.0, 0.0], [100.0, 200.0], [-100.0, -200.0]])
+    np.testing.assert_allclose(k(X), [[0, 0, 0], [0, 1, -1], [0, -1, 1]], atol=1e-12)
+    np.testing.assert_array_equal(k.diag(X), [0.0, 1.0, 1.0])
+
+
+def test_the_cosine_of_a_cosine_is_itself():
+    k = (Linear() + 1).normalized()
+    assert k.normalized() == k
+
+
 def test_a_gradient_beyond_the_range_is_refused():
     k = ((0.5 * Linear()).exp()).normalized()
     with pytest.raises(MercerError, match="gradient"):

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Rows, dense
-from mercer.errors import MagnitudeError
 from mercer.kernels import algebra, special
 from mercer.kernels.base import Kernel
 from mercer.kernels.families import DotProduct, Leaf, PerColumn, Radial, dot_products
@@ -272,11 +271,6 @@ def _(k: algebra.On, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) ->
 
 @_down.register(algebra.Normalized)
 def _(k: algebra.Normalized, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
-    if not (k._usual(x) and k._usual(z)):
-        raise MagnitudeError(
-            f"{k}: k(x, x) leaves the range of float64, so its values are known by their logarithms and its gradient is "
-            "not. Rescale the columns, or take a smaller scale, degree or power."
-        )
     a, b = k._inverse_norm(x), k._inverse_norm(z)
     inside = pull.value(k.kernel, x, z)
     pull.down(k.kernel, a[:, None] * W * b[None, :], f"{path}kernel__", x, z)

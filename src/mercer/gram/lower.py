@@ -24,6 +24,8 @@ from mercer.kernels.families import Leaf, squared_norms
 
 Pull = Callable[[np.ndarray], np.ndarray]
 
+MOST_STEPS = 1000  # of a program in the core
+
 
 class NotLowered(Exception):
     """The expression has no program; the message says which part and why."""
@@ -97,6 +99,8 @@ def lower(
     out = Lowered(kernel, len(x), len(x if z is None else z), z is None, dtype, gradient=gradient)
     builder = Builder(out, slots, {})
     emit(kernel, builder, Place(x, z, "", lambda adjoint: adjoint))
+    if len(out.code) > MOST_STEPS:
+        raise NotLowered(f"its program has {len(out.code)} steps, and {MOST_STEPS} are the most")
     return out
 
 
@@ -606,13 +610,14 @@ def _(k: algebra.Normalized, b: Builder, at: Place) -> None:
         b.affine(b.param(k.kernel.scale, at.child("kernel"), "scale"))
         b.step("RBF")
         return
-    if not all(k._usual(rows, b.out.dtype) for rows in (at.x, at.z) if rows is not None):
+    u = k._norms(at.x, b.out.dtype)
+    v = None if at.z is None else k._norms(at.z, b.out.dtype)
+    if u is None or (at.z is not None and v is None):
         raise NotLowered("its norms leave the range of numbers, and their logarithms do not")
     emit(k.kernel, b, at.child("kernel"))
     inner = _diagonal_program(k, b, at, at.x)
     inner_z = None if at.z is None else _diagonal_program(k, b, at, at.z)
-    v = None if at.z is None else k._inverse_norm(at.z)
-    b.step("ROWSCALE", b.row_vectors(RowVectors(k._inverse_norm(at.x), v, inner, inner_z)))
+    b.step("ROWSCALE", b.row_vectors(RowVectors(u, v, inner, inner_z)))
     b.out.unit_diagonal = True
 
 

@@ -24,7 +24,7 @@ from mercer.kernels.proof import Fact, Proof
 from mercer.kernels.special import Constant
 from mercer.params import children, coefficients, given, shape_number, signed
 
-_DEEPEST = 100  # nested rules; every method follows the nesting by calling itself
+DEEPEST = 100  # nested rules; every method follows the nesting by calling itself
 
 
 class Combined(Kernel):
@@ -33,9 +33,9 @@ class Combined(Kernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         depth = 1 + max(child._depth for _, child in self._children())
-        if depth > _DEEPEST:
+        if depth > DEEPEST:
             raise ParameterError(
-                f"this kernel would be nested {depth} deep; at most {_DEEPEST} are allowed. Sums of many terms are not "
+                f"this kernel would be nested {depth} deep; at most {DEEPEST} are allowed. Sums of many terms are not "
                 "nested: build them as k1 + k2 + …, and write repeated products as powers."
             )
         object.__setattr__(self, "_depth", depth)
@@ -637,50 +637,60 @@ class Normalized(Unary):
 
     kernel: Kernel = given()
 
-    def _usual(self, x: Rows, dtype: Any = np.float64) -> bool:
-        """Whether every k(x, x) is 0 or well inside the range of `dtype`, so that norms are ordinary numbers."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        deep = _normalizations(self)
+        if deep > MOST_NORMALIZATIONS:
+            raise ParameterError(
+                f"normalized() is nested {deep} deep, and at most {MOST_NORMALIZATIONS} are allowed: each doubles the work "
+                "of a gradient. Normalise once, on the outside; what is inside is divided out."
+            )
+
+    def _norms(self, x: Rows, dtype: Any = np.float64) -> np.ndarray | None:
+        """1/√k(x, x) for every row, 0 where k(x, x) is 0; None where one leaves the range of `dtype`."""
         with np.errstate(over="ignore"):
             s = self.kernel._diag(x)
         room = np.finfo(dtype)
-        nonzero = s[s != 0]
-        inside = (nonzero > float(room.tiny) / float(room.eps)) & (
-            nonzero < float(room.max) * float(room.eps)
-        )
-        return bool(inside.all())
-
-    def _inverse_norm(self, x: Rows) -> np.ndarray:
-        s = self.kernel._diag(x)
-        if s.size and s.min() < 0:
-            i = int(np.argmin(s))
-            raise DomainError(
-                f"{self}: the kernel inside has k(x, x) = {s[i]:.3g} < 0 at row {i}, so it has no norm there "
-                "(and is no kernel)."
-            )
+        low, high = float(room.tiny) / float(room.eps), float(room.max) * float(room.eps)
+        if not np.all((s == 0) | ((s > low) & (s < high))):
+            return None
         refuse_vanished(self.kernel, x, s == 0)
         return 1 / np.sqrt(np.where(s == 0, np.inf, s))
 
+    def _inverse_norm(self, x: Rows) -> np.ndarray:
+        """1/√k(x, x) for every row, or a sentence where that is no ordinary number."""
+        norms = self._norms(x)
+        if norms is None:
+            raise MagnitudeError(
+                f"{self}: k(x, x) leaves the range of float64, so its values are known by their logarithms, and its "
+                "gradient is not. Rescale the columns, or take a smaller scale, degree or power."
+            )
+        return norms
+
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        if not (self._usual(x) and (z is None or self._usual(z))):
+        a = self._norms(x)
+        b = a if z is None else self._norms(z)
+        if a is None or b is None:
             from mercer.kernels.logarithms import cosines
 
             K = cosines(self.kernel, x, z)
-            if z is None:
-                np.fill_diagonal(K, self._diag(x))
-            return K
-        a = self._inverse_norm(x)
-        b = a if z is None else self._inverse_norm(z)
-        # In this order it is symmetric to the last bit.
-        K = (a[:, None] * b[None, :]) * self.kernel._block(x, z)
+        else:
+            # In this order it is symmetric to the last bit.
+            K = (a[:, None] * b[None, :]) * self.kernel._block(x, z)
         if z is None:
-            np.fill_diagonal(K, (a > 0).astype(float))
+            np.fill_diagonal(K, self._ones(x, a))
         return K
 
     def _diag(self, x: Rows) -> np.ndarray:
-        if not self._usual(x):
+        return self._ones(x, self._norms(x))
+
+    def _ones(self, x: Rows, norms: np.ndarray | None) -> np.ndarray:
+        """1 for every row whose norm is not 0."""
+        if norms is None:
             from mercer.kernels.logarithms import log_norms
 
             return (log_norms(self.kernel, x) > -np.inf).astype(float)
-        return (self._inverse_norm(x) > 0).astype(float)
+        return (norms > 0).astype(float)
 
     def _text(self) -> str:
         return f"{self.kernel._inside(4)}.normalized()"
@@ -697,6 +707,15 @@ class Normalized(Unary):
             Fact("infinitely divisible", "the power of a normalised kernel is the normalised power"),
             root=True,
         )
+
+
+MOST_NORMALIZATIONS = 6
+
+
+def _normalizations(k: Kernel) -> int:
+    """How many normalized() lie inside one another."""
+    inside = max((_normalizations(child) for _, child in k._children()), default=0)
+    return inside + isinstance(k, Normalized)
 
 
 def refuse_vanished(k: Kernel, x: Rows, zero: np.ndarray) -> None:

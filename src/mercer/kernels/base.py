@@ -253,10 +253,10 @@ class Kernel(ABC):
         return On(self, columns)
 
     def normalized(self) -> Kernel:
-        """k(x, z) / √(k(x, x) k(z, z)): the cosine in feature space."""
+        """k(x, z) / √(k(x, x) k(z, z)): the cosine in feature space; of a cosine it is the cosine itself."""
         from mercer.kernels.algebra import Normalized
 
-        return Normalized(self)
+        return self if isinstance(self, Normalized) else Normalized(self)
 
     # ── text ────────────────────────────────────────────────────────────────────────────────────────────────
 
