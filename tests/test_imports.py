@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "__init__": {"kernels", "machines", "theory", "gram", "plot"},
 }
 OUTSIDE = {
+    "__main__",
     "files",
     "tables",
     "plot",

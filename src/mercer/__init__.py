@@ -177,6 +177,15 @@ __all__ = [
 ]
 
 _MODULES = ("choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
+_ROOMS = (
+    "applications",
+    "arrays",
+    "cli",
+    "machines",
+    "memory",
+    "params",
+    "threads",
+)  # reached by name, not public
 _ELSEWHERE = {
     "GaussianProcessClassifier": "mercer.machines.gp_classification",
     "GaussianProcessRegressor": "mercer.machines.gp_regression",
@@ -217,6 +226,8 @@ _ELSEWHERE = {
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"mercer.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'mercer' has no attribute {name!r}")
     if name in _MODULES:

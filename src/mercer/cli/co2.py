@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mercer.cli.draw import check_writable, save
-from mercer.cli.talk import complain, json_text
+from mercer.cli.talk import complain, failure_code, json_text, reason_of
 from mercer.errors import MercerError, ParameterError
 
 FAILED = 1
@@ -45,8 +45,8 @@ def run_co2(asked: Request) -> int:
         page = report(found, *(svg(figure) for figure in figures))
         _write(places["report"], page)
     except (MercerError, OSError) as error:
-        complain(str(error))
-        return FAILED
+        complain(reason_of(error))
+        return failure_code(error, FAILED)
     if asked.as_json:
         print(json_text({**found.summary(), "files": {k: str(v) for k, v in places.items()}}))
         return 0

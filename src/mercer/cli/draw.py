@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mercer.cli.talk import complain, complain_of_parse, json_text
+from mercer.cli.talk import complain, complain_of_parse, failure_code, json_text, reason_of
 from mercer.errors import MercerError, ParameterError, ParseError
 
 USAGE, FAILED = 64, 1
@@ -54,8 +54,8 @@ def run_draw(asked: Request) -> int:
         figure = plot.kernel(k, span=span, samples=asked.samples, seed=asked.seed, validity=judged)
         save(figure, asked.output, kind, asked.dpi)
     except (MercerError, OSError) as error:
-        complain(str(error))
-        return FAILED
+        complain(reason_of(error))
+        return failure_code(error, FAILED)
     if asked.as_json:
         about = {"schema": "mercer.draw/1", "expression": str(k), "status": judged.status}
         print(json_text({**about, "file": str(asked.output)}))

@@ -1,13 +1,16 @@
 """The commands of `mercer`. Results go to stdout, talk to stderr.
 
 Exit codes     check: 0 proved, 1 refuted, 2 undecided, 3 proved as declared     draw, co2: 0 done, 1 not done, with the reason
-               64 an expression or option that cannot be read     70 an unexpected failure     130 Ctrl-C
+               64 an expression or option that cannot be read     70 an unexpected failure
+               74 what was found cannot be written: a full disk     130 Ctrl-C
+               A closed pipe (`mercer check … | head -1`) ends the command quietly by SIGPIPE: 141 in a shell.
 
 numpy and everything on top of it is imported inside the commands only.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +28,11 @@ class _Group(TyperGroup):
         return _with_usage_code(super().make_context, *args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
-        return _with_usage_code(super().invoke, ctx)
+        try:
+            return _with_usage_code(super().invoke, ctx)
+        finally:
+            # what cannot be written is found here, where there is still a code to leave with
+            sys.stdout.flush()
 
 
 def _with_usage_code(call: Any, *args: Any, **kwargs: Any) -> Any:
@@ -160,12 +167,19 @@ def co2(
 
 def run() -> None:
     """The entry point: the app, with output that survives any encoding and an honest code for a crash."""
+    if sys.platform != "win32":
+        # otherwise click and rich leave a closed pipe with 1, which means refuted
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
         app(prog_name="mercer")
-    except Exception:  # not 1: that would read as "refuted"
+    except Exception as error:  # not 1: that would read as "refuted"
+        from mercer.cli.talk import is_full, leave_unwritten
+
+        if is_full(error):
+            leave_unwritten(error)
         import traceback
 
         traceback.print_exc()

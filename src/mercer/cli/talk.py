@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mercer.errors import ParseError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+UNWRITTEN = 74  # an exit code of its own: the work was done, and there is no place for it
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 UNLIMITED = 100_000  # columns of a pipe: nothing is wrapped there, so that other programs can read it
 
 
@@ -24,6 +28,34 @@ def results() -> Console:
 def complain(message: str) -> None:
     """One paragraph on standard error."""
     print(f"mercer: {message}", file=sys.stderr)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error says that the disk is full, or does not take what is written."""
+    return isinstance(error, OSError) and error.errno in _FULL
+
+
+def reason_of(error: BaseException) -> str:
+    """What went wrong in a sentence; a full disk with what to do."""
+    if is_full(error) and isinstance(error, OSError):
+        return f"the file cannot be written: {error.strerror}. Free some space, or write it elsewhere."
+    return str(error)
+
+
+def failure_code(error: BaseException, otherwise: int) -> int:
+    """The exit code of a command that could not write."""
+    return UNWRITTEN if is_full(error) else otherwise
+
+
+def leave_unwritten(error: BaseException) -> NoReturn:
+    """Say that standard output does not take the answer, and leave without trying again."""
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    try:
+        complain(f"what was found cannot be written: {reason}. Free some space, or send it elsewhere.")
+        sys.stderr.flush()
+    finally:
+        # without buffers: Python would try to write them once more, and leave with another code
+        os._exit(UNWRITTEN)
 
 
 def complain_of_parse(error: ParseError) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
 import sys
+from typing import Any
 
 import sklearn.decomposition
 import sklearn.gaussian_process
@@ -26,18 +28,47 @@ TWINS: dict[type, type] = {
 
 
 def patch() -> None:
-    """Let `sklearn.svm.SVC` and its siblings name the twins from now on, also where scikit-learn itself imported them."""
+    """Let `sklearn.svm.SVC` and its siblings name the twins from now on, also where scikit-learn itself imported them.
+
+    Classes imported before stay what they were, and their models can still be pickled: the private module that defines
+    a class keeps it. Where that module is the public one, models are pickled by the name of their class.
+    """
     _rebind(TWINS)
+    for original in TWINS:
+        if not _is_private(original.__module__):
+            copyreg.pickle(original, _by_name)
 
 
 def unpatch() -> None:
     """Undo `patch`."""
     _rebind({twin: original for original, twin in TWINS.items()})
+    for original in TWINS:
+        copyreg.dispatch_table.pop(original, None)
 
 
 def _rebind(change: dict[type, type]) -> None:
     for name, module in list(sys.modules.items()):
         if name == "sklearn" or name.startswith("sklearn."):
             for key, value in list(vars(module).items()):
-                if isinstance(value, type) and value in change:
+                if not isinstance(value, type) or value not in change:
+                    continue
+                if value.__module__ != name or not _is_private(name):
                     setattr(module, key, change[value])
+
+
+def _is_private(module: str) -> bool:
+    return any(part.startswith("_") for part in module.split("."))
+
+
+def _by_name(model: Any) -> tuple[Any, ...]:
+    """How to pickle a model of a class whose public name means its twin."""
+    kind = type(model)
+    return empty_original, (kind.__module__, kind.__qualname__), model.__reduce_ex__(2)[2]
+
+
+def empty_original(module: str, name: str) -> Any:
+    """A model of scikit-learn's own class of that name, before its state is put in; patched or not."""
+    for original in TWINS:
+        if (original.__module__, original.__qualname__) == (module, name):
+            return object.__new__(original)
+    raise LookupError(f"{module}.{name} is no class that mercer.sklearn replaces.")
