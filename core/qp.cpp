@@ -51,8 +51,8 @@ template <class T> struct Bench {
 template <class T> class Solver : private QpIterate {
   public:
     Solver(const QpProblem& p, const QpOptions& o, RowSource<T>& s)
-        : QpIterate(p, s.n, s.diag), o_(o), s_(s), cache_(s.n, o.cache_bytes / o.sharing), start_(Clock::now()),
-          most_(o.max_iter >= 0 ? o.max_iter : std::max<int64_t>(100'000'000, 1000 * p.variables)) {}
+        : QpIterate(p, s.n, s.diag, s.norm), o_(o), s_(s), cache_(s.n, o.cache_bytes / o.sharing), start_(Clock::now()),
+          most_(o.max_iter >= 0 ? o.max_iter : std::max<int64_t>(100'000'000, 1000 * p.variables)), tol_(o.tol) {}
 
     // Whether float32 rows turned out too coarse for the tolerance; go on with float64 from problem.alpha.
     bool coarse = false;
@@ -79,7 +79,7 @@ template <class T> class Solver : private QpIterate {
         everything_active();
         scan();
         out.status = status;
-        if (std::string(status) == "floor" && kkt_ <= o_.tol) out.status = "converged";
+        if (std::string(status) == "floor" && kkt_ <= o_.tol && near_optimum()) out.status = "converged";
         if (broken_) out.status = "nonfinite";
         out.kkt = kkt_, out.worst = worst_, out.gap = gap();
         out.objective = value_of_objective();
@@ -107,12 +107,23 @@ template <class T> class Solver : private QpIterate {
         f_known_ = std::move(f);
         beta_known_ = beta_;
         f_ = f_known_;
+        objective_ = value_of_objective();
         fresh_ = true;
         everything_active();
     }
-    bool good_enough(double tol) const {
-        if (kkt_ <= tol) return true;
-        return o_.gap_tol >= 0 && gap() <= o_.gap_tol * std::abs(objective_);
+    // The same from nothing: what rounding left behind in f when x was larger is gone.
+    void recompute() {
+        std::fill(beta_known_.begin(), beta_known_.end(), 0.0);
+        std::fill(f_known_.begin(), f_known_.end(), 0.0);
+        refresh();
+    }
+    // The violation is small enough, and so is the gap; where it is not, a smaller violation is asked for from now on.
+    bool good_enough(double share) {
+        if (o_.gap_tol >= 0 && gap() <= o_.gap_tol * std::abs(objective_)) return true;
+        if (!(kkt_ <= share * tol_)) return false;
+        if (near_optimum()) return true;
+        tol_ = 0.1 * kkt_;
+        return false;
     }
     // ---- the working set -------------------------------------------------------------------------------
 
@@ -187,20 +198,21 @@ template <class T> class Solver : private QpIterate {
     template <class R> Found run(void (*solve)(Inner<T, R>&), const R* diag, R* v, R* rise, R* fall, double target, int64_t most) {
         Inner<T, R> p{p_.equality, desk_.size(), desk_.split, desk_.rows.data(),
                       [](void* self, int64_t k) { return static_cast<Solver*>(self)->one(k); }, this, diag, v, rise, fall, desk_.value.data(),
-                      desk_.lo.data(), desk_.hi.data(), kQpTau * (top_diag_ > 0 ? top_diag_ : 1.0), target, std::min(most, most_ - steps_), 0, 0, 0, false, false};
+                      desk_.lo.data(), desk_.hi.data(), kQpTau * (top_near_ > 0 ? top_near_ : 1.0), target, std::min(most, most_ - steps_), 0, 0, 0, false, false};
         solve(p);
         steps_ += p.steps;
         objective_ -= p.decrease;
         if (p.steps > 0) fresh_ = false;
         return {p.steps, p.violation, p.unbounded, p.stuck};
     }
-    // Solves the inner problem; in float32 where the target is far above its rounding.
+    // Solves the inner problem; in float32 where the target is far above its rounding.  Afterwards only the values on the desk
+    // are up to date: lay() it again before the next one.
     Found inner(double target, int64_t most) {
         const double middle = p_.equality == 1 ? 0.5 * (top_[0] + bottom_[0]) : 0;
         double size = 0;
         for (double& v : desk_.v) v -= middle, size = std::max(size, std::abs(v));
         Found found;
-        if (size <= kFloat32 * target && top_diag_ < 1e15) {
+        if (!careful_ && size <= kFloat32 * target && top_near_ < 1e15) {
             const std::vector<double>* from[] = {&desk_.diag, &desk_.v, &desk_.rise, &desk_.fall};
             for (int k = 0; k < 4; ++k) desk_.fast[k].assign(from[k]->begin(), from[k]->end());
             auto& a = desk_.fast;
@@ -236,47 +248,53 @@ template <class T> class Solver : private QpIterate {
     }
     // ---- the two loops ---------------------------------------------------------------------------------
 
-    // Few variables: all of them are the working set.
+    // Few variables: all of them are the working set.  Solved in stretches, f computed anew after each; where a stretch is
+    // solved and f then says that it is not, the next one is solved further, then in float64 throughout, then (by the caller)
+    // on float64 rows.  What even that leaves is rounding.
     const char* direct() {
         double before = kInf;
+        int failures = 0;
+        bool solved = false;
         for (;;) {
             scan();
-            if (good_enough(o_.tol)) return "converged";
+            if (good_enough(1.0)) return "converged";
             if (const char* why = outside()) return why;
             if (kkt_ <= rounding()) return "floor";
-            if (!(kkt_ < 0.5 * before)) {
-                coarse = !s_.exact;
-                return "floor";
+            if (solved && !(kkt_ < 0.5 * before) && ++failures >= kFailures) {
+                if (careful_) {
+                    coarse = !s_.exact;
+                    return "floor";
+                }
+                careful_ = true;
+                failures = 0;
             }
+            if (failures > 0) recompute();
             before = kkt_;
             lay(active_);
             if (s_.stored) gather();
             else if (!block_at_) bring(rows_of(active_));
             if (!s_.stored) desk_.take(block_at_);
-            for (;;) {
-                const double goal = o_.gap_tol >= 0 ? std::max(o_.tol, 0.1 * kkt_) : o_.tol;
-                const Found found = inner(goal, endless_ ? 2000 : 20000);
-                kkt_ = found.violation;
-                if (found.unbounded) return "unbounded";
-                if (const char* why = outside()) return why;
-                if (found.stuck || !(found.violation > goal)) break;
-                if (endless_) break;
-            }
+            const double goal = o_.gap_tol >= 0 ? std::max(tol_, 0.1 * kkt_) : tol_;
+            const double last = objective_;
+            const Found found = inner(std::ldexp(goal, -failures), endless_ ? 2000 : 20000);
+            if (found.unbounded) return "unbounded";
             refresh();
+            solved = found.stuck || found.violation <= goal || !lower_than(last);
             if (endless_) {
                 if (stretch()) return "unbounded";
-                scan();
-                before = kInf;
+                solved = false;
             }
         }
     }
+    // Whether the objective fell by more than its rounding since it had this value.
+    bool lower_than(double last) const { return objective_ < last - kSameObjective * std::abs(last); }
     // Many variables: working sets, shrinking, and an exact look at everything before the end.
     const char* large() {
         const int64_t fit = RowCache<T>::affordable(o_.cache_bytes, n_);  // not the share: threads must not show
         const int64_t q = std::min({kWorkingSet, N_, std::max<int64_t>(2, fit)});
         columns_changed_ = true;
-        const double rehearsal = s_.exact ? o_.tol : 0.9 * o_.tol;
-        double best = kInf, last_exact = kInf;
+        const double rehearsal = s_.exact ? 1.0 : 0.9;  // rows in float32: look closer before f is computed anew
+        double best = kInf, last_exact = kInf, mark = objective_;
         int64_t since_best = 0, since_shrink = 0, rounds = 0;
         for (;; ++outer_) {
             if (columns_changed_) {
@@ -287,11 +305,11 @@ template <class T> class Solver : private QpIterate {
             scan();
             if (const char* why = outside()) return why;
             const bool bottom = stalled_ || kkt_ <= rounding();
-            if (good_enough(fresh_ ? o_.tol : rehearsal) || (bottom && !fresh_)) {
+            if (good_enough(fresh_ ? 1.0 : rehearsal) || (bottom && !fresh_)) {
                 if (fresh_) return "converged";
                 refresh();
                 scan();
-                if (good_enough(o_.tol)) return "converged";
+                if (good_enough(1.0)) return "converged";
                 if (kkt_ <= rounding()) return "floor";
                 if (!s_.exact && ++rounds > 3 && kkt_ > 0.25 * last_exact) {
                     coarse = true;
@@ -308,14 +326,20 @@ template <class T> class Solver : private QpIterate {
                 coarse = stalled_ && !s_.exact;
                 return "floor";
             }
-            if (kkt_ < 0.9 * best) best = kkt_, since_best = 0;
-            else if (++since_best > 200 && kkt_ < 1e4 * rounding()) { stalled_ = true; continue; }
+            if (kkt_ < 0.9 * best) {
+                best = kkt_, mark = objective_, since_best = 0;
+            } else if (++since_best > 200) {  // the violation goes up and down; the objective tells whether that leads anywhere
+                stalled_ = !lower_than(mark);
+                mark = objective_, since_best = 0;
+                if (stalled_) continue;
+            }
             if (endless_ && stretch()) return "unbounded";
             if (++since_shrink % kShrinkEvery == 0) rest();
             if (columns_changed_) continue;
             const Step step = sweep(q);
             if (step == kUnbounded) return "unbounded";
-            stalled_ = step == kStuck;
+            stalled_ = step == kStuck && careful_;
+            careful_ |= step == kStuck;
         }
     }
 
@@ -337,9 +361,11 @@ template <class T> class Solver : private QpIterate {
         desk_.take(block_at_);
         std::vector<double> d(rows.size(), 0.0), before;
         for (int64_t i : set) before.push_back(x_[size_t(i)]);
-        const Found found = inner(std::max(kDepth * kkt_, 0.5 * o_.tol), 50 * q);
+        const Found found = inner(std::max(kDepth * kkt_, 0.5 * tol_), 50 * q);
         for (size_t k = 0; k < set.size(); ++k) d[size_t(index_[size_t(p_.rows[set[k]])])] += x_[size_t(set[k])] - before[k];
         last_ = set;
+        bool still = true;  // a row may stay as it is while two variables of it move
+        for (size_t k = 0; k < set.size(); ++k) still &= x_[size_t(set[k])] == before[k];
         std::vector<int64_t> moved;
         for (size_t w = 0; w < rows.size(); ++w)
             if (d[w] != 0) d[moved.size()] = d[w], moved.push_back(rows[w]);
@@ -358,10 +384,12 @@ template <class T> class Solver : private QpIterate {
                                            near_.data());
         });
         if (found.unbounded) return kUnbounded;
-        return moved.empty() ? kStuck : kMoved;
+        return still ? kStuck : kMoved;
     }
 
     static constexpr int64_t kShrinkEvery = 4;
+    static constexpr double kSameObjective = 1e-14;
+    static constexpr int kFailures = 3;      // solved, but not so: so often before another arithmetic
     static constexpr double kFloat32 = 1e4;  // float32 tells 1e-7 of v; steps add up some of it
     inline static const Poll kNoPoll{};
 
@@ -370,8 +398,9 @@ template <class T> class Solver : private QpIterate {
     RowCache<T> cache_;
     Clock::time_point start_;
     double next_poll_ = 0.05, next_report_ = 0.2;
-    bool stalled_ = false;
+    bool stalled_ = false, careful_ = false;
     int64_t steps_ = 0, most_ = 0, outer_ = 0, rows_ = 0;
+    double tol_;  // the violation asked for: that of the caller, or less where the gap needs it
     Bench<T> desk_;
     Buffer<T> square_, block_;
     int64_t square_size_ = 0, block_size_ = 0;
@@ -383,6 +412,14 @@ template <class T> class Solver : private QpIterate {
 
 namespace {
 
+// Whether sum(x) is 0 and stays so.
+bool balanced(const QpProblem& p) {
+    if (p.equality == 0) return false;
+    double sum = 0, size = 0;
+    for (int64_t i = 0; i < p.variables; ++i) sum += p.signs[i] * p.alpha[i], size += p.alpha[i];
+    return std::abs(sum) <= 1e-12 * size;
+}
+
 // float32 rows first; where they turn out too coarse or overflow, float64 rows from where the first run ended.
 //   make(T()) gives the source of rows in precision T
 template <class Make> QpResult solve_one(const QpProblem& p, const QpOptions& o, const Make& make) {
@@ -390,6 +427,7 @@ template <class Make> QpResult solve_one(const QpProblem& p, const QpOptions& o,
     QpResult first;
     {
         auto source = make(float());
+        if (balanced(p)) source->recentre();
         Solver<float> solver(p, o, *source);
         first = solver.solve();
         const bool overflow = std::string(first.status) == "nonfinite";
@@ -400,6 +438,7 @@ template <class Make> QpResult solve_one(const QpProblem& p, const QpOptions& o,
     if (o.max_iter >= 0) rest.max_iter = std::max<int64_t>(0, o.max_iter - first.iterations);
     if (o.max_seconds >= 0) rest.max_seconds = std::max(0.0, o.max_seconds - first.seconds);
     auto source = make(double());
+    if (balanced(p)) source->recentre();
     QpResult second = Solver<double>(p, rest, *source).solve();
     second.iterations += first.iterations;
     second.outer += first.outer;

@@ -57,11 +57,15 @@ template <class T> class RowSource {
   public:
     virtual ~RowSource() = default;
     int64_t n = 0;
-    std::vector<double> diag;
+    std::vector<double> diag;  // of the matrix that rows() and square() give
+    std::vector<double> norm;  // sqrt |K_ii|, as apply() knows K
     bool exact = false;   // rows() tells K as apply() knows it
     bool stored = false;  // a row is a copy, so that there is no reason to ask for many at once
     // From now on rows() gives these columns only, in this order.
     virtual void focus(const std::vector<int64_t>& columns) = 0;
+    // From now on rows() and square() may give k(x, z) - k(x, c) - k(c, z) + k(c, c) for some c, where that is smaller:
+    // the same products seen from another origin.  With sum(x) = 0 this adds one constant to all of f, and nothing else.
+    virtual void recentre() {}
     // out[k][c] = K[which[k], columns[c]].
     virtual void rows(const std::vector<int64_t>& which, T* const* out, int threads, const Poll&) = 0;
     // out[k * |which| + l] = K[which[k], which[l]].

@@ -9,13 +9,15 @@ namespace {
 
 constexpr int kPatience = 2;    // checks in a row before a variable rests
 constexpr double kFewer = 0.6;  // columns are dropped when no more than this share is left: each time moves the cache
+constexpr double kNear = 0.01;  // of the objective: a larger gap is not an optimum, however small the violation
 constexpr double kHead = 0.3;   // share of the new variables that are the very worst; the others are spread
 
 [[noreturn]] void bad(const std::string& what) { throw std::invalid_argument(what); }
 
 }  // namespace
 
-QpIterate::QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& diag) : p_(p), n_(n), N_(p.variables) {
+QpIterate::QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& diag, const std::vector<double>& norm)
+    : p_(p), n_(n), N_(p.variables), norm_(norm) {
     const size_t N = size_t(N_);
     x_.resize(N), lo_.resize(N), hi_.resize(N), lin_.resize(N), v_.resize(N), resting_.assign(N, 0), mark_.assign(N, 0);
     for (size_t i = 0; i < N; ++i) {
@@ -27,7 +29,8 @@ QpIterate::QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& d
         scale_ = std::max(scale_, std::abs(p.p[i]));
         endless_ |= p.C[i] == kInf;
     }
-    for (double d : diag) top_diag_ = std::max(top_diag_, std::abs(d)), broken_ |= !std::isfinite(d);
+    for (double d : diag) top_near_ = std::max(top_near_, std::abs(d)), broken_ |= !std::isfinite(d);
+    for (double d : norm) top_diag_ = std::max(top_diag_, d * d);
     beta_.assign(size_t(n), 0.0), beta_known_ = f_known_ = f_ = beta_;
 }
 
@@ -99,6 +102,17 @@ double QpIterate::gap() const {
         }
     }
     return total;
+}
+
+bool QpIterate::near_optimum() const {
+    if (endless_) return true;  // the gap of a hard margin is infinite until the very end
+    double size = 0, linear = 0;
+    for (int64_t i = 0; i < N_; ++i) {
+        size += norm_[size_t(p_.rows[i])] * std::abs(x_[size_t(i)]);
+        linear += std::abs(lin_[size_t(i)] * x_[size_t(i)]);
+    }
+    const double rounding = 64 * std::numeric_limits<double>::epsilon() * (size * size + linear);
+    return gap() <= std::max(kNear * std::abs(objective_), rounding);
 }
 
 std::vector<int64_t> QpIterate::shrink() {
@@ -189,9 +203,9 @@ std::vector<int64_t> QpIterate::rows_of(const std::vector<int64_t>& set) {
 }
 
 double QpIterate::rounding() const {
-    double size = 0;
-    for (double b : x_) size += std::abs(b);
-    return 4 * std::numeric_limits<double>::epsilon() * (top_diag_ * size + scale_);
+    double size = 0;  // |K_ij| <= norm_i norm_j
+    for (int64_t i = 0; i < N_; ++i) size += norm_[size_t(p_.rows[i])] * std::abs(x_[size_t(i)]);
+    return std::numeric_limits<double>::epsilon() * (std::sqrt(top_diag_) * size + scale_);
 }
 
 bool QpIterate::stretch() {

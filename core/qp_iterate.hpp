@@ -13,7 +13,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 // f_known_ = K beta_known_ in float64; near_ is f over columns_ (exactly so if fresh_).
 class QpIterate {
   protected:
-    QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& diag);
+    QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& diag, const std::vector<double>& norm);
 
     int group(int64_t i) const { return p_.equality == 2 && p_.signs[i] < 0; }
     void beta_now();
@@ -26,6 +26,9 @@ class QpIterate {
     // sum (x - lo) max(0, b - v) + (hi - x) max(0, v - b): the duality gap for the multiplier b that the machines use, the
     // mean of v over the free variables, or else the middle of what the others allow.
     double gap() const;
+    // Whether the gap is a small part of the objective, or no more than the rounding of the sums that it is made of.  A small
+    // violation alone does not say so: multiplied with a large C, or beside a tiny objective, it may be everything.
+    bool near_optimum() const;
     // Variables at a bound that no violating pair could move, twice in a row, rest until the end.  If columns rest too:
     // the positions of those that stay.
     std::vector<int64_t> shrink();
@@ -42,7 +45,8 @@ class QpIterate {
 
     const QpProblem& p_;
     const int64_t n_, N_;
-    double scale_ = 0, top_diag_ = 0, objective_ = 0;         // largest |p| and |K_ii|
+    const std::vector<double>& norm_;                         // sqrt |K_ii|
+    double scale_ = 0, top_diag_ = 0, top_near_ = 0, objective_ = 0;  // largest |p|, |K_ii|, and that of the rows in use
     bool endless_ = false, broken_ = false, fresh_ = false, columns_changed_ = true;
     std::vector<double> x_, lo_, hi_, lin_, v_;               // per variable
     std::vector<double> beta_, beta_known_, f_, f_known_;     // per row

@@ -30,6 +30,11 @@ struct Stretches {
             for (int64_t c = 0; c < p.length; ++c) to[c] = T(from[c]);
         }
     }
+    // The same with a number for the row and one for each column subtracted.
+    template <class S, class T> void copy(const S* row, T* out, double mine, const double* theirs) const {
+        for (const Part p : parts)
+            for (int64_t c = 0; c < p.length; ++c) out[p.to + c] = T(double(row[p.from + c]) - (mine + theirs[p.to + c]));
+    }
     // No longer than `most`: pieces of work.
     std::vector<Part> cut(int64_t most) const {
         std::vector<Part> out;
@@ -46,18 +51,50 @@ template <class T, class S> class DenseRows final : public RowSource<T> {
         this->exact = sizeof(T) >= sizeof(S);
         this->stored = true;
         for (int64_t r : which) this->diag.push_back(double(row(r)[r]));
+        for (double d : this->diag) this->norm.push_back(std::sqrt(std::abs(d)));
+    }
+    // The origin is one of a few rows, if that makes all products much smaller; it costs these rows alone.
+    void recentre() override {
+        std::vector<double> best;
+        double smallest = 0;
+        for (double d : this->diag) smallest = std::max(smallest, kMuchSmaller * std::abs(d));
+        for (int64_t k = 0; k < std::min<int64_t>(kOrigins, this->n); ++k) {
+            const S* c = row(which_[size_t(k * this->n / kOrigins % this->n)]);
+            std::vector<double> seen;
+            double top = 0;
+            for (int64_t i = 0; i < this->n; ++i) {
+                seen.push_back(this->diag[size_t(i)] - 2 * shift(c, i, k));
+                top = std::max(top, std::abs(seen.back()));
+            }
+            if (!(top < smallest)) continue;
+            smallest = top;
+            best = std::move(seen);
+            shift_.clear();
+            for (int64_t i = 0; i < this->n; ++i) shift_.push_back(shift(c, i, k));
+        }
+        if (!shift_.empty()) this->diag = std::move(best);
     }
     void focus(const std::vector<int64_t>& columns) override {
         std::vector<int64_t> at;
         for (int64_t c : columns) at.push_back(which_[size_t(c)]);
         columns_ = Stretches(at);
+        near_.clear();
+        if (!shift_.empty())
+            for (int64_t c : columns) near_.push_back(shift_[size_t(c)]);
     }
     void rows(const std::vector<int64_t>& which, T* const* out, int, const Poll&) override {
-        for (size_t k = 0; k < which.size(); ++k) columns_.copy(row(which_[size_t(which[k])]), out[k]);
+        for (size_t k = 0; k < which.size(); ++k) {
+            const S* from = row(which_[size_t(which[k])]);
+            if (shift_.empty()) columns_.copy(from, out[k]);
+            else columns_.copy(from, out[k], shift_[size_t(which[k])], near_.data());
+        }
     }
     void square(const std::vector<int64_t>& which, T* out, int, const Poll&) override {
         for (int64_t a : which)
-            for (int64_t b : which) *out++ = T(row(which_[size_t(a)])[which_[size_t(b)]]);
+            for (int64_t b : which) {
+                const S value = row(which_[size_t(a)])[which_[size_t(b)]];
+                *out++ = shift_.empty() ? T(value) : T(double(value) - (shift_[size_t(a)] + shift_[size_t(b)]));
+            }
     }
     void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads, const Poll& poll) override {
         const auto pieces = all_.cut(2048);
@@ -75,12 +112,20 @@ template <class T, class S> class DenseRows final : public RowSource<T> {
     }
 
   private:
+    static constexpr int64_t kOrigins = 4;
+    static constexpr double kMuchSmaller = 0.25;
+
     const S* row(int64_t r) const { return K_ + r * side_; }
+    // With origin c: K_ij - shift_i - shift_j = k(i, j) - k(i, c) - k(c, j) + k(c, c).
+    double shift(const S* c, int64_t i, int64_t k) const {
+        return double(c[which_[size_t(i)]]) - 0.5 * this->diag[size_t(k * this->n / kOrigins % this->n)];
+    }
 
     const S* K_;
     const int64_t side_;
     const std::vector<int64_t>& which_;
     Stretches all_, columns_;
+    std::vector<double> shift_, near_;  // of every row, of the columns in focus; empty: as given
 };
 
 // ---- the tile engine -----------------------------------------------------------------------------------
@@ -250,6 +295,7 @@ template <class T, class S> class TileRows final : public RowSource<T> {
         plain_.resize(size_t(this->n));
         mercer::diag(program, all.in, this->diag.data(), threads, poll);
         mercer::diag(quiet_, all.in, plain_.data(), threads, poll);
+        for (double d : this->diag) this->norm.push_back(std::sqrt(std::abs(d)));
         this->exact = std::is_same_v<T, double>;
         if (!this->exact) origin_ = centres(program, data_);
     }

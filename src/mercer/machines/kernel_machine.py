@@ -28,10 +28,10 @@ from mercer.machines.smooth_loss import SmoothLoss, as_loss
 from mercer.machines.targets import as_labels, check_numbers
 from mercer.memory import memory_limit
 from mercer.params import is_real
-from mercer.solve.box import STATUS, polish
+from mercer.solve.active import finished_sets, polish
+from mercer.solve.box import STATUS
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.newton import newton
-from mercer.solve.qp import working_set
 from mercer.solve.solution import AS_ASKED, Certificate, together
 
 NEWTON_STEPS = 200  # what max_iter=-1 means for smooth losses
@@ -274,14 +274,10 @@ class KernelMachine(MarginMachine):
     ) -> tuple[np.ndarray, np.ndarray, Certificate]:
         q = problem.box(float(self.alpha), bool(self.fit_intercept))
         tell = self._progress()
-        found = working_set(
+        (found,) = finished_sets(
             K,
-            rows=q.rows,
-            signs=q.signs,
-            p=q.p,
-            C=q.C,
-            alpha=q.start,
-            equality=q.equality,
+            [q],
+            [q.start],
             tol=1e-9 * max(float(np.abs(q.p).max(initial=0.0)), 1e-300),
             gap_tol=float(self.tol),
             max_iter=int(self.max_iter),
@@ -377,10 +373,14 @@ class KernelMachine(MarginMachine):
 
     def _report(self) -> None:
         c = self.certificate_
+        advice = (
+            "What is left is rounding; more iterations do not help. Scale the columns of X, or raise alpha."
+        )
+        if c.status == "limit":
+            advice = "Raise max_iter or max_seconds, scale the columns of X, or raise alpha."
         if c.status not in AS_ASKED:
             warn(
-                f"stopped before the relative gap was tol={self.tol:g} ({c}). Raise max_iter or max_seconds, scale the "
-                "columns of X, or raise alpha.",
+                f"stopped before the relative gap was tol={self.tol:g} ({c}). {advice}",
                 ConvergenceWarning,
             )
 

@@ -26,13 +26,14 @@ from mercer.machines.base import PRECOMPUTED, check_gram, check_weights
 from mercer.machines.defaults import resolve
 from mercer.machines.judge import judge_on_rows
 from mercer.memory import memory_limit
-from mercer.solve.box import STATUS, BoxProblem, certify_all, polish
+from mercer.solve.active import finished_sets, polish
+from mercer.solve.box import STATUS, BoxProblem, certify_all
 from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.projected import projected_gradients
-from mercer.solve.qp import working_sets
 from mercer.solve.solution import AS_ASKED, Certificate, together
 
 ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
+LARGEST_C = 1e100
 POLISHED = 1000  # rows up to which a solution is polished to rounding
 
 
@@ -84,6 +85,10 @@ class MarginMachine(Approximable):
 
     def _scale_of(self, k: int, problem: BoxProblem) -> float:
         """The scale of the fitted coefficients, from themselves."""
+        return 1.0
+
+    def _unit(self, K: GramOperator, problems: list[BoxProblem]) -> float:
+        """What `tol` is measured in: 1 where the margin is 1."""
         return 1.0
 
     def _many_problems(self) -> bool:
@@ -150,12 +155,12 @@ class MarginMachine(Approximable):
     def _solve_boxes(
         self, K: GramOperator, problems: list[BoxProblem], starts: list[np.ndarray], seconds: float | None
     ) -> list[Solved]:
-        solve: Any = projected_gradients if self.solver == "projected-gradient" else working_sets
+        solve: Any = projected_gradients if self.solver == "projected-gradient" else finished_sets
         found = solve(
             K,
             problems,
             starts,
-            tol=float(self.tol),
+            tol=float(self.tol) * self._unit(K, problems),
             gap_tol=None if self.gap_tol is None else float(self.gap_tol),
             max_iter=int(self.max_iter),
             max_seconds=seconds,
@@ -257,8 +262,7 @@ class MarginMachine(Approximable):
         c = self.certificate_
         if c.status not in AS_ASKED:
             warn(
-                f"stopped before tol={self.tol:g} was met ({c}). Raise max_iter or max_seconds, scale the columns of X, "
-                "or set warm_start=True and fit again to go on from here.",
+                f"stopped before tol={self.tol:g} was met ({c}). {advice(c.status)}",
                 ConvergenceWarning,
             )
 
@@ -349,6 +353,26 @@ class MarginMachine(Approximable):
         return self.kernel_.gram(self._rows(A), memory=self.memory, n_jobs=self.n_jobs)
 
 
+def advice(status: str) -> str:
+    """What helps against a tolerance that was not met."""
+    if status == "limit":
+        return (
+            "Raise max_iter or max_seconds, scale the columns of X, or set warm_start=True and fit again to go on "
+            "from here."
+        )
+    return (
+        "What is left is rounding: float64 cannot tell a better solution of this problem, and more iterations will not "
+        "find one. Scale the columns of X, lower C, or raise tol."
+    )
+
+
+def fixed_unit(K: GramOperator, problem: BoxProblem) -> float:
+    """The size of f where Σα is fixed, but no more than 1: a share ν of few rows leaves f far below it."""
+    rows = problem.rows
+    size = float(problem.start.sum()) * float(np.abs(K.diag()[rows]).mean())
+    return min(1.0, size) or 1.0
+
+
 # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -364,6 +388,11 @@ def check_C(value: Any, *, hard: bool = False) -> None:
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not number or not value > 0 or (not hard and not np.isfinite(value)):
         raise ParameterError(f"C must be {words}; got {value!r}.")
+    if LARGEST_C < value < np.inf:
+        raise ParameterError(
+            f"C must be at most {LARGEST_C:g}, so that its square is still a number; got {value!r}. For prices that nothing "
+            "can pay use SVC with C=inf, the hard margin."
+        )
 
 
 def check_nu(value: Any) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from mercer.errors import ParameterError
+from mercer.errors import ParameterError, warn
 from mercer.kernels.base import Kernel
 from mercer.machines.classify import MarginClassifier
-from mercer.machines.margin import check_nu
+from mercer.machines.margin import check_nu, fixed_unit
 from mercer.machines.svr import filled
 from mercer.solve.box import BoxProblem
 
@@ -89,6 +90,26 @@ class NuSVC(MarginClassifier):
         for side in (signs > 0, signs < 0):
             start[side] = filled(w[side], 0.5 * self.nu * (plus + minus))
         return BoxProblem(rows, signs, np.zeros(len(rows)), w, equality=2, start=start)
+
+    def _unit(self, K: Any, problems: list[BoxProblem]) -> float:
+        return min(fixed_unit(K, q) for q in problems)
+
+    def _meet_failure(self, K: Any, problems: list[BoxProblem], solved: list[Any]) -> None:
+        """A margin of 0: w is 0 too, and what is left to divide by it is rounding. Say so."""
+        for duel, q, s in zip(self._duels, problems, solved, strict=True):
+            rho = -0.5 * (s.m[0] + s.m[1])
+            size = float(s.alpha.sum()) * float(np.abs(K.diag()[q.rows]).max(initial=0.0))
+            if rho > max(1e-12 * size, s.certificate.kkt or 0.0):
+                continue
+            plus, minus = (self.classes_[d].item() if d is not None else "the rest" for d in duel)
+            note = f"the margin between classes {plus!r} and {minus!r} is 0 at nu={self.nu:g}"
+            self._notes = (*self._notes, note)
+            warn(
+                f"{note} (ρ = {rho:.2g}, which is rounding): the classes overlap so much that two averages of this share "
+                "of their rows coincide, and no direction is better than another. What is predicted between them "
+                "means nothing. Lower nu, or use a richer kernel.",
+                ConvergenceWarning,
+            )
 
     def _scale(self, problem: BoxProblem, m: tuple[float, float]) -> float:
         rho = -0.5 * (m[0] + m[1])

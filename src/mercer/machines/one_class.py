@@ -9,7 +9,7 @@ from sklearn.base import OutlierMixin
 
 from mercer.errors import ParameterError
 from mercer.kernels.base import Kernel
-from mercer.machines.margin import MarginMachine, check_nu, check_weights
+from mercer.machines.margin import MarginMachine, check_nu, check_weights, fixed_unit
 from mercer.machines.svr import filled
 from mercer.solve.box import BoxProblem
 
@@ -84,6 +84,9 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         ones, w = np.ones(len(rows)), w[rows]
         start = filled(w, self.nu * float(w.sum()))
         return [BoxProblem(rows, ones, np.zeros(len(rows)), w, equality=1, start=start)]
+
+    def _unit(self, K: Any, problems: list[BoxProblem]) -> float:
+        return fixed_unit(K, problems[0])
 
     def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
         return None, w

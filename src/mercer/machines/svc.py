@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer.errors import NotSeparableError, ParameterError
+from mercer.errors import NotSeparableError, ParameterError, PrecisionWarning, warn
 from mercer.kernels.base import Kernel
 from mercer.machines.classify import MarginClassifier
-from mercer.machines.margin import check_C
+from mercer.machines.hard_margin import NOTHING, contradiction, least_violation, softened, widest_margin
+from mercer.machines.margin import Solved, check_C
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import AS_ASKED
-
-SMALL_PROGRAM = 300  # rows up to which the smallest violation of a hard margin is computed exactly
 
 
 class SVC(MarginClassifier):
@@ -119,39 +118,59 @@ class SVC(MarginClassifier):
     def _problem(self, rows: np.ndarray, signs: np.ndarray, w: np.ndarray) -> BoxProblem:
         return BoxProblem(rows, signs, np.full(len(rows), -1.0), self.C * w, equality=int(self.bias))
 
+    def _solve_all(self, K: Any, problems: list[BoxProblem], *, warm: bool = True) -> list[Solved]:
+        if np.isinf(self.C):
+            for k, q in enumerate(problems):
+                pair = contradiction(K, q)
+                if pair is not None:
+                    i, j = (self._row_number(r) for r in pair)
+                    why = f"rows {i} and {j} are the same to the kernel and have different labels"
+                    self._refuse(K, k, q, self._softly(K, q)[1], f", since {why}")
+        return super()._solve_all(K, problems, warm=warm)
+
     def _meet_failure(self, K: Any, problems: list[BoxProblem], solved: list[Any]) -> None:
-        """A hard margin that does not exist: say so, with the least that would have to be forgiven."""
+        """A hard margin that was not found: refuse, with the least that would have to be forgiven; or, where that is
+        nothing, say that the margin is too small for float64 and keep what a large C finds."""
         if np.isfinite(self.C):
             return
-        for duel, q, s in zip(self._duels, problems, solved, strict=True):
+        for k, (q, s) in enumerate(zip(problems, solved, strict=True)):
             c = s.certificate
             if c.status in AS_ASKED and np.isfinite(c.primal):
                 continue
-            plus, minus = (self.classes_[d].item() if d is not None else "the rest" for d in duel)
-            slack, settled = self._least_violation(K, q)
-            worst = int(np.argmax(slack))
-            raise NotSeparableError(
-                f"classes {plus!r} and {minus!r} cannot be separated by {self.kernel}: the smallest violation "
-                f"{'is' if settled else 'is at most'} {slack.sum():.4g} in all, Σ max(0, 1 - y f), in {int((slack > 1e-6).sum())} of "
-                f"{len(q.rows)} rows; the worst is row {self._row_number(int(q.rows[worst]))}, by {slack[worst]:.3g}. "
-                "Use a finite C, or a richer kernel."
+            alpha, slack = self._softly(K, q)
+            widest = widest_margin(K, q, [s.alpha, alpha])
+            self._refuse(K, k, q, slack, f" with a margin above {widest:.2g}")
+            f = np.asarray(K @ q.beta(alpha, K.shape[0]))[q.rows]
+            m = q.multipliers(alpha, f)
+            note = f"if the classes can be separated, then by a margin below {widest:.2g}, which float64 cannot tell"
+            self._notes = (*self._notes, note)
+            warn(
+                f"{note}: rows of different classes lie too close together for {self.kernel}. What is kept is the "
+                "solution of a soft margin with a large C. Use a finite C, or scale the columns of X.",
+                PrecisionWarning,
             )
+            c = q.certify(alpha, f, m, status="stagnated", iterations=c.iterations, notes=self._notes)
+            solved[k] = Solved(alpha, f, m, c)
 
-    def _least_violation(self, K: Any, q: BoxProblem) -> tuple[np.ndarray, bool]:
-        """Violations of smallest sum and whether they are known to be: for few rows from the linear program that they
-        solve, else those of a soft margin with a large C, which can only be larger."""
-        n = len(q.rows)
-        if n <= SMALL_PROGRAM:
-            from scipy.optimize import linprog
+    def _refuse(self, K: Any, k: int, q: BoxProblem, slack: np.ndarray, how: str) -> None:
+        """Raise, unless nothing would have to be forgiven; `slack` is what a soft margin forgives, which is never less."""
+        least = least_violation(K, q)
+        settled = least is not None
+        if least is not None:
+            slack = least
+        if slack.max() <= NOTHING:
+            return
+        plus, minus = (self.classes_[d].item() if d is not None else "the rest" for d in self._duels[k])
+        worst = int(np.argmax(slack))
+        raise NotSeparableError(
+            f"classes {plus!r} and {minus!r} cannot be separated by {self.kernel}{how}: the smallest violation "
+            f"{'is' if settled else 'is at most'} {slack.sum():.4g} in all, Σ max(0, 1 - y f), in {int((slack > 1e-6).sum())} of "
+            f"{len(q.rows)} rows; the worst is row {self._row_number(int(q.rows[worst]))}, by {slack[worst]:.3g}. "
+            "Use a finite C, or a richer kernel."
+        )
 
-            rows = np.hstack(
-                [q.signs[:, None] * K.block(q.rows, q.rows), q.signs[:, None] * (q.equality > 0), np.eye(n)]
-            )
-            free, cost = [(None, None)] * (n + 1), np.repeat([0.0, 1.0], [n + 1, n])
-            found = linprog(cost, A_ub=-rows, b_ub=-np.ones(n), bounds=free + [(0, None)] * n)
-            if found.status == 0:
-                return found.x[n + 1 :], True
-        C = 1e4 / max(float(np.median(np.abs(K.diag()[q.rows]))), 1e-300)
-        soft = BoxProblem(q.rows, q.signs, q.p, np.full(n, C), q.equality)
-        again = self._solve_boxes(K, [soft], [soft.start], self.max_seconds)[0]
-        return np.maximum(-soft.slack(again.f, again.m), 0.0), False
+    def _softly(self, K: Any, q: BoxProblem) -> tuple[np.ndarray, np.ndarray]:
+        """α and the violations of the same problem with a large C."""
+        soft = softened(K, q)
+        found = self._solve_boxes(K, [soft], [soft.start], self.max_seconds)[0]
+        return found.alpha, np.maximum(-soft.slack(found.f, found.m), 0.0)

@@ -45,6 +45,12 @@ class MarginRegressor(RegressorMixin, MarginMachine):
     def _keep_tube(self, m: tuple[float, float]) -> None:
         """Only ν-regression finds its tube."""
 
+    def _unit(self, K: Any, problems: list[BoxProblem]) -> float:
+        """The mean distance of the targets from their median; `tol` is a part of it."""
+        q = problems[0]
+        shifted = q.p[q.signs > 0]  # ε - y
+        return float(np.abs(shifted - np.median(shifted)).mean()) or 1.0
+
     def predict(self, X: Any) -> np.ndarray:
         """Σ β_i k(x_i, x) + b over the support vectors."""
         return self._values(X)[:, 0]
@@ -67,8 +73,9 @@ class SVR(MarginRegressor):
 
         min ½‖w‖² + Σ C_i max(0, |y_i - w·φ(x_i) - b| - ε)
 
-    Parameters are those of `SVC`, and `epsilon`, half the width of the tube, in units of y. Attributes too; `dual_coef_`
-    holds β_i = α_i - α_i*, positive for rows above the tube.
+    Parameters are those of `SVC`, and `epsilon`, half the width of the tube, in units of y. `tol` is in units of the mean
+    distance of y from its median, so that it means the same for targets in metres and in millimetres. Attributes are those
+    of `SVC`, too; `dual_coef_` holds β_i = α_i - α_i*, positive for rows above the tube.
 
     >>> from mercer import SVR
     >>> X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]

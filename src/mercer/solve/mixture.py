@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.solve.box import BoxProblem, polish
+from mercer.solve.active import polish
+from mercer.solve.box import BoxProblem
 from mercer.solve.operator import as_operator
 from mercer.solve.qp import working_set
 from mercer.solve.solution import Certificate, Solution, Status

@@ -1,0 +1,220 @@
+"""Newton's steps on the free variables of a box problem: they polish a solution, and end what pairs would take long over.
+
+Working sets move two variables at a time. That is fast until the matrix is nearly singular beside the prices (a large C,
+columns in different units, rows on a grid); then pairs take millions of steps for what one linear system says. Here all
+free variables move at once, as far as the first bound; a variable that reaches one rests there, and the resting variable
+that violates its condition most is freed. Every step lowers the objective, so nothing that pairs have found is lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mercer.solve.box import BoxProblem
+from mercer.solve.qp import QPResult, working_sets
+
+MOST_ROWS = 1000  # rows up to which it pays
+MOST_FREE = 400  # free variables up to which it pays
+PATIENCE = 50  # pairs for each variable, and a few more, before the first try; then four times as many
+AT_LEAST = 10_000
+HOPELESS = 1_000_000  # pairs after which a hard margin is not looked for any longer: there may be none
+SLIGHT = 1e-12  # curvature for directions that have none, as a part of the largest entry
+
+
+def finished_sets(
+    K: Any,
+    problems: Sequence[BoxProblem],
+    starts: Sequence[np.ndarray],
+    *,
+    max_iter: int = -1,
+    max_seconds: float | None = None,
+    **options: Any,
+) -> list[QPResult]:
+    """`working_sets`, with Newton's steps wherever pairs take long; a limit counts pairs and seconds of both."""
+    if K.shape[0] > MOST_ROWS:
+        return working_sets(K, problems, starts, max_iter=max_iter, max_seconds=max_seconds, **options)
+    end = None if max_seconds is None else time.perf_counter() + max_seconds
+    patience = AT_LEAST + PATIENCE * max(len(q.rows) for q in problems)
+    found: dict[int, QPResult] = {}
+    left = list(range(len(problems)))
+    at = list(starts)
+    while left:
+        spent = max((found[k].iterations for k in left if k in found), default=0)
+        steps = patience if max_iter < 0 else min(patience, max_iter - spent)
+        seconds = None if end is None else max(end - time.perf_counter(), 0.0)
+        some = [problems[k] for k in left]
+        new = working_sets(K, some, [at[k] for k in left], max_iter=steps, max_seconds=seconds, **options)
+        for k, each in zip(left, new, strict=True):
+            found[k] = _added(found.get(k), each)
+        left = [k for k in left if found[k].status == "max_iter" and not 0 <= max_iter <= found[k].iterations]
+        for k in left:
+            at[k] = descend(K, problems[k], found[k].alpha, found[k].f, end=end)[0]
+        if patience > HOPELESS:
+            left = [k for k in left if np.isfinite(problems[k].C).all()]
+        patience *= 4
+    return [found[k] for k in range(len(problems))]
+
+
+def _added(before: QPResult | None, now: QPResult) -> QPResult:
+    """The later result, with what both took."""
+    if before is None:
+        return now
+    return replace(
+        now,
+        iterations=before.iterations + now.iterations,
+        seconds=before.seconds + now.seconds,
+        kernel_rows=before.kernel_rows + now.kernel_rows,
+    )
+
+
+def polish(K: Any, problem: BoxProblem, alpha: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A nearly optimal α made optimal to rounding, where that takes few steps."""
+    return descend(K, problem, alpha, f, limit=300, rounds=30)
+
+
+def descend(
+    K: Any,
+    problem: BoxProblem,
+    alpha: np.ndarray,
+    f: np.ndarray,
+    *,
+    limit: int = MOST_FREE,
+    rounds: int = 3000,
+    end: float | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """α and f after Newton's steps on the free variables, bounds respected.
+
+    Where the step leaves the box it stops at the bound; where a bounded variable wants to move it is freed. Problems
+    with more than `limit` free variables, and steps that do not lower the objective, are left as they are.
+    """
+    best, best_f = alpha, f
+    free = (alpha > 0) & (alpha < problem.C)
+    scale = float(np.abs(f).max(initial=0.0) + np.abs(problem.p).max(initial=0.0)) or 1.0
+    for _ in range(rounds):
+        if not 0 < free.sum() <= limit or (end is not None and time.perf_counter() > end):
+            break
+        step = _newton(K, problem, best_f, np.flatnonzero(free))
+        if step is None:
+            break
+        moving = np.flatnonzero(step)
+        room = np.full(len(step), np.inf)
+        ahead = step[moving]
+        room[moving] = np.where(ahead > 0, problem.C[moving] - best[moving], best[moving]) / np.abs(ahead)
+        nearest = float(room.min())
+        t = min(_length(K, problem, best_f, step), nearest)
+        if not np.isfinite(t):
+            break
+        new = np.clip(best + t * step, 0.0, problem.C)
+        hit = free & (room <= t) & (nearest <= t)
+        new[hit] = np.where(step[hit] > 0, problem.C[hit], 0.0)
+        moved = np.flatnonzero(new != best)
+        new_f = best_f + _product(K, problem, new - best)
+        if len(moved) and _rises(problem, (best, best_f), (new, new_f)):
+            break
+        falls = _rises(problem, (new, new_f), (best, best_f))
+        best, best_f = new, new_f
+        if hit.any():
+            free &= ~hit
+            continue
+        bad = problem.violation(best, problem.slack(best_f, problem.multipliers(best, best_f)))
+        inside = float(bad[free].max(initial=0.0))
+        bad[free] = 0.0
+        if falls and inside > bad.max():  # a long step came to no bound: there is more to go
+            continue
+        if bad.max() <= 1e-11 * scale or len(moved) == 0:
+            break
+        free[int(np.argmax(bad))] = True
+    return best, best_f
+
+
+def _rises(
+    problem: BoxProblem, old: tuple[np.ndarray, np.ndarray], new: tuple[np.ndarray, np.ndarray]
+) -> bool:
+    """Whether the objective rises beyond its rounding."""
+    rise = problem.objective(*new) - problem.objective(*old)
+    terms = float(new[0] @ (np.abs(problem.p) + np.abs(new[1])))
+    return bool(rise > 1e-12 * terms)
+
+
+def _product(K: Any, problem: BoxProblem, d: np.ndarray) -> np.ndarray:
+    """What a step d adds to f."""
+    change = problem.beta(d, K.shape[0])
+    columns = np.flatnonzero(change)
+    if len(columns) == 0:
+        return np.zeros(len(d))
+    return np.asarray(change[columns] @ K.block(columns, slice(None)))[problem.rows]
+
+
+def _length(K: Any, problem: BoxProblem, f: np.ndarray, step: np.ndarray) -> float:
+    """How far along the step the objective falls: 1 for Newton's own, more where a direction has hardly any curvature."""
+    if np.abs(step).max(initial=0.0) < 1e6 * np.abs(problem.gradient(f)).max(initial=0.0):
+        return 1.0
+    slope = -float(problem.gradient(f) @ step)
+    curve = float((problem.signs * step) @ _product(K, problem, step))
+    if curve <= 0:
+        return np.inf
+    return max(1.0, slope / curve)
+
+
+def _newton(K: Any, problem: BoxProblem, f: np.ndarray, free: np.ndarray) -> np.ndarray | None:
+    """d with Q_FF d + Aᵀm = -G_F and A d = 0, as a step of all variables.
+
+    Where Q_FF has directions without curvature it is the step of least length if they do not matter, and else a long one
+    along them, which a bound will end; None where not even that can be computed.
+    """
+    s, r = problem.signs[free], problem.rows[free]
+    groups = [] if problem.equality == 0 else [s] if problem.equality == 1 else [(s > 0) * 1.0, (s < 0) * 1.0]
+    A = np.array([a for a in groups if a.any()]).reshape(-1, len(free))
+    k, c = len(free), len(A)
+    M = np.zeros((k + c, k + c))
+    products = K.block(r, r)
+    if c:  # seen from one of the points: d is the same, since Σ s d = 0, and less is lost to rounding
+        shift = products[0] - 0.5 * products[0, 0]
+        products = products - shift[:, None] - shift
+    np.multiply(s[:, None] * products, s, out=M[:k, :k])
+    M[:k, k:], M[k:, :k] = A.T, A
+    right = np.zeros(k + c)
+    right[:k] = -(s * f[free] + problem.p[free])
+    x = _solution(M, right)
+    if x is None and k <= 120:
+        x = np.linalg.lstsq(M, right, rcond=1e-13)[0]
+        if not _solves(M, x, right):
+            x = None
+    d = _long_step(M, A, right) if x is None else x[:k]
+    if d is None:
+        return None
+    step = np.zeros(len(problem.rows))
+    step[free] = d
+    return step
+
+
+def _long_step(M: np.ndarray, A: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    """The step with a slight curvature added to every direction; None where it does not lead down."""
+    k = A.shape[1]
+    M[np.arange(k), np.arange(k)] += SLIGHT * max(float(np.abs(M[:k, :k]).max()), 1e-300)
+    try:
+        d = np.linalg.solve(M, right)[:k]
+    except np.linalg.LinAlgError:
+        return None
+    for a in A:  # the sums are kept, whatever rounding did
+        d = d - a * (a @ d) / (a @ a)
+    return d if np.all(np.isfinite(d)) and d @ right[:k] > 0 else None
+
+
+def _solution(M: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    """M⁻¹ right, or None where M is singular or nearly so."""
+    try:
+        x = np.asarray(np.linalg.solve(M, right))
+    except np.linalg.LinAlgError:
+        return None
+    longest = 1e12 * float(np.abs(right).max(initial=0.0)) / max(float(np.abs(M).max(initial=0.0)), 1e-300)
+    return x if _solves(M, x, right) and np.abs(x).max(initial=0.0) <= longest else None
+
+
+def _solves(M: np.ndarray, x: np.ndarray, right: np.ndarray) -> bool:
+    return bool(np.abs(M @ x - right).max(initial=0.0) <= 1e-9 * np.abs(right).max(initial=0.0))
