@@ -20,6 +20,7 @@ from mercer.arrays import Column, Rows, real_numbers
 from mercer.errors import DomainError, MagnitudeError, ParameterError, ShapeError
 from mercer.kernels.base import Kernel, as_kernel, is_number
 from mercer.kernels.families import expression, latex_value, write_value
+from mercer.kernels.latex import join_signs, times
 from mercer.kernels.proof import Fact, Proof
 from mercer.kernels.special import Constant
 from mercer.params import children, coefficients, given, shape_number, signed
@@ -150,7 +151,7 @@ class Scaled(Unary):
 
     def _latex(self) -> str:
         inside = self.kernel._latex_inside(2)
-        return f"-{inside}" if self.scale == -1 else rf"{latex_value(self.scale)}\,{inside}"
+        return f"-{inside}" if self.scale == -1 else times(latex_value(self.scale), inside)
 
     @remembered
     def _proof(self) -> Proof | None:
@@ -193,10 +194,10 @@ class Sum(Nary):
         return sum((part._diag(x) for part in self.parts[1:]), self.parts[0]._diag(x))
 
     def _text(self) -> str:
-        return _join_signs([part._inside(2) for part in self.parts])
+        return join_signs([part._inside(2) for part in self.parts])
 
     def _latex(self) -> str:
-        return _join_signs([part._latex_inside(1) for part in self.parts])
+        return join_signs([part._latex_inside(1) for part in self.parts])
 
     @remembered
     def _proof(self) -> Proof | None:
@@ -206,13 +207,6 @@ class Sum(Nary):
 
             return proof_by_expansion(self)
         return Proof(self, Fact("sum of kernels", "qᵀ(K₁ + K₂)q = qᵀK₁q + qᵀK₂q ≥ 0"), premises)
-
-
-def _join_signs(terms: list[str]) -> str:
-    out = terms[0]
-    for term in terms[1:]:
-        out += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
-    return out
 
 
 @expression
@@ -396,11 +390,13 @@ class PolynomialOf(Unary):
 
     def _latex(self) -> str:
         inside = self.kernel._latex_inside(4)
-        powers = ["", inside] + [f"{{{inside}}}^{{{n}}}" for n in range(2, len(self.coefs))]
-        return (
-            _join_signs([rf"{latex_value(c)}\,{p}" for c, p in zip(self.coefs, powers, strict=False) if c])
-            or "0"
-        )
+        product = self.kernel._latex_inside(2)
+        terms = []
+        for n, c in enumerate(self.coefs):
+            power = product if n == 1 else f"{{{inside}}}^{{{n}}}"
+            if c:
+                terms.append(times(latex_value(c), power) if n else latex_value(c))
+        return join_signs(terms) if terms else "0"
 
     @remembered
     def _proof(self) -> Proof | None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from mercer.arrays import Rows, common_dtype
 from mercer.errors import MagnitudeError, NotFiniteError, ParameterError, ShapeError
+from mercer.kernels.latex import bracketed
 from mercer.params import Bounds, Domain, Parameter, check_bounds, is_real
 
 if TYPE_CHECKING:
@@ -288,7 +289,7 @@ class Kernel(ABC):
         return self._latex()
 
     def _latex_inside(self, level: int) -> str:
-        return self._latex() if self.precedence >= level else rf"\left({self._latex()}\right)"
+        return bracketed(self._latex(), level)
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle k(x, z) = {self.latex()}$"

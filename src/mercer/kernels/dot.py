@@ -11,6 +11,7 @@ import numpy as np
 from mercer.arrays import real_numbers
 from mercer.errors import DomainError, ParameterError, ShapeError
 from mercer.kernels.families import DotProduct, latex_value, leaf, write_value
+from mercer.kernels.latex import join_signs
 from mercer.kernels.proof import Fact, Proof
 from mercer.kernels.series import DECLARED_TERMS, doubt
 from mercer.params import Domain, given, is_real, nonnegative, positive, real, whole
@@ -293,7 +294,7 @@ class Dot(DotProduct):
     def _latex(self) -> str:
         if isinstance(self.taylor, tuple):
             terms = [f"{latex_value(c)}\\,(x^\\top z)^{{{n}}}" for n, c in enumerate(self.taylor) if c]
-            return " + ".join(terms) or "0"
+            return join_signs(terms) if terms else "0"
         return rf"\mathrm{{{latex_value(self.f)}}}\left(x^\top z\right)"
 
 

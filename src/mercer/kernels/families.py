@@ -134,7 +134,8 @@ class Leaf(Kernel):
             return rf"\mathrm{{{type(self).__name__}}}_{{{inside}}}(x, z)"
         out = self.formula
         for name, value in values.items():
-            out = out.replace(f"<{name}>", value)
+            alone = value if out == f"<{name}>" else _as_one_thing(value)
+            out = out.replace(f"<{name}>", alone)
         return out
 
     def _conditions(self) -> tuple[str, ...]:
@@ -395,6 +396,11 @@ def write_value(value: Any) -> str:
     if callable(value):
         return f"<{getattr(value, '__name__', type(value).__name__).strip('<>')}>"
     return repr(value)
+
+
+def _as_one_thing(value: str) -> str:
+    """A value inside a formula: a sign or a power of ten in brackets."""
+    return rf"\left({value}\right)" if value.startswith("-") or "^" in value else value
 
 
 def latex_value(value: Any) -> str:
