@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Rows, dense
+from mercer.errors import MagnitudeError
 from mercer.kernels import algebra, special
 from mercer.kernels.base import Kernel
 from mercer.kernels.families import DotProduct, Leaf, PerColumn, Radial, dot_products
@@ -237,6 +238,11 @@ def _(k: Any, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
     inside = pull.value(k.kernel, x, z)
     if isinstance(k, algebra.Power):
         slope = _slope_of_power(inside, k.exponent)
+        if k._revives and np.any(k._block(x, z)[inside == 0]):
+            raise MagnitudeError(
+                f"{k}: the kernel inside is so small that float64 takes it for 0, and its power is not, so its gradient is "
+                "not known. Take a longer lengthscale, which says the same as a small power."
+            )
     elif isinstance(k, algebra.Exp):
         slope = np.exp(inside)
     else:

@@ -542,6 +542,8 @@ def _(k: algebra.Power, b: Builder, at: Place) -> None:
     p = k.exponent
     if p != int(p) and k.kernel._root_proof() is None:
         raise NotLowered("a fractional power of a kernel that may be negative")
+    if k._revives:
+        raise NotLowered("a power so small that it is taken of logarithms, where values vanish")
     emit(k.kernel, b, at.child("kernel"))
     if p == int(p):
         b.step("POWI", 0, int(p))

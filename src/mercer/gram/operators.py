@@ -429,6 +429,8 @@ def block_of(
     i = np.arange(len(x))[rows]
     other = x if z is None else z
     j = np.arange(len(other))[cols]
+    if not len(i) or not len(j):
+        return np.empty((len(i), len(j)), dtype=dtype)
     out = dense_block(kernel, x.rows(i), other.rows(j), dtype, n_jobs)
     if z is None:
         a, b = blocks.same_observations(i, j)

@@ -259,6 +259,9 @@ class Product(Nary):
         return Proof(self, Fact("infinitely divisible", reason), proofs)  # type: ignore[arg-type]
 
 
+SMALL_POWER = 0.07  # above it, what float64 takes for 0 stays below 10⁻²¹
+
+
 @expression
 class Power(Unary):
     """k^p: a kernel for whole p ≥ 0, and for every p > 0 when k is infinitely divisible."""
@@ -277,11 +280,25 @@ class Power(Unary):
             )
         return K**p
 
+    @property
+    def _revives(self) -> bool:
+        """Whether the power is so small that numbers below the range of float64 become ordinary ones."""
+        return 0 < self.exponent < SMALL_POWER
+
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        return self._of(self.kernel._block(x, z))
+        return self._careful(self.kernel._block(x, z), x, z, diagonal=False)
 
     def _diag(self, x: Rows) -> np.ndarray:
-        return self._of(self.kernel._diag(x))
+        return self._careful(self.kernel._diag(x), x, None, diagonal=True)
+
+    def _careful(self, K: np.ndarray, x: Rows, z: Rows | None, *, diagonal: bool) -> np.ndarray:
+        """The power of K, by logarithms where a small power revives what has vanished."""
+        out = self._of(K)
+        if not self._revives or np.all(K > 1e-290):
+            return out
+        from mercer.kernels.logarithms import Pairs, power
+
+        return power(self, Pairs(x, z, diagonal))
 
     def _text(self) -> str:
         p = int(self.exponent) if self.exponent == int(self.exponent) else self.exponent

@@ -1,4 +1,4 @@
-"""Logarithms of kernel values, for kernels whose values leave the range of float64 while their cosines do not.
+"""Logarithms of kernel values, for kernels whose values leave the range of float64 while what is made of them does not.
 
 e^(½ x·x) at ‖x‖ = 40 is 10³⁴⁷; the cosine k(x, z) / √(k(x, x) k(z, z)) made of such numbers is an ordinary one. A rule here says
 what a construction does to logarithm and sign; every other kernel is evaluated, and refused where that overflows.
@@ -15,9 +15,9 @@ from scipy.special import logsumexp
 
 from mercer.arrays import Rows
 from mercer.errors import DomainError, MagnitudeError
-from mercer.kernels import algebra, dot
+from mercer.kernels import algebra, columns, dot, radial
 from mercer.kernels.base import Kernel
-from mercer.kernels.families import dot_products, squared_norms
+from mercer.kernels.families import Radial, dot_products, squared_norms
 
 Logarithm = tuple[np.ndarray, np.ndarray]  # log|k| and the sign of k
 
@@ -37,6 +37,12 @@ class Pairs:
         if self.diagonal:
             return squared_norms(self.x.vectors)
         return dot_products(self.x.vectors, None if self.z is None else self.z.vectors)
+
+    def distances(self, k: Radial) -> np.ndarray:
+        """Scaled squared distances."""
+        if self.diagonal:
+            return np.zeros(len(self.x))
+        return k._squares(self.x.vectors, None if self.z is None else self.z.vectors)
 
     def through(self, view: Callable[[Rows], Rows]) -> Pairs:
         return Pairs(view(self.x), None if self.z is None else view(self.z), self.diagonal)
@@ -72,6 +78,13 @@ def log_norms(k: Kernel, x: Rows) -> np.ndarray:
     return 0.5 * log
 
 
+def power(k: algebra.Power, at: Pairs) -> np.ndarray:
+    """k^p as e^(p log k): also where k is below the range of float64 and its power is not."""
+    log, sign = logarithm(k, at)
+    with np.errstate(over="ignore"):
+        return sign * np.exp(log)
+
+
 @singledispatch
 def logarithm(k: Kernel, at: Pairs) -> Logarithm:
     """log|k| and the sign of k, from the value itself."""
@@ -99,6 +112,35 @@ SMALLEST = 1e-290  # below it, numbers near the end of the range of float64 lose
 def _(k: dot.ExpDot, at: Pairs) -> Logarithm:
     log = k.scale * at.products()
     return log, np.ones_like(log)
+
+
+@logarithm.register
+def _(k: radial.RBF, at: Pairs) -> Logarithm:
+    s = at.distances(k)
+    return -0.5 * s, np.ones_like(s)
+
+
+@logarithm.register
+def _(k: radial.Exponential, at: Pairs) -> Logarithm:
+    s = at.distances(k)
+    return -np.sqrt(s), np.ones_like(s)
+
+
+@logarithm.register
+def _(k: radial.Matern, at: Pairs) -> Logarithm:
+    polynomials = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0, 1.0, 1 / 3)}
+    if k.nu not in polynomials:
+        return _of_numbers(at.values(k), k, at)
+    a = np.sqrt(2 * k.nu * at.distances(k))
+    return np.log(np.polynomial.polynomial.polyval(a, polynomials[k.nu])) - a, np.ones_like(a)
+
+
+@logarithm.register
+def _(k: columns.Laplacian, at: Pairs) -> Logarithm:
+    X = k._numbers(at.x)
+    Z = X if at.z is None else k._numbers(at.z)
+    distance = np.zeros(len(X)) if at.diagonal else k._reduce(X[:, None, :], Z[None, :, :], (len(X), len(Z)))
+    return -distance, np.ones_like(distance)
 
 
 @logarithm.register
