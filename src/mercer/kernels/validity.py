@@ -41,6 +41,7 @@ from mercer.kernels.witness import (
     round_vector,
     shrink,
     take,
+    unit_scale,
 )
 
 # How many values of the kernel one search may ask for; a function called pair by pair in Python is a thousand times slower.
@@ -243,7 +244,7 @@ class _Search:
     # ── looking ──
 
     def gram(self, X: Any) -> np.ndarray | None:
-        """K at these points, or None where the kernel is not defined (counted, by the kind of trouble)."""
+        """K at these points, up to a factor, or None where the kernel is not defined (counted, by the kind of trouble)."""
         self.evaluated += 1
         self.work -= len(X) ** 2
         try:
@@ -258,7 +259,7 @@ class _Search:
                 f"The function raises {type(error).__name__} on vectors; pass samples= of what it takes."
             )
             return None
-        return K if np.all(np.isfinite(K)) else None
+        return unit_scale(K) if np.all(np.isfinite(K)) else None
 
     def pad(self, X: Any) -> list[str] | None:
         if self.names is None:

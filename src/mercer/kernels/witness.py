@@ -64,6 +64,12 @@ def lowest_form(K: np.ndarray) -> tuple[float, np.ndarray]:
     return relative_form(K, q), q
 
 
+def unit_scale(K: np.ndarray) -> np.ndarray:
+    """K over a power of two near its largest entry: no square of an entry overflows, and nothing is rounded."""
+    largest = float(np.abs(K).max(initial=0.0))
+    return K if largest == 0 else np.ldexp(K, -int(np.frexp(largest)[1]))
+
+
 def few_rows(K: np.ndarray) -> list[int] | None:
     """One, two or three rows of K that already fail, if there are any."""
     s = np.diag(K)
