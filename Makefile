@@ -1,5 +1,6 @@
 # make run    the main job, on a fresh machine with Python >= 3.11, pip and a C++ compiler
 # make test   lint, types and every test, likewise
+# make proofs     thousands of random kernels: proofs and witnesses refereed in fifty digits
 # make sanitize   the core's tests under AddressSanitizer and UBSan
 # make compilers  the core built by g++ and by clang++, and its tests on both
 PYTHON ?= python3
@@ -7,7 +8,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 CORE    = $(wildcard core/*) $(wildcard core/*/*)
 
-.PHONY: run test lint sanitize compilers clean
+.PHONY: run test lint proofs sanitize compilers clean
 
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -24,6 +25,12 @@ lint: $(VENV)/.installed
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -q
+
+PROOFS ?= 5000
+SEED   ?= 1
+proofs: $(VENV)/.installed
+	MERCER_PROOFS=$(PROOFS) MERCER_SEED=$(SEED) OMP_NUM_THREADS=1 \
+		$(BIN)/python -m pytest -q -n 2 --timeout 7200 -rP tests/laws/test_proofs.py
 
 # The core built with sanitizers in its own directory, its tests run against that build. CPython itself is not
 # instrumented: the runtime is preloaded and leaks are not counted. The fork and Ctrl-C tests, which start other

@@ -8,9 +8,9 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from mercer.cli.check import size_words
+from mercer.cli.check import run_check, size_words
 from mercer.cli.main import app
-from mercer.kernels import Kernel, Undecided
+from mercer.kernels import Kernel, Polynomial, Undecided
 
 runner = CliRunner()
 
@@ -190,3 +190,19 @@ def test_the_version_is_that_of_the_package():
     from importlib.metadata import version
 
     assert mercer("--version").stdout == f"mercer {version('mercer')}\n"
+
+
+@pytest.mark.parametrize(
+    "expression", ["Polynomial(1000000)", "Polynomial(1000000) + RBF(1.0)", "(Linear() + 1)**1000000"]
+)
+def test_a_high_degree_has_an_answer(expression, capsys):
+    assert run_check(expression, None, 10.0, latex=False, as_json=True) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "proved"
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0])
+def test_the_closed_form_counts_the_features_of_the_map(offset):
+    for degree in (1, 2, 5):
+        for d in (1, 2, 4):
+            k = Polynomial(degree, offset=offset)
+            assert k.feature_dimension(d) == k.features(d).dimension

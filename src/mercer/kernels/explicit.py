@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from mercer.errors import (
     ShapeError,
 )
 from mercer.kernels.base import Kernel
+from mercer.kernels.dot import Polynomial
 from mercer.kernels.maps import (
     Infinite,
     Node,
@@ -39,7 +41,15 @@ def dimension(kernel: Kernel, d: Columns, *, redundant: bool = False) -> int | f
     >>> dimension(Polynomial(2), 3, redundant=True)                  # 1 + 3 + 3²
     13
     """
-    return _planned(kernel, _space(kernel, d), redundant).dimension
+    space = _space(kernel, d)
+    if type(kernel) is Polynomial and not redundant:
+        return _monomials(kernel, space.d)
+    return _planned(kernel, space, redundant).dimension
+
+
+def _monomials(k: Polynomial, d: int) -> int:
+    """The monomials of d columns up to the degree of the kernel, or of exactly that degree where its offset is 0."""
+    return math.comb(d + k.degree, d) if k.offset > 0 else math.comb(d + k.degree - 1, k.degree)
 
 
 def build(kernel: Kernel, d: Columns, *, redundant: bool = False, memory: int | str = "1GiB") -> FeatureMap:

@@ -28,6 +28,7 @@ Pair = tuple[Fraction, Fraction]  # a coefficient, and the same with every sign 
 ROUNDING = Fraction(1, 2**48)
 _LONGEST = 400  # the highest degree that is multiplied out when there are more than two terms
 _MOST_KINDS = 200_000
+_HIGHEST_POWER = 2000
 
 
 def vanishes(net: Fraction, gross: Fraction) -> bool:
@@ -82,6 +83,11 @@ class Expansion:
     def power(self, p: int) -> Expansion:
         if p == 0:
             return Expansion.constant(1)
+        if p > _HIGHEST_POWER:
+            raise MemoryBudgetError(
+                f"a power of {p:,} is too high to be multiplied out exactly; at most {_HIGHEST_POWER:,} is. "
+                "Use the kernel itself, which needs no map."
+            )
         if len(self.terms) == 1:
             ((j, k), (a, g)) = next(iter(self.terms.items()))
             return Expansion({(j * p, k * p): (a**p, g**p)})

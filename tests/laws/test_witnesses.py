@@ -1,0 +1,332 @@
+"""Proofs and witnesses that rounding, names or declarations could have made false: one test for each symptom."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from mercer import (
+    RBF,
+    AllSubsets,
+    Bilinear,
+    Brownian,
+    Constant,
+    Cosine,
+    Custom,
+    Dot,
+    ExpDot,
+    Fact,
+    Linear,
+    Polynomial,
+    Proved,
+    ProvedAsDeclared,
+    Radial,
+    Refuted,
+    Undecided,
+    leaf,
+)
+from mercer.errors import DomainError, ParameterError
+from mercer.kernels import validity
+from mercer.kernels.dot import DotProduct
+from mercer.kernels.expansion import ONE, Term, _least_coefficient, expand
+from mercer.kernels.forms import exact_form, judge_form
+from mercer.kernels.intervals import Interval, pi
+from reference import proofs as referee
+
+# ── declared series ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def inverse_factorial(n):
+    return 1 / math.factorial(n)
+
+
+def geometric(t):
+    return 1 / (1 - t)
+
+
+@pytest.mark.parametrize("f", [np.sin, np.cos, np.tanh, lambda t: np.exp(t) + 1e-3, lambda t: t / 0.0])
+def test_a_function_that_is_not_its_declared_series_is_never_proved(f):
+    with np.errstate(all="ignore"):
+        answer = Dot(f, taylor=inverse_factorial).validity(columns=1)
+    assert isinstance(answer, Refuted | Undecided)
+    if isinstance(answer, Undecided):
+        assert "f is not the function of the declared Taylor series: at t =" in answer.missing
+
+
+def test_a_series_outside_its_radius_is_not_proved():
+    assert not isinstance(Dot(geometric, taylor=lambda n: 1.0).validity(), Proved | ProvedAsDeclared)
+    answer = Dot(lambda t: 1 / (2 - t), taylor=lambda n: 0.5 ** (n + 1), radius=3.0).validity()
+    assert not isinstance(answer, Proved | ProvedAsDeclared)
+
+
+def test_a_declared_radius_is_a_condition_of_the_proof_and_of_the_rows():
+    k = Dot(geometric, taylor=lambda n: 1.0, radius=1.0)
+    answer = k.validity()
+    assert isinstance(answer, ProvedAsDeclared)
+    assert answer.proof.conditions == ("it is defined for |x·z| < 1 only",)
+    assert k([[0.5]], [[0.5]])[0, 0] == pytest.approx(4 / 3)
+    for rows in ([[0.5], [2.0]], [[1.0]], [[1.1], [-1.1]]):
+        with pytest.raises(DomainError, match="only converges for"):
+            k(rows)
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, math.nan, "1"])
+def test_a_radius_is_a_positive_number(radius):
+    with pytest.raises(ParameterError, match="radius must be"):
+        Dot(geometric, taylor=lambda n: 1.0, radius=radius)
+
+
+def test_a_radius_needs_an_infinite_series():
+    with pytest.raises(ParameterError, match="infinite series"):
+        Dot(geometric, taylor=[1.0, 1.0], radius=1.0)
+
+
+@pytest.mark.parametrize(
+    ("f", "taylor", "radius"),
+    [
+        (lambda t: np.exp(t), inverse_factorial, None),
+        (lambda t: np.exp(t), inverse_factorial, math.inf),
+        (lambda t: np.cosh(t), lambda n: (n % 2 == 0) / math.factorial(n), None),
+        (lambda t: -np.log1p(-t), lambda n: 1 / n if n else 0.0, 1.0),
+        (lambda t: 1 / (1 - t / 3) ** 2, lambda n: (n + 1) / 3.0**n, 3.0),
+        (lambda t: np.arcsin(t), lambda n: _arcsine(n), 1.0),
+    ],
+)
+def test_a_true_series_is_believed(f, taylor, radius):
+    assert isinstance(Dot(f, taylor=taylor, radius=radius).validity(), ProvedAsDeclared)
+
+
+def _arcsine(n):
+    if n % 2 == 0:
+        return 0.0
+    m = n // 2
+    return float(Fraction(math.comb(2 * m, m), 4**m * n))
+
+
+# ── forms ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_form_with_a_tiny_negative_entry_is_refuted():
+    answer = Bilinear([[1e10, 0], [0, -1e-7]]).validity()
+    assert isinstance(answer, Refuted)
+    assert answer.check()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_form_is_judged_as_its_exact_eigenvalues_say(seed):
+    r = np.random.default_rng(seed)
+    n = int(r.integers(1, 5))
+    B = r.integers(-3, 4, size=(int(r.integers(1, n + 1)), n)).astype(float)
+    A = B.T @ B * float(r.choice([1.0, 1e-200, 1e200]))
+    A[-1, -1] += float(r.choice([0.0, 1.0, -1.0])) * float(r.choice([1e-12, 1e-3])) * np.abs(A).max()
+    entries = tuple(map(tuple, A.tolist()))
+    with mpmath.workdps(60):
+        values = mpmath.eigsy(mpmath.matrix(A.tolist()), eigvals_only=True)
+        truly = min(values) >= -mpmath.mpf("1e-40") * max(abs(v) for v in values)
+    form = judge_form(entries)
+    assert form.semidefinite == truly
+    if not truly:
+        assert form.direction is not None
+        assert exact_form(entries, np.array(form.direction)) < 0
+
+
+# ── equality ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def mine(value):
+    @leaf
+    class Mine(DotProduct):
+        because = Fact("inner product", "says its author")
+
+        def value(self, t):
+            return value(t)
+
+        def slope(self, t):
+            return np.ones_like(t)
+
+    return Mine()
+
+
+def test_two_kernels_with_the_same_name_do_not_cancel():
+    a, b = mine(lambda t: t), mine(lambda t: 2 * t)
+    assert str(a) == str(b)
+    assert a != b
+    assert (a - b).validity(columns=1).status != "proved"
+    assert (a - a).validity(columns=1).status == "proved"
+
+
+def test_two_functions_with_the_same_name_do_not_cancel():
+    a, b = (Custom(lambda x, z, c=c: c * float(x[0] * z[0])) for c in (1.0, 2.0))
+    assert str(a) == str(b)
+    assert not isinstance((a - b).validity(columns=1), Proved)
+    assert isinstance((a - a).validity(columns=1), Proved)
+
+
+def test_a_subclass_that_computes_something_else_inherits_no_proof():
+    class Falling(RBF):
+        def value(self, s):
+            return 1.0 - s
+
+    class Negative(Constant):
+        def _block(self, x, z):
+            return -super()._block(x, z)
+
+    assert Falling(1.0)._proof() is None
+    assert Falling(1.0)._root_proof() is None
+    assert not isinstance((Falling(1.0) + Negative(1.0)).validity(columns=1), Proved)
+
+
+def test_what_a_class_says_of_itself_is_its_authors_word():
+    @leaf
+    class Own(Radial):
+        because = Fact("Schoenberg's theorem", "a mixture of Gaussians")
+
+        def value(self, s):
+            return 1 / (1 + s)
+
+        def slope(self, s):
+            return -1 / (1 + s) ** 2
+
+    answer = (Own(1.0) + RBF(1.0)).validity()
+    assert isinstance(answer, ProvedAsDeclared)
+    assert "Own says of itself" in answer.assumptions[0]
+
+
+# ── rounding ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "k",
+    [
+        Dot(taylor=[-1.0, -1.0, 0.5]) + AllSubsets(),
+        (1e-9 * RBF(1.0)).exp() - 1,
+        (1e-12 * Linear()).exp() - 1,
+        (1e-7 * Cosine(2.0)).exp() - (1e-7 * Cosine(2.0)) - 1,
+        AllSubsets() - 0.25 * Linear(),
+        0.5 * Linear().exp() + 0.5 * (-Linear()).exp(),
+        Linear().exp() - (-Linear()).exp() - 2.0 * Linear(),
+        Dot(np.cosh),
+        Dot(np.sinh),
+        Constant(-1).exp(),
+        (RBF(1.0) - 3.0).exp() ** 0.5,
+        Brownian() ** 0.5,
+        -(Linear() - Polynomial(2)),
+    ],
+    ids=str,
+)
+def test_a_kernel_is_not_refuted_by_rounding_but_proved(k):
+    assert isinstance(k.validity(), Proved)
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    assert referee.lowest_eigenvalue(referee.gram(k, X)) > mpmath.mpf("-1e-35")
+
+
+def test_a_function_with_noise_in_its_last_digits_is_not_refuted():
+    noisy = Custom(lambda x, z: 1.0 - 1e-13 * float(x[0] != z[0] and (x[0] * z[0] * 7) % 2 > 1))
+    noisy_rank_one = Custom(lambda x, z: 1.0 + 1e-13 * math.sin(1e3 * float(x[0] * z[0])))
+    assert isinstance(noisy.validity(columns=1), Undecided)
+    assert isinstance(noisy_rank_one.validity(columns=1), Undecided)
+
+
+# ── the search ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_search_is_done_once_for_a_kernel():
+    calls = []
+
+    def product(x, z):
+        calls.append(1)
+        return float(x @ z)
+
+    k = Custom(product)
+    first = k.validity(columns=2)
+    done = len(calls)
+    assert isinstance(first, Undecided)
+    assert k.validity(columns=2, seconds=1.0) is first
+    assert len(calls) == done <= 2 * validity._WORK_PAIR_BY_PAIR
+
+
+def test_an_answer_that_the_clock_cut_short_says_so_and_is_not_kept():
+    k = Custom(lambda x, z: float(x @ z))
+    assert "time ran out" in str(k.validity(columns=1, seconds=0.0))
+    assert "time ran out" not in str(k.validity(columns=1))
+
+
+def test_an_interrupt_leaves_the_search():
+    def interrupted(x, z):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Custom(interrupted).validity()
+
+
+# ── series of shifted expansions ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_coefficients_of_shifted_exponentials_are_those_of_the_taylor_series(seed):
+    """Σ b (x·z)^i e^(c x·z + d): the coefficient of (x·z)^n against mpmath's derivatives at 0."""
+    r = np.random.default_rng(seed)
+    terms = [
+        (
+            float(r.uniform(-1, 1)),
+            int(r.integers(0, 4)),
+            float(r.uniform(-2, 2)),
+            float(r.choice([0.0, 0.0, -1.0])),
+        )
+        for _ in range(3)
+    ]
+    k = sum(b * Linear() ** i * (c * Linear() + d).exp() for b, i, c, d in terms) + 0.5 * ExpDot(1.5)
+    expanded = expand(k)
+
+    def f(t):
+        total = mpmath.exp(mpmath.mpf(1.5) * t) / 2
+        return total + mpmath.fsum(mpmath.mpf(b) * t**i * mpmath.exp(c * t + d) for b, i, c, d in terms)
+
+    with mpmath.workdps(50):
+        truth = mpmath.taylor(f, 0, 7)
+        for n, expected in enumerate(truth):
+            target = frozenset({(Linear(), n)}) if n else ONE
+            found = _least_coefficient(expanded, target)
+            value = mpmath.mpf(found.numerator) / found.denominator
+            assert abs(value - expected) < mpmath.mpf("1e-25") * (1 + abs(expected))
+            assert value <= expected + mpmath.mpf("1e-35")
+
+
+def test_an_exponent_of_two_kernels_is_expanded_in_both():
+    a, b = RBF(1.0), Linear()
+    terms = expand((2.0 * a + 3.0 * b).exp())
+    target = frozenset({(a, 2), (b, 1)})
+    assert _least_coefficient(terms, target) == Fraction(2) ** 2 / 2 * 3
+    assert set(terms) == {
+        Term(ONE, frozenset({(frozenset({(a, 1)}), Fraction(2)), (frozenset({(b, 1)}), Fraction(3))}))
+    }
+
+
+# ── intervals ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_interval_holds_the_true_value_and_little_else(seed):
+    r = np.random.default_rng(seed)
+    x = float(r.choice([-1, 1]) * 10.0 ** r.uniform(-8, 4))
+    u = float(np.tanh(x))
+    with mpmath.workdps(90):
+        cases = [
+            (Interval.exact(x).cos(), mpmath.cos(mpmath.mpf(x))),
+            (Interval.exact(x / 1e3).exp(), mpmath.exp(mpmath.mpf(x / 1e3))),
+            (Interval.exact(abs(x)).sqrt(), mpmath.sqrt(mpmath.mpf(abs(x)))),
+            (Interval.exact(abs(x)).log(), mpmath.log(mpmath.mpf(abs(x)))),
+            (Interval.exact(u).arccos(), mpmath.acos(mpmath.mpf(u))),
+            (Interval.exact(abs(x)).power(0.37), mpmath.mpf(abs(x)) ** mpmath.mpf(0.37)),
+            (Interval.exact(x).whole_power(5), mpmath.mpf(x) ** 5),
+            (Interval.exact(x) / Interval.exact(3), mpmath.mpf(x) / 3),
+            (pi(), +mpmath.pi),
+        ]
+        for interval, truth in cases:
+            low, high = mpmath.mpf(str(interval.low)), mpmath.mpf(str(interval.high))
+            assert low <= truth <= high
+            assert high - low <= mpmath.mpf("1e-55") * (1 + abs(truth))
