@@ -46,6 +46,7 @@ class Adatron(Expansion):
     """
 
     average = "last"
+    bias = False
 
     def __init__(
         self,

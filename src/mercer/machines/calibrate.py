@@ -61,8 +61,9 @@ def calibrate(scores: np.ndarray, codes: np.ndarray, w: np.ndarray) -> Calibrati
         found = minimize(loss, np.zeros(2), method="Nelder-Mead")
         return Calibration(tuple(float(v) for v in np.exp(found.x)))
     k = scores.shape[1]
-    share = np.full((len(codes), k), 1.0 / (len(codes) + k))
-    share[np.arange(len(codes)), codes] = 1 - (k - 1) / (len(codes) + k)
+    rows = float(w.sum())  # a row of weight 2 is two rows
+    share = np.full((len(codes), k), 1.0 / (rows + k))
+    share[np.arange(len(codes)), codes] = 1 - (k - 1) / (rows + k)
 
     def spread(log_slope: np.ndarray) -> float:
         logs = log_softmax(np.exp(log_slope[0]) * scores, axis=1)

@@ -1,6 +1,7 @@
 """The perceptron in an explicit feature space (Algorithm 29) and by kernel products alone (Algorithm 30).
 
-Both see the rows in the same order, so they make the same mistakes: w = Σ α_n φ(x_n) throughout (Theorem 12).
+Both see the rows in the same order, so they make the same mistakes: w = Σ α_n φ(x_n) throughout (Theorem 12). The two sums round
+differently, so a score that is no further from 0 than its own rounding counts as 0 in both, and 0 is a mistake.
 """
 
 from __future__ import annotations
@@ -36,8 +37,11 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
 
     max_iter: int
     average: str
+    bias: bool
     n_iter_: int
     n_mistakes_: int
+    _made: list[int]
+    _reach: float
     converged_: bool
     mistakes_: np.ndarray
 
@@ -75,6 +79,16 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
     def _named_rows(self) -> dict[str, np.ndarray]:
         return {"rows with a mistake": np.unique(self.mistakes_)}
 
+    def _mistaken(self, score: float, sign: float, norm: float) -> bool:
+        """Whether a score is on the wrong side, or not told from 0: within the rounding of a sum of so many products.
+
+        `norm` is ‖φ(x)‖, and `_reach` the sum of these norms over the mistakes so far, so that norm · reach bounds the
+        size of Σ |α_m k(x_m, x)| in either space.
+        """
+        made = len(self._made)
+        rounding = 2 * np.finfo(float).eps * (made + 32) * (norm * self._reach + made)
+        return bool(sign * score <= rounding)
+
     def _approximation_notes(self) -> tuple[str, ...]:
         """Only the kernel machine may stand on an approximate kernel."""
         return ()
@@ -98,6 +112,8 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
             raise ParameterError(f"max_iter must be a whole number >= 1; got {m!r}.")
         if self.average not in AVERAGES:
             raise ParameterError(f"average must be one of {AVERAGES}; got {self.average!r}.")
+        if not isinstance(self.bias, bool | np.bool_):
+            raise ParameterError(f"bias must be True or False; got {self.bias!r}.")
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of the side on which x lies."""
@@ -162,6 +178,7 @@ class KernelPerceptron(Expansion):
     max_iter : passes over the data; it stops after the first one without a mistake.
     average : "last" keeps the last coefficients, "averaged" their average over all steps, "voted" lets every
         version that survived vote with its lifetime.
+    bias : bool, learn b; without it the boundary passes through the origin of the feature space.
     shuffle : bool, see the rows in a random order (`random_state`) instead of as given.
     approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel, learned from the rows of
         `fit` or of the first `partial_fit`.
@@ -184,6 +201,7 @@ class KernelPerceptron(Expansion):
         *,
         max_iter: int = 100,
         average: str = "last",
+        bias: bool = True,
         shuffle: bool = False,
         random_state: Any = None,
         approximation: Any = None,
@@ -191,6 +209,7 @@ class KernelPerceptron(Expansion):
         self.kernel = kernel
         self.max_iter = max_iter
         self.average = average
+        self.bias = bias
         self.shuffle = shuffle
         self.random_state = random_state
         self.approximation = approximation
@@ -202,8 +221,10 @@ class KernelPerceptron(Expansion):
         A = self._check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
         kernel = resolve(self.kernel, A)
-        row = row_of(self._operator(kernel, A))
+        K = self._operator(kernel, A)
+        row = row_of(K)
         self._begin(A, kernel)
+        self._norms = np.sqrt(np.abs(K.diag()))
         self._y = y
         order = np.arange(len(y))
         if self.shuffle:
@@ -223,18 +244,20 @@ class KernelPerceptron(Expansion):
         self.kernel_, self._A = (PRECOMPUTED if kernel is None else kernel), A
         self.alpha_, self.b_, self._f = np.zeros(n), 0.0, np.zeros(n)  # α ← 0, b ← 0; f = Kα
         self._sum, self._sum_b, self._steps = np.zeros(n), 0.0, 0
-        self._made: list[int] = []
+        self._made, self._reach = [], 0.0
         self._lives: list[int] = [0]
 
     def _pass(self, row: Row, y: np.ndarray, order: np.ndarray, first: int = 0) -> None:
         for n in order:
             a = self._f[n] + self.b_  # a ← Σ_m α_m k(x_m, x_n) + b
-            if y[n] * a <= 0:
+            if self._mistaken(a, y[n], self._norms[n]):
                 self.alpha_[n] += y[n]  # α_n ← α_n + y_n
-                self.b_ += y[n]  # b ← b + y_n
                 self._f += y[n] * row(n - first)
                 self._sum[n] += y[n] * self._steps
-                self._sum_b += y[n] * self._steps
+                self._reach += self._norms[n]
+                if self.bias:
+                    self.b_ += y[n]  # b ← b + y_n
+                    self._sum_b += y[n] * self._steps
                 self._made.append(int(n))
                 self._lives.append(0)
             self._lives[-1] += 1
@@ -282,6 +305,7 @@ class KernelPerceptron(Expansion):
         whole = self._fresh_operator()
         K = whole.block(slice(old, None), slice(None))
         self._f = np.concatenate([self._f, K @ self.alpha_])
+        self._norms = np.sqrt(np.abs(whole.diag()))
         before = len(self._made)
         self._pass(K.__getitem__, self._y, np.arange(old, old + new), first=old)
         self.n_iter_ = 1 if first else self.n_iter_ + 1
@@ -303,7 +327,7 @@ class KernelPerceptron(Expansion):
         if self.average != "voted":
             return super().decision_function(X)
         check_is_fitted(self, "dual_coef_")
-        biases = np.concatenate([[0.0], np.cumsum(self._mistake_signs())])
+        biases = np.concatenate([[0.0], np.cumsum(self._mistake_signs())]) if self.bias else 0.0
         votes = np.sign(self._products(X, self._versions()) + biases)
         return votes @ self.lives_ / max(int(self.lives_.sum()), 1)
 
@@ -329,7 +353,8 @@ class KernelPerceptron(Expansion):
 class Perceptron(_Mistaken):
     """The perceptron in an explicit feature space: the primal twin of `KernelPerceptron`.
 
-    `features` says which space: a kernel with a finite map φ (its text or object), or None for the columns themselves.
+    `features` says which space: a kernel with a finite map φ (its text or object), or None for the columns themselves. Without `bias`
+    the boundary passes through the origin.
 
     >>> from mercer import Perceptron
     >>> model = Perceptron("Polynomial(2)").fit([[0, 0], [1, 1], [0, 1], [1, 0]], [0, 0, 1, 1])
@@ -338,11 +363,17 @@ class Perceptron(_Mistaken):
     """
 
     def __init__(
-        self, features: Kernel | str | None = None, *, max_iter: int = 100, average: str = "last"
+        self,
+        features: Kernel | str | None = None,
+        *,
+        max_iter: int = 100,
+        average: str = "last",
+        bias: bool = True,
     ) -> None:
         self.features = features
         self.max_iter = max_iter
         self.average = average
+        self.bias = bias
 
     @property
     def kernel(self) -> Any:
@@ -401,7 +432,7 @@ class Perceptron(_Mistaken):
         self.map_ = kernel.features(A.shape[1] if names is None else [str(n) for n in names])
         self._w, self._b = np.zeros(self.map_.dimension), 0.0  # w ← 0, b ← 0
         self._w_sum, self._b_sum, self._steps = np.zeros(self.map_.dimension), 0.0, 0
-        self._made: list[int] = []
+        self._made, self._reach = [], 0.0
 
     def _phi(self, A: Any) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):  # the check names what overflowed
@@ -409,11 +440,13 @@ class Perceptron(_Mistaken):
         return np.asarray(check_vectors(phi, f"the map of {self.kernel}"))
 
     def _pass(self, phi: np.ndarray, y: np.ndarray) -> None:
+        norms = np.sqrt(np.einsum("ij,ij->i", phi, phi))
         for n in range(len(y)):
             a = self._w @ phi[n] + self._b  # a ← w·φ(x) + b
-            if y[n] * a <= 0:
+            if self._mistaken(a, y[n], norms[n]):
                 self._w = self._w + y[n] * phi[n]  # w ← w + y φ(x)
-                self._b += y[n]  # b ← b + y
+                self._b += y[n] * self.bias  # b ← b + y
+                self._reach += norms[n]
                 self._made.append(n)
             self._w_sum = self._w_sum + self._w
             self._b_sum += self._b

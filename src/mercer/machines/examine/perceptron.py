@@ -78,15 +78,18 @@ def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Any, y
     twin._begin(A, None if isinstance(model.kernel_, str) else model.kernel_)
     twin._y, twin.n_iter_, twin.converged_ = signs, model.n_iter_, bool(lives[-1] > n)
     K = np.asarray(expansion_gram(model, A).block(slice(None), slice(None)))
+    twin._norms = np.sqrt(np.abs(K.diagonal()))
     when = np.cumsum(lives)[: len(made)]
     for row, step in zip(made, when, strict=True):
         margin = signs[row] * (twin._f[row] + twin.b_)
         exam.true(margin <= SOLVED * (1 + np.abs(twin._f).max()), f"row {row} was no mistake at step {step}")
         twin.alpha_[row] += signs[row]
-        twin.b_ += signs[row]
         twin._f += signs[row] * K[row]
         twin._sum[row] += signs[row] * step
-        twin._sum_b += signs[row] * step
+        twin._reach += twin._norms[row]
+        if model.bias:
+            twin.b_ += signs[row]
+            twin._sum_b += signs[row] * step
     twin._made, twin._lives, twin._steps = made.tolist(), lives.tolist(), int(lives.sum())
     twin._finish()
     same_published(exam, model, twin, skip=HISTORY | {"converged_"}, within=SOLVED)

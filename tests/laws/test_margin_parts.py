@@ -1,0 +1,134 @@
+"""The small parts that margin machines are judged by: multipliers, the rank of a label set, the counts of a calibration."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from mercer import SVC
+from mercer.errors import InputError
+from mercer.machines.calibrate import calibrate, conformal_threshold
+from mercer.solve.box import BoxProblem
+
+
+def random_problem(rng, equality, free):
+    n = 8
+    signs = rng.choice([-1.0, 1.0], n)
+    signs[:2] = [1.0, -1.0]
+    C = rng.uniform(0.5, 2.0, n)
+    alpha = np.where(rng.random(n) < 0.5, 0.0, C)
+    if free:
+        alpha[rng.integers(n)] *= 0.5
+    return BoxProblem(np.arange(n), signs, rng.normal(size=n), C, equality), alpha, rng.normal(size=n)
+
+
+def worst_violation(problem, alpha, f, m):
+    """The largest violation for multipliers m, one variable at a time."""
+    worst = 0.0
+    for i in range(len(alpha)):
+        g = problem.signs[i] * f[i] + problem.p[i] + (m[0] if problem.signs[i] > 0 else m[1])
+        if alpha[i] > 0:
+            worst = max(worst, g)
+        if alpha[i] < problem.C[i]:
+            worst = max(worst, -g)
+    return worst
+
+
+@pytest.mark.parametrize("equality", [1, 2])
+def test_where_no_variable_is_free_no_multiplier_violates_less(equality):
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        problem, alpha, f = random_problem(rng, equality, free=False)
+        m = problem.multipliers(alpha, f)
+        here = worst_violation(problem, alpha, f, m)
+        for change in rng.normal(size=20):
+            other = (m[0] + change, m[1] - change) if equality == 1 else (m[0] + change, m[1])
+            assert here <= worst_violation(problem, alpha, f, other) + 1e-12
+            if equality == 2:
+                assert here <= worst_violation(problem, alpha, f, (m[0], m[1] + change)) + 1e-12
+
+
+def test_where_every_variable_may_move_one_way_only_the_multiplier_just_satisfies_it():
+    """All at 0 with one sign: b may be anything up to the first condition; that condition is where it is put."""
+    problem = BoxProblem(np.arange(3), np.ones(3), np.array([1.0, 2.0, 3.0]), np.ones(3), 1)
+    assert problem.multipliers(np.zeros(3), np.zeros(3)) == (-1.0, 1.0)
+    assert problem.multipliers(np.ones(3), np.zeros(3)) == (-3.0, 3.0)
+
+
+def test_a_free_variable_settles_the_multiplier():
+    rng = np.random.default_rng(1)
+    for equality in (1, 2):
+        for _ in range(50):
+            problem, alpha, f = random_problem(rng, equality, free=True)
+            free = (alpha > 0) & (alpha < problem.C)
+            g = problem.slack(f, problem.multipliers(alpha, f))
+            if free.sum() == 1:
+                assert abs(g[free][0]) < 1e-12
+
+
+@pytest.mark.parametrize("n", [1, 4, 9, 10, 19, 99])
+def test_the_rank_of_a_label_set_is_the_smallest_that_promises_its_coverage(n):
+    """With n + 1 exchangeable scores the r-th smallest of n covers the last with probability r / (n + 1)."""
+    scores = np.arange(1.0, n + 1)
+    for text in ("0.05", "0.1", "0.5", "0.8", "0.9", "0.95"):
+        promised = Fraction(text)
+        enough = [r for r in range(1, n + 1) if Fraction(r, n + 1) >= promised]
+        if not enough:
+            least = math.ceil(promised / (1 - promised))
+            with pytest.raises(InputError, match=f"at least {least} are needed"):
+                conformal_threshold(scores, float(text))
+            continue
+        assert conformal_threshold(scores, float(text)) == enough[0]
+
+
+def test_label_sets_cover_as_promised_over_every_order():
+    """Each of the n + 1 rows is the new one in turn: the share that is covered is counted, not estimated."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=60) > 0, 1, 0)
+    model = SVC("RBF(1.0)").fit(X[:30], y[:30])
+    rest = np.arange(30, 60)
+    for coverage in (0.5, 0.8, 0.9):
+        covered = 0
+        for i in rest:
+            others = rest[rest != i]
+            model.conformalize(X[others], y[others])
+            covered += bool(model.predict_set(X[[i]], coverage)[0, y[i]])
+        assert covered / len(rest) >= coverage
+
+
+def test_calibration_counts_each_class_by_its_weight():
+    """The likelihood with Platt's targets, (N₊ + 1)/(N₊ + 2) and 1/(N₋ + 2), written out; N counts weights."""
+    rng = np.random.default_rng(3)
+    f = rng.normal(size=40)
+    codes = (f + rng.normal(size=40) > 0.3).astype(int)
+    w = rng.uniform(0.2, 3.0, size=40)
+    plus, minus = sum(w[codes == 1]), sum(w[codes == 0])
+
+    def loss(logs):
+        total = 1e-3 * float(logs @ logs)
+        for i in range(40):
+            z = math.exp(logs[0] if f[i] < 0 else logs[1]) * f[i]
+            target = (plus + 1) / (plus + 2) if codes[i] else 1 / (minus + 2)
+            total += w[i] * (math.log1p(math.exp(z)) - target * z)
+        return total
+
+    best = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-12})
+    np.testing.assert_allclose(np.log(calibrate(f[:, None], codes, w).slopes), best.x, atol=1e-3)
+
+
+def test_a_row_of_weight_two_calibrates_as_the_row_twice():
+    rng = np.random.default_rng(4)
+    f = rng.normal(size=(30, 1))
+    codes = (f[:, 0] + rng.normal(size=30) > 0).astype(int)
+    w = rng.integers(1, 4, size=30)
+    once = calibrate(f, codes, w.astype(float))
+    twice = calibrate(np.repeat(f, w, axis=0), np.repeat(codes, w), np.ones(w.sum()))
+    np.testing.assert_allclose(once.slopes, twice.slopes, rtol=1e-6)
+    scores = rng.normal(size=(30, 3))
+    codes = rng.integers(0, 3, size=30)
+    once = calibrate(scores, codes, w.astype(float))
+    twice = calibrate(np.repeat(scores, w, axis=0), np.repeat(codes, w), np.ones(w.sum()))
+    np.testing.assert_allclose(once.slopes, twice.slopes, rtol=1e-6)
