@@ -129,6 +129,7 @@ class _One:
                 start=False,
                 tol=min(INNER, np.sqrt(self.relative)),
                 max_iter=200,
+                keep=False,
             )
             move = found.value
         along = self.of.values(move[:, None])[:, 0]

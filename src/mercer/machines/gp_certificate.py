@@ -33,6 +33,8 @@ def certify(
     start: float,
 ) -> Certificate:
     """The certificate of a fit; what the reader must not miss is warned of as well."""
+    if tuned is not None and tuned.status == "interrupted":
+        return _interrupted(model, tuned, estimated, added, notes, start)
     Y = model.y_fit_.reshape(len(model.y_fit_), -1)
     R = model._residual(model._alpha, Y)
     each = relative(R, Y)
@@ -86,6 +88,26 @@ def certify(
             ConvergenceWarning,
         )
     return done
+
+
+def _interrupted(
+    model: GaussianProcessRegressor,
+    tuned: Tuned,
+    estimated: EstimatedEvidence | None,
+    added: float,
+    notes: list[str],
+    start: float,
+) -> Certificate:
+    """After Ctrl-C nothing more is computed: the residual is not measured."""
+    method = "Cholesky" if estimated is None else estimated.certificate.method
+    return Certificate(
+        "interrupted",
+        f"{method}, L-BFGS-B cut short",
+        iterations=tuned.iterations,
+        seconds=time.perf_counter() - start,
+        added_diagonal=added,
+        notes=(*notes, "The residual was not measured: Ctrl-C was pressed."),
+    )
 
 
 def _say_outcome(model: GaussianProcessRegressor, tuned: Tuned, reached: np.ndarray) -> list[str]:

@@ -38,6 +38,7 @@ from mercer.machines.tune import Tuned, maximise
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.solution import AS_ASKED, Certificate
 
+SOON = 1000  # rows whose mode is found quickly enough after Ctrl-C
 JUDGED = 200  # rows on which an unproved kernel is checked for negative eigenvalues
 PANEL = 2**22  # numbers in one block of kernel values with new points
 
@@ -143,7 +144,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
         self.kernel_ = PRECOMPUTED if kernel is None else kernel
         if tuned is not None and kernel is not None:
             self.kernel_ = kernel.with_theta(tuned.theta)
-        self.posterior_ = self._mode(self._operator(self.kernel_))
+        self.posterior_ = self._final_mode(tuned)
         self.log_evidence_ = self.posterior_.evidence
         self.n_iter_ = max(self.posterior_.iterations, 1)
         self._seed = check_random_state(self.random_state).randint(2**31 - 1)
@@ -171,9 +172,27 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
     def _check_labels(self, y: Any, n: int) -> np.ndarray:
         return as_labels(y, n, type(self).__name__)
 
+    def _final_mode(self, tuned: Tuned | None) -> Posterior:
+        """The mode at the hyperparameters found; after Ctrl-C the one that the search kept."""
+        if tuned is not None and tuned.status == "interrupted":
+            if tuned.kept is not None:
+                return tuned.kept
+            if len(self.rows_fit_) > SOON:
+                raise KeyboardInterrupt
+        return self._mode(self._operator(self.kernel_))
+
+    def _needed(self, n: int) -> int:
+        """Bytes of the n × n arrays of one mode and its gradient."""
+        classes = len(self.classes_)
+        return 8 * n * n * (5 if classes == 2 else classes + 8)
+
+    def _room_for_one_more(self) -> bool:
+        """Whether the best mode so far may be kept beside the one at work."""
+        return 2 * self._needed(len(self.rows_fit_)) <= memory_limit(self.memory)
+
     def _check_memory(self, n: int) -> None:
         classes = len(self.classes_)
-        needed = 8 * n * n * (5 if classes == 2 else classes + 8)
+        needed = self._needed(n)
         if needed > memory_limit(self.memory):
             raise MemoryBudgetError(
                 f"{n} rows and {classes} classes need about {say_bytes(needed)} of n × n arrays; memory={self.memory!r} allows "
@@ -224,12 +243,13 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             np.ndarray
         ] = []  # the mode of one θ is a good start for the next; parallel searches do not share
 
-        def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        def objective(theta: np.ndarray) -> tuple[Any, ...]:
             K = self._operator(kernel.with_theta(theta))
             found = self._mode(K, last[0] if last else None)
             if not self.n_restarts:
                 last[:] = [found.a]
-            return found.evidence, gradient_of(K, W=found.weights())
+            gradient = gradient_of(K, W=found.weights())
+            return found.evidence, gradient, found if self._room_for_one_more() else None
 
         return maximise(
             objective,
@@ -254,7 +274,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             notes += tuned.notes
             if tuned.ends:
                 warn(tuned.ends, ConvergenceWarning)
-            if status == "converged" and tuned.status != "converged":
+            if tuned.status == "interrupted" or (status == "converged" and tuned.status != "converged"):
                 status = tuned.status
         who = "logistic" if len(self.classes_) == 2 else f"softmax of {len(self.classes_)} classes"
         worst = np.abs(found.a - found.g).reshape(len(found.a), -1).max(axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import time
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from mercer.machines import gp_features, gp_views
 from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED, as_machine_kernel, check_gram
 from mercer.machines.defaults import resolve_by_column
-from mercer.machines.evidence import LOG_2PI, factor_gram, log_evidence, log_loo
+from mercer.machines.evidence import LOG_2PI, Evidence, factor_gram, log_evidence, log_loo
 from mercer.machines.gp_certificate import certify, why_singular
 from mercer.machines.gp_loo import leave_one_out
 from mercer.machines.gp_search import search
@@ -30,6 +31,7 @@ from mercer.machines.posterior import (
     InFeatures,
     Inverse,
     Iterative,
+    Later,
     estimate_evidence,
     iterative,
 )
@@ -38,6 +40,7 @@ from mercer.memory import memory_limit
 from mercer.params import is_real
 from mercer.solve.operator import relative
 
+SOON = 2000  # rows that are conditioned on quickly enough after Ctrl-C
 EXACT_ROWS = 10_000  # up to here a factorisation takes seconds; above it, conjugate gradients
 REFINEMENTS = 3  # of α, where one solve leaves more than `tol`
 ADDED = (
@@ -170,7 +173,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             self.kernel_ = self.kernel_.with_theta(tuned.theta)
             notes += tuned.notes
         try:
-            estimated = self._condition(Y)
+            estimated = self._condition(Y, tuned)
         except NotPositiveDefiniteError as error:
             added += self._meet_singular(error, kernel)
             estimated = self._condition(Y)
@@ -244,16 +247,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             sample, targets = sample.rows(rows), Y[rows]
             noise = noise if np.ndim(noise) == 0 else noise[rows]
 
-        def exact(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        def exact(theta: np.ndarray) -> tuple[Any, ...]:
             K = Tiles(kernel.with_theta(theta), sample, n_jobs=n_jobs)
             found = OBJECTIVES[self.objective](K, targets, noise, diagnose=False)
             assert found.gradient is not None
-            return found.value, found.gradient
+            whole = rows is None and self.objective == "evidence"
+            return found.value, found.gradient, replace(found, gradient=None) if whole else None
 
-        def estimated(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            found = self._estimate(kernel.with_theta(theta), Y, gradient=True)[1].evidence
+        def estimated(theta: np.ndarray) -> tuple[Any, ...]:
+            kept = self._estimate(kernel.with_theta(theta), Y, gradient=True)
+            found = kept[1].evidence
             assert found.gradient is not None
-            return found.value, found.gradient
+            return found.value, found.gradient, kept
 
         return exact if self._exact or rows is not None else estimated
 
@@ -274,10 +279,15 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         )
         return inverse, found
 
-    def _condition(self, Y: np.ndarray) -> EstimatedEvidence | None:
-        """α and A⁻¹ at the hyperparameters of `kernel_`."""
+    def _condition(self, Y: np.ndarray, tuned: Tuned | None = None) -> EstimatedEvidence | None:
+        """α and A⁻¹ at the hyperparameters of `kernel_`; after Ctrl-C by what the search kept, at once."""
         estimated = None
-        if self._in_place is not None:
+        interrupted = tuned is not None and tuned.status == "interrupted"
+        if interrupted and tuned is not None and tuned.kept is None and len(Y) > SOON:
+            raise KeyboardInterrupt
+        if interrupted and tuned is not None and tuned.kept is not None:
+            estimated, alpha, value = self._take_kept(tuned.kept)
+        elif self._in_place is not None:
             self._inverse = inverse = self._in_place[1]
             self.feature_coef_ = inverse.weights(Y)
             alpha = inverse.solve(Y)
@@ -296,6 +306,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         self.alpha_ = alpha[:, 0] if self._single else alpha
         self.log_marginal_likelihood_value_ = value
         return estimated
+
+    def _take_kept(self, kept: Any) -> tuple[EstimatedEvidence | None, np.ndarray, float]:
+        """α and the evidence of the best θ, as the search had them; a factor is made when it is first asked for."""
+        if isinstance(kept, Evidence):
+            self._inverse = Exact(Later(self._gram(self._own_kernel), self.noise_))
+            return None, kept.alpha, kept.value
+        self._inverse, estimated = kept
+        return estimated, estimated.evidence.alpha, estimated.evidence.value
 
     def _refine(self, alpha: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """α with what its residual says added, as long as that halves the residual: rounding of one solve, taken back."""

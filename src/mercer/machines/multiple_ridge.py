@@ -125,7 +125,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
             else:
 
                 def inverse(V: np.ndarray) -> np.ndarray:
-                    return solve(A, V, tol=1e-3 * min(self.tol, 1e-3), memory=self.memory).value
+                    return solve(A, V, tol=1e-3 * min(self.tol, 1e-3), memory=self.memory, keep=False).value
 
             if self.fit_intercept:
                 both = inverse(np.hstack([Y, ones]))

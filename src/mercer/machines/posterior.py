@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from mercer import lapack
 from mercer.gram import GramOperator, Tiles
 from mercer.kernels.base import Kernel
-from mercer.machines.evidence import LOG_2PI, Evidence, gradient_of
+from mercer.machines.evidence import LOG_2PI, Evidence, factor_gram, gradient_of
 from mercer.machines.terms import split_noise
 from mercer.solve.cg import cg
 from mercer.solve.direct import Cholesky
@@ -36,10 +37,32 @@ class Inverse(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Later:
+    """The factor of K + noise, made when something of it is first asked for."""
+
+    K: GramOperator
+    noise: Any
+
+    @cached_property
+    def found(self) -> Cholesky:
+        return factor_gram(self.K, self.noise)
+
+    @property
+    def lower(self) -> np.ndarray:
+        return self.found.lower
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        return self.found.solve(B)
+
+    def inverse_diag(self) -> np.ndarray:
+        return self.found.inverse_diag()
+
+
+@dataclass(frozen=True, eq=False)
 class Exact:
     """A⁻¹ by the factor A = L Lᵀ."""
 
-    factor: Cholesky
+    factor: Cholesky | Later
 
     def solve(self, B: np.ndarray) -> np.ndarray:
         return self.factor.solve(B)
@@ -118,6 +141,7 @@ class Iterative:
             preconditioner=self.preconditioner,
             tol=self.tol,
             max_seconds=max_seconds,
+            keep=False,
         )
         return done.value, done.certificate
 

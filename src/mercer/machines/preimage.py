@@ -122,7 +122,7 @@ class RidgeMap:
         kernel = resolve("RBF()", Y)
         assert kernel is not None
         self.kernel, self.Y, self.mean = kernel, Y, X.mean(axis=0)
-        self.solution = solve(kernel.gram(Y, memory=memory), X - self.mean, ridge, memory=memory)
+        self.solution = solve(kernel.gram(Y, memory=memory), X - self.mean, ridge, memory=memory, keep=False)
 
     def __call__(self, Y: Any) -> np.ndarray:
         coef = np.ascontiguousarray(self.solution.value)

@@ -24,7 +24,8 @@ from mercer.params import Parameter
 from mercer.solve.solution import Status
 from mercer.threads import threads
 
-Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
+Objective = Callable[[np.ndarray], tuple[Any, ...]]
+"""θ → the value, its gradient and, if anything is worth keeping of the best θ, that."""
 
 FACTOR = 1e5  # by how much a parameter without bounds may grow or shrink in one search
 LOGIT = 15.0  # how far a bounded parameter's logit goes: within 3e-7 of its interval's ends
@@ -49,7 +50,8 @@ class Start:
 class Tuned:
     """Where the search ended: the best θ, its value, why it stopped, and what is worth knowing.
 
-    `ends` says which parameters ended at a bound, with their values; empty if none did.
+    `ends` says which parameters ended at a bound, with their values; empty if none did. `kept` is what the objective gave
+    to be kept with the best θ.
     """
 
     theta: np.ndarray
@@ -59,6 +61,7 @@ class Tuned:
     evaluations: int
     notes: tuple[str, ...] = ()
     ends: str = ""
+    kept: Any = None
 
 
 # ── where θ may go ──────────────────────────────────────────────────────────────────────────────────────────
@@ -190,12 +193,7 @@ def maximise(
                 search.run(start)
         else:
             search.run(begins[0])
-            with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
-                try:
-                    list(pool.map(search.run, begins[1:]))
-                except KeyboardInterrupt:
-                    search.halted.set()
-                    raise
+            search.run_side_by_side(begins[1:], workers)
     except KeyboardInterrupt:
         if search.best is None:
             raise
@@ -237,6 +235,7 @@ class _Search:
     verbose: int
     what: str
     best: _Run | None = None
+    kept: Any = None
     runs: list[_Run] = field(default_factory=list)
     iterations: int = 0
     evaluations: int = 0
@@ -256,7 +255,7 @@ class _Search:
         theta = run.path.theta(u)
         try:
             with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-                found, gradient = self.objective(theta)
+                found, gradient, *kept = self.objective(theta)
             if not (np.isfinite(found) and np.isfinite(gradient).all()):
                 raise NotFiniteError(
                     f"the {self.what} is {found} at theta = {theta}, its gradient {gradient}."
@@ -268,7 +267,7 @@ class _Search:
             high = -run.best.value / self.size
             return high + 1e3 * (1.0 + abs(high)), np.zeros_like(u)
         with self.lock:
-            self._remember(run, _Point(found, u.copy(), gradient))
+            self._remember(run, _Point(found, u.copy(), gradient), kept)
         return -found / self.size, -(run.path.T.T @ gradient) / self.size
 
     def _meet_wall(self, error: Exception) -> None:
@@ -279,18 +278,32 @@ class _Search:
             else:
                 self.refused.append(str(error))
 
-    def _remember(self, run: _Run, point: _Point) -> None:
+    def _remember(self, run: _Run, point: _Point, kept: list[Any]) -> None:
         self.evaluations += 1
         if run.best is None or point.value > run.best.value:
             run.best = point
         if self.best is None or self.best.best is None or run.best.value > self.best.best.value:
             self.best = run
+        if self.best.best is point:
+            self.kept = kept[0] if kept else None
         if self.verbose:
             assert self.best.best is not None
             print(
                 f"[mercer] evaluation {self.evaluations}: {self.what} {point.value:.6f}, best {self.best.best.value:.6f}",
                 flush=True,
             )
+
+    def run_side_by_side(self, starts: Sequence[Start], workers: int) -> None:
+        """Searches in threads; who presses Ctrl-C does not wait for the evaluations they are at."""
+        pool = ThreadPoolExecutor(workers)
+        try:
+            with threadpool_limits(1, user_api="blas"):
+                list(pool.map(self.run, starts))
+        except KeyboardInterrupt:
+            self.halted.set()
+            raise
+        finally:
+            pool.shutdown(wait=not self.halted.is_set(), cancel_futures=True)
 
     def run(self, start: Start) -> None:
         path = search_path(self.kernel, start.theta, shared=self.shared)
@@ -346,7 +359,9 @@ class _Search:
             notes.append(f"At {len(self.refused)} of {self.evaluations} trial points: {self.refused[0]}")
         notes += self._say_starts(run)
         theta = run.path.theta(run.best.u)
-        return Tuned(theta, run.best.value, status, self.iterations, self.evaluations, tuple(notes), ends)
+        return Tuned(
+            theta, run.best.value, status, self.iterations, self.evaluations, tuple(notes), ends, self.kept
+        )
 
     def _slope(self, run: _Run) -> float:
         """The largest slope that is left in a direction that is open; a limit that is pressed upon is none."""

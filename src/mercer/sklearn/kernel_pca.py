@@ -184,7 +184,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
             _check_psd_eigenvalues(np.append(values, lowest), enable_warnings=False)
 
     def _fit_inverse(self, Y: np.ndarray, X: np.ndarray) -> None:
-        found = solve(self._products(Y), X, float(self.alpha), tol=1e-8)
+        found = solve(self._products(Y), X, float(self.alpha), tol=1e-8, keep=False)
         self.dual_coef_ = found.value.astype(X.dtype if X.dtype.kind == "f" else np.float64, copy=False)
         self.X_transformed_fit_ = Y
 

@@ -35,6 +35,7 @@ ENERGY = 1e-12  # by this much of all that it has gained so far
 RESTARTS = 20  # from the true residual, as long as each one
 GAIN = 0.1  # wins a digit
 BLOWN_UP = 1e3  # growth of the residual in one round after which its start is the better answer
+QUICK = 0.1  # seconds that a product may take if Ctrl-C is to wait for one more
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 SINGLE_ROUND = 1e-4  # what one round in float32 may hope to gain
 
@@ -56,11 +57,13 @@ def cg(
     max_seconds: float | None = None,
     x0: Any = None,
     callback: Callable[[int, float], object] | None = None,
+    keep: bool = True,
 ) -> Solution[np.ndarray]:
     """Solve (A + shift·I) x = b by preconditioned conjugate gradients; A positive semi-definite.
 
     `max_iter` defaults to 10 n, at most 10 000. `callback(iteration, residual)` sees the worst relative residual of the
-    recurrence, and ends the run by returning something true. Ctrl-C keeps the iterate, with status "interrupted". The residual in the certificate is the true one.
+    recurrence, and ends the run by returning something true. Ctrl-C keeps the iterate, with status "interrupted", or, with
+    `keep=False`, leaves at once: for who has no use for half an answer. The residual in the certificate is the true one.
 
     >>> found = cg(np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
     >>> found.value.round(8), found.certificate.status, found.certificate.iterations
@@ -84,8 +87,14 @@ def cg(
     try:
         state.run(warm=x0 is not None)
     except KeyboardInterrupt:
+        if not keep:
+            raise
         state.stop(np.flatnonzero(state.open), "interrupted")
-        state.measure(np.arange(B.shape[1]))
+        if state.product_seconds <= QUICK:
+            state.measure(np.arange(B.shape[1]))
+        else:
+            state.true[:] = np.nan
+            state.note("The residual was not measured: a product takes long, and Ctrl-C was pressed.")
     done = state.certificate(time.perf_counter() - start)
     return Solution(state.X[:, 0] if single else state.X, done)
 
@@ -110,6 +119,7 @@ class _State:
     until: float
     callback: Callable[[int, float], object] | None
     iterations: int = 0
+    product_seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -173,7 +183,9 @@ class _State:
             if self.iterations >= self.max_iter or time.perf_counter() >= self.until:
                 self.stop(columns, "limit")
                 return
+            began = time.perf_counter()
             AP = multiply(self.op, P, self.shift)
+            self.product_seconds = time.perf_counter() - began
             curvature = _dots(P, AP)
             live = self.is_convex(columns, P, AP, curvature)
             step = np.where(live, rz / np.where(live, curvature, 1.0), 0.0)
@@ -257,8 +269,8 @@ class _State:
             name,
             iterations=self.iterations,
             seconds=seconds,
-            residual=worst,
-            residuals=tuple(self.true.tolist()),
+            residual=None if np.isnan(worst) else worst,
+            residuals=None if np.isnan(worst) else tuple(self.true.tolist()),
             worst_row=int(np.argmax(np.abs(self.R / self.scale).max(axis=1))) if self.R.size else None,
             added_diagonal=0.0,
             notes=tuple(self.notes),

@@ -151,7 +151,7 @@ def newton(
     1.5
     """
     run = _Run(K, problem, float(alpha), outputs, intercept, rough, shares, tol, memory, random_state)
-    end = None if max_seconds is None else run.began + max_seconds
+    end = run.end = None if max_seconds is None else run.began + max_seconds
     status: Status = "limit"
     try:
         run.begin(start)
@@ -178,6 +178,7 @@ class _Run:
         random_state: Any,
     ) -> None:
         self.began = time.perf_counter()
+        self.end: float | None = None
         self.K, self.problem, self.alpha, self.intercept = K, problem, alpha, intercept
         self.rough, self.tol, self.memory, self.random_state = rough, tol, memory, random_state
         n = K.shape[0]
@@ -267,7 +268,17 @@ class _Run:
         if A.shape[0]:
             B = np.column_stack([A.down(c) for c in columns])
             tol = 1e-10 if self._direct() else 1e-2 * min(1.0, max(1e-7, float(np.sqrt(self.gap))))
-            found = solve(A, B, self.alpha, tol=tol, memory=self.memory, random_state=self.random_state)
+            left = None if self.end is None else max(self.end - time.perf_counter(), 0.0)
+            found = solve(
+                A,
+                B,
+                self.alpha,
+                tol=tol,
+                memory=self.memory,
+                max_seconds=left,
+                random_state=self.random_state,
+                keep=False,
+            )
             self.methods.add(found.certificate.method.split(" with ")[0])
             out = np.stack([A.up(column) for column in found.value.T], axis=-1)
         return out[:, :, 0], out[:, :, 1:]

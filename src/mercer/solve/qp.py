@@ -116,6 +116,9 @@ def working_sets(
         "threads": threads(n_jobs),
         "callback": callback,
     }
+    pressed: list[bool] = []
+    if callback is not None:
+        options["callback"] = _heard(callback, pressed)
     try:
         if tiled(K, cache_bytes):
             found = _core.solve_qps_tiles(*K.program(), stated, **options)
@@ -123,6 +126,11 @@ def working_sets(
             found = _core.solve_qps(_array(K), stated, **options)
     except ValueError as error:
         raise ParameterError(str(error)) from None
+    ended: dict[str, str] = {}
+    if any(each["status"] == "stopped" for each in found):
+        # Problems that were not begun share the reason of the one that was stopped.
+        reason = "interrupted" if pressed else "stopped"
+        ended = {"stopped": reason, "interrupted": reason}
     return [
         QPResult(
             alpha=each["alpha"],
@@ -131,13 +139,26 @@ def working_sets(
             worst=each["worst"],
             iterations=each["iterations"],
             seconds=each["seconds"],
-            status=each["status"],
+            status=ended.get(each["status"], each["status"]),
             objective=each["objective"],
             gap=each["gap"],
             kernel_rows=each["kernel_rows_computed"],
         )
         for each in found
     ]
+
+
+def _heard(callback: Callable[[int, float, float], Any], pressed: list[bool]) -> Callable[..., Any]:
+    """The callback; that Ctrl-C arrived inside it is written down, for the core hears only that it wants to stop."""
+
+    def heard(*state: Any) -> Any:
+        try:
+            return callback(*state)
+        except KeyboardInterrupt:
+            pressed.append(True)
+            return True
+
+    return heard
 
 
 def tiled(K: Any, cache_bytes: int) -> bool:

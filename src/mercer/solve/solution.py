@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 Status = Literal["converged", "stagnated", "limit", "stopped", "failed", "interrupted"]
 Value = TypeVar("Value")
@@ -88,12 +88,6 @@ class Solution(Generic[Value]):
 
     def __str__(self) -> str:
         return str(self.certificate)
-
-    def whole(self) -> Self:
-        """Itself; where Ctrl-C cut it short the interrupt goes on, for a caller that has no use for half an answer."""
-        if self.certificate.status == "interrupted":
-            raise KeyboardInterrupt
-        return self
 
 
 def worst_status(statuses: Iterable[Status]) -> Status:

@@ -28,6 +28,7 @@ def solve(
     memory: int | str = "2GiB",
     max_seconds: float | None = None,
     random_state: Any = 0,
+    keep: bool = True,
 ) -> Solution[np.ndarray]:
     """Solve (A + shift·I) x = b to a relative residual of `tol`; A positive semi-definite.
 
@@ -38,6 +39,7 @@ def solve(
 
     The choice depends on sizes and on the matrix, never on a clock; the certificate says what was chosen and why.
     `max_seconds` stops conjugate gradients with the best answer so far; a factorisation is not cut short.
+    Ctrl-C keeps what conjugate gradients have, or leaves at once with `keep=False`.
 
     >>> found = solve(np.array([[4.0, 2.0], [2.0, 5.0]]), [8.0, 12.0])
     >>> print(found.value, found.certificate.method)
@@ -60,6 +62,7 @@ def solve(
             x0=P @ np.asarray(b, dtype=np.float64),
             tol=tol,
             max_seconds=max_seconds,
+            keep=keep,
         )
     fits = 8 * n * n <= memory_limit(memory)
     if fits and n <= DIRECT_ROWS:
@@ -75,9 +78,13 @@ def solve(
             notes.append(f"Conjugate gradients would need some {need} iterations; Cholesky is cheaper.")
             return _noted(direct(op, b, shift, tol=tol), notes, start)
     left = None if max_seconds is None else max(max_seconds - (time.perf_counter() - start), 0.0)
-    found = cg(op, b, shift, preconditioner=inverse, tol=tol, max_iter=allowed, max_seconds=left)
+    found = cg(op, b, shift, preconditioner=inverse, tol=tol, max_iter=allowed, max_seconds=left, keep=keep)
     out_of_time = max_seconds is not None and time.perf_counter() - start >= max_seconds
-    if not fits or out_of_time or found.certificate.status in ("converged", "interrupted", "failed"):
+    if (
+        not fits
+        or out_of_time
+        or found.certificate.status in ("converged", "stopped", "interrupted", "failed")
+    ):
         return _noted(found, notes, start)
     tried = found.certificate
     notes.append(
