@@ -1,5 +1,7 @@
 """Choosing: each criterion against its slow definition, gradients, and one call for every kind of machine."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -178,8 +180,52 @@ def test_time_and_the_keyboard_end_the_search_with_the_best_so_far(waves, monkey
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Ledger, "add", stop)
-    found = mercer.choose(KernelRidge("RBF(1.0)"), X, y)
-    assert found.certificate.status == "interrupted" and found.machine.score(X, y) > 0.9
+    with pytest.raises(mercer.Interrupted) as pressed:
+        mercer.choose(KernelRidge("RBF(1.0)"), X, y)
+    found = pressed.value.model
+    assert found.certificate.status == "interrupted" and len(found.trials) == 1
+    assert not hasattr(found.machine, "dual_coef_")
+    assert found.machine.fit(X, y).score(X, y) > 0.9
+
+
+class Clocked(KernelRidge):
+    """A machine whose fits write down the seconds they were given."""
+
+    given: ClassVar[list] = []
+
+    def fit(self, X, y, sample_weight=None):
+        self.given.append((len(y), self.max_seconds))
+        return super().fit(X, y, sample_weight)
+
+
+def test_every_fit_inside_is_given_what_is_left_of_the_seconds(waves):
+    X, y = waves
+    Clocked.given.clear()
+    found = mercer.choose(Clocked("RBF(1.0)", alpha=0.1), X, y, by="cv", n_trials=3, max_seconds=1000.0)
+    seconds = [s for n, s in Clocked.given]
+    assert len(seconds) == 3 * 5 + 1 and all(0 < s < 1000.0 for s in seconds)
+    assert all(s < 1000.0 / 6 for s in seconds[:-1])
+    assert found.machine.max_seconds is None
+
+
+def test_a_search_whose_last_fit_would_take_all_that_is_left_begins_no_new_trial(waves, monkeypatch):
+    X, y = waves
+    ticks = iter(range(10**6))
+    monkeypatch.setattr("mercer.choose.search.time.perf_counter", lambda: 1.0 * next(ticks))
+    few = mercer.choose(KernelRidge("RBF(1.0)"), X, y, by="cv", n_trials=32, max_seconds=200.0)
+    assert few.certificate.status == "limit" and 1 < len(few.trials) < 32
+
+
+def test_ctrl_c_in_the_last_fit_keeps_the_choice(waves, monkeypatch):
+    X, y = waves
+
+    class Pressed(KernelRidge):
+        def fit(self, X, y, sample_weight=None):
+            raise KeyboardInterrupt
+
+    with pytest.raises(mercer.Interrupted) as stop:
+        mercer.choose(Pressed("RBF(1.0)"), X, y)
+    assert stop.value.model.certificate.status == "interrupted" and stop.value.model.trials
 
 
 def test_bad_requests_are_refused(waves):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import check_cv, cross_val_score
 
 from mercer.arrays import Rows, check_vectors
 from mercer.choose.criteria import CRITERIA
 from mercer.choose.search import Ledger, Trial, along_gradients, by_trials
-from mercer.errors import InputError, ParameterError, ShapeError
+from mercer.errors import InputError, Interrupted, ParameterError, ShapeError
 from mercer.kernels import White
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED
@@ -84,7 +84,11 @@ def choose(
     n_trials : starts of the gradient search (4), or cross-validated trials (32), for each kernel.
     cv, scoring, n_jobs : for cross-validation, as in scikit-learn.
     max_rows : tune on at most so many rows, drawn at random; the machine is fitted on all. None for all.
-    max_seconds : no new step is begun after this; the best so far is fitted. Ctrl-C does the same.
+    max_seconds : for the search and the last fit together: fits inside get what is left of it where they have a `max_seconds` of their own,
+        and no new step is begun that would leave nothing for the last fit.
+
+    Ctrl-C raises `mercer.Interrupted` with the `Choice` so far as its `model`; its machine has the best kernel and parameters,
+    and is fitted only if the last fit had begun and had something to keep.
 
     `fix` and `bounded` parameters of the kernel are respected.
 
@@ -106,7 +110,7 @@ def choose(
     x, t = _take(X, part), np.asarray(y)[part]
     A = check_vectors(x)
     named = Rows.of(x, "X") if hasattr(x, "columns") else Rows.of(A, "X")
-    ledger = Ledger(max_seconds, verbose)
+    ledger = Ledger(max_seconds, verbose, rows / len(part))
     status: Status = "converged"
     try:
         for one in [machine.kernel] if kernels is None else list(kernels):
@@ -117,7 +121,7 @@ def choose(
                 )
             if chosen == "cv":
                 trials = TRIALS if n_trials is None else int(n_trials)
-                score = _scorer(machine, x, t, cv, scoring, n_jobs)
+                score = _scorer(machine, x, t, cv, scoring, n_jobs, ledger)
                 by_trials(score, kernel, _others(machine), A, trials, ledger, random_state)
             else:
                 starts = STARTS if n_trials is None else int(n_trials)
@@ -129,6 +133,8 @@ def choose(
     except KeyboardInterrupt:
         status = "interrupted"
     best = ledger.best
+    if best is None and status == "interrupted":
+        raise KeyboardInterrupt
     if best is None:
         tried = "; ".join(dict.fromkeys(t.note for t in ledger.trials if t.note)) or "no trial was finished"
         raise InputError(f"nothing could be chosen by {chosen}: {tried}. Try other kernels or more seconds.")
@@ -141,9 +147,20 @@ def choose(
         seconds=ledger.seconds,
         notes=(f"{len(ledger.trials)} trials",),
     )
-    fitted = _with(machine, best.kernel, best.parameters).fit(X, y)
     ranked = tuple(sorted(ledger.trials, key=lambda t: -t.score))
-    return Choice(fitted, best.kernel, best.parameters, best.score, chosen, why, ranked, certificate)
+    last = _with(machine, best.kernel, best.parameters)
+    choice = Choice(last, best.kernel, best.parameters, best.score, chosen, why, ranked, certificate)
+    if status == "interrupted":
+        raise Interrupted(choice, "choose: Ctrl-C ended the search; the best so far is kept, not yet fitted.")
+    limit = {} if ledger.left is None else _seconds(last, ledger.left)
+    try:
+        last.set_params(**limit).fit(X, y)
+    except KeyboardInterrupt as stop:
+        cut = replace(choice, certificate=replace(certificate, status="interrupted"))
+        raise Interrupted(cut, "choose: Ctrl-C ended the last fit; the choice is kept.") from stop
+    finally:
+        last.set_params(**{name: machine.get_params(deep=False)[name] for name in limit})
+    return choice
 
 
 # ── what is given ───────────────────────────────────────────────────────────────────────────────────────────
@@ -284,15 +301,39 @@ def _targets(machine: Any, t: np.ndarray) -> np.ndarray:
     return Y
 
 
-def _scorer(machine: Any, X: Any, y: np.ndarray, cv: Any, scoring: Any, n_jobs: int | None) -> Any:
+def _scorer(
+    machine: Any,
+    X: Any,
+    y: np.ndarray,
+    cv: Any,
+    scoring: Any,
+    n_jobs: int | None,
+    ledger: Ledger,
+) -> Any:
+    """The mean score of a trial by cross-validation; with a limit, each of its fits has its share of what is left."""
+    folds = check_cv(cv, y, classifier=is_classifier(machine)).get_n_splits(X, y)
+    grown = ledger.grown / (1 - 1 / max(folds, 2))
+
     def score(kernel: Kernel, others: dict[str, float]) -> float:
-        return float(
-            np.mean(
-                cross_val_score(_with(machine, kernel, others), X, y, cv=cv, scoring=scoring, n_jobs=n_jobs)
-            )
-        )
+        began = ledger.seconds
+        one = _with(machine, kernel, others)
+        if ledger.left is not None:
+            one.set_params(**_seconds(one, ledger.left / (folds + 1)))
+        found = cross_val_score(one, X, y, cv=cv, scoring=scoring, n_jobs=n_jobs)
+        # A fit costs n² at least; the last one is of all rows.
+        ledger.cost = (ledger.seconds - began) / folds * grown**2
+        return float(np.mean(found))
 
     return score
+
+
+def _seconds(machine: Any, left: float) -> dict[str, float]:
+    """The machine's own limit, if it has one, no longer than what is left."""
+    parameters = machine.get_params(deep=False)
+    if "max_seconds" not in parameters:
+        return {}
+    own = parameters["max_seconds"]
+    return {"max_seconds": left if own is None else min(float(own), left)}
 
 
 def _with(machine: Any, kernel: Kernel, others: dict[str, float]) -> Any:

@@ -20,6 +20,7 @@ REACH = (
     8.0  # how far L-BFGS may go from its start, in units of theta (a factor of 3000 for a positive parameter)
 )
 SPREAD = 2.5  # how far the starts and the trials lie from the first guess at least (a factor of 12)
+LEAST = 1e-3  # seconds that a fit gets when the budget is used up
 NO_SCORE = 1e12  # the cost of a point where K + λI cannot be factored
 
 
@@ -40,10 +41,15 @@ class Trial:
 
 @dataclass
 class Ledger:
-    """The trials so far, and the budget they are paid from."""
+    """The trials so far, and the budget they are paid from.
+
+    The fit at the end is paid from it too: `cost` is what the trials so far let one expect of it, at most half of all.
+    """
 
     max_seconds: float | None
     verbose: int
+    grown: float = 1.0  # rows of the last fit for each row of a trial
+    cost: float = 0.0
     trials: list[Trial] = field(default_factory=list)
     evaluations: int = 0
 
@@ -56,7 +62,14 @@ class Ledger:
 
     @property
     def spent(self) -> bool:
-        return self.max_seconds is not None and self.seconds >= self.max_seconds
+        if self.max_seconds is None:
+            return False
+        return self.seconds + min(self.cost, 0.5 * self.max_seconds) >= self.max_seconds
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left; None if there is no limit."""
+        return None if self.max_seconds is None else max(self.max_seconds - self.seconds, LEAST)
 
     @property
     def best(self) -> Trial | None:
@@ -101,10 +114,13 @@ def along_gradients(
             if ledger.spent and np.isfinite(best[0]):
                 raise OutOfTime
             ledger.evaluations += 1
+            began = ledger.seconds
             try:
                 found = criterion(
                     kernel.with_theta(v[:free]), 0.0 if noise is None else float(np.exp(v[free])), x, Y
                 )
+                # A factorisation costs n³, a fit by other means at least n².
+                ledger.cost = (ledger.seconds - began) * ledger.grown**2
             except (MercerError, np.linalg.LinAlgError):
                 return NO_SCORE, np.zeros(len(v))
             if not np.isfinite(found.value):
