@@ -1,0 +1,173 @@
+"""How long Ctrl-C takes to leave a fit, for every machine at a size where the fit takes many seconds.
+
+    python -m benchmarks.ctrl_c [words of names …] [--seconds 4]
+
+Each fit runs in a process of its own, which presses the key on itself after some seconds and times what follows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import mercer
+from mercer import (
+    SVC,
+    SVDD,
+    SVR,
+    Adatron,
+    FalkonClassifier,
+    FalkonRegressor,
+    GaussianProcessClassifier,
+    GaussianProcessRegressor,
+    KernelCCA,
+    KernelKMeans,
+    KernelLeastSquares,
+    KernelMachine,
+    KernelPCA,
+    KernelPerceptron,
+    KernelRidge,
+    KernelRidgeCV,
+    MercerMap,
+    MultipleKernelClassifier,
+    MultipleKernelRegressor,
+    NuSVC,
+    NuSVR,
+    Nystroem,
+    OneClassSVM,
+    RelevanceVectorClassifier,
+    RelevanceVectorRegressor,
+)
+from mercer.theory import hsic_test, mmd_test
+
+K = "RBF(1.0)"
+SET = ("RBF(1.0)", "RBF(0.3)", "RBF(3.0)")
+
+
+def sample(n: int, d: int = 10) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    numbers = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n)
+    return X, numbers, (numbers > 0).astype(int)
+
+
+def fit(model: Any, n: int, target: str = "numbers") -> Callable[[], Any]:
+    X, numbers, labels = sample(n)
+    y = {"numbers": numbers, "labels": labels, "none": None, "view": X[:, :3] ** 2}[target]
+    return lambda: model.fit(X, y)
+
+
+def predict(n: int) -> Callable[[], Any]:
+    X, numbers, _ = sample(n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = KernelRidge(K, 1.0).fit(X[:1500], numbers[:1500])
+    return lambda: model.predict(np.tile(X, (400, 1)))
+
+
+def test(function: Any, n: int) -> Callable[[], Any]:
+    X, _, _ = sample(n)
+    return lambda: function(X, X + 0.01 * X**2, K)
+
+
+def choosing(n: int) -> Callable[[], Any]:
+    X, numbers, _ = sample(n)
+    return lambda: mercer.choose(KernelRidge(K, 0.1), X, numbers, n_trials=50)
+
+
+TASKS: dict[str, Callable[[], Callable[[], Any]]] = {
+    "SVC": lambda: fit(SVC(K, C=1e4, tol=1e-12), 15_000, "labels"),
+    "NuSVC": lambda: fit(NuSVC(K, nu=0.3, tol=1e-12), 15_000, "labels"),
+    "SVR": lambda: fit(SVR(K, C=1e4, tol=1e-12), 15_000),
+    "NuSVR": lambda: fit(NuSVR(K, C=1e4, tol=1e-12), 15_000),
+    "OneClassSVM": lambda: fit(OneClassSVM(K, nu=0.5, tol=1e-14), 20_000, "none"),
+    "SVDD": lambda: fit(SVDD(K, nu=0.5, tol=1e-14), 20_000, "none"),
+    "KernelPerceptron": lambda: fit(KernelPerceptron(K, max_iter=1000), 8000, "labels"),
+    "Adatron": lambda: fit(Adatron(K, C=1e4, max_iter=100_000, tol=1e-9), 5000, "labels"),
+    "MultipleKernelClassifier": lambda: fit(MultipleKernelClassifier(SET, C=100.0), 6000, "labels"),
+    "KernelRidge, Cholesky": lambda: fit(KernelRidge(K, 1e-6, solver="cholesky"), 9000),
+    "KernelRidge, conjugate gradients": lambda: fit(KernelRidge(K, 1e-6, solver="cg"), 20_000),
+    "KernelRidgeCV": lambda: fit(KernelRidgeCV(K), 5000),
+    "KernelLeastSquares": lambda: fit(KernelLeastSquares(K, max_iter=10**6, tol=0.0), 8000),
+    "KernelMachine, logistic": lambda: fit(KernelMachine(K, "logistic", 1e-4), 4000, "labels"),
+    "KernelMachine, hinge": lambda: fit(KernelMachine(K, "hinge", 1e-5), 12_000, "labels"),
+    "KernelMachine, quantile": lambda: fit(KernelMachine(K, "quantile", 1e-4), 12_000),
+    "GaussianProcessRegressor": lambda: fit(GaussianProcessRegressor("RBF(1.0) + White(0.1)"), 5000),
+    "GaussianProcessRegressor, cg": lambda: fit(GaussianProcessRegressor("RBF(1.0) + White(0.1)"), 12_000),
+    "GaussianProcessClassifier": lambda: fit(GaussianProcessClassifier(K), 2500, "labels"),
+    "RelevanceVectorRegressor": lambda: fit(RelevanceVectorRegressor(K), 5000),
+    "RelevanceVectorClassifier": lambda: fit(RelevanceVectorClassifier(K), 4000, "labels"),
+    "MultipleKernelRegressor": lambda: fit(MultipleKernelRegressor(SET), 4000),
+    "FalkonRegressor": lambda: fit(FalkonRegressor(K, 3000, 1e-6), 60_000),
+    "FalkonClassifier": lambda: fit(FalkonClassifier(K, 1500, 1e-6), 60_000, "labels"),
+    "KernelKMeans": lambda: fit(KernelKMeans(20, K, n_init=20), 15_000, "none"),
+    "KernelPCA": lambda: fit(KernelPCA(300, K), 9000, "none"),
+    "KernelCCA": lambda: fit(KernelCCA(2, K), 6000, "view"),
+    "MercerMap": lambda: fit(MercerMap(K, n_components=50), 5000, "none"),
+    "Nystroem": lambda: fit(Nystroem(K, n_components=5000), 40_000, "none"),
+    "predict": lambda: predict(20_000),
+    "choose": lambda: choosing(3000),
+    "mmd_test": lambda: test(mmd_test, 8000),
+    "hsic_test": lambda: test(hsic_test, 6000),
+}
+
+
+def press(name: str, after: float) -> None:
+    """Run one task, press Ctrl-C after some seconds, and print what left it and when."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    task = TASKS[name]()
+    pressed = [np.inf]
+
+    def key() -> None:
+        pressed[0] = time.perf_counter()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(after, key)
+    timer.daemon = True
+    timer.start()
+    began = time.perf_counter()
+    try:
+        task()
+    except KeyboardInterrupt as stop:
+        late = 1000 * (time.perf_counter() - pressed[0])
+        print(f"| {name} | {late:.0f} ms | {type(stop).__name__} |", flush=True)
+        os._exit(0)
+    if pressed[0] < np.inf:
+        print(f"| {name} | swallowed for {time.perf_counter() - pressed[0]:.1f} s | — |", flush=True)
+    else:
+        print(f"| {name} | the fit took {time.perf_counter() - began:.1f} s only | — |", flush=True)
+    os._exit(0)
+
+
+def main() -> None:
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("words", nargs="*")
+    reader.add_argument("--seconds", type=float, default=4.0)
+    reader.add_argument("--one", action="store_true", help="run the one task of that name, here")
+    given = reader.parse_args()
+    if given.one:
+        warnings.simplefilter("ignore")
+        press(" ".join(given.words), given.seconds)
+    print("| machine | from Ctrl-C to the exception | which |\n|---|---|---|", flush=True)
+    for name in TASKS:
+        if given.words and not any(word in name for word in given.words):
+            continue
+        command = [sys.executable, "-m", "benchmarks.ctrl_c", "--one", name, "--seconds", str(given.seconds)]
+        try:
+            subprocess.run(command, timeout=60 + given.seconds, check=False)
+        except subprocess.TimeoutExpired:
+            print(f"| {name} | no answer in 60 s | — |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
