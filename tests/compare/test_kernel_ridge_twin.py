@@ -35,6 +35,7 @@ KERNELS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::mercer.errors.InvalidKernelWarning")  # of the sigmoid
 @pytest.mark.parametrize(
     "parameters", KERNELS, ids=lambda p: getattr(p["kernel"], "__name__", str(p["kernel"]))
 )

@@ -19,6 +19,7 @@ def test_signatures_and_defaults_are_the_same(name):
     assert getattr(twin, name)().get_params() == getattr(peer, name)().get_params()
 
 
+@pytest.mark.filterwarnings("ignore::mercer.errors.InvalidKernelWarning")  # of the sigmoid
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "kernel",

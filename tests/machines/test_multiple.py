@@ -16,6 +16,7 @@ from mercer import (
     OneClassSVM,
     verify,
 )
+from mercer.arrays import Rows
 from mercer.errors import (
     InputError,
     InvalidKernelError,
@@ -23,7 +24,7 @@ from mercer.errors import (
     ParameterError,
     ShapeError,
 )
-from mercer.machines.kernel_set import combine, weights_of
+from mercer.machines.kernel_set import combine, gram_set, weights_of
 from mercer.solve.mixture import dual_norm, holder_slack
 
 KERNELS = ["RBF(1.0).on(0)", "RBF(1.0).on(1)", "RBF(1.0).on(2)", "Linear()", "RBF(3.0)"]
@@ -407,3 +408,35 @@ MACHINES = [
 @parametrize_with_checks(MACHINES)
 def test_the_contract(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_weights_of_a_set_are_those_of_the_matrices(seed):
+    """K_d, its products, its traces and its kernel say the same weights, scales included, stored or in tiles."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(9, 2))
+    w = rng.integers(1, 4, size=9).astype(float)
+    kernels = [mercer.RBF(0.7), 3.0 * mercer.Linear(), mercer.Polynomial(2, offset=0.5)]
+    d = rng.uniform(0.0, 2.0, size=3) * np.array([1.0, seed % 2, 1.0])
+    plain = [k(X) for k in kernels]
+    share = w / w.sum()
+    for normalize in (None, "trace", "variance"):
+        scales = []
+        for K in plain:
+            trace = share @ np.diag(K)
+            spread = trace - share @ K @ share
+            scales.append({None: 1.0, "trace": trace, "variance": spread}[normalize])
+        expected = sum(v * K / s for v, K, s in zip(d, plain, scales, strict=True))
+        B = rng.normal(size=(9, 2))
+        for memory in ("1GiB", 0):
+            found = gram_set(kernels, None, Rows(X), w, normalize=normalize, memory=memory, n_jobs=None)
+            np.testing.assert_allclose(found.scales, scales, rtol=1e-12)
+            np.testing.assert_allclose(found.at(d) @ np.eye(9), expected, rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(found.kernel(d)(X), expected, rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(
+                np.tensordot(d, found.products(B), axes=1), expected @ B, rtol=1e-10, atol=1e-12
+            )
+            np.testing.assert_allclose(d @ found.traces(w), share @ np.diag(expected), rtol=1e-12)
+            used = d[d > 0] / np.array(scales)[d > 0]
+            factors = np.array([1.0, 3.0, 1.0])[d > 0]
+            np.testing.assert_allclose(weights_of(found.kernel(d)), used * factors, rtol=1e-12)

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercer.errors import NotPositiveDefiniteError, warn
 from mercer.machines.evidence import factor_gram, log_evidence
 from mercer.machines.publish import Published
+from mercer.sklearn.careful import refuse_masks_and_dates
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
 from mercer.sklearn.gp_process import NEED_THETA, BinaryLaplace, Process, input_checks, takes_vectors
 from mercer.solve.solution import Certificate
@@ -66,6 +67,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
         """Fit Gaussian process regression model."""
         begun = time.perf_counter()
         self._validate_params()
+        refuse_masks_and_dates(X, y)
         self.kernel_ = ConstantKernel() * RBF() if self.kernel is None else clone(self.kernel)
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **input_checks(self.kernel_))
         seen = 1 if y.ndim == 1 else y.shape[1]
@@ -249,6 +251,7 @@ class GaussianProcessClassifier(ClassifierMixin, Published, BaseEstimator):
         self._validate_params()
         if isinstance(self.kernel, CompoundKernel):
             raise ValueError("kernel cannot be a CompoundKernel")
+        refuse_masks_and_dates(X, y)
         X, y = validate_data(self, X, y, multi_output=False, **input_checks(self.kernel))
         self.classes_ = np.unique(y)
         self.n_classes_ = self.classes_.size

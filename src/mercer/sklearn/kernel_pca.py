@@ -22,6 +22,7 @@ from mercer.kernels import RBF, CosineSimilarity, Kernel, Linear, Polynomial, Si
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.centred import Centred
 from mercer.machines.publish import Published
+from mercer.sklearn.careful import refuse_masks_and_dates
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.system import solve
 
@@ -89,6 +90,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model from data in X."""
         self._validate_params()
+        refuse_masks_and_dates(X)
         if self.fit_inverse_transform and self.kernel == PRECOMPUTED:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         X = validate_data(self, X, accept_sparse="csr", copy=self.copy_X)

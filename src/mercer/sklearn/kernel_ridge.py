@@ -20,6 +20,7 @@ from mercer.machines.judge import Verdict
 from mercer.machines.publish import Published, fit_inside
 from mercer.machines.ridge import KernelRidge as _KernelRidge
 from mercer.machines.ridge_problem import RidgeProblem
+from mercer.sklearn.careful import refuse_masks_and_dates, warn_of_refuted
 
 __all__ = ["KernelRidge"]
 
@@ -59,6 +60,7 @@ class KernelRidge(RegressorMixin, Published, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit Kernel Ridge regression model."""
         self._validate_params()
+        refuse_masks_and_dates(X, y)
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), multi_output=True, y_numeric=True)
         if sample_weight is not None and not isinstance(sample_weight, float):
             sample_weight = _check_sample_weight(sample_weight, X)
@@ -69,6 +71,7 @@ class KernelRidge(RegressorMixin, Published, BaseEstimator):
                 f"Number of targets and number of penalties do not correspond: {len(alpha)} != {targets}"
             )
         kernel = self._kernel_object(X.shape[1])
+        warn_of_refuted(kernel, X.shape[0], X.shape[1])
         products = X if kernel is not None else self._pairwise(X)
         machine = QuietRidge(kernel or PRECOMPUTED, alpha[0] if np.ptp(alpha) == 0 else alpha)
         try:

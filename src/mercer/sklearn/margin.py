@@ -31,6 +31,7 @@ from mercer.machines.publish import Published, fit_inside
 from mercer.machines.svc import SVC as _SVC
 from mercer.machines.svr import SVR as _SVR
 from mercer.machines.svr import NuSVR as _NuSVR
+from mercer.sklearn.careful import refuse_masks_and_dates, symmetric, warn_of_refuted
 from mercer.solve.solution import AS_ASKED
 
 NOT_FINITE = (
@@ -113,6 +114,7 @@ class MarginTwin(Published, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._validate_params()
+        refuse_masks_and_dates(X, y)
         if sparse.issparse(X) and self.kernel == PRECOMPUTED:
             raise TypeError("Sparse precomputed kernels are not supported.")
         self._sparse = sparse.issparse(X) and not callable(self.kernel)
@@ -202,7 +204,8 @@ class MarginTwin(Published, BaseEstimator):
                     f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix."
                 )
             if self.kernel == PRECOMPUTED:
-                return 0.5 * (X + X.T)
+                return symmetric(X)
+            warn_of_refuted(self._kernel_object(), n, X.shape[1])
             return X.toarray() if sparse.issparse(X) and X.shape[0] * X.shape[1] <= WRITTEN_OUT else X
         self._X_fit = X
         K = _as_matrix(function(X, X))
@@ -218,7 +221,7 @@ class MarginTwin(Published, BaseEstimator):
             raise ValueError(
                 "The dual coefficients or intercepts are not finite. The kernel returned NaN or infinity."
             )
-        return 0.5 * (K + K.T)
+        return symmetric(K)
 
     def _take(self, machine: MarginMachine, X: Any, n: int) -> None:
         """scikit-learn's attributes from the fitted machine."""
