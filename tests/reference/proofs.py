@@ -72,8 +72,9 @@ def reference(k):
         case algebra.Scaled():
             return ref.scaled(k.scale, inner[0])
         case algebra.Power():
-            p = int(k.exponent) if k.exponent == int(k.exponent) else mpf(k.exponent)
-            return ref.power(inner[0], p)
+            if k.exponent == int(k.exponent):
+                return ref.power(inner[0], int(k.exponent))
+            return ref.power(_not_below_zero(inner[0]), mpf(k.exponent))
         case algebra.Exp():
             return ref.exp(inner[0])
         case algebra.PolynomialOf():
@@ -85,6 +86,16 @@ def reference(k):
         case algebra.Normalized():
             return ref.normalized(inner[0])
     raise NotImplementedError(type(k))
+
+
+def _not_below_zero(k):
+    """What is negative by the rounding of these digits alone is 0, as at opposite points of an arc cosine."""
+
+    def value(x, z, same):
+        v = k(x, z, same)
+        return mpf(0) if -(mpf(10) ** (10 - DIGITS)) < v < 0 else v
+
+    return value
 
 
 def _function(k):
