@@ -34,6 +34,7 @@ from mercer import (
     MultipleKernelClassifier,
     MultipleKernelOneClass,
     MultipleKernelRegressor,
+    NadarayaWatson,
     NuSVC,
     NuSVR,
     Nystroem,
@@ -226,6 +227,7 @@ SUBJECTS = [
     Subject(
         "FalkonClassifier", FalkonClassifier, _kernel(alpha=0.1, random_state=0), "labels", tolerance=1e-6
     ),
+    Subject("NadarayaWatson", NadarayaWatson, _kernel(), "numbers"),
     # ── structure ───────────────────────────────────────────────────────────────────────────────────────────
     Subject("KernelMeanEmbedding", KernelMeanEmbedding, _kernel()),
     Subject(

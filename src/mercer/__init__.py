@@ -72,6 +72,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
     from mercer.machines.mercer_map import MercerMap
     from mercer.machines.multiple_margin import MultipleKernelClassifier, MultipleKernelOneClass
     from mercer.machines.multiple_ridge import MultipleKernelRegressor
+    from mercer.machines.nadaraya_watson import NadarayaWatson
     from mercer.machines.nu import NuSVC
     from mercer.machines.nystroem import Nystroem
     from mercer.machines.one_class import OneClassSVM
@@ -136,6 +137,7 @@ __all__ = [
     "MultipleKernelClassifier",
     "MultipleKernelOneClass",
     "MultipleKernelRegressor",
+    "NadarayaWatson",
     "NuSVC",
     "NuSVR",
     "Nystroem",
@@ -197,6 +199,7 @@ _ELSEWHERE = {
     "SVDD": "mercer.machines.svdd",
     "SVC": "mercer.machines.svc",
     "SVR": "mercer.machines.svr",
+    "NadarayaWatson": "mercer.machines.nadaraya_watson",
     "NuSVC": "mercer.machines.nu",
     "NuSVR": "mercer.machines.svr",
     "OneClassSVM": "mercer.machines.one_class",

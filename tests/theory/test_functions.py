@@ -13,7 +13,12 @@ from mercer.errors import MercerError, NoFiniteMapError, ParameterError, ShapeEr
 from mercer.theory import duality, essential, function_of, margins, representer
 
 NAMES = [s.name for s in SUBJECTS]
-NO_FUNCTION = {"KernelPerceptron, voted", "Nystroem", "RandomFeatures"}
+NO_FUNCTION = {
+    "KernelPerceptron, voted",
+    "NadarayaWatson",
+    "Nystroem",
+    "RandomFeatures",
+}
 
 
 def fitted(subject, **changes):

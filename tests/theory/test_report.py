@@ -68,7 +68,7 @@ def test_every_machine_has_a_table_or_a_sentence(subject):
     try:
         assert len(str(report(model, X, subject.y)).splitlines()) >= 3
     except MercerError:
-        assert subject.target in ("", "view") or "voted" in subject.name
+        assert subject.target in ("", "view") or "voted" in subject.name or "Nadaraya" in subject.name
 
 
 def test_half_of_the_test_rows_is_refused():

@@ -22,7 +22,8 @@ from mercer.machines.base import PRECOMPUTED, duels_of
 from mercer.machines.classify import check_labels, class_weights
 from mercer.machines.losses import LOSSES, Hinge, Logistic, Quantile, Softmax
 from mercer.machines.margin import POLISHED, MarginMachine, check_weights
-from mercer.machines.objective import Objective, SoftmaxObjective, certify, name_multipliers, why_outside
+from mercer.machines.objective import Objective, SoftmaxObjective, certify, name_multipliers
+from mercer.machines.penalty import as_penalty, certify_penalised, search
 from mercer.machines.quantiles import JOINT_SIZE, JointQuantiles, check_levels, crossing_rows, fit_jointly
 from mercer.machines.smooth_loss import SmoothLoss, as_loss
 from mercer.machines.targets import as_labels, check_numbers
@@ -54,7 +55,7 @@ def _has_probabilities(self: Any) -> bool:
 class KernelMachine(MarginMachine):
     """Any convex loss, one theorem: the best f is a combination of kernel products with the training rows.
 
-        min  Σ w_i ℓ(y_i, f(x_i) + b) + (alpha/2)‖f‖²,        f = Σ β_i k(x_i, ·)
+        min  Σ w_i ℓ(y_i, f(x_i) + b) + alpha Ω(‖f‖),        f = Σ β_i k(x_i, ·),    Ω(r) = r²/2 unless said otherwise
 
     `loss` says whether it is a classifier or a regressor:
 
@@ -70,8 +71,9 @@ class KernelMachine(MarginMachine):
         A kernel, its text, or "precomputed"; "RBF()" takes its lengthscale from the data.
     alpha : float
         The price of ‖f‖²; C = 1/alpha in the language of support vector machines.
-    penalty : "l2"
-        The only one for which the theorem holds; others are refused with the reason.
+    penalty : "l2" or a function of the norm
+        Ω(r) = r²/2, or any non-decreasing function Ω of the number r = ‖f‖; of a convex one the optimum is found and its gap
+        stated. What is no such function, as the lasso, is outside the theorem and refused with the reason.
     fit_intercept : learn b, which costs nothing.
     quantiles : float or a list of them
         Levels of loss="quantile". Several are fitted jointly, so that they do not cross on the training rows, and sorted
@@ -88,6 +90,7 @@ class KernelMachine(MarginMachine):
     ----------
     support_, support_vectors_, dual_coef_, intercept_ : z = K(X, support_vectors_) @ dual_coef_.T + intercept_
     classes_, class_weight_ : of a classifier. kernel_, loss_, n_iter_
+    equivalent_alpha_ : with a function as penalty, the alpha for which "l2" gives the same f, for each problem.
     crossings_ : training rows on which levels fitted one by one would cross (several quantiles only).
     certificate_ : primal, dual and gap; `certificates_` by problem. `mercer.verify` recomputes them.
 
@@ -107,7 +110,7 @@ class KernelMachine(MarginMachine):
         loss: Any = "squared",
         alpha: float = 1.0,
         *,
-        penalty: str = "l2",
+        penalty: Any = "l2",
         fit_intercept: bool = True,
         quantiles: Any = 0.5,
         epsilon: float = 0.1,
@@ -160,6 +163,7 @@ class KernelMachine(MarginMachine):
         self.n_rows_fit_ = A.shape[0]
         end = None if self.max_seconds is None else time.monotonic() + self.max_seconds
         problems = self._problems(y, w)
+        self.equivalent_alpha_: list[float] = []
         solved = [self._solve(K, problem, end) for problem in problems]
         if len(self._levels) > 1:
             problems, solved = self._uncross(K, y, w, problems, solved, end)
@@ -176,8 +180,6 @@ class KernelMachine(MarginMachine):
         return self
 
     def _check_parameters(self) -> None:
-        if self.penalty != "l2":
-            raise ParameterError(why_outside(self.penalty))
         for name in ("alpha", "tol", "delta"):
             value = getattr(self, name)
             if not is_real(value) or not 0 < value < np.inf:
@@ -187,6 +189,10 @@ class KernelMachine(MarginMachine):
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
         check_levels(self.quantiles)
+        if as_penalty(self.penalty, float(self.alpha)) is not None and len(self._levels) > 1:
+            raise ParameterError(
+                "several quantiles are fitted jointly with penalty='l2'. Fit one level at a time with another."
+            )
         if self.class_weight is not None and self._kind() != "classification":
             raise ParameterError(
                 f"class_weight is for losses of classification; loss={self.loss!r} has no classes. Use sample_weight."
@@ -241,16 +247,35 @@ class KernelMachine(MarginMachine):
     def _solve(
         self, K: GramOperator, problem: Any, end: float | None
     ) -> tuple[np.ndarray, np.ndarray, Certificate]:
-        """β (n×k), b (k) and the certificate of one problem."""
+        """β (n×k), b (k) and the certificate of one problem; the price of ‖f‖² joins `equivalent_alpha_`."""
+        penalty = as_penalty(self.penalty, float(self.alpha))
+        if penalty is None:
+            return self._solve_at(K, problem, end, float(self.alpha))
+        beta, b, c, price = search(
+            penalty,
+            problem,
+            K,
+            lambda alpha: self._solve_at(K, problem, end, alpha),
+            bool(self.fit_intercept),
+        )
+        self.equivalent_alpha_ = [*self.equivalent_alpha_, price]
+        if c.gap is not None and c.gap > self.tol * abs(c.primal or 0.0) and c.status == "converged":
+            c = replace(c, status="stagnated")
+        return beta, b, c
+
+    def _solve_at(
+        self, K: GramOperator, problem: Any, end: float | None, alpha: float
+    ) -> tuple[np.ndarray, np.ndarray, Certificate]:
+        """The same with (alpha/2)‖f‖² as the penalty."""
         left = None if end is None else max(end - time.monotonic(), 1e-3)
         if isinstance(problem, Objective) and not problem.loss.smooth:
-            return self._solve_box(K, problem, left)
+            return self._solve_box(K, problem, left, alpha)
         steps = NEWTON_STEPS if self.max_iter < 0 else int(self.max_iter)
         try:
             found = newton(
                 K,
                 problem,
-                float(self.alpha),
+                alpha,
                 outputs=problem.outputs,
                 intercept=bool(self.fit_intercept),
                 shares=problem.shares if isinstance(problem, SoftmaxObjective) else None,
@@ -263,16 +288,16 @@ class KernelMachine(MarginMachine):
             )
         except NotPositiveDefiniteError as error:
             raise InvalidKernelError(
-                f"alpha={self.alpha:g} does not make up for the negative eigenvalues of the kernel, so the problem has no "
+                f"alpha={alpha:g} does not make up for the negative eigenvalues of the kernel, so the problem has no "
                 f"minimum. Raise alpha, or use a kernel whose validity() is proved. ({error})"
             ) from error
-        c = self._certify(problem, K, found.beta, found.b, status=found.status, method=found.method)
+        c = self._certify(problem, K, alpha, found.beta, found.b, status=found.status, method=found.method)
         return found.beta, found.b, replace(c, iterations=found.iterations, seconds=found.seconds)
 
     def _solve_box(
-        self, K: GramOperator, problem: Objective, seconds: float | None
+        self, K: GramOperator, problem: Objective, seconds: float | None, alpha: float
     ) -> tuple[np.ndarray, np.ndarray, Certificate]:
-        q = problem.box(float(self.alpha), bool(self.fit_intercept))
+        q = problem.box(alpha, bool(self.fit_intercept))
         tell = self._progress()
         (found,) = finished_sets(
             K,
@@ -284,28 +309,26 @@ class KernelMachine(MarginMachine):
             max_seconds=seconds,
             cache_bytes=min(memory_limit(self.memory), 2**30),
             n_jobs=self.n_jobs,
-            callback=None
-            if tell is None
-            else lambda i, kkt, objective: tell(i, -self.alpha * objective, kkt),
+            callback=None if tell is None else lambda i, kkt, objective: tell(i, -alpha * objective, kkt),
         )
         a, f = found.alpha, found.f
         if K.shape[0] <= POLISHED and found.status in ("converged", "floor") and not self._stationary():
             a, f = polish(K, q, a, f)
         b = np.array([q.multipliers(a, f)[0]])
         beta = q.beta(a, K.shape[0])[:, None]
-        c = self._certify(problem, K, beta, b, status=STATUS[found.status], method="working sets")
+        c = self._certify(problem, K, alpha, beta, b, status=STATUS[found.status], method="working sets")
         if c.status == "stagnated" and c.gap is not None and c.gap <= self.tol * abs(c.primal or 0.0):
             c = replace(c, status="converged")
         return beta, b, replace(c, iterations=int(found.iterations), seconds=float(found.seconds))
 
     def _certify(
-        self, problem: Any, K: GramOperator, beta: np.ndarray, b: np.ndarray, **how: Any
+        self, problem: Any, K: GramOperator, alpha: float, beta: np.ndarray, b: np.ndarray, **how: Any
     ) -> Certificate:
         make = problem.certify if isinstance(problem, JointQuantiles) else None
         how = {"intercept": bool(self.fit_intercept), "notes": self._notes, **how}
         if make is not None:
             return make(K, beta, b, **how)
-        return certify(problem, K, float(self.alpha), beta, b, **how)
+        return certify(problem, K, alpha, beta, b, **how)
 
     def _stationary(self) -> bool:
         return any("stationary" in note for note in self._notes)
@@ -361,6 +384,7 @@ class KernelMachine(MarginMachine):
         c = self._certify(
             joint,
             K,
+            float(self.alpha),
             found.beta,
             found.b,
             status=found.status,
@@ -481,7 +505,9 @@ class KernelMachine(MarginMachine):
 
     def _prices(self) -> list[float]:
         """The weight of ½‖f‖² in each problem."""
-        return [float(self.alpha)] * len(self.certificates_)
+        if self.penalty == "l2":
+            return [float(self.alpha)] * len(self.certificates_)
+        return self.equivalent_alpha_
 
     def _recertify(self, K: GramOperator, y: Any, w: np.ndarray) -> Iterator[Certificate]:
         """Each certificate again, from the coefficients and fresh kernel products: for `mercer.verify`."""
@@ -492,11 +518,17 @@ class KernelMachine(MarginMachine):
         if len(self._levels) > 1 and len(self.certificates_) == 1:
             problems = [JointQuantiles(y, w, self._levels, float(self.alpha))]
         at = 0
-        for problem, claimed in zip(problems, self.certificates_, strict=True):
+        penalty = as_penalty(self.penalty, float(self.alpha))
+        for problem, price, claimed in zip(problems, self._prices(), self.certificates_, strict=True):
             here = slice(at, at + problem.outputs)
             at += problem.outputs
-            yield self._certify(
-                problem, K, beta[:, here], self.intercept_[here], status=claimed.status, method="recomputed"
+            parts = K, price, beta[:, here], self.intercept_[here]
+            if penalty is None:
+                yield self._certify(problem, *parts, status=claimed.status, method="recomputed")
+                continue
+            with_intercept = bool(self.fit_intercept)
+            yield certify_penalised(
+                penalty, problem, *parts, intercept=with_intercept, status=claimed.status, notes=self._notes
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -17,6 +17,7 @@ from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.kernels.columns import Laplacian
 from mercer.kernels.radial import RBF
+from mercer.machines.bandwidth import by_leave_one_out, check_bandwidth, windows
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.defaults import resolve
 from mercer.machines.margin import check_weights
@@ -35,6 +36,9 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
     ----------
     kernel : Kernel, str
         A kernel, its text, or "precomputed". The open lengthscale of "RBF()" is that of `SVC`: smooth, for a few broad clusters.
+    bandwidth : "kernel" or "loo"
+        The lengthscale of the kernel as it is, or the multiple of it under which the rows, each left out once, have the largest
+        density. For RBF and Laplacian kernels.
     contamination : float in [0, 0.5]
         The share of the rows of fit that `predict` calls outliers (-1). A row counts itself among its neighbours.
 
@@ -59,11 +63,13 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
         kernel: Kernel | str = "RBF()",
         *,
         contamination: float = 0.1,
+        bandwidth: str = "kernel",
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.contamination = contamination
+        self.bandwidth = bandwidth
         self.memory = memory
         self.n_jobs = n_jobs
 
@@ -72,9 +78,14 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
         c = self.contamination
         if not isinstance(c, numbers.Real) or isinstance(c, bool) or not 0 <= c <= 0.5:
             raise ParameterError(f"contamination must be a number with 0 <= contamination <= 0.5; got {c!r}.")
+        check_bandwidth(self.bandwidth)
         A = self._check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
         kernel = resolve(self.kernel, A, w)
+        notes: tuple[str, ...] = ()
+        if self.bandwidth == "loo":
+            kernel, note = by_leave_one_out(kernel, lambda k: -self._held_out(k, A, w))
+            notes = (note,)
         if kernel is None:
             K: Any = Precomputed(check_gram(A, None))
         else:
@@ -86,9 +97,31 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
         self.norm_ = float(np.sqrt(max(float(self.weights_ @ scores), 0.0)))
         self.offset_ = _between(scores, self.weights_, float(c))
         self.certificate_ = Certificate(
-            "converged", "mean of kernel products", residual=0.0, notes=tuple(K.notes)
+            "converged", "mean of kernel products", residual=0.0, notes=(*notes, *K.notes)
         )
         return self
+
+    def _held_out(self, kernel: Kernel, A: Any, w: np.ndarray) -> float:
+        """The mean logarithm of the density of each row, made of the others."""
+        constant = _log_integral(kernel, self.n_features_in_)
+        rows = self._rows(A)
+        total = 0.0
+        for part, K in windows(kernel, A, rows, rows, self.n_jobs):
+            mine = np.arange(A.shape[0])[part]
+            K = K.copy()
+            K[np.arange(len(mine)), mine] = 0.0
+            others = np.maximum(w.sum() - w[mine], np.finfo(float).tiny)
+            density = np.maximum(K @ w / others, np.finfo(float).tiny)
+            total += float(w[mine] @ (np.log(density) - constant))
+        return total / float(w.sum())
+
+    @property
+    def loo_log_density_(self) -> float:
+        """The mean log-density of the rows of fit, each made of the others: what `bandwidth="loo"` makes largest."""
+        check_is_fitted(self, "weights_")
+        if self.X_fit_ is None:
+            raise ParameterError("a precomputed Gram matrix has no density. Fit with the kernel itself.")
+        return self._held_out(self.kernel_, self.X_fit_, self.weights_)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """⟨μ, φ(x)⟩: large where the data are."""

@@ -187,6 +187,6 @@ def why_outside(penalty: Any) -> str:
             "linear model with that penalty."
         )
     return (
-        f"penalty must be 'l2', that is (alpha/2)‖f‖²; got {penalty!r}. An increasing convex function of ‖f‖ has the same "
-        "solutions as 'l2' with some other alpha."
+        f"penalty must be 'l2', that is (alpha/2)‖f‖², or a non-decreasing function of the number ‖f‖ such as lambda r: r; "
+        f"got {penalty!r}."
     )
