@@ -17,6 +17,7 @@ from mercer.theory.independence import hsic, hsic_test
 from mercer.theory.integral import MercerIntegral, mercer_integral
 from mercer.theory.margins import Margins, margins
 from mercer.theory.permutation import KernelTest
+from mercer.theory.saddle import Saddle, convex_duality, lagrangian
 from mercer.theory.span import Representer, representer
 from mercer.theory.summary import Report, report
 from mercer.theory.two_sample import TwoSampleTest, mmd, mmd_test
@@ -31,9 +32,11 @@ __all__ = [
     "MercerIntegral",
     "Report",
     "Representer",
+    "Saddle",
     "TwoSampleTest",
     "Verification",
     "alignment",
+    "convex_duality",
     "cover_probability",
     "duality",
     "essential",
@@ -41,6 +44,7 @@ __all__ = [
     "gram_report",
     "hsic",
     "hsic_test",
+    "lagrangian",
     "margin_bound",
     "margin_estimate",
     "margins",
