@@ -13,7 +13,7 @@ from mercer.arrays import Rows
 from mercer.errors import MercerError
 from mercer.gram import Tiles, blocks
 
-MANY = max(100, settings().max_examples)
+MANY = max(60, settings().max_examples)
 
 
 def by_copies(k, X):
@@ -43,7 +43,7 @@ def assert_one_gram(k, X):
         for name, K in spellings(k, X):
             worst = float(np.abs(K - expected).max()) / size
             assert worst <= 1e-8, f"{name}, {time}: off by {worst:.1e} of its size"
-        gc.collect()
+        gc.collect(1)
 
 
 @pytest.mark.parametrize(
