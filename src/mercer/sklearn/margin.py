@@ -237,7 +237,9 @@ class MarginTwin(Published, BaseEstimator):
             self.dual_coef_ = sparse.csr_matrix(self.dual_coef_)
         self.intercept_ = machine.intercept_
         self._n_support = np.asarray(machine.n_support_, dtype=np.int32)
-        self.fit_status_ = int(machine.certificate_.status not in AS_ASKED)
+        # as in LIBSVM, a solver that used all its iterations ended early, even where the last one was enough
+        used_up = any(0 <= self.max_iter <= (c.iterations or 0) for c in machine.certificates_)
+        self.fit_status_ = int(used_up or machine.certificate_.status not in AS_ASKED)
         self._take_iterations(machine)
         if not (np.isfinite(coef).all() and np.isfinite(self.intercept_).all()):
             raise ValueError(NOT_FINITE)
