@@ -25,6 +25,7 @@ from mercer import (
 )
 from mercer.errors import (
     InputError,
+    InvalidKernelWarning,
     NotFiniteError,
     NotPositiveDefiniteError,
     ParameterError,
@@ -275,8 +276,9 @@ def test_a_variance_negative_beyond_rounding_is_said():
     k = parse("1.5*RBF(1.0) - 1.2*RBF(0.5)")
     X = np.linspace(0, 2, 5)[:, None]
     low = np.linalg.eigvalsh(k(X))[0]
-    model = GaussianProcessRegressor(k, noise=1e-3 - min(low, 0.0), optimizer=None).fit(X, X[:, 0])
-    assert "not proved to be a kernel" in model.certificate_.notes[0]
+    with pytest.warns(InvalidKernelWarning, match="no Gaussian process behind it"):
+        model = GaussianProcessRegressor(k, noise=1e-3 - min(low, 0.0), optimizer=None).fit(X, X[:, 0])
+    assert "not positive semi-definite" in model.certificate_.notes[0]
     with pytest.warns(PrecisionWarning, match="negative beyond rounding"):
         std = model.predict(np.linspace(0, 2, 30)[:, None], return_std=True)[1]
     assert std.min() == 0

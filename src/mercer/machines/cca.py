@@ -96,9 +96,8 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         kernel, K = training_gram(self, A)
         kernel_y, L = self._gram_of_y(B)
         lost = "correlations are then bounded by nothing"
-        notes = judge(kernel, K, strict=self.strict, lost=lost) + judge(
-            kernel_y, L, strict=self.strict, lost=lost
-        )
+        notes = judge(kernel, K, A.shape[1], strict=self.strict, lost=lost)
+        notes += judge(kernel_y, L, B.shape[1], strict=self.strict, lost=lost)
         first, second = Ridged(Centred(K), self.regularization), Ridged(Centred(L), self.regularization)
         k = min(int(self.n_components), A.shape[0] - 1)
         found = top_eigenpairs(

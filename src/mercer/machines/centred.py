@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer.errors import InvalidKernelError, InvalidKernelWarning, NotFiniteError, warn
+from mercer.errors import NotFiniteError
 from mercer.gram import GramOperator, Precomputed
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
 from mercer.machines.base import check_gram
 from mercer.machines.defaults import resolve
-
-MOST_JUDGED = 400  # rows on which an unproved kernel is checked for negative eigenvalues
+from mercer.machines.judge import judge_on_rows
 
 
 class Centred(GramOperator):
@@ -83,33 +82,19 @@ def training_gram(
     return kernel, K
 
 
-def judge(kernel: Kernel | None, K: GramOperator, *, strict: bool, lost: str) -> tuple[str, ...]:
-    """What has to be said of a kernel that is not proved: nothing, or with how many negative eigenvalues it fails.
-
-    What counts is qᵀKq for Σq = 0, since a constant cancels in all distances; up to 400 of the rows are looked at.
-    A negative value there is one on all rows. It is announced, or refused if `strict`; `lost` says what it costs.
-    """
-    if kernel is not None and kernel._proof() is not None:
-        return ()
-    n = K.shape[0]
-    some = np.linspace(0, n - 1, min(n, MOST_JUDGED)).astype(int)
-    B = np.asarray(K.block(some, some), dtype=np.float64)
-    means = B.mean(axis=0)
-    values = np.linalg.eigvalsh(B - means - means[:, None] + means.mean())
-    negative = values[values < -1e-10 * max(float(np.abs(B).max()) * len(B), np.finfo(float).tiny)]
-    whose = "the precomputed Gram matrix" if kernel is None else str(kernel)
-    if len(negative) == 0:
-        return (
-            ()
-            if kernel is None
-            else (f"{whose} is not proved to be a kernel; on {len(some)} rows it is one",)
-        )
-    count = "1 negative eigenvalue" if len(negative) == 1 else f"{len(negative)} negative eigenvalues"
-    rows = "on this sample" if len(some) == n else f"on {len(some)} of these rows"
-    found = f"{whose} has, after centring, {count} {rows} (the lowest is {negative.min():.6g}), so it is not a kernel"
-    if strict:
-        raise InvalidKernelError(
-            f"{found}. Use a kernel whose validity() is proved, or strict=False to use it all the same."
-        )
-    warn(f"{found}; {lost}.", InvalidKernelWarning)
-    return (f"{found}; {lost}",)
+def judge(
+    kernel: Kernel | None, K: GramOperator, columns: int, *, strict: bool, lost: str
+) -> tuple[str, ...]:
+    """What has to be said of a kernel of which only distances count; refused if `strict`."""
+    note = f"the kernel is not positive semi-definite after centring: {lost}"
+    rows = np.arange(K.shape[0])
+    return judge_on_rows(
+        kernel,
+        K,
+        rows,
+        columns,
+        strict=strict,
+        lost=lost[0].upper() + lost[1:] + ".",
+        note=note,
+        centred=True,
+    ).notes

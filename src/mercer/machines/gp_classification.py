@@ -17,8 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import dense
 from mercer.errors import (
     InputError,
-    InvalidKernelError,
-    InvalidKernelWarning,
     MemoryBudgetError,
     ParameterError,
     ShapeError,
@@ -31,6 +29,7 @@ from mercer.machines.averages import average_logistic, average_softmax, draws
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
 from mercer.machines.defaults import is_open, resolve_by_column
 from mercer.machines.evidence import gradient_of
+from mercer.machines.judge import judge_on_rows
 from mercer.machines.laplace import Likelihood, Logistic, Posterior, Softmax
 from mercer.machines.margin import check_weights
 from mercer.machines.targets import as_labels
@@ -39,7 +38,6 @@ from mercer.memory import memory_limit, say_bytes
 from mercer.solve.solution import AS_ASKED, Certificate
 
 SOON = 1000  # rows whose mode is found quickly enough after Ctrl-C
-JUDGED = 200  # rows on which an unproved kernel is checked for negative eigenvalues
 PANEL = 2**22  # numbers in one block of kernel values with new points
 
 
@@ -216,25 +214,18 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
 
     def _judge(self, kernel: Kernel | None) -> list[str]:
         """Announce a kernel that is not positive semi-definite on these rows, or refuse it if `strict`."""
-        if kernel is not None and kernel._proof() is not None:
-            return []
-        whose = "the precomputed Gram matrix" if kernel is None else str(kernel)
-        n = self.X_fit_.shape[0]
-        some = np.linspace(0, n - 1, min(n, JUDGED)).astype(int)
-        K = self._operator(kernel).block(some, some)
-        values = np.linalg.eigvalsh(check_gram(K, kernel))
-        if values[0] >= -1e-10 * max(float(np.abs(values).max()), 1e-300):
-            return [] if kernel is None else [f"{whose} is not proved to be a kernel; on this sample it is."]
-        found = f"{whose} is not positive semi-definite: on {len(some)} rows its lowest eigenvalue is {values[0]:.6g}"
-        if self.strict:
-            raise InvalidKernelError(
-                f"{found}. Use a kernel whose validity() is proved, or strict=False to try it."
-            )
-        warn(
-            f"{found}. There is then no Gaussian process behind it: the mode need not be a maximum, and the fit may fail.",
-            InvalidKernelWarning,
+        if kernel is not None and kernel._proof() is None:
+            check_gram(self._operator(kernel).dense(), kernel)
+        verdict = judge_on_rows(
+            kernel,
+            self._operator(kernel),
+            np.arange(self.X_fit_.shape[0]),
+            self.n_features_in_,
+            strict=self.strict,
+            lost="There is then no Gaussian process behind it: the mode need not be a maximum, and the fit may fail.",
+            note="the kernel is not positive semi-definite: a stationary point, not a posterior mode",
         )
-        return ["The kernel is not positive semi-definite: a stationary point, not a posterior mode."]
+        return list(verdict.notes)
 
     def _tune(self, kernel: Kernel | None) -> Tuned | None:
         if kernel is None or self.optimizer is None or not len(kernel.theta):

@@ -25,6 +25,7 @@ from mercer.machines.gp_certificate import certify, why_singular
 from mercer.machines.gp_loo import leave_one_out
 from mercer.machines.gp_search import search
 from mercer.machines.gp_targets import new_noise, take_noise, take_targets
+from mercer.machines.judge import judge_on_rows
 from mercer.machines.posterior import (
     EstimatedEvidence,
     Exact,
@@ -214,11 +215,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         return n <= EXACT_ROWS and 8 * n * n <= memory_limit(self.memory)
 
     def _judge(self, kernel: Kernel | None) -> tuple[str, ...]:
-        if kernel is None or kernel._proof() is not None:
-            return ()
-        if self._exact:
+        """Announce a kernel that is not positive semi-definite on these rows."""
+        proved = kernel is not None and kernel._proof() is not None
+        if self._exact and kernel is not None and not proved:
             check_gram(self._gram(kernel).dense(), kernel)
-        return (f"{kernel} is not proved to be a kernel; variances may then mean nothing.",)
+        return judge_on_rows(
+            kernel,
+            self._gram(kernel),
+            np.arange(self.X_fit_.shape[0]),
+            self.n_features_in_,
+            lost="There is then no Gaussian process behind it, and a variance may come out negative.",
+            note="the kernel is not positive semi-definite: there is no Gaussian process behind it, and no meaning to variances",
+        ).notes
 
     def _gram(self, kernel: Kernel | None, n_jobs: int | None = None) -> GramOperator:
         if self._in_place is not None:

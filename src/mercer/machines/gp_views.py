@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Rows, check_vectors, column_names
-from mercer.errors import InputError, ParameterError, PrecisionWarning, warn
+from mercer.errors import InputError, ParameterError
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines import gp_features
-from mercer.machines.posterior import Explained, InFeatures
+from mercer.machines.posterior import Explained, InFeatures, nonnegative
 from mercer.machines.terms import latent_diag, latent_terms
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def latent_variance(model: GaussianProcessRegressor, rows: Rows) -> np.ndarray:
     for part in _chunks(len(rows), len(model.y_fit_)):
         explained = model._inverse.explained(_cross(model, kernel, rows, part))
         out[part] = prior[part] - _pointwise(explained)
-    return _nonnegative(out, prior, len(model.y_fit_))
+    return nonnegative(out, prior, len(model.y_fit_))
 
 
 def latent_covariance(model: GaussianProcessRegressor, rows: Rows) -> np.ndarray:
@@ -86,7 +86,7 @@ def latent_covariance(model: GaussianProcessRegressor, rows: Rows) -> np.ndarray
     prior = Tiles(kernel, rows, _twin(rows), n_jobs=model.n_jobs).dense()
     out = prior - _whole(model._inverse.explained(_cross(model, kernel, rows, slice(None))))
     out = 0.5 * (out + out.T)
-    out[np.diag_indices_from(out)] = _nonnegative(out.diagonal(), prior.diagonal(), len(model.y_fit_))
+    out[np.diag_indices_from(out)] = nonnegative(out.diagonal(), prior.diagonal(), len(model.y_fit_))
     return out
 
 
@@ -110,7 +110,7 @@ def decompose(model: GaussianProcessRegressor, X: Any, names: Sequence[str] | No
         B = np.hstack([_cross(model, k, rows, part) for k in kernels])
         covariance[:, :, part] = -_between_terms(model._inverse.explained(B), t)
     for i in range(t):
-        covariance[i, i] = _nonnegative(covariance[i, i] + prior[i], prior[i], n)
+        covariance[i, i] = nonnegative(covariance[i, i] + prior[i], prior[i], n)
     whole = _full(model, kernels, rows) if full else None
     offset = model.y_mean_[0] if model._single else model.y_mean_
     return Terms(
@@ -239,15 +239,3 @@ def _between_terms(explained: Explained, terms: int) -> np.ndarray:
         for P, Q, s in explained
     ]
     return np.sum(parts, axis=0)
-
-
-def _nonnegative(variance: np.ndarray, prior: np.ndarray, n: int) -> np.ndarray:
-    """The variance, with what rounding made negative set to 0; more than rounding is no variance, and is said."""
-    lowest = float((variance + (n + 10) * EPS * 10 * np.abs(prior)).min(initial=0.0))
-    if lowest < 0:
-        warn(
-            f"a posterior variance came out as {variance.min():.3g}, negative beyond rounding, and was set to 0: the kernel is "
-            "not positive semi-definite on these rows, or the noise is too small for float64. Look at k.validity().",
-            PrecisionWarning,
-        )
-    return np.maximum(variance, 0.0)

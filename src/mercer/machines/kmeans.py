@@ -117,7 +117,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             )
         kernel, K = training_gram(self, A, w)
         notes = judge(
-            kernel, K, strict=self.strict, lost="distances may be negative and the inertia may rise"
+            kernel,
+            K,
+            A.shape[1],
+            strict=self.strict,
+            lost="distances may be negative and the inertia may rise",
         )
         best, bound, more = self._run_all(K, w, runs, start)
         self._keep(A, kernel, K, w, best)

@@ -23,6 +23,7 @@ from scipy.special import expit, log_expit, logsumexp, softmax
 
 from mercer import lapack
 from mercer.errors import NotPositiveDefiniteError
+from mercer.machines.posterior import nonnegative
 from mercer.solve.solution import Status
 
 SHORTEST = 2.0**-30  # of a Newton step; shorter ones gain nothing but rounding
@@ -216,7 +217,7 @@ class TwoClasses(Posterior):
 
     def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         V = _triangular(self.lower, self.root[:, None] * Ks.T)
-        return Ks @ self.g, np.maximum(diag - np.einsum("ij,ij->j", V, V), 0.0)
+        return Ks @ self.g, nonnegative(diag - np.einsum("ij,ij->j", V, V), diag, len(self.g))
 
 
 # ── any number of classes ───────────────────────────────────────────────────────────────────────────────────
@@ -321,7 +322,7 @@ class ManyClasses(Posterior):
         for c in range(classes):
             EK = E[c] @ Ks.T
             V[c] = _triangular(self.blocks.lower, EK)
-            covariance[:, c, c] = np.maximum(diag - np.einsum("ij,ji->i", Ks, EK), 0.0)
+            covariance[:, c, c] = nonnegative(diag - np.einsum("ij,ji->i", Ks, EK), diag, len(self.g))
         covariance += np.einsum("cik,dik->kcd", V, V, optimize=True)
         return Ks @ self.g, covariance
 

@@ -142,6 +142,7 @@ class MarginMachine(Approximable):
             strict=self.strict,
             lost="The dual is then not convex: the solution is a stationary point, not unique, and the gap is not a bound.",
             note="the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+            keeps=True,
         )
         self._notes = verdict.notes
         if verdict.witness is not None:

@@ -20,6 +20,7 @@ from mercer.kernels.radial import RBF
 from mercer.machines.bandwidth import by_leave_one_out, check_bandwidth, windows
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.defaults import resolve
+from mercer.machines.judge import judge_on_rows
 from mercer.machines.margin import check_weights
 from mercer.solve.solution import Certificate
 
@@ -96,9 +97,16 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
         scores = np.asarray(K @ self.weights_, dtype=float)
         self.norm_ = float(np.sqrt(max(float(self.weights_ @ scores), 0.0)))
         self.offset_ = _between(scores, self.weights_, float(c))
-        self.certificate_ = Certificate(
-            "converged", "mean of kernel products", residual=0.0, notes=(*notes, *K.notes)
+        verdict = judge_on_rows(
+            kernel,
+            K,
+            np.flatnonzero(w > 0),
+            self.n_features_in_,
+            lost="There is then no mean in feature space behind the score, and its norm means nothing.",
+            note="the kernel is not positive semi-definite: a mean of products, and of nothing else",
         )
+        said = (*notes, *K.notes, *verdict.notes)
+        self.certificate_ = Certificate("converged", "mean of kernel products", residual=0.0, notes=said)
         return self
 
     def _held_out(self, kernel: Kernel, A: Any, w: np.ndarray) -> float:

@@ -111,6 +111,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
         judged = judge(
             kernel,
             K,
+            A.shape[1],
             strict=self.strict,
             lost="that part has no directions and is left out of the components",
         )

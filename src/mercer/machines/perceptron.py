@@ -23,6 +23,7 @@ from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
 from mercer.machines.defaults import resolve
+from mercer.machines.judge import judge_on_rows
 from mercer.machines.margin import dense_columns
 from mercer.machines.targets import as_labels
 from mercer.solve.multipliers import Multipliers
@@ -133,10 +134,35 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
 class Expansion(Approximable, _Mistaken):
     """A decision function Σ β_n k(x_n, x) + b over the support vectors."""
 
+    _verdict: tuple[str, ...] = ()
+
     def _operator(self, kernel: Kernel | None, A: Any) -> GramOperator:
         """K of the rows, stored; or K̂, which is not."""
         K = self._approximate(kernel, A)
-        return self._exact(kernel, A) if K is None else K
+        if K is None:
+            K = self._exact(kernel, A)
+        self._judge(kernel, K)
+        return K
+
+    def _approximation_notes(self) -> tuple[str, ...]:
+        """What the certificate has to say of the kernel: how it was approximated, and that it is none."""
+        return (*super()._approximation_notes(), *self._verdict)
+
+    def _judge(self, kernel: Kernel | None, K: GramOperator) -> None:
+        """Announce a kernel that is not positive semi-definite: there is then no space with a margin in it."""
+        self.__dict__.pop("witness_", None)
+        verdict = judge_on_rows(
+            kernel,
+            K,
+            np.arange(K.shape[0]),
+            self.n_features_in_,
+            lost="There is then no space in which a plane separates the classes: no bound holds, and the steps need not end.",
+            note="the kernel is not positive semi-definite: no margin, and no bound on the mistakes",
+            keeps=True,
+        )
+        self._verdict = verdict.notes
+        if verdict.witness is not None:
+            self.witness_ = verdict.witness
 
     def _exact(self, kernel: Kernel | None, A: Any) -> GramOperator:
         return Precomputed(check_gram(A if kernel is None else kernel(self._rows(A)), kernel))
@@ -303,6 +329,7 @@ class KernelPerceptron(Expansion):
         grow = np.zeros(new)
         self.alpha_, self._sum = np.concatenate([self.alpha_, grow]), np.concatenate([self._sum, grow])
         whole = self._fresh_operator()
+        self._judge(self.kernel_, whole)
         K = whole.block(slice(old, None), slice(None))
         self._f = np.concatenate([self._f, K @ self.alpha_])
         self._norms = np.sqrt(np.abs(whole.diag()))

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mercer import lapack
+from mercer.errors import PrecisionWarning, warn
 from mercer.gram import GramOperator, Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.evidence import LOG_2PI, Evidence, factor_gram, gradient_of
@@ -24,6 +25,8 @@ from mercer.solve.direct import Cholesky
 from mercer.solve.estimate import Estimate, logdet
 from mercer.solve.precondition import LowRank, nystrom
 from mercer.solve.solution import Certificate
+
+EPS = float(np.finfo(float).eps)
 
 Explained = list[tuple[np.ndarray, np.ndarray, float]]
 
@@ -223,3 +226,16 @@ def estimate_evidence(
         error = 0.5 * targets * parts.std(axis=0, ddof=1) / np.sqrt(len(groups))
     seconds = time.perf_counter() - start
     return EstimatedEvidence(Evidence(value, found, alpha), volume, error, done, seconds)
+
+
+def nonnegative(variance: np.ndarray, prior: np.ndarray, n: int) -> np.ndarray:
+    """Variances, with what rounding made negative set to 0; more than rounding is no variance, and is said."""
+    beyond = variance < -10 * (n + 10) * EPS * np.abs(prior)
+    if beyond.any():
+        warn(
+            f"the variance of {int(beyond.sum())} of {len(variance)} rows came out negative beyond rounding, the lowest as "
+            f"{variance.min():.3g}, and was set to 0: the kernel is not positive semi-definite on these rows, or the noise is "
+            "too small for float64. Look at k.validity().",
+            PrecisionWarning,
+        )
+    return np.maximum(variance, 0.0)

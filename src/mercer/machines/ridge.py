@@ -119,6 +119,7 @@ class RidgeMachine(RegressorMixin, Approximable):
             strict=self.strict,
             lost="The penalty is then no norm: the solution is a stationary point, and the gap is not a bound.",
             note="the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+            keeps=True,
         )
 
     def _solve(self, problem: RidgeProblem, Y: np.ndarray, alphas: np.ndarray, kept: np.ndarray) -> None:

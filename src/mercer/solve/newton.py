@@ -72,10 +72,18 @@ class DualPoint:
 def from_slopes(
     K: Any, problem: SmoothProblem, alpha: float, beta: np.ndarray, f: np.ndarray, z: np.ndarray
 ) -> DualPoint:
-    """The dual point s = ℓ'(z); feasible if the slopes sum to zero (`balanced`)."""
+    """The dual point s = ℓ'(z); feasible if the slopes sum to zero (`balanced`).
+
+    A form that is negative beyond rounding is that of a matrix which is no kernel's: it bounds nothing.
+    """
     dual = -problem.slope(z) / alpha
     f_dual = np.asarray(K @ np.ascontiguousarray(dual), dtype=np.float64)
-    return DualPoint(dual, f_dual, max(0.5 * alpha * float(((beta - dual) * (f - f_dual)).sum()), 0.0))
+    terms = (beta - dual) * (f - f_dual)
+    rounding = 1e-9 * float(np.abs(beta - dual).max(initial=0.0) * np.abs(f - f_dual).sum())
+    gap = 0.5 * alpha * float(terms.sum())
+    if gap < -alpha * rounding:
+        gap = np.inf
+    return DualPoint(dual, f_dual, max(gap, 0.0))
 
 
 def from_coefficients(

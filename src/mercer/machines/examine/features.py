@@ -81,6 +81,8 @@ def _landmarks(model: Nystroem, exam: Examination, A: Any, smooth: Any) -> float
     phi = model.features(model._rows(A))
     left = max(float((own - np.einsum("ij,ij->i", phi, phi)).sum()), 0.0)
     total = float(own.sum())
+    rounding = model.basis_.residual_rounding(phi.T @ phi, own)
+    exam.same("residual_rounding_", model.residual_rounding_, rounding, within=SOLVED)
     exam.same("residual_trace_", model.residual_trace_, left, within=SOLVED, scale=abs(total))
     share = left / total if total > 0 else 0.0
     exam.same("residual_share_", model.residual_share_, share, within=SOLVED, scale=1.0)
