@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED, check_weights
-from mercer.machines.defaults import resolve
+from mercer.machines.defaults import resolve, resolve_by_column
 from mercer.machines.examine import examine
 from mercer.machines.examine.common import (
     HISTORY,
@@ -30,7 +30,11 @@ from mercer.theory.claims import SOLVED, Examination
 
 def _same_form(exam: Examination, model: Any, A: Any, w: np.ndarray | None = None) -> None:
     """A search moves the free hyperparameters of the kernel asked for, and nothing else."""
-    asked = resolve(model.kernel, A, w)
+    asked = (
+        resolve_by_column(model.kernel, A)
+        if isinstance(model, GaussianProcessRegressor)
+        else resolve(model.kernel, A, w)
+    )
     if asked is None or model.optimizer is None or len(asked.theta) == 0:
         exam.same("kernel_", model.kernel_, PRECOMPUTED if asked is None else asked)
         return
