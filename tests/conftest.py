@@ -15,6 +15,12 @@ settings.register_profile(
 settings.register_profile("search", deadline=None, max_examples=2000, suppress_health_check=_QUIET)
 settings.load_profile(os.environ.get("MERCER_HYPOTHESIS", "ci"))
 
+# One instruction set for a whole run (`make processors`); without it the core takes the best there is.
+if "MERCER_TEST_ISA" in os.environ and not _core.force_isa(os.environ["MERCER_TEST_ISA"]):
+    raise pytest.UsageError(
+        f"this CPU has no {os.environ['MERCER_TEST_ISA']}, which MERCER_TEST_ISA asks for."
+    )
+
 
 @pytest.fixture(params=["avx512", "avx2", "baseline"])
 def isa(request):

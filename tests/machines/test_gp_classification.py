@@ -24,6 +24,7 @@ from mercer.errors import (
 )
 from mercer.machines.averages import average_logistic, average_softmax, draws
 from mercer.machines.laplace import Logistic, Softmax
+from mercer.machines.whitened import whitened_mode
 
 KERNELS = [
     "3.0*RBF([0.8, 1.2])",
@@ -287,6 +288,35 @@ def test_separated_classes_and_a_high_prior_converge(scale):
     for likelihood in (Softmax(y, 3), Logistic(np.where(y > 0, 1.0, -1.0))):
         found = likelihood.mode((scale * RBF(1.4))(X))
         assert found.status == "converged" and found.residual < 1e-8
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e8, 1e10])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_high_prior_has_its_mode_whatever_the_rounding_of_the_machine(seed, scale):
+    X = np.random.default_rng(seed).normal(size=(60, 2))
+    y = np.digitize(X[:, 0], [-0.5, 0.7])
+    K = (scale * RBF(1.4))(X)
+    for likelihood in (Softmax(y, 3), Logistic(np.where(y > 0, 1.0, -1.0))):
+        found = likelihood.mode(K)
+        assert found.status == "converged", found.residual
+        wide = (K.astype(np.longdouble) @ found.a.astype(np.longdouble)).astype(float)
+        rounding = np.finfo(float).eps * scale * np.abs(found.a).sum()
+        assert np.abs(found.a - likelihood.gradient(wide)).max() <= max(1e-8, 10 * rounding)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_the_whitened_mode_is_the_mode(scale):
+    X, two, three, _ = sample(20)
+    K = (scale * RBF(1.0))(X)
+    for likelihood in (
+        Softmax(np.unique(three, return_inverse=True)[1], 3),
+        Logistic(np.where(two == two[0], 1.0, -1.0)),
+    ):
+        found = likelihood.mode(K)
+        white = whitened_mode(K, likelihood, likelihood.start().shape, 100)
+        np.testing.assert_allclose(white.f, found.f, atol=1e-7)
+        assert white.value - white.half_logdet == pytest.approx(found.evidence, abs=1e-8)
+    assert whitened_mode(-K, likelihood, likelihood.start().shape, 100) is None
 
 
 def test_one_class_is_refused():

@@ -14,21 +14,22 @@ rest. It has three parts: ½ aaᵀ of the fit, -½ (K + W⁻¹)⁻¹ of the volu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dtrmm
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 
 from mercer import lapack
 from mercer.errors import NotPositiveDefiniteError
 from mercer.machines.posterior import nonnegative
+from mercer.machines.whitened import whitened_mode
 from mercer.solve.solution import Status
 
 SHORTEST = 2.0**-30  # of a Newton step; shorter ones gain nothing but rounding
-EASY = 1e3  # variance of a prior up to which Newton's method starts from 0 and nowhere else
 REFINEMENTS = 4  # of one Newton step
+POLISHES = 5  # whole steps at the end, each of which must lower the residual
 IDLE = 12  # steps in a row that do not halve the residual, after which nothing but rounding is left
 
 
@@ -64,7 +65,15 @@ class Likelihood(ABC):
         """a = 0, in the right shape."""
 
     @abstractmethod
-    def value(self, f: np.ndarray) -> float: ...
+    def each(self, f: np.ndarray) -> np.ndarray:
+        """w_i log p(y_i | f_i) of every row."""
+
+    def value(self, f: np.ndarray) -> float:
+        return float(self.each(f).sum())
+
+    @abstractmethod
+    def seen(self, F: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """I + FᵀWF for W at f; for several classes as one matrix, the class running fastest."""
 
     @abstractmethod
     def gradient(self, f: np.ndarray) -> np.ndarray: ...
@@ -134,12 +143,48 @@ class Likelihood(ABC):
                 break
             a, f, value = moved
             steps += 1
-        if status == "stagnated" and steps == 0 and grain > EASY * np.finfo(float).eps:
-            lower = self.mode(K / 100, tol=tol, max_iter=max_iter)  # too high a prior for a cold start
-            if lower.iterations:
-                return self.mode(K, lower.a / 100, tol=tol, max_iter=max_iter)
         found = {"K": K, "a": a, "f": f, "g": g, "residual": residual, "iterations": steps, "status": status}
+        if status == "stagnated":
+            better = self._mode_of_a_high_prior(found, tol, max_iter)
+            if better is not None:
+                return better
         return self.close(curve, value=value, **found)
+
+    def _mode_of_a_high_prior(self, found: dict[str, Any], tol: float, max_iter: int) -> Posterior | None:
+        """The mode by `whitened`, where K loses too many digits for the steps above; None if that is no nearer."""
+        K = found["K"]
+        white = whitened_mode(K, self, self.start().shape, max(max_iter, 100))
+        if white is None:
+            return None
+        a, f, g, residual = self._polish(K, self.gradient(white.f), tol)
+        if residual >= found["residual"]:
+            return None
+        grain = np.finfo(float).eps * float(K.diagonal().max()) * float(np.abs(a).sum())
+        reached: Status = "converged" if residual <= max(tol, grain) else "stagnated"
+        steps = found["iterations"] + white.iterations
+        here = {"K": K, "a": a, "f": f, "g": g, "residual": residual, "iterations": steps, "status": reached}
+        closed = self.close(self.curve(K, f), value=white.value, **here)
+        return replace(closed, evidence=white.value - white.half_logdet)
+
+    def _polish(
+        self, K: np.ndarray, a: np.ndarray, tol: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """a, f = Ka, g and their residual after whole Newton steps, as long as each lowers the residual."""
+        scale = float(self.w.max())
+        f = K @ a
+        g = self.gradient(f)
+        residual = float(np.abs(a - g).max()) / scale
+        for _ in range(POLISHES):
+            if residual <= tol:
+                break
+            new = a + self.step(K, g - a, self.curve(K, f))
+            new_f = K @ new
+            new_g = self.gradient(new_f)
+            now = float(np.abs(new - new_g).max()) / scale
+            if not now < residual:
+                break
+            a, f, g, residual = new, new_f, new_g, now
+        return a, f, g, residual
 
     def _walk(
         self, K: np.ndarray, a: np.ndarray, f: np.ndarray, value: float, goal: np.ndarray
@@ -171,8 +216,14 @@ class Logistic(Likelihood):
     def start(self) -> np.ndarray:
         return np.zeros(len(self.signs))
 
-    def value(self, f: np.ndarray) -> float:
-        return float(self.w @ log_expit(self.signs * f))
+    def each(self, f: np.ndarray) -> np.ndarray:
+        return self.w * log_expit(self.signs * f)
+
+    def seen(self, F: np.ndarray, f: np.ndarray) -> np.ndarray:
+        scaled = F * np.sqrt(self.w * expit(f) * expit(-f))[:, None]
+        H = scaled.T @ scaled
+        H[np.diag_indices_from(H)] += 1.0
+        return H
 
     def gradient(self, f: np.ndarray) -> np.ndarray:
         return self.w * self.signs * expit(-self.signs * f)
@@ -245,14 +296,28 @@ class Softmax(Likelihood):
 
     def __init__(self, codes: np.ndarray, classes: int, w: np.ndarray | None = None) -> None:
         self.w = np.ones(len(codes)) if w is None else w
+        self.codes = codes
         self.Y = np.zeros((len(codes), classes))
         self.Y[np.arange(len(codes)), codes] = 1.0
 
     def start(self) -> np.ndarray:
         return np.zeros(self.Y.shape)
 
-    def value(self, f: np.ndarray) -> float:
-        return float(self.w @ ((self.Y * f).sum(axis=1) - logsumexp(f, axis=1)))
+    def each(self, f: np.ndarray) -> np.ndarray:
+        return self.w * log_softmax(f, axis=1)[np.arange(len(f)), self.codes]
+
+    def seen(self, F: np.ndarray, f: np.ndarray) -> np.ndarray:
+        pi = softmax(f, axis=1)
+        rank, classes = F.shape[1], f.shape[1]
+        H = np.empty((rank, classes, rank, classes))
+        for c in range(classes):
+            for d in range(c, classes):
+                weight = self.w * pi[:, c] * (_rest(pi, c) if c == d else -pi[:, d])
+                H[:, c, :, d] = F.T @ (weight[:, None] * F)
+                H[:, d, :, c] = H[:, c, :, d].T
+        whole = H.reshape(rank * classes, rank * classes)
+        whole[np.diag_indices_from(whole)] += 1.0
+        return whole
 
     def gradient(self, f: np.ndarray) -> np.ndarray:
         return self.w[:, None] * (self.Y - softmax(f, axis=1))
@@ -325,6 +390,11 @@ class ManyClasses(Posterior):
             covariance[:, c, c] = nonnegative(diag - np.einsum("ij,ji->i", Ks, EK), diag, len(self.g))
         covariance += np.einsum("cik,dik->kcd", V, V, optimize=True)
         return Ks @ self.g, covariance
+
+
+def _rest(pi: np.ndarray, c: int) -> np.ndarray:
+    """1 - π_c as the sum of the others: where π_c is nearly 1 the difference would have no digits."""
+    return np.delete(pi, c, axis=1).sum(axis=1)
 
 
 # ── LAPACK, in place and in its own order ───────────────────────────────────────────────────────────────────
