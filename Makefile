@@ -4,12 +4,13 @@
 # make processors   the delicate tests under every BLAS kernel and instruction set that this machine has
 # make sanitize   the core's tests under AddressSanitizer and UBSan
 # make compilers  the core built by g++ and by clang++, and its tests on both
+# make mutation     whether the tests notice deliberate small bugs, one at a time (about an hour)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 CORE    = $(wildcard core/*) $(wildcard core/*/*)
 
-.PHONY: run test lint proofs sanitize compilers processors clean
+.PHONY: run test lint proofs sanitize compilers processors mutation clean
 
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -66,6 +67,11 @@ compiler-%: $(VENV)/.installed
 		sys.meta_path = [f for f in sys.meta_path if type(f).__name__ != 'ScikitBuildRedirectingFinder']; \
 		import mercer._core, pytest; assert 'build/$*' in mercer._core.__file__, mercer._core.__file__; \
 		sys.exit(pytest.main(['-q', '-p', 'no:xdist', 'tests/core']))"
+
+# A copy of the project, one deliberate fault at a time, the tests of its room: tests/mutation/faults.py lists them.
+mutation: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check nanobind cmake ninja
+	PATH="$(abspath $(BIN)):$$PATH" PYTHONPATH=tests $(BIN)/python -m mutation.run --core
 
 # What rounds differently on another processor: solvers, evidence, modes, eigenpairs, the core's contract. One process for each of
 # OpenBLAS's kernels, with one thread and with two, then one for each instruction set of the core; what the CPU lacks is left out.

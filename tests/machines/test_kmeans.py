@@ -279,3 +279,59 @@ def test_bad_parameters_are_refused_with_their_names(changes, error, words):
     X = np.random.default_rng(0).normal(size=(50, 2))
     with pytest.raises(error, match=words):
         KernelKMeans(**{"n_clusters": 3, **changes}).fit(X)
+
+
+def filled_slowly(labels, w, far, k, floor):
+    """Every cluster without weight in turn takes the farthest row that its own cluster can spare."""
+    labels = list(labels)
+    given = set()
+    for j in range(k):
+        if any(labels[i] == j and w[i] > 0 for i in range(len(w))):
+            continue
+        spare = [
+            i
+            for i in range(len(w))
+            if i not in given
+            and w[i] > 0
+            and far[i] > floor
+            and sum(labels[m] == labels[i] and w[m] > 0 for m in range(len(w))) > 1
+        ]
+        if not spare:
+            continue
+        row = max(spare, key=lambda i: (far[i], -i))
+        given.add(row)
+        labels[row] = j
+    return labels
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_empty_clusters_take_the_farthest_rows_that_can_be_spared(seed):
+    from mercer.machines.lloyd import filled
+
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 12))
+    k = int(rng.integers(2, n))
+    labels = rng.integers(0, max(1, k - int(rng.integers(0, 4))), size=n)
+    w = rng.choice([0.0, 0.5, 1.0, 2.0], size=n, p=[0.2, 0.2, 0.4, 0.2])
+    far = w * rng.choice([0.0, 0.5, 1.0, 1.5, 3.0], size=n)
+    found = filled(labels, w, far, k, 0.0)
+    assert found.tolist() == filled_slowly(labels, w, far, k, 0.0)
+    before = np.bincount(labels[w > 0], minlength=k) > 0
+    assert np.all((np.bincount(found[w > 0], minlength=k) > 0)[before])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_spectral_bound_is_not_above_the_relaxed_problem(seed):
+    """tr - λ₁ - … - λ_k from all eigenvalues bounds from below; what iterations found may not promise more."""
+    from mercer.gram import Precomputed
+    from mercer.machines.spectral import spectral_start
+
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 4))
+    K = RBF(1.0 + 0.3 * seed)(X)
+    w = rng.uniform(0.05, 0.6, size=300)
+    _, bound, _ = spectral_start(Precomputed(K), w, K.diagonal(), 6, np.random.RandomState(seed))
+    s = np.sqrt(w)
+    exact = float(w @ K.diagonal()) - float(np.linalg.eigvalsh(s[:, None] * K * s)[-6:].sum())
+    assert bound <= exact + 1e-12 * float(w @ K.diagonal())
+    assert bound >= exact - 1e-3 * float(w @ K.diagonal())

@@ -1,0 +1,27 @@
+"""The list of deliberate faults keeps up with the code: each one still fits, in one place, and names tests that exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mutation.faults import FAULTS, Fault
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f"{f.file}: {f.what}")
+def test_the_fault_can_be_put_in(fault: Fault) -> None:
+    source = (ROOT / fault.file).read_text()
+    assert source.count(fault.old) == 1
+    assert fault.old != fault.new
+    for word in fault.tests.split():
+        if word.startswith(("tests/", "src/")):
+            assert (ROOT / word.split("::")[0]).exists()
+
+
+def test_every_room_has_faults() -> None:
+    rooms = {Path(f.file).parts[2] for f in FAULTS if f.file.startswith("src/")}
+    assert {"kernels", "gram", "solve", "machines", "theory", "choose"} <= rooms
+    assert any(f.in_core for f in FAULTS)
