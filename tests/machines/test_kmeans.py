@@ -320,16 +320,16 @@ def test_empty_clusters_take_the_farthest_rows_that_can_be_spared(seed):
     assert np.all((np.bincount(found[w > 0], minlength=k) > 0)[before])
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_spectral_bound_is_not_above_the_relaxed_problem(seed):
     """tr - λ₁ - … - λ_k from all eigenvalues bounds from below; what iterations found may not promise more."""
     from mercer.gram import Precomputed
     from mercer.machines.spectral import spectral_start
 
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(300, 4))
-    K = RBF(1.0 + 0.3 * seed)(X)
-    w = rng.uniform(0.05, 0.6, size=300)
+    X = rng.normal(size=(600, 4))  # beyond the rows that LAPACK solves at once
+    K = RBF(0.5 + 0.2 * seed)(X)
+    w = rng.uniform(0.05, 0.6, size=600)
     _, bound, _ = spectral_start(Precomputed(K), w, K.diagonal(), 6, np.random.RandomState(seed))
     s = np.sqrt(w)
     exact = float(w @ K.diagonal()) - float(np.linalg.eigvalsh(s[:, None] * K * s)[-6:].sum())

@@ -219,8 +219,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "an empty cluster is given a row that is the last of its own",
         MACHINES + "lloyd.py",
-        "if w[i] > 0 and count[labels[i]] > 1:",
-        "if w[i] > 0 and count[labels[i]] > 0:",
+        "if count[labels[i]] > 1:",
+        "if count[labels[i]] > 0:",
         "tests/machines/test_kmeans.py",
     ),
     Fault(
@@ -228,13 +228,6 @@ FAULTS: tuple[Fault, ...] = (
         MACHINES + "lloyd.py",
         'candidates = iter(np.argsort(-far, kind="stable"))',
         'candidates = iter(np.argsort(far, kind="stable")[::1])',
-        "tests/machines/test_kmeans.py",
-    ),
-    Fault(
-        "rows of weight 0 fill empty clusters",
-        MACHINES + "lloyd.py",
-        "if w[i] > 0 and count[labels[i]] > 1:",
-        "if count[labels[i]] > 1:",
         "tests/machines/test_kmeans.py",
     ),
     Fault(

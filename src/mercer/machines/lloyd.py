@@ -116,7 +116,10 @@ def lloyd(
 
 
 def filled(labels: np.ndarray, w: np.ndarray, far: np.ndarray, k: int, floor: float) -> np.ndarray:
-    """Every cluster without weight gets the row with the largest `far`, from a cluster that can spare it."""
+    """Every cluster without weight gets the row with the largest `far`, from a cluster that can spare it.
+
+    `far` is 0 for rows without weight, so none of them is taken.
+    """
     count = np.bincount(labels[w > 0], minlength=k)
     if count.all():
         return labels
@@ -126,7 +129,7 @@ def filled(labels: np.ndarray, w: np.ndarray, far: np.ndarray, k: int, floor: fl
         for i in candidates:
             if far[i] <= floor:
                 return labels
-            if w[i] > 0 and count[labels[i]] > 1:
+            if count[labels[i]] > 1:
                 count[labels[i]] -= 1
                 count[j], labels[i] = 1, j
                 break
