@@ -328,3 +328,34 @@ def test_separable_classes_stay_finite():
     X = np.array([[-3.0], [-2.0], [-1.0], [1.0], [2.0], [3.0]])
     model = RelevanceVectorClassifier("Linear()").fit(X, [0, 0, 0, 1, 1, 1])
     assert model.score(X, [0, 0, 0, 1, 1, 1]) == 1 and np.isfinite(model.evidence_).all()
+
+
+def test_a_step_that_cannot_be_computed_is_taken_back(monkeypatch):
+    """Columns so alike that their Gram matrix cannot be factored end the search at the last model that could be."""
+    from mercer.gram import Precomputed
+    from mercer.machines.sparse_bayes import Basis, Budget, _Regression, regression
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 1))
+    t = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=40)
+    basis = Basis(Precomputed(RBF(0.5)(X)), intercept=False)
+    take = _Regression.take
+    taken = []
+
+    def spoiled(self, step):
+        take(self, step)
+        taken.append(step)
+        if len(taken) == 6:
+            self.G = -self.G
+            self.refresh()
+
+    monkeypatch.setattr(_Regression, "take", spoiled)
+    found = regression(basis, t, 40.0, 0.01, Budget(1e-3, -1, None, None))
+    assert found.status == "stagnated"
+    phi = np.column_stack([basis.column(int(m)) for m in found.active])
+    C = 0.01 * np.eye(40) + (phi / found.alpha) @ phi.T
+    sign, logdet = np.linalg.slogdet(C)
+    evidence = -0.5 * (40 * np.log(2 * np.pi) + logdet + t @ np.linalg.solve(C, t))
+    assert sign == 1
+    assert found.evidence == pytest.approx(evidence, rel=1e-9)
+    np.testing.assert_allclose(found.mu, np.linalg.solve(C, phi).T @ t / found.alpha, rtol=1e-6)
