@@ -85,8 +85,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "conjugate gradients say converged when one of several right-hand sides is not",
         SOLVE + "cg.py",
-        'order: list[Status] = ["interrupted", "failed", "limit", "stagnated", "converged"]',
-        'order: list[Status] = ["converged", "interrupted", "failed", "limit", "stagnated"]',
+        'status = worst_status(self.status) if self.status else "converged"',
+        'status = self.status[0] if self.status else "converged"',
         "tests/solve/test_cg.py",
     ),
     Fault(
@@ -296,9 +296,9 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "an open lengthscale on sparse rows forgets the entries that are not stored",
         MACHINES + "defaults.py",
-        "return (filled + (count - float(w[row].sum())) * mean**2) / count",
-        "return filled / count",
-        "tests/laws/test_one_gram.py tests/machines/test_svc.py",
+        "spread = (filled + (count - float(w[row].sum())) * mean**2) / count",
+        "spread = filled / count",
+        "tests/gram/test_sparse_rows.py",
     ),
     Fault(
         "eigenpairs that did not converge are called converged",
@@ -411,7 +411,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "the slope of a fractional power is infinite at zero",
         "core/reverse.hpp",
-        "if (singular) slope = (x == T(0)) | (vabs(slope) == infinity) ? V{} : slope;",
+        "if (singular) slope = ((x == T(0)) | (vabs(slope) == infinity)) ? V{} : slope;",
         "",
         "tests/laws/test_gradients.py tests/core",
     ),
