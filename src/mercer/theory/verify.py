@@ -101,7 +101,8 @@ def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Veri
     """
     if not isinstance(model, Verifiable):
         raise ParameterError(
-            f"verify takes a fitted machine of mercer or one of its twins in mercer.sklearn; got {type(model).__name__}."
+            f"verify takes a fitted machine of mercer; got {type(model).__name__}. Of a twin in mercer.sklearn verify the machine "
+            "inside: verify(twin.machine_, X, y), with labels as codes 0, 1, 2, ..."
         )
     exam = Examination()
     try:
