@@ -68,7 +68,7 @@ compiler-%: $(VENV)/.installed
 		import mercer._core, pytest; assert 'build/$*' in mercer._core.__file__, mercer._core.__file__; \
 		sys.exit(pytest.main(['-q', '-p', 'no:xdist', 'tests/core']))"
 
-# A copy of the project, one deliberate fault at a time, the tests of its room: tests/mutation/faults.py lists them.
+# A copy of the project, one deliberate fault at a time, the tests of its room: tests/mutation/faults lists them.
 mutation: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check nanobind cmake ninja
 	PATH="$(abspath $(BIN)):$$PATH" PYTHONPATH=tests $(BIN)/python -m mutation.run --core

@@ -5,7 +5,7 @@
     PYTHONPATH=tests python -m mutation.run shift perceptron          only faults whose file or description has one of the words
 
 A fault is *caught* when a test fails, or when the tests take more than ten minutes; it *survives* when all of them pass. The tests
-of a fault are those of its room, named in `faults.py`, so the score is a lower bound of what the whole suite would
+of a fault are those of its room, named beside it in `faults/`, so the score is a lower bound of what the whole suite would
 catch. Exit code 1 if fewer than 90 of 100 are caught.
 """
 
@@ -21,7 +21,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from mutation.faults import FAULTS, Fault
+from mutation.fault import Fault
+from mutation.faults import FAULTS
 
 HERE = Path(__file__).resolve().parents[2]
 WANTED = 0.9

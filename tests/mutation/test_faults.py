@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mutation.faults import FAULTS, Fault
+from mutation.fault import Fault
+from mutation.faults import FAULTS
 
 ROOT = Path(__file__).resolve().parents[2]
 

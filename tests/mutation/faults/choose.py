@@ -1,0 +1,31 @@
+"""Faults in the choice of kernels."""
+
+from __future__ import annotations
+
+from mutation.fault import Fault
+
+CHOOSE = "src/mercer/choose/"
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "the gradient of leave-one-out forgets the number of rows",
+        CHOOSE + "criteria.py",
+        "-K.contract(W=W) / size, -noise",
+        "-K.contract(W=W), -noise",
+        "tests/choose",
+    ),
+    Fault(
+        "the search keeps its last trial instead of its best",
+        CHOOSE + "search.py",
+        "return max(good, key=lambda t: t.score) if good else None",
+        "return good[-1] if good else None",
+        "tests/choose",
+    ),
+    Fault(
+        "trials by evidence return the end of the search instead of its best point",
+        CHOOSE + "search.py",
+        "            if found.value > best[0]:\n",
+        "            if True:\n",
+        "tests/choose",
+    ),
+)

@@ -1,0 +1,171 @@
+"""Faults in what solvers find, and in what they say of it."""
+
+from __future__ import annotations
+
+from mutation.fault import Fault
+
+SOLVE = "src/mercer/solve/"
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "conjugate gradients keep an answer that got worse",
+        SOLVE + "cg.py",
+        "            self.X[:, columns[lost]] = kept[:, lost]\n",
+        "",
+        "tests/solve/test_statements.py tests/solve/test_cg.py",
+    ),
+    Fault(
+        "conjugate gradients say converged when one of several right-hand sides is not",
+        SOLVE + "cg.py",
+        'status = worst_status(self.status) if self.status else "converged"',
+        'status = self.status[0] if self.status else "converged"',
+        "tests/solve/test_statements.py tests/solve/test_cg.py",
+    ),
+    Fault(
+        "conjugate gradients name another row as the worst",
+        SOLVE + "cg.py",
+        "worst_row=int(np.argmax(np.abs(self.R / self.scale).max(axis=1)))",
+        "worst_row=int(np.argmin(np.abs(self.R / self.scale).max(axis=1)))",
+        "tests/solve/test_statements.py tests/solve/test_cg.py",
+    ),
+    Fault(
+        "conjugate gradients take flat directions for negative ones",
+        SOLVE + "cg.py",
+        "negative = curvature < -rounding",
+        "negative = curvature <= 0",
+        "tests/solve/test_statements.py tests/solve/test_cg.py tests/solve/test_precondition.py",
+    ),
+    Fault(
+        "a refinement step that makes things worse is kept",
+        SOLVE + "direct.py",
+        "        if not relative(rest, B).max(initial=0.0) <= 0.5 * worst:\n            return X, R, step\n        X, R = better, rest",
+        "        if not relative(rest, B).max(initial=0.0) <= 0.5 * worst:\n            return better, R, step\n        X, R = better, rest",
+        "tests/solve/test_statements.py tests/solve/test_direct.py",
+    ),
+    Fault(
+        "a direct solution above its tolerance is called converged",
+        SOLVE + "direct.py",
+        '        "converged" if worst <= tol else "stagnated",',
+        '        "converged",',
+        "tests/solve/test_statements.py tests/solve/test_direct.py",
+    ),
+    Fault(
+        "a direct solution names another row as the worst",
+        SOLVE + "direct.py",
+        "worst_row=int(np.argmax(np.abs(R).max(axis=1))) if R.size else None",
+        "worst_row=0 if R.size else None",
+        "tests/solve/test_statements.py tests/solve/test_direct.py",
+    ),
+    Fault(
+        "the matrix that was given up comes back with the factor's diagonal",
+        SOLVE + "direct.py",
+        "    A[np.diag_indices_from(A)] = diagonal\n",
+        "    A[np.diag_indices_from(A)] = upper.diagonal()\n",
+        "tests/solve/test_statements.py tests/solve/test_direct.py",
+    ),
+    Fault(
+        "a log-determinant states no quadrature error",
+        SOLVE + "estimate.py",
+        "bracket = float((high - low).sum() if every else (high - low).mean()) / 2",
+        "bracket = 0.0",
+        "tests/solve/test_estimate.py",
+    ),
+    Fault(
+        "the interval of an estimate is half as wide",
+        SOLVE + "estimate.py",
+        "return Estimate(value, error, bracket, (value - half, value + half), level, done)",
+        "return Estimate(value, error, bracket, (value - half / 2, value + half / 2), level, done)",
+        "tests/solve/test_estimate.py",
+    ),
+    Fault(
+        "the path's degrees of freedom forget the intercept",
+        SOLVE + "path.py",
+        "            diagonal = diagonal - ones**2 / total\n",
+        "",
+        "tests/machines/test_ridge.py",
+    ),
+    Fault(
+        "leave-one-out of the path divides by the weighted diagonal",
+        SOLVE + "path.py",
+        "divide_rows(U / s, diagonal),",
+        "divide_rows(U, diagonal),",
+        "tests/machines/test_ridge.py",
+    ),
+    Fault(
+        "the intercept of ridge in features forgets the mean of the features",
+        SOLVE + "primal.py",
+        "return Solution((beta, centre - self.mean @ beta, R), done)",
+        "return Solution((beta, centre, R), done)",
+        "tests/machines/test_ridge.py",
+    ),
+    Fault(
+        "the leverage forgets the intercept",
+        SOLVE + "primal.py",
+        "return out + self.weight / self.weight.sum() if self.intercept else out",
+        "return out",
+        "tests/machines/test_ridge.py",
+    ),
+    Fault(
+        "singular features are not refused without a penalty",
+        SOLVE + "primal.py",
+        "if self.alpha == 0 and pocon(",
+        "if False and pocon(",
+        "tests/solve/test_statements.py tests/machines/test_ridge.py",
+    ),
+    Fault(
+        "the gap of kernel weights forgets the machine's own gap",
+        SOLVE + "mixture.py",
+        "    gap = best.gap + holder_slack(best.q, d, p)\n    certificate",
+        "    gap = holder_slack(best.q, d, p)\n    certificate",
+        "tests/solve/test_statements.py tests/machines/test_multiple.py",
+    ),
+    Fault(
+        "multipliers where no variable is free come from one side only",
+        SOLVE + "box.py",
+        "    return sum(known) / len(known) if known else 0.0",
+        "    return known[0] if known else 0.0",
+        "tests/laws/test_margin_parts.py tests/core/test_qp.py tests/machines/test_svc.py",
+    ),
+    Fault(
+        "a variable at its bound counts as free",
+        SOLVE + "box.py",
+        "        below, above = alpha < self.C, alpha > 0\n",
+        "        below, above = alpha <= self.C, alpha > 0\n",
+        "tests/laws/test_margin_parts.py tests/core/test_qp.py tests/machines/test_svc.py",
+    ),
+    Fault(
+        "the gap forgets variables that may still grow",
+        SOLVE + "box.py",
+        "    gap = total(alpha * over + (C - alpha) * under)",
+        "    gap = total(alpha * over)",
+        "tests/laws/test_margin_parts.py tests/core/test_qp.py tests/machines/test_svc.py",
+    ),
+    Fault(
+        "a polish that raises the objective is kept",
+        SOLVE + "active.py",
+        "        if len(moved) and _rises(problem, (best, best_f), (new, new_f)):\n            break\n",
+        "",
+        "tests/laws/test_margin_parts.py tests/core/test_qp.py tests/machines/test_svc.py",
+    ),
+    Fault(
+        "eigenpairs that did not converge are called converged",
+        SOLVE + "eigen.py",
+        '    if status == "converged" and worst > bound:\n        status = "stagnated"\n',
+        "",
+        "tests/solve/test_eigen.py",
+    ),
+    Fault(
+        "the residuals of eigenpairs are taken without the eigenvalue",
+        SOLVE + "eigen.py",
+        "R = multiply(op, vectors) - vectors * found.values",
+        "R = multiply(op, vectors) - vectors * found.values[0]",
+        "tests/solve/test_eigen.py",
+    ),
+    Fault(
+        "the log-determinant of a preconditioner forgets what it left out",
+        SOLVE + "precondition.py",
+        "return float(np.log(self.values + self.shift).sum() + rest)",
+        "return float(np.log(self.values + self.shift).sum())",
+        "tests/solve/test_statements.py tests/solve/test_cg.py tests/solve/test_precondition.py",
+    ),
+)
