@@ -47,10 +47,10 @@ def symmetric(K: np.ndarray) -> np.ndarray:
     return 0.5 * (K + K.T)
 
 
-def warn_of_refuted(kernel: Kernel | None, n: int, columns: int) -> None:
+def warn_of_refuted(kernel: Kernel | None, columns: int) -> None:
     """A kernel that is refuted, such as the sigmoid, is used all the same; the witness is told."""
     if kernel is None or kernel._proof() is not None:
         return
-    found = refutation(kernel, n, columns)
+    found = refutation(kernel, columns)
     if found is not None:
         warn(f"{found} The answer is that of scikit-learn, and no optimum.", InvalidKernelWarning)

@@ -71,7 +71,7 @@ class KernelRidge(RegressorMixin, Published, BaseEstimator):
                 f"Number of targets and number of penalties do not correspond: {len(alpha)} != {targets}"
             )
         kernel = self._kernel_object(X.shape[1])
-        warn_of_refuted(kernel, X.shape[0], X.shape[1])
+        warn_of_refuted(kernel, X.shape[1])
         products = X if kernel is not None else self._pairwise(X)
         machine = QuietRidge(kernel or PRECOMPUTED, alpha[0] if np.ptp(alpha) == 0 else alpha)
         try:

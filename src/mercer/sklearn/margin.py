@@ -205,7 +205,7 @@ class MarginTwin(Published, BaseEstimator):
                 )
             if self.kernel == PRECOMPUTED:
                 return symmetric(X)
-            warn_of_refuted(self._kernel_object(), n, X.shape[1])
+            warn_of_refuted(self._kernel_object(), X.shape[1])
             return X.toarray() if sparse.issparse(X) and X.shape[0] * X.shape[1] <= WRITTEN_OUT else X
         self._X_fit = X
         K = _as_matrix(function(X, X))
