@@ -30,3 +30,10 @@ def isa(request):
         pytest.skip(f"no {request.param} here")
     yield request.param
     _core.force_isa(before)
+
+
+def pytest_collection_modifyitems(items):
+    """The name of a test is the same in every process: parallel runs compare the names, and a red one can be repeated."""
+    for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"the name of a test holds the address of an object: {item.nodeid}")

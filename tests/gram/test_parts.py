@@ -1,5 +1,7 @@
 """Blocks of shifted operators, the order of parts in sums and products, and fractional powers, against plain arrays."""
 
+from inspect import isfunction
+
 import mpmath
 import numpy as np
 import pytest
@@ -148,7 +150,7 @@ def test_a_sum_of_operators_keeps_the_slopes_in_the_order_of_its_parts(names):
             lambda s, t: mpmath.mpf(0.3) * mpmath.exp(-s / mpmath.mpf(1.3) ** 2),
         ),
     ],
-    ids=str,
+    ids=lambda v: "formula" if isfunction(v) else str(v),
 )
 @pytest.mark.parametrize("size", [1.0, 5.0, 40.0])
 def test_a_fractional_power_of_a_product_is_the_power_of_its_value(kernel, formula, power, size):

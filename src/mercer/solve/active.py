@@ -124,7 +124,8 @@ def descend(
         bad = problem.violation(best, problem.slack(best_f, problem.multipliers(best, best_f)))
         inside = float(bad[free].max(initial=0.0))
         bad[free] = 0.0
-        if falls and inside > bad.max():  # a long step came to no bound: there is more to go
+        if falls and inside > max(bad.max(), 1e-11 * scale):
+            # A long step came to no bound: there is more to go.
             continue
         if bad.max() <= 1e-11 * scale or len(moved) == 0:
             break
