@@ -145,3 +145,101 @@ def test_the_same_call_gives_the_same_bits():
 def test_a_start_of_another_width_is_refused():
     with pytest.raises(ParameterError, match="columns"):
         cg(np.eye(3), np.ones((3, 2)), x0=np.ones(3))
+
+
+# ── a round that makes things worse is taken back ──
+
+
+class Spoiled(CountingOperator):
+    """Single precision whose entries are right and whose products become wrong after `good` of them.
+
+    Conjugate gradients multiply in single precision and measure by the entries, so that what the recurrence believes and what is
+    true part. Wrong are the rows `where`, too small by `factor`: the steps are too long by it.
+    """
+
+    def __init__(self, A, good, factor=1e-4, where=slice(None)):
+        super().__init__(np.asarray(A, dtype=np.float32))
+        self.good, self.factor, self.where = good, np.float32(factor), where
+        self.first_round = None
+
+    def __matmul__(self, V):
+        out = super().__matmul__(V)
+        if self.products > self.good:
+            out[self.where] *= self.factor
+        return out
+
+    def block(self, rows, cols):
+        if self.first_round is None:
+            self.first_round = self.products
+        return super().block(rows, cols)
+
+
+def is_the_true_residual(op, found, B, shift):
+    for j, said in enumerate(found.certificate.residuals):
+        true = relative_residual(op.A, found.value[:, j], B[:, j], shift)
+        assert said == pytest.approx(true, rel=1e-6, abs=1e-14)
+    assert found.certificate.residual == max(found.certificate.residuals)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("limit", [None, 3], ids=["to the end", "cut short"])
+def test_a_first_round_that_blows_up_leaves_the_start(seed, limit):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 40))
+    op = Spoiled(rbf(n, seed=seed), good=0, factor=1e-5)
+    B = rng.normal(size=(n, 3))
+    shift = 1e-7
+    A = op.A + shift * np.eye(n)
+    start = np.linalg.solve(A + 0.1 * np.eye(n), B)
+    found = cg(op, B, shift, x0=start, tol=1e-12, max_iter=limit)
+    np.testing.assert_array_equal(found.value, start)
+    assert found.certificate.status == ("stagnated" if limit is None else "limit")
+    is_the_true_residual(op, found, B, shift)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_later_round_that_gets_worse_leaves_the_round_before(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(10, 40))
+    K, B, shift = rbf(n, seed=seed), rng.normal(size=(n, 2)), 0.1
+    sound = Spoiled(K, good=10**9)
+    whole = cg(sound, B, shift, tol=1e-12)
+    assert whole.certificate.converged and whole.certificate.iterations > sound.first_round
+    kept = cg(Spoiled(K, good=10**9), B, shift, tol=1e-12, max_iter=sound.first_round)
+
+    spoiled = Spoiled(K, good=sound.first_round)
+    found = cg(spoiled, B, shift, tol=1e-12)
+    np.testing.assert_array_equal(found.value, kept.value)
+    assert found.certificate.status == "stagnated"
+    assert found.certificate.residual <= 1e-3
+    is_the_true_residual(spoiled, found, B, shift)
+
+
+def test_only_the_columns_that_got_worse_are_taken_back():
+    half = 12
+    A = np.zeros((2 * half, 2 * half))
+    A[:half, :half], A[half:, half:] = rbf(half, seed=1), rbf(half, seed=2)
+    B = np.zeros((2 * half, 2))
+    B[:half, 0] = np.arange(1.0, half + 1)
+    B[half:, 1] = np.arange(1.0, half + 1)
+    op = Spoiled(A, good=0, where=slice(half, None))
+    found = cg(op, B, 1e-6, tol=1e-8)
+    sound, spoiled = found.certificate.residuals
+    assert sound <= 1e-8
+    assert spoiled == 1.0 and not found.value[:, 1].any()
+    assert found.certificate.status == "stagnated" and "1 of 2" in found.certificate.notes[-1]
+    is_the_true_residual(op, found, B, 1e-6)
+
+
+@pytest.mark.parametrize("worse", [0.5, 0.7])
+def test_a_round_that_only_gets_a_little_worse_is_taken_back_too(worse):
+    """The recurrence solves with `worse`·A: the true residual is (1/worse - 1) of the one before, above or below it."""
+    K, b = rbf(20, seed=3) + np.eye(20), np.arange(1.0, 21.0)
+    op = Spoiled(K, good=0, factor=0.9 * worse)
+    found = cg(op, b, tol=1e-12)
+    grown = 1 / (0.9 * worse) - 1
+    if grown >= 1:
+        assert not found.value.any() and found.certificate.residual == 1.0
+    else:
+        assert found.certificate.residual == pytest.approx(grown, rel=1e-2)
+    is_the_true_residual(op, cg(op, b[:, None], tol=1e-12), b[:, None], 0.0)

@@ -172,6 +172,15 @@ class OfKernel(GramOperator):
         """The program for gradients, made at the first of them."""
         return lower(self.kernel, self.x, self.z, self.dtype, gradient=True)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the programs: they hold functions and handles of the core, and follow from the kernel and its rows."""
+        left = ("low", "_differentiable")
+        return {name: value for name, value in vars(self).items() if name not in left}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.low, _ = lowered(self.kernel, self.x, self.z, self.dtype)
+
 
 class Tiles(OfKernel):
     """K is never stored: every product computes its tiles anew, in cache."""

@@ -68,7 +68,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
     noise : None, float or array of n
         Variance of the noise of each row, in units of y², besides the kernel's `White` terms. It is not tuned.
     objective : "evidence" or "loo"
-        What the hyperparameters maximise: the log marginal likelihood, or the leave-one-out log predictive likelihood.
+        What the hyperparameters maximise: the log marginal likelihood, or the leave-one-out log predictive likelihood. Both are of
+        the targets as modelled: under `normalize_y` with mean and scale of all rows, while `loo()` leaves the row out of these too.
     optimizer : "L-BFGS-B" or None
         None keeps the hyperparameters as given. Fixed ones are kept, bounded ones stay between their bounds, others within a
         factor of 1e5 of where they start.
