@@ -6,8 +6,8 @@ them all alike and keeps what does not agree, in words.
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-from typing import Any
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +19,24 @@ EXACT = (
     1e-9  # of what follows from other published numbers by sums and products, relative to the largest entry
 )
 SOLVED = 1e-7  # of what follows by solving, or by sums that cancel
+
+
+class Reached(NamedTuple):
+    """Whether recomputed numbers meet the tolerance of a fit; None where they cannot tell. `rule` says what is not so, or why."""
+
+    met: bool | None
+    rule: str = ""
+
+
+AS_DEFINED = Reached(True)
+"""Of an answer that is computed and not sought: there is nothing to converge to."""
+
+
+def at_most(what: str, value: float | None, bound: float) -> Reached:
+    """The tolerance is met where `value` is at most `bound`."""
+    if value is None:
+        return Reached(None, f"{what} is not known")
+    return Reached(bool(value <= bound), f"{what} is {value:.3g}, more than {bound:.3g}")
 
 
 class Examination:
@@ -120,9 +138,23 @@ class Examination:
     # ── a certificate ───────────────────────────────────────────────────────────────────────────────────────
 
     def certificate(
-        self, claimed: Certificate, found: Certificate, *, of: str = "", scale: float = 0.0, unit: float = 1.0
+        self,
+        claimed: Certificate,
+        found: Certificate,
+        *,
+        reached: Reached,
+        of: str = "",
+        scale: float = 0.0,
+        unit: float = 1.0,
     ) -> None:
-        """The numbers of a certificate: objectives in units of their own size and `scale`, violations in units of `unit`."""
+        """The numbers of a certificate: objectives in units of their own size and `scale`, violations in units of `unit`.
+
+        `reached` says whether these numbers are what "converged" means: a status is a claim like any other.
+        """
+        if claimed.status == "converged":
+            self._converged(reached, of)
+        if reached.met is False and found.status == "converged":
+            found = replace(found, status="limit")
         self.certificates.append(found)
         self.claimed.append(claimed)
         size = max(abs(claimed.primal or 0.0), abs(claimed.dual or 0.0), scale, 1e-300)
@@ -141,6 +173,12 @@ class Examination:
                 scale=unit,
             )
         self.same(f"{of}the added diagonal", claimed.added_diagonal or 0.0, found.added_diagonal or 0.0)
+
+    def _converged(self, reached: Reached, of: str) -> None:
+        if reached.met is None:
+            self.cannot(f"{of}that the fit converged: {reached.rule}")
+            return
+        self.true(reached.met, f"{of}the status is converged, but {reached.rule}")
 
     def copies(self, what: str, claimed: Certificate, found: Certificate) -> None:
         """A certificate that only sums up others says what they say."""

@@ -19,8 +19,12 @@ from mercer.machines.smooth_loss import as_loss
 from mercer.machines.svdd import SVDD
 from mercer.machines.svr import NuSVR
 from mercer.solve.box import BoxProblem
-from mercer.solve.solution import together
-from mercer.theory.claims import EXACT, SOLVED, Examination
+from mercer.solve.solution import Certificate, together
+from mercer.theory.claims import EXACT, SOLVED, Examination, Reached, at_most
+
+NEARLY = 1e-3  # what tolerances give where a solver and this room sum in another order
+ROUNDING = 1e-13  # of the largest value that a sum could have
+NEAR = 0.01  # of the objective: a larger gap is no optimum, however small the violation
 
 
 @examine.register
@@ -44,41 +48,89 @@ def by_problem(
     exam: Examination, model: Any, A: Any, targets: Any, w: np.ndarray, K: Any, y: Any
 ) -> np.ndarray:
     """Everything that follows from coefficients and intercepts, problem by problem; the coefficients of all rows."""
-    n = A.shape[0]
     same_shape(exam, model, A)
     betas = []
     many = len(model.certificates_) > 1
-    bounds, norms = [], []
     restated = list(restate(model, A, targets, w))
     exam.true(
         len(restated) == len(model.certificates_),
         f"the data pose {len(restated)} problems, and the model has {len(model.certificates_)} certificates",
     )
+    tol = (1 + NEARLY) * float(model.tol) * model._unit(K, [q for q, *_ in restated])
     for k, (problem, alpha, m, beta) in enumerate(restated):
         of = f"problem {k}: " if many else ""
         scale = model._scale_of(k, problem)
         f = np.asarray(K @ beta)[problem.rows]
         infeasible(exam, of, problem, alpha, beta)
-        alpha = snapped(problem, alpha, beta)
+        exact, alpha = alpha, snapped(problem, alpha, beta)
         claimed = model.certificates_[k]
         found = problem.certify(alpha, f, m, status=claimed.status, method="recomputed")
         energy = float(beta @ np.asarray(K @ beta))
         unit = float(np.abs(f).max(initial=0.0) + np.abs(problem.p).max(initial=0.0)) + max(map(abs, m))
-        exam.certificate(claimed, found, of=of, scale=abs(energy), unit=max(unit, 1e-300))
+        exam.certificate(
+            claimed,
+            found,
+            reached=_optimal(model, K, problem, alpha, beta, found, tol + SOLVED * unit),
+            of=of,
+            scale=abs(energy),
+            unit=max(unit, 1e-300),
+        )
         if problem.equality == 0:
             exam.same(f"{of}intercept_ without a bias", float(model.intercept_[k]), 0.0)
-        row = np.zeros(n)
-        np.maximum.at(row, problem.rows, (alpha >= problem.C).astype(float))
-        bounds.append(row[model.support_] > 0)
-        norms.append(np.sqrt(max(energy, 0.0)) / scale)
+        exam.same(
+            f"{of}norms_²",
+            (model.norms_[k] * scale) ** 2,
+            max(energy, 0.0),
+            scale=_energy_size(K, beta, energy),
+        )
+        if not isinstance(model, NuSVR):
+            same_bounds(exam, of, model, k, problem, exact, exactly=scale == 1)
         betas.append(beta / scale)
-    exam.same("norms_", model.norms_, np.array(norms))
-    if not isinstance(model, NuSVR):
-        exam.same("at_bound_", model.at_bound_, np.array(bounds))
+    exam.same("the number of norms_", len(model.norms_), len(restated))
     B = np.array(betas)
     same_feature_coef(exam, model, A, B.T)
     derived(exam, model, K, targets, w, y)
     return B
+
+
+def _energy_size(K: Any, beta: np.ndarray, energy: float) -> float:
+    """In units of which βᵀKβ is known to `EXACT`: its own, or what its terms leave of rounding where they cancel."""
+    return max(abs(energy), ROUNDING * _reach(K, beta) ** 2 / EXACT)
+
+
+def _reach(K: Any, beta: np.ndarray) -> float:
+    """Σ |β_i| √k(x_i, x_i), the largest norm that these coefficients can give."""
+    return float(np.sqrt(np.abs(np.asarray(K.diag(), dtype=float))) @ np.abs(beta))
+
+
+def same_bounds(
+    exam: Examination, of: str, model: Any, k: int, q: BoxProblem, alpha: np.ndarray, *, exactly: bool
+) -> None:
+    """`at_bound_` names what is at C; what is below by no more than rounding may be called either."""
+    n = int(model.n_rows_fit_)
+    sure, perhaps = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    lost = 0.0 if exactly else 4 * np.finfo(float).eps
+    sure[q.rows[alpha >= q.C * (1 - lost)]] = True
+    perhaps[q.rows[alpha >= q.C - EXACT * alpha.max(initial=0.0)]] = True
+    claimed = np.asarray(model.at_bound_[k])
+    wrong = (sure[model.support_] & ~claimed) | (claimed & ~perhaps[model.support_])
+    first = int(np.flatnonzero(wrong)[0]) if wrong.any() else 0
+    exam.true(not wrong.any(), f"{of}at_bound_[{k}, {first}] is not what its α says")
+
+
+def _optimal(
+    model: Any, K: Any, q: BoxProblem, alpha: np.ndarray, beta: np.ndarray, found: Certificate, tol: float
+) -> Reached:
+    """A violation of at most `tol` with a gap of at most a hundredth of the objective, or a gap of at most `gap_tol`."""
+    size = max(abs(found.primal or 0.0), abs(found.dual or 0.0))
+    gap, kkt = float(found.gap or 0.0), float(found.kkt or 0.0)
+    rounding = ROUNDING * (_reach(K, beta) ** 2 + float(np.abs(q.p) @ alpha))
+    if model.gap_tol is not None and gap <= (1 + NEARLY) * float(model.gap_tol) * size + rounding:
+        return Reached(True)
+    small = at_most("the worst violation", kkt, tol)
+    if not small.met or not np.all(np.isfinite(q.C)) or model.solver != "working-set":
+        return small
+    return at_most("the gap", gap, (NEAR + NEARLY) * size + rounding)
 
 
 def same_shape(exam: Examination, model: Any, A: Any) -> None:
@@ -215,11 +267,25 @@ def _(model: KernelMachine, exam: Examination, X: Any, y: Any, sample_weight: An
     ):
         unit = max(float(np.abs(f + model.intercept_).max(initial=0.0)), 1.0)
         exam.certificate(
-            claimed, found, of=f"problem {k}: " if many else "", scale=model.alpha * energy, unit=unit
+            claimed,
+            found,
+            reached=_small_gap(model, found, targets, w),
+            of=f"problem {k}: " if many else "",
+            scale=model.alpha * energy,
+            unit=unit,
         )
     if not model.fit_intercept:
         exam.same("intercept_ without a bias", model.intercept_, np.zeros(len(model.intercept_)))
     exam.copies("certificate_", model.certificate_, together(list(model.certificates_)))
+
+
+def _small_gap(model: KernelMachine, found: Certificate, targets: Any, w: np.ndarray) -> Reached:
+    """A duality gap of at most `tol` times the objective; none is known where the kernel has negative eigenvalues."""
+    if found.gap is None:
+        return Reached(None, "there is no duality gap")
+    least = 1e-12 * float(w.sum()) * max(float(np.abs(targets).max(initial=0.0)), 1.0)
+    goal = float(model.tol) * max(abs(found.primal or 0.0), least)
+    return at_most("the gap", found.gap, (1 + NEARLY) * goal + EXACT * abs(found.primal or 0.0))
 
 
 def same_loss(exam: Examination, model: KernelMachine) -> None:

@@ -23,7 +23,7 @@ from mercer.machines.examine.common import (
 from mercer.machines.perceptron import Expansion, KernelPerceptron, Perceptron
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import Certificate
-from mercer.theory.claims import SOLVED, Examination
+from mercer.theory.claims import SOLVED, Examination, Reached, at_most
 
 
 @examine.register
@@ -31,22 +31,21 @@ def _(model: KernelPerceptron, exam: Examination, X: Any, y: Any, sample_weight:
     A = model._check_rows(X, reset=False)
     if model.shuffle and not isinstance(model.random_state, int | np.integer):
         exam.cannot("the order of the rows: it was drawn without a seed (give random_state a number)")
-        _follows_from_mistakes(exam, model, A, y)
+        still: bool | None = _follows_from_mistakes(exam, model, A, y)
     else:
-        _runs_again(exam, model, X, y, A.shape[0])
+        still = _runs_again(exam, model, X, y, A.shape[0])
     same_approximation(exam, model, A, np.ones(A.shape[0]))
-    _says(exam, model)
+    _says(exam, model, still)
 
 
 @examine.register
 def _(model: Perceptron, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
     A = model._check_rows(X, reset=False)
-    _runs_again(exam, model, X, y, A.shape[0])
-    _says(exam, model)
+    _says(exam, model, _runs_again(exam, model, X, y, A.shape[0]))
 
 
-def _runs_again(exam: Examination, model: Any, X: Any, y: Any, n: int) -> None:
-    """The same rows in the same order make the same mistakes."""
+def _runs_again(exam: Examination, model: Any, X: Any, y: Any, n: int) -> bool | None:
+    """The same rows in the same order make the same mistakes; whether the last pass made none, where that is known."""
     one_pass = model._steps == n and model.n_iter_ > 1
     skip = set(HISTORY - {"n_iter_"})
     changes: dict[str, Any] = {}
@@ -58,9 +57,10 @@ def _runs_again(exam: Examination, model: Any, X: Any, y: Any, n: int) -> None:
             skip |= {"mistakes_", "_made"}
     twin = again(model, X, y, None, **changes)
     same_published(exam, model, twin, skip=frozenset(skip), within=SOLVED)
+    return None if one_pass else bool(twin.converged_)
 
 
-def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Any, y: Any) -> None:
+def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Any, y: Any) -> bool:
     """An order that nobody knows: the record says on which rows mistakes were made and how long each version lived."""
     n = A.shape[0]
     exam.same("classes_", model.classes_, np.unique(np.asarray(y)))
@@ -93,14 +93,22 @@ def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Any, y
     twin._made, twin._lives, twin._steps = made.tolist(), lives.tolist(), int(lives.sum())
     twin._finish()
     same_published(exam, model, twin, skip=HISTORY | {"converged_"}, within=SOLVED)
+    return bool(lives[-1] >= n)
 
 
-def _says(exam: Examination, model: Any) -> None:
+def _says(exam: Examination, model: Any, still: bool | None) -> None:
     """A pass without a mistake is what "converged" means here."""
     status = "converged" if model.converged_ else "limit"
     if model.certificate_.status != "interrupted":
         exam.same("the status", model.certificate_.status, status)
-    exam.certificate(model.certificate_, Certificate(model.certificate_.status, "recomputed"))
+    reached = Reached(still, "a mistake was made in the last pass")
+    if still is None:
+        reached = Reached(
+            None, "the rows came piece by piece, and only the last piece is known to have been right"
+        )
+    exam.certificate(
+        model.certificate_, Certificate(model.certificate_.status, "recomputed"), reached=reached
+    )
 
 
 @examine.register
@@ -121,7 +129,8 @@ def _(model: Adatron, exam: Examination, X: Any, y: Any, sample_weight: Any) -> 
     f = np.asarray(K @ (signs * alpha))
     found = problem.certify(alpha, f, (0.0, 0.0), status=model.certificate_.status, method="recomputed")
     unit = 1.0 + float(np.abs(f).max(initial=0.0))
-    exam.certificate(model.certificate_, found, scale=float(np.abs(alpha).sum()), unit=unit)
+    reached = at_most("the worst violation", found.kkt, float(model.tol) + SOLVED * unit)
+    exam.certificate(model.certificate_, found, reached=reached, scale=float(np.abs(alpha).sum()), unit=unit)
     exam.same("the last of dual_", float(model.dual_[-1]), float(found.dual or 0.0), within=SOLVED)
     exam.same("converged_", model.converged_, model.certificate_.status == "converged")
     exam.same("support_", model.support_, np.flatnonzero(alpha))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from scipy.special import expit
 
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED, check_weights
-from mercer.machines.defaults import resolve, resolve_by_column
+from mercer.machines.defaults import is_open, resolve_by_column
+from mercer.machines.evidence import gradient_of
 from mercer.machines.examine import examine
 from mercer.machines.examine.common import (
     HISTORY,
@@ -23,18 +25,17 @@ from mercer.machines.gp_classification import GaussianProcessClassifier
 from mercer.machines.gp_regression import GaussianProcessRegressor
 from mercer.machines.relevance import RelevanceMachine, RelevanceVectorRegressor
 from mercer.machines.targets import check_numbers
+from mercer.machines.tune import FLAT, ROUNDING, search_path
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate
-from mercer.theory.claims import SOLVED, Examination
+from mercer.theory.claims import AS_DEFINED, SOLVED, Examination, Reached, at_most
+
+FAR = 5.0  # in log θ: what went further than a factor of 150 may have met the end of its search
 
 
 def _same_form(exam: Examination, model: Any, A: Any, w: np.ndarray | None = None) -> None:
     """A search moves the free hyperparameters of the kernel asked for, and nothing else."""
-    asked = (
-        resolve_by_column(model.kernel, A)
-        if isinstance(model, GaussianProcessRegressor)
-        else resolve(model.kernel, A, w)
-    )
+    asked = resolve_by_column(model.kernel, A, w)
     if asked is None or model.optimizer is None or len(asked.theta) == 0:
         exam.same("kernel_", model.kernel_, PRECOMPUTED if asked is None else asked)
         return
@@ -53,6 +54,10 @@ def _(model: GaussianProcessRegressor, exam: Examination, X: Any, y: Any, sample
         same_rows(exam, "the rows of fit", model._fitted_rows.vectors, A)
     added = float(model.certificate_.added_diagonal or 0.0)
     changes: dict[str, Any] = {"optimizer": None, "singular": "refuse", "max_seconds": None}
+    if model.normalize_y == "auto" and is_open(model.kernel):
+        # what "auto" means depends on the kernel that was asked for, not on the one found
+        one = model.noise is None or np.ndim(y) == 1
+        changes["normalize_y"] = True if one else "mean"
     if isinstance(model.kernel_, Kernel):
         changes["kernel"] = model.kernel_
     if added:
@@ -86,7 +91,38 @@ def _residual(exam: Examination, model: GaussianProcessRegressor, twin: Any, add
         worst_row=int(np.argmax(np.abs(R).max(axis=1))),
         added_diagonal=added,
     )
-    exam.certificate(model.certificate_, found)
+    reached = at_most("the residual", found.residual, 10 * float(model.tol) + SOLVED)
+    if reached.met:
+        reached = _tuned(model, twin)
+    exam.certificate(model.certificate_, found, reached=reached)
+
+
+def _tuned(model: GaussianProcessRegressor, twin: Any) -> Reached:
+    """The slope of what was maximised, at the hyperparameters found."""
+    kernel = model.kernel_
+    if not isinstance(kernel, Kernel) or model.optimizer is None or not len(kernel.theta) or twin._constant:
+        return AS_DEFINED
+    if not model._exact:
+        return Reached(None, "the slope of the log evidence is an estimate")
+    Y = np.asarray(twin.y_fit_).reshape(len(twin.y_fit_), -1)
+    value, gradient, *_ = twin._objective(kernel, Y, None, model.n_jobs)(kernel.theta)
+    asked = resolve_by_column(model.kernel, model.X_fit_)
+    return flat(kernel, asked, value, gradient, float(Y.size), is_open(model.kernel))
+
+
+def flat(
+    kernel: Kernel, asked: Kernel | None, value: float, gradient: np.ndarray, size: float, shared: bool
+) -> Reached:
+    """No slope is left but towards limits; where a limit of the search lay is not known of what went far."""
+    slopes = [np.abs(gradient)]
+    if shared:
+        slopes.append(np.abs(search_path(kernel, kernel.theta, shared=True).T.T @ gradient))
+    bound = 1.01 * FLAT * size + ROUNDING * abs(value)
+    worst = min(float(slope.max(initial=0.0)) for slope in slopes)
+    moved = np.inf if asked is None else np.abs(kernel.theta - asked.theta)
+    if worst > bound and np.any((np.abs(gradient) > bound) & (moved > FAR)):
+        return Reached(None, "a hyperparameter went far, and where its search had a limit is not known")
+    return at_most("the slope of the log evidence", worst, bound)
 
 
 @examine.register
@@ -110,7 +146,25 @@ def _(model: GaussianProcessClassifier, exam: Examination, X: Any, y: Any, sampl
         f"the mode is no mode: f = Kg, but g differs from the slope of the likelihood there by {off:.3g}",
     )
     found = Certificate(claimed.status, "recomputed", residual=twin.certificate_.residual, added_diagonal=0.0)
-    exam.certificate(claimed, found)
+    exam.certificate(claimed, found, reached=_mode_and_slope(model, twin))
+
+
+def _mode_and_slope(model: GaussianProcessClassifier, twin: Any) -> Reached:
+    """The mode solves its equation, and the evidence has no slope left."""
+    K = twin.posterior_.K
+    grain = np.finfo(float).eps * float(K.diagonal().max()) * float(np.abs(twin.posterior_.a).sum())
+    reached = at_most(
+        "the residual of the mode", twin.posterior_.residual, 1.01 * max(float(model.tol), 4 * grain)
+    )
+    kernel = model.kernel_
+    searched = isinstance(kernel, Kernel) and model.optimizer is not None and len(kernel.theta) > 0
+    if not reached.met or not searched:
+        return reached
+    assert isinstance(kernel, Kernel)
+    gradient = gradient_of(twin._operator(kernel), W=twin.posterior_.weights())
+    asked = resolve_by_column(model.kernel, model.X_fit_)
+    size = float(twin._likelihood.w.sum())
+    return flat(kernel, asked, twin.posterior_.evidence, gradient, size, is_open(model.kernel))
 
 
 # ── relevance vectors ───────────────────────────────────────────────────────────────────────────────────────
@@ -135,9 +189,11 @@ def _(model: RelevanceMachine, exam: Examination, X: Any, y: Any, sample_weight:
         _classification(exam, model, phi, np.asarray(y)[w > 0], w[w > 0], np.asarray(y))
     last = np.ravel(vars(model)["evidence_"])[0]
     exam.same("the last of evidence_path_", model.evidence_path_[-1], last)
-    exam.certificate(
-        model.certificate_, Certificate(model.certificate_.status, "recomputed", added_diagonal=0.0)
-    )
+    reached = Reached(None, "that no step would raise the evidence of labels is not looked at")
+    if isinstance(model, RelevanceVectorRegressor):
+        reached = _settled(model, A, check_numbers(y, A.shape[0], "y"), w)
+    found = Certificate(model.certificate_.status, "recomputed", added_diagonal=0.0)
+    exam.certificate(model.certificate_, found, reached=reached)
 
 
 def _regression(
@@ -169,6 +225,39 @@ def _regression(
     volume = np.linalg.slogdet(precision)[1] - float(np.log(prior).sum())
     evidence = -0.5 * (mass * np.log(2 * np.pi * noise) + volume + fit)
     exam.same("evidence_", vars(model)["evidence_"], evidence, within=1e-6, scale=max(abs(evidence), mass))
+
+
+def _settled(model: RelevanceVectorRegressor, A: Any, y: np.ndarray, w: np.ndarray) -> Reached:
+    """No log α would change by more than `tol`, and no row would be worth adding: Tipping and Faul's conditions, anew."""
+    rows = np.flatnonzero(w > 0)
+    live, noise = np.isfinite(model.alpha_), float(model.noise_)
+    if noise == 0:
+        return AS_DEFINED
+    every = copy.copy(model)
+    every.relevance_ = rows
+    every.relevance_vectors_ = A[rows]
+    weight = w[rows]
+    center = float(weight @ y[rows]) / float(weight.sum()) if model.fit_intercept else 0.0
+    root = np.sqrt(weight / noise)
+    phi = root[:, None] * np.column_stack([every._products(A)[rows], np.ones(len(rows))])
+    t = root * (y[rows] - center)
+    inside = np.append(np.searchsorted(rows, model.relevance_), len(rows))[live]
+    P, prior = phi[:, inside], model.alpha_[live]
+    sigma = np.linalg.inv(np.diag(prior) + P.T @ P)
+    mu, variance = sigma @ (P.T @ t), np.diagonal(sigma)
+    s, q = 1 / variance - prior, mu / variance
+    new = np.where(q**2 > s, s**2 / np.where(q**2 > s, q**2 - s, 1.0), np.inf)
+    moved = float(np.abs(np.log(new / prior)).max(initial=0.0))
+    reached = at_most("the change of some log α that is due", moved, 2 * float(model.tol) + 1e-6)
+    outside = np.setdiff1d(np.arange(len(rows) + int(model.fit_intercept)), inside)
+    left = phi[:, outside]
+    S = np.einsum("ij,ij->j", left, left) - np.einsum("ij,jk,ik->i", left.T @ P, sigma, left.T @ P)
+    Q = left.T @ (t - P @ mu)
+    beyond_rounding = SOLVED * np.einsum("ij,ij->j", left, left) < S
+    good = beyond_rounding & (Q**2 > S)
+    ratio = Q[good] ** 2 / S[good]
+    gain = float((0.5 * (ratio - 1 - np.log(ratio))).max(initial=0.0))
+    return reached if not reached.met else at_most("the gain of one more row", gain, 10 * float(model.tol))
 
 
 def _same_spread(exam: Examination, what: str, claimed: np.ndarray, found: np.ndarray) -> None:

@@ -21,7 +21,7 @@ from mercer.machines.multiple_ridge import MultipleKernelRegressor
 from mercer.machines.targets import check_target_block
 from mercer.solve.mixture import holder_slack
 from mercer.solve.solution import Certificate
-from mercer.theory.claims import SOLVED, Examination
+from mercer.theory.claims import EXACT, SOLVED, Examination, Reached, at_most
 
 
 def _rows(model: Any, X: Any) -> tuple[Any, int]:
@@ -72,6 +72,12 @@ def _whole(model: Any, primal: float, gap: float, q: np.ndarray, fixed: bool) ->
     return Certificate(status, "recomputed", primal=primal, dual=primal - gap, gap=gap)
 
 
+def _small_gap(model: Any, found: Certificate, size: float) -> Reached:
+    """A gap of weights and machine together of at most `tol` times the objective."""
+    goal = float(model.tol) * abs(found.primal or 0.0)
+    return at_most("the gap", found.gap, 1.001 * goal + SOLVED * EXACT * size)
+
+
 @examine.register
 def _margins(model: MarginSet, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
     assert isinstance(model, MarginMachine)
@@ -87,6 +93,7 @@ def _margins(model: MarginSet, exam: Examination, X: Any, y: Any, sample_weight:
     B = by_problem(outer, model, rows, targets, w, K, y)
     exam.asked += outer.asked
     exam.findings += outer.findings
+    exam.unchecked += outer.unchecked
     each = outer.certificates
     coef = np.ascontiguousarray(B.T)
     q = np.einsum("mnc,nc->m", grams.products(coef), coef)
@@ -96,7 +103,11 @@ def _margins(model: MarginSet, exam: Examination, X: Any, y: Any, sample_weight:
     gap = float(sum(c.gap or 0.0 for c in each))
     fixed = model._fixed_weights(grams, given, target) is not None
     found = _whole(model, primal, gap, q, fixed)
-    exam.certificate(model.certificate_, found, scale=float(np.abs(q).sum()))
+    open_end = [c.status for c in each if c.status != "converged"]
+    reached = Reached(not open_end, f"the machine at these weights is not: {', '.join(open_end)}")
+    if not (fixed or open_end):
+        reached = _small_gap(model, found, float(np.abs(q).sum()))
+    exam.certificate(model.certificate_, found, reached=reached, scale=float(np.abs(q).sum()))
     if isinstance(model, MarginClassifier) and model.probability:
         if isinstance(model.random_state, int | np.integer):
             slopes = model._calibrate(K, targets, w).slopes
@@ -137,7 +148,8 @@ def _(model: MultipleKernelRegressor, exam: Examination, X: Any, y: Any, sample_
     gap = 0.5 * float(w @ (off**2).sum(axis=1))
     fixed = model._fixed_weights(grams, w, target) is not None
     size = float(w @ (Y**2).sum(axis=1))
-    exam.certificate(model.certificate_, _whole(model, primal, gap, q, fixed), scale=size)
+    found = _whole(model, primal, gap, q, fixed)
+    exam.certificate(model.certificate_, found, reached=_small_gap(model, found, size), scale=size)
     # the gap is of second order: what is off in the system itself is of first
     slack = np.sqrt(2 * max(model.certificate_.gap or 0.0, 0.0)) + SOLVED * np.sqrt(size)
     exam.true(

@@ -29,7 +29,7 @@ from mercer.machines.nadaraya_watson import NadarayaWatson
 from mercer.machines.pca import KernelPCA
 from mercer.machines.spectral import spectral_start
 from mercer.solve.solution import Certificate
-from mercer.theory.claims import EXACT, SOLVED, Examination
+from mercer.theory.claims import AS_DEFINED, EXACT, SOLVED, Examination, Reached, at_most
 
 ALL_EIGENVALUES = 2000  # rows up to which it is checked that no larger eigenvalue was missed
 
@@ -79,7 +79,11 @@ def _(model: KernelKMeans, exam: Examination, X: Any, y: Any, sample_weight: Any
         found = Certificate(
             found.status, found.method, primal=found.primal, dual=found.dual, gap=model.inertia_ - found.dual
         )
-    exam.certificate(model.certificate_, found, scale=float(w @ np.abs(own)))
+    still = np.array_equal(codes, np.asarray(model.labels_)[members])
+    reached = Reached(still, "the last step moved a row")
+    if not still and model.tol > 0:
+        reached = Reached(None, "how little the last step gained is not known")
+    exam.certificate(model.certificate_, found, reached=reached, scale=float(w @ np.abs(own)))
 
 
 def _assigned(
@@ -106,8 +110,6 @@ def _assigned(
     exam.true(
         not apart.any(), f"row {int(np.argmax(apart))} is not in the cluster to which the last step moved it"
     )
-    if model.certificate_.status == "converged" and model.tol == 0:
-        exam.same("labels_ and the centres", codes, labels[model._members])
 
 
 def _bound(model: KernelKMeans, K: Any, w: np.ndarray, own: np.ndarray, k: int) -> float | None:
@@ -171,7 +173,10 @@ def _eigenpairs(
         residuals=tuple(residuals.tolist()),
         added_diagonal=claimed.added_diagonal and 0.0,
     )
-    exam.certificate(claimed, found)
+    tol = model.tol if isinstance(model, KernelPCA) else 0.0
+    rounding = 64 * np.finfo(float).eps * np.sqrt(K.shape[0])
+    reached = at_most("the worst residual", found.residual, float(tol) + rounding + SOLVED)
+    exam.certificate(claimed, found, reached=reached)
     exam.same("eigenvectors_ᵀ eigenvectors_", U.T @ U, np.eye(len(values)), within=SOLVED)
     if U.size:
         size = np.abs(U)
@@ -220,7 +225,8 @@ def _(model: KernelCCA, exam: Examination, X: Any, y: Any, sample_weight: Any) -
     same_published(exam, model, twin, within=1e-6)
     c = twin.certificate_
     found = Certificate(model.certificate_.status, "recomputed", residual=c.residual, residuals=c.residuals)
-    exam.certificate(model.certificate_, found)
+    reached = Reached(c.converged, "solved again it does not")
+    exam.certificate(model.certificate_, found, reached=reached)
 
 
 @examine.register(KernelMeanEmbedding)
@@ -240,4 +246,4 @@ def _means(model: Any, exam: Examination, X: Any, y: Any, sample_weight: Any) ->
         residual=c.residual,
         residuals=c.residuals,
     )
-    exam.certificate(claimed, found)
+    exam.certificate(claimed, found, reached=AS_DEFINED)
