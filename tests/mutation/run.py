@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -61,7 +62,17 @@ def run_tests(folder: Path, tests: str) -> int | None:
     """The exit code of pytest; None when it took too long."""
     path = os.pathsep.join([str(folder / "site"), os.environ.get("PYTHONPATH", "")])
     environment = dict(os.environ, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:randomly", *tests.split()]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "--no-header",
+        "-p",
+        "no:randomly",
+        *shlex.split(tests),
+    ]
     try:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=LONGEST)
     except subprocess.TimeoutExpired:

@@ -9,7 +9,7 @@ from mercer.errors import NotPositiveDefiniteError
 from mercer.solve import cg, direct
 from mercer.solve.mixture import Answer, holder_slack, learn_weights
 from mercer.solve.primal import FeatureRidge
-from solve.laboratory import CountingOperator, rbf, with_spectrum
+from solve.laboratory import CountingOperator, rbf, relative_residual, with_spectrum
 
 
 def true_worst_row(A, X, B, shift=0.0):
@@ -62,6 +62,31 @@ def test_a_direct_solution_names_the_row_of_the_largest_residual(row):
     done = direct(Disagreeing(A, row, 1e-3), b, 0.5).certificate
     assert done.status == "stagnated"
     assert done.worst_row == row
+
+
+def unsolvable(seed):
+    """A matrix with flat or negative directions, a right-hand side that needs them, and a start near the best there is."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 30))
+    values = (
+        np.r_[np.ones(n // 2), np.zeros(n - n // 2)]
+        if seed % 2
+        else np.r_[np.geomspace(1, 1e-4, n - 1), -0.1]
+    )
+    A = with_spectrum(values, seed)
+    b = rng.normal(size=n)
+    near = np.linalg.lstsq(A, b, rcond=1e-10)[0] * (1 + 1e-6 * rng.normal(size=n))
+    return A, b, np.zeros(n) if seed % 2 else near
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_could_not_be_solved_is_left_no_worse_than_it_was(seed):
+    A, b, x0 = unsolvable(seed)
+    found = cg(A, b, tol=1e-14, x0=x0)
+    assert found.certificate.status in ("stagnated", "failed")
+    residual = relative_residual(A, found.value, b)
+    assert residual <= relative_residual(A, x0, b) * (1 + 1e-9)
+    assert found.certificate.residual == pytest.approx(residual, rel=1e-6)
 
 
 def test_a_flat_direction_is_not_called_a_negative_one():

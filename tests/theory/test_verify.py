@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -261,6 +262,15 @@ def dataclass_with(certificate, **changed):
     for name, value in changed.items():
         object.__setattr__(out, name, value)
     return out
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_the_quality_of_several_problems_is_that_of_the_worst(which):
+    model = SVC("RBF(1.5)").fit(X, THREE)
+    certificates = list(model.certificates_)
+    certificates[which] = replace(certificates[which], status="limit")
+    model.certificates_ = type(model.certificates_)(certificates)
+    assert verify(model, X, THREE).quality.status == "limit"
 
 
 def test_what_no_data_can_confirm_is_said():

@@ -8,7 +8,7 @@ still fits the code.
 from __future__ import annotations
 
 from mutation.fault import Fault
-from mutation.faults import choose, core, gram, kernels, machines, solve, theory
+from mutation.faults import choose, core, gram, kernels, machines, outside, solve, theory, verify
 
-ROOMS = (kernels, gram, solve, machines, theory, choose, core)
+ROOMS = (kernels, gram, solve, machines, verify, theory, choose, outside, core)
 FAULTS: tuple[Fault, ...] = tuple(fault for room in ROOMS for fault in room.FAULTS)

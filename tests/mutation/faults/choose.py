@@ -28,4 +28,25 @@ FAULTS: tuple[Fault, ...] = (
         "            if True:\n",
         "tests/choose",
     ),
+    Fault(
+        "the box of a lengthscale is too narrow",
+        CHOOSE + "search.py",
+        "            high[j] = max(high[j], np.log(2 * known.widest))\n",
+        "            high[j] = min(high[j], np.log(2 * known.widest))\n",
+        "tests/choose/test_choose.py",
+    ),
+    Fault(
+        "duplicates pull the median to zero",
+        CHOOSE + "lengthscales.py",
+        "    A = np.unique(np.asarray(dense(A), dtype=np.float64), axis=0)\n",
+        "    A = np.asarray(dense(A), dtype=np.float64)\n",
+        "tests/choose/test_choose.py -k scales",
+    ),
+    Fault(
+        "evidence and its slope in the noise differ by the noise",
+        CHOOSE + "criteria.py",
+        "noise * found.noise)",
+        "found.noise)",
+        "tests/choose/test_choose.py -k gradients",
+    ),
 )

@@ -1,0 +1,136 @@
+"""Claims that `verify` forgets to compare."""
+
+from __future__ import annotations
+
+from mutation.fault import Fault
+
+EXAMINE = "src/mercer/machines/examine/"
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "the weights of features are not compared",
+        EXAMINE + "common.py",
+        '    exam.same("feature_coef_", model.feature_coef_, phi.T @ coef)\n',
+        "    assert phi.shape[1] == len(phi.T @ coef)\n",
+        "tests/theory/test_verify.py -k landmarks",
+    ),
+    Fault(
+        "kept rows are not compared",
+        EXAMINE + "common.py",
+        "    exam.same(what, kept, rows, within=0.0)\n",
+        "    assert kept.shape == rows.shape\n",
+        'tests/theory/test_verify.py -k "SVC or Perceptron"',
+    ),
+    Fault(
+        "a kernel that was changed is not noticed",
+        EXAMINE + "common.py",
+        '    exam.same(f"{name}_", getattr(model, f"{name}_"), PRECOMPUTED if found is None else found)',
+        '    assert found is None or getattr(model, f"{name}_") is not None',
+        'tests/theory/test_verify.py -k "hyperparameter or SVC or another_kernel"',
+    ),
+    Fault(
+        "coefficients above their bound are not noticed",
+        EXAMINE + "margin.py",
+        "        over.max(initial=-1.0) <= EXACT * scale,",
+        "        True,",
+        'tests/theory/test_verify.py -k "SVC or SVR"',
+    ),
+    Fault(
+        "sums of coefficients are not compared",
+        EXAMINE + "margin.py",
+        "        unkept <= EXACT * max(float(alpha.sum()), 1e-300),",
+        "        True,",
+        'tests/theory/test_verify.py -k "SVC or SVR or OneClass"',
+    ),
+    Fault(
+        "norms are not compared",
+        EXAMINE + "margin.py",
+        '    exam.same("norms_", model.norms_, np.array(norms))\n',
+        "",
+        'tests/theory/test_verify.py -k "SVC or SVR"',
+    ),
+    Fault(
+        "the calibration is not computed again",
+        EXAMINE + "margin.py",
+        '    exam.same("calibration_.slopes", model.calibration_.slopes, found.slopes, within=1e-3)',
+        "    assert found.slopes",
+        "tests/theory/test_verify.py -k SVC",
+    ),
+    Fault(
+        "the row of a cluster is not compared with its centres",
+        EXAMINE + "structure.py",
+        '        not apart.any(), f"row',
+        '        True, f"row',
+        "tests/theory/test_verify.py -k KMeans",
+    ),
+    Fault(
+        "eigenvectors may point the other way",
+        EXAMINE + "structure.py",
+        '        exam.true(np.all(U[first, np.arange(U.shape[1])] > 0), "an eigenvector points the other way")',
+        "        assert first is not None",
+        "tests/theory/test_verify.py -k PCA",
+    ),
+    Fault(
+        "the mode of a classifier is not compared with its slopes",
+        EXAMINE + "process.py",
+        "        off <= slack * top * max(1.0, float(np.abs(np.diag(twin.posterior_.K)).max())),",
+        "        True,",
+        "tests/theory/test_verify.py -k GaussianProcessClassifier",
+    ),
+    Fault(
+        "the evidence of relevance vectors is not computed again",
+        EXAMINE + "process.py",
+        '    exam.same("evidence_", vars(model)["evidence_"], evidence, within=1e-6, scale=max(abs(evidence), mass))',
+        "    assert evidence == evidence",
+        "tests/theory/test_verify.py -k RelevanceVectorRegressor",
+    ),
+    Fault(
+        "the residual trace of landmarks is not compared",
+        EXAMINE + "features.py",
+        '    exam.same("residual_trace_", model.residual_trace_, left, within=SOLVED, scale=abs(total))\n',
+        "",
+        'tests/theory/test_verify.py -k "Nystroem or landmarks"',
+    ),
+    Fault(
+        "shares of kernels are not compared",
+        EXAMINE + "sets.py",
+        '    exam.same("trace_shares_", model.trace_shares_, shares / shares.sum() if shares.sum() > 0 else none)',
+        "    assert len(none) == len(shares)",
+        "tests/theory/test_verify.py -k Multiple",
+    ),
+    Fault(
+        "the certificate of a ridge is not computed again",
+        EXAMINE + "ridge.py",
+        "    exam.certificate(model.certificate_, found, scale=size**2 * 1e-9)",
+        "    exam.certificate(model.certificate_, model.certificate_, scale=size**2 * 1e-9)",
+        "tests/theory/test_verify.py -k KernelRidge",
+    ),
+    Fault(
+        "a mistake of a perceptron is not looked at",
+        EXAMINE + "perceptron.py",
+        "margin <= SOLVED * (1 + np.abs(twin._f).max())",
+        "True",
+        "tests/theory/test_verify.py -k Perceptron",
+    ),
+    Fault(
+        "numbers that differ in sign are the same",
+        "src/mercer/theory/claims.py",
+        "                off = np.abs(a - b)\n",
+        "                off = np.abs(np.abs(a) - np.abs(b))\n",
+        "tests/theory/test_verify.py",
+    ),
+    Fault(
+        "a claim with fewer digits is true",
+        "src/mercer/theory/claims.py",
+        "(off <= within * size)",
+        "(off <= 1e6 * within * size)",
+        'tests/theory/test_verify.py -k "SVC or KernelRidge"',
+    ),
+    Fault(
+        "a claim that is not a number is true",
+        "src/mercer/theory/claims.py",
+        "(np.isnan(a) & np.isnan(b))",
+        "np.isnan(a)",
+        "tests/theory/test_verify.py",
+    ),
+)
