@@ -310,7 +310,7 @@ def test_what_is_added_on_request_is_stated_with_its_cost(data):
     added = model.certificate_.added_diagonal
     assert 1e-10 <= added < 1e-9
     assert model.noise_ == added
-    assert "moves the mean at the training rows by at most 0.5" in model.certificate_.notes[-1]
+    assert "moves the mean at the training rows by at most 0.707" in model.certificate_.notes[-1]
     assert np.abs(model.predict(twice) - z).max() == pytest.approx(0.5, rel=1e-3)
 
 

@@ -61,7 +61,8 @@ def certify(
         notes.append(_say_error(estimated, model.log_marginal_likelihood_value_))
         notes += estimated.certificate.notes
     if added:
-        moved = float(np.abs(added * model._alpha * model.y_scale_).max())
+        # (K + N)⁻¹ before and after differ by -added·(K + N)⁻¹(K + N + added)⁻¹, and ‖K(K + N)⁻¹‖ ≤ 1
+        moved = float((added * np.linalg.norm(model._alpha, axis=0) * model.y_scale_).max())
         told = (
             f"{added:.3g} was added to the diagonal, because the Gram matrix could not be factored without: as if every "
             f"observation had that much more noise. It moves the mean at the training rows by at most {moved:.3g}."

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numbers
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -47,6 +48,7 @@ REFINEMENTS = 3  # of α, where one solve leaves more than `tol`
 ADDED = (
     1e-10  # of the largest variance: the least that leaves some digits of α when a diagonal has to be added
 )
+T = TypeVar("T")
 OBJECTIVES = {"evidence": log_evidence, "loo": log_loo}
 
 
@@ -83,10 +85,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         `certificate_`; "auto" is "cholesky" to 10 000 rows, if the n×n factor fits in `memory`.
     singular : "refuse" or "add"
         What to do if K + N cannot be factored: raise an error that names the rows and the terms, or add a
-        diagonal that does (the smallest, but at least 1e-10 of the prior variance), and say how much and what it costs.
+        diagonal that does (twice the smallest found to do, and at least 1e-10 of the prior variance), and say how much and what
+        it costs.
     max_iter, max_seconds : limits of the search; the best found so far is kept, also after Ctrl-C.
     probes : random vectors of the estimates of "cg"; their error falls with its square root.
-    tol : relative residual asked of α: of conjugate gradients, and of the factor before a fit counts as converged.
+    tol : relative residual asked of α, by conjugate gradients or by the factor; a fit with more than ten times it has not converged.
     approximation : None, `Nystroem(...)` or `RandomFeatures(...)`
         The posterior of k̂(x, z) = φ(x)·φ(z), at given hyperparameters (optimizer=None), in n × features²; bands are widened
         by what the features leave out of k(x, x). Noise must be positive.
@@ -163,22 +166,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         self._in_place = gp_features.approximate_prior(self, kernel, A)  # K̂ and its inverse
         self._exact = not self._approximated and self._choose_solver(A.shape[0], kernel)
         self._seed = int(check_random_state(self.random_state).randint(2**31))
-        notes, added = [*self._approximation_notes(), *self._judge(kernel)], 0.0
-        try:
-            tuned = self._tune(kernel, Y, notes)
-        except NotPositiveDefiniteError as error:
-            added = self._meet_singular(error, kernel)
-            tuned = self._tune(kernel, Y, notes)
+        notes = [*self._approximation_notes(), *self._judge(kernel)]
+        tuned, added = self._with_enough_noise(lambda: self._tune(kernel, Y, notes), kernel, 0.0)
         self.n_iter_ = 0 if tuned is None else tuned.iterations
         if tuned is not None:
             assert isinstance(self.kernel_, Kernel)
             self.kernel_ = self.kernel_.with_theta(tuned.theta)
             notes += tuned.notes
-        try:
-            estimated = self._condition(Y, tuned)
-        except NotPositiveDefiniteError as error:
-            added += self._meet_singular(error, kernel)
-            estimated = self._condition(Y)
+        estimated, added = self._with_enough_noise(lambda: self._condition(Y, tuned), kernel, added)
         self.certificate_ = certify(self, tuned, estimated, added, notes, start)
         return self
 
@@ -347,8 +342,20 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
     def _own_kernel(self) -> Kernel | None:
         return self.kernel_ if isinstance(self.kernel_, Kernel) else None
 
-    def _meet_singular(self, error: NotPositiveDefiniteError, kernel: Kernel | None) -> float:
-        """Refuse a Gram matrix that cannot be factored, with the whole diagnosis; or add what is enough."""
+    def _with_enough_noise(
+        self, act: Callable[[], T], kernel: Kernel | None, added: float
+    ) -> tuple[T, float]:
+        """What `act` gives, and all that had to be added to the diagonal before it did."""
+        while True:
+            try:
+                return act(), added
+            except NotPositiveDefiniteError as error:
+                more = max(self._missing_noise(error, kernel), added)
+                self.noise_ = self.noise_ + more
+                added += more
+
+    def _missing_noise(self, error: NotPositiveDefiniteError, kernel: Kernel | None) -> float:
+        """Refuse a Gram matrix that cannot be factored, with the whole diagnosis; or what to add that is enough."""
         if error.sufficient_diagonal is None and self._exact:
             try:
                 factor_gram(self._gram(self._own_kernel), self.noise_)
@@ -363,9 +370,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
                 error.sufficient_diagonal,
             ) from error
         prior = float(np.max(self._gram(self._own_kernel).diag()))
-        added = max(2.0 * error.sufficient_diagonal, ADDED * prior)
-        self.noise_ = self.noise_ + added
-        return added
+        return max(2.0 * error.sufficient_diagonal, ADDED * prior)
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
 
