@@ -59,10 +59,14 @@ def numbers_of(model: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
             for path, leaf in leaves(value, (name,)):
                 if not is_irrelevant(path):
                     yield path, leaf
-    approximation = vars(model).get("approximation_")
-    if approximation is not None:
-        for path, leaf in numbers_of(approximation):
-            yield ("approximation_", *path), leaf
+    for inside in ("approximation_", "machine_", "base_estimator_"):
+        part = vars(model).get(inside)
+        if part is not None:
+            for path, leaf in numbers_of(part):
+                yield (inside, *path), leaf
+    for k, part in enumerate(vars(model).get("estimators_", ())):
+        for path, leaf in numbers_of(part):
+            yield ("estimators_", k, *path), leaf
 
 
 def is_irrelevant(path: tuple[Any, ...]) -> bool:
@@ -73,7 +77,7 @@ def is_irrelevant(path: tuple[Any, ...]) -> bool:
 def changes(path: tuple[Any, ...], leaf: Any, rng: np.random.Generator) -> Iterator[Any]:
     """The leaf with one entry, and with all entries, changed by one per cent; whole numbers by one."""
     array = np.array(leaf)
-    quality = "certificate" in str(path[0]) and path[-1] in QUALITY
+    quality = any("certificate" in str(part) for part in path) and path[-1] in QUALITY
     if array.dtype.kind in "iu":
         moved = array + 1
     elif quality:

@@ -117,6 +117,13 @@ OTHERS = {
     "KernelRidge, weights": (KernelRidge("RBF(1.5)", 0.1, fit_intercept=True), ROWS, NUMBERS, WEIGHTS),
     "KernelRidge, primal": (KernelRidge("Polynomial(2)", 0.1), X, np.c_[NUMBERS, X[:, 0]], WEIGHTS),
     "KernelRidge, nystrom": (KernelRidge("RBF(1.5)", 0.1, solver="nystrom"), X, NUMBERS, WEIGHTS),
+    "KernelRidge, least squares in features": (KernelRidge("Linear()", 0.0), X, NUMBERS, WEIGHTS),
+    "KernelRidge, least squares and a mean": (
+        KernelRidge("Linear()", 0.0, fit_intercept=True),
+        X,
+        np.c_[NUMBERS, X[:, 0]],
+        None,
+    ),
     "KernelRidge on landmarks": (KernelRidge("RBF(1.5)", 0.1, approximation=SOME), X, NUMBERS, WEIGHTS),
     "KernelRidgeCV, folds": (KernelRidgeCV("RBF(1.5)", cv=3), X, NUMBERS, None),
     "KernelLeastSquares, early": (

@@ -51,6 +51,9 @@ def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Cert
         off = Y[:, j] - b[j] - products[:, j] - spread * c[:, j]
         rest[:, j] = scale * np.maximum(np.abs(off), np.abs(elsewhere[:, j]))
         each[j] = relative(rest[:, j], scale * Y[:, j])
+        if alpha == 0 and model.solver_ == "primal":
+            stray_function = np.abs(elsewhere[:, j]).max(axis=0)
+            each[j] = _slope_in_features(model, A[kept], Y[:, j], off, penalty.weight) + stray_function
         energy = float(np.einsum("ij,ij->", c[:, j], products[:, j]))
         parts = objective(Y[:, j] - b[j], products[:, j], c[:, j], energy, penalty)
         if model.solver_ == "nystrom":
@@ -60,7 +63,9 @@ def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Cert
             for total, part in zip((primal, dual), parts, strict=True)
         )
     stray = float(np.abs(coef[w == 0]).max(initial=0.0))
-    unbalanced = float(np.abs(c.sum(axis=0)).max()) if model.fit_intercept else 0.0
+    # without a penalty the coefficients of least norm need not sum to 0
+    balanced = model.fit_intercept and bool(np.all(alphas > 0))
+    unbalanced = float(np.abs(c.sum(axis=0)).max()) if balanced else 0.0
     size = max(float(np.abs(coef).sum()), 1e-300)
     return Certificate(
         model.certificate_.status,
@@ -72,6 +77,22 @@ def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Cert
         residuals=tuple(each.tolist()),
         worst_row=int(kept[np.argmax(rest.max(axis=1))]),
     )
+
+
+def _slope_in_features(
+    model: RidgeMachine, A: Any, Y: np.ndarray, errors: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Least squares without a penalty: ΦᵀW(y - f) of each target, relative to that of no function at all."""
+    rows = model._rows(A)
+    phi = model.approximation_.features(rows) if model._approximated else model.feature_map_(rows)
+    phi = np.asarray(phi, dtype=np.float64)
+    start = Y
+    mean = np.zeros(Y.shape[1])
+    if model.fit_intercept:
+        mean = np.abs(weight @ errors) / np.maximum(weight @ np.abs(Y), np.finfo(float).tiny)
+        phi = phi - weight @ phi / weight.sum()
+        start = Y - weight @ Y / weight.sum()
+    return relative(phi.T @ (weight[:, None] * errors), phi.T @ (weight[:, None] * start)) + mean
 
 
 def name_multipliers(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> list[Multipliers]:

@@ -25,6 +25,7 @@ from mercer.sklearn.careful import refuse_masks_and_dates
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
 from mercer.sklearn.gp_process import NEED_THETA, BinaryLaplace, Process, input_checks, takes_vectors
 from mercer.solve.solution import Certificate
+from mercer.theory.claims import Examination
 
 __all__ = ["GaussianProcessClassifier", "GaussianProcessRegressor"]
 
@@ -279,6 +280,12 @@ class GaussianProcessClassifier(ClassifierMixin, Published, BaseEstimator):
             [part.log_marginal_likelihood_value_ for part in self._parts]
         )
         return self
+
+    def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+        """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
+        from mercer.sklearn.examine import examine_twin
+
+        examine_twin(self, exam, X, y, sample_weight)
 
     @property
     def _parts(self) -> list[BinaryLaplace]:

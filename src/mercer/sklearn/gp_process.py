@@ -19,6 +19,7 @@ from mercer.machines.laplace import Logistic, TwoClasses
 from mercer.machines.publish import Published
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
 from mercer.solve.solution import Certificate
+from mercer.theory.claims import Examination
 
 NEED_THETA = "Gradient can only be evaluated for theta!=None"
 
@@ -30,6 +31,12 @@ class Process(Published, BaseEstimator):
     optimizer: Any
     n_restarts_optimizer: int
     log_marginal_likelihood_value_: float
+
+    def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+        """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
+        from mercer.sklearn.examine import examine_twin
+
+        examine_twin(self, exam, X, y, sample_weight)
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True

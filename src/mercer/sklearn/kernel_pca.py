@@ -25,6 +25,7 @@ from mercer.machines.publish import Published
 from mercer.sklearn.careful import refuse_masks_and_dates
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.system import solve
+from mercer.theory.claims import Examination
 
 __all__ = ["KernelPCA"]
 
@@ -89,6 +90,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model from data in X."""
+        X = self._check(X)
+        K = self._centred(self._products(X))
+        self._decompose(K)
+        self.X_fit_ = X
+        self._keep_coefficients()
+        if X.dtype == np.float32:
+            self.eigenvalues_ = self.eigenvalues_.astype(np.float32)
+            self.eigenvectors_ = self.eigenvectors_.astype(np.float32)
+        if self.fit_inverse_transform:
+            self._fit_inverse(self.eigenvectors_ * np.sqrt(self.eigenvalues_), X)
+        return self
+
+    def _check(self, X: Any) -> Any:
+        """The rows, after scikit-learn's checks; `gamma_` for their number of columns."""
         self._validate_params()
         refuse_masks_and_dates(X)
         if self.fit_inverse_transform and self.kernel == PRECOMPUTED:
@@ -97,20 +112,21 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
         if self.fit_inverse_transform and sparse.issparse(X):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
         self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
-        K = self._centred(self._products(X))
-        self._decompose(K)
-        self.X_fit_ = X
+        return X
+
+    def _keep_coefficients(self) -> None:
+        """What `transform` multiplies kernel products with."""
         scaled = np.zeros_like(self.eigenvectors_, dtype=np.float64)
         alive = self.eigenvalues_ > 0
         scaled[:, alive] = self.eigenvectors_[:, alive] / np.sqrt(self.eigenvalues_[alive])
         self._coef = np.ascontiguousarray(scaled - scaled.mean(axis=0))
         self._offset = self._column_means @ self._coef
-        if X.dtype == np.float32:
-            self.eigenvalues_ = self.eigenvalues_.astype(np.float32)
-            self.eigenvectors_ = self.eigenvectors_.astype(np.float32)
-        if self.fit_inverse_transform:
-            self._fit_inverse(self.eigenvectors_ * np.sqrt(self.eigenvalues_), X)
-        return self
+
+    def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+        """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
+        from mercer.sklearn.examine import examine_twin
+
+        examine_twin(self, exam, X, y, sample_weight)
 
     def _kernel_object(self) -> Kernel | None:
         """The named kernel as one of mercer's; None for precomputed, callables and degenerate parameters."""

@@ -21,6 +21,7 @@ from mercer.machines.publish import Published, fit_inside
 from mercer.machines.ridge import KernelRidge as _KernelRidge
 from mercer.machines.ridge_problem import RidgeProblem
 from mercer.sklearn.careful import refuse_masks_and_dates, warn_of_refuted
+from mercer.theory.claims import Examination
 
 __all__ = ["KernelRidge"]
 
@@ -59,6 +60,22 @@ class KernelRidge(RegressorMixin, Published, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit Kernel Ridge regression model."""
+        X, y, sample_weight, products, machine = self._prepare(X, y, sample_weight)
+        try:
+            fit_inside(machine, products, y, sample_weight=sample_weight)
+            coef = machine.dual_coef_
+            self.machine_, self.certificate_ = machine, machine.certificate_
+        except (NotPositiveDefiniteError, MagnitudeError) as error:
+            if np.ndim(machine.alpha) or isinstance(error, MagnitudeError):
+                raise
+            coef = self._least_squares(X, y, sample_weight, float(machine.alpha))
+        kind = np.result_type(X.dtype, y.dtype)
+        self.dual_coef_ = coef.astype(kind if kind == np.float32 else np.float64, copy=False)
+        self.X_fit_ = X
+        return self
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any, Any, QuietRidge]:
+        """Rows, targets, weights, what the machine is fitted on, and the machine, after scikit-learn's checks."""
         self._validate_params()
         refuse_masks_and_dates(X, y)
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), multi_output=True, y_numeric=True)
@@ -74,18 +91,13 @@ class KernelRidge(RegressorMixin, Published, BaseEstimator):
         warn_of_refuted(kernel, X.shape[1])
         products = X if kernel is not None else self._pairwise(X)
         machine = QuietRidge(kernel or PRECOMPUTED, alpha[0] if np.ptp(alpha) == 0 else alpha)
-        try:
-            fit_inside(machine, products, y, sample_weight=sample_weight)
-            coef = machine.dual_coef_
-            self.machine_, self.certificate_ = machine, machine.certificate_
-        except (NotPositiveDefiniteError, MagnitudeError) as error:
-            if np.ptp(alpha) > 0 or isinstance(error, MagnitudeError):
-                raise
-            coef = self._least_squares(X, y, sample_weight, float(alpha[0]))
-        kind = np.result_type(X.dtype, y.dtype)
-        self.dual_coef_ = coef.astype(kind if kind == np.float32 else np.float64, copy=False)
-        self.X_fit_ = X
-        return self
+        return X, y, sample_weight, products, machine
+
+    def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+        """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
+        from mercer.sklearn.examine import examine_twin
+
+        examine_twin(self, exam, X, y, sample_weight)
 
     def _least_squares(self, X: Any, y: np.ndarray, sample_weight: Any, alpha: float) -> np.ndarray:
         """The solution of least norm, where no factorisation exists."""

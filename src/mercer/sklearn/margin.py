@@ -33,6 +33,7 @@ from mercer.machines.svr import SVR as _SVR
 from mercer.machines.svr import NuSVR as _NuSVR
 from mercer.sklearn.careful import refuse_masks_and_dates, symmetric, warn_of_refuted
 from mercer.solve.solution import AS_ASKED
+from mercer.theory.claims import Examination
 
 NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. "
@@ -112,7 +113,14 @@ class MarginTwin(Published, BaseEstimator):
     def _check_targets(self, y: Any) -> np.ndarray:
         return column_or_1d(y, warn=True).astype(np.float64, copy=False)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+        """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
+        from mercer.sklearn.examine import examine_twin
+
+        examine_twin(self, exam, X, y, sample_weight)
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None, Any]:
+        """Rows, targets, weights and what the machine is fitted on, after scikit-learn's checks."""
         self._validate_params()
         refuse_masks_and_dates(X, y)
         if sparse.issparse(X) and self.kernel == PRECOMPUTED:
@@ -128,21 +136,28 @@ class MarginTwin(Published, BaseEstimator):
         y = np.ones(n) if y is None else self._check_targets(y)
         w = self._check_weights(sample_weight, y, n, np.shape(X))
         self._set_gamma(X, w)
-        products = self._training_products(X, n)
-        if products is None:  # scikit-learn finds out in predict
-            self.shape_fit_ = np.shape(X)
-            return self
-        machine = self._machine(
+        return X, y, w, self._training_products(X, n)
+
+    def _asked(self) -> MarginMachine:
+        """The machine that the parameters describe."""
+        return self._machine(
             kernel=self._kernel_object() or PRECOMPUTED,
             tol=self.tol,
             max_iter=self.max_iter,
             memory=max(int(self.cache_size * 2**20), 2**28),
         )
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        X, y, w, products = self._prepare(X, y, sample_weight)
+        if products is None:  # scikit-learn finds out in predict
+            self.shape_fit_ = np.shape(X)
+            return self
+        machine = self._asked()
         try:
             fit_inside(machine, products, y, sample_weight=w)
         except (MagnitudeError, NotFiniteError) as error:
             raise ValueError(f"{NOT_FINITE} ({error})") from error
-        self._take(machine, X, n)
+        self._take(machine, X, len(y))
         return self
 
     def _check_weights(self, sample_weight: Any, y: np.ndarray, n: int, shape: Any) -> np.ndarray | None:

@@ -374,9 +374,14 @@ class OneClassSVM(OutlierMixin, MarginTwin):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Detect the soft boundary of the set of samples X; y is ignored."""
-        self._fit(X, None, sample_weight)
+        return self._fit(X, None, sample_weight)
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None, Any]:
+        return super()._prepare(X, None, sample_weight)
+
+    def _take(self, machine: MarginMachine, X: Any, n: int) -> None:
+        super()._take(machine, X, n)
         self.offset_ = -self.intercept_
-        return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance to the separating hyperplane, positive for an inlier."""

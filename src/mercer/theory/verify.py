@@ -101,8 +101,7 @@ def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Veri
     """
     if not isinstance(model, Verifiable):
         raise ParameterError(
-            f"verify takes a fitted machine of mercer; got {type(model).__name__}. Of a twin in mercer.sklearn verify the machine "
-            "inside: verify(twin.machine_, X, y), with labels as codes 0, 1, 2, ..."
+            f"verify takes a fitted machine of mercer, or a twin of mercer.sklearn; got {type(model).__name__}."
         )
     exam = Examination()
     try:
