@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations
@@ -28,9 +29,11 @@ from mercer import (
     ProvedAsDeclared,
     Radial,
     Refuted,
+    Stationary,
     Undecided,
     leaf,
 )
+from mercer.cli.check import run_check
 from mercer.errors import DomainError, ParameterError
 from mercer.kernels import validity
 from mercer.kernels.dot import DotProduct
@@ -336,6 +339,78 @@ def test_an_interrupt_leaves_the_search():
 
     with pytest.raises(KeyboardInterrupt):
         Custom(interrupted).validity()
+
+
+@pytest.mark.parametrize("where", ["f", "density", "pairs", "term"])
+def test_control_c_leaves_the_search_at_the_call_in_which_it_came(where):
+    calls = []
+
+    def press(*args):
+        calls.append(1)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    def gauss(delta):
+        if where == "f":
+            press()
+        return np.exp(-0.5 * (delta**2).sum(-1))
+
+    def density(w):
+        press()
+        return np.exp(-0.5 * w**2) / math.sqrt(2 * math.pi)
+
+    def pairs(x, z):
+        press()
+        return float(x @ z)
+
+    kernels = {
+        "f": Stationary(gauss),
+        "density": Stationary(gauss, density=density),
+        "pairs": Custom(pairs),
+        "term": RBF(1.0) - 0.5 * Custom(pairs),
+    }
+    with pytest.raises(KeyboardInterrupt):
+        kernels[where].validity()
+    assert len(calls) == 3
+
+
+# ── large expressions ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def many_terms(n):
+    return sum((RBF(0.5 + 0.01 * i) for i in range(n)), Linear())
+
+
+def many_factors(n):
+    return math.prod((RBF(5.0 + 0.1 * i) for i in range(n)), start=Linear())
+
+
+def nested(n):
+    k = RBF(1.0)
+    for i in range(n):
+        k = (0.9 * k + Linear()) if i % 2 else k**2
+    return k
+
+
+@pytest.mark.parametrize(
+    "k", [many_terms(300), many_factors(300), nested(60)], ids=["terms", "factors", "nested"]
+)
+def test_a_large_expression_is_judged_written_and_checked(k, capsys):
+    answer = k.validity()
+    assert isinstance(answer, Proved)
+    parts = list(answer.proof.walk())
+    assert len(parts) > 60
+    assert len(str(answer).splitlines()) >= 2 * len(parts)
+    assert answer.latex().count("\\item") == len(parts)
+    assert k.latex()
+    assert run_check(str(k), None, 10.0, latex=False, as_json=False) == 0
+    assert "∎" in capsys.readouterr().out
+
+
+def test_a_large_expression_that_is_none_is_refuted():
+    answer = (many_terms(60) - Polynomial(2, offset=0.0, scale=3.0)).validity()
+    assert isinstance(answer, Refuted)
+    assert answer.check()
 
 
 # ── series of shifted expansions ────────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ from mercer.kernels.base import Kernel, as_kernel
 from mercer.kernels.columns import AllSubsets, Brownian, Chi2, Cosine, Intersection, Laplacian, Periodic
 from mercer.kernels.dot import Dot, ExpDot, Linear, Logistic, Polynomial, Sigmoid
 from mercer.kernels.families import DotProduct, Leaf, PerColumn, Radial, leaf
+from mercer.kernels.own import Custom, Stationary
 from mercer.kernels.proof import Fact, Proof, Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.radial import RBF, Exponential, Matern, RationalQuadratic
 from mercer.kernels.special import (
@@ -11,9 +12,7 @@ from mercer.kernels.special import (
     Bilinear,
     Constant,
     CosineSimilarity,
-    Custom,
     SpectralMixture,
-    Stationary,
     White,
 )
 from mercer.kernels.text import parse

@@ -48,8 +48,9 @@ from mercer.kernels.maps import (
     Waves,
 )
 from mercer.kernels.monomials import Expansion, vanishes
+from mercer.kernels.own import Custom, Stationary
 from mercer.kernels.polynomes import Path, Polynome, expand, polynomial_map, space_after
-from mercer.kernels.special import ArcCosine, Bilinear, Constant, CosineSimilarity, Custom, Stationary
+from mercer.kernels.special import ArcCosine, Bilinear, Constant, CosineSimilarity
 
 
 def plan(k: Kernel, space: Space) -> Node:

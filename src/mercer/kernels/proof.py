@@ -133,7 +133,8 @@ class ProvedAsDeclared(_WithProof):
 class Refuted(Validity):
     """Not a kernel: points `X` and a vector `q` with `value` = qᵀKq < 0, also where every rounding went against it.
 
-    If `asymmetric`, the two points have k(x, z) ≠ k(z, x) instead, and `value` is the gap.
+    If `asymmetric`, the two points have k(x, z) ≠ k(z, x) instead, and `value` is the gap. `remark` is what spoke against it
+    before any point was sought, such as a frequency at which a declared density is negative.
     """
 
     kernel: Kernel
@@ -143,6 +144,7 @@ class Refuted(Validity):
     asymmetric: bool = False
     searched: tuple[str, ...] = field(default=())
     names: list[str] | None = None
+    remark: str = ""
     status = "refuted"
 
     def gram(self) -> np.ndarray:
@@ -165,7 +167,7 @@ class Refuted(Validity):
         return difference(self.kernel, rows) if self.asymmetric else quadratic_form(self.kernel, rows, self.q)
 
     def __str__(self) -> str:
-        head = f"{self.kernel} is not a kernel."
+        head = "\n".join(filter(None, (f"{self.kernel} is not a kernel.", self.remark)))
         K = self.gram()
         if self.asymmetric:
             return (

@@ -1,19 +1,18 @@
-"""Leaves with a shape of their own: constants, noise, forms, angles, spectra, and whatever users write."""
+"""Leaves with a shape of their own: constants, noise, forms, angles, spectra."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from mercer.arrays import Matrix, Rows, dense, real_numbers
-from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from mercer.kernels.families import Leaf, dot_products, latex_value, leaf, squared_distances, squared_norms
+from mercer.arrays import Matrix, Rows, dense
+from mercer.errors import ParameterError, ShapeError
+from mercer.kernels.families import Leaf, dot_products, leaf, squared_distances, squared_norms
 from mercer.kernels.forms import judge_form
 from mercer.kernels.proof import Fact, Proof
-from mercer.params import coefficients, given, positive, real, signed, whole
+from mercer.params import coefficients, positive, real, signed, whole
 
 
 @leaf
@@ -315,110 +314,3 @@ class SpectralMixture(Leaf):
 
     def _latex(self) -> str:
         return r"\sum_q w_q \prod_d e^{-2\pi^2\delta_d^2\sigma_{qd}^2}\cos(2\pi\delta_d\mu_{qd})"
-
-
-@leaf
-class Stationary(Leaf):
-    """Any function of the difference: k(x, z) = f(x - z).
-
-    `f` gets differences as an array whose last axis runs over the columns, and returns an array without that axis.
-    By Bochner's theorem it is a kernel iff its Fourier transform is non-negative; mercer looks for a counter-example.
-
-    >>> triangle = Stationary(lambda delta: np.maximum(0, 1 - np.abs(delta).sum(-1)))
-    >>> float(triangle([[0.0]], [[0.25]])[0, 0])              # 1 - 1/4
-    0.75
-    """
-
-    f: Callable[[np.ndarray], np.ndarray] = given()
-
-    def __post_init__(self) -> None:
-        if not callable(self.f):
-            raise ParameterError(f"Stationary: f must be a function of the difference x - z; got {self.f!r}.")
-
-    def _evaluate(self, delta: np.ndarray) -> np.ndarray:
-        out = real_numbers(self.f(delta), "Stationary")
-        if out.shape != delta.shape[:-1]:
-            raise ShapeError(
-                f"Stationary: f returned shape {out.shape} for differences of shape {delta.shape}; it must drop the last "
-                "axis, for example by np.linalg.norm(delta, axis=-1)."
-            )
-        return out
-
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        X = dense(x.vectors).astype(np.float64, copy=False)
-        Z = X if z is None else dense(z.vectors).astype(np.float64, copy=False)
-        return self._evaluate(X[:, None, :] - Z[None, :, :])
-
-    def _diag(self, x: Rows) -> np.ndarray:
-        return self._evaluate(np.zeros(x.vectors.shape))
-
-    def _latex(self) -> str:
-        return rf"\mathrm{{{latex_value(self.f)}}}(x - z)"
-
-
-@leaf
-class Custom(Leaf):
-    """Any Python function of two things: vectors, strings, graphs.
-
-    `function(a, b)` returns one number; with `blocks=True` it gets two whole samples and returns the matrix.
-
-    >>> shared = Custom(lambda a, b: len(set(a) & set(b)))
-    >>> shared(["kernel", "nerve"])
-    array([[5., 3.],
-           [3., 4.]])
-    """
-
-    function: Callable[[Any, Any], Any] = given()
-    blocks: bool = given(False)
-
-    def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise ParameterError(f"Custom: a function of two things was expected; got {self.function!r}.")
-
-    def _takes_things(self) -> bool:
-        return True
-
-    def _call(self, a: Any, b: Any, i: int, j: int) -> float:
-        out = self.function(a, b)
-        if np.iscomplexobj(out):
-            real_numbers(out, str(self))
-        try:
-            number = float(
-                np.asarray(out, dtype=float).reshape(()).item()
-                if np.ndim(out) == 0
-                else np.asarray(out).item()
-            )
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"{self}: the function returned {type(out).__name__} for rows {i} and {j}; it must return one number."
-            ) from error
-        if not np.isfinite(number):
-            raise NotFiniteError(
-                f"{self}: the function returned {number} for rows {i} and {j}. Look at that pair."
-            )
-        return number
-
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        a = x.things
-        b = a if z is None else z.things
-        if not self.blocks:
-            return np.array([[self._call(p, q, i, j) for j, q in enumerate(b)] for i, p in enumerate(a)])
-        out = real_numbers(self.function(a, b), str(self))
-        if out.shape != (len(a), len(b)):
-            raise ShapeError(
-                f"{self}: the function returned shape {out.shape} for {len(a)} by {len(b)} things."
-            )
-        if not np.all(np.isfinite(out)):
-            i, j = np.argwhere(~np.isfinite(out))[0]
-            raise NotFiniteError(
-                f"{self}: the function returned {out[i, j]} for rows {i} and {j}. Look at that pair."
-            )
-        return out
-
-    def _diag(self, x: Rows) -> np.ndarray:
-        if self.blocks:
-            return np.array([self._block(Rows(x.things[i : i + 1]), None)[0, 0] for i in range(len(x))])
-        return np.array([self._call(p, p, i, i) for i, p in enumerate(x.things)])
-
-    def _latex(self) -> str:
-        return rf"\mathrm{{{latex_value(self.function)}}}(x, z)"

@@ -29,8 +29,9 @@ from mercer.kernels.algebra import On
 from mercer.kernels.base import Kernel
 from mercer.kernels.enclosure import difference, quadratic_form
 from mercer.kernels.intervals import NotEnclosed
+from mercer.kernels.own import Custom, Stationary
 from mercer.kernels.proof import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
-from mercer.kernels.special import Bilinear, Custom
+from mercer.kernels.special import Bilinear
 from mercer.kernels.witness import (
     FOUND,
     cloud,
@@ -42,6 +43,7 @@ from mercer.kernels.witness import (
     shrink,
     take,
     unit_scale,
+    waves,
 )
 
 # How many values of the kernel one search may ask for; a function called pair by pair in Python is a thousand times slower.
@@ -144,7 +146,7 @@ class _Search:
             dimensions = [columns]
         else:
             dimensions = [exact] if exact is not None else sorted({max(least, d) for d in (1, 2, 3, 5)})
-        found = self.directions()
+        found = self.directions() or self.frequencies(dimensions)
         if found is not None:
             return found
         for d in dimensions:
@@ -180,6 +182,19 @@ class _Search:
                 found = self.certified(X, np.ones(1))
                 if found is not None:
                     return found
+        return None
+
+    def frequencies(self, dimensions: list[int]) -> Refuted | None:
+        """Grids that tell frequencies at which a declared density is negative from their neighbours."""
+        for k in _nodes(self.kernel):
+            band = k.negative_band() if isinstance(k, Stationary) else None
+            if band is None:
+                continue
+            for d, parts in itertools.product(dimensions, (2, 1.3, 4, 8)):
+                for X in waves(band, d, parts):
+                    found = self.look(X)
+                    if found is not None or self.spent():
+                        return found
         return None
 
     def among_numbers(self) -> Refuted | None:
@@ -324,7 +339,8 @@ class _Search:
             return None
         if form.high >= 0:
             return None
-        return Refuted(self.kernel, X, q, form.middle(), False, tuple(self.tried), names)
+        remark = self.kernel._wanting() if _is_against(self.kernel) else ""
+        return Refuted(self.kernel, X, q, form.middle(), False, tuple(self.tried), names, remark)
 
     # ── book-keeping ──
 
@@ -344,6 +360,11 @@ class _Search:
             self.note(f"at {sum(self.failures.values())} sets it is not defined, for example: {worst}")
         missing = self.missing or " ".join(_advice(self.kernel))
         return Undecided(self.kernel, tuple(self.tried), float(self.lowest), missing)
+
+
+def _is_against(kernel: Kernel) -> bool:
+    """Whether what was declared of the kernel speaks against it already."""
+    return isinstance(kernel, Stationary) and kernel.negative_band() is not None
 
 
 def _advice(kernel: Kernel) -> Iterator[str]:

@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from mercer.kernels.densities import Band
 from mercer.kernels.proof import relative_form
 
 FOUND = -1e-9  # qᵀKq relative to |q|ᵀ|K||q| at which a set of points is worth a closer look
+_LONGEST = 200  # points of one wave
+_ONE_BY_ONE = 40  # rows of which each is tried to be left out
 
 
 # ── sets of points ──────────────────────────────────────────────────────────────────────────────────────────
@@ -43,6 +46,18 @@ def grid(d: int) -> np.ndarray:
     if d > 6:
         return np.vstack([np.zeros((1, d)), np.eye(d)[:100], -np.eye(d)[:100]])
     return np.array(list(itertools.product(axis, repeat=d)), dtype=float)
+
+
+def waves(band: Band, d: int, parts: float) -> Iterator[np.ndarray]:
+    """Grids with so many points in half a wave of the middle of a band, and long enough to tell the band from its neighbours."""
+    spacing = 2 * np.pi / (parts * (band.low + band.high))
+    yield spacing * grid(d)
+    if d > 1:
+        return
+    length = 8 * np.pi / (band.high - band.low)
+    n = int(min(length / spacing, _LONGEST))
+    if n > len(grid(1)):
+        yield spacing * np.arange(n)[:, None]
 
 
 def cloud(rng: np.random.Generator, d: int, n: int) -> np.ndarray:
@@ -96,14 +111,15 @@ def few_rows(K: np.ndarray) -> list[int] | None:
 def shrink(K: np.ndarray, q: np.ndarray) -> list[int]:
     """As few rows of K as can still fail: drop the lightest in bulk, then one at a time."""
     keep = np.arange(len(K))
-    while len(keep) > 12:
-        weight = np.abs(q) * np.sqrt(np.abs(np.diag(K)[keep]))
-        fewer = np.sort(keep[np.argsort(-weight)[: max(12, int(0.7 * len(keep)))]])
-        lowest, other = lowest_form(K[np.ix_(fewer, fewer)])
-        if lowest > FOUND:
-            break
-        keep, q = fewer, other
-    while len(keep) > 1:
+    for share in (0.7, 0.9):
+        while len(keep) > 12:
+            weight = np.abs(q) * np.sqrt(np.abs(np.diag(K)[keep]))
+            fewer = np.sort(keep[np.argsort(-weight)[: max(12, int(share * len(keep)))]])
+            lowest, other = lowest_form(K[np.ix_(fewer, fewer)])
+            if lowest > FOUND:
+                break
+            keep, q = fewer, other
+    while 1 < len(keep) <= _ONE_BY_ONE:
         options = [np.delete(keep, i) for i in range(len(keep))]
         depths = [lowest_form(K[np.ix_(o, o)])[0] for o in options]
         best = int(np.argmin(depths))
