@@ -6,6 +6,7 @@ import copy
 import pickle
 import warnings
 from dataclasses import replace
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -87,6 +88,27 @@ def test_every_fitted_number_changed_by_one_per_cent_is_noticed(subject):
     assert found and found.asked > 0, str(found)
     assert verify(pickle.loads(pickle.dumps(model)), X, subject.y)
     assert missed(model, X, subject.y) == []
+
+
+FIRST = {s.build: s for s in reversed(SUBJECTS)}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("subject", FIRST.values(), ids=lambda s: s.name)
+def test_a_machine_as_it_comes_verifies_on_columns_with_units(subject):
+    """Nothing is given but what must be: open lengthscales, scales of the data and automatic choices are followed too."""
+    needed = [
+        p.name
+        for p in signature(subject.build).parameters.values()
+        if p.default is p.empty and p.name != "self"
+    ]
+    model = subject.build(**{name: subject.settings[name] for name in needed if name in subject.settings})
+    if "random_state" in model.get_params(deep=False):
+        model.set_params(random_state=0)
+    rows = X * 10.0 ** np.arange(-1, X.shape[1] - 1) + 5.0
+    y = 1e3 * subject.y + 7e4 if subject.target == "numbers" else subject.y
+    found = verify(model.fit(rows, y), rows, y)
+    assert found, str(found)
 
 
 OTHERS = {

@@ -31,7 +31,7 @@ def take_targets(model: GaussianProcessRegressor, y: Any, n: int) -> np.ndarray:
     Y, model._single = check_target_block(y, n, type(model).__name__)
     model._constant = bool(np.all(Y[0] == Y))
     spread = deviation(Y)
-    model._centred, model._scaled = _normalization(model, Y.shape[1])
+    model._centred, model._scaled = normalization(model, Y.shape[1])
     model.y_mean_ = Y.mean(axis=0) if model._centred else np.zeros(Y.shape[1])
     model.y_scale_ = np.where(spread > 0, spread, 1.0) if model._scaled else np.ones(Y.shape[1])
     if model._scaled and model.noise is not None and Y.shape[1] > 1:
@@ -43,7 +43,7 @@ def take_targets(model: GaussianProcessRegressor, y: Any, n: int) -> np.ndarray:
     return Y
 
 
-def _normalization(model: GaussianProcessRegressor, targets: int) -> tuple[bool, bool]:
+def normalization(model: GaussianProcessRegressor, targets: int) -> tuple[bool, bool]:
     """Whether the targets are taken about their mean, and in units of their deviation."""
     if model.normalize_y == "auto":
         centred = is_open(model.kernel)

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED, check_weights
-from mercer.machines.defaults import is_open, resolve_by_column
+from mercer.machines.defaults import resolve_by_column
 from mercer.machines.evidence import gradient_of
 from mercer.machines.examine import examine
 from mercer.machines.examine.common import (
@@ -23,6 +23,7 @@ from mercer.machines.examine.common import (
 )
 from mercer.machines.gp_classification import GaussianProcessClassifier
 from mercer.machines.gp_regression import GaussianProcessRegressor
+from mercer.machines.gp_targets import normalization
 from mercer.machines.relevance import RelevanceMachine, RelevanceVectorRegressor
 from mercer.machines.targets import check_numbers
 from mercer.machines.tune import FLAT, ROUNDING, search_path
@@ -54,12 +55,11 @@ def _(model: GaussianProcessRegressor, exam: Examination, X: Any, y: Any, sample
         same_rows(exam, "the rows of fit", model._fitted_rows.vectors, A)
     added = float(model.certificate_.added_diagonal or 0.0)
     changes: dict[str, Any] = {"optimizer": None, "singular": "refuse", "max_seconds": None}
-    if model.normalize_y == "auto" and is_open(model.kernel):
-        # what "auto" means depends on the kernel that was asked for, not on the one found
-        one = model.noise is None or np.ndim(y) == 1
-        changes["normalize_y"] = True if one else "mean"
     if isinstance(model.kernel_, Kernel):
         changes["kernel"] = model.kernel_
+    # What "auto" means depends on the kernel that was asked for, not on the one found.
+    centred, scaled = normalization(model, 1 if np.ndim(y) == 1 else np.shape(y)[1])
+    changes["normalize_y"] = scaled or ("mean" if centred else False)
     if added:
         given = 0.0 if model.noise is None else np.asarray(model.noise, dtype=float) / model.y_scale_[0] ** 2
         exam.same("noise_ with what was added", model.noise_, given + added, within=SOLVED)
