@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED, check_weights
-from mercer.machines.defaults import resolve_by_column
+from mercer.machines.defaults import is_open, resolve_by_column
 from mercer.machines.evidence import gradient_of
 from mercer.machines.examine import examine
 from mercer.machines.examine.common import (
