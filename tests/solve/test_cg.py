@@ -96,6 +96,29 @@ def test_a_singular_system_without_solution_ends_and_says_so():
     assert np.isfinite(found.value).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_singular_matrix_is_never_called_indefinite(seed, dtype):
+    """Where a direction has no image, pᵀAp is rounding of either sign, and so is Ap: no witness of anything."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 70))
+    rank = int(rng.integers(1, n))
+    F = rng.normal(size=(n, rank)) * 10 ** rng.uniform(-4, 4, size=rank)
+    outside = np.linalg.svd(F)[0][:, -1]
+    for A in (F @ F.T, np.ones((n, n)), np.outer(F[:, 0], F[:, 0])):
+        for b in (rng.normal(size=n), np.arange(float(n)), outside):
+            found = cg(A.astype(dtype), b).certificate
+            assert found.status in ("stagnated", "limit", "converged"), found.notes
+            assert not any("positive" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("lowest", [-1e-3, -1e-8, -1e-11])
+def test_an_eigenvalue_below_rounding_is_still_met(lowest):
+    A = with_spectrum([lowest, 1.0, 2.0, 3.0])
+    found = cg(A, np.linalg.eigh(A)[1][:, 0] + 1e-3)
+    assert found.certificate.status == "failed" and "not positive semi-definite" in found.certificate.notes[0]
+
+
 def test_a_singular_system_with_a_solution_is_solved():
     A = with_spectrum([0.0, 0.0, 1.0, 2.0, 3.0])
     found = cg(A, A @ np.ones(5), tol=1e-9)

@@ -34,6 +34,7 @@ PATIENCE = 250  # iterations in which a column must find a new smallest residual
 ENERGY = 1e-12  # by this much of all that it has gained so far
 RESTARTS = 20  # from the true residual, as long as each one
 GAIN = 0.1  # wins a digit
+ROUNDING = 16  # times √n·eps·‖A‖: eigenvalues that are less negative are taken for 0
 BLOWN_UP = 1e3  # growth of the residual in one round after which its start is the better answer
 QUICK = 0.1  # seconds that a product may take if Ctrl-C is to wait for one more
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
@@ -120,6 +121,7 @@ class _State:
     callback: Callable[[int, float], object] | None
     iterations: int = 0
     product_seconds: float = 0.0
+    norm: float = 0.0  # ‖A + shift‖, from below
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -222,7 +224,7 @@ class _State:
     ) -> np.ndarray:
         """Which columns see pᵀAp > 0; the others are stopped, with the reason in a note."""
         length = np.linalg.norm(P, axis=0)
-        rounding = 16 * float(np.finfo(self.op.dtype).eps) * length * np.linalg.norm(AP, axis=0)
+        rounding = self.rounding_of_products(length, np.linalg.norm(AP, axis=0), curvature)
         for j in np.flatnonzero(~np.isfinite(curvature)):
             self.stop(columns[[j]], "failed")
             self.note("A product with the matrix gave NaN or infinity. Look for missing values or overflow.")
@@ -237,6 +239,21 @@ class _State:
                 f"Use a valid kernel, or raise the shift by more than {-lowest:.3g}."
             )
         return np.isfinite(curvature) & (curvature > 0)
+
+    def rounding_of_products(
+        self, length: np.ndarray, image: np.ndarray, curvature: np.ndarray
+    ) -> np.ndarray:
+        """What rounding may make of pᵀAp: not a share of ‖Ap‖, which is rounding itself where Ap = 0, but of ‖A‖ ‖p‖.
+
+        ‖A‖ is known from below: by all products so far, and by the diagonal, which is only asked for where it matters.
+        """
+        stretch = image / np.maximum(length, TINY)
+        self.norm = max(self.norm, float(stretch[np.isfinite(stretch)].max(initial=0.0)))
+        if not np.any(curvature <= 0):
+            return np.zeros_like(length)
+        largest = float(np.abs(self.op.diag()).max(initial=0.0)) + self.shift
+        grain = ROUNDING * float(np.sqrt(len(self.B))) * float(np.finfo(self.op.dtype).eps)
+        return grain * max(self.norm, largest) * length**2
 
     def note(self, text: str) -> None:
         if text not in self.notes:
