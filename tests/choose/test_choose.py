@@ -22,7 +22,7 @@ from mercer import (
 )
 from mercer.choose import median_lengthscale, scales
 from mercer.choose.criteria import alignment, evidence, leave_one_out
-from mercer.choose.search import Ledger
+from mercer.choose.search import Ledger, box
 from mercer.errors import InputError, ParameterError, ShapeError
 
 
@@ -275,3 +275,13 @@ def test_scales_survive_duplicates_constants_and_single_rows():
     assert scales(big).median == pytest.approx(scales(big, max_rows=3000).median, rel=0.1)
     with pytest.raises(ParameterError, match="max_rows"):
         scales(big, max_rows=1)
+
+
+@pytest.mark.parametrize("lengthscale", [1e-4, 1.0, 1e4])
+def test_the_box_holds_the_first_guess_and_all_lengthscales_that_rows_can_tell_apart(lengthscale):
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    k = RBF(lengthscale)
+    low, high = box(k, 0, k.theta, x)
+    known = scales(x)
+    assert low[0] <= min(k.theta[0], np.log(known.nearest / 2))
+    assert high[0] >= max(k.theta[0], np.log(2 * known.widest))

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from kernels_under_test import every_leaf, grid
 from mercer.arrays import Rows
+from mercer.gram.lower import origin
 from mercer.kernels import (
     RBF,
     ArcCosine,
@@ -198,3 +199,17 @@ def test_a_float32_block_is_near_the_float64_block_even_far_from_the_origin():
 def test_the_arc_cosine_kernel_of_order_zero_has_no_negative_eigenvalue_on_a_grid():
     K = numpy_spelling(ArcCosine(0), grid(10, 2, 0.1) - 0.45)
     assert np.linalg.eigvalsh(K)[0] > -1e-12
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_shift_of_far_rows_rounds_nothing(seed):
+    r = np.random.default_rng(seed)
+    dtype = [np.float64, np.float32][seed % 2]
+    far = r.choice([-1, 1], size=3) * 10.0 ** r.uniform(1, 6 if dtype is np.float32 else 12, size=3)
+    X = (far + 10.0 ** r.uniform(-3, 0) * r.normal(size=(12, 3))).astype(dtype)
+    shift = origin(X, None)
+    if shift is None:
+        return
+    moved = X.astype(np.float64) - shift
+    for i, j in np.ndindex(*X.shape):
+        assert Fraction(float(X[i, j])) - Fraction(float(shift[j])) == Fraction(float(moved[i, j]))

@@ -110,6 +110,16 @@ def test_a_declared_radius_is_a_condition_of_the_proof_and_of_the_rows():
             k(rows)
 
 
+@pytest.mark.parametrize("product", [-3.0, -1.0, -0.999, 0.0, 0.999, 1.0, 3.0])
+def test_products_beyond_the_radius_are_refused_on_both_sides(product):
+    k = Dot(geometric, taylor=lambda n: 1.0, radius=1.0)
+    if abs(product) < 1:
+        assert k([[1.0]], [[product]])[0, 0] == pytest.approx(1 / (1 - product))
+        return
+    with pytest.raises(DomainError, match="only converges"):
+        k([[1.0]], [[product]])
+
+
 @pytest.mark.parametrize("radius", [0.0, -1.0, math.nan, "1"])
 def test_a_radius_is_a_positive_number(radius):
     with pytest.raises(ParameterError, match="radius must be"):

@@ -127,6 +127,16 @@ def test_what_lies_outside_the_span_leaves_the_values_and_adds_to_the_norm():
         assert found.ok and not found.in_span and found.rank == 6
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_that_add_no_direction_do_not_raise_the_rank(seed):
+    """Copies, multiples and sums of rows: to rounding they lie in the span of the others."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(3, 5))
+    more = np.vstack([rows, rows[:2], 0.1 * rows[0], rows[0] / 3 + rows[1] / 7])
+    model = mercer.KernelRidge("Linear()", 0.1).fit(more, more[:, 0])
+    assert representer(model, more).rank == 3
+
+
 def test_rows_that_are_not_those_of_fit_do_not_span_w():
     model = SVC("Linear()").fit([[1.0, 0.0], [0.0, 1.0]], [0, 1])
     assert not representer(model, [[1.0, 0.0]]).ok
@@ -185,6 +195,18 @@ def test_the_margin_of_a_perceptron_is_never_larger_than_the_optimal_one():
         assert found.delta[0] == found.smallest[0] and best.smallest[0] == pytest.approx(
             best.delta[0], rel=1e-5
         )
+
+
+def test_the_smallest_distance_of_a_duel_is_that_of_its_two_classes():
+    """Three classes that every plane separates: rows of the third class, on whichever side, do not count."""
+    rows = np.array([[0.0, 0.0], [0.2, 0.1], [3.0, 0.0], [3.1, 0.3], [0.0, 3.0], [0.3, 3.2]])
+    labels = np.array([0, 0, 1, 1, 2, 2])
+    found = margins(SVC("Linear()", C=1e4).fit(rows, labels), rows, labels)
+    for k, outside in enumerate((2, 1, 0)):
+        own = found.distances[labels != outside, k]
+        assert np.isnan(found.distances[labels == outside, k]).all()
+        assert found.smallest[k] == own.min() > 0
+        assert found.separates[k]
 
 
 def test_margins_of_a_machine_without_classes_say_why():

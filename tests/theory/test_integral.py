@@ -76,6 +76,16 @@ def test_no_random_function_makes_a_kernel_negative(seed):
         assert found.sign >= 0
 
 
+@pytest.mark.parametrize("k", [Polynomial(1, offset=0.0), Polynomial(3, offset=0.0)])
+def test_an_integral_that_is_zero_refutes_nothing(k):
+    """An odd kernel and an even f: what is left is rounding, of either sign."""
+    for power in (0, 2, 4):
+        found = theory.mercer_integral(k, lambda X, power=power: X[:, 0] ** power, -1.0, 1.0, points=64)
+        assert abs(found.value) <= found.rounding
+        assert not found.refutes
+        assert found.sign == 0
+
+
 def test_noise_of_the_observation_has_no_share_in_the_integral():
     plain = theory.mercer_integral(RBF(1.0), gaussian, -9.0, 9.0, points=64)
     noisy = theory.mercer_integral(RBF(1.0) + White(5.0), gaussian, -9.0, 9.0, points=64)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC, SVR, Adatron, KernelMachine
 from mercer.errors import ParameterError
@@ -77,3 +78,19 @@ def test_other_machines_are_sent_to_the_general_program():
         lagrangian(SVR("RBF(1.0)").fit(X, y), X, y)
     with pytest.raises(ParameterError, match="convex_duality"):
         lagrangian(SVC("RBF(1.0)").fit(X, np.arange(20) % 3), X, np.arange(20) % 3)
+
+
+def test_a_gap_that_can_be_seen_is_no_strong_duality():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=40) > 0, 1, -1)
+    seen = set()
+    for tol in (1e-1, 1e-2, 1e-3, 1e-8):
+        found = lagrangian(SVC("RBF(1.0)", C=3.0, tol=tol).fit(X, y), X, y)
+        assert found.strong == (abs(found.gap) <= 1e-6 * (1 + abs(found.primal)))
+        seen.add(found.strong)
+    for steps in (3, 10, 30):
+        with pytest.warns(ConvergenceWarning, match="stopped before"):
+            found = lagrangian(SVC("RBF(1.0)", C=3.0, max_iter=steps).fit(X, y), X, y)
+        assert found.weak and not found.strong and not found.saddle
+    assert True in seen

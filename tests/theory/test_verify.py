@@ -302,6 +302,34 @@ def test_the_quality_of_several_problems_is_that_of_the_worst(which):
     assert verify(model, X, THREE).quality.status == "limit"
 
 
+# ── lies that agree with each other ─────────────────────────────────────────────────────────────────────────
+
+
+def test_a_component_that_was_turned_around_is_noticed():
+    model = KernelPCA(2, "RBF(1.5)").fit(X)
+    for part in (model.eigenvectors_, model._coef, model._offset):
+        part[..., 0] *= -1
+    assert noticed(model, X, None)
+
+
+def test_an_evidence_changed_together_with_its_history_is_noticed():
+    model = RelevanceVectorRegressor("RBF(1.5)").fit(X, NUMBERS)
+    vars(model)["evidence_"] *= 1.01
+    model.evidence_path_ = [*model.evidence_path_[:-1], vars(model)["evidence_"]]
+    assert noticed(model, X, NUMBERS)
+
+
+def test_a_perceptron_that_corrected_rows_which_were_right_is_noticed(monkeypatch):
+    def eager(self, score, sign, norm):
+        return sign * score <= 0.5
+
+    assert verify(KernelPerceptron("RBF(1.5)", max_iter=3).fit(X, LABELS), X, LABELS)
+    with monkeypatch.context() as changed:
+        changed.setattr(KernelPerceptron, "_mistaken", eager)
+        model = KernelPerceptron("RBF(1.5)", max_iter=3).fit(X, LABELS)
+    assert noticed(model, X, LABELS)
+
+
 def test_what_no_data_can_confirm_is_said():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
