@@ -5,12 +5,14 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from mercer.cli import main
 from mercer.cli.check import run_check, size_words
 from mercer.cli.main import app
-from mercer.kernels import Kernel, Polynomial, Undecided
+from mercer.kernels import Dot, Kernel, Polynomial, Undecided
 
 runner = CliRunner()
 
@@ -43,6 +45,27 @@ def test_a_refuted_kernel_leaves_with_1_and_shows_a_witness():
     assert result.exit_code == 1
     for words in ("x₁ =", "K =", "q =", "qᵀKq = -", "no feature map"):
         assert words in result.stdout
+
+
+def test_a_kernel_that_rests_on_a_users_word_leaves_with_3(monkeypatch):
+    """No text declares a series, but a leaf of one's own may."""
+    declared = Dot(lambda t: np.sinh(t), taylor=lambda n: n % 2 / math.factorial(n))
+    assert declared.validity().status == "declared"
+    monkeypatch.setattr("mercer.cli.check.parse", lambda text: declared)
+    result = check("Mine()", "--json")
+    assert result.exit_code == 3
+    assert json.loads(result.stdout)["status"] == "declared"
+
+
+def test_a_crash_leaves_with_70_and_never_with_the_code_of_an_answer(monkeypatch, capsys):
+    def broken(*args, **options):
+        raise RuntimeError("out of the blue")
+
+    monkeypatch.setattr(main, "app", broken)
+    with pytest.raises(SystemExit) as left:
+        main.run()
+    assert left.value.code == 70
+    assert "out of the blue" in capsys.readouterr().err
 
 
 def test_an_undecided_kernel_leaves_with_2_and_says_what_was_tried(monkeypatch):

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
 from mercer import RBF, ArcCosine, CosineSimilarity, Custom, Linear, Periodic, Polynomial, White
 from mercer.errors import InputError, ParameterError, ShapeError
-from mercer.gram import Dense, Features, LowRank, Precomputed, SumOf, Tiles, gram
+from mercer.gram import Dense, Features, LowRank, Precomputed, SumOf, Tiles, blocks, gram
 
 rng = np.random.default_rng(7)
 X, Z = rng.normal(size=(41, 3)), rng.normal(size=(17, 3))
@@ -170,6 +170,19 @@ def test_the_answer_does_not_depend_on_the_memory_allowed(kernel):
     V = rng.normal(size=(41, 3))
     np.testing.assert_allclose(small @ V, large @ V, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(small.dense(), large.dense(), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "kernel", [PLAIN, PLAIN + White(0.3), White(0.3) * PLAIN + 0.5 * White(0.2)], ids=str
+)
+@pytest.mark.parametrize("rows", [1, 7, 40])
+def test_the_answer_does_not_depend_on_where_blocks_of_rows_begin(kernel, rows, monkeypatch):
+    W = rng.normal(size=(41, 41))
+    whole = Tiles(kernel, X)
+    slopes, product = whole.contract(W=W), whole @ W
+    monkeypatch.setattr(blocks, "_BLOCK", 41 * rows)
+    np.testing.assert_allclose(Tiles(kernel, X).contract(W=W), slopes, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(Tiles(kernel, X) @ W, product, rtol=1e-12, atol=1e-12)
 
 
 def test_two_samples_have_no_diagonal():

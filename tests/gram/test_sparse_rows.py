@@ -56,6 +56,19 @@ def test_indices_that_lead_outside_are_refused(name):
         KernelRidge("Linear()").fit(A, [0.0, 1.0, 0.0])
 
 
+@pytest.mark.parametrize("format", ["csr", "csc"])
+@pytest.mark.parametrize("missing", [1, 2, 3])
+@pytest.mark.parametrize("what", ["indices", "data", "both"])
+def test_fewer_entries_than_are_counted_are_refused_however_few(format, missing, what):
+    A = good().asformat(format)
+    if what in ("indices", "both"):
+        A.indices = A.indices[:-missing]
+    if what in ("data", "both"):
+        A.data = A.data[:-missing]
+    with pytest.raises(InputError, match="entries are stored"):
+        check_vectors(A)
+
+
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
 def test_every_well_formed_format_is_read(format):
     A = good().asformat(format)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import threading
@@ -84,6 +85,24 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(s):
         model.fit(X * np.nan, s.y)
     assert vars(model).keys() == state.keys() and all(vars(model)[name] is state[name] for name in state)
     assert same(outputs(model), before)
+
+
+def test_a_partial_fit_that_fails_leaves_the_model_as_it_was(monkeypatch):
+    """What grows row by row must not have grown in the model that is left."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 2))
+    labels = np.where(rows[:, 0] * rows[:, 1] > 0, 1, -1)
+    model = mercer.KernelPerceptron("RBF(1.0)").partial_fit(rows[:20], labels[:20])
+    before = copy.deepcopy(vars(model))
+
+    def broken(self):
+        raise RuntimeError("at the very end")
+
+    monkeypatch.setattr(mercer.KernelPerceptron, "_finish", broken)
+    with pytest.raises(RuntimeError, match="very end"):
+        model.partial_fit(rows[20:], labels[20:])
+    for name, value in before.items():
+        np.testing.assert_array_equal(getattr(model, name), value, err_msg=name)
 
 
 def test_a_subclass_whose_fit_calls_that_of_its_base_is_published_once():

@@ -319,14 +319,17 @@ def test_an_evidence_changed_together_with_its_history_is_noticed():
     assert noticed(model, X, NUMBERS)
 
 
-def test_a_perceptron_that_corrected_rows_which_were_right_is_noticed(monkeypatch):
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_perceptron_that_corrected_rows_which_were_right_is_noticed(monkeypatch, shuffle):
     def eager(self, score, sign, norm):
         return sign * score <= 0.5
 
-    assert verify(KernelPerceptron("RBF(1.5)", max_iter=3).fit(X, LABELS), X, LABELS)
+    # in an order that nobody knows there is only the record of the mistakes to follow
+    machine = KernelPerceptron("RBF(1.5)", max_iter=3, shuffle=shuffle)
+    assert verify(machine.fit(X, LABELS), X, LABELS)
     with monkeypatch.context() as changed:
         changed.setattr(KernelPerceptron, "_mistaken", eager)
-        model = KernelPerceptron("RBF(1.5)", max_iter=3).fit(X, LABELS)
+        model = machine.fit(X, LABELS)
     assert noticed(model, X, LABELS)
 
 
