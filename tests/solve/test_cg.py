@@ -112,6 +112,21 @@ def test_a_singular_matrix_is_never_called_indefinite(seed, dtype):
             assert not any("positive" in note for note in found.notes)
 
 
+class ProductsOnly:
+    """An operator that knows nothing but how to multiply."""
+
+    def __init__(self, A):
+        self.A, self.shape, self.dtype = A, A.shape, A.dtype
+
+    def __matmul__(self, V):
+        return self.A @ V
+
+
+def test_products_are_all_that_is_asked_of_a_singular_operator():
+    found = cg(ProductsOnly(np.ones((50, 50))), np.arange(50.0))
+    assert found.certificate.status == "stagnated"
+
+
 @pytest.mark.parametrize("lowest", [-1e-3, -1e-8, -1e-11])
 def test_an_eigenvalue_below_rounding_is_still_met(lowest):
     A = with_spectrum([lowest, 1.0, 2.0, 3.0])

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mercer.errors import ParameterError
+from mercer.solve.direct import largest
 from mercer.solve.operator import (
     Operator,
     as_operator,
@@ -245,15 +246,14 @@ class _State:
     ) -> np.ndarray:
         """What rounding may make of pᵀAp: not a share of ‖Ap‖, which is rounding itself where Ap = 0, but of ‖A‖ ‖p‖.
 
-        ‖A‖ is known from below: by all products so far, and by the diagonal, which is only asked for where it matters.
+        ‖A‖ is known from below: by all products so far, and by two more where it matters.
         """
         stretch = image / np.maximum(length, TINY)
         self.norm = max(self.norm, float(stretch[np.isfinite(stretch)].max(initial=0.0)))
         if not np.any(curvature <= 0):
             return np.zeros_like(length)
-        largest = float(np.abs(self.op.diag()).max(initial=0.0)) + self.shift
         grain = ROUNDING * float(np.sqrt(len(self.B))) * float(np.finfo(self.op.dtype).eps)
-        return grain * max(self.norm, largest) * length**2
+        return grain * max(self.norm, largest(self.op, 2) + self.shift) * length**2
 
     def note(self, text: str) -> None:
         if text not in self.notes:
