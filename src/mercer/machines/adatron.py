@@ -33,6 +33,7 @@ class Adatron(Expansion):
     ----------
     step : float or "auto" (1 / max k(x, x), the best one for each coordinate of a normalised kernel)
     tol : float, stop when no α would move h by more than this from its condition.
+    strict : refuse a kernel that is not positive semi-definite instead of warning.
     approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel.
 
     Attributes
@@ -57,6 +58,7 @@ class Adatron(Expansion):
         tol: float = 1e-3,
         max_iter: int = 10_000,
         approximation: Any = None,
+        strict: bool = False,
     ) -> None:
         self.kernel = kernel
         self.C = C
@@ -64,6 +66,7 @@ class Adatron(Expansion):
         self.tol = tol
         self.max_iter = max_iter
         self.approximation = approximation
+        self.strict = strict
 
     def fit(self, X: Any, y: Any) -> Self:
         """Present the examples one by one, in order, until a whole pass changes nothing."""

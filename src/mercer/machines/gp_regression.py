@@ -90,6 +90,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
     max_iter, max_seconds : limits of the search; the best found so far is kept, also after Ctrl-C.
     probes : random vectors of the estimates of "cg"; their error falls with its square root.
     tol : relative residual asked of α, by conjugate gradients or by the factor; a fit with more than ten times it has not converged.
+    strict : refuse a kernel that is not positive semi-definite instead of warning.
     approximation : None, `Nystroem(...)` or `RandomFeatures(...)`
         The posterior of k̂(x, z) = φ(x)·φ(z), at given hyperparameters (optimizer=None), in n × features²; bands are widened
         by what the features leave out of k(x, x). Noise must be positive.
@@ -130,6 +131,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         verbose: int = 0,
         n_jobs: int | None = None,
         approximation: Any = None,
+        strict: bool = False,
     ) -> None:
         self.kernel = kernel
         self.noise = noise
@@ -148,6 +150,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.approximation = approximation
+        self.strict = strict
 
     _inverse: Inverse
 
@@ -211,7 +214,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         return n <= EXACT_ROWS and 8 * n * n <= memory_limit(self.memory)
 
     def _judge(self, kernel: Kernel | None) -> tuple[str, ...]:
-        """Announce a kernel that is not positive semi-definite on these rows."""
+        """Announce a kernel that is not positive semi-definite on these rows, or refuse it if `strict`."""
         proved = kernel is not None and kernel._proof() is not None
         if self._exact and kernel is not None and not proved:
             check_gram(self._gram(kernel).dense(), kernel)
@@ -220,6 +223,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             self._gram(kernel),
             np.arange(self.X_fit_.shape[0]),
             self.n_features_in_,
+            strict=self.strict,
             lost="There is then no Gaussian process behind it, and a variance may come out negative.",
             note="the kernel is not positive semi-definite: there is no Gaussian process behind it, and no meaning to variances",
         ).notes

@@ -15,7 +15,14 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import InputError, InvalidKernelError, NotPositiveDefiniteError, ParameterError, warn
+from mercer.errors import (
+    InputError,
+    InvalidKernelError,
+    InvalidKernelWarning,
+    NotPositiveDefiniteError,
+    ParameterError,
+    warn,
+)
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.base import PRECOMPUTED, duels_of
@@ -287,12 +294,37 @@ class KernelMachine(MarginMachine):
                 callback=self._progress(),
             )
         except NotPositiveDefiniteError as error:
+            if self._stationary():
+                return self._without_minimum(K, problem, alpha, error)
             raise InvalidKernelError(
                 f"alpha={alpha:g} does not make up for the negative eigenvalues of the kernel, so the problem has no "
                 f"minimum. Raise alpha, or use a kernel whose validity() is proved. ({error})"
             ) from error
         c = self._certify(problem, K, alpha, found.beta, found.b, status=found.status, method=found.method)
         return found.beta, found.b, replace(c, iterations=found.iterations, seconds=found.seconds)
+
+    def _without_minimum(
+        self, K: GramOperator, problem: Any, alpha: float, error: Exception
+    ) -> tuple[np.ndarray, np.ndarray, Certificate]:
+        """Where negative eigenvalues outweigh alpha there is nothing to find: the best constant, and it is called failed."""
+        said = (
+            f"alpha={alpha:g} does not make up for the negative eigenvalues of the kernel, so the problem has no minimum; what is "
+            f"left is the best constant. Raise alpha, or use a kernel whose validity() is proved. ({error})"
+        )
+        warn(said, InvalidKernelWarning)
+        intercept = bool(self.fit_intercept)
+        start = newton(K, problem, alpha, outputs=problem.outputs, intercept=intercept, max_iter=0)
+        c = self._certify(
+            problem,
+            K,
+            alpha,
+            start.beta,
+            start.b,
+            status="failed",
+            method="the best constant",
+            notes=(*self._notes, said),
+        )
+        return start.beta, start.b, replace(c, iterations=0, seconds=start.seconds)
 
     def _solve_box(
         self, K: GramOperator, problem: Objective, seconds: float | None, alpha: float

@@ -361,6 +361,8 @@ def advice(status: str) -> str:
             "Raise max_iter or max_seconds, scale the columns of X, or set warm_start=True and fit again to go on "
             "from here."
         )
+    if status == "failed":
+        return "The problem has no solution that this method can find: the notes of certificate_ say why."
     return (
         "What is left is rounding: float64 cannot tell a better solution of this problem, and more iterations will not "
         "find one. Scale the columns of X, lower C, or raise tol."

@@ -40,6 +40,7 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
     bandwidth : "kernel" or "loo"
         The lengthscale of the kernel as it is, or the multiple of it under which the rows, each left out once, have the largest
         density. For RBF and Laplacian kernels.
+    strict : refuse a kernel that is not positive semi-definite instead of warning.
     contamination : float in [0, 0.5]
         The share of the rows of fit that `predict` calls outliers (-1). A row counts itself among its neighbours.
 
@@ -65,12 +66,14 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
         *,
         contamination: float = 0.1,
         bandwidth: str = "kernel",
+        strict: bool = False,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.contamination = contamination
         self.bandwidth = bandwidth
+        self.strict = strict
         self.memory = memory
         self.n_jobs = n_jobs
 
@@ -102,6 +105,7 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
             K,
             np.flatnonzero(w > 0),
             self.n_features_in_,
+            strict=bool(self.strict),
             lost="There is then no mean in feature space behind the score, and its norm means nothing.",
             note="the kernel is not positive semi-definite: a mean of products, and of nothing else",
         )

@@ -134,6 +134,7 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
 class Expansion(Approximable, _Mistaken):
     """A decision function Σ β_n k(x_n, x) + b over the support vectors."""
 
+    strict: bool
     _verdict: tuple[str, ...] = ()
 
     def _operator(self, kernel: Kernel | None, A: Any) -> GramOperator:
@@ -156,6 +157,7 @@ class Expansion(Approximable, _Mistaken):
             K,
             np.arange(K.shape[0]),
             self.n_features_in_,
+            strict=self.strict,
             lost="There is then no space in which a plane separates the classes: no bound holds, and the steps need not end.",
             note="the kernel is not positive semi-definite: no margin, and no bound on the mistakes",
             keeps=True,
@@ -206,6 +208,7 @@ class KernelPerceptron(Expansion):
         version that survived vote with its lifetime.
     bias : bool, learn b; without it the boundary passes through the origin of the feature space.
     shuffle : bool, see the rows in a random order (`random_state`) instead of as given.
+    strict : refuse a kernel that is not positive semi-definite instead of warning.
     approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel, learned from the rows of
         `fit` or of the first `partial_fit`.
 
@@ -231,6 +234,7 @@ class KernelPerceptron(Expansion):
         shuffle: bool = False,
         random_state: Any = None,
         approximation: Any = None,
+        strict: bool = False,
     ) -> None:
         self.kernel = kernel
         self.max_iter = max_iter
@@ -239,6 +243,7 @@ class KernelPerceptron(Expansion):
         self.shuffle = shuffle
         self.random_state = random_state
         self.approximation = approximation
+        self.strict = strict
 
     def fit(self, X: Any, y: Any) -> Self:
         """Algorithm 30."""
