@@ -28,6 +28,7 @@ from mutation.faults import FAULTS
 HERE = Path(__file__).resolve().parents[2]
 WANTED = 0.9
 LONGEST = 600
+UNREAD = 2  # pytest's own code for tests that could not be collected
 
 # The copy must win over an installed mercer, also in the processes that a test starts.
 SITE = """
@@ -59,7 +60,7 @@ def compile_core(folder: Path) -> None:
 
 
 def run_tests(folder: Path, tests: str) -> int | None:
-    """The exit code of pytest; None when it took too long."""
+    """The exit code of pytest, `UNREAD` for tests that could not be collected; None when it took too long."""
     path = os.pathsep.join([str(folder / "site"), os.environ.get("PYTHONPATH", "")])
     environment = dict(os.environ, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1")
     command = [
@@ -77,7 +78,8 @@ def run_tests(folder: Path, tests: str) -> int | None:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=LONGEST)
     except subprocess.TimeoutExpired:
         return None
-    return done.returncode
+    # with -x a test file that cannot be read ends like a test that fails, and no test has noticed anything then
+    return UNREAD if b"ERROR collecting" in done.stdout else done.returncode
 
 
 def try_fault(folder: Path, fault: Fault) -> str:
