@@ -3,6 +3,7 @@
 # make proofs     thousands of random kernels: proofs and witnesses refereed in fifty digits
 # make processors   the delicate tests under every BLAS kernel and instruction set that this machine has
 # make sanitize   the core's tests under AddressSanitizer and UBSan
+# make ctrl-c     how long Ctrl-C takes to leave every machine, and how well max_seconds is kept
 # make compilers  the core built by g++ and by clang++, and its tests on both
 # make mutation     whether the tests notice deliberate small bugs, one at a time (about an hour)
 PYTHON ?= python3
@@ -10,7 +11,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 CORE    = $(wildcard core/*) $(wildcard core/*/*)
 
-.PHONY: run test lint proofs sanitize compilers processors mutation clean
+.PHONY: run test lint proofs ctrl-c sanitize compilers processors mutation clean
 
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -33,6 +34,10 @@ SEED   ?= 1
 proofs: $(VENV)/.installed
 	MERCER_PROOFS=$(PROOFS) MERCER_SEED=$(SEED) OMP_NUM_THREADS=1 \
 		$(BIN)/python -m pytest -q -n 2 --timeout 7200 -rP tests/laws/test_proofs.py
+
+ctrl-c: $(VENV)/.installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.ctrl_c
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.ctrl_c --limit
 
 # The core built with sanitizers in its own directory, its tests run against that build. CPython itself is not
 # instrumented: the runtime is preloaded and leaks are not counted. The fork and Ctrl-C tests, which start other

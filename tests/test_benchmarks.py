@@ -31,3 +31,12 @@ def test_the_regression_suite_prints_its_rows():
     rows = [line for line in done.stdout.splitlines() if "  mercer " in line]
     assert len([row for row in rows if row.startswith("GP ")]) == 4
     assert "left out" not in done.stdout
+
+
+@pytest.mark.parametrize("how", [[], ["--limit"]])
+def test_the_table_of_ctrl_c_has_a_row_for_a_fit(how):
+    command = [sys.executable, "-m", "benchmarks.ctrl_c", "--seconds", "0.5", "--rows", "400", *how, "SVR"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [line for line in done.stdout.splitlines() if line.startswith(("| SVR |", "| NuSVR |"))]
+    assert len(rows) == 2

@@ -214,3 +214,27 @@ def test_a_callback_that_says_stop_ends_the_fit_quietly():
     model = SVC("RBF(1.0)", tol=1e-12, callback=lambda *state: seen.append(state) or True)
     assert model.fit(X, X[:, 0] > 0) is model
     assert model.certificate_.status in ("stopped", "converged")
+
+
+PASSING = [s for s in SUBJECTS if s.name in ("KernelPerceptron", "Perceptron", "Adatron")]
+
+
+@every(PASSING)
+def test_ctrl_c_in_the_third_pass_keeps_the_second(s, monkeypatch):
+    wanted = quietly(s.make(max_iter=2).fit, X, s.y)
+    assert wanted.n_iter_ == 2
+    passes, own = [], s.build._pass
+
+    def pressed(self, *args):
+        passes.append(1)
+        # The key comes when the pass has changed everything that it changes.
+        own(self, *args)
+        if len(passes) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(s.build, "_pass", pressed)
+    model = s.make(max_iter=50)
+    with pytest.raises(Interrupted) as stop:
+        quietly(model.fit, X, s.y)
+    assert stop.value.model is model and model.certificate_.status == "interrupted"
+    assert model.n_iter_ == 2 and same(outputs(model), outputs(wanted))

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv, cross_val_score
 
+from mercer import clock
 from mercer.arrays import Rows, check_vectors
 from mercer.choose.criteria import CRITERIA
 from mercer.choose.search import Ledger, Trial, along_gradients, by_trials
@@ -311,7 +312,10 @@ def _scorer(
     ledger: Ledger,
 ) -> Any:
     """The mean score of a trial by cross-validation; with a limit, each of its fits has its share of what is left."""
-    folds = check_cv(cv, y, classifier=is_classifier(machine)).get_n_splits(X, y)
+    splits = list(check_cv(cv, y, classifier=is_classifier(machine)).split(X, y))
+    folds = len(splits)
+    together = ledger.left is None or n_jobs not in (None, 1)
+    rounds = [splits] if together else [[one] for one in splits]
     grown = ledger.grown / (1 - 1 / max(folds, 2))
 
     def score(kernel: Kernel, others: dict[str, float]) -> float:
@@ -319,9 +323,14 @@ def _scorer(
         one = _with(machine, kernel, others)
         if ledger.left is not None:
             one.set_params(**_seconds(one, ledger.left / (folds + 1)))
-        found = cross_val_score(one, X, y, cv=cv, scoring=scoring, n_jobs=n_jobs)
-        # A fit costs n² at least; the last one is of all rows.
-        ledger.cost = (ledger.seconds - began) / folds * grown**2
+        found: list[float] = []
+        for some in rounds:
+            found += cross_val_score(one, X, y, cv=some, scoring=scoring, n_jobs=n_jobs).tolist()
+            # A fit costs n² at least; the last one is of all rows.
+            ledger.cost = (ledger.seconds - began) / len(found) * grown**2
+            if ledger.spent and len(found) < len(splits):
+                # Where nothing else is known, the folds so far are the score.
+                raise clock.OutOfTime(None if ledger.best else float(np.mean(found)))
         return float(np.mean(found))
 
     return score

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
+from mercer import clock
 from mercer.choose.criteria import Criterion
 from mercer.choose.lengthscales import scales
 from mercer.errors import MercerError
@@ -54,11 +54,11 @@ class Ledger:
     evaluations: int = 0
 
     def __post_init__(self) -> None:
-        self.start = time.perf_counter()
+        self.start = clock.now()
 
     @property
     def seconds(self) -> float:
-        return time.perf_counter() - self.start
+        return clock.now() - self.start
 
     @property
     def spent(self) -> bool:
@@ -82,10 +82,6 @@ class Ledger:
             print(f"[mercer] trial {len(self.trials)}: {trial}", flush=True)
 
 
-class OutOfTime(Exception):
-    """The seconds allowed are used up in the middle of a search."""
-
-
 def along_gradients(
     criterion: Criterion,
     kernel: Kernel,
@@ -107,12 +103,12 @@ def along_gradients(
     for start in _within(first, box(kernel, len(first) - free, first, A), starts, seed):
         if ledger.spent and ledger.best is not None:
             return
-        began = time.perf_counter()
+        began = clock.now()
         best: list[Any] = [-np.inf, start]
 
         def cost(v: np.ndarray, best: list[Any] = best) -> tuple[float, np.ndarray]:
             if ledger.spent and np.isfinite(best[0]):
-                raise OutOfTime
+                raise clock.OutOfTime
             ledger.evaluations += 1
             began = ledger.seconds
             try:
@@ -137,14 +133,12 @@ def along_gradients(
                 minimize(cost, start, jac=True, method="L-BFGS-B", bounds=ends, options={"maxiter": 100})
             else:
                 cost(start)
-        except OutOfTime:
+        except clock.OutOfTime:
             note = "cut short"
         value, v = best
         note = note or ("" if np.isfinite(value) else "K + λI could not be factored")
         others = {} if noise is None or not name else {name: float(np.exp(v[free]))}
-        ledger.add(
-            Trial(kernel.with_theta(v[:free]), others, float(value), time.perf_counter() - began, note)
-        )
+        ledger.add(Trial(kernel.with_theta(v[:free]), others, float(value), clock.now() - began, note))
 
 
 def by_trials(
@@ -169,18 +163,22 @@ def by_trials(
         else:
             width = SPREAD * 0.5 ** (1 + 4 * (i - len(spread)) / max(trials - len(spread), 1))
             v = here[1] + width * rng.uniform(-1, 1, len(first))
-        began = time.perf_counter()
+        began = clock.now()
         candidate = kernel.with_theta(v[:free])
         values = dict(zip(others, np.exp(v[free:]).tolist(), strict=True))
         note = ""
         try:
             found = score(candidate, values)
+        except clock.OutOfTime as stop:
+            if stop.found is None:
+                return
+            found, note = stop.found, "cut short"
         except MercerError as error:
             found, note = -np.inf, str(error)[:80]
         if np.isnan(found):
             found, note = -np.inf, "no score"
         ledger.evaluations += 1
-        ledger.add(Trial(candidate, values, found, time.perf_counter() - began, note))
+        ledger.add(Trial(candidate, values, found, clock.now() - began, note))
         if found > here[0]:
             here = found, v
 

@@ -15,10 +15,10 @@ from mercer.gram import GramOperator
 from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.defaults import resolve
-from mercer.machines.perceptron import Expansion, row_of
+from mercer.machines.perceptron import Expansion, Row, row_of
 from mercer.solve.box import BoxProblem
 from mercer.solve.multipliers import Multipliers, of_box
-from mercer.solve.solution import Status
+from mercer.solve.solution import AS_ASKED, Status
 
 
 class Adatron(Expansion):
@@ -83,12 +83,15 @@ class Adatron(Expansion):
         status: Status = "limit"
         self.n_iter_ = 0
         while self.n_iter_ < self.max_iter:
-            for n in range(len(y)):
-                h = y[n] * f[n]
-                change = min(max(-alpha[n], eta * (1 - h)), self.C - alpha[n])
-                if change:
-                    alpha[n] += change
-                    f += change * y[n] * row(n)
+            whole = alpha.copy(), f.copy()
+            try:
+                self._pass(row, y, alpha, f, eta)
+            except KeyboardInterrupt:
+                if not self.n_iter_:
+                    raise
+                alpha, f = whole
+                status = "interrupted"
+                break
             self.n_iter_ += 1
             dual.append(-problem.objective(alpha, f))
             if problem.violation(alpha, problem.slack(f, (0.0, 0.0))).max() <= self.tol:
@@ -106,13 +109,21 @@ class Adatron(Expansion):
             notes=self._approximation_notes(),
         )
         self._keep_support(A, kernel, y)
-        if status != "converged":
+        if status not in AS_ASKED:
             warn(
                 f"the Adatron stopped after {self.n_iter_} passes ({self.certificate_}). Raise max_iter; if the dual keeps "
                 "rising the classes may not be separable: give a finite C.",
                 ConvergenceWarning,
             )
         return self
+
+    def _pass(self, row: Row, y: np.ndarray, alpha: np.ndarray, f: np.ndarray, eta: float) -> None:
+        for n in range(len(y)):
+            h = y[n] * f[n]
+            change = min(max(-alpha[n], eta * (1 - h)), self.C - alpha[n])
+            if change:
+                alpha[n] += change
+                f += change * y[n] * row(n)
 
     def _keep_support(self, A: Any, kernel: Kernel | None, y: np.ndarray) -> None:
         self.kernel_ = "precomputed" if kernel is None else kernel

@@ -8,16 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import InputError, ParameterError, ShapeError
+from mercer import clock
+from mercer.errors import InputError, ParameterError, ShapeError, warn
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.calibrate import Calibration, calibrate, conformal_threshold, held_out
 from mercer.machines.margin import MarginMachine, by_row, check_weights
 from mercer.machines.targets import as_labels
 from mercer.solve.box import BoxProblem
-from mercer.solve.solution import together
+from mercer.solve.solution import Status, together, worst_status
 
 
 def _has_probability(self: Any) -> bool:
@@ -27,6 +29,9 @@ def _has_probability(self: Any) -> bool:
             "the same Gram matrix."
         )
     return True
+
+
+FOLDS_ONLY = " folds only"  # how the note on a calibration that was cut short ends
 
 
 class MarginClassifier(ClassifierMixin, MarginMachine):
@@ -161,14 +166,25 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
     # ── probabilities and sets ──────────────────────────────────────────────────────────────────────────────
 
     def _calibrate(self, K: Any, codes: np.ndarray, w: np.ndarray) -> Calibration:
-        """Fit the map from decision values to probabilities on values of rows that were held out."""
+        """Fit the map from decision values to probabilities on values of rows that were held out.
+
+        Where seconds or Ctrl-C end it, the folds that were solved count, and the certificate says how many.
+        """
         scores = np.empty((len(codes), 1 if len(self.classes_) == 2 else len(self.classes_)))
         live = np.flatnonzero(w > 0)  # rows of weight 0 are not there, so they cannot be held out
-        for fold in held_out(codes[live], self.classes_, self.random_state):
+        folds = list(held_out(codes[live], self.classes_, self.random_state))
+        known: list[np.ndarray] = []
+        for fold in folds:
+            if self.certificate_.status in ("interrupted", "stopped") or clock.late():
+                break
             out, kept = live[fold], w.copy()
             kept[out] = 0.0
             problems = self._problems(codes, kept)
             solved = self._solve_all(K, problems, warm=False)
+            cut = worst_status(s.certificate.status for s in solved)
+            if cut in ("interrupted", "stopped") or (cut == "limit" and clock.late()):
+                self.certificate_ = replace(self.certificate_, status=cut)
+                break
             scale = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
             beta = by_row(
                 problems, [q.signs * s.alpha for q, s in zip(problems, solved, strict=True)], len(w)
@@ -176,7 +192,25 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
             f = np.asarray(K @ np.ascontiguousarray(beta.T))[out]
             values = (f + [self._bias(s.m) for s in solved]) / scale
             scores[out] = self._scores(values).reshape(len(out), -1)
-        return calibrate(scores[live], codes[live], w[live])
+            known.append(out)
+        used = np.sort(np.concatenate(known)) if known else live[:0]
+        if len(known) < len(folds):
+            self._say_uncalibrated(len(known), len(folds))
+        return calibrate(scores[used], codes[used], w[used])
+
+    def _cut_calibration(self) -> bool:
+        return any(note.endswith(FOLDS_ONLY) for note in self.certificate_.notes)
+
+    def _say_uncalibrated(self, known: int, folds: int) -> None:
+        before = self.certificate_
+        status: Status = "limit" if before.status == "converged" else before.status
+        told = f"probabilities are calibrated on {known} of {folds}{FOLDS_ONLY}"
+        self.certificate_ = replace(before, status=status, notes=(*before.notes, told))
+        if before.status == "converged":
+            warn(
+                f"{told}: the seconds were used up. Raise max_seconds, or use probability=False.",
+                ConvergenceWarning,
+            )
 
     @available_if(_has_probability)
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -71,7 +71,6 @@ class Falkon(KernelEstimator):
         """Learn from rows X and targets y, or from `Batches`; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
         start = time.perf_counter()
-        self._until = np.inf if self.max_seconds is None else time.monotonic() + self.max_seconds
         source = self._source(X, y, sample_weight)
         rng = generator(self.random_state)
         found = scan(source, max(POOL, 4 * int(self.n_landmarks)), rng, self._look)
@@ -165,8 +164,7 @@ class Falkon(KernelEstimator):
         return self.solver == "direct" or (self.solver == "auto" and self.basis_.rank <= DIRECT_LANDMARKS)
 
     def _limits(self) -> dict[str, Any]:
-        left = None if self._until == np.inf else max(self._until - time.monotonic(), 0.0)
-        return {"max_iter": self.max_iter, "max_seconds": left, "callback": self._progress()}
+        return {"max_iter": self.max_iter, "callback": self._progress()}
 
     def _progress(self) -> Any:
         if not self.verbose:

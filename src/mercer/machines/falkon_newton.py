@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from mercer import clock
 from mercer.machines.batches import passes
 from mercer.machines.streamed import Streamed, landmark_factor, solve_normal
 from mercer.solve.solution import Certificate, Status, worst_status
@@ -30,12 +31,15 @@ def newton(
 ) -> tuple[np.ndarray, Certificate]:
     """One column of w for each wanted class against the rest."""
     y, v = _remember(of)
-    columns, iterations, worst, gap, primal = [], 0, 0.0, 0.0, 0.0
+    columns: list[np.ndarray] = []
+    iterations, worst, gap, primal = 0, 0.0, 0.0, 0.0
     status: Status = "converged"
     notes: list[str] = []
     for label in wanted:
         one = _One(of, np.where(y == label, 1.0, -1.0), v, alpha, noise)
-        got: Status = status if status in ("interrupted", "stopped") else one.run(direct, tol, limits)
+        got: Status = status if status in ("interrupted", "stopped") else "limit"
+        if got == "limit" and not (columns and clock.late()):
+            got = one.run(direct, tol, limits)
         status = worst_status((status, got))
         columns.append(one.w)
         iterations += one.steps
@@ -61,9 +65,11 @@ class _One:
     def __init__(self, of: Streamed, t: np.ndarray, v: np.ndarray, alpha: float, noise: float) -> None:
         self.of, self.t, self.v, self.alpha, self.noise = of, t, v, alpha, noise
         self.w, self.f = np.zeros(of.basis.rank), np.zeros(len(t))
-        self.steps, self.relative, self.gap = 0, 1.0, np.inf
+        self.steps, self.relative = 0, 1.0
         self.notes: list[str] = []
         self.value = self.objective(self.w, self.f)
+        # The least is not below 0.
+        self.gap = self.value
 
     def objective(self, w: np.ndarray, f: np.ndarray) -> float:
         loss, _, _ = logistic(self.t * f, self.noise / self.alpha)
@@ -91,7 +97,7 @@ class _One:
                 return "stopped"
             if self.relative <= tol:
                 return "converged"
-            if (most is not None and self.steps >= most) or limits()["max_seconds"] == 0.0:
+            if (most is not None and self.steps >= most) or clock.late():
                 self.notes.append(
                     f"stopped with a gradient of {self.relative:.1e} of the first; {tol:.1e} was asked"
                 )

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import clock
 from mercer.arrays import dense
 from mercer.errors import (
     InputError,
@@ -171,12 +172,12 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
         return as_labels(y, n, type(self).__name__)
 
     def _final_mode(self, tuned: Tuned | None) -> Posterior:
-        """The mode at the hyperparameters found; after Ctrl-C the one that the search kept."""
-        if tuned is not None and tuned.status == "interrupted":
-            if tuned.kept is not None:
-                return tuned.kept
-            if len(self.rows_fit_) > SOON:
-                raise KeyboardInterrupt
+        """The mode at the hyperparameters found; the one that the search kept if there is no time for more."""
+        interrupted = tuned is not None and tuned.status == "interrupted"
+        if tuned is not None and tuned.kept is not None and (interrupted or clock.late()):
+            return tuned.kept
+        if interrupted and len(self.rows_fit_) > SOON:
+            raise KeyboardInterrupt
         return self._mode(self._operator(self.kernel_))
 
     def _needed(self, n: int) -> int:
@@ -249,7 +250,6 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             shared=is_open(self.kernel),
             restarts=int(self.n_restarts),
             max_iter=int(self.max_iter),
-            max_seconds=self.max_seconds,
             n_jobs=self.n_jobs,
             random_state=check_random_state(self.random_state).randint(2**31 - 1),
             verbose=self.verbose,

@@ -13,6 +13,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import clock
 from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.functions import Functions
@@ -265,7 +266,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         def estimated(theta: np.ndarray) -> tuple[Any, ...]:
             kept = self._estimate(kernel.with_theta(theta), Y, gradient=True)
             found = kept[1].evidence
-            assert found.gradient is not None
+            if found.gradient is None:
+                raise clock.OutOfTime((found.value, kept))
             return found.value, found.gradient, kept
 
         return exact if self._exact or rows is not None else estimated
@@ -288,12 +290,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         return inverse, found
 
     def _condition(self, Y: np.ndarray, tuned: Tuned | None = None) -> EstimatedEvidence | None:
-        """α and A⁻¹ at the hyperparameters of `kernel_`; after Ctrl-C by what the search kept, at once."""
+        """α and A⁻¹ at the hyperparameters of `kernel_`; by what the search kept if there is no time for more."""
         estimated = None
         interrupted = tuned is not None and tuned.status == "interrupted"
         if interrupted and tuned is not None and tuned.kept is None and len(Y) > SOON:
             raise KeyboardInterrupt
-        if interrupted and tuned is not None and tuned.kept is not None:
+        if tuned is not None and tuned.kept is not None and (interrupted or clock.late()):
             estimated, alpha, value = self._take_kept(tuned.kept)
         elif self._in_place is not None:
             self._inverse = inverse = self._in_place[1]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mercer import clock
 from mercer.kernels.base import Kernel
 from mercer.machines.defaults import is_open
 from mercer.machines.gp_starts import (
@@ -33,11 +33,10 @@ def search(model: GaussianProcessRegressor, kernel: Kernel, Y: np.ndarray) -> Tu
 
 
 class _Task:
-    """One model, its kernel and targets, and the time by which the search must end."""
+    """One model, its kernel and targets."""
 
     def __init__(self, model: GaussianProcessRegressor, kernel: Kernel, Y: np.ndarray) -> None:
         self.model, self.kernel, self.Y = model, kernel, Y
-        self.until = None if model.max_seconds is None else time.monotonic() + model.max_seconds
 
     def given(self) -> Tuned:
         rows = self.model._fitted_rows
@@ -66,16 +65,13 @@ class _Task:
                 found = self.run(
                     [Start(found.theta, "the scales of the data")], rows, shared=not single, restarts=restarts
                 )
-            if found.status == "interrupted" or self.out_of_time():
+            if found.status == "interrupted" or clock.late():
                 break
         if lists and not single:
             notes.append(
                 f"{n} rows are fewer than {PER_COLUMN} for each column: the lengthscales of the columns keep the ratios of their spreads."
             )
         return replace(found, notes=(*notes, *(note for note in found.notes if note not in notes)))
-
-    def out_of_time(self) -> bool:
-        return self.until is not None and time.monotonic() >= self.until
 
     def run(
         self, starts: list[Start], rows: np.ndarray | None, *, shared: bool = False, restarts: int = 0
@@ -90,7 +86,6 @@ class _Task:
             shared=shared,
             restarts=restarts,
             max_iter=model.max_iter,
-            max_seconds=None if self.until is None else max(self.until - time.monotonic(), 1e-9),
             n_jobs=model.n_jobs,
             random_state=model._seed,
             verbose=model.verbose,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer import clock
 from mercer.arrays import Rows
 from mercer.errors import MercerError
 from mercer.kernels.algebra import Product, Scaled, Sum
@@ -163,7 +164,7 @@ def worth_running(starts: list[Start], objective: Objective, cheap: bool) -> lis
     values = []
     for start in starts:
         try:
-            values.append(objective(start.theta)[0])
-        except MercerError:
+            values.append(-np.inf if clock.late() else objective(start.theta)[0])
+        except (MercerError, clock.OutOfTime):
             values.append(-np.inf)
     return [s for i, (s, v) in enumerate(zip(starts, values, strict=True)) if i == 0 or v > values[0]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
@@ -15,6 +14,7 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import clock
 from mercer.errors import (
     InputError,
     InvalidKernelError,
@@ -40,7 +40,7 @@ from mercer.solve.active import finished_sets, polish
 from mercer.solve.box import STATUS
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.newton import newton
-from mercer.solve.solution import AS_ASKED, Certificate, together
+from mercer.solve.solution import AS_ASKED, Certificate, together, worst_status
 
 NEWTON_STEPS = 200  # what max_iter=-1 means for smooth losses
 
@@ -168,12 +168,11 @@ class KernelMachine(MarginMachine):
         kernel, K = self._operator(A, given)
         self.kernel_ = PRECOMPUTED if kernel is None else kernel
         self.n_rows_fit_ = A.shape[0]
-        end = None if self.max_seconds is None else time.monotonic() + self.max_seconds
         problems = self._problems(y, w)
         self.equivalent_alpha_: list[float] = []
-        solved = [self._solve(K, problem, end) for problem in problems]
+        solved = [self._solve(K, problem) for problem in problems]
         if len(self._levels) > 1:
-            problems, solved = self._uncross(K, y, w, problems, solved, end)
+            problems, solved = self._uncross(K, y, w, problems, solved)
         beta = np.hstack([found[0] for found in solved])
         self.support_ = np.flatnonzero(np.any(beta != 0, axis=1)).astype(np.int32)
         self.support_vectors_ = A[self.support_] if kernel is not None else np.empty((len(self.support_), 0))
@@ -251,18 +250,16 @@ class KernelMachine(MarginMachine):
     def _many_problems(self) -> bool:
         return True  # Newton's method multiplies by K again and again: it is stored where memory allows
 
-    def _solve(
-        self, K: GramOperator, problem: Any, end: float | None
-    ) -> tuple[np.ndarray, np.ndarray, Certificate]:
+    def _solve(self, K: GramOperator, problem: Any) -> tuple[np.ndarray, np.ndarray, Certificate]:
         """β (n×k), b (k) and the certificate of one problem; the price of ‖f‖² joins `equivalent_alpha_`."""
         penalty = as_penalty(self.penalty, float(self.alpha))
         if penalty is None:
-            return self._solve_at(K, problem, end, float(self.alpha))
+            return self._solve_at(K, problem, float(self.alpha))
         beta, b, c, price = search(
             penalty,
             problem,
             K,
-            lambda alpha: self._solve_at(K, problem, end, alpha),
+            lambda alpha: self._solve_at(K, problem, alpha),
             bool(self.fit_intercept),
         )
         self.equivalent_alpha_ = [*self.equivalent_alpha_, price]
@@ -271,12 +268,11 @@ class KernelMachine(MarginMachine):
         return beta, b, c
 
     def _solve_at(
-        self, K: GramOperator, problem: Any, end: float | None, alpha: float
+        self, K: GramOperator, problem: Any, alpha: float
     ) -> tuple[np.ndarray, np.ndarray, Certificate]:
         """The same with (alpha/2)‖f‖² as the penalty."""
-        left = None if end is None else max(end - time.monotonic(), 1e-3)
         if isinstance(problem, Objective) and not problem.loss.smooth:
-            return self._solve_box(K, problem, left, alpha)
+            return self._solve_box(K, problem, alpha)
         steps = NEWTON_STEPS if self.max_iter < 0 else int(self.max_iter)
         try:
             found = newton(
@@ -288,7 +284,6 @@ class KernelMachine(MarginMachine):
                 shares=problem.shares if isinstance(problem, SoftmaxObjective) else None,
                 tol=float(self.tol),
                 max_iter=steps,
-                max_seconds=left,
                 memory=self.memory,
                 random_state=self.random_state,
                 callback=self._progress(),
@@ -327,7 +322,7 @@ class KernelMachine(MarginMachine):
         return start.beta, start.b, replace(c, iterations=0, seconds=start.seconds)
 
     def _solve_box(
-        self, K: GramOperator, problem: Objective, seconds: float | None, alpha: float
+        self, K: GramOperator, problem: Objective, alpha: float
     ) -> tuple[np.ndarray, np.ndarray, Certificate]:
         q = problem.box(alpha, bool(self.fit_intercept))
         tell = self._progress()
@@ -338,7 +333,6 @@ class KernelMachine(MarginMachine):
             tol=1e-9 * max(float(np.abs(q.p).max(initial=0.0)), 1e-300),
             gap_tol=float(self.tol),
             max_iter=int(self.max_iter),
-            max_seconds=seconds,
             cache_bytes=min(memory_limit(self.memory), 2**30),
             n_jobs=self.n_jobs,
             callback=None if tell is None else lambda i, kkt, objective: tell(i, -alpha * objective, kkt),
@@ -383,7 +377,6 @@ class KernelMachine(MarginMachine):
         w: np.ndarray,
         problems: list[Any],
         solved: list[Any],
-        end: float | None,
     ) -> tuple[list[Any], list[Any]]:
         """Levels that cross on a training row are fitted again, jointly, under the constraint that they do not."""
         z = np.hstack([np.asarray(K @ beta) + b for beta, b, _ in solved])
@@ -391,22 +384,24 @@ class KernelMachine(MarginMachine):
         self.crossings_ = int(crossing.sum())
         if not crossing.any() or any(c.status in ("interrupted", "stopped") for _, _, c in solved):
             return problems, solved
-        if z.size > JOINT_SIZE or not self.fit_intercept:
-            why = (
-                f"rows × levels = {z.size} is beyond the {JOINT_SIZE} of the joint fit"
-                if self.fit_intercept
-                else "a joint fit needs an intercept"
-            )
+        late = clock.late()
+        if late or z.size > JOINT_SIZE or not self.fit_intercept:
+            why = f"rows × levels = {z.size} is beyond the {JOINT_SIZE} of the joint fit"
+            if not self.fit_intercept:
+                why = "a joint fit needs an intercept"
+            elif late:
+                why = "no seconds are left for a joint fit"
+                solved = [
+                    (beta, b, replace(c, status=worst_status((c.status, "limit")))) for beta, b, c in solved
+                ]
             word = f"levels fitted one by one cross on {self.crossings_} training rows; {why}, so predict sorts them"
             return problems, [(beta, b, replace(c, notes=(*c.notes, word))) for beta, b, c in solved]
         joint = JointQuantiles(y, w, self._levels, float(self.alpha))
-        left = None if end is None else max(end - time.monotonic(), 1e-3)
         found = fit_jointly(
             K,
             joint,
             intercept=bool(self.fit_intercept),
             tol=float(self.tol),
-            max_seconds=left,
             memory=self.memory,
             callback=self._progress(),
         )

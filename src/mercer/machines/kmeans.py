@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import time
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import clock
 from mercer.errors import InputError, ParameterError, PrecisionWarning, ShapeError, warn
 from mercer.gram import GramOperator, Tiles
 from mercer.gram.functions import Functions
@@ -107,7 +107,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the rows of X; `y` is ignored. Weight 2 is a row twice; rows of weight 0 do not move the centres."""
-        start = time.perf_counter()
+        start = clock.now()
         runs = self._check_parameters()
         A = self._check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
@@ -123,14 +123,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             strict=self.strict,
             lost="distances may be negative and the inertia may rise",
         )
-        best, bound, more = self._run_all(K, w, runs, start)
+        best, bound, more = self._run_all(K, w, runs)
         self._keep(A, kernel, K, w, best)
         status: Status = best.status
         self.certificate_ = Certificate(
             status,
             f"Lloyd's steps from {'given labels' if not isinstance(self.init, str) else self.init}",
             iterations=best.steps,
-            seconds=time.perf_counter() - start,
+            seconds=clock.now() - start,
             primal=self.inertia_,
             dual=bound,
             gap=None if bound is None else self.inertia_ - bound,
@@ -166,12 +166,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             raise ParameterError(f"n_init must be 'auto' or a whole number >= 1; got {n!r}.")
         return int(n) if isinstance(self.init, str) else 1
 
-    def _run_all(
-        self, K: GramOperator, w: np.ndarray, runs: int, start: float
-    ) -> tuple[Run, float | None, list[str]]:
+    def _run_all(self, K: GramOperator, w: np.ndarray, runs: int) -> tuple[Run, float | None, list[str]]:
         """The best of all runs, the spectral bound if there is one, and what has to be said."""
         rng = check_random_state(self.random_state)
-        end = None if self.max_seconds is None else start + self.max_seconds
         diagonal = np.asarray(K.diag(), dtype=np.float64)
         best: Run | None = None
         bound: float | None = None
@@ -184,10 +181,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 notes += more
                 run = lloyd(
                     K, w, diagonal, labels, int(self.n_clusters),
-                    max_iter=int(self.max_iter), tol=float(self.tol), end=end, tell=self._teller(done),
+                    max_iter=int(self.max_iter), tol=float(self.tol), tell=self._teller(done),
                 )  # fmt: skip
                 best = run if best is None or run.inertia < best.inertia else best
-                if run.status == "interrupted" or (end is not None and time.perf_counter() > end):
+                if run.status == "interrupted" or clock.late():
                     break
         except KeyboardInterrupt:
             if best is None:

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from mercer import lapack
+from mercer import clock, lapack
 from mercer.errors import NotPositiveDefiniteError
 from mercer.machines.posterior import nonnegative
 from mercer.machines.whitened import whitened_mode
@@ -135,7 +135,7 @@ class Likelihood(ABC):
                 status = "converged"
             elif idle >= IDLE:
                 status = "stagnated"
-            if status != "limit" or steps >= max_iter:
+            if status != "limit" or steps >= max_iter or (steps and clock.late()):
                 break
             moved = self._walk(K, a, f, value, a + self.step(K, g - a, curve))
             if moved is None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mercer import clock
 from mercer.gram import GramOperator
 from mercer.solve.operator import panels
 from mercer.solve.solution import Status
@@ -72,7 +72,6 @@ def lloyd(
     *,
     max_iter: int,
     tol: float,
-    end: float | None,
     tell: Callable[[int, float, int], None] | None,
 ) -> Run:
     """Steps from a clustering until no row moves; a row moves only to a centre nearer by more than rounding."""
@@ -100,11 +99,10 @@ def lloyd(
             moved = int((new != labels).sum())
             if tell is not None:
                 tell(step, objective[-1], moved)
-            late = end is not None and time.perf_counter() > end
             slow = step > 1 and objective[-2] - objective[-1] <= tol * objective[-2] and tol > 0
             status: Status = "converged" if moved == 0 or slow else "limit"
             best = Run(new, labels, masses, norms, inertia, objective, step, status)
-            if moved == 0 or slow or late:
+            if moved == 0 or slow or clock.late():
                 break
             labels = new
     except KeyboardInterrupt:

@@ -151,10 +151,10 @@ class MarginMachine(Approximable):
     def _solve_all(self, K: GramOperator, problems: list[BoxProblem], *, warm: bool = True) -> list[Solved]:
         """Every problem on the same operator, within one budget of seconds."""
         starts = self._starts(problems) if warm else [q.start for q in problems]
-        return self._solve_boxes(K, problems, starts, self.max_seconds)
+        return self._solve_boxes(K, problems, starts)
 
     def _solve_boxes(
-        self, K: GramOperator, problems: list[BoxProblem], starts: list[np.ndarray], seconds: float | None
+        self, K: GramOperator, problems: list[BoxProblem], starts: list[np.ndarray]
     ) -> list[Solved]:
         solve: Any = projected_gradients if self.solver == "projected-gradient" else finished_sets
         found = solve(
@@ -164,7 +164,6 @@ class MarginMachine(Approximable):
             tol=float(self.tol) * self._unit(K, problems),
             gap_tol=None if self.gap_tol is None else float(self.gap_tol),
             max_iter=int(self.max_iter),
-            max_seconds=seconds,
             cache_bytes=min(memory_limit(self.memory), 2**30),
             n_jobs=self.n_jobs,
             callback=_progress(self.callback, self.verbose),

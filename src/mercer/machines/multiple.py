@@ -138,7 +138,6 @@ class KernelSet:
             p=p,
             tol=self.tol,
             max_iter=self.max_iter if learned else 0,
-            max_seconds=self.max_seconds,
             tell=_progress(self.verbose),
         )
         d, best = found.value

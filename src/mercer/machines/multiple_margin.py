@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Self
 
 import numpy as np
@@ -28,21 +27,17 @@ class MarginSet(KernelSet):
         """The machine that solves for given weights, ten times as closely as the weights are wanted."""
         raise NotImplementedError
 
-    def _solve_boxes(
-        self, K: Any, problems: list[BoxProblem], starts: list[np.ndarray], seconds: float | None
-    ) -> list[Solved]:
+    def _solve_boxes(self, K: Any, problems: list[BoxProblem], starts: list[np.ndarray]) -> list[Solved]:
         machine = self._machine()
         machine._notes = self._notes
-        return machine._solve_boxes(K, problems, starts, seconds)
+        return machine._solve_boxes(K, problems, starts)
 
     def _answers(self, grams: GramSet, problems: list[BoxProblem]) -> Any:
         """The machine's answer as a function of the weights; each starts where the last one ended."""
         starts = [q.start for q in problems]
-        end = None if self.max_seconds is None else time.monotonic() + self.max_seconds
 
         def answer(d: np.ndarray) -> Answer:
-            left = None if end is None else max(end - time.monotonic(), 1e-3)
-            solved = self._solve_boxes(grams.at(d), problems, starts, left)
+            solved = self._solve_boxes(grams.at(d), problems, starts)
             starts[:] = [s.alpha for s in solved]
             B = np.column_stack([q.beta(s.alpha, grams.n) for q, s in zip(problems, solved, strict=True)])
             F = grams.products(B)

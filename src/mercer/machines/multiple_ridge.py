@@ -119,13 +119,15 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
 
         def answer(d: np.ndarray) -> Answer:
             A = grams.at(d).shifted(lam / w)
-            status: Status = "converged"
+            ended: list[Status] = ["converged"]
             if fits:
                 inverse: Any = factor(A).solve
             else:
 
                 def inverse(V: np.ndarray) -> np.ndarray:
-                    return solve(A, V, tol=1e-3 * min(self.tol, 1e-3), memory=self.memory, keep=False).value
+                    got = solve(A, V, tol=1e-3 * min(self.tol, 1e-3), memory=self.memory, keep=False)
+                    ended.append(got.certificate.status)
+                    return got.value
 
             if self.fit_intercept:
                 both = inverse(np.hstack([Y, ones]))
@@ -152,7 +154,8 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
                     H += lam * (G.T @ S)
                 return 0.5 * (H + H.T)
 
-            return Answer(primal, gap, q, curvature, status, kept=(beta, b))
+            cut: Status = "limit" if "limit" in ended else "converged"
+            return Answer(primal, gap, q, curvature, cut, kept=(beta, b))
 
         return answer
 

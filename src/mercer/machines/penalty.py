@@ -15,15 +15,17 @@ whose left side grows with a and whose right side does not: a bracket finds it. 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
+from mercer import clock
 from mercer.errors import ParameterError
 from mercer.machines.objective import Objective, SoftmaxObjective, why_outside
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status, worst_status
 
 Problem = Objective | SoftmaxObjective
 Answer = tuple[np.ndarray, np.ndarray, Certificate]
@@ -161,15 +163,22 @@ def search(
 ) -> tuple[np.ndarray, np.ndarray, Certificate, float]:
     """β, b, the certificate, and the equivalent price a of ½‖f‖²."""
     tried: dict[float, tuple[float, float, Answer]] = {}
+    ended: list[Status] = []
 
     def at(log_price: float) -> tuple[float, float]:
         """The norm of f_a, and the objective."""
         if log_price not in tried:
+            if tried and clock.late():
+                ended.append("limit")
+                raise clock.OutOfTime
             answer = solve_at(float(np.exp(log_price)))
             f = np.asarray(K @ answer[0])
             r = float(np.sqrt(max(float((answer[0] * f).sum()), 0.0)))
             total = float(problem.value(f + answer[1]).sum()) + penalty.value(r)
             tried[log_price] = (r, total, answer)
+            if answer[2].status in ("interrupted", "stopped"):
+                ended.append(answer[2].status)
+                raise clock.OutOfTime
         return tried[log_price][:2]
 
     def excess(log_price: float) -> float:
@@ -178,15 +187,24 @@ def search(
         return float(np.clip(pull - price, -1e300, 1e300))
 
     middle = float(np.log(penalty.alpha))
-    if penalty.convex:
-        _bracketed(excess, middle)
-    else:
-        _scanned(lambda v: at(v)[1], middle)
+    with suppress(clock.OutOfTime):
+        if penalty.convex:
+            _bracketed(excess, middle)
+        else:
+            _scanned(lambda v: at(v)[1], middle)
     best = min(tried, key=lambda v: tried[v][1])
     (beta, b, found), price = tried[best][2], float(np.exp(best))
     beta, price = _or_nothing(penalty, problem, K, beta, b, price)
     c = certify_penalised(
-        penalty, problem, K, price, beta, b, intercept=intercept, status=found.status, notes=found.notes
+        penalty,
+        problem,
+        K,
+        price,
+        beta,
+        b,
+        intercept=intercept,
+        status=worst_status((found.status, *ended)),
+        notes=found.notes,
     )
     steps = sum(int(answer[2].iterations or 0) for _, _, answer in tried.values())
     seconds = sum(float(answer[2].seconds or 0.0) for _, _, answer in tried.values())

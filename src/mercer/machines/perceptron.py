@@ -9,6 +9,7 @@ from __future__ import annotations
 import numbers
 import time
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -27,10 +28,16 @@ from mercer.machines.judge import judge_on_rows
 from mercer.machines.margin import dense_columns
 from mercer.machines.targets import as_labels
 from mercer.solve.multipliers import Multipliers
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 
 Row = Callable[[int], np.ndarray]
 AVERAGES = ("last", "averaged", "voted")
+STATE = (
+    *("alpha_", "b_", "_f", "_sum", "_sum_b", "_lives"),
+    *("_w", "_b", "_w_sum", "_b_sum"),
+    *("_steps", "_made", "_reach"),
+)
+"""What a pass changes, in either space."""
 
 
 class _Mistaken(ClassifierMixin, KernelEstimator):
@@ -94,13 +101,35 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
         """Only the kernel machine may stand on an approximate kernel."""
         return ()
 
-    def _certify(self, start: float, *, last: int) -> None:
+    def _passes(self, once: Callable[[], None]) -> tuple[int, Status]:
+        """Passes until one has no mistake: the mistakes in the last one, and why it was the last.
+
+        Ctrl-C in the middle of a pass goes back to the end of the one before.
+        """
+        self.n_iter_, self.converged_ = 0, False
+        last = 0
+        while self.n_iter_ < self.max_iter and not self.converged_:
+            whole = {name: copy(value) for name, value in vars(self).items() if name in STATE}
+            before = len(self._made)
+            try:
+                once()
+            except KeyboardInterrupt:
+                if not self.n_iter_:
+                    raise
+                self.__dict__.update(whole)
+                return last, "interrupted"
+            self.n_iter_ += 1
+            last = len(self._made) - before
+            self.converged_ = last == 0
+        return last, "converged" if self.converged_ else "limit"
+
+    def _certify(self, start: float, *, last: int, status: Status | None = None) -> None:
         """What the passes came to; `last` is the number of mistakes in the last one."""
         note = f"{self.n_mistakes_} mistakes in all, {last} in the last pass"
         if not self.converged_:
             note += "; the classes may not be separable in the space of this kernel, or need more passes"
         self.certificate_ = Certificate(
-            "converged" if self.converged_ else "limit",
+            status or ("converged" if self.converged_ else "limit"),
             "perceptron",
             iterations=self.n_iter_,
             seconds=time.perf_counter() - start,
@@ -260,14 +289,9 @@ class KernelPerceptron(Expansion):
         order = np.arange(len(y))
         if self.shuffle:
             np.random.default_rng(self.random_state).shuffle(order)
-        self.n_iter_, self.converged_ = 0, False
-        while self.n_iter_ < self.max_iter and not self.converged_:
-            before = len(self._made)
-            self._pass(row, y, order)
-            self.n_iter_ += 1
-            self.converged_ = len(self._made) == before
+        last, status = self._passes(lambda: self._pass(row, y, order))
         self._finish()
-        self._certify(start, last=len(self._made) - before)
+        self._certify(start, last=last, status=status)
         return self
 
     def _begin(self, A: Any, kernel: Kernel | None) -> None:
@@ -427,15 +451,10 @@ class Perceptron(_Mistaken):
         A = self._check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
         self._begin(A)
-        self.n_iter_, self.converged_ = 0, False
         phi = self._phi(A)
-        while self.n_iter_ < self.max_iter and not self.converged_:
-            before = len(self._made)
-            self._pass(phi, y)
-            self.n_iter_ += 1
-            self.converged_ = len(self._made) == before
+        last, status = self._passes(lambda: self._pass(phi, y))
         self._finish()
-        self._certify(start, last=len(self._made) - before)
+        self._certify(start, last=last, status=status)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:

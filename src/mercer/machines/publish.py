@@ -12,6 +12,7 @@ from functools import wraps
 from inspect import isfunction
 from typing import Any
 
+from mercer import clock
 from mercer.errors import Interrupted
 
 DRAFT = "_is_draft"
@@ -35,7 +36,7 @@ def publishing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """`fit` on a draft of the estimator, which takes the estimator's place when it is done.
 
     The draft begins as the estimator is, so that a warm start finds the last fit. A `fit` that calls that of its base
-    class is already on a draft, and goes on with it.
+    class is already on a draft, and goes on with it. The seconds of `max_seconds` begin here.
     """
 
     @wraps(fit)
@@ -46,7 +47,8 @@ def publishing(fit: Callable[..., Any]) -> Callable[..., Any]:
             self, {name: _own(value) for name, value in self.__dict__.items()} | {DRAFT: True}
         )
         try:
-            fit(draft, *args, **options)
+            with clock.within(getattr(draft, "max_seconds", None)):
+                fit(draft, *args, **options)
         except Interrupted as stop:
             # A machine inside this one was interrupted: this one has nothing of its own to keep.
             raise KeyboardInterrupt(str(stop)) from stop

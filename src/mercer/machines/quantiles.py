@@ -16,12 +16,12 @@ no level further from the true one (Chernozhukov, Fernández-Val and Galichon 20
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mercer import clock
 from mercer.errors import ParameterError
 from mercer.solve.newton import NewtonResult, newton
 from mercer.solve.solution import Certificate, Status
@@ -181,14 +181,13 @@ def fit_jointly(
     *,
     intercept: bool,
     tol: float,
-    max_seconds: float | None = None,
     memory: int | str = "2GiB",
     callback: Any = None,
 ) -> NewtonResult:
     """Minimise the joint problem to a relative gap of `tol`; needs an intercept, without which no interior point is known."""
     if not intercept:
         raise ParameterError("levels are fitted jointly only with fit_intercept=True.")
-    began = time.perf_counter()
+    began = clock.now()
     used = problem.w > 0
     y = problem.y[used]
     scale = float(np.ptp(y)) or max(abs(float(y[0])), 1.0)
@@ -200,8 +199,7 @@ def fit_jointly(
     best: NewtonResult | None = None
     status: Status = "stagnated"
     for _ in range(BARRIERS):
-        left = None if max_seconds is None else max_seconds - (time.perf_counter() - began)
-        if left is not None and left <= 0:
+        if best is not None and clock.late():
             status = "limit"
             break
         smooth = replace(problem, mu=mu)
@@ -214,7 +212,6 @@ def fit_jointly(
             rough=True,
             tol=CENTRED * mu * weight / max(primal, mu * weight),
             max_iter=50,
-            max_seconds=left,
             memory=memory,
             callback=callback,
         )
@@ -239,6 +236,6 @@ def fit_jointly(
         best,
         status=status,
         iterations=steps,
-        seconds=time.perf_counter() - began,
+        seconds=clock.now() - began,
         method=f"barriers of non-crossing levels, {best.method}",
     )

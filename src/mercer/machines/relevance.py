@@ -53,13 +53,11 @@ class RelevanceMachine(KernelEstimator):
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
         memory_limit(self.memory)
 
-    def _budget(self, spent: float = 0.0, who: str = "") -> Budget:
-        left = None if self.max_seconds is None else max(float(self.max_seconds) - spent, 0.0)
-
+    def _budget(self, who: str = "") -> Budget:
         def tell(text: str) -> None:
             print(f"[mercer] {who}{text}", flush=True)
 
-        return Budget(float(self.tol), int(self.max_iter), left, tell if self.verbose else None)
+        return Budget(float(self.tol), int(self.max_iter), tell if self.verbose else None)
 
     def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator, list[str]]:
         """The kernel of these rows and the operator whose columns are the basis functions on them."""
@@ -365,7 +363,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         basis = Basis(K, intercept=bool(self.fit_intercept))
         found: list[Found] = []
         for c in [1] if len(self.classes_) == 2 else range(len(self.classes_)):
-            budget = self._budget(sum(f.seconds for f in found), f"class {self.classes_[c]}: ")
+            budget = self._budget(f"class {self.classes_[c]}: ")
             if found and found[-1].status == "interrupted":
                 budget.max_iter = 0
             found.append(classification(basis, (codes == c).astype(float), w, budget))

@@ -434,7 +434,6 @@ class KernelRidge(RidgeMachine):
             solver=self.solver,
             tol=float(self.tol),
             max_iter=self.max_iter,
-            max_seconds=self.max_seconds,
             memory=self.memory,
             n_landmarks=self.n_landmarks,
             random_state=self.random_state,

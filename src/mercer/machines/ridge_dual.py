@@ -7,7 +7,6 @@ that computes its entries or stores them, and take every residual from the float
 from __future__ import annotations
 
 import dataclasses
-import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -139,7 +138,7 @@ def _iterate(
     allowed: int | None,
 ) -> Solution[np.ndarray]:
     """Conjugate gradients: in float32 with float64 residuals where that holds, in float64 else."""
-    o, start = problem.options, time.perf_counter()
+    o = problem.options
     inverse: Preconditioner
     if made is None:
         most = max(memory_limit(o.memory) // (8 * problem.n * PRECONDITIONER_ARRAYS), 16)
@@ -152,7 +151,6 @@ def _iterate(
     most_iterations = min((m for m in (o.max_iter, allowed) if m is not None), default=None)
 
     def run(A: Operator, x0: np.ndarray | None, done: int) -> Solution[np.ndarray]:
-        left = None if o.max_seconds is None else max(o.max_seconds - (time.perf_counter() - start), 0.0)
         return cg(
             A,
             B,
@@ -160,7 +158,6 @@ def _iterate(
             preconditioner=inverse,
             tol=o.tol,
             max_iter=None if most_iterations is None else max(most_iterations - done, 0),
-            max_seconds=left,
             x0=x0,
             callback=o.callback,
         )

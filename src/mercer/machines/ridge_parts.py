@@ -25,7 +25,6 @@ class Options:
     solver: str = "auto"
     tol: float = 1e-10
     max_iter: int | None = None
-    max_seconds: float | None = None
     memory: int | str = "2GiB"
     n_landmarks: int | None = None
     random_state: Any = 0

@@ -10,7 +10,6 @@ the one basis function that raises the evidence most. Nothing here asks that the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +18,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular, svd
 from scipy.optimize import minimize, minimize_scalar
 
+from mercer import clock
 from mercer.solve.operator import panels
 from mercer.solve.solution import Status
 
@@ -97,15 +97,14 @@ class Budget:
 
     tol: float
     max_iter: int
-    max_seconds: float | None
     tell: Callable[[str], None] | None
 
     def __post_init__(self) -> None:
-        self.start = time.perf_counter()
+        self.start = clock.now()
 
     @property
     def seconds(self) -> float:
-        return time.perf_counter() - self.start
+        return clock.now() - self.start
 
     def say(self, steps: int, kept: int, evidence: float) -> None:
         """One line of progress."""
@@ -113,8 +112,7 @@ class Budget:
             self.tell(f"{steps} steps, {kept} basis functions, log evidence {evidence:.9g}")
 
     def spent(self, steps: int) -> bool:
-        late = self.max_seconds is not None and self.seconds >= self.max_seconds
-        return late or (self.max_iter >= 0 and steps >= self.max_iter)
+        return clock.late() or (self.max_iter >= 0 and steps >= self.max_iter)
 
 
 @dataclass(frozen=True)
@@ -358,9 +356,21 @@ class _Regression:
 
     def _settle_jointly(self, free_noise: bool) -> None:
         m, G, b = len(self.active), self.G[self.active], self.Pt[self.active]
+        start = np.append(np.log(self.alpha), np.log(self.noise))
         unit = float(self.t @ self.t) / self.mass
+        best: list[Any] = [np.inf, start]
+        first: list[float] = []
 
         def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
+            if clock.late():
+                raise clock.OutOfTime
+            value, slope = measured(x)
+            if value < best[0]:
+                best[:] = value, x.copy()
+            first.append(value)
+            return value, slope
+
+        def measured(x: np.ndarray) -> tuple[float, np.ndarray]:
             alpha, tau = np.exp(x[:m]), float(x[m])
             beta = np.exp(-tau)
             H = beta * G
@@ -375,19 +385,20 @@ class _Regression:
             value = 0.5 * (self.mass * (LOG_2PI + tau) + logdet + miss + float(alpha @ mu**2))
             return value, 0.5 * np.append(alpha * mu**2 - gamma, self.mass - gamma.sum() - miss)
 
-        start = np.append(np.log(self.alpha), np.log(self.noise))
         ends = [(v - 10.0, v + 10.0) for v in start[:m]]
         line = np.log(NOISE_FLOOR * unit), np.log(2 * unit)
         ends.append(line if free_noise else (start[m], start[m]))
         how = {"maxiter": 200, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
         try:
             found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=ends, options=how)
-        except (
-            np.linalg.LinAlgError
-        ):  # a trial point beyond what float64 can factor: the model stays as it is
+            x = found.x if found.fun < first[0] else start
+        except clock.OutOfTime:
+            x = best[1]
+        except np.linalg.LinAlgError:
+            # A trial point beyond what float64 can factor: the model stays as it is.
             return
-        if found.fun < cost(start)[0]:
-            self.alpha, self.noise = np.exp(found.x[:m]), float(np.exp(found.x[m]))
+        if x is not start:
+            self.alpha, self.noise = np.exp(x[:m]), float(np.exp(x[m]))
 
     def improve_noise(self) -> None:
         """The σ² of largest evidence for these α, found on a line: C = σ²I + UΛUᵀ has the same U for every σ²."""

@@ -11,6 +11,7 @@ no α of the model and no addition or deletion that the closed forms propose rai
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from mercer import clock
 from mercer.machines.sparse_bayes import Basis, Budget, Found, Proposal, propose
 from mercer.solve.solution import Status
 
@@ -134,6 +136,8 @@ def settle(now: Mode, t: np.ndarray, w: np.ndarray, steps: int) -> Mode:
 
     def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal last, best
+        if clock.late():
+            raise clock.OutOfTime
         last = mode(now.active, np.exp(x), now.phi, t, w, last.mu)
         if last.evidence > best.evidence:
             best = last
@@ -142,7 +146,8 @@ def settle(now: Mode, t: np.ndarray, w: np.ndarray, steps: int) -> Mode:
     start = np.log(now.alpha)
     ends = [(v - 10.0, v + 10.0) for v in start]
     how = {"maxiter": steps, "ftol": 1e-13, "gtol": 1e-7, "maxcor": 20}
-    minimize(cost, start, jac=True, method="L-BFGS-B", bounds=ends, options=how)
+    with suppress(clock.OutOfTime):
+        minimize(cost, start, jac=True, method="L-BFGS-B", bounds=ends, options=how)
     return best
 
 

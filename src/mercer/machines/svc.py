@@ -172,5 +172,5 @@ class SVC(MarginClassifier):
     def _softly(self, K: Any, q: BoxProblem) -> tuple[np.ndarray, np.ndarray]:
         """α and the violations of the same problem with a large C."""
         soft = softened(K, q)
-        found = self._solve_boxes(K, [soft], [soft.start], self.max_seconds)[0]
+        found = self._solve_boxes(K, [soft], [soft.start])[0]
         return found.alpha, np.maximum(-soft.slack(found.f, found.m), 0.0)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from mercer import clock
 from mercer.errors import InputError, NotFiniteError, NotPositiveDefiniteError
 from mercer.kernels.base import Kernel
 from mercer.params import Parameter
@@ -169,7 +170,6 @@ def maximise(
     shared: bool = False,
     restarts: int = 0,
     max_iter: int = 1000,
-    max_seconds: float | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -181,7 +181,7 @@ def maximise(
     singular Gram matrix, an overflow) is a wall that the search turns away from; if the first start is one, its error is
     raised.
     """
-    search = _Search(objective, kernel, max(float(size), 1.0), shared, max_iter, max_seconds, verbose, what)
+    search = _Search(objective, kernel, max(float(size), 1.0), shared, max_iter, verbose, what)
     random = restart_points(kernel, restarts, np.random.default_rng(random_state))
     begins = [*(starts or [Start(kernel.theta, "the kernel as given")])]
     begins += [Start(theta, f"random start {i}") for i, theta in enumerate(random, 1)]
@@ -199,10 +199,6 @@ def maximise(
             raise
         status = "interrupted"
     return search.result(status)
-
-
-class _Halt(Exception):
-    """The seconds are used up, or another thread was interrupted."""
 
 
 @dataclass(eq=False)
@@ -231,7 +227,6 @@ class _Search:
     size: float
     shared: bool
     max_iter: int
-    max_seconds: float | None
     verbose: int
     what: str
     best: _Run | None = None
@@ -240,18 +235,19 @@ class _Search:
     iterations: int = 0
     evaluations: int = 0
     walls: int = 0
+    cut: bool = False  # whether the seconds ended a search before its own end
     refused: list[str] = field(
         default_factory=list
     )  # why a θ could not be judged, other than a singular matrix
 
     def __post_init__(self) -> None:
         self.lock, self.halted = threading.Lock(), threading.Event()
-        self.until = np.inf if self.max_seconds is None else time.monotonic() + self.max_seconds
+        self.until = clock.until()
 
     def value(self, u: np.ndarray, run: _Run) -> tuple[float, np.ndarray]:
         """Minus the objective per observation, for the minimiser; remembers the best."""
-        if self.evaluations and (self.halted.is_set() or time.monotonic() >= self.until):
-            raise _Halt
+        if self.evaluations and (self.halted.is_set() or clock.now() >= self.until):
+            raise clock.OutOfTime
         theta = run.path.theta(u)
         try:
             with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
@@ -260,6 +256,12 @@ class _Search:
                 raise NotFiniteError(
                     f"the {self.what} is {found} at theta = {theta}, its gradient {gradient}."
                 )
+        except clock.OutOfTime as stop:
+            if self.best is None and stop.found is not None:
+                # Half an evaluation is what there is: its gradient is not known.
+                value, *kept = stop.found
+                self._remember(run, _Point(value, u.copy(), np.zeros(len(theta))), kept)
+            raise
         except (NotPositiveDefiniteError, InputError) as error:
             self._meet_wall(error)
             if run.best is None:
@@ -298,7 +300,8 @@ class _Search:
         pool = ThreadPoolExecutor(workers)
         try:
             with threadpool_limits(1, user_api="blas"):
-                list(pool.map(self.run, starts))
+                contexts = [copy_context() for _ in starts]
+                list(pool.map(lambda context, start: context.run(self.run, start), contexts, starts))
         except KeyboardInterrupt:
             self.halted.set()
             raise
@@ -326,8 +329,8 @@ class _Search:
             run.status = {0: "converged", 1: "limit"}.get(done.status, "stagnated")  # type: ignore[assignment]
             with self.lock:
                 self.iterations += int(done.nit)
-        except _Halt:
-            pass
+        except clock.OutOfTime:
+            self.cut = True
         except (NotPositiveDefiniteError, InputError):
             if self.best is None:
                 raise
@@ -351,6 +354,9 @@ class _Search:
             notes.append(
                 f"The search ended with a gradient of {slope:.3g} left, {slope / self.size:.2g} for each observation."
             )
+        if status == "converged" and self.cut:
+            status = "limit"
+            notes.append("The seconds ended searches from other starts.")
         ends, faded = self._ends(run)
         notes += [text for text in (ends, faded) if text]
         if self.walls:

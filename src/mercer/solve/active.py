@@ -8,13 +8,13 @@ that violates its condition most is freed. Every step lowers the objective, so n
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mercer import clock
 from mercer.solve.box import BoxProblem
 from mercer.solve.qp import QPResult, working_sets
 
@@ -38,7 +38,7 @@ def finished_sets(
     """`working_sets`, with Newton's steps wherever pairs take long; a limit counts pairs and seconds of both."""
     if K.shape[0] > MOST_ROWS:
         return working_sets(K, problems, starts, max_iter=max_iter, max_seconds=max_seconds, **options)
-    end = None if max_seconds is None else time.perf_counter() + max_seconds
+    end = clock.until(max_seconds)
     patience = AT_LEAST + PATIENCE * max(len(q.rows) for q in problems)
     found: dict[int, QPResult] = {}
     left = list(range(len(problems)))
@@ -46,7 +46,7 @@ def finished_sets(
     while left:
         spent = max((found[k].iterations for k in left if k in found), default=0)
         steps = patience if max_iter < 0 else min(patience, max_iter - spent)
-        seconds = None if end is None else max(end - time.perf_counter(), 0.0)
+        seconds = None if end == np.inf else max(end - clock.now(), 0.0)
         some = [problems[k] for k in left]
         new = working_sets(K, some, [at[k] for k in left], max_iter=steps, max_seconds=seconds, **options)
         for k, each in zip(left, new, strict=True):
@@ -85,7 +85,7 @@ def descend(
     *,
     limit: int = MOST_FREE,
     rounds: int = 3000,
-    end: float | None = None,
+    end: float = np.inf,
 ) -> tuple[np.ndarray, np.ndarray]:
     """α and f after Newton's steps on the free variables, bounds respected.
 
@@ -96,7 +96,7 @@ def descend(
     free = (alpha > 0) & (alpha < problem.C)
     scale = float(np.abs(f).max(initial=0.0) + np.abs(problem.p).max(initial=0.0)) or 1.0
     for _ in range(rounds):
-        if not 0 < free.sum() <= limit or (end is not None and time.perf_counter() > end):
+        if not 0 < free.sum() <= limit or clock.late() or clock.now() >= end:
             break
         step = _newton(K, problem, best_f, np.flatnonzero(free))
         if step is None:

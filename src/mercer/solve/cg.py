@@ -11,13 +11,13 @@ its rounds refine the answer beyond float32.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
+from mercer import clock
 from mercer.errors import ParameterError
 from mercer.solve.direct import largest
 from mercer.solve.operator import (
@@ -71,7 +71,7 @@ def cg(
     >>> found.value.round(8), found.certificate.status, found.certificate.iterations
     (array([1., 2.]), 'converged', 2)
     """
-    start = time.perf_counter()
+    start = clock.now()
     op = as_operator(A)
     B, single = check_targets(op, b)
     X = np.zeros_like(B) if x0 is None else _like(check_targets(op, x0, "x0")[0], B)
@@ -83,7 +83,7 @@ def cg(
         tol=check_number(tol, "tol", 0.0),
         inverse=preconditioner,
         max_iter=min(10 * len(B), 10_000) if max_iter is None else int(check_number(max_iter, "max_iter", 0)),
-        until=np.inf if max_seconds is None else start + check_number(max_seconds, "max_seconds", 0.0),
+        until=clock.until(None if max_seconds is None else check_number(max_seconds, "max_seconds", 0.0)),
         callback=callback,
     )
     try:
@@ -97,7 +97,7 @@ def cg(
         else:
             state.true[:] = np.nan
             state.note("The residual was not measured: a product takes long, and Ctrl-C was pressed.")
-    done = state.certificate(time.perf_counter() - start)
+    done = state.certificate(clock.now() - start)
     return Solution(state.X[:, 0] if single else state.X, done)
 
 
@@ -160,8 +160,11 @@ class _State:
             columns = np.flatnonzero(self.open)
             if not len(columns):
                 return
-            before, kept = self.true[columns].copy(), self.X[:, columns].copy()
+            before, kept, steps = self.true[columns].copy(), self.X[:, columns].copy(), self.iterations
             self.recur(columns)
+            if self.iterations == steps and not self.open[columns].any():
+                # It was late before the first product: the residual is still the one that was measured.
+                return
             after = self.measure(columns)
             self.stop(columns[after <= self.tol], "converged")
             self.stop(columns[self.open[columns] & ~(after <= GAIN * before)], "stagnated")
@@ -183,12 +186,12 @@ class _State:
         )
         goal, norm = np.broadcast_to(goal, rz.shape), 0.0  # norm: ‖A‖ from below
         while len(columns):
-            if self.iterations >= self.max_iter or time.perf_counter() >= self.until:
+            if self.iterations >= self.max_iter or clock.now() >= self.until:
                 self.stop(columns, "limit")
                 return
-            began = time.perf_counter()
+            began = clock.now()
             AP = multiply(self.op, P, self.shift)
-            self.product_seconds = time.perf_counter() - began
+            self.product_seconds = clock.now() - began
             curvature = _dots(P, AP)
             live = self.is_convex(columns, P, AP, curvature)
             step = np.where(live, rz / np.where(live, curvature, 1.0), 0.0)

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal, qr
 from scipy.stats import t as student
 
+from mercer import clock
 from mercer.errors import NotPositiveDefiniteError, ParameterError
 from mercer.solve.operator import Operator, as_operator, check_number, multiply
 from mercer.solve.precondition import LowRank
@@ -149,11 +150,16 @@ def _quadrature(M: _Split, Z: np.ndarray, steps: int, every: bool) -> tuple[np.n
         beta[k] = np.linalg.norm(W, axis=0)
         ended = beta[k] <= BREAKDOWN * np.abs(alpha[: k + 1]).max(axis=0)
         beta[k, ended] = 0.0
-        if k + 1 == steps or ended.all() or (k + 1) % 5 == 0:
+        late = clock.late()
+        if k + 1 == steps or ended.all() or (k + 1) % 5 == 0 or late:
             ends = [_ends(alpha[: k + 1, j], beta[: k + 1, j], M.bound) for j in range(Z.shape[1])]
             low, high = np.array(ends).T * size**2
             spread = 0.0 if every else np.std(high) / np.sqrt(len(high))
-            if ended.all() or (high - low).mean() / 2 <= max(0.1 * spread, 1e-13 * np.abs(high).mean()):
+            if (
+                late
+                or ended.all()
+                or (high - low).mean() / 2 <= max(0.1 * spread, 1e-13 * np.abs(high).mean())
+            ):
                 return low, high, k + 1
         basis.append(np.divide(W, beta[k], out=np.zeros_like(W), where=beta[k] > 0))
     return low, high, steps

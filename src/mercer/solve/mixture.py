@@ -14,13 +14,13 @@ closed form of Kloft, Brefeld, Sonnenburg and Zien (2011) does: d_m ∝ (d_m² q
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mercer import clock
 from mercer.solve.active import polish
 from mercer.solve.box import BoxProblem
 from mercer.solve.operator import as_operator
@@ -62,14 +62,14 @@ def learn_weights(
     >>> found.value[0].round(9).tolist(), found.certificate.status       # y₁/(d₁ + 1) = y₂/(d₂ + 1)
     ([0.0, 1.0], 'converged')
     """
-    began = time.perf_counter()
+    began, end = clock.now(), clock.until(max_seconds)
     d = np.asarray(start, dtype=float)
     best = answer(d)
     status: Status = "limit"
     steps = still = 0
 
     def late() -> bool:
-        return max_seconds is not None and time.perf_counter() - began > max_seconds
+        return clock.now() >= end
 
     while True:
         gap = best.gap + holder_slack(best.q, d, p)
@@ -83,7 +83,7 @@ def learn_weights(
             break
         if steps >= max_iter >= 0 or late():
             break
-        found = _better(answer, d, best, gap, p)
+        found = _better(answer, d, best, gap, p, late)
         if found is None:
             status = "limit" if late() else "stagnated"
             break
@@ -100,7 +100,7 @@ def learn_weights(
         status,
         f"kernel weights, p = {p:g}",
         iterations=steps,
-        seconds=time.perf_counter() - began,
+        seconds=clock.now() - began,
         primal=best.primal,
         dual=best.primal - gap,
         gap=gap,
@@ -138,13 +138,20 @@ def unit(d: np.ndarray, p: float) -> np.ndarray:
 
 
 def _better(
-    answer: Callable[[np.ndarray], Answer], d: np.ndarray, best: Answer, gap: float, p: float
+    answer: Callable[[np.ndarray], Answer],
+    d: np.ndarray,
+    best: Answer,
+    gap: float,
+    p: float,
+    late: Callable[[], bool],
 ) -> tuple[np.ndarray, Answer] | None:
     """Weights that lower J, or that lower the gap where J is flat to rounding; None where none are found."""
     slightly = ROUNDING * max(abs(best.primal), np.finfo(float).tiny)
     for trial in _trials(d, best, p):
         if np.array_equal(trial, d):
             continue
+        if late():
+            return None
         found = answer(trial)
         lower = best.primal - best.gap - (found.primal - found.gap)  # of J from below: what β promises
         promised = 0.5 * float(
@@ -152,6 +159,8 @@ def _better(
         )  # of the tangent; J itself falls less, since it is convex
         if found.status in ("interrupted", "stopped"):  # what was known is better than half an answer
             return d, replace(best, status=found.status)
+        if found.status == "limit" and late() and best.status == "converged":
+            return None
         if lower > max(1e-3 * promised, slightly):
             return trial, found
         if lower >= -slightly and found.gap + holder_slack(found.q, trial, p) < 0.9 * gap:

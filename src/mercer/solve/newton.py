@@ -22,7 +22,6 @@ Near the optimum both vanish; for tiny Î± the first suffers from rounding in s/Î
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -31,7 +30,7 @@ import numpy as np
 from scipy.linalg import lstsq
 from scipy.optimize import brentq
 
-from mercer import lapack
+from mercer import clock, lapack
 from mercer.memory import memory_limit
 from mercer.solve.curved import Curved, block_of
 from mercer.solve.solution import Status
@@ -159,11 +158,11 @@ def newton(
     1.5
     """
     run = _Run(K, problem, float(alpha), outputs, intercept, rough, shares, tol, memory, random_state)
-    end = run.end = None if max_seconds is None else run.began + max_seconds
+    run.end = clock.until(max_seconds)
     status: Status = "limit"
     try:
         run.begin(start)
-        status = run.iterate(max_iter, end, callback)
+        status = run.iterate(max_iter, callback)
     except KeyboardInterrupt:
         status = "interrupted"
     return run.result(status)
@@ -185,8 +184,8 @@ class _Run:
         memory: int | str,
         random_state: Any,
     ) -> None:
-        self.began = time.perf_counter()
-        self.end: float | None = None
+        self.began = clock.now()
+        self.end = np.inf
         self.K, self.problem, self.alpha, self.intercept = K, problem, alpha, intercept
         self.rough, self.tol, self.memory, self.random_state = rough, tol, memory, random_state
         n = K.shape[0]
@@ -208,7 +207,7 @@ class _Run:
         if self.intercept and not self.rough:
             self.b = best_intercept(self.problem, self.f, self.b)
 
-    def iterate(self, max_iter: int, end: float | None, callback: Any) -> Status:
+    def iterate(self, max_iter: int, callback: Any) -> Status:
         last, stale, lowest = False, 0, np.inf
         while True:
             z, value = self.f + self.b, self.primal(self.beta, self.f, self.b)
@@ -229,7 +228,7 @@ class _Run:
                 return "converged"
             if stale > PATIENCE:
                 return "stagnated"
-            if self.iterations >= max_iter or (end is not None and time.perf_counter() >= end):
+            if self.iterations >= max_iter or clock.now() >= self.end:
                 return "converged" if done else "limit"
             last = done
             if not self.step(dual, z, value):
@@ -276,7 +275,7 @@ class _Run:
         if A.shape[0]:
             B = np.column_stack([A.down(c) for c in columns])
             tol = 1e-10 if self._direct() else 1e-2 * min(1.0, max(1e-7, float(np.sqrt(self.gap))))
-            left = None if self.end is None else max(self.end - time.perf_counter(), 0.0)
+            left = None if self.end == np.inf else max(self.end - clock.now(), 0.0)
             found = solve(
                 A,
                 B,
@@ -348,7 +347,7 @@ class _Run:
             gap,
             status,
             self.iterations,
-            time.perf_counter() - self.began,
+            clock.now() - self.began,
             f"Newton's method{', ' + how if how else ''}",
         )
 

@@ -8,13 +8,13 @@ should the objective ever rise.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mercer import clock
 from mercer.errors import ParameterError
 from mercer.solve.box import BoxProblem
 
@@ -40,10 +40,10 @@ def projected_gradients(
     **options: Any,
 ) -> list[ProjectedResult]:
     """Several problems, one after the other, as `working_sets` has it."""
-    end = None if max_seconds is None else time.perf_counter() + max_seconds
+    end = clock.until(max_seconds)
     out: list[ProjectedResult] = []
     for q, start in zip(problems, starts, strict=True):
-        left = None if end is None else max(end - time.perf_counter(), 1e-3)
+        left = None if end == np.inf else end - clock.now()
         ended = out[-1].status if out and out[-1].status in ("interrupted", "stopped") else None
         rest = options | ({"max_iter": 0} if ended else {})
         found = projected_gradient(K, q, start, max_seconds=left, **rest)
@@ -69,7 +69,7 @@ def projected_gradient(
             "projected gradient keeps the box only, and a bias adds an equality constraint. "
             "Use bias=False, or solver='working-set'."
         )
-    began = time.perf_counter()
+    began, end = clock.now(), clock.until(max_seconds)
     a = np.array(start, dtype=float)
 
     def product(v: np.ndarray) -> np.ndarray:
@@ -88,7 +88,7 @@ def projected_gradient(
             if close or bad.max(initial=0.0) <= tol:
                 status = "converged"
                 break
-            if done == limit or (max_seconds is not None and time.perf_counter() - began > max_seconds):
+            if done == limit or clock.now() >= end:
                 break
             new = np.clip(a - step * g, 0.0, problem.C)  # the projection
             new_f = product(new)
@@ -106,9 +106,7 @@ def projected_gradient(
     except KeyboardInterrupt:
         status = "interrupted"
     worst = int(np.argmax(bad)) if len(bad) else 0
-    return ProjectedResult(
-        a, f, float(bad.max(initial=0.0)), worst, done, time.perf_counter() - began, status, value
-    )
+    return ProjectedResult(a, f, float(bad.max(initial=0.0)), worst, done, clock.now() - began, status, value)
 
 
 def _largest(product: Any, n: int, steps: int = 30) -> float:
@@ -121,4 +119,6 @@ def _largest(product: Any, n: int, steps: int = 30) -> float:
         value = float(np.linalg.norm(u))
         residual = float(np.linalg.norm(u - (v @ u) * v))
         v = u
+        if clock.late():
+            break
     return max(value + residual, 1e-300)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer import _core
+from mercer import _core, clock
 from mercer.errors import ParameterError, ShapeError
 from mercer.solve.box import BoxProblem
 from mercer.threads import threads
@@ -111,7 +111,7 @@ def working_sets(
         "tol": tol,
         "gap_tol": gap_tol,
         "max_iter": max_iter,
-        "max_seconds": max_seconds,
+        "max_seconds": clock.left(max_seconds),
         "cache_bytes": int(cache_bytes),
         "threads": threads(n_jobs),
         "callback": callback,

@@ -235,6 +235,9 @@ def same_calibration(
     if not isinstance(model.random_state, int | np.integer):
         exam.cannot("calibration_: the rows held out were drawn without a seed (give random_state a number)")
         return
+    if model._cut_calibration():
+        exam.cannot("calibration_: it was cut short, and where the seconds end is not repeatable")
+        return
     order = model._by_class(codes)
     if order is not None:
         A, codes, w = A[order], codes[order], w[order]

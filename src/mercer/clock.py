@@ -1,0 +1,65 @@
+"""One clock for every limit of seconds: who has a `max_seconds` opens it, and whatever runs inside asks what is left.
+
+The end is kept with the running code (a context variable), so that it reaches every solver below a fit without being passed
+along, and a limit inside another can only be shorter. Threads see it if they are started in a copy of the context.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+_end: ContextVar[float] = ContextVar("end of the seconds allowed", default=math.inf)
+
+
+class OutOfTime(Exception):
+    """The seconds are used up in the middle of something; `found` is what there is of it, if anything."""
+
+    def __init__(self, found: Any = None) -> None:
+        super().__init__("the seconds are used up")
+        self.found = found
+
+
+def now() -> float:
+    """Seconds of a clock that only goes forward; every limit reads this one."""
+    return time.perf_counter()
+
+
+@contextmanager
+def within(seconds: Any) -> Iterator[None]:
+    """Let what runs inside end after so many seconds, or earlier where an outer limit is shorter; None sets none.
+
+    >>> with within(60.0), within(3600.0):
+    ...     59 < left() <= 60, late()
+    (True, False)
+    >>> left() is None
+    True
+    """
+    token = _end.set(until(seconds))
+    try:
+        yield
+    finally:
+        _end.reset(token)
+
+
+def until(seconds: Any = None) -> float:
+    """When the seconds end, those given or those of the limit around, whichever is earlier; infinity for no limit."""
+    if not isinstance(seconds, numbers.Real) or isinstance(seconds, bool):
+        return _end.get()
+    return min(_end.get(), now() + max(float(seconds), 0.0))
+
+
+def left(seconds: Any = None, least: float = 0.0) -> float | None:
+    """What is left of the seconds, `least` if nothing is; None for no limit."""
+    end = until(seconds)
+    return None if end == math.inf else max(end - now(), least)
+
+
+def late() -> bool:
+    """Whether the seconds are used up."""
+    return now() >= _end.get()

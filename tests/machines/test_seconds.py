@@ -1,0 +1,170 @@
+"""`max_seconds`: once the seconds are over, a fit makes a few more products with K at most, and is a model that says so.
+
+The clock is a false one that stands still and jumps past every limit at a chosen product: nothing here depends on how fast
+this machine is. What is counted are products with a Gram operator, its whole matrix, and contractions of its gradient.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from tests.estimators_under_test import LABELS, NUMBERS, SUBJECTS, Subject, X, outputs
+
+import mercer
+from mercer import SVC, GaussianProcessRegressor, KernelMachine, KernelRidge, MultipleKernelRegressor, clock
+from mercer.gram.operators import Dense, Precomputed, Tiles
+
+MOMENTS = int(
+    os.environ.get("MERCER_MOMENTS", "2")
+)  # products at which the clock jumps; more in a nightly run
+FEW = 8  # products after the end: to have something at all, to measure its residual, and to certify it
+PRODUCTS = (
+    (Tiles, "dense"),
+    (Dense, "__init__"),
+    *((kind, name) for kind in (Tiles, Dense, Precomputed) for name in ("_matmat",)),
+)
+CONTRACTIONS = ((Tiles, "contract"), (Dense, "contract"))
+
+MORE = [
+    Subject(
+        "GaussianProcessRegressor, cg",
+        GaussianProcessRegressor,
+        {"kernel": "RBF(1.5) + White(0.1)", "solver": "cg"},
+        "numbers",
+    ),
+    Subject(
+        "GaussianProcessRegressor, restarts",
+        GaussianProcessRegressor,
+        {"kernel": "RBF(1.5) + White(0.1)", "n_restarts": 3, "random_state": 0},
+        "numbers",
+    ),
+    Subject(
+        "KernelMachine, levels",
+        KernelMachine,
+        {"kernel": "RBF(0.3)", "loss": "quantile", "quantiles": (0.4, 0.5, 0.6)},
+        "numbers",
+    ),
+    Subject(
+        "KernelMachine, penalty",
+        KernelMachine,
+        {"kernel": "RBF(1.5)", "loss": "squared", "penalty": lambda r: r**3},
+        "numbers",
+    ),
+    Subject(
+        "MultipleKernelRegressor, tiles",
+        MultipleKernelRegressor,
+        {"kernels": ("RBF(1.5)", "RBF(0.5)"), "tol": 1e-8, "memory": 1},
+        "numbers",
+    ),
+]
+LIMITED = [s for s in [*SUBJECTS, *MORE] if "max_seconds" in s.make().get_params(deep=False)]
+
+
+class Watch:
+    """A clock that stands still until so many products were made, and is then far beyond every limit."""
+
+    def __init__(self, moment):
+        self.moment, self.products = moment, 0
+
+    def now(self):
+        return 0.0 if self.moment is None or self.products < self.moment else 1e9
+
+    @property
+    def after(self):
+        return 0 if self.moment is None else max(self.products - self.moment, 0)
+
+
+@contextmanager
+def watched(monkeypatch, moment):
+    watch = Watch(moment)
+
+    def counting(method):
+        def counted(self, *args, **options):
+            found = method(self, *args, **options)
+            watch.products += 1
+            return found
+
+        return counted
+
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setattr(clock, "now", watch.now)
+        for kind, name in (*PRODUCTS, *CONTRACTIONS):
+            patch.setattr(kind, name, counting(getattr(kind, name)))
+        yield watch
+
+
+def moments(count, name):
+    drawn = np.random.default_rng(len(name)).integers(1, count + 1, MOMENTS)
+    return sorted({1, *map(int, drawn)})
+
+
+@pytest.mark.parametrize("s", LIMITED, ids=[s.name for s in LIMITED])
+def test_after_the_seconds_few_products_are_made_and_the_model_is_whole(s, monkeypatch):
+    with watched(monkeypatch, None) as whole:
+        methods = outputs(s.fit(max_seconds=1.0)).keys()
+    for moment in moments(whole.products, s.name):
+        model = s.make(max_seconds=1.0)
+        with watched(monkeypatch, moment) as watch:
+            model.fit(X, s.y)
+        made = f"{moment} of {whole.products} products in time, {watch.after} after"
+        assert watch.after <= FEW, made
+        assert outputs(model).keys() == methods
+        if watch.products < whole.products - FEW:
+            assert model.certificate_.status == "limit", made
+
+
+def test_a_limit_around_another_is_kept_inside():
+    with clock.within(5.0):
+        with clock.within(100.0):
+            assert clock.left() <= 5.0
+        with clock.within(None):
+            assert clock.left() <= 5.0
+        assert clock.left(1.0) <= 1.0
+    assert clock.left() is None and not clock.late()
+
+
+def test_threads_of_a_search_see_the_end(monkeypatch):
+    settings = {"n_restarts": 4, "n_jobs": 2, "random_state": 0, "max_seconds": 1.0}
+    with watched(monkeypatch, 3) as watch:
+        model = GaussianProcessRegressor("RBF(1.5) + White(0.1)", **settings).fit(X, NUMBERS)
+    assert watch.after <= 2 * FEW and model.certificate_.status == "limit"
+
+
+# ── choose ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+CHOICES = {
+    "leave-one-out": (KernelRidge("RBF(1.0)"), NUMBERS, "loo"),
+    "evidence": (GaussianProcessRegressor("RBF(1.0)"), NUMBERS, "evidence"),
+    "alignment": (SVC("RBF(1.0)"), LABELS, "alignment"),
+    "cross-validation, ridge": (KernelRidge("RBF(1.0)"), NUMBERS, "cv"),
+    "cross-validation, process": (GaussianProcessRegressor("RBF(1.0)"), NUMBERS, "cv"),
+    "cross-validation, SVC": (SVC("RBF(1.0)"), LABELS, "cv"),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_choose_ends_with_the_best_so_far_and_one_last_fit(name, monkeypatch):
+    machine, y, by = CHOICES[name]
+    for moment in (1, 3, 12):
+        with watched(monkeypatch, moment) as watch:
+            found = mercer.choose(machine, X, y, by=by, n_trials=8, max_seconds=1.0)
+        assert watch.after <= 2 * FEW, f"{watch.after} products after the seconds"
+        assert found.certificate.status == "limit"
+        assert outputs(found.machine)
+
+
+def test_probabilities_that_were_cut_short_say_on_how_many_folds(monkeypatch):
+    ends = iter([False, False, True])
+    monkeypatch.setattr("mercer.machines.classify.clock.late", lambda: next(ends, True))
+    with pytest.warns(ConvergenceWarning, match="folds only"):
+        model = SVC("RBF(1.5)", probability=True, random_state=0).fit(X, LABELS)
+    assert model.certificate_.status == "limit"
+    assert "calibrated on" in " ".join(model.certificate_.notes)
+    p = model.predict_proba(X)
+    assert np.array_equal(p.argmax(axis=1), (model.decision_function(X) > 0).astype(int))
