@@ -132,3 +132,18 @@ def test_a_row_of_weight_two_calibrates_as_the_row_twice():
     once = calibrate(scores, codes, w.astype(float))
     twice = calibrate(np.repeat(scores, w, axis=0), np.repeat(codes, w), np.ones(w.sum()))
     np.testing.assert_allclose(once.slopes, twice.slopes, rtol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9, 1.0, 1.3])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bounds_of_a_hard_margin_hold_its_optimum_however_far_the_multipliers_are(seed, share):
+    """Two points: α = 2/‖x - z‖² and ½‖w‖² = 2/‖x - z‖². Only a plane that keeps the margin has a primal value."""
+    X = np.random.default_rng(seed).normal(size=(2, 3))
+    optimum = 2 / float(np.sum((X[0] - X[1]) ** 2))
+    problem = BoxProblem(np.arange(2), np.array([1.0, -1.0]), np.full(2, -1.0), np.full(2, np.inf))
+    alpha = np.full(2, share * optimum)
+    f = X @ X.T @ (problem.signs * alpha)
+    found = problem.certify(alpha, f, problem.multipliers(alpha, f))
+    assert found.dual <= optimum * (1 + 1e-12)
+    assert found.primal >= optimum * (1 - 1e-12)
+    assert found.gap == pytest.approx(found.primal - found.dual)

@@ -71,13 +71,6 @@ FAULTS: tuple[Fault, ...] = (
         "tests/gram/test_operators.py",
     ),
     Fault(
-        "the shift that makes far rows small is rounded",
-        GRAM + "lower.py",
-        "np.where(far, np.round(middle / step) * step, 0.0)",
-        "np.where(far, middle, 0.0)",
-        "tests/laws/test_precision.py",
-    ),
-    Fault(
         "whole periods are taken off where a gradient is wanted",
         GRAM + "lower.py",
         "fold = None if self.out.gradient else period",
