@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from mercer import SVC
 from mercer.errors import InputError
-from mercer.machines.calibrate import calibrate, conformal_threshold
+from mercer.machines.calibrate import Calibration, calibrate, conformal_threshold
 from mercer.solve.box import BoxProblem
 
 
@@ -147,3 +147,16 @@ def test_the_bounds_of_a_hard_margin_hold_its_optimum_however_far_the_multiplier
     assert found.dual <= optimum * (1 + 1e-12)
     assert found.primal >= optimum * (1 - 1e-12)
     assert found.gap == pytest.approx(found.primal - found.dual)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_side_of_the_boundary_has_the_slope_that_was_fitted_on_it(seed):
+    """Scores that say less below the boundary than above it: the map that was fitted is likelier than the one with its sides exchanged."""
+    rng = np.random.default_rng(seed)
+    f = rng.normal(size=400)
+    steep = np.where(f < 0, 0.3, 5.0)
+    codes = (rng.random(400) < 1 / (1 + np.exp(-steep * f))).astype(int)
+    found = calibrate(f[:, None], codes, np.ones(400))
+    exchanged = Calibration(found.slopes[::-1])
+    likely, other = (np.log(c(f)[np.arange(400), codes]).sum() for c in (found, exchanged))
+    assert likely > other + 10
