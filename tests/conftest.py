@@ -1,6 +1,7 @@
 """Settings of the tests: hypothesis is derandomised in CI, so that a red run can be repeated; every instruction set."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,9 @@ settings.register_profile(
 )
 settings.register_profile("search", deadline=None, max_examples=2000, suppress_health_check=_QUIET)
 settings.load_profile(os.environ.get("MERCER_HYPOTHESIS", "ci"))
+
+# A run in the background of a shell ignores Ctrl-C, and so would the processes that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # One instruction set for a whole run (`make processors`); without it the core takes the best there is.
 if "MERCER_TEST_ISA" in os.environ and not _core.force_isa(os.environ["MERCER_TEST_ISA"]):
