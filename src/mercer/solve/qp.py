@@ -103,6 +103,8 @@ def working_sets(
     """
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ShapeError(f"K must be square; got {K.shape}.")
+    if max_seconds is not None and not max_seconds >= 0:
+        raise ParameterError(f"max_seconds must be None or a number >= 0; got {max_seconds!r}.")
     stated = [
         (q.rows, q.signs.astype(np.int8), q.p, q.C, np.array(start), q.equality)
         for q, start in zip(problems, starts or [q.start for q in problems], strict=True)
