@@ -28,8 +28,8 @@ Array = np.ndarray
 def waiting(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """The function's answer, from a thread of its own; Ctrl-C leaves at once. It must let go of the interpreter.
 
-    >>> waiting(np.add, 1, 2)
-    3
+    >>> waiting(max, 1, 2)
+    2
     """
     if threading.current_thread() is not threading.main_thread():
         return function(*args, **options)
