@@ -5,7 +5,7 @@
 # make sanitize   the core's tests under AddressSanitizer and UBSan
 # make ctrl-c     how long Ctrl-C takes to leave every machine, and how well max_seconds is kept
 # make compilers  the core built by g++ and by clang++, and its tests on both
-# make mutation     whether the tests notice deliberate small bugs, one at a time (about an hour)
+# make mutation     whether the tests notice deliberate small bugs, one at a time (about an hour; goes on where it was interrupted)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin

@@ -1,5 +1,7 @@
 """Falkon: the same answers as dense linear algebra, from memory, from memory-mapped files and from batches."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -309,6 +311,34 @@ def test_noise_in_a_logistic_classifier_is_that_of_the_kernel_machine(kernel, so
     )
     model = FalkonClassifier(kernel, alpha=0.1, landmarks=X, solver=solver, tol=1e-8).fit(X, labels)
     np.testing.assert_allclose(model.decision_function(X), machine.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.1, 20.0])
+@pytest.mark.parametrize("kernel", NOISY)
+@pytest.mark.parametrize("max_iter", [1, None])
+def test_the_stated_objective_of_a_noisy_logistic_classifier_is_the_least_over_every_rows_own_part(
+    kernel, alpha, max_iter
+):
+    X, y, w = noisy_rows()
+    labels = y > 0
+    model = FalkonClassifier(kernel, alpha=alpha, landmarks=X[:25], max_iter=max_iter)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, labels, sample_weight=w)
+    margins = np.where(labels, 1.0, -1.0) * model.decision_function(X)
+    whole, noise = apart(kernel)
+    losses = [least_loss(u, noise / alpha) for u in margins]
+    c = model.coef_[:, 0]
+    stated = w @ losses + 0.5 * alpha * c @ whole(model.landmarks_, model.landmarks_) @ c
+    assert model.certificate_.primal == pytest.approx(stated, rel=1e-7)
+
+
+def apart(kernel):
+    """The kernel, which between two samples has no noise, and its noise."""
+    whole = mercer.parse(kernel)
+    at = np.array([[0.0, 0.0], [1.0, 2.0]])
+    noise = whole(at)[0, 0] - whole(at, at)[0, 0]
+    return whole, noise
 
 
 @pytest.mark.parametrize("free", [0.0, 1e-6, 0.3, 5.0, 1e4])

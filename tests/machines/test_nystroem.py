@@ -394,3 +394,22 @@ def test_the_bound_on_predictions_is_above_the_truth_of_forty_digits(seed, alpha
     bound = model.prediction_bound(y, alpha)
     assert 0 < moved <= bound.training <= np.linalg.norm(y)
     assert np.all(np.abs(elsewhere) <= bound.anywhere * np.sqrt(np.diag(kernel(new))))
+
+
+@pytest.mark.parametrize("alpha", [1e-8, 1e-4])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_bound_holds_for_the_worst_targets_where_every_row_is_a_landmark(seed, alpha):
+    # nothing is left out then but rounding, whose trace is as often negative as positive
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(8, 1 + seed % 3))
+    kernel = [Matern(1.0), mercer.Polynomial(2), RBF(0.5), Linear()][seed % 4]
+    model = Nystroem(kernel, landmarks=np.arange(8)).fit(X)
+    with mpmath.workdps(50):
+        K, P = precise(kernel(X)), precise(model.transform(X))
+        ridge = alpha * mpmath.eye(8)
+        change = K * mpmath.inverse(K + ridge) - P * P.T * mpmath.inverse(P * P.T + ridge)
+        values, vectors = mpmath.eigsy((change + change.T) / 2)
+        worst = max(range(8), key=lambda i: abs(values[i]))
+        moved = float(abs(values[worst]))
+        y = shorten(vectors)[:, worst]
+    assert 0 < moved <= model.prediction_bound(y, alpha).training

@@ -12,3 +12,4 @@ from mutation.faults import choose, core, gram, kernels, machines, outside, solv
 
 ROOMS = (kernels, gram, solve, machines, verify, theory, choose, outside, core)
 FAULTS: tuple[Fault, ...] = tuple(fault for room in ROOMS for fault in room.FAULTS)
+ROOM_OF: dict[Fault, str] = {fault: room.__name__.split(".")[-1] for room in ROOMS for fault in room.FAULTS}

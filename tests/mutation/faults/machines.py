@@ -264,7 +264,7 @@ FAULTS: tuple[Fault, ...] = (
         MACHINES + "gp_starts.py",
         "float(p.name in names and p.bounds is None)",
         "float(p.name in names)",
-        'tests/machines/test_gp_regression.py -k "start or bound"',
+        "tests/laws/test_gp_starts.py",
     ),
     Fault(
         "Laplace's evidence forgets the volume",
@@ -285,14 +285,14 @@ FAULTS: tuple[Fault, ...] = (
         MACHINES + "laplace.py",
         "            if new >= value - slack:",
         "            if new >= value - np.inf:",
-        'tests/machines/test_gp_classification.py -k "mode or prior"',
+        "tests/laws/test_laplace_modes.py",
     ),
     Fault(
         "a mode that stagnated is called converged",
         MACHINES + "laplace.py",
         '            elif idle >= IDLE:\n                status = "stagnated"',
         '            elif idle >= IDLE:\n                status = "converged"',
-        'tests/machines/test_gp_classification.py -k "mode or prior or said"',
+        "tests/laws/test_laplace_modes.py",
     ),
     Fault(
         "the standard deviation of a term is its variance",
@@ -313,7 +313,7 @@ FAULTS: tuple[Fault, ...] = (
         MACHINES + "falkon_newton.py",
         "        loss, _, _ = logistic(self.t * f, self.noise / self.alpha)\n",
         "        loss, _, _ = logistic(self.t * f, self.noise)\n",
-        "tests/machines/test_falkon.py -k noise",
+        "tests/machines/test_falkon.py -k nois",
     ),
     Fault(
         "the gap of a logistic Falkon forgets the square",
