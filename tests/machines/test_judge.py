@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
+from estimators_under_test import SUBJECTS
+from estimators_under_test import X as ROWS
 from mercer import (
     RBF,
     SVC,
@@ -31,11 +35,22 @@ from mercer import (
     NuSVC,
     OneClassSVM,
     RelevanceVectorRegressor,
+    theory,
     verify,
 )
-from mercer.errors import InvalidKernelError, InvalidKernelWarning, PrecisionWarning
+from mercer.errors import (
+    InvalidKernelError,
+    InvalidKernelWarning,
+    MercerError,
+    ParameterError,
+    PrecisionWarning,
+)
 from mercer.gram import Precomputed
-from mercer.machines import judge
+from mercer.kernels import Radial
+from mercer.kernels.families import LEAVES, leaf
+from mercer.kernels.proof import Fact
+from mercer.machines import falkon
+from mercer.theory import judge
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 LABELS = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
@@ -70,12 +85,178 @@ def test_every_machine_says_that_its_kernel_is_none(machine, y):
     assert any("not positive semi-definite" in note for note in model.certificate_.notes)
 
 
+# ── everything public that takes a kernel ───────────────────────────────────────────────────────────────────
+
+
+def distance(x, z):
+    """No kernel, with or without centring, and nowhere negative, so that a smoother takes it for a window."""
+    return float(np.abs(np.subtract(x, z)).sum())
+
+
+@leaf
+class Declared(Radial):
+    """The same distance in a class that states, without being asked for more, that it is a kernel."""
+
+    because: ClassVar = Fact("a false statement", "its author says so")
+
+    def value(self, s):
+        return np.sqrt(s)
+
+    def slope(self, s):
+        return 0.5 / np.sqrt(s)
+
+
+del LEAVES["Declared"]  # of this file alone
+
+DISTANCE = mercer.Custom(distance)
+# where a kernel need not be positive semi-definite there is a note without a warning
+NEEDS_NO_KERNEL = {"NadarayaWatson", "RelevanceVectorClassifier", "RelevanceVectorRegressor"}
+# what takes no kernel but something with a kernel inside it
+OF_FEATURES = {"Perceptron": "it takes a finite map, and the products of a map are a kernel"}
+ESTIMATORS = {type(s.make()).__name__: s for s in reversed(SUBJECTS)}
+CLASSES = {n: getattr(mercer, n) for n in mercer.__all__ if inspect.isclass(getattr(mercer, n))}
+PUBLIC = sorted(n for n, cls in CLASSES.items() if issubclass(cls, BaseEstimator))
+
+
+def with_kernel(name, kernel, **more):
+    subject = ESTIMATORS[name]
+    if "kernels" in subject.make().get_params(deep=False):
+        return subject.make(kernels=[kernel, "RBF(1.0)"], normalize=None, **more)
+    return subject.make(kernel=kernel, **more)
+
+
+# what is refused before it is judged, and why
+NO_RULE = {"RandomFeatures": "features are drawn from a density or a series, and no rule gives one"}
+
+
+@pytest.mark.parametrize("name", [n for n in PUBLIC if n not in OF_FEATURES])
+def test_every_public_estimator_refuses_what_is_no_kernel_if_asked(name):
+    if name in NO_RULE:
+        with pytest.raises(ParameterError, match="no rule"):
+            with_kernel(name, DISTANCE, strict=True).fit(ROWS, ESTIMATORS[name].y)
+        return
+    with pytest.raises(InvalidKernelError, match="not positive semi-definite"):
+        with_kernel(name, DISTANCE, strict=True).fit(ROWS, ESTIMATORS[name].y)
+
+
+@pytest.mark.parametrize("name", [n for n in PUBLIC if n not in OF_FEATURES])
+def test_every_public_estimator_says_of_what_is_no_kernel_that_it_is_none(name):
+    model = with_kernel(name, DISTANCE)
+    refused: MercerError | None = None
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            model.fit(ROWS, ESTIMATORS[name].y)
+        except MercerError as error:
+            # as where landmarks show it: nothing is fitted
+            refused = error
+    warned = [str(w.message) for w in said if issubclass(w.category, InvalidKernelWarning)]
+    if refused is not None:
+        assert name in NO_RULE or "not positive semi-definite" in " ".join([str(refused), *warned])
+    else:
+        assert bool(warned) == (name not in NEEDS_NO_KERNEL)
+        assert any("not positive semi-definite" in note for note in model.certificate_.notes)
+
+
+@pytest.mark.parametrize("name", [n for n in PUBLIC if n not in OF_FEATURES])
+def test_what_was_declared_is_looked_at_by_every_strict_estimator(name):
+    k = Declared()
+    assert k.validity().status == "declared"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = with_kernel(name, k)
+        try:
+            model.fit(ROWS, ESTIMATORS[name].y)
+        except MercerError:
+            model = None
+    if model is not None:
+        assert any("given what you declared" in note for note in model.certificate_.notes)
+    words = "no rule" if name in NO_RULE else "not positive semi-definite"
+    with pytest.raises(MercerError, match=words):
+        with_kernel(name, k, strict=True).fit(ROWS, ESTIMATORS[name].y)
+
+
+FUNCTIONS = {
+    "mmd": lambda k, **more: theory.mmd(X[:20], X[20:], k, **more),
+    "mmd_test": lambda k, **more: theory.mmd_test(X[:20], X[20:], k, n_permutations=9, **more),
+    "hsic": lambda k, **more: theory.hsic(X, X[:, :1], k, "RBF(1.0)", **more),
+    "hsic_test": lambda k, **more: theory.hsic_test(X, X[:, :1], "RBF(1.0)", k, n_permutations=9, **more),
+    "alignment": lambda k, **more: theory.alignment(k, X, NUMBERS, **more),
+}
+JUDGES_ITSELF = {
+    "mercer_integral": "its answer is whether the kernel is positive",
+    "radius_of": "it reads k(x, x) alone",
+}
+
+
+def test_no_function_of_the_theory_that_takes_a_kernel_is_forgotten():
+    found = set()
+    for name in theory.__all__:
+        value = getattr(theory, name)
+        if inspect.isfunction(value) and "kernel" in inspect.signature(value).parameters:
+            found.add(name)
+    assert found - set(FUNCTIONS) == set(JUDGES_ITSELF)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_tests_say_that_a_kernel_is_none_or_refuse_it(name):
+    with pytest.raises(InvalidKernelError, match="not positive semi-definite"):
+        FUNCTIONS[name](DISTANCE, strict=True)
+    with pytest.warns(InvalidKernelWarning, match="not positive semi-definite"):
+        found = FUNCTIONS[name](DISTANCE)
+    if isinstance(found, theory.KernelTest):
+        assert any("not positive semi-definite" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "KernelPCA", "KernelKMeans", "KernelCCA"])
+@pytest.mark.parametrize("k", ["Linear() - 5.0", "negative distance"])
+def test_what_is_a_kernel_but_for_a_constant_is_one_where_a_constant_cancels(name, k):
+    kernel = mercer.Custom(lambda x, z: -distance(x, z)) if "distance" in k else k
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if name in FUNCTIONS:
+            FUNCTIONS[name](kernel, strict=True)
+            return
+        model = with_kernel(name, kernel, strict=True).fit(ROWS, ESTIMATORS[name].y)
+    assert any("it is one after centring" in note for note in model.certificate_.notes)
+
+
+def in_large_numbers(x, z):
+    """A kernel on few rows, and none on many: k(x, x) = 1, and -s(x) s(z) / 10 for others."""
+    return 1.0 if np.array_equal(x, z) else -0.1 * float(np.sign(x[0]) * np.sign(z[0]))
+
+
+NOT_ON_MANY = mercer.Custom(in_large_numbers)
+UNDECIDED = mercer.Custom(lambda x, z: float(np.exp(-abs(x[0] - z[0]))))
+
+
+@pytest.mark.parametrize("machine", [SVC(), KernelRidge(), KernelPCA(2), KernelKMeans(2), KernelPerceptron()])
+def test_a_machine_with_an_approximation_is_told_of_the_kernel_and_not_of_its_features(machine):
+    y = NUMBERS if isinstance(machine, KernelRidge) else LABELS
+    few = mercer.Nystroem(n_components=3, random_state=0)
+    told = clone(machine).set_params(kernel=NOT_ON_MANY, approximation=few)
+    with pytest.raises(InvalidKernelError, match="not positive semi-definite"):
+        clone(told).set_params(strict=True).fit(X, y)
+    with pytest.warns(InvalidKernelWarning, match="not positive semi-definite"):
+        told.fit(X, y)
+    assert any("no features reproduce it" in note for note in told.certificate_.notes)
+    model = clone(machine).set_params(kernel=UNDECIDED, approximation=few).fit(X, y)
+    assert any(f"on all {len(X)} rows it is one" in note for note in model.certificate_.notes)
+
+
+def test_of_a_stream_the_sentence_says_how_many_rows_were_looked_at(monkeypatch):
+    monkeypatch.setattr(falkon, "POOL", 20)
+    k = mercer.Custom(lambda x, z: float(np.exp(-abs(x[0] - z[0]))))
+    model = mercer.FalkonRegressor(k, 4, random_state=0).fit(X, NUMBERS)
+    assert any(f"on 20 of {len(X)} rows it is one" in note for note in model.certificate_.notes)
+
+
 # of sum 0, so that centring does not take it away
 SIGNS = np.where(np.arange(len(X)) % 2, 1.0, -1.0)
 INDEFINITE = np.eye(len(X)) - 1.5 * np.outer(SIGNS, SIGNS) / len(X)
 OTHER = {
     "given": ("precomputed", INDEFINITE),
-    "written": (mercer.Custom(lambda x, z: float(1 - abs(x[0] - z[0]))), X),
+    "written": (DISTANCE, X),
 }
 
 

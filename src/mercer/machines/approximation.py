@@ -27,6 +27,7 @@ from mercer.machines.base import PRECOMPUTED, KernelEstimator, as_machine_kernel
 from mercer.machines.terms import has_noise, split_noise
 from mercer.memory import memory_limit
 from mercer.solve.solution import Certificate
+from mercer.theory.judge import judge_on_rows
 
 DEFAULT_KERNEL = "RBF()"
 
@@ -41,6 +42,7 @@ class Approximation(TransformerMixin, KernelEstimator):
     from_below = False  # whether K - K̂ is positive semi-definite
     memory: int | str
     random_state: Any
+    strict: bool
     certificate_: Certificate
     kernel_: Kernel | str
     noise_: float
@@ -49,9 +51,9 @@ class Approximation(TransformerMixin, KernelEstimator):
 
     @abstractmethod
     def _learn(
-        self, kernel: Kernel | None, rows: Rows, weight: np.ndarray, *, keep: bool
+        self, kernel: Kernel | None, rows: Rows, weight: np.ndarray, *, keep: bool, strict: bool
     ) -> np.ndarray | None:
-        """Fit to checked rows; with `keep`, also Φ of them."""
+        """Fit to checked rows and judge the kernel on them; with `keep`, also Φ of them."""
 
     @abstractmethod
     def features(self, rows: Rows) -> np.ndarray:
@@ -97,6 +99,18 @@ class Approximation(TransformerMixin, KernelEstimator):
         smooth, self.noise_ = (None, 0.0) if kernel is None else without_noise(kernel)
         return smooth
 
+    def _judge(self, kernel: Kernel | None, K: GramOperator, weight: np.ndarray, *, strict: bool) -> None:
+        """Announce a kernel that is not positive semi-definite, or refuse it if `strict`; what was found goes into the notes."""
+        self._judged = judge_on_rows(
+            kernel,
+            K,
+            np.flatnonzero(weight > 0),
+            self.n_features_in_,
+            strict=strict,
+            lost="Products of features are positive semi-definite, and do not come close to it.",
+            note="the kernel is not positive semi-definite: no features reproduce it",
+        ).notes
+
 
 class _Map:
     """An approximation as the map that `Features` takes."""
@@ -131,11 +145,17 @@ def without_noise(kernel: Kernel) -> tuple[Kernel, float]:
 
 
 def approximate(
-    approximation: Any, kernel: Kernel | None, rows: Rows, *, weight: np.ndarray | None = None
+    approximation: Any,
+    kernel: Kernel | None,
+    rows: Rows,
+    *,
+    weight: np.ndarray | None = None,
+    strict: bool = False,
 ) -> tuple[Approximation, GramOperator]:
     """The approximation fitted to a machine's kernel and rows, and its Gram operator on them.
 
-    `approximation` is not changed. Its own `kernel` must be left at its default, or be the machine's.
+    `approximation` is not changed. Its own `kernel` must be left at its default, or be the machine's. A `strict` machine
+    refuses what is no kernel, as a strict approximation does.
 
     >>> from mercer import RBF, Nystroem
     >>> rows = Rows(np.arange(6.0)[:, None])
@@ -159,7 +179,7 @@ def approximate(
     if rows.names is not None:
         fitted.feature_names_in_ = np.array(rows.names, dtype=object)
     w = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=float)
-    phi = fitted._learn(kernel, rows, w, keep=True)
+    phi = fitted._learn(kernel, rows, w, keep=True, strict=bool(strict or fitted.strict))
     assert phi is not None
     K: GramOperator = LowRank(phi)
     return fitted, K.shifted(fitted.noise_) if fitted.noise_ else K
@@ -179,6 +199,7 @@ class Approximable(KernelEstimator):
     """
 
     approximation: Any = None
+    strict: bool = False
     approximation_: Approximation
     feature_coef_: np.ndarray
 
@@ -190,7 +211,9 @@ class Approximable(KernelEstimator):
             self.__dict__.pop(name, None)
         if self.approximation is None:
             return None
-        self.approximation_, K = approximate(self.approximation, kernel, self._rows(A), weight=weight)
+        self.approximation_, K = approximate(
+            self.approximation, kernel, self._rows(A), weight=weight, strict=self.strict
+        )
         return K
 
     @property
@@ -198,8 +221,10 @@ class Approximable(KernelEstimator):
         return "approximation_" in self.__dict__
 
     def _approximation_notes(self) -> tuple[str, ...]:
-        """How the Gram was approximated, with the number, for the certificate."""
-        return (self.approximation_.describe(),) if self._approximated else ()
+        """How the Gram was approximated, with the number, and what was found of the kernel, for the certificate."""
+        if not self._approximated:
+            return ()
+        return (self.approximation_.describe(), *self.approximation_._judged)
 
     def _keep_feature_coef(self, A: Any, coef: np.ndarray) -> None:
         """β = Φᵀ coef for the coefficients of the rows A."""

@@ -12,7 +12,7 @@ from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
 from mercer.machines.base import check_gram
 from mercer.machines.defaults import resolve
-from mercer.machines.judge import judge_on_rows
+from mercer.theory.judge import judge_on_rows
 
 
 class Centred(GramOperator):

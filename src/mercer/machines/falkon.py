@@ -31,6 +31,7 @@ from mercer.machines.streamed import Scan, Streamed, landmark_factor, scan, solv
 from mercer.machines.targets import as_labels, check_finite_targets, check_numbers
 from mercer.params import is_real
 from mercer.solve.solution import AS_ASKED, Certificate
+from mercer.theory.judge import judge_on_rows
 
 DIRECT_LANDMARKS = 2048  # up to here one pass that sums m × m products costs less than conjugate gradients
 POOL = 10_000  # rows that k-means, leverage and the greedy choice look at, at least
@@ -47,6 +48,7 @@ class Falkon(KernelEstimator):
     tol: float
     max_iter: int | None
     max_seconds: float | None
+    strict: bool
     dtype: str
     verbose: int
     n_jobs: int | None
@@ -88,6 +90,7 @@ class Falkon(KernelEstimator):
         if self.noise_:
             notes.append(self._say_noise())
         self._choose(found, rng, notes)
+        notes += self._judge(found)
         names = getattr(self, "feature_names_in_", None)
         system = Streamed(
             self.smooth_,
@@ -158,6 +161,19 @@ class Falkon(KernelEstimator):
         self.basis_, self.landmarks_ = full, Z[full.kept]
         dropped = full.note()
         notes += [*choice.notes, *([dropped] if dropped else [])]
+
+    def _judge(self, found: Scan) -> tuple[str, ...]:
+        """Announce a kernel that is not positive semi-definite, or refuse it if `strict`: on the rows that were kept in memory."""
+        return judge_on_rows(
+            self.smooth_,
+            Tiles(self.smooth_, self._rows(found.rows), n_jobs=self.n_jobs),
+            np.flatnonzero(found.weights > 0),
+            found.width,
+            strict=self.strict,
+            lost="The penalty is then no norm, and there may be no minimum.",
+            note="the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+            out_of=found.n,
+        ).notes
 
     @property
     def _direct(self) -> bool:
@@ -251,6 +267,8 @@ class FalkonRegressor(RegressorMixin, Falkon):
         start of conjugate gradients, which mostly find nothing left to do. "cg" (Falkon) is preconditioned by the landmarks
         alone and makes one pass in an iteration. "auto": direct up to 2048 landmarks.
     tol : relative residual of the normal equations, recomputed from the answer.
+    strict : refuse a kernel that is not positive semi-definite instead of warning. Where the landmarks show it, it is refused
+        in any case.
     dtype : "float64" or "float32", of the tiles k(x, Z). float32 halves time and memory, and drops landmarks beyond its own
         rounding; the certificate says so.
     max_iter, max_seconds, verbose, n_jobs, random_state
@@ -282,6 +300,7 @@ class FalkonRegressor(RegressorMixin, Falkon):
         tol: float = 1e-6,
         max_iter: int | None = 500,
         max_seconds: float | None = None,
+        strict: bool = False,
         dtype: str = "float64",
         verbose: int = 0,
         n_jobs: int | None = None,
@@ -295,6 +314,7 @@ class FalkonRegressor(RegressorMixin, Falkon):
         self.tol = tol
         self.max_iter = max_iter
         self.max_seconds = max_seconds
+        self.strict = strict
         self.dtype = dtype
         self.verbose = verbose
         self.n_jobs = n_jobs
@@ -356,6 +376,7 @@ class FalkonClassifier(ClassifierMixin, Falkon):
         tol: float = 1e-6,
         max_iter: int | None = 100,
         max_seconds: float | None = None,
+        strict: bool = False,
         dtype: str = "float64",
         verbose: int = 0,
         n_jobs: int | None = None,
@@ -370,6 +391,7 @@ class FalkonClassifier(ClassifierMixin, Falkon):
         self.tol = tol
         self.max_iter = max_iter
         self.max_seconds = max_seconds
+        self.strict = strict
         self.dtype = dtype
         self.verbose = verbose
         self.n_jobs = n_jobs

@@ -30,13 +30,13 @@ from mercer.machines.averages import average_logistic, average_softmax, draws
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
 from mercer.machines.defaults import is_open, resolve_by_column
 from mercer.machines.evidence import gradient_of
-from mercer.machines.judge import judge_on_rows
 from mercer.machines.laplace import Likelihood, Logistic, Posterior, Softmax
 from mercer.machines.margin import check_weights
 from mercer.machines.targets import as_labels
 from mercer.machines.tune import Tuned, maximise
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.solution import AS_ASKED, Certificate
+from mercer.theory.judge import judge_on_rows
 
 SOON = 1000  # rows whose mode is found quickly enough after Ctrl-C
 PANEL = 2**22  # numbers in one block of kernel values with new points

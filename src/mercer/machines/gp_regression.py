@@ -27,7 +27,6 @@ from mercer.machines.gp_certificate import certify, why_singular
 from mercer.machines.gp_loo import leave_one_out
 from mercer.machines.gp_search import search
 from mercer.machines.gp_targets import new_noise, take_noise, take_targets
-from mercer.machines.judge import judge_on_rows
 from mercer.machines.posterior import (
     EstimatedEvidence,
     Exact,
@@ -42,6 +41,7 @@ from mercer.machines.tune import Objective, Tuned
 from mercer.memory import memory_limit
 from mercer.params import is_real
 from mercer.solve.operator import relative
+from mercer.theory.judge import judge_on_rows
 
 SOON = 2000  # rows that are conditioned on quickly enough after Ctrl-C
 EXACT_ROWS = 10_000  # up to here a factorisation takes seconds; above it, conjugate gradients

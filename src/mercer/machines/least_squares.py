@@ -20,11 +20,11 @@ from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable, factor_of
 from mercer.machines.base import PRECOMPUTED, check_gram
 from mercer.machines.defaults import resolve
-from mercer.machines.judge import judge_on_rows
 from mercer.machines.margin import check_weights, dense_columns
 from mercer.machines.targets import check_target_block
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.solution import Certificate, Status
+from mercer.theory.judge import judge_on_rows
 
 GROWTH = 1e3  # how far the error may rise above its start before descent is called ascent
 

@@ -24,13 +24,13 @@ from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED, check_gram, check_weights
 from mercer.machines.defaults import resolve
-from mercer.machines.judge import judge_on_rows
 from mercer.memory import memory_limit
 from mercer.solve.active import finished_sets, polish
 from mercer.solve.box import STATUS, BoxProblem, certify_all
 from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.projected import projected_gradients
 from mercer.solve.solution import AS_ASKED, Certificate, together
+from mercer.theory.judge import judge_on_rows
 
 ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
 LARGEST_C = 1e100

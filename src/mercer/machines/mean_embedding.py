@@ -20,9 +20,9 @@ from mercer.kernels.radial import RBF
 from mercer.machines.bandwidth import by_leave_one_out, check_bandwidth, windows
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.defaults import resolve
-from mercer.machines.judge import judge_on_rows
 from mercer.machines.margin import check_weights
 from mercer.solve.solution import Certificate
+from mercer.theory.judge import judge_on_rows
 
 
 class KernelMeanEmbedding(OutlierMixin, KernelEstimator):

@@ -11,12 +11,14 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mercer import lapack
-from mercer.errors import InvalidKernelError, InvalidKernelWarning, ParameterError, warn
+from mercer.errors import ParameterError
+from mercer.gram import Precomputed
 from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.base import KernelEstimator, check_gram
 from mercer.machines.defaults import resolve
 from mercer.solve.solution import Certificate
+from mercer.theory.judge import judge_on_rows
 
 
 class MercerMap(TransformerMixin, KernelEstimator):
@@ -77,17 +79,18 @@ class MercerMap(TransformerMixin, KernelEstimator):
         values, vectors = lapack.eigh(K)
         values, vectors = values[::-1], vectors[:, ::-1]
         rounding = len(K) * np.finfo(float).eps * float(np.abs(values).max())
-        self._meet_negative(values[values < -rounding], kernel)
+        notes = self._judge(kernel, K)
+        self.negative_eigenvalues_ = values[values < -rounding]
         kept = self._how_many(values[values > rounding], float(np.abs(values).sum()))
         self.kernel_, self.X_fit_ = ("precomputed" if kernel is None else kernel), A
         self.eigenvalues_ = values[:kept].copy()
         self.eigenvectors_ = with_signs(vectors[:, :kept])
         self.residual_trace_ = float(np.abs(values[kept:]).sum())
         self.residual_share_ = self.residual_trace_ / float(np.abs(values).sum()) if np.any(values) else 0.0
-        self.certificate_ = self._certify(K, time.perf_counter() - start)
+        self.certificate_ = self._certify(K, notes, time.perf_counter() - start)
         return self
 
-    def _certify(self, K: np.ndarray, seconds: float) -> Certificate:
+    def _certify(self, K: np.ndarray, judged: tuple[str, ...], seconds: float) -> Certificate:
         """‖Ku - λu‖ of each kept pair, relative to the largest λ, recomputed from the answer."""
         U, top = self.eigenvectors_, float(self.eigenvalues_.max(initial=0.0))
         rest = np.linalg.norm(K @ U - U * self.eigenvalues_, axis=0) / top if top else np.zeros(0)
@@ -101,7 +104,7 @@ class MercerMap(TransformerMixin, KernelEstimator):
             residual=float(rest.max(initial=0.0)),
             residuals=tuple(rest.tolist()),
             added_diagonal=0.0,
-            notes=tuple(notes),
+            notes=(*judged, *notes),
         )
 
     def _check_parameters(self) -> None:
@@ -113,22 +116,17 @@ class MercerMap(TransformerMixin, KernelEstimator):
                 f"tolerance must be None or a share of the trace, 0 <= tolerance < 1; got {t!r}."
             )
 
-    def _meet_negative(self, negative: np.ndarray, kernel: Kernel | None) -> None:
-        self.negative_eigenvalues_ = negative
-        if len(negative) == 0:
-            return
-        whose = "the precomputed Gram matrix" if kernel is None else str(kernel)
-        count = "1 negative eigenvalue" if len(negative) == 1 else f"{len(negative)} negative eigenvalues"
-        found = f"{whose} has {count} on this sample (the lowest is {negative.min():.6g})"
-        if self.strict:
-            raise InvalidKernelError(
-                f"{found}, so it is not a kernel and no real features reproduce it. "
-                "Use a kernel whose validity() is proved, or strict=False to drop that part."
-            )
-        warn(
-            f"{found}; that part is dropped, so ΦΦᵀ is not the Gram matrix but its positive part.",
-            InvalidKernelWarning,
-        )
+    def _judge(self, kernel: Kernel | None, K: np.ndarray) -> tuple[str, ...]:
+        """Announce a kernel that is not positive semi-definite, or refuse it if `strict`."""
+        return judge_on_rows(
+            kernel,
+            Precomputed(K),
+            np.arange(len(K)),
+            self.n_features_in_,
+            strict=self.strict,
+            lost="That part is dropped: ΦΦᵀ is not the Gram matrix but its positive part.",
+            note="the kernel is not positive semi-definite: no real features reproduce it",
+        ).notes
 
     def _how_many(self, positive: np.ndarray, total: float) -> int:
         kept = len(positive)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Rows
 from mercer.errors import ParameterError, PrecisionWarning, ShapeError, warn
+from mercer.gram import Precomputed, Tiles
 from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.bandwidth import by_leave_one_out, check_bandwidth, windows
@@ -18,6 +19,7 @@ from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram, check
 from mercer.machines.defaults import resolve
 from mercer.machines.targets import check_target_block
 from mercer.solve.solution import Certificate
+from mercer.theory.judge import judge_on_rows
 
 
 class NadarayaWatson(RegressorMixin, KernelEstimator):
@@ -36,6 +38,7 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
     bandwidth : "kernel" or "loo"
         The lengthscale of the kernel as it is, or the multiple of it with the smallest error of leaving one out, which has a closed
         form: the row is left out of both sums.
+    strict : refuse a kernel that is not positive semi-definite; else the certificate says so, and nothing is lost.
 
     Attributes
     ----------
@@ -53,10 +56,16 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
     weights_: np.ndarray
 
     def __init__(
-        self, kernel: Kernel | str = "RBF()", *, bandwidth: str = "kernel", n_jobs: int | None = None
+        self,
+        kernel: Kernel | str = "RBF()",
+        *,
+        bandwidth: str = "kernel",
+        strict: bool = False,
+        n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
+        self.strict = strict
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -77,8 +86,22 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
         left, _ = self._left_out(kernel)
         self.loo_predictions_ = left[:, 0] if self._single else left
         self.loo_error_ = self._error(left)
+        notes += self._judge(kernel)
         self.certificate_ = Certificate("converged", "weighted means", residual=0.0, notes=notes)
         return self
+
+    def _judge(self, kernel: Kernel | None) -> tuple[str, ...]:
+        """What is known of the kernel as a kernel. A window need not be one, so nothing is lost if it is none."""
+        return judge_on_rows(
+            kernel,
+            Precomputed(self.X_fit_) if kernel is None else Tiles(kernel, self._fitted(), n_jobs=self.n_jobs),
+            np.flatnonzero(self.weights_ > 0),
+            self.n_features_in_,
+            strict=self.strict,
+            lost="",
+            note="the kernel is not positive semi-definite; a window of weights need not be, so nothing is lost",
+            needed=False,
+        ).notes
 
     def predict(self, X: Any) -> np.ndarray:
         """Σ w k y / Σ w k. Where no row is in the window, the mean of all targets, with a warning."""

@@ -55,6 +55,8 @@ class Nystroem(Approximation):
         where most is left (pivoted Cholesky); or the user's own, as points or as whole numbers that name rows.
     alpha : float or None
         The ridge of the leverage scores; None for tr(K - K̂) / m of m uniform landmarks, as m other rows see it.
+    strict : refuse a kernel that is not positive semi-definite instead of warning. Where the landmarks show it, it is refused
+        in any case: then there are no features.
     memory : for Φ of `operator`, and for the greedy choice, which beyond it looks at a random part of the rows.
 
     Attributes
@@ -84,6 +86,7 @@ class Nystroem(Approximation):
         tolerance: float | None = None,
         landmarks: Any = "uniform",
         alpha: float | None = None,
+        strict: bool = False,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -93,6 +96,7 @@ class Nystroem(Approximation):
         self.tolerance = tolerance
         self.landmarks = landmarks
         self.alpha = alpha
+        self.strict = strict
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -112,10 +116,11 @@ class Nystroem(Approximation):
 
     def _fit(self, X: Any, *, keep: bool) -> np.ndarray | None:
         A = self._check_rows(X, reset=True)
-        return self._learn(resolve(self.kernel, A), self._rows(A), np.ones(A.shape[0]), keep=keep)
+        kernel, rows = resolve(self.kernel, A), self._rows(A)
+        return self._learn(kernel, rows, np.ones(A.shape[0]), keep=keep, strict=bool(self.strict))
 
     def _learn(
-        self, kernel: Kernel | None, rows: Rows, weight: np.ndarray, *, keep: bool
+        self, kernel: Kernel | None, rows: Rows, weight: np.ndarray, *, keep: bool, strict: bool
     ) -> np.ndarray | None:
         self._check_parameters()
         start = time.perf_counter()
@@ -140,6 +145,7 @@ class Nystroem(Approximation):
             if not step_by_step or self.residual_share_ <= float(self.tolerance or 0.0) or m >= most:
                 break
             m = min(2 * m, most)
+        self._judge(smooth, K, weight, strict=strict)
         self._certify(notes, time.perf_counter() - start)
         return phi
 
@@ -240,7 +246,7 @@ class Nystroem(Approximation):
             seconds=seconds,
             residual=self.residual_share_,
             added_diagonal=0.0,
-            notes=(self.describe(), *notes),
+            notes=(self.describe(), *self._judged, *notes),
         )
         if not met:
             warn(

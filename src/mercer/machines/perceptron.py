@@ -24,11 +24,11 @@ from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
 from mercer.machines.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
 from mercer.machines.defaults import resolve
-from mercer.machines.judge import judge_on_rows
 from mercer.machines.margin import dense_columns
 from mercer.machines.targets import as_labels
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status
+from mercer.theory.judge import judge_on_rows
 
 Row = Callable[[int], np.ndarray]
 AVERAGES = ("last", "averaged", "voted")

@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer.arrays import Rows
 from mercer.errors import ParameterError
+from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximation
 from mercer.machines.base import generator
@@ -67,6 +68,8 @@ class RandomFeatures(Approximation):
         very many columns Halton). Dot products: tensor sketch or Maclaurin. Parts that a kind does not concern are made
         as under "auto": quasi-random in up to 10 columns and where nothing else is possible, else orthogonal; tensor sketch.
 
+    strict : refuse a kernel that is not positive semi-definite instead of warning.
+
     Attributes
     ----------
     error_ : `MeasuredError` on random pairs of the rows of fit.
@@ -90,23 +93,26 @@ class RandomFeatures(Approximation):
         n_components: int = 100,
         *,
         kind: str = "auto",
+        strict: bool = False,
         memory: int | str = "2GiB",
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
         self.kind = kind
+        self.strict = strict
         self.memory = memory
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the features for the columns of X, and measure their error on its rows; y is ignored."""
         A = self._check_rows(X, reset=True)
-        self._learn(resolve(self.kernel, A), self._rows(A), np.ones(A.shape[0]), keep=False)
+        kernel, rows = resolve(self.kernel, A), self._rows(A)
+        self._learn(kernel, rows, np.ones(A.shape[0]), keep=False, strict=bool(self.strict))
         return self
 
     def _learn(
-        self, kernel: Kernel | None, rows: Rows, weight: np.ndarray, *, keep: bool
+        self, kernel: Kernel | None, rows: Rows, weight: np.ndarray, *, keep: bool, strict: bool
     ) -> np.ndarray | None:
         m = self.n_components
         if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
@@ -127,13 +133,14 @@ class RandomFeatures(Approximation):
         self.sketch_ = build(smooth, int(m), Plan(some, self.kind, rng))
         self.n_components_ = self.sketch_.dimension
         self.error_ = self._measure(smooth, some, rng)
+        self._judge(smooth, Tiles(smooth, rows), weight, strict=strict)
         self.certificate_ = Certificate(
             "converged",
             "an exact map" if self.sketch_.exact else "random features",
             seconds=time.perf_counter() - start,
             residual=self.error_.rms / self.error_.kernel_rms if self.error_.kernel_rms else None,
             added_diagonal=0.0,
-            notes=(self.describe(),),
+            notes=(self.describe(), *self._judged),
         )
         return self.features(rows) if keep else None
 

@@ -27,6 +27,7 @@ from mercer.machines.targets import check_numbers
 from mercer.memory import memory_limit
 from mercer.params import is_real
 from mercer.solve.solution import Certificate, worst_status
+from mercer.theory.judge import judge_on_rows
 
 BLOCK = 2**21  # numbers in one block of new rows × relevance vectors
 
@@ -38,6 +39,7 @@ class RelevanceMachine(KernelEstimator):
     tol: float
     max_iter: int
     max_seconds: float | None
+    strict: bool
     verbose: int
     memory: int | str
     n_jobs: int | None
@@ -62,24 +64,37 @@ class RelevanceMachine(KernelEstimator):
     def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator, list[str]]:
         """The kernel of these rows and the operator whose columns are the basis functions on them."""
         kernel = resolve(self.kernel, A, w)
-        free = "; a relevance vector machine takes any basis, so nothing is lost"
         if kernel is None:
             if A.shape[0] != A.shape[1]:
                 raise ShapeError(
                     f"a precomputed Gram matrix must be square, with basis function j at row i in entry (i, j); got "
                     f"shape {A.shape}. New points come later: rows = new, columns = training."
                 )
-            return None, Precomputed(dense(A)), []
+            K: GramOperator = Precomputed(dense(A))
+            return None, K, list(self._judge(None, K))
         rows = self._rows(A)
         one = rows.rows(np.arange(1))
-        notes = [] if kernel._proof() is not None else [f"{kernel} is not proved to be a kernel{free}"]
+        notes: list[str] = []
         noisy = not np.isclose(kernel(one)[0, 0], kernel(one, one)[0, 0], rtol=1e-9, atol=0.0)
         if noisy:
             notes.append("the White part of the kernel is noise and no basis function: it was left out")
         K = kernel.gram(rows, rows if noisy else None, memory=self.memory, n_jobs=self.n_jobs)
         if K.kind == "dense":
             kernel._require_finite(K.dense())
-        return kernel, K, notes
+        return kernel, K, [*self._judge(kernel, K), *notes]
+
+    def _judge(self, kernel: Kernel | None, K: GramOperator) -> tuple[str, ...]:
+        """What is known of the kernel as a kernel. Basis functions need not be products, so nothing is lost if it is none."""
+        return judge_on_rows(
+            kernel,
+            K,
+            np.arange(K.shape[0]),
+            self.n_features_in_,
+            strict=self.strict,
+            lost="",
+            note="the kernel is not positive semi-definite; a relevance vector machine takes any basis, so nothing is lost",
+            needed=False,
+        ).notes
 
     def _keep(
         self, A: Any, kernel: Kernel | None, basis: Basis, kept: np.ndarray, found: list[Found], unit: float
@@ -195,7 +210,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
 
     α and σ² maximise log N(y | 0, σ²I + ΦA⁻¹Φᵀ) by the sequential steps of Tipping and Faul (2003); most α become
     infinite and their columns leave. The prior of the intercept has its centre at the mean of y. The kernel need not be
-    valid: k(·, x_m) is a basis function and nothing more, and no warning is given for an indefinite one.
+    valid: k(·, x_m) is a basis function and nothing more; of an indefinite one the certificate tells, without a warning.
 
     Parameters
     ----------
@@ -211,6 +226,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
     tol : float
         Converged when no log α, nor log σ², would change by more than this and no addition is worth more than tol² nats.
     max_iter, max_seconds : the steps of one start (-1: no limit), and the time of all; the best model so far is kept.
+    strict : refuse a kernel that is not positive semi-definite all the same.
     verbose, memory, n_jobs : progress, bytes that K may take, threads.
 
     Attributes
@@ -243,6 +259,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         tol: float = 1e-3,
         max_iter: int = 10_000,
         max_seconds: float | None = None,
+        strict: bool = False,
         verbose: int = 0,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
@@ -254,6 +271,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.max_seconds = max_seconds
+        self.strict = strict
         self.verbose = verbose
         self.memory = memory
         self.n_jobs = n_jobs
@@ -334,6 +352,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         tol: float = 1e-3,
         max_iter: int = 10_000,
         max_seconds: float | None = None,
+        strict: bool = False,
         verbose: int = 0,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
@@ -343,6 +362,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.max_seconds = max_seconds
+        self.strict = strict
         self.verbose = verbose
         self.memory = memory
         self.n_jobs = n_jobs

@@ -21,7 +21,6 @@ from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable, factor_of
 from mercer.machines.base import PRECOMPUTED, check_gram
 from mercer.machines.defaults import resolve
-from mercer.machines.judge import Verdict, judge_on_rows
 from mercer.machines.margin import check_weights, dense_columns
 from mercer.machines.ridge_parts import Fit, Options, renumbered
 from mercer.machines.ridge_problem import SOLVERS, RidgeProblem
@@ -29,6 +28,7 @@ from mercer.machines.targets import check_target_block
 from mercer.memory import memory_limit
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, together
+from mercer.theory.judge import Verdict, is_proved, judge_on_rows
 
 WORTH_A_WORD = 1e-6  # a relative residual above which rounding is warned of, and not only noted
 
@@ -109,7 +109,7 @@ class RidgeMachine(RegressorMixin, Approximable):
     def _judge(self, problem: RidgeProblem) -> Verdict:
         """An invalid kernel is announced or refused; the system may then have no solution, or no minimum."""
         kernel = None if isinstance(self.kernel_, str) else self.kernel_
-        if kernel is not None and kernel._proof() is not None:
+        if kernel is not None and is_proved(kernel):
             return Verdict(True)
         return judge_on_rows(
             kernel,

@@ -9,7 +9,7 @@ import numpy as np
 from mercer.arrays import unmasked
 from mercer.errors import InputTypeError, InvalidKernelWarning, warn
 from mercer.kernels.base import Kernel
-from mercer.machines.judge import refutation
+from mercer.theory.judge import refutation
 
 
 def refuse_masks_and_dates(X: Any, y: Any = None) -> None:

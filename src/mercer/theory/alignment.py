@@ -11,9 +11,12 @@ from mercer.arrays import Rows
 from mercer.errors import InputError, NotFiniteError, ShapeError
 from mercer.gram import gram
 from mercer.kernels.base import Kernel, as_kernel
+from mercer.theory.permutation import judged
 
 
-def alignment(first: Any, second: Any, y: Any = None, *, memory: int | str = "2GiB") -> float:
+def alignment(
+    first: Any, second: Any, y: Any = None, *, strict: bool = False, memory: int | str = "2GiB"
+) -> float:
     """The centred alignment of two Gram matrices, or of a kernel with targets (Cortes, Mohri & Rostamizadeh 2012).
 
         A = ⟨K₁ᶜ, K₂ᶜ⟩ / (‖K₁ᶜ‖ ‖K₂ᶜ‖),    Kᶜ = HKH,    H = I - 11ᵀ/n
@@ -21,7 +24,7 @@ def alignment(first: Any, second: Any, y: Any = None, *, memory: int | str = "2G
     It is 1 for matrices that agree up to a factor and a shift of the origin in feature space, between 0 and 1 for positive
     semi-definite ones, and 0 by convention where a matrix is constant. Called as `alignment(K1, K2)` with arrays, or as
     `alignment(kernel, X, y)`: then K₂ is yyᵀ for numbers and "same class or not" for labels (text, truth values, or
-    whole numbers of few values).
+    whole numbers of few values). A kernel that is not positive semi-definite after centring is told, or refused if `strict`.
 
     >>> K = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
     >>> round(alignment(K, 3 * K + 5), 12)
@@ -35,7 +38,9 @@ def alignment(first: Any, second: Any, y: Any = None, *, memory: int | str = "2G
             raise ShapeError(f"the two Gram matrices must have one shape; got {A.shape} and {B.shape}.")
         return _cosine(_centred(A), _centred(B))
     x = Rows.of(second, "X")
-    K = gram(as_kernel(first), x, memory=memory)
+    k = as_kernel(first)
+    judged(k, x, strict=strict, lost="The alignment is then not bounded by 0 from below.")
+    K = gram(k, x, memory=memory)
     return align(K, targets(y, len(x)), gradient=False).value
 
 

@@ -16,6 +16,7 @@ from mercer.theory.permutation import (
     check_count,
     check_sizes,
     check_statistic,
+    judged,
     p_value,
     rows_of,
     with_median,
@@ -33,6 +34,7 @@ def hsic_test(
     *,
     statistic: str = "unbiased",
     n_permutations: int = 499,
+    strict: bool = False,
     memory: int | str = "2GiB",
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -45,7 +47,8 @@ def hsic_test(
     The p-value is that of random permutations of the rows of Y. A lengthscale that a text leaves open is the median
     distance of its own sample; `kernel_y` is `kernel` where not given. Where K, L and the work on them do not fit in `memory`, both are
     replaced by low rank factors, which cannot spoil the level since they do not look at the pairing; the notes say how
-    much of each trace is left out. Y may have one dimension.
+    much of each trace is left out. Y may have one dimension. `strict` refuses a kernel that is not positive semi-definite (after
+    centring) instead of warning.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(80, 1))
@@ -59,6 +62,7 @@ def hsic_test(
     check_sizes((n,), 2 if biased else 4)
     k = with_median(kernel, x)
     l = with_median(kernel if kernel_y is None else kernel_y, y)
+    notes = _judged(k, x, l, y, strict)
     rng = np.random.default_rng(random_state)
     stored = 4 * 8 * n * n <= memory_limit(memory)
     kind = _Stored if stored else _Factors
@@ -73,7 +77,7 @@ def hsic_test(
         (k, l),
         f"{statistic}, {count} permutations",
         (n,),
-        found.notes,
+        (*notes, *found.notes),
     )
 
 
@@ -84,6 +88,7 @@ def hsic(
     kernel_y: Kernel | str | None = None,
     *,
     statistic: str = "unbiased",
+    strict: bool = False,
 ) -> float:
     """HSIC of paired samples, without a test.
 
@@ -94,7 +99,15 @@ def hsic(
     x, y = _pairs(X, Y)
     check_sizes((len(x),), 2 if biased else 4)
     k, l = with_median(kernel, x), with_median(kernel if kernel_y is None else kernel_y, y)
+    _judged(k, x, l, y, strict)
     return _Stored(k.gram(x), l.gram(y), biased)(np.arange(len(x)))
+
+
+def _judged(k: Kernel, x: Rows, l: Kernel, y: Rows, strict: bool) -> tuple[str, ...]:
+    """What has to be said of the two kernels, once where they are one."""
+    lost = "HSIC is then no squared length, and may be 0 or negative where X and Y depend on one another."
+    notes = [*judged(k, x, strict=strict, lost=lost), *judged(l, y, strict=strict, lost=lost)]
+    return tuple(dict.fromkeys(notes))
 
 
 def _pairs(X: Any, Y: Any) -> tuple[Rows, Rows]:

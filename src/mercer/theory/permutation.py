@@ -14,7 +14,9 @@ from scipy.spatial.distance import pdist
 
 from mercer.arrays import Rows, check_vectors, column_names, dense
 from mercer.errors import InputError, ParameterError, ShapeError
+from mercer.gram import Tiles
 from mercer.kernels.base import Kernel, as_kernel
+from mercer.theory.judge import judge_on_rows
 
 COLUMNS = 256  # permutations that are looked at together
 MEDIAN_ROWS = 1000  # rows among which the median distance is taken
@@ -103,6 +105,20 @@ def with_median(kernel: Any, rows: Rows) -> Kernel:
     distances = distances[distances > 0]
     length = float(np.median(distances)) if len(distances) else 1.0
     return as_kernel(_OPEN.sub(rf"\1({length!r})", kernel))
+
+
+def judged(kernel: Kernel, rows: Rows, *, strict: bool, lost: str) -> tuple[str, ...]:
+    """What has to be said of the kernel of a test, in which a constant cancels; refused if `strict`."""
+    return judge_on_rows(
+        kernel,
+        Tiles(kernel, rows),
+        np.arange(len(rows)),
+        1 if rows._is_opaque() else rows.width,
+        strict=bool(strict),
+        lost=lost,
+        note="the kernel is not positive semi-definite after centring: the statistic is no squared length",
+        centred=True,
+    ).notes
 
 
 def check_count(value: Any, name: str, low: int) -> int:

@@ -19,6 +19,7 @@ from mercer.theory.permutation import (
     check_count,
     check_sizes,
     check_statistic,
+    judged,
     p_value,
     pooled,
     rows_of,
@@ -26,6 +27,7 @@ from mercer.theory.permutation import (
 )
 
 FEWEST_BLOCKS = 8  # for a mean of block statistics to be nearly normal
+LOST = "MMD² is then no squared distance, and may be 0 or negative for different distributions."
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,7 @@ def mmd_test(
     statistic: str = "unbiased",
     n_permutations: int = 999,
     block_size: int | None = None,
+    strict: bool = False,
     memory: int | str = "2GiB",
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -71,6 +74,8 @@ def mmd_test(
     block_size : int
         Instead of permutations, average MMD² over blocks of so many rows of each sample (Zaremba et al., 2013): time grows with
         n · block_size. The p-value is Student's, right for many blocks only.
+    strict : bool
+        Refuse a kernel that is not positive semi-definite (after centring) instead of warning.
 
     >>> rng = np.random.default_rng(0)
     >>> found = mmd_test(rng.normal(size=(60, 2)), rng.normal(0.8, 1.0, size=(60, 2)), "RBF(1.0)", random_state=0)
@@ -88,6 +93,7 @@ def mmd_test(
         notes = (f"the kernel was chosen out of {len(power)} on the other half of each sample",)
     else:
         k = with_median(kernel, pooled(x, z))
+    notes += judged(k, pooled(x, z), strict=strict, lost=LOST)
     if block_size is not None:
         return _by_blocks(k, x, z, check_count(block_size, "block_size", 2), rng, power, notes, n_jobs)
     count = check_count(n_permutations, "n_permutations", 1)
@@ -112,7 +118,9 @@ def mmd_test(
     )
 
 
-def mmd(X: Any, Z: Any, kernel: Kernel | str = "RBF()", *, statistic: str = "unbiased") -> float:
+def mmd(
+    X: Any, Z: Any, kernel: Kernel | str = "RBF()", *, statistic: str = "unbiased", strict: bool = False
+) -> float:
     """MMD² of two samples, without a test.
 
     >>> mmd([[0.0], [0.0]], [[1.0], [1.0]], "Linear()"), mmd([[0.0]], [[1.0]], "Linear()", statistic="biased")
@@ -124,7 +132,9 @@ def mmd(X: Any, Z: Any, kernel: Kernel | str = "RBF()", *, statistic: str = "unb
     both = pooled(x, z)
     signs = np.zeros((len(both), 1))
     signs[: len(x)] = 1.0
-    return float(_Discrepancy(with_median(kernel, both).gram(both), len(x), len(z), biased)(signs)[0])
+    k = with_median(kernel, both)
+    judged(k, both, strict=strict, lost=LOST)
+    return float(_Discrepancy(k.gram(both), len(x), len(z), biased)(signs)[0])
 
 
 class _Discrepancy:

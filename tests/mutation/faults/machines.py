@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation.fault import Fault
 
 MACHINES = "src/mercer/machines/"
+THEORY = "src/mercer/theory/"
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -156,30 +157,30 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "strict warns instead of refusing",
-        MACHINES + "judge.py",
+        THEORY + "judge.py",
         "    if strict:\n        raise InvalidKernelError(",
         "    if False:\n        raise InvalidKernelError(",
         "tests/machines/test_judge.py",
     ),
     Fault(
         "strict believes what was declared",
-        MACHINES + "judge.py",
+        THEORY + "judge.py",
         "    if declared and not strict:",
         "    if declared:",
         "tests/machines/test_judge.py",
     ),
     Fault(
         "a stored matrix is looked at on some rows only",
-        MACHINES + "judge.py",
+        THEORY + "judge.py",
         "    whole = K.kind in STORED or strict\n",
         "    whole = strict\n",
         "tests/machines/test_judge.py",
     ),
     Fault(
         "a given matrix that is centred is judged without its centre",
-        MACHINES + "judge.py",
-        "        B += means.mean() - means - means[:, None]",
-        "        B += 0.0 * means",
+        THEORY + "judge.py",
+        "    return B + means.mean() - means - means[:, None]",
+        "    return B + 0.0 * means",
         "tests/machines/test_judge.py tests/machines/test_pca.py tests/machines/test_kmeans.py",
     ),
     Fault(

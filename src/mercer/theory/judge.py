@@ -1,4 +1,6 @@
-"""The one place that judges a kernel on the rows of a fit: proved, valid on what was looked at, or refuted with a witness.
+"""The one place that judges a kernel on rows of data: proved, valid on what was looked at, or refuted with a witness.
+
+Machines, approximations and tests that take a kernel all ask here, so that all of them say the same.
 
     proved by rules                    passes at once
     proved given what was declared     passes and is noted; `strict` looks at the rows as if there were no proof
@@ -19,7 +21,7 @@ from scipy.linalg import lapack
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.errors import InvalidKernelError, InvalidKernelWarning, warn
-from mercer.gram import GramOperator
+from mercer.gram import Features, GramOperator, LowRank, Shifted
 from mercer.kernels.base import Kernel
 from mercer.kernels.proof import Refuted
 
@@ -27,6 +29,7 @@ EXACT_ROWS = 5000  # of a matrix that is stored, or under strict: Cholesky takes
 SOME_ROWS = 400  # of a matrix that is not stored
 ALL_EIGENVALUES = 400  # rows up to which all eigenvalues are computed
 ROUNDING = 1e-10  # of the largest eigenvalue: what is less negative is rounding
+ASYMMETRY = 1e-8  # of the largest entry
 STORED = ("dense", "precomputed")
 
 
@@ -58,24 +61,31 @@ def judge_on_rows(
     note: str,
     centred: bool = False,
     keeps: bool = False,
+    needed: bool = True,
+    out_of: int | None = None,
 ) -> Verdict:
     """Judge the kernel (None: a given matrix) on some rows of K; `lost` says what an invalid one costs, `note` is for the certificate.
 
     With `centred`, what counts is qᵀKq for Σq = 0: a constant cancels in all distances. A machine that `keeps` the witness
-    publishes it as `witness_`.
+    publishes it as `witness_`. Where the rows are a sample, `out_of` says of how many. Where nothing is lost, a kernel is not
+    `needed`: then there is the note alone, without a warning.
     """
-    proof = None if kernel is None else kernel._proof()
-    declared = () if proof is None else proof.declared()
+    if _of_features(K):
+        # ΦΦᵀ is positive semi-definite whatever it stands for: the approximation judged the kernel itself
+        return Verdict(True)
     whose = "the precomputed Gram matrix" if kernel is None else str(kernel)
-    if proof is not None and not declared:
+    declared = None if kernel is None else _declared(kernel)
+    if declared == ():
         return Verdict(True)
     if declared and not strict:
         return Verdict(
             True, (f"{whose} is proved to be a kernel given what you declared: {'; '.join(declared)}",)
         )
-    found = _lowest(K, rows, strict, centred)
+    found = _lowest(K, rows, strict, centred, len(rows) if out_of is None else out_of)
     witness = None
-    if found.value is not None:
+    if kernel is None and _asymmetric(K):
+        said = f"{whose} is not positive semi-definite: it is not symmetric"
+    elif found.value is not None:
         after = "after centring " if centred else ""
         said = (
             f"{whose} is not positive semi-definite: {found.looked} {after}it has a negative eigenvalue, its lowest eigenvalue is {found.value:.6g}"
@@ -83,34 +93,63 @@ def judge_on_rows(
         )
         witness = None if found.vector is None else (found.rows, found.vector)
     else:
-        refuted = None if kernel is None or declared else refutation(kernel, columns)
+        refuted = None if kernel is None or declared else refutation(kernel, columns, centred)
         if refuted is None:
-            return Verdict(True, _no_trouble(kernel, whose, found, len(rows)))
+            return Verdict(True, _no_trouble(kernel, whose, found, len(rows), centred))
         said = refuted
     if strict:
         raise InvalidKernelError(
             f"{said}. Use a kernel whose validity() is proved, or strict=False to use it all the same."
         )
-    warn(f"{said}. {lost}", InvalidKernelWarning)
+    if needed:
+        warn(f"{said}. {lost}", InvalidKernelWarning)
     return Verdict(False, (f"{note} ({said})",), witness)
 
 
-def _no_trouble(kernel: Kernel | None, whose: str, found: Lowest, n: int) -> tuple[str, ...]:
+def _of_features(K: GramOperator) -> bool:
+    inner = K.inner if isinstance(K, Shifted) else K
+    return isinstance(inner, LowRank | Features)
+
+
+def _asymmetric(K: GramOperator) -> bool:
+    """Whether a given matrix differs from its transpose beyond rounding."""
+    A = K.dense()
+    return bool(np.abs(A - A.T).max(initial=0.0) > ASYMMETRY * np.abs(A).max(initial=0.0))
+
+
+def is_proved(kernel: Kernel) -> bool:
+    """Whether rules alone prove it, without anything that was declared."""
+    return _declared(kernel) == ()
+
+
+def _declared(kernel: Kernel) -> tuple[str, ...] | None:
+    """What the proof takes from declarations; None where there is no proof."""
+    proof = kernel._proof()
+    return None if proof is None else proof.declared()
+
+
+def _no_trouble(kernel: Kernel | None, whose: str, found: Lowest, n: int, centred: bool) -> tuple[str, ...]:
+    after = " after centring" if centred else ""
     if kernel is not None:
-        return (f"{whose} is not proved to be a kernel; {found.looked} it is one",)
+        return (f"{whose} is not proved to be a kernel; {found.looked} it is one{after}",)
     if len(found.rows) < n:
-        return (f"{whose} was looked at {found.looked} only, and is positive semi-definite there",)
+        return (f"{whose} was looked at {found.looked} only, and is positive semi-definite there{after}",)
     return ()
 
 
 @lru_cache(maxsize=64)
-def refutation(kernel: Kernel, columns: int) -> str | None:
-    """The witness against a kernel, in a sentence; None where there is none. The kernel keeps what was found."""
+def refutation(kernel: Kernel, columns: int, centred: bool = False) -> str | None:
+    """The witness against a kernel, in a sentence; None where there is none. The kernel keeps what was found.
+
+    With `centred`, a witness counts if its points have one of sum 0 too.
+    """
     try:
         verdict = kernel.validity(columns=columns)
     except Exception:  # a kernel that only takes this data cannot be judged on other points
         return None
     if not isinstance(verdict, Refuted):
+        return None
+    if centred and not verdict.asymmetric and _negative(_about_its_mean(verdict.gram())) is None:
         return None
     return f"{kernel} is not positive semi-definite, as these points show: {verdict!s}"
 
@@ -118,27 +157,40 @@ def refutation(kernel: Kernel, columns: int) -> str | None:
 # ── the smallest eigenvalue ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _lowest(K: GramOperator, rows: np.ndarray, strict: bool, centred: bool) -> Lowest:
-    """The smallest eigenvalue of K on these rows, if it is negative beyond rounding."""
+def _lowest(K: GramOperator, rows: np.ndarray, strict: bool, centred: bool, total: int) -> Lowest:
+    """The smallest eigenvalue of K on these rows of `total`, if it is negative beyond rounding."""
     n = len(rows)
     whole = K.kind in STORED or strict
     if whole and n > EXACT_ROWS:
-        return _by_lanczos(K, rows, centred)
+        return _by_lanczos(K, rows, centred, total)
     some = rows
     if not whole and n > SOME_ROWS:
         some = rows[np.linspace(0, n - 1, SOME_ROWS).astype(int)]
-    looked = f"on all {n} rows" if len(some) == n else f"on {len(some)} of {n} rows"
+    looked = f"on all {total} rows" if len(some) == total else f"on {len(some)} of {total} rows"
     B = np.array(K.block(some, some), dtype=np.float64)
     if centred:
-        means = B.mean(axis=0)
-        B += means.mean() - means - means[:, None]
-    if len(some) <= ALL_EIGENVALUES:
-        values, vectors = np.linalg.eigh(B)
-        top = max(float(np.abs(values).max()), np.finfo(float).tiny)
-        if values[0] >= -ROUNDING * top:
-            return Lowest(None, None, some, looked)
-        return Lowest(float(values[0]), vectors[:, 0], some, looked)
-    return _by_cholesky(B, some, looked)
+        B = _about_its_mean(B)
+    if len(some) > ALL_EIGENVALUES:
+        return _by_cholesky(B, some, looked)
+    found = _negative(B)
+    if found is None:
+        return Lowest(None, None, some, looked)
+    return Lowest(*found, some, looked)
+
+
+def _negative(B: np.ndarray) -> tuple[float, np.ndarray] | None:
+    """The smallest eigenvalue and its vector, where it is negative beyond rounding."""
+    values, vectors = np.linalg.eigh(B)
+    top = max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
+    if len(values) == 0 or values[0] >= -ROUNDING * top:
+        return None
+    return float(values[0]), vectors[:, 0]
+
+
+def _about_its_mean(B: np.ndarray) -> np.ndarray:
+    """HBH with H = I - 11ᵀ/n."""
+    means = B.mean(axis=0)
+    return B + means.mean() - means - means[:, None]
 
 
 def _by_cholesky(B: np.ndarray, rows: np.ndarray, looked: str) -> Lowest:
@@ -151,9 +203,9 @@ def _by_cholesky(B: np.ndarray, rows: np.ndarray, looked: str) -> Lowest:
     return _smallest(LinearOperator(B.shape, matvec=lambda v: B @ v, dtype=np.float64), rows, slack, looked)
 
 
-def _by_lanczos(K: GramOperator, rows: np.ndarray, centred: bool) -> Lowest:
+def _by_lanczos(K: GramOperator, rows: np.ndarray, centred: bool, total: int) -> Lowest:
     """Products alone: what is found is an eigenvalue, what is not found may be there."""
-    n, every = len(rows), len(rows) == K.shape[0]
+    n = len(rows)
 
     def product(v: np.ndarray) -> np.ndarray:
         v = np.ravel(v)
@@ -166,8 +218,8 @@ def _by_lanczos(K: GramOperator, rows: np.ndarray, centred: bool) -> Lowest:
 
     operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
     top = float(np.abs(eigsh(operator, 1, which="LM", tol=1e-2, v0=np.ones(n), return_eigenvectors=False)[0]))
-    looked = f"on all {n} rows, by Lanczos's method," if every else f"on {n} rows, by Lanczos's method,"
-    return _smallest(operator, rows, ROUNDING * top, looked)
+    which = f"all {total} rows" if n == total else f"{n} of {total} rows"
+    return _smallest(operator, rows, ROUNDING * top, f"on {which}, by Lanczos's method,")
 
 
 def _smallest(operator: Any, rows: np.ndarray, slack: float, looked: str) -> Lowest:
