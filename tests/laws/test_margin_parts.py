@@ -1,16 +1,20 @@
 """The small parts that margin machines are judged by: multipliers, the rank of a label set, the counts of a calibration."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from mercer import SVC
+from mercer import RBF, SVC
 from mercer.errors import InputError
+from mercer.gram import Precomputed
 from mercer.machines.calibrate import Calibration, calibrate, conformal_threshold
+from mercer.solve import active
 from mercer.solve.box import BoxProblem
+from mercer.solve.qp import working_sets
 
 
 def random_problem(rng, equality, free):
@@ -160,3 +164,103 @@ def test_each_side_of_the_boundary_has_the_slope_that_was_fitted_on_it(seed):
     exchanged = Calibration(found.slopes[::-1])
     likely, other = (np.log(c(f)[np.arange(400), codes]).sum() for c in (found, exchanged))
     assert likely > other + 10
+
+
+# ── what a box problem states of any α, and what a polish does to it ────────────────────────────────────────
+
+
+def random_state(seed, *, indefinite=False):
+    """A problem with any prices and bounds, a point of its box, and the Gram matrix."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 12))
+    F = rng.normal(size=(n, int(rng.integers(1, n + 1))))
+    K = F @ F.T
+    if indefinite:
+        K -= np.diag(rng.uniform(0.0, 1.5 * np.abs(K).max(), n))
+    signs = rng.choice([-1.0, 1.0], n)
+    C = rng.choice([0.1, 1.0, 30.0], n)
+    share = rng.choice([0.0, 1.0, rng.uniform(0.1, 0.9)], n)
+    problem = BoxProblem(np.arange(n), signs, rng.normal(size=n), C, int(rng.integers(3)))
+    return problem, share * C, K, rng
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_certificate_is_what_loops_over_rows_say(seed):
+    problem, alpha, K, rng = random_state(seed)
+    m = tuple(rng.normal(size=2))
+    f = K @ (problem.signs * alpha)
+    stated = problem.certify(alpha, f, m)
+    primal, dual, worst, row = 0.0, 0.0, -1.0, -1
+    for i, (a, s, p, C) in enumerate(zip(alpha, problem.signs, problem.p, problem.C, strict=True)):
+        mine = m[0] if s > 0 else m[1]
+        g = s * f[i] + p + mine
+        primal += 0.5 * s * a * f[i] + C * max(-g, 0.0) + mine * a
+        dual -= 0.5 * s * a * f[i] + p * a
+        wrong = max(g if a > 0 else 0.0, -g if a < C else 0.0)
+        if wrong > worst:
+            worst, row = wrong, i
+    size = abs(primal) + abs(dual)
+    assert stated.primal == pytest.approx(primal, abs=1e-12 * size)
+    assert stated.dual == pytest.approx(dual, abs=1e-12 * size)
+    assert stated.gap == pytest.approx(primal - dual, abs=1e-12 * size)
+    assert stated.gap == pytest.approx(problem.gap(alpha, problem.slack(f, m)), abs=1e-12 * size)
+    assert stated.kkt == pytest.approx(worst) and stated.worst_row == row
+
+
+@pytest.mark.parametrize("indefinite", [False, True])
+@pytest.mark.parametrize("seed", range(40))
+def test_a_polish_stays_in_the_box_and_never_raises_the_objective(seed, indefinite):
+    problem, alpha, K, _ = random_state(seed, indefinite=indefinite)
+    f = K @ (problem.signs * alpha)
+    problem = replace(problem, start=alpha)
+    new, new_f = active.descend(Precomputed(K), problem, alpha, f)
+    size = float(np.abs(alpha) @ (np.abs(f) + np.abs(problem.p))) + float(np.abs(new) @ np.abs(new_f)) + 1.0
+    assert np.all((new >= 0) & (new <= problem.C))
+    assert problem.unkept(new) <= 1e-9 * (1.0 + float(alpha.sum()))
+    np.testing.assert_allclose(new_f, K @ (problem.signs * new), atol=1e-9 * size)
+    assert problem.objective(new, new_f) <= problem.objective(alpha, f) + 1e-10 * size
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_sums_that_an_equality_keeps_are_looked_at_one_by_one(seed):
+    problem, alpha, _, rng = random_state(seed)
+    problem = replace(problem, start=rng.random(len(alpha)))
+    moved = [0.0, 0.0]
+    for a, a0, s in zip(alpha, problem.start, problem.signs, strict=True):
+        moved[int(s < 0)] += a - a0
+    kept = {0: [], 1: [moved[0] - moved[1]], 2: moved}[problem.equality]
+    assert problem.unkept(alpha) == pytest.approx(max(map(abs, kept), default=0.0))
+    # what only the negative signs break is broken too
+    down = problem.start + (problem.signs < 0)
+    broken = problem.equality > 0 and bool((problem.signs < 0).any())
+    assert (problem.unkept(down) > 0) == broken
+
+
+@pytest.mark.parametrize("max_iter", [-1, 3, 20, 45])
+@pytest.mark.parametrize("seed", range(5))
+def test_pairs_of_every_stretch_are_counted(monkeypatch, seed, max_iter):
+    rng = np.random.default_rng(seed)
+    K = Precomputed(RBF(1.5)(rng.normal(size=(40, 2))))
+    problems = [
+        BoxProblem(np.arange(40), rng.choice([-1.0, 1.0], 40), -np.ones(40), np.full(40, C))
+        for C in (1.0, 1e4)
+    ]
+    taken = {id(q): [] for q in problems}
+
+    def spy(K, some, starts, **options):
+        found = working_sets(K, some, starts, **options)
+        for q, each in zip(some, found, strict=True):
+            taken[id(q)].append(each)
+        return found
+
+    monkeypatch.setattr(active, "working_sets", spy)
+    monkeypatch.setattr(active, "AT_LEAST", 10)
+    monkeypatch.setattr(active, "PATIENCE", 0)
+    found = active.finished_sets(K, problems, [q.start for q in problems], tol=1e-6, max_iter=max_iter)
+    for q, result in zip(problems, found, strict=True):
+        stretches = taken[id(q)]
+        assert result.iterations == sum(s.iterations for s in stretches)
+        assert result.kernel_rows == sum(s.kernel_rows for s in stretches)
+        assert result.seconds == pytest.approx(sum(s.seconds for s in stretches))
+        assert max_iter < 0 or result.iterations <= max_iter
+    assert max_iter == 3 or max(map(len, taken.values())) > 1

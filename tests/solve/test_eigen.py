@@ -9,6 +9,7 @@ from mercer.errors import ParameterError
 from mercer.solve import top_eigenpairs
 from solve.laboratory import CountingOperator, rbf, with_spectrum
 
+EPS = np.finfo(float).eps
 METHODS = pytest.mark.parametrize("method", ["dense", "krylov", "lanczos"])
 
 
@@ -86,6 +87,37 @@ def test_a_float32_operator_stops_at_its_own_precision_and_says_so():
     found = top_eigenpairs(rbf(150).astype(np.float32), 3, tol=1e-12, method="krylov")
     assert found.certificate.status == "stagnated" and found.certificate.residual < 1e-5
     np.testing.assert_allclose(found.value.values, np.linalg.eigvalsh(rbf(150))[::-1][:3], rtol=1e-5)
+
+
+@METHODS
+@pytest.mark.parametrize("digits", [4, 7, 16])
+@pytest.mark.parametrize("tol", [1e-3, 1e-8, 1e-12])
+def test_pairs_are_converged_only_where_a_product_of_their_own_confirms_it(method, digits, tol):
+    op = RoughOperator(rbf(60), 10.0**-digits)
+    found = top_eigenpairs(op, 3, method=method, tol=tol, max_iter=40)
+    values, V = found.value
+    # the last product of all is the one that confirms
+    off = np.linalg.norm(op.last - V * values, axis=0).max()
+    scale = np.abs(values).max()
+    assert found.certificate.residual == pytest.approx(off / scale)
+    if found.certificate.status == "converged":
+        assert off <= (tol + 64 * EPS * np.sqrt(60)) * scale
+    if digits < 16 and tol < 1e-8:
+        assert not found.certificate.converged
+
+
+class RoughOperator(CountingOperator):
+    """Each product is off by another part of itself, as where rows are read or drawn anew."""
+
+    def __init__(self, A, size):
+        super().__init__(A)
+        self.size = size
+        self.rng = np.random.default_rng(0)
+
+    def __matmul__(self, V):
+        exact = super().__matmul__(V)
+        self.last = exact * (1.0 + self.size * self.rng.standard_normal(exact.shape))
+        return self.last
 
 
 def test_ctrl_c_keeps_the_pairs_so_far():
