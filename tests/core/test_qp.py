@@ -499,6 +499,17 @@ def test_limits_and_stops_count_for_all_problems_together():
         assert not found.alpha.any() and not found.f.any() and len(found.f) == len(q.rows)
 
 
+def test_ctrl_c_inside_a_callback_is_an_interrupt_of_all_problems():
+    def pressed(*seen):
+        raise KeyboardInterrupt
+
+    rng = np.random.default_rng(1)
+    X, labels = rng.normal(size=(1500, 2)), rng.integers(0, 3, 1500)
+    K = gram("RBF(0.3)", X).dense()
+    found = working_sets(K, pairs_of(labels, C=1e6), tol=1e-10, callback=pressed)
+    assert [q.status for q in found] == ["interrupted", "interrupted", "interrupted"]
+
+
 def test_bad_arguments_are_refused():
     K, y = np.eye(3), np.array([1, -1, 1])
     good = {"rows": np.arange(3), "signs": y, "p": -1.0, "C": 1.0}

@@ -222,7 +222,7 @@ FAULTS: tuple[Fault, ...] = (
         SOLVE + "qp.py",
         '        reason = "interrupted" if pressed else "stopped"',
         '        reason = "stopped"',
-        "tests/machines/test_stopping.py tests/core/test_qp.py",
+        "tests/core/test_qp.py -k callback",
     ),
     Fault(
         "a Newton step may raise the objective",
@@ -243,7 +243,7 @@ FAULTS: tuple[Fault, ...] = (
         SOLVE + "newton.py",
         "    unbalanced = intercept and np.abs(beta.sum(axis=0)).max() > 1e-9 * np.abs(beta).sum()",
         "    unbalanced = False",
-        "tests/machines/test_kernel_machine.py tests/machines/test_losses.py",
+        "tests/solve/test_smooth_gaps.py",
     ),
     Fault(
         "conjugate gradients restart from a residual that they did not measure",
