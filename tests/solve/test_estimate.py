@@ -7,6 +7,7 @@ import pytest
 
 from mercer.errors import NotPositiveDefiniteError, ParameterError
 from mercer.solve import logdet, nystrom, pivoted_cholesky, trace
+from mercer.solve.estimate import _ends
 from solve.laboratory import CountingOperator, rbf, with_spectrum
 
 
@@ -119,3 +120,42 @@ def test_a_preconditioner_for_another_shift_is_refused():
         logdet(np.eye(30), 0.1, preconditioner=nystrom(np.eye(30), 0.2))
     with pytest.raises(ParameterError, match="level"):
         trace(np.eye(3), level=1.0)
+
+
+# ── both ends of a quadrature ───────────────────────────────────────────────────────────────────────────────
+
+
+def lanczos(values, z, steps):
+    """The tridiagonal matrix of `steps` steps on diag(values), orthogonalised twice."""
+    alpha, beta, basis = np.zeros(steps), np.zeros(steps), [z / np.linalg.norm(z)]
+    for k in range(steps):
+        w = values * basis[k]
+        alpha[k] = w @ basis[k]
+        for q in basis + basis:
+            w = w - q * (q @ w)
+        beta[k] = np.linalg.norm(w)
+        basis.append(w / beta[k])
+    return alpha, beta
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5, 1e-3])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_ends_of_a_quadrature_hold_the_truth_and_close_in_on_it(seed, share):
+    rng = np.random.default_rng(seed)
+    values, z = np.exp(rng.normal(size=12) * 2), rng.normal(size=12)
+    truth = float(z**2 @ np.log(values)) / float(z @ z)
+    ends = [_ends(*lanczos(values, z, k), share * values.min()) for k in range(1, 9)]
+    low, high = np.array(ends).T
+    assert np.all(low <= truth + 1e-10) and np.all(truth <= high + 1e-10)
+    assert np.all(np.diff(low) >= -1e-10) and np.all(np.diff(high) <= 1e-10)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_bound_that_is_an_eigenvalue_saves_one_step(seed):
+    # a rule with a node at the bound and k more is exact where the spectrum has no other k + 1 points
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(1, 6))
+    values, z = np.exp(rng.normal(size=k + 1)), rng.normal(size=k + 1)
+    truth = float(z**2 @ np.log(values)) / float(z @ z)
+    low, high = _ends(*lanczos(values, z, k), float(values.min()))
+    assert low == pytest.approx(truth, abs=1e-8) and high > truth

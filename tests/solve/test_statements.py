@@ -9,6 +9,7 @@ from mercer.errors import NotPositiveDefiniteError
 from mercer.solve import cg, direct
 from mercer.solve.mixture import Answer, holder_slack, learn_weights
 from mercer.solve.primal import FeatureRidge
+from mercer.solve.solution import MEANING, Certificate, together
 from solve.laboratory import CountingOperator, rbf, relative_residual, with_spectrum
 
 
@@ -122,3 +123,34 @@ def test_the_gap_of_kernel_weights_has_the_gap_of_the_machine_in_it(p):
     assert found.certificate.gap == pytest.approx(0.25 + holder_slack(answer.q, d, p))
     assert found.certificate.primal - found.certificate.dual == pytest.approx(found.certificate.gap)
     assert found.certificate.status != "converged"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_certificate_for_several_problems_says_the_worst_of_them_in_any_order(seed):
+    rng = np.random.default_rng(seed)
+    severity = list(MEANING)
+    parts = [
+        Certificate(
+            severity[rng.integers(len(severity))],
+            "pairs",
+            iterations=int(rng.integers(100)),
+            gap=float(rng.random()),
+            primal=float(rng.normal()),
+            kkt=float(rng.random()),
+            worst_row=i,
+            notes=(f"note {i % 2}",),
+        )
+        for i in range(4)
+    ]
+    worst = max(parts, key=lambda c: severity.index(c.status)).status
+    for _ in range(4):
+        parts = [parts[i] for i in rng.permutation(4)]
+        whole = together(parts)
+        assert whole.status == worst
+        assert whole.converged == all(c.status == "converged" for c in parts)
+        assert whole.iterations == sum(c.iterations for c in parts)
+        assert whole.gap == pytest.approx(sum(c.gap for c in parts))
+        assert whole.primal == pytest.approx(sum(c.primal for c in parts))
+        assert whole.kkt == max(c.kkt for c in parts)
+        assert [c.worst_row for c in parts if c.kkt == whole.kkt] == [whole.worst_row]
+        assert sorted(whole.notes) == ["note 0", "note 1"]

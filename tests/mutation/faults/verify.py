@@ -117,6 +117,6 @@ FAULTS: tuple[Fault, ...] = (
         "src/mercer/theory/claims.py",
         "(np.isnan(a) & np.isnan(b))",
         "np.isnan(a)",
-        "tests/theory/test_verify.py",
+        "tests/theory/test_claims.py",
     ),
 )
