@@ -254,20 +254,6 @@ def test_two_functions_with_the_same_name_do_not_cancel():
     assert isinstance((a - a).validity(columns=1), Proved)
 
 
-def test_a_subclass_that_computes_something_else_inherits_no_proof():
-    class Falling(RBF):
-        def value(self, s):
-            return 1.0 - s
-
-    class Negative(Constant):
-        def _block(self, x, z):
-            return -super()._block(x, z)
-
-    assert Falling(1.0)._proof() is None
-    assert Falling(1.0)._root_proof() is None
-    assert not isinstance((Falling(1.0) + Negative(1.0)).validity(columns=1), Proved)
-
-
 def test_what_a_class_says_of_itself_is_its_authors_word():
     @leaf
     class Own(Radial):

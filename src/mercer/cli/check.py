@@ -111,7 +111,7 @@ def _proof_facts(proof: Proof) -> dict[str, Any]:
         "rule": proof.rule,
         "reason": proof.fact.reason,
         "conditions": list(proof.conditions),
-        "assumptions": list(proof.assumptions),
+        "assumptions": list(proof.taken()),
         "premises": [_proof_facts(p) for p in proof.premises],
     }
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from mercer.arrays import Rows, common_dtype
 from mercer.errors import MagnitudeError, NotFiniteError, ParameterError, ShapeError
+from mercer.kernels.inheritance import require_same_function
 from mercer.kernels.latex import bracketed
 from mercer.params import Bounds, Domain, Parameter, check_bounds, is_real
 
@@ -42,6 +43,11 @@ class Kernel(ABC):
     _bounds: tuple[tuple[str, Bounds], ...] = ()
     _tunable_copy: bool = False
     _depth: int = 1
+    _family: ClassVar[bool] = True  # set by a class that may be inherited from
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        require_same_function(cls)
 
     def __post_init__(self) -> None:
         """Refuse a bad parameter at birth, and keep good ones in canonical form (float, tuple of floats)."""

@@ -22,6 +22,7 @@ from scipy.spatial.distance import cdist
 from mercer.arrays import Rows, require_nonnegative
 from mercer.errors import ParameterError, ShapeError
 from mercer.kernels.base import Kernel
+from mercer.kernels.inheritance import changes, is_ours
 from mercer.kernels.proof import Fact, Proof
 from mercer.params import Vector, positive
 from mercer.sparse import Matrix, dense, stored_columns
@@ -89,13 +90,9 @@ def _require_declared(cls: Any) -> None:
             )
 
 
-# What a subclass may change without becoming another function.
-_MAY_DIFFER = {"formula", "spellings", "slope", "_text", "_latex", "_abc_impl"}
-
-
 def _word_of(owner: type, reason: str) -> tuple[str, ...]:
     """A fact that a class outside mercer states of itself is its author's word."""
-    if owner.__module__.split(".")[0] == "mercer":
+    if is_ours(owner):
         return ()
     return (f"the class {owner.__name__} says of itself: {reason}",)
 
@@ -103,6 +100,7 @@ def _word_of(owner: type, reason: str) -> tuple[str, ...]:
 class Leaf(Kernel):
     """A named kernel. Class facts: `because` (why it is a kernel), `divisible` (why its powers are), `formula`."""
 
+    _family: ClassVar = True
     because: ClassVar[Fact | None] = None
     divisible: ClassVar[str | None] = None
     formula: ClassVar[str | None] = None
@@ -168,8 +166,7 @@ class Leaf(Kernel):
         for cls in type(self).__mro__:
             if name in cls.__dict__:
                 return cls
-            changed = {n for n in cls.__dict__ if not n.startswith("__")} - _MAY_DIFFER
-            if changed:
+            if any(not n.startswith("__") for n in changes(cls)):
                 return None
         return None
 
@@ -208,6 +205,7 @@ class Radial(Leaf):
     Such a function is a kernel in every dimension iff it is completely monotone in s (Schoenberg).
     """
 
+    _family: ClassVar = True
     lengthscale: Vector = positive(1.0, per_column=True)
 
     def value(self, s: Any) -> Any:
@@ -241,6 +239,8 @@ class Radial(Leaf):
 class DotProduct(Leaf):
     """A function of t = x · z. A kernel in every dimension iff its Taylor coefficients are non-negative."""
 
+    _family: ClassVar = True
+
     def value(self, t: Any) -> Any:
         raise _not_written(self, "value", "t", "a function of the dot product t = x · z")
 
@@ -262,6 +262,7 @@ class PerColumn(Leaf):
     column for every parameter declared `per_column`.
     """
 
+    _family: ClassVar = True
     reduction: ClassVar[Literal["sum", "product"]] = "sum"
     histogram: ClassVar[bool] = False
 

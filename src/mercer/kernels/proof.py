@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mercer.arrays import Rows
+from mercer.kernels.inheritance import own_proof
 
 if TYPE_CHECKING:
     from mercer.kernels.base import Kernel
@@ -49,7 +50,11 @@ class Proof:
 
     def declared(self) -> tuple[str, ...]:
         """Everything in the tree that is taken from the user's word; empty for a proof that needs none of it."""
-        return tuple(dict.fromkeys(a for node in self.walk() for a in node.assumptions))
+        return tuple(dict.fromkeys(a for node in self.walk() for a in node.taken()))
+
+    def taken(self) -> tuple[str, ...]:
+        """What this node takes from the user's word: what was declared, and the proof of a class of his own."""
+        return self.assumptions or own_proof(self.kernel)
 
     def walk(self) -> Iterator[Proof]:
         yield self
@@ -63,7 +68,7 @@ class Proof:
         yield f"{pad}   {_sentence(self.fact.reason)}"
         if self.conditions:
             yield f"{pad}   Here {'; '.join(self.conditions)}."
-        for assumption in self.assumptions:
+        for assumption in self.taken():
             yield f"{pad}   Taken from you: {assumption}."
         for i, premise in enumerate(self.premises, 1):
             yield from premise.lines(f"{number}.{i}", depth + 1)
@@ -73,7 +78,7 @@ class Proof:
         body = rf"\item $k(x,z)={self.kernel.latex()}$: \textbf{{{_escape(self.rule)}}}. {_escape(_sentence(self.fact.reason))}"
         if self.conditions:
             body += f" Here {_escape('; '.join(self.conditions))}."
-        for assumption in self.assumptions:
+        for assumption in self.taken():
             body += f" Taken as given: {_escape(assumption)}."
         if self.premises:
             body += (

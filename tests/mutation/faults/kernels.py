@@ -171,7 +171,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "what a premise takes from the user's word is not said of the whole",
         KERNELS + "proof.py",
-        "        return tuple(dict.fromkeys(a for node in self.walk() for a in node.assumptions))",
+        "        return tuple(dict.fromkeys(a for node in self.walk() for a in node.taken()))",
         "        return tuple(dict.fromkeys(self.assumptions))",
         "tests/test_validity.py -k declared",
     ),
