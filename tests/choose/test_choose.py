@@ -21,9 +21,9 @@ from mercer import (
     White,
 )
 from mercer.choose import median_lengthscale, scales
-from mercer.choose.criteria import alignment, evidence, leave_one_out
-from mercer.choose.search import Ledger, box
-from mercer.errors import InputError, ParameterError, ShapeError
+from mercer.choose.criteria import Score, alignment, evidence, leave_one_out
+from mercer.choose.search import Ledger, along_gradients, box
+from mercer.errors import InputError, MercerError, ParameterError, ShapeError
 
 
 @pytest.fixture(scope="module")
@@ -285,3 +285,44 @@ def test_the_box_holds_the_first_guess_and_all_lengthscales_that_rows_can_tell_a
     known = scales(x)
     assert low[0] <= min(k.theta[0], np.log(known.nearest / 2))
     assert high[0] >= max(k.theta[0], np.log(2 * known.widest))
+
+
+@pytest.mark.parametrize("noise", [None, 0.1])
+@pytest.mark.parametrize("seed", range(6))
+def test_every_start_ends_at_the_best_point_that_it_has_seen(seed, noise):
+    """On a rugged criterion, which now and then cannot be computed, and out of time after some evaluations."""
+    rng = np.random.default_rng(seed)
+    kernel = 1.5 * RBF(0.7)
+    X = rng.normal(size=(6, 1))
+    seen = [[]]
+
+    def rugged(k, lam, x, Y):
+        theta = k.theta if noise is None else np.append(k.theta, np.log(lam))
+        if rng.random() < 0.1:
+            raise MercerError("no factor here")
+        value = float(-np.sum((theta - 1.0) ** 2) + 5.0 * rng.normal())
+        seen[-1].append((value, k, lam))
+        slope = -2.0 * (theta - 1.0)
+        return Score(value, slope[:2], float(slope[-1]))
+
+    class Short(Ledger):
+        @property
+        def spent(self):
+            return len(seen[-1]) >= 7
+
+        def add(self, trial):
+            super().add(trial)
+            seen.append([])
+
+    ledger = Short(None, 0)
+    along_gradients(rugged, kernel, noise, "alpha", X, X, X, 4, ledger, seed)
+    assert len(ledger.trials) == 4
+    for trial, points in zip(ledger.trials, seen, strict=False):
+        if not points:
+            assert trial.score == -np.inf
+            continue
+        value, best, lam = max(points, key=lambda point: point[0])
+        assert trial.score == value
+        np.testing.assert_allclose(trial.kernel.theta, best.theta)
+        if noise is not None:
+            assert trial.parameters["alpha"] == pytest.approx(lam)
