@@ -90,6 +90,69 @@ def test_eigenvalues_and_singular_values(either_way, A):
     assert U.shape == Q.shape == (40, 9)
 
 
+@pytest.mark.parametrize("shape", [(40, 9), (9, 9), (5, 9)])
+def test_pivots_of_a_triangle_show_how_many_columns_count(either_way, shape):
+    rng = np.random.default_rng(0)
+    B = rng.normal(size=(shape[0], 3)) @ rng.normal(size=(3, shape[1]))
+    given = B.copy()
+    Q, size = lapack.pivoted_qr(B)
+    np.testing.assert_array_equal(B, given)
+    assert Q.shape == (shape[0], min(shape)) and np.all(np.diff(size) <= 1e-12)
+    assert (size > 1e-12 * size[0]).sum() == 3
+    np.testing.assert_allclose(Q[:, :3] @ (Q[:, :3].T @ B), B, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float64, 1.0), (np.float64, 1e-30), (np.float32, 1.0)])
+def test_what_is_below_the_rounding_of_a_factor_is_no_work_and_no_change(
+    either_way, dtype, scale, monkeypatch
+):
+    """Entries of all sizes down to the smallest: products of tiny ones are subnormal, and cost a hundred times the time."""
+    monkeypatch.setattr(lapack, "FEW_ROWS", 0)
+    n, eps = 60, float(np.finfo(dtype).eps)
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    s = ((X[:, None] - X) ** 2).sum(axis=2)
+    d = np.random.default_rng(1).uniform(0.5, 2.0, n)
+    A = (scale * np.outer(d, d) * np.exp(-150 * s) + 0.5 * scale * np.diag(d**2)).astype(dtype)
+    given = A.copy()
+    lower, info = lapack.potrf(A)
+    np.testing.assert_array_equal(A, given)
+    L = np.tril(lower).astype(float)
+    size = np.sqrt(A.diagonal().astype(float))
+    bound = np.outer(size, size)
+    assert info == 0
+    # Higham's bound on the error of any Cholesky factor, entry by entry.
+    assert np.all(np.abs(L @ L.T - A) <= 2 * (n + 1) * eps * bound)
+    plain = np.tril(linalg.cholesky(A, lower=True))
+    assert subnormal(L, dtype) <= 0.1 * subnormal(plain, dtype), "tiny numbers in the factor"
+    assert np.any((np.abs(A) > 0) & (np.abs(A) < eps**2 * bound)), (
+        "nothing was negligible: the example is too easy"
+    )
+
+
+def subnormal(L, dtype):
+    return int(((np.abs(L) > 0) & (np.abs(L) < float(np.finfo(dtype).tiny))).sum())
+
+
+def test_eigenvalues_that_are_all_alike_are_found(either_way):
+    """LAPACK's search for some of them finds none in a matrix of this kind, and says nothing."""
+    X = np.random.default_rng(0).normal(size=(400, 10))
+    A = np.exp(-50 * ((X[:, None] - X) ** 2).sum(axis=2))
+    values, vectors = lapack.top_eigh(A, 7)
+    np.testing.assert_allclose(values, 1.0, atol=1e-10)
+    np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-12)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(7), atol=1e-12)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_copy_by_panels_is_the_matrix(order, monkeypatch):
+    monkeypatch.setattr("mercer.panels.PANEL_BYTES", 100)
+    for shape in ((7, 7), (5, 3), (3, 5), (4,)):
+        A = np.array(np.random.default_rng(0).normal(size=shape), order=order)
+        B = lapack._fortran(A, False)
+        np.testing.assert_array_equal(A, B)
+        assert B.flags.f_contiguous and not np.shares_memory(A, B)
+
+
 def test_an_error_of_the_thread_is_raised_where_it_was_asked_for():
     with pytest.raises(ZeroDivisionError):
         lapack.waiting(lambda: 1 / 0)

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from mercer.errors import DomainError, InputError, InputTypeError, MagnitudeError, NotFiniteError, ShapeError
+from mercer.panels import largest_entry
 from mercer.sparse import Matrix, check_format, dense, take_columns
 
 Column = str | int | slice
@@ -161,8 +162,7 @@ def _check_size(shape: tuple[int, ...], name: str) -> None:
 
 
 def _check_values(A: np.ndarray, name: str, names: Sequence[str] | None) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        top = max(float(A.max()), -float(A.min()))
+    top = largest_entry(A)
     if not np.isfinite(top):
         i, j = _first(~np.isfinite(A))
         _refuse_nonfinite(A[i, j], i, j, name, names)

@@ -19,7 +19,10 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import cython_blas, cython_lapack, get_blas_funcs, get_lapack_funcs
 
+from mercer.panels import clear_above, fortran, panels
+
 LONG = 3e8  # floating point operations from which a call gets its own thread: some hundredths of a second
+FEW_ROWS = 256  # of a matrix whose factor takes no time, whatever its numbers are
 PERIOD = 0.05  # seconds between two looks at the keyboard where waiting itself does not hear it
 
 Array = np.ndarray
@@ -67,10 +70,13 @@ def matmul(A: Any, B: Any) -> Any:
 def potrf(A: Array, *, overwrite_a: bool = False) -> tuple[Array, int]:
     """The lower Cholesky factor, rubbish above its diagonal, and the row at which it failed, counted from 1, or 0."""
     n = len(A)
-    if n**3 / 3 < LONG:
+    if n < FEW_ROWS:
         (call,) = get_lapack_funcs(("potrf",), (A,))
         return call(A, lower=1, clean=0, overwrite_a=overwrite_a)
-    L = _fortran(A, overwrite_a)
+    L = _without_negligible(_fortran(A, overwrite_a))
+    if n**3 / 3 < LONG:
+        (call,) = get_lapack_funcs(("potrf",), (L,))
+        return call(L, lower=1, clean=0, overwrite_a=True)
     return L, _lapack("potrf", L.dtype, "L", n, L, n)
 
 
@@ -119,14 +125,12 @@ def trtri(L: Array) -> Array:
 
 def cholesky(A: Array, *, overwrite_a: bool = False) -> Array:
     """The lower factor, zeros above its diagonal; `LinAlgError` where there is none."""
-    if len(A) ** 3 / 3 < LONG:
+    if len(A) < FEW_ROWS:
         return linalg.cholesky(A, lower=True, overwrite_a=overwrite_a, check_finite=False)
     L, info = potrf(np.asarray(A, dtype=np.float64), overwrite_a=overwrite_a)
     if info:
         raise linalg.LinAlgError(f"{info}-th leading minor of the array is not positive definite")
-    for j in range(1, len(L)):
-        L[:j, j] = 0.0
-    return L
+    return clear_above(L)
 
 
 def solve_triangular(L: Array, B: Array, *, trans: str = "N") -> Array:
@@ -209,10 +213,15 @@ def eigh(A: Array, *, overwrite_a: bool = False) -> tuple[Array, Array]:
 
 
 def top_eigh(A: Array, k: int) -> tuple[Array, Array]:
-    """The k largest eigenvalues, ascending, and their eigenvectors."""
+    """The k largest eigenvalues, ascending, and their eigenvectors.
+
+    Where the eigenvalues of a large matrix lie within rounding of one another, LAPACK's search for some of them may find none: then all
+    are computed.
+    """
     n = len(A)
     if 4.0 * n**3 < LONG:
-        return linalg.eigh(A, subset_by_index=[n - k, n - 1])
+        some, vectors = linalg.eigh(A, subset_by_index=[n - k, n - 1])
+        return (some, vectors) if len(some) == k else _top_of_all(A, k)
     work = _fortran(np.asarray(A, dtype=np.float64), False)
     w, Z, found = np.empty(n), np.empty((n, k), order="F"), ctypes.c_int()
     support, more, whole = np.empty(2 * n, np.intc), np.empty(64 * n), np.empty(16 * n, np.intc)
@@ -220,8 +229,13 @@ def top_eigh(A: Array, k: int) -> tuple[Array, Array]:
     rest = (w, Z, n, support, more, len(more), whole, len(whole))
     info = _lapack("syevr", work.dtype, "V", "I", "L", n, work, n, *ends, *rest)
     if info or found.value != k:
-        raise linalg.LinAlgError("Eigenvalues did not converge.")
+        return _top_of_all(A, k)
     return w[:k].copy(), Z
+
+
+def _top_of_all(A: Array, k: int) -> tuple[Array, Array]:
+    values, vectors = eigh(A)
+    return values[-k:], vectors[:, -k:]
 
 
 def eigvalsh(A: Array) -> Array:
@@ -245,6 +259,20 @@ def qr(A: Array) -> tuple[Array, Array]:
     return waiting(np.linalg.qr, A)
 
 
+def pivoted_qr(A: Array) -> tuple[Array, Array]:
+    """Orthonormal columns, and the sizes of the diagonal of R; pivots make those fall."""
+    n, k = A.shape[0], min(A.shape)
+    if 4.0 * n * A.shape[1] * k < LONG:
+        thin, R, _ = linalg.qr(A, mode="economic", pivoting=True, check_finite=False)
+        return thin, np.abs(R.diagonal())
+    Q, order, tau = _fortran(A, False), np.zeros(A.shape[1], np.intc), np.empty(k)
+    work = np.empty(2 * A.shape[1] + 64 * (A.shape[1] + 1))
+    _lapack("geqp3", Q.dtype, n, A.shape[1], Q, n, order, tau, work, len(work))
+    size = np.abs(Q.diagonal())
+    _lapack("orgqr", Q.dtype, n, k, k, Q, n, tau, work, len(work))
+    return Q[:, :k], size
+
+
 # ── how they are called ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -252,7 +280,23 @@ def _fortran(A: Array, overwrite: bool) -> Array:
     """A in Fortran's order and writable, itself if it may be overwritten."""
     if overwrite and A.flags.f_contiguous and A.flags.writeable:
         return A
-    return np.array(A, order="F")
+    return fortran(A)
+
+
+def _without_negligible(A: Array) -> Array:
+    """The lower triangle of a symmetric matrix in Fortran's order, in place, with zeros for entries below ε²√(a_ii a_jj).
+
+    The factor's own rounding is a change of A by ε√(a_ii a_jj), so these are nothing to it. But their products are subnormal
+    numbers, with which a processor takes a hundred times as long.
+    """
+    size = np.sqrt(np.abs(A.diagonal())) * np.finfo(A.dtype).eps
+    most = size.max() ** 2
+    for part in panels(len(A), A.itemsize):
+        block = A[part.start :, part]
+        if block.min() >= most:
+            continue
+        block[np.abs(block) < size[part.start :, None] * size[part]] = 0.0
+    return A
 
 
 def _lapack(name: str, dtype: Any, *arguments: Any) -> int:

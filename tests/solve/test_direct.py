@@ -57,7 +57,7 @@ def test_memory_given_up_is_the_memory_of_the_factor(order):
 
 
 def test_only_one_triangle_of_an_operator_is_asked_for(monkeypatch):
-    monkeypatch.setattr("mercer.solve.operator.PANEL_BYTES", 20 * 300 * 8)
+    monkeypatch.setattr("mercer.panels.PANEL_BYTES", 20 * 300 * 8)
     op = CountingOperator(rbf(300))
     F = factor(op, 0.1)
     assert op.entries < 0.55 * 300**2 and op.products == 0

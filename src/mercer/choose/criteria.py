@@ -16,6 +16,7 @@ from mercer import lapack
 from mercer.gram import gram
 from mercer.kernels.base import Kernel
 from mercer.machines.evidence import log_evidence
+from mercer.panels import panels
 from mercer.solve.direct import factor
 from mercer.theory.alignment import align
 
@@ -63,7 +64,9 @@ def leave_one_out(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:
     a, kappa = inverse @ Y, inverse.diagonal()[:, None]
     e = a / kappa
     u = inverse @ (2 * e / kappa)
-    W = lapack.matmul(inverse * np.sum(2 * e**2 / kappa, axis=1), inverse) - 0.5 * (u @ a.T + a @ u.T)
+    W = lapack.matmul(inverse * np.sum(2 * e**2 / kappa, axis=1), inverse)
+    for rows in panels(len(W)):
+        W[rows] -= 0.5 * (u[rows] @ a.T + a[rows] @ u.T)
     size = e.size
     return Score(-float(np.sum(e**2)) / size, -K.contract(W=W) / size, -noise * float(np.trace(W)) / size)
 

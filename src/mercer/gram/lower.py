@@ -21,6 +21,7 @@ from mercer.arrays import Rows, dense, require_nonnegative
 from mercer.kernels import algebra, columns, dot, radial, special
 from mercer.kernels.base import Kernel
 from mercer.kernels.families import Leaf, squared_norms
+from mercer.panels import column_ends
 
 Pull = Callable[[np.ndarray], np.ndarray]
 
@@ -205,9 +206,9 @@ def origin(X: np.ndarray, Z: np.ndarray | None) -> np.ndarray | None:
     A column far from 0 (its middle beyond eight times its range) lives on a grid of spacing ulp(x); the shift is a
     multiple of a power of two not below that spacing, so every x - shift is exact and differences are unchanged.
     """
-    low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
-    if Z is not None:
-        low, high = np.minimum(low, Z.min(axis=0)), np.maximum(high, Z.max(axis=0))
+    ends = [column_ends(A) for A in (X, Z) if A is not None]
+    low = np.min([a.astype(float) for a, _ in ends], axis=0)
+    high = np.max([b.astype(float) for _, b in ends], axis=0)
     middle, spread = 0.5 * (low + high), high - low
     far = np.abs(middle) > 8 * spread
     if not far.any():

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
+from mercer import lapack
 from mercer.arrays import Rows, check_vectors, common_dtype
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram import blocks, core
@@ -219,7 +220,7 @@ class Dense(OfKernel):
         self.array = dense_block(kernel, self.x, self.z, self.dtype, n_jobs, self.low)
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
-        return self.array @ V.astype(self.dtype, copy=False)
+        return lapack.matmul(self.array, V.astype(self.dtype, copy=False))
 
     def diag(self) -> np.ndarray:
         return self.array.diagonal().copy()
@@ -246,7 +247,7 @@ class Precomputed(GramOperator):
         super().__init__(self.array.dtype, self.array.shape)
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
-        return self.array @ V.astype(self.dtype, copy=False)
+        return lapack.matmul(self.array, V.astype(self.dtype, copy=False))
 
     def diag(self) -> np.ndarray:
         return self.array.diagonal().copy()
@@ -277,7 +278,7 @@ class LowRank(GramOperator):
         super().__init__(self.F.dtype, (len(self.F), len(self.G)))
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
-        return self.F @ (self.G.T @ V)
+        return lapack.matmul(self.F, lapack.matmul(self.G.T, V))
 
     def diag(self) -> np.ndarray:
         return np.einsum("ij,ij->i", self.F, self.G)

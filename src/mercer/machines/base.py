@@ -16,6 +16,7 @@ from mercer.gram.functions import ByRows, Duels, Functions
 from mercer.kernels.base import Kernel
 from mercer.kernels.text import parse
 from mercer.machines.publish import Published
+from mercer.panels import even, largest_entry, least_symmetric, panels
 from mercer.solve.multipliers import Multipliers
 
 if TYPE_CHECKING:
@@ -170,17 +171,24 @@ def check_gram(K: Any, kernel: Kernel | None) -> np.ndarray:
             "New points come later: rows = new, columns = training."
         )
     whose = "the precomputed Gram matrix" if kernel is None else str(kernel)
-    if not np.all(np.isfinite(K)):
-        i, j = np.argwhere(~np.isfinite(K))[0]
-        raise NotFiniteError(f"{whose} gives {K[i, j]} for rows {i} and {j}. Look at that pair.")
-    gap = np.abs(K - K.T)
-    i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
-    if gap[i, j] > 1e-8 * max(float(np.abs(K).max()), np.finfo(float).tiny):
+    check_finite(K, whose)
+    i, j = least_symmetric(K)
+    if abs(K[i, j] - K[j, i]) > 1e-8 * max(largest_entry(K), np.finfo(float).tiny):
         raise InputError(
             f"{whose} is not symmetric: {K[i, j]:.9g} at ({i}, {j}) but {K[j, i]:.9g} at ({j}, {i}). A kernel has "
             "k(x, z) = k(z, x); (K + K.T) / 2 is the nearest symmetric matrix."
         )
-    return 0.5 * (K + K.T)
+    return even(K)
+
+
+def check_finite(K: np.ndarray, whose: str) -> None:
+    """Refuse a Gram matrix with NaN or infinity, with the first pair that has it."""
+    for rows in panels(len(K), K.itemsize, K.shape[1]):
+        fine = np.isfinite(K[rows])
+        if not fine.all():
+            i, j = np.argwhere(~fine)[0]
+            i += rows.start
+            raise NotFiniteError(f"{whose} gives {K[i, j]} for rows {i} and {j}. Look at that pair.")
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray:

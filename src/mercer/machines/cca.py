@@ -180,10 +180,10 @@ class Ridged:
     def __init__(self, K: Centred, regularization: float) -> None:
         self.K = K
         self.c = float(regularization) * max(float(K.diag().sum()), np.finfo(float).tiny)
-        A = np.array(K.dense(), dtype=np.float64, order="F")
+        A = np.asarray(K.dense(), dtype=np.float64)
         A[np.diag_indices_from(A)] += self.c
         try:
-            self.factor = lapack.cholesky(A, overwrite_a=True)
+            self.factor = lapack.cholesky(A.T, overwrite_a=True)
         except LinAlgError as error:
             raise NotPositiveDefiniteError(
                 f"K + {self.c:.3g} I is not positive definite: the kernel is far from valid. Raise regularization."

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer.errors import NotFiniteError
 from mercer.gram import GramOperator, Precomputed
 from mercer.kernels.base import Kernel
 from mercer.machines.approximation import Approximable
-from mercer.machines.base import check_gram
+from mercer.machines.base import check_finite, check_gram
 from mercer.machines.defaults import resolve
+from mercer.panels import without_means
 from mercer.theory.judge import judge_on_rows
 
 
@@ -46,10 +46,7 @@ class Centred(GramOperator):
         return self.inner.block(rows, cols) - self.means[rows][:, None] - self.means[cols] + self.mean
 
     def dense(self) -> np.ndarray:
-        out = self.inner.dense() - self.means[:, None]
-        out -= self.means
-        out += self.mean
-        return out
+        return without_means(self.inner.dense(), self.means, self.mean)
 
     def low_rank_factor(self) -> np.ndarray | None:
         F = self.inner.low_rank_factor()
@@ -76,9 +73,8 @@ def training_gram(
     if K.kind == "dense":
         if kernel._proof() is None:
             check_gram(K.dense(), kernel)
-        elif not np.isfinite(K.dense().sum()):
-            i, j = np.argwhere(~np.isfinite(K.dense()))[0]
-            raise NotFiniteError(f"{kernel} gives {K.dense()[i, j]} for rows {i} and {j}. Look at that pair.")
+        else:
+            check_finite(K.dense(), str(kernel))
     return kernel, K
 
 

@@ -19,6 +19,7 @@ from mercer import lapack
 from mercer.errors import NotFiniteError, NotPositiveDefiniteError
 from mercer.gram import GramOperator
 from mercer.gram.operators import OfKernel, Tiles
+from mercer.panels import whole_from_lower
 from mercer.solve.diagnosis import not_positive_definite
 from mercer.solve.direct import Cholesky
 
@@ -106,7 +107,7 @@ def log_loo(
     factor = factor_gram(K, noise, diagnose=diagnose)
     alpha = factor.solve(Y)
     diag = factor.inverse_diag() if not gradient else None
-    inverse = _mirrored(_inverse(factor)) if gradient else None
+    inverse = whole_from_lower(_inverse(factor)) if gradient else None
     if inverse is not None:
         diag = inverse.diagonal().copy()
     assert diag is not None
@@ -179,10 +180,3 @@ def _half(W: np.ndarray) -> np.ndarray:
     diagonal = np.einsum("ii->i", half)
     diagonal *= 0.5
     return half
-
-
-def _mirrored(lower: np.ndarray) -> np.ndarray:
-    """A symmetric matrix from its Fortran lower triangle."""
-    full = np.tril(lower)
-    full += np.tril(lower, -1).T
-    return full

@@ -14,6 +14,7 @@ from mercer.kernels.algebra import Scaled, Sum
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.machines.base import PRECOMPUTED, as_machine_kernel
 from mercer.memory import memory_limit
+from mercer.panels import largest_entry, panels
 
 
 def combine(kernels: Sequence[Kernel | str], weights: Any = None) -> Kernel:
@@ -77,13 +78,13 @@ class GramSet:
         if not self.stored:
             return self.kernel(d).gram(self.rows, memory=0, n_jobs=self.n_jobs)
         if not self._buffer:
-            self._buffer.extend([np.empty((self.n, self.n)), np.empty((self.n, self.n))])
-        total, part = self._buffer
-        total[...] = 0.0
-        for op, weight in zip(self.operators, d / self.scales, strict=True):
-            if weight > 0:
-                np.multiply(op.dense(), weight, out=part)
-                total += part
+            self._buffer.append(np.empty((self.n, self.n)))
+        total = self._buffer[0]
+        parts = [(op.dense(), w) for op, w in zip(self.operators, d / self.scales, strict=True) if w > 0]
+        for rows in panels(self.n):
+            total[rows] = 0.0
+            for K, weight in parts:
+                total[rows] += K[rows] * weight
         return Precomputed(total)
 
     def products(self, B: np.ndarray) -> np.ndarray:
@@ -122,7 +123,7 @@ def gram_set(
         operators = tuple(k.gram(rows, memory=8 * n * n if fits else 0, n_jobs=n_jobs) for k in kernels)
         names = tuple(str(k) for k in kernels)
         for op, name in zip(operators, names, strict=True):
-            if not np.all(np.isfinite(op.dense() if fits else op.diag())):
+            if not np.isfinite(largest_entry(op.dense() if fits else op.diag()[None])):
                 raise NotFiniteError(f"{name} gives values that are not finite. Look at its parameters.")
     scales = np.array([_scale(op, w, normalize) for op in operators])
     if not np.all(scales > 0):

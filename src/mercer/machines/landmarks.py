@@ -19,6 +19,7 @@ from scipy.linalg import eigvalsh
 from mercer import lapack
 from mercer.errors import InvalidKernelError, NotFiniteError, NotPositiveDefiniteError, ParameterError
 from mercer.gram import GramOperator
+from mercer.panels import clear_above, fortran, largest_entry
 from mercer.solve.precondition import greedy_columns
 
 BLOCK_BYTES = 64 << 20  # of k(x, Z) at one time
@@ -91,7 +92,7 @@ def basis(K: np.ndarray, whose: str = "the kernel", eps: float = EPS) -> Basis:
     >>> found.rank, found.dropped
     (2, 1)
     """
-    if not np.isfinite(K).all():
+    if not np.isfinite(largest_entry(K) if K.size else 0.0):
         i, j = np.argwhere(~np.isfinite(K))[0]
         raise NotFiniteError(f"{whose} gives {K[i, j]} for landmarks {i} and {j}. Look at that pair.")
     m, top = len(K), float(K.diagonal().max(initial=0.0))
@@ -100,7 +101,7 @@ def basis(K: np.ndarray, whose: str = "the kernel", eps: float = EPS) -> Basis:
     if top <= 0:
         rank = 0
     order = order.astype(np.intp) - 1
-    lower, kept, rest = np.tril(factor[:rank, :rank]), order[:rank], order[rank:]
+    lower, kept, rest = clear_above(factor[:rank, :rank]), order[:rank], order[rank:]
     if len(rest):
         across = lapack.solve_triangular(lower, K[np.ix_(kept, rest)]) if rank else np.zeros((0, len(rest)))
         left = K[np.ix_(rest, rest)] - across.T @ across
@@ -110,7 +111,7 @@ def basis(K: np.ndarray, whose: str = "the kernel", eps: float = EPS) -> Basis:
                 f"{whose} is not positive semi-definite: on these {m} landmarks its lowest eigenvalue is {low:.6g}, "
                 "so no features reproduce it. Use a kernel whose validity() is proved."
             )
-    return Basis(np.asfortranarray(lower), kept, m - rank, threshold)
+    return Basis(fortran(lower), kept, m - rank, threshold)
 
 
 def row_slices(n: int, width: int, itemsize: int = 8) -> Iterator[slice]:

@@ -25,6 +25,7 @@ from mercer import clock, lapack
 from mercer.errors import NotPositiveDefiniteError
 from mercer.machines.posterior import nonnegative
 from mercer.machines.whitened import whitened_mode
+from mercer.panels import scaled_both_sides, whole_from_lower
 from mercer.solve.solution import Status
 
 SHORTEST = 2.0**-30  # of a Newton step; shorter ones gain nothing but rounding
@@ -377,7 +378,7 @@ class ManyClasses(Posterior):
         cross = 0.5 * (moved @ self.g.T)
         cross += 0.25 * (self.a @ self.a.T)
         cross += cross.T
-        cross -= 0.5 * _whole(S)
+        cross -= 0.5 * whole_from_lower(S)
         return cross
 
     def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -402,8 +403,7 @@ def _rest(pi: np.ndarray, c: int) -> np.ndarray:
 
 def _factor(K: np.ndarray, root: np.ndarray) -> np.ndarray:
     """L with LLᵀ = I + √D K √D."""
-    B = root[:, None] * K
-    B *= root[None, :]
+    B = scaled_both_sides(root, K)
     B[np.diag_indices_from(B)] += 1.0
     return _cholesky(B)
 
@@ -422,15 +422,7 @@ def _cholesky(B: np.ndarray) -> np.ndarray:
 
 def _inverse(lower: np.ndarray) -> np.ndarray:
     """(LLᵀ)⁻¹, whole."""
-    return _whole(lapack.potri(lower)[0])
-
-
-def _whole(lower: np.ndarray) -> np.ndarray:
-    """A symmetric array from its lower triangle."""
-    below = np.tril(lower, -1)
-    out = below + below.T
-    out[np.diag_indices_from(out)] = lower.diagonal()
-    return out
+    return whole_from_lower(lapack.potri(lower)[0])
 
 
 def _solve(lower: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer import clock
 from mercer.gram import GramOperator
-from mercer.solve.operator import panels
+from mercer.panels import panels
 from mercer.solve.solution import Status
 
 FEW = 0.25  # share of rows below which only what moved is multiplied anew

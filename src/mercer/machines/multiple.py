@@ -18,8 +18,8 @@ from mercer.machines.base import PRECOMPUTED, check_gram, check_switches
 from mercer.machines.defaults import resolve
 from mercer.machines.kernel_set import GramSet, check_blocks, check_kernels, gram_set
 from mercer.machines.margin import MarginMachine
+from mercer.panels import panels
 from mercer.solve.mixture import Answer, holder_slack, learn_weights, unit
-from mercer.solve.operator import panels
 from mercer.solve.solution import AS_ASKED, Certificate
 
 

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import lapack
 from mercer.arrays import Rows, check_vectors
 from mercer.errors import InvalidKernelError, MemoryBudgetError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
@@ -224,7 +225,7 @@ class Nystroem(Approximation):
             left[part] = diag[part] - np.einsum("ij,ij->i", block, block)
             if phi is not None:
                 phi[part] = block
-            products += block.T @ block
+            products += lapack.matmul(block.T, block)
         worst = int(np.argmin(left))
         if left[worst] < -1e-6 * float(np.abs(diag).max()):
             raise InvalidKernelError(

@@ -24,7 +24,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.dot import Linear
 from mercer.kernels.families import Radial
 from mercer.machines.defaults import resolve
-from mercer.solve.operator import panels
+from mercer.panels import panels
 from mercer.solve.system import solve
 
 METHODS = ("auto", "linear", "fixed-point", "ridge")

@@ -19,7 +19,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular, svd
 from scipy.optimize import minimize, minimize_scalar
 
 from mercer import clock
-from mercer.solve.operator import panels
+from mercer.panels import panels
 from mercer.solve.solution import Status
 
 Move = Literal["add", "re-estimate", "delete"]

@@ -20,6 +20,7 @@ from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.batches import passes
 from mercer.machines.landmarks import Basis, row_slices
+from mercer.panels import even, whole_from_lower
 from mercer.solve import Cholesky, cg, factor
 from mercer.solve.solution import Solution
 
@@ -121,12 +122,12 @@ class Streamed:
             if not np.all(w == 1.0):
                 K *= np.sqrt(w)[:, None]
             H = lapack.syrk(1.0, K.T, beta=1.0, C=H)
-        H = np.tril(H) + np.tril(H, -1).T
+        H = whole_from_lower(H)
         if self.careful:
             return H, b
         half = self.whiten(H)
         M = self.whiten(half.T)
-        return 0.5 * (M + M.T), self.whiten(b)
+        return even(M), self.whiten(b)
 
     def whiten(self, G: np.ndarray) -> np.ndarray:
         """L⁻¹ G: from sums over k(x, Z) to sums over φ(x)."""
@@ -164,7 +165,7 @@ class Normal:
 
 def landmark_factor(basis: Basis, share: float, alpha: float) -> Cholesky:
     """share · LᵀL + αI: what ΦᵀWΦ + αI is when the rows are the landmarks, each standing for `share` of the weight."""
-    return factor(share * (basis.lower.T @ basis.lower), alpha)
+    return factor(share * lapack.matmul(basis.lower.T, basis.lower), alpha, overwrite=True)
 
 
 def solve_normal(

@@ -92,7 +92,7 @@ def cg(
         if not keep:
             raise
         state.stop(np.flatnonzero(state.open), "interrupted")
-        if state.product_seconds <= QUICK:
+        if state.measure_seconds <= QUICK:
             state.measure(np.arange(B.shape[1]))
         else:
             state.true[:] = np.nan
@@ -121,7 +121,7 @@ class _State:
     until: float
     callback: Callable[[int, float], object] | None
     iterations: int = 0
-    product_seconds: float = 0.0
+    measure_seconds: float = 0.0  # what a true residual costs
     norm: float = 0.0  # ‖A + shift‖, from below
     notes: list[str] = field(default_factory=list)
 
@@ -132,6 +132,9 @@ class _State:
         self.true = relative(self.R, self.B)  # true residuals, as last measured
         self.status: list[Status] = ["converged"] * self.B.shape[1]
         self.open = np.ones(self.B.shape[1], dtype=bool)
+        if self.op.dtype != np.float64:
+            # It needs a product in float64, and none was made yet.
+            self.measure_seconds = np.inf
 
     def stop(self, columns: np.ndarray, status: Status) -> None:
         self.open[columns] = False
@@ -141,10 +144,12 @@ class _State:
     def measure(self, columns: np.ndarray) -> np.ndarray:
         """The true relative residuals of some columns, computed afresh."""
         if len(columns):
+            began = clock.now()
             self.R[:, columns] = self.B[:, columns] - multiply_exactly(
                 self.op, self.X[:, columns], self.shift
             )
             self.true[columns] = np.linalg.norm(self.R[:, columns], axis=0) / self.scale[columns]
+            self.measure_seconds = clock.now() - began
         return self.true[columns]
 
     def run(self, warm: bool) -> None:
@@ -191,7 +196,8 @@ class _State:
                 return
             began = clock.now()
             AP = multiply(self.op, P, self.shift)
-            self.product_seconds = clock.now() - began
+            if self.op.dtype == np.float64:
+                self.measure_seconds = clock.now() - began
             curvature = _dots(P, AP)
             live = self.is_convex(columns, P, AP, curvature)
             step = np.where(live, rz / np.where(live, curvature, 1.0), 0.0)

@@ -7,7 +7,8 @@ from scipy.linalg import eigvalsh, get_lapack_funcs
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.errors import NotPositiveDefiniteError
-from mercer.solve.operator import Operator, multiply, panels
+from mercer.panels import panels
+from mercer.solve.operator import Operator, multiply
 
 DENSE_ROWS = 1000  # up to here the whole spectrum is computed and the diagonal is tried out
 SHOWN = 5

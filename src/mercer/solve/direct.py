@@ -18,6 +18,7 @@ import numpy as np
 
 from mercer import lapack
 from mercer.errors import NotFiniteError, ParameterError
+from mercer.panels import panels
 from mercer.solve.diagnosis import not_positive_definite
 from mercer.solve.operator import (
     Operator,
@@ -26,7 +27,6 @@ from mercer.solve.operator import (
     check_targets,
     multiply,
     multiply_exactly,
-    panels,
     relative,
 )
 from mercer.solve.solution import Certificate, Solution

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, qr
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer import lapack
@@ -87,6 +86,9 @@ class _Found:
     method: str
     iterations: int
     status: Status = "converged"
+    residuals: np.ndarray | None = (
+        None  # from the products that were made, where that is all there was time for
+    )
 
 
 def _dense(op: Operator, k: int) -> _Found:
@@ -113,13 +115,13 @@ def _krylov(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Gene
                 status = "converged"
             elif count - since >= PATIENCE:
                 status = "stagnated"
-            best = _Found(values[:k], vectors[:, :k], "block Krylov", count, status)
+            best = _Found(values[:k], vectors[:, :k], "block Krylov", count, status, residuals[:k])
             if status != "limit" or count >= max_iter:
                 break
     except KeyboardInterrupt:
         if best is None:
             raise
-        best = _Found(best.values, best.vectors, best.method, count, "interrupted")
+        best = replace(best, iterations=count, status="interrupted")
     assert best is not None
     if best.status == "limit" and count < max_iter:  # the space is whole: no product can improve it
         best = replace(best, status="stagnated")
@@ -139,11 +141,11 @@ def _ritz_pairs(
     while True:
         old, m = m, m + fresh.shape[1]
         Q[:, old:m], AQ[:, old:m] = fresh, multiply(op, fresh)
-        T[:m, old:m] = Q[:, :m].T @ AQ[:, old:m]
+        T[:m, old:m] = lapack.matmul(Q[:, :m].T, AQ[:, old:m])
         T[old:m, :old] = T[:old, old:m].T
-        values, S = eigh((T[:m, :m] + T[:m, :m].T) / 2, subset_by_index=[max(m - width, 0), m - 1])
+        values, S = lapack.top_eigh((T[:m, :m] + T[:m, :m].T) / 2, min(width, m))
         S = S[:, ::-1]
-        values, V, AV = values[::-1], Q[:, :m] @ S, AQ[:, :m] @ S
+        values, V, AV = values[::-1], lapack.matmul(Q[:, :m], S), lapack.matmul(AQ[:, :m], S)
         yield values, V, np.linalg.norm(AV - V * values, axis=0)
         fresh = AQ[:, old:m]
         if m + width > most:  # start again; the residuals are the next directions
@@ -152,17 +154,21 @@ def _ritz_pairs(
         if m == n:
             return
         known = Q[:, :m]
-        fresh = _orthonormal(fresh - known @ (known.T @ fresh))
-        fresh = _orthonormal(fresh - known @ (known.T @ fresh))[:, : most - m]
+        fresh = _orthonormal(_outside(known, fresh))
+        fresh = _orthonormal(_outside(known, fresh))[:, : most - m]
         if not fresh.shape[1]:  # an invariant subspace: look elsewhere
             fresh = rng.standard_normal((n, min(width, max(most - m, 1))))
-            fresh = _orthonormal(fresh - known @ (known.T @ fresh))
+            fresh = _orthonormal(_outside(known, fresh))
+
+
+def _outside(known: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """V without what lies in the span of orthonormal columns."""
+    return V - lapack.matmul(known, lapack.matmul(known.T, V))
 
 
 def _orthonormal(V: np.ndarray) -> np.ndarray:
     """An orthonormal basis of the columns; columns that depend on the others are left out."""
-    Q, R, _ = qr(V, mode="economic", pivoting=True, check_finite=False)
-    size = np.abs(R.diagonal())
+    Q, size = lapack.pivoted_qr(V)
     return Q[:, size > 1e-14 * max(float(size[0]), 1e-300)]
 
 
@@ -194,8 +200,11 @@ def _certified(op: Operator, found: _Found, k: int, tol: float, start: float) ->
     vectors = np.ascontiguousarray(found.vectors)
     top = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
     vectors = vectors * np.where(top < 0, -1.0, 1.0)
-    R = multiply(op, vectors) - vectors * found.values
-    residuals = np.linalg.norm(R, axis=0)
+    if found.status == "interrupted" and found.residuals is not None:
+        # Who pressed Ctrl-C does not wait for another product.
+        residuals = found.residuals
+    else:
+        residuals = np.linalg.norm(multiply(op, vectors) - vectors * found.values, axis=0)
     scale = float(np.abs(found.values).max(initial=0.0))
     worst = float(residuals.max(initial=0.0))
     bound = tol * scale + 32 * float(np.finfo(op.dtype).eps) * np.sqrt(op.shape[0]) * scale

@@ -32,6 +32,7 @@ from scipy.optimize import brentq
 
 from mercer import clock, lapack
 from mercer.memory import memory_limit
+from mercer.panels import scaled_both_sides, whole_from_lower
 from mercer.solve.curved import Curved, block_of
 from mercer.solve.solution import Status
 from mercer.solve.system import DIRECT_ROWS, solve
@@ -307,11 +308,11 @@ class _Run:
         E, total, image = [], np.zeros_like(K), np.empty_like(columns)
         for c in range(k):
             d = np.sqrt(D[used, c])
-            B = d[:, None] * K * d
+            B = scaled_both_sides(d, K)
             B[np.diag_indices_from(B)] += 1.0
             inverse, _ = lapack.potri(lapack.cholesky(B.T, overwrite_a=True), overwrite_c=True)
-            inverse = np.tril(inverse) + np.tril(inverse, -1).T
-            E.append(d[:, None] * inverse * d)
+            inverse = whole_from_lower(inverse)
+            E.append(scaled_both_sides(d, inverse))
             total += E[c]
             image[c] = E[c] @ columns[c]
         spread = lapack.cho_solve(lapack.cholesky(total), image.sum(axis=0))

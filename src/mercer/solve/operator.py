@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from mercer.errors import NotFiniteError, ParameterError, ShapeError
+from mercer.panels import panels
 
 Index = np.ndarray | slice
-PANEL_BYTES = 32 << 20  # dense panels handed around at one time
 
 
 class Operator(Protocol):
@@ -161,16 +161,6 @@ def as_operator(A: Any) -> Operator:
 def _require_square(shape: tuple[int, ...]) -> None:
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
         raise ShapeError(f"A square matrix with at least one row is needed; got shape {tuple(shape)}.")
-
-
-def panels(n: int, itemsize: int = 8) -> list[slice]:
-    """Runs of rows of an n×n matrix, each about 32 MiB.
-
-    >>> panels(3)
-    [slice(0, 3, None)]
-    """
-    step = max(1, PANEL_BYTES // (itemsize * n))
-    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
 def multiply(op: Operator, V: np.ndarray, shift: float = 0.0) -> np.ndarray:

@@ -22,7 +22,8 @@ from scipy.linalg import LinAlgError, eigvalsh
 
 from mercer import lapack
 from mercer.errors import NotPositiveDefiniteError, ParameterError
-from mercer.solve.operator import PANEL_BYTES, Operator, as_operator, check_number, multiply
+from mercer.panels import panels
+from mercer.solve.operator import Operator, as_operator, check_number, multiply
 
 FIRST_RANK = 32
 TINY = float(np.finfo(np.float64).tiny)
@@ -174,18 +175,13 @@ def column_inverse(A: Any, shift: float, rank: int, *, random_state: Any = 0) ->
     nu = float(np.finfo(op.dtype).eps) * np.sqrt(n) * max(float(np.linalg.norm(core)), TINY)
     lower, _ = _factored((core + core.T) / 2, np.eye(r), nu, r)
     B, inner = np.empty((n, r)), np.zeros((r, r), order="F")
-    for rows in _row_panels(n, r):
+    for rows in panels(n, columns=r):
         part = B[rows]
         part[:] = op.block(rows, chosen)
         lapack.trsm(lower, part.T)
         inner = lapack.syrk(1.0, part.T, beta=1.0, C=inner)
     inner[np.diag_indices(r)] += shift
     return ColumnInverse(B, lapack.cholesky(inner, overwrite_a=True), shift)
-
-
-def _row_panels(n: int, r: int) -> list[slice]:
-    step = max(256, PANEL_BYTES // (8 * r))
-    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
 class _Gaussian:

@@ -10,6 +10,7 @@ from mercer.arrays import Rows
 from mercer.errors import ShapeError
 from mercer.kernels.base import Kernel
 from mercer.memory import memory_limit
+from mercer.panels import clear_above, without_means
 from mercer.solve.precondition import pivoted_cholesky
 from mercer.theory.permutation import (
     KernelTest,
@@ -131,7 +132,9 @@ class _Stored:
             np.fill_diagonal(self.K, 0.0)
             np.fill_diagonal(self.L, 0.0)
             self.k, self.l = self.K.sum(axis=1), self.L.sum(axis=1)
-        self.K = np.triu(self.K) + np.triu(self.K, 1)  # both are symmetric: one half, counted twice
+        self.K *= 2.0  # both are symmetric: one half, counted twice
+        np.einsum("ii->i", self.K)[:] *= 0.5
+        clear_above(self.K.T)
 
     def __call__(self, order: np.ndarray) -> float:
         n = self.n
@@ -171,7 +174,7 @@ def _unbiased(together: float, k: np.ndarray, l: np.ndarray, n: int) -> float:
 
 def _centred(K: np.ndarray) -> np.ndarray:
     means = K.mean(axis=1)
-    return K - means - means[:, None] + means.mean()
+    return without_means(K, means, float(means.mean()))
 
 
 def _factor(K: Any, name: str, left: list[str]) -> np.ndarray:

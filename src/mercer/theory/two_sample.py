@@ -13,6 +13,7 @@ from mercer.arrays import Rows
 from mercer.errors import InputError, ParameterError
 from mercer.gram import GramOperator, Tiles
 from mercer.kernels.base import Kernel
+from mercer.panels import panels
 from mercer.theory.permutation import (
     KernelTest,
     batches,
@@ -166,9 +167,11 @@ class _Discrepancy:
 
 def _relabelled(rng: np.random.Generator, m: int, n: int, count: int) -> np.ndarray:
     """Columns with m ones at random places."""
-    first = rng.random((m + n, count)).argsort(axis=0)[:m]
+    drawn = rng.random((m + n, count))
     S = np.zeros((m + n, count))
-    np.put_along_axis(S, first, 1.0, axis=0)
+    for some in panels(count, columns=m + n):
+        first = drawn[:, some].argsort(axis=0)[:m]
+        np.put_along_axis(S[:, some], first, 1.0, axis=0)
     return S
 
 

@@ -1,0 +1,140 @@
+"""Work on whole matrices, a panel of rows at a time: no second matrix is needed, and Ctrl-C is heard between two panels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+PANEL_BYTES = 8 << 20  # of a matrix handed around at one time: some hundredths of a second
+
+
+def panels(n: int, itemsize: int = 8, columns: int | None = None) -> list[slice]:
+    """Runs of rows of an n×n matrix, or one with so many columns, each about 8 MiB.
+
+    >>> panels(3), len(panels(4096)), len(panels(4096, columns=1))
+    ([slice(0, 3, None)], 16, 1)
+    """
+    step = max(1, PANEL_BYTES // (itemsize * max(n if columns is None else columns, 1)))
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
+def largest_entry(A: np.ndarray) -> float:
+    """max |a_ij|, NaN if any entry is.
+
+    >>> largest_entry(np.array([[1.0, -3.0]]))
+    3.0
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        ends = [(A[rows].max(), -A[rows].min()) for rows in panels(len(A), A.itemsize, A.shape[1])]
+        return float(np.max(ends, initial=0.0))
+
+
+def column_ends(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest entry of each column.
+
+    >>> [v.tolist() for v in column_ends(np.array([[1.0, -3.0], [0.0, 5.0]]))]
+    [[0.0, -3.0], [1.0, 5.0]]
+    """
+    runs = panels(len(A), A.itemsize, A.shape[1])
+    low = np.min([A[rows].min(axis=0) for rows in runs], axis=0)
+    return low, np.max([A[rows].max(axis=0) for rows in runs], axis=0)
+
+
+def even(K: np.ndarray) -> np.ndarray:
+    """½(K + Kᵀ).
+
+    >>> even(np.array([[1.0, 2.0], [4.0, 1.0]])).tolist()
+    [[1.0, 3.0], [3.0, 1.0]]
+    """
+    out = np.empty(K.shape)
+    for rows in panels(len(K)):
+        np.add(K[rows], K[:, rows].T, out=out[rows])
+        out[rows] *= 0.5
+    return out
+
+
+def least_symmetric(K: np.ndarray) -> tuple[int, int]:
+    """Where k_ij and k_ji differ most.
+
+    >>> least_symmetric(np.array([[1.0, 2.0], [4.0, 1.0]]))
+    (0, 1)
+    """
+    worst, where = -1.0, (0, 0)
+    for rows in panels(len(K)):
+        gap = np.abs(K[rows] - K[:, rows].T)
+        i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
+        if gap[i, j] > worst:
+            worst, where = float(gap[i, j]), (rows.start + int(i), int(j))
+    return where
+
+
+def whole_from_lower(lower: np.ndarray) -> np.ndarray:
+    """A symmetric matrix from its lower triangle, whatever is above it.
+
+    >>> whole_from_lower(np.array([[1.0, 9.0], [2.0, 3.0]])).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    out = np.empty_like(lower)
+    for part in panels(len(lower)):
+        square = np.tril(lower[part, part], -1)
+        out[part, part] = square + square.T
+        out[part.stop :, part] = lower[part.stop :, part]
+        out[part, part.stop :] = lower[part.stop :, part].T
+    out[np.diag_indices_from(out)] = lower.diagonal()
+    return out
+
+
+def clear_above(A: np.ndarray) -> np.ndarray:
+    """The matrix itself, with zeros written above its diagonal.
+
+    >>> clear_above(np.array([[1.0, 9.0], [2.0, 3.0]])).tolist()
+    [[1.0, 0.0], [2.0, 3.0]]
+    """
+    for part in panels(len(A), A.itemsize):
+        A[part, part] = np.tril(A[part, part])
+        A[part, part.stop :] = 0.0
+    return A
+
+
+def without_means(K: np.ndarray, means: np.ndarray, mean: float) -> np.ndarray:
+    """k_ij - m_i - m_j + m.
+
+    >>> without_means(np.eye(2), np.full(2, 0.5), 0.5).tolist()
+    [[0.5, -0.5], [-0.5, 0.5]]
+    """
+    out = np.empty(K.shape)
+    for rows in panels(len(K)):
+        np.subtract(K[rows], means[rows, None], out=out[rows])
+        out[rows] -= means
+        out[rows] += mean
+    return out
+
+
+def scaled_both_sides(left: np.ndarray, K: np.ndarray) -> np.ndarray:
+    """l_i k_ij l_j.
+
+    >>> scaled_both_sides(np.array([1.0, 2.0]), np.ones((2, 2))).tolist()
+    [[1.0, 2.0], [2.0, 4.0]]
+    """
+    out = np.empty(K.shape)
+    for rows in panels(len(K)):
+        np.multiply(left[rows, None], K[rows], out=out[rows])
+        out[rows] *= left
+    return out
+
+
+def fortran(A: np.ndarray) -> np.ndarray:
+    """A copy in Fortran's order.
+
+    >>> fortran(np.ones((2, 3))).flags.f_contiguous
+    True
+    """
+    out = np.empty(A.shape, A.dtype, order="F")
+    if A.ndim < 2:
+        out[...] = A
+    elif A.flags.f_contiguous:
+        for part in panels(A.shape[1], A.itemsize, len(A)):
+            out[:, part] = A[:, part]
+    else:
+        for part in panels(len(A), A.itemsize, A.shape[1]):
+            out[part] = A[part]
+    return out
