@@ -7,6 +7,7 @@ import shlex
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from mutation.fault import Fault
 from mutation.trial import CAUGHT, Verdict
@@ -24,7 +25,7 @@ class Results:
         found = self.kept.get(_name(fault))
         if found is None or found["of"] != self._fingerprint(fault):
             return None
-        return Verdict(found["result"], found["by"])
+        return Verdict(found["result"], found["by"], found["sure"])
 
     def likely(self, fault: Fault) -> str:
         """The test that noticed this fault in an earlier run, also where the verdict no longer holds."""
@@ -40,7 +41,7 @@ class Results:
         written.write_text(json.dumps(self.kept, indent=1, ensure_ascii=False))
         written.replace(self.file)
 
-    def _read(self) -> dict[str, dict[str, str]]:
+    def _read(self) -> dict[str, dict[str, Any]]:
         return json.loads(self.file.read_text()) if self.file.exists() else {}
 
     def _fingerprint(self, fault: Fault) -> str:

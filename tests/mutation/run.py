@@ -18,6 +18,7 @@ import argparse
 import tempfile
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from mutation.fault import Fault
@@ -65,6 +66,19 @@ def score(verdicts: dict[Fault, Verdict]) -> str:
     return "\n".join([*(line(room, [room]) for room in rooms), line("all", list(rooms))])
 
 
+def confirm(trial: Trial, results: Results, verdicts: dict[Fault, Verdict]) -> None:
+    """Run the tests that noticed once more, all without a fault: one that still fails has noticed nothing."""
+    unsure = {f: v for f, v in verdicts.items() if v.result == CAUGHT and not v.sure}
+    failing = trial.failing({v.by for v in unsure.values()})
+    for fault, verdict in unsure.items():
+        settled = replace(verdict, sure=True)
+        if verdict.by in failing:
+            settled = Verdict(INVALID, f"{verdict.by} fails without the fault")
+            print(f"{INVALID}: {fault.file}: {fault.what} | {settled.by}", flush=True)
+        verdicts[fault] = settled
+        results.keep(fault, settled)
+
+
 def main() -> int:
     given = asked()
     verdicts: dict[Fault, Verdict] = {}
@@ -80,6 +94,7 @@ def main() -> int:
             verdicts[fault] = verdict
             took = time.monotonic() - start
             print(f"{verdict.result:8} {took:5.0f} s  {fault.file}: {fault.what} | {verdict.by}", flush=True)
+        confirm(trial, results, verdicts)
     print(score(verdicts))
     caught = sum(v.result == CAUGHT for v in verdicts.values())
     return int(caught < WANTED * len(verdicts))

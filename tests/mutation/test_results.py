@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutation.fault import Fault
 from mutation.faults import FAULTS, ROOM_OF
 from mutation.results import Results
-from mutation.run import score
+from mutation.run import confirm, score
 from mutation.trial import CAUGHT, INVALID, SURVIVED, Verdict
 
 FAULT = Fault("a sign", "code.py", "+", "-", "tests/test_code.py -k sum")
@@ -61,3 +61,23 @@ def test_the_score_counts_every_fault_once_and_by_room():
     assert [line.split()[0] for line in lines] == [ROOM_OF[chosen[0]], ROOM_OF[chosen[-1]], "all"]
     assert "8 faults" in lines[-1] and "5 caught (62 %)" in lines[-1]
     assert "2 survived, 1 invalid" in lines[-1]
+
+
+def test_a_test_that_fails_without_the_fault_has_noticed_nothing(tmp_path):
+    class Trial:
+        def failing(self, tests):
+            assert tests == {BY, "tests/test_code.py::test_loop"}
+            return {"tests/test_code.py::test_loop"}
+
+    results = Results(project(tmp_path), tmp_path / "verdicts.json")
+    second = Fault("a loop", "code.py", "+", "*", "tests/test_code.py")
+    third = Fault("a name", "code.py", "1", "2", "tests/test_code.py")
+    verdicts = {
+        FAULT: Verdict(CAUGHT, BY),
+        second: Verdict(CAUGHT, "tests/test_code.py::test_loop"),
+        third: Verdict(CAUGHT, "tests/test_code.py::test_name", sure=True),
+    }
+    confirm(Trial(), results, verdicts)
+    assert [v.result for v in verdicts.values()] == [CAUGHT, INVALID, CAUGHT]
+    assert results.known(FAULT) == Verdict(CAUGHT, BY, sure=True)
+    assert results.known(second).result == INVALID

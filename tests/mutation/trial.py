@@ -25,21 +25,31 @@ sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuild
 sys.path.insert(0, {source!r})
 """
 
-# Names the test that is running: with -x, the last one that began is the one that failed, crashed or took too long.
-BEGUN = """
+# Writes down which test is running, and which have failed: with -x, the last one that began is the one that failed, crashed
+# or took too long.
+NOTES = """
 from pathlib import Path
 
 def pytest_runtest_logstart(nodeid):
-    Path({file!r}).write_text(nodeid)
+    Path({begun!r}).write_text(nodeid)
+
+def pytest_runtest_logreport(report):
+    if report.failed:
+        with Path({failed!r}).open("a") as file:
+            file.write(report.nodeid + "\\n")
 """
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`caught` and the test that noticed, `SURVIVED`, or `invalid` when the tests say nothing of the fault."""
+    """`caught` and the test that noticed, `SURVIVED`, or `invalid` when the tests say nothing of the fault.
+
+    It is `sure` once the test that noticed has passed without the fault.
+    """
 
     result: str
     by: str = ""
+    sure: bool = False
 
 
 class Trial:
@@ -48,6 +58,7 @@ class Trial:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.begun = folder / "site" / "begun"
+        self.failed = folder / "site" / "failed"
         skip = shutil.ignore_patterns(
             ".git", ".venv", "build", "out", "__pycache__", ".*_cache", ".hypothesis"
         )
@@ -58,7 +69,8 @@ class Trial:
         self._put_core(self.sound)
         (folder / "site").mkdir()
         (folder / "site" / "sitecustomize.py").write_text(SITE.format(source=str(folder / "src")))
-        (folder / "site" / "begun_test.py").write_text(BEGUN.format(file=str(self.begun)))
+        notes = NOTES.format(begun=str(self.begun), failed=str(self.failed))
+        (folder / "site" / "notes_of_tests.py").write_text(notes)
 
     def judge(self, fault: Fault, likely: str = "") -> Verdict:
         """`likely` is a test that noticed this fault before; it is asked first."""
@@ -80,10 +92,18 @@ class Trial:
             return Verdict(SURVIVED)
         if not test:
             return Verdict(INVALID, "no test could be run")
-        # a test that also fails without the fault has not noticed it
-        if self._pytest([test])[0] != 0:
-            return Verdict(INVALID, f"{test} fails without the fault")
         return Verdict(CAUGHT, test)
+
+    def failing(self, tests: set[str]) -> set[str]:
+        """Those of the tests that fail without any fault, and so notice nothing."""
+        if not tests:
+            return set()
+        code, test = self._pytest(sorted(tests), first=False)
+        if code not in (0, 1):
+            raise RuntimeError(
+                f"pytest ended with {code} without any fault; the last test that began is {test!r}"
+            )
+        return set(self.failed.read_text().splitlines())
 
     def _first_to_fail(self, fault: Fault, likely: str) -> tuple[int | None, str]:
         if likely:
@@ -92,9 +112,13 @@ class Trial:
                 return code, test
         return self._pytest(shlex.split(fault.tests))
 
-    def _pytest(self, tests: list[str]) -> tuple[int | None, str]:
-        """The exit code, None when it took too long, and the last test that began; no test when none could be read."""
+    def _pytest(self, tests: list[str], *, first: bool = True) -> tuple[int | None, str]:
+        """The exit code, None when it took too long, and the last test that began; no test when none could be read.
+
+        It ends at the `first` that fails, or goes on to the last.
+        """
         self.begun.write_text("")
+        self.failed.write_text("")
         path = os.pathsep.join([str(self.folder / "site"), os.environ.get("PYTHONPATH", "")])
         environment = dict(
             os.environ,
@@ -103,8 +127,8 @@ class Trial:
             OMP_NUM_THREADS="1",
             OPENBLAS_NUM_THREADS="1",
         )
-        options = ["-x", "-q", "--no-header", "-p", "no:randomly", "-p", "no:xdist", "-p", "begun_test"]
-        command = [sys.executable, "-m", "pytest", *options, *tests]
+        options = ["-q", "--no-header", "-p", "no:randomly", "-p", "no:xdist", "-p", "notes_of_tests"]
+        command = [sys.executable, "-m", "pytest", *(["-x"] if first else []), *options, *tests]
         try:
             done = subprocess.run(
                 command, cwd=self.folder, env=environment, capture_output=True, timeout=LONGEST
