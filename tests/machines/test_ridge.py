@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -198,6 +199,35 @@ def test_float32_products_do_not_change_the_answer(monkeypatch, case, store):
     if seen[0] is not None:
         assert seen[0].dtype == np.float32
     assert case == "huge offset" or seen[0] is not None
+
+
+@pytest.mark.parametrize("max_iter", [None, 4, 20])
+@pytest.mark.parametrize("alpha", [1e-2, 0.1])
+def test_iterations_of_both_precisions_are_counted(monkeypatch, alpha, max_iter):
+    from mercer.machines import ridge_dual
+
+    runs = []
+
+    def spy(*args, **options):
+        runs.append(cg(*args, **options))
+        return runs[-1]
+
+    # a product so rough that it stagnates, after which float64 goes on
+    def rough(problem, op, scale, store):
+        return Tiles(RBF(1.05), problem.rows, dtype=np.float32)
+
+    cg = ridge_dual.cg
+    monkeypatch.setattr(ridge_dual, "cg", spy)
+    monkeypatch.setattr(ridge_dual, "single_precision", rough)
+    X, y = data(300)
+    model = KernelRidge(RBF(1.0), alpha, solver="cg", max_iter=max_iter)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    taken = [run.certificate.iterations for run in runs]
+    assert model.certificate_.iterations == sum(taken)
+    assert max_iter is None or sum(taken) <= max_iter
+    assert len(taken) == 2 or max_iter is not None
 
 
 def test_cholesky_takes_over_where_the_promise_was_wrong(monkeypatch):
