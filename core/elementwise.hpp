@@ -132,6 +132,9 @@ static void step(const Call<T>& call, const Op& op, const Strip& s, const T* lef
         case AFFINE: return map(n, left, out, [a = T(p[op.a]), b = T(p[op.b])](V t) { return a * t + b; });
         case EXP: return map(n, left, out, [](V t) { return vexp(t); });
         case LOG: return map(n, left, out, [](V t) { return vlog(t); });
+        case LOG1P: return map(n, left, out, [](V t) { return vlog1p(t); });
+        case RECIPROCAL: return map(n, left, out, [](V t) { return T(1) / t; });
+        case ABS: return map(n, left, out, [](V t) { return vabs(t); });
         case SQRT: return map(n, left, out, [](V t) { return vsqrt(t); });
         case SIN: return map(n, left, out, [](V t) { return vsin(t); });
         case COS: return map(n, left, out, [](V t) { return vcos(t); });
@@ -155,6 +158,8 @@ static void step(const Call<T>& call, const Op& op, const Strip& s, const T* lef
             return map_rows(call.rows[op.a], s, left, out, [](V t, V u, V v) { return t * (u * v); });
         case ADD: return map2(n, left, right, out, [](V a, V b) { return a + b; });
         case MUL: return map2(n, left, right, out, [](V a, V b) { return a * b; });
+        case MAX: return map2(n, left, right, out, [](V a, V b) { return (a < b) | (b != b) ? b : a; });
+        case MIN: return map2(n, left, right, out, [](V a, V b) { return (b < a) | (b != b) ? b : a; });
     }
 }
 

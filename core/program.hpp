@@ -22,7 +22,10 @@ namespace mercer {
     X(AFFINE, Unary, Param, Param)       \
     X(EXP, Unary, None, None)            \
     X(LOG, Unary, None, None)            \
+    X(LOG1P, Unary, None, None)          \
     X(SQRT, Unary, None, None)           \
+    X(RECIPROCAL, Unary, None, None)     \
+    X(ABS, Unary, None, None)            \
     X(SIN, Unary, None, None)            \
     X(COS, Unary, None, None)            \
     X(TANH, Unary, None, None)           \
@@ -38,7 +41,9 @@ namespace mercer {
     X(ARCCOS, Unary, Row, Order)         \
     X(ROWSCALE, Unary, Row, None)        \
     X(ADD, Binary, None, None)           \
-    X(MUL, Binary, None, None)
+    X(MUL, Binary, None, None)           \
+    X(MAX, Binary, None, None)           \
+    X(MIN, Binary, None, None)
 
 enum Opcode : int32_t {
 #define MERCER_NAME(name, kind, a, b) name,

@@ -38,6 +38,11 @@ MERCER_INLINE double map_reduce(int64_t count, const T* a, const T* b, const T* 
     }
     return hsum(total);
 }
+// What the larger of two numbers owes to one that is ahead by `lead`: all, nothing, or half.
+template <class V> MERCER_INLINE V share(V lead) {
+    using T = typename Scalar<V>::type;
+    return lead > T(0) ? V{} + T(1) : (lead < T(0) ? V{} : V{} + T(0.5));
+}
 // y = c t + b backwards, in one pass.
 template <class T>
 static void affine_back(int64_t count, const T* A, const T* t, T c, T* out, double& scale, double& offset) {
@@ -135,6 +140,9 @@ static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, 
         case AFFINE: return affine_back(n, A, t, T(p[op.a]), out, grad.params[op.a], grad.params[op.b]);
         case EXP: return map2(n, A, y, out, [](V a, V v) { return a * v; });
         case LOG: return map2(n, A, t, out, [](V a, V x) { return a / x; });
+        case LOG1P: return map2(n, A, t, out, [](V a, V x) { return a / (T(1) + x); });
+        case RECIPROCAL: return map2(n, A, y, out, [](V a, V v) { return -a * v * v; });
+        case ABS: return map2(n, A, t, out, [](V a, V x) { return x == T(0) ? V{} : (x < T(0) ? -a : a); });
         case SQRT: return map2(n, A, y, out, [](V a, V v) { return v == T(0) ? V{} : T(0.5) * a / v; });
         case SIN: return map2(n, A, t, out, [](V a, V x) { return a * vcos(x); });
         case COS: return map2(n, A, t, out, [](V a, V x) { return -a * vsin(x); });
@@ -235,6 +243,16 @@ template <class T> static void differentiate(const Call<T>& call, const Tile& ti
                 auto times = [](Vec<T> a, Vec<T> b) { return a * b; };
                 map2(count, A, value[op.right], home(op.left), times);
                 map2(count, A, value[op.left], home(op.right), times);
+                adjoint[op.left] = home(op.left);
+                adjoint[op.right] = home(op.right);
+            } else if (op.code == MAX || op.code == MIN) {
+                const T sign = op.code == MAX ? T(1) : T(-1);
+                map3(count, A, value[op.left], value[op.right], home(op.left), [sign](Vec<T> a, Vec<T> l, Vec<T> r) {
+                    return a * share((l - r) * sign);
+                });
+                map3(count, A, value[op.left], value[op.right], home(op.right), [sign](Vec<T> a, Vec<T> l, Vec<T> r) {
+                    return a * share((r - l) * sign);
+                });
                 adjoint[op.left] = home(op.left);
                 adjoint[op.right] = home(op.right);
             } else {

@@ -49,7 +49,7 @@ def test_a_refuted_kernel_leaves_with_1_and_shows_a_witness():
 
 def test_a_kernel_that_rests_on_a_users_word_leaves_with_3(monkeypatch):
     """No text declares a series, but a leaf of one's own may."""
-    declared = Dot(lambda t: np.sinh(t), taylor=lambda n: n % 2 / math.factorial(n))
+    declared = Dot(np.vectorize(math.sinh, otypes=[float]), taylor=lambda n: n % 2 / math.factorial(n))
     assert declared.validity().status == "declared"
     monkeypatch.setattr("mercer.cli.check.parse", lambda text: declared)
     result = check("Mine()", "--json")

@@ -6,7 +6,21 @@ from mercer import _core
 
 PRIMITIVES = ["SQDIST", "DOT", "L1", "PERIODIC", "COSPROD", "ALLSUBSETS", "MINSUM", "MINPROD", "CHI2"]
 UNARIES = [
-    *("AFFINE", "EXP", "LOG", "SQRT", "SIN", "COS", "TANH", "LOGISTIC", "POWI", "POW"),
+    *(
+        "AFFINE",
+        "EXP",
+        "LOG",
+        "LOG1P",
+        "SQRT",
+        "RECIPROCAL",
+        "ABS",
+        "SIN",
+        "COS",
+        "TANH",
+        "LOGISTIC",
+        "POWI",
+        "POW",
+    ),
     *("RBF", "EXPNEG", "MATERN32", "MATERN52", "RQ", "HORNER"),
 ]
 

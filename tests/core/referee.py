@@ -60,8 +60,14 @@ def unary(name, t, a, b, p):
             return math.exp(t)
         case "LOG":
             return math.log(t)
+        case "LOG1P":
+            return math.log1p(t)
         case "SQRT":
             return math.sqrt(t)
+        case "RECIPROCAL":
+            return 1 / t
+        case "ABS":
+            return abs(t)
         case "SIN":
             return math.sin(t)
         case "COS":
@@ -105,6 +111,10 @@ def value(code, params, views, rows, columns, i, j, same):
                 stack[-2:] = [stack[-2] + stack[-1]]
             case "MUL":
                 stack[-2:] = [stack[-2] * stack[-1]]
+            case "MAX":
+                stack[-2:] = [max(stack[-2], stack[-1])]
+            case "MIN":
+                stack[-2:] = [min(stack[-2], stack[-1])]
             case "ROWSCALE":
                 stack[-1] *= rows[a][0][i] * rows[a][1][j]
             case "ARCCOS":

@@ -44,6 +44,8 @@ PROGRAMS = {
     **{u: ["SQDIST", ("AFFINE", 1, 2), (u, 0, 3)] for u in UNARIES},
     **{f"ARCCOS{o}": ["DOT", ("ARCCOS", 0, o)] for o in range(3)},
     "ROWSCALE": ["L1", ("ROWSCALE", 0), "RBF"],
+    "MAX": ["SQDIST", "RBF", "DOT", ("AFFINE", 1, 2), "MAX"],
+    "MIN": ["SQDIST", "RBF", "DOT", ("AFFINE", 1, 2), "MIN", "EXP"],
     "DELTA": ["MINSUM", ("DELTA", 2), "ADD"],
     "composite": [
         *("SQDIST", "RBF", ("PERIODIC", 0, 0), ("AFFINE", 1, 2), "EXPNEG", "MUL"),

@@ -73,12 +73,12 @@ def programs(draw):
                 steps.append((draw(st.sampled_from([*PRIMITIVES, "CONST", "DELTA"])), 0, 0))
                 depth += 1
             case "unary":
-                safe = ["AFFINE", "SIN", "COS", "TANH", "LOGISTIC", "POWI", "HORNER", "ROWSCALE"]
+                safe = ["AFFINE", "ABS", "SIN", "COS", "TANH", "LOGISTIC", "POWI", "HORNER", "ROWSCALE"]
                 name = draw(st.sampled_from(safe))
                 steps.append((name, 0, draw(st.integers(0 if name == "POWI" else 1, 2))))
                 steps.append(("TANH", 0, 0))
             case "binary":
-                steps.append((draw(st.sampled_from(["ADD", "MUL"])), 0, 0))
+                steps.append((draw(st.sampled_from(["ADD", "MUL", "MAX", "MIN"])), 0, 0))
                 depth -= 1
     steps += [("ADD", 0, 0)] * (depth - 1)
     return encode(*steps)

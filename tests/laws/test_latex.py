@@ -73,6 +73,14 @@ class Reader:
             inside = self.braced() if token == "{" else self.sum()
             self.take(")" if token == "(" else "}")
             return inside
+        if token == r"\tfrac":
+            self.take("{")
+            above = float(self.take())
+            self.take("}")
+            self.take("{")
+            below = float(self.take())
+            self.take("}")
+            return above / below
         if token in (r"\exp", r"\tanh"):
             return {r"\exp": math.exp, r"\tanh": math.tanh}[token](self.thing())
         if token.startswith("§"):
@@ -148,7 +156,7 @@ def test_the_formula_read_by_its_own_grammar_is_the_kernel(k):
         ((2 * L) ** 2, r"{\left(2\,x^\top z\right)}^{2}"),
         (
             Dot(taylor=[1.0, 0.0, 2.0]) * L,
-            r"\left(1\,(x^\top z)^{0} + 2\,(x^\top z)^{2}\right)\cdot x^\top z",
+            r"\left(1 + 2\,\left(x^\top z\right)^{2}\right)\cdot x^\top z",
         ),
         (ExpDot(1.0) ** 2, r"{\exp\left(1\,x^\top z\right)}^{2}"),
         (2 * Constant(3.0), r"2\cdot 3"),

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from kernels_under_test import every_leaf, grid
 from mercer.arrays import Rows
-from mercer.gram.lower import origin
+from mercer.gram.program import origin
 from mercer.kernels import (
     RBF,
     ArcCosine,

@@ -17,7 +17,16 @@ from mercer.arrays import Rows, dense
 from mercer.errors import MagnitudeError
 from mercer.kernels import algebra, special
 from mercer.kernels.base import Kernel
-from mercer.kernels.families import DotProduct, Leaf, PerColumn, Radial, dot_products
+from mercer.kernels.families import (
+    DotProduct,
+    Leaf,
+    OfOneNumber,
+    PerColumn,
+    Radial,
+    derivative_of,
+    dot_products,
+)
+from mercer.kernels.formula import NotRecorded
 
 _BLOCK = 2**22  # entries of one block: 32 MiB in float64
 
@@ -137,13 +146,21 @@ def _raw(k: Kernel, name: str, value: Any) -> Kernel:
 _STEP = 1e-30  # of the complex step: the derivative of an analytic formula, exact to rounding
 
 
-def _own_parameters(k: Leaf, pull: _Pull, W: np.ndarray, path: str, r: np.ndarray, skip: set[str]) -> None:
-    """Parameters inside `value` (alpha, gamma, offset, …) by the complex step."""
-    for name, _ in k._own_domains():
-        if name not in skip:
-            for tail, value, moved in _perturbed(k, name):
+def _own_parameters(
+    k: OfOneNumber, pull: _Pull, W: np.ndarray, path: str, r: np.ndarray, skip: set[str]
+) -> None:
+    """Parameters inside `value` (alpha, gamma, offset, …): by its formula, or by the complex step where it has none."""
+    own = [name for name, _ in k._own_domains() if name not in skip]
+    for name in own:
+        for tail, value, moved in _perturbed(k, name):
+            try:
+                k.recorded()
+            except NotRecorded:
                 derivative = moved(value + 1j * _STEP).value(r).imag / _STEP
-                pull.add(f"{path}{name}{tail}", float((W * derivative).sum()))
+            else:
+                with np.errstate(all="ignore"):
+                    derivative = derivative_of(k, name + tail).at(r, k.numbers())
+            pull.add(f"{path}{name}{tail}", float((W * derivative).sum()))
 
 
 @_down.register(Radial)

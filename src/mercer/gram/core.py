@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mercer import _core
 from mercer.errors import InputError
-from mercer.gram.lower import Lowered, Pull
+from mercer.gram.program import Lowered, Pull
 
 instruction_set = _core.instruction_set
 

@@ -21,7 +21,8 @@ from mercer import lapack
 from mercer.arrays import Rows, check_vectors, common_dtype
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram import blocks, core
-from mercer.gram.lower import Lowered, NotLowered, lower
+from mercer.gram.lower import lower
+from mercer.gram.program import Lowered, NotLowered
 from mercer.kernels.base import Kernel
 from mercer.kernels.dot import Linear
 from mercer.threads import threads

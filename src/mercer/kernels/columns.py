@@ -45,9 +45,6 @@ class Laplacian(PerColumn):
     def value(self, r: Any) -> Any:
         return np.exp(-r)
 
-    def slope(self, r: Any) -> Any:
-        return -np.exp(-r)
-
 
 @leaf
 class Periodic(PerColumn):
@@ -75,9 +72,6 @@ class Periodic(PerColumn):
 
     def value(self, r: Any) -> Any:
         return np.exp(-2 * r)
-
-    def slope(self, r: Any) -> Any:
-        return -2 * np.exp(-2 * r)
 
 
 @leaf
@@ -196,6 +190,3 @@ class Chi2(PerColumn):
 
     def value(self, r: Any) -> Any:
         return np.exp(-self.gamma * r)
-
-    def slope(self, r: Any) -> Any:
-        return -self.gamma * np.exp(-self.gamma * r)

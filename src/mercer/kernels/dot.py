@@ -11,7 +11,7 @@ import numpy as np
 from mercer.arrays import real_numbers
 from mercer.errors import DomainError, ParameterError, ShapeError
 from mercer.kernels.families import DotProduct, latex_value, leaf, write_value
-from mercer.kernels.latex import join_signs
+from mercer.kernels.formula import Formula, NotRecorded, polynomial
 from mercer.kernels.proof import Fact, Proof
 from mercer.kernels.series import DECLARED_TERMS, doubt
 from mercer.params import Domain, given, is_real, nonnegative, positive, real, whole
@@ -30,16 +30,12 @@ class Linear(DotProduct):
     """
 
     because: ClassVar = Fact("inner product", "qᵀKq = ‖Σ q_i x_i‖² ≥ 0")
-    formula: ClassVar = r"x^\top z"
 
     def _text(self) -> str:
         return "Linear()"
 
     def value(self, t: Any) -> Any:
         return t
-
-    def slope(self, t: Any) -> Any:
-        return np.ones_like(t)
 
 
 @leaf
@@ -61,13 +57,9 @@ class Polynomial(DotProduct):
         "by the binomial theorem it is a polynomial in x·z with non-negative coefficients, and powers and positive "
         "sums of the kernel x·z are kernels",
     )
-    formula: ClassVar = r"\left(<offset> + <scale>\,x^\top z\right)^{<degree>}"
 
     def value(self, t: Any) -> Any:
         return (self.offset + self.scale * t) ** self.degree
-
-    def slope(self, t: Any) -> Any:
-        return self.degree * self.scale * (self.offset + self.scale * t) ** (self.degree - 1)
 
 
 @leaf
@@ -87,13 +79,9 @@ class ExpDot(DotProduct):
         "e^(c t) = Σ c^n t^n / n! has positive coefficients, and each (x·z)^n is a kernel",
     )
     divisible: ClassVar = "k^r is the same kernel with scale r·c"
-    formula: ClassVar = r"\exp\left(<scale>\,x^\top z\right)"
 
     def value(self, t: Any) -> Any:
         return np.exp(self.scale * t)
-
-    def slope(self, t: Any) -> Any:
-        return self.scale * np.exp(self.scale * t)
 
 
 @leaf
@@ -109,14 +97,8 @@ class Sigmoid(DotProduct):
     scale: float = positive(1.0)
     offset: float = real(0.0)
 
-    formula: ClassVar = r"\tanh\left(<scale>\,x^\top z + <offset>\right)"
-
     def value(self, t: Any) -> Any:
         return np.tanh(self.scale * t + self.offset)
-
-    def slope(self, t: Any) -> Any:
-        e = np.exp(-2 * np.abs(self.scale * t + self.offset))  # 1 / cosh² without overflow
-        return self.scale * 4 * e / (1 + e) ** 2
 
 
 @leaf
@@ -132,28 +114,9 @@ class Logistic(DotProduct):
     scale: float = positive(1.0)
     offset: float = real(0.0)
 
-    formula: ClassVar = r"\frac{1}{1 + \exp\left(-<scale>\,x^\top z - <offset>\right)}"
-
     def value(self, t: Any) -> Any:
-        u = self.scale * t + self.offset
-        e = np.exp(np.where(np.real(u) < 0, u, -u))  # never overflows, and keeps its digits far below 0
-        return np.where(np.real(u) < 0, e, 1.0) / (1 + e)
-
-    def slope(self, t: Any) -> Any:
-        e = np.exp(-np.abs(self.scale * t + self.offset))
-        return self.scale * e / (1 + e) ** 2
-
-
-# Functions whose series at 0 is known and converges everywhere.
-_KNOWN_SERIES: dict[Any, str] = {
-    np.positive: "t",
-    np.square: "t²",
-    np.exp: "e^t = Σ tⁿ/n!",
-    np.exp2: "2^t = Σ (ln 2)ⁿ tⁿ/n!",
-    np.expm1: "e^t - 1 = t + t²/2! + t³/3! + …",
-    np.sinh: "sinh t = t + t³/3! + t⁵/5! + …",
-    np.cosh: "cosh t = 1 + t²/2! + t⁴/4! + …",
-}
+        with np.errstate(over="ignore"):
+            return 1 / (1 + np.exp(-(self.scale * t + self.offset)))
 
 
 @leaf
@@ -225,7 +188,7 @@ class Dot(DotProduct):
 
     def value(self, t: Any) -> Any:
         if isinstance(self.taylor, tuple):
-            return np.polynomial.polynomial.polyval(t, self.taylor)
+            return polynomial(t, self.taylor)
         if self.radius is not None:
             size = np.abs(t)
             if size.size and size.max() >= self.radius:
@@ -235,8 +198,20 @@ class Dot(DotProduct):
                 )
         return self._f(t)
 
-    def _f(self, t: Any) -> np.ndarray:
+    def slope(self, t: Any) -> Any:
+        """The derivative of the formula; of a function that is none, a central difference."""
+        try:
+            self.recorded()
+        except NotRecorded:
+            t = np.asarray(t, dtype=float)
+            h = 1e-6 * np.maximum(1.0, np.abs(t))
+            return (self._f(t + h) - self._f(t - h)) / (2 * h)
+        return super().slope(t)
+
+    def _f(self, t: Any) -> Any:
         assert self.f is not None
+        if isinstance(t, Formula):
+            return self.f(t)
         out = np.asarray(self.f(t))
         if np.isrealobj(t):
             out = real_numbers(out, "Dot")
@@ -247,13 +222,6 @@ class Dot(DotProduct):
             )
         return out
 
-    def slope(self, t: Any) -> Any:
-        if isinstance(self.taylor, tuple):
-            return np.polynomial.polynomial.polyval(t, np.polynomial.polynomial.polyder(self.taylor))
-        t = np.asarray(t, dtype=float)
-        h = 1e-6 * np.maximum(1.0, np.abs(t))
-        return (self._f(t + h) - self._f(t - h)) / (2 * h)
-
     def _proof(self) -> Proof | None:
         if isinstance(self.taylor, tuple):
             if min(self.taylor) < 0:
@@ -261,11 +229,14 @@ class Dot(DotProduct):
             return Proof(
                 self, Fact("non-negative Taylor series", "a polynomial in x·z with non-negative coefficients")
             )
-        if _is_known(self.f):
-            reason = f"{_KNOWN_SERIES[self.f]} converges everywhere, has no negative coefficient, and each (x·z)ⁿ is a kernel"
-            return Proof(self, Fact("non-negative Taylor series", reason))
-        if not callable(self.taylor) or self._wanting():
+        known = super()._proof()
+        if not callable(self.taylor):
+            return known
+        if self._wanting():
+            # a declared series that is not the function's is a mistake, whatever the function is
             return None
+        if known is not None:
+            return known
         reach = "for all t" if self._reach() == math.inf else f"for |t| < {self._reach():g}"
         claim = (
             f"f(t) = Σ aₙtⁿ {reach} with all aₙ ≥ 0 ({DECLARED_TERMS} declared coefficients were looked at)"
@@ -282,9 +253,11 @@ class Dot(DotProduct):
         return math.inf if self.radius is None else self.radius
 
     def _wanting(self) -> str:
-        if isinstance(self.taylor, tuple) or _is_known(self.f):
+        if isinstance(self.taylor, tuple):
             return ""
         if not callable(self.taylor):
+            if super()._proof() is not None:
+                return ""
             return (
                 f"For a proof of {self}, declare its Taylor series: taylor= a list, or a function n -> a_n."
             )
@@ -292,11 +265,8 @@ class Dot(DotProduct):
         return doubt(self.f, self.taylor, self.radius)
 
     def _latex(self) -> str:
-        if isinstance(self.taylor, tuple):
-            terms = [f"{latex_value(c)}\\,(x^\\top z)^{{{n}}}" for n, c in enumerate(self.taylor) if c]
-            return join_signs(terms) if terms else "0"
-        return rf"\mathrm{{{latex_value(self.f)}}}\left(x^\top z\right)"
-
-
-def _is_known(f: Any) -> bool:
-    return isinstance(f, np.ufunc) and f in _KNOWN_SERIES
+        try:
+            self.recorded()
+        except NotRecorded:
+            return rf"\mathrm{{{latex_value(self.f)}}}\left(x^\top z\right)"
+        return super()._latex()

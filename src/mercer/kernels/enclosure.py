@@ -1,6 +1,6 @@
 """Gram matrices in interval arithmetic: every entry with certain bounds, for the few points of a witness.
 
-One rule per class, written from the formula. A sample is known twice: as the rows that functions of a user are given,
+Functions of a distance or of a dot product follow from their recorded formula (`certain`); every other class has one rule. A sample is known twice: as the rows that functions of a user are given,
 and as intervals that hold the exact coordinates. A function that a user wrote returns rounded numbers, and nobody knows
 how well; its values are taken to be right to 1e-10 of the largest of them. The same is said of Matérn kernels whose
 Bessel function has no closed form.
@@ -11,14 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import factorial
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Rows, dense
-from mercer.kernels import algebra, columns, dot, radial, special
+from mercer.kernels import algebra, columns, radial, special
 from mercer.kernels.base import Kernel
+from mercer.kernels.certain import KNOWN, bounds
+from mercer.kernels.families import DotProduct, OfOneNumber, Radial
+from mercer.kernels.formula import NotRecorded
 from mercer.kernels.intervals import Interval, NotEnclosed, pi
 
 Enclosed = list[list[Interval]]
@@ -88,8 +92,14 @@ def _exact(rows: Rows) -> list[list[Interval]] | None:
 
 def enclose(kernel: Kernel, sample: Sample) -> Enclosed:
     """k(x_i, x_j) for one sample of observations, by the rule of its class."""
-    rule = _RULES.get(type(kernel), measured)
-    return rule(kernel, sample)
+    rule = _RULES.get(type(kernel))
+    if rule is not None:
+        return rule(kernel, sample)
+    if isinstance(kernel, Radial):
+        return _of_formula(kernel, sample, partial(_squared_distance, kernel))
+    if isinstance(kernel, DotProduct):
+        return _of_formula(kernel, sample, _dot)
+    return measured(kernel, sample)
 
 
 def measured(k: Any, sample: Sample) -> Enclosed:
@@ -127,23 +137,25 @@ def _map(K: Enclosed, f: Callable[[Interval], Interval]) -> Enclosed:
     return [[f(v) for v in row] for row in K]
 
 
-def _of_dot(f: Callable[[Any, Interval], Interval]) -> Callable[[Any, Sample], Enclosed]:
-    return lambda k, sample: _map(sample.pairs(_dot), lambda t: f(k, t))
+def _squared_distance(k: Any, x: list[Interval], z: list[Interval]) -> Interval:
+    """s = Σ ((x_d - z_d) / ℓ_d)²."""
+    s = _ZERO
+    for a, b, scale in zip(x, z, _numbers(k.lengthscale, len(x)), strict=True):
+        s = s + ((a - b) / scale).square()
+    return s
 
 
-def _of_distance(f: Callable[[Any, Interval], Interval]) -> Callable[[Any, Sample], Enclosed]:
-    """A function of s = Σ ((x_d - z_d) / ℓ_d)²."""
-
-    def rule(k: Any, sample: Sample) -> Enclosed:
-        def entry(x: list[Interval], z: list[Interval]) -> Interval:
-            s = _ZERO
-            for a, b, scale in zip(x, z, _numbers(k.lengthscale, len(x)), strict=True):
-                s = s + ((a - b) / scale).square()
-            return f(k, s)
-
-        return sample.pairs(entry)
-
-    return rule
+def _of_formula(
+    k: OfOneNumber, sample: Sample, variable: Callable[[list[Interval], list[Interval]], Interval]
+) -> Enclosed:
+    """The recorded formula in interval arithmetic; what has none, or steps without bounds, is measured."""
+    try:
+        f = k.recorded()
+    except NotRecorded:
+        return measured(k, sample)
+    if not set(f.operations()) <= KNOWN:
+        return measured(k, sample)
+    return _map(sample.pairs(variable), lambda u: bounds(f, u, k.numbers()))
 
 
 # ── leaves ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,23 +168,6 @@ def _polynomial(coefs: tuple[float, ...], t: Interval) -> Interval:
     return out
 
 
-def _logistic(u: Interval) -> Interval:
-    return _ONE / (_ONE + (-u).exp())
-
-
-def _sigmoid(k: dot.Sigmoid, t: Interval) -> Interval:
-    """tanh u = 2 / (1 + e^(-2u)) - 1."""
-    u = Interval.exact(k.scale) * t + Interval.exact(k.offset)
-    return _TWO * _logistic(_TWO * u) - _ONE
-
-
-def _function_of_dot(k: dot.Dot, sample: Sample) -> Enclosed:
-    if not isinstance(k.taylor, tuple):
-        return measured(k, sample)
-    coefs = k.taylor
-    return _map(sample.pairs(_dot), lambda t: _polynomial(coefs, t))
-
-
 def _matern(k: radial.Matern, sample: Sample) -> Enclosed:
     """ν = p + ½: e^(-a) p!/(2p)! Σ (p+i)!/(i!(p-i)!) (2a)^(p-i); other ν are measured."""
     p = int(k.nu)
@@ -183,19 +178,14 @@ def _matern(k: radial.Matern, sample: Sample) -> Enclosed:
         for i in range(p, -1, -1)
     ]
 
-    def value(k: radial.Matern, s: Interval) -> Interval:
+    def value(s: Interval) -> Interval:
         a = (Interval.exact(2 * p + 1) * s).sqrt()
         total = _ZERO
         for c in reversed(coefs):
             total = total * _TWO * a + Interval.exact(c.numerator) / Interval.exact(c.denominator)
         return (-a).exp() * total
 
-    return _of_distance(value)(k, sample)
-
-
-def _rational_quadratic(k: radial.RationalQuadratic, s: Interval) -> Interval:
-    alpha = Interval.exact(k.alpha)
-    return (-alpha * (_ONE + s / (_TWO * alpha)).log()).exp()
+    return _map(sample.pairs(partial(_squared_distance, k)), value)
 
 
 def _by_columns(
@@ -394,18 +384,7 @@ def _normalized(k: algebra.Normalized, sample: Sample) -> Enclosed:
 
 
 _RULES: dict[type, Callable[[Any, Sample], Enclosed]] = {
-    dot.Linear: _of_dot(lambda k, t: t),
-    dot.Polynomial: _of_dot(
-        lambda k, t: (Interval.exact(k.offset) + Interval.exact(k.scale) * t).whole_power(k.degree)
-    ),
-    dot.ExpDot: _of_dot(lambda k, t: (Interval.exact(k.scale) * t).exp()),
-    dot.Sigmoid: _of_dot(_sigmoid),
-    dot.Logistic: _of_dot(lambda k, t: _logistic(Interval.exact(k.scale) * t + Interval.exact(k.offset))),
-    dot.Dot: _function_of_dot,
-    radial.RBF: _of_distance(lambda k, s: (-s / _TWO).exp()),
-    radial.Exponential: _of_distance(lambda k, s: (-s.sqrt()).exp()),
     radial.Matern: _matern,
-    radial.RationalQuadratic: _of_distance(_rational_quadratic),
     columns.Laplacian: _laplacian,
     columns.Periodic: _periodic,
     columns.Cosine: lambda k, sample: _by_columns(k, sample, ("period",), _wave, product=True),

@@ -4,14 +4,16 @@
     DotProduct  t = x · z                       and the leaf is a function of t
     PerColumn   a term for each column, summed or multiplied, and a function of the result
 
-A leaf gives `value` (its formula) and `slope` (its derivative); it knows nothing of blocks, threads or sparsity.
-`@leaf` makes a class a frozen dataclass and teaches the parser its name.
+A leaf gives `value`, its formula, and nothing else: `recorded` calls it once with a symbol, and the derivative, the program of the
+core, the bounds and the LaTeX follow from what was recorded (`formula`). `@leaf` makes a class a frozen dataclass and teaches the
+parser its name.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
@@ -21,9 +23,17 @@ from scipy.spatial.distance import cdist
 
 from mercer.arrays import Rows, require_nonnegative
 from mercer.errors import ParameterError, ShapeError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, _flatten
+from mercer.kernels.formula import VARIABLE, Formula, NotRecorded, record, require_faithful
 from mercer.kernels.inheritance import changes, is_ours
+from mercer.kernels.monotone import (
+    has_power_series_powers,
+    is_completely_monotone,
+    is_divisible,
+    is_power_series,
+)
 from mercer.kernels.proof import Fact, Proof
+from mercer.kernels.typeset import latex
 from mercer.params import Vector, positive
 from mercer.sparse import Matrix, dense, stored_columns
 
@@ -71,10 +81,9 @@ def _accept_spellings(cls: Any) -> None:
 
 def _not_written(k: Kernel, method: str, argument: str, what: str) -> ParameterError:
     """The error of a leaf whose author has not given one of its formulas."""
-    name = type(k).__name__
-    need = "differentiated (tuned by its gradient)" if method == "slope" else "evaluated"
+    owner = type(k).__name__
     return ParameterError(
-        f"{name} has no {method}, so it cannot be {need}. Add to class {name}: "
+        f"{owner} has no {method}, so it cannot be evaluated. Add to class {owner}: "
         f"def {method}(self, {argument}), {what}, for arrays of any shape."
     )
 
@@ -198,8 +207,164 @@ class Leaf(Kernel):
         return np.array(value)
 
 
+# ── formulas of one variable ────────────────────────────────────────────────────────────────────────────────
+
+
+class OfOneNumber(Leaf):
+    """A leaf that is a function `value` of one number, which its family makes of two rows."""
+
+    _family: ClassVar = True
+    letter: ClassVar[str] = "r"
+
+    def value(self, r: Any) -> Any:
+        raise _not_written(self, "value", self.letter, f"a function of {self.letter}")
+
+    def slope(self, r: Any) -> Any:
+        """d value / d r, of what was recorded; 0 at r = 0 where it is not finite, for no parameter moves a row away from itself."""
+        slope = derivative_of(self, VARIABLE)
+        with np.errstate(all="ignore"):
+            found = slope.at(np.asarray(r), self.numbers()) + np.zeros_like(r, dtype=float)
+        return np.where((np.asarray(r) == 0) & ~np.isfinite(found), 0.0, found)
+
+    def recorded(self) -> Formula:
+        """`value` as a formula of its variable and of the parameters; `NotRecorded` says why there is none.
+
+        >>> from mercer import RationalQuadratic
+        >>> RationalQuadratic(alpha=2.0).recorded().text("s")
+        'exp(-alpha*log1p(s/(2*alpha)))'
+        """
+        return _recording(self)
+
+    def _variable_latex(self) -> str:
+        raise NotRecorded("what it is a function of has no sign")
+
+    def _latex(self) -> str:
+        if self.formula is not None:
+            return super()._latex()
+        try:
+            values = {path: latex_value(value) for path, value in self.numbers().items()}
+            return latex(self.recorded(), self._variable_latex(), values)
+        except NotRecorded:
+            return super()._latex()
+
+    def _by_rules(self, rule: Callable[[Formula, dict[str, float]], bool], fact: Fact) -> Proof | None:
+        """The proof that a rule of `monotone` finds in the formula."""
+        try:
+            f = self.recorded()
+        except NotRecorded:
+            return None
+        if not rule(f, self.numbers()):
+            return None
+        return Proof(self, fact, (), (f"f({self.letter}) = {f.text(self.letter)}", *self._conditions()))
+
+    def numbers(self) -> dict[str, float]:
+        """The tuned parameters by the names that the recording has for them."""
+        return {path: value for path, value, _ in _tuned_numbers(self)}
+
+
+def _tuned_numbers(k: Leaf) -> Iterator[tuple[str, float, Any]]:
+    for field_name, domain in k._own_domains():
+        yield from ((path, value, domain) for path, value in _flatten(field_name, getattr(k, field_name)))
+
+
+def _symbols(field_name: str, value: Any) -> Any:
+    """A parameter with a name in place of every number."""
+    if isinstance(value, tuple):
+        return tuple(_symbols(f"{field_name}[{i}]", v) for i, v in enumerate(value))
+    return Formula("name", name=field_name)
+
+
+def _shape(value: Any) -> Any:
+    return tuple(map(_shape, value)) if isinstance(value, tuple) else None
+
+
+# How a family makes numbers of rows; a class that does it differently is more than its formula.
+_EVALUATION = ("_block", "_diag", "_squares", "_reduce", "_numbers")
+
+_RECORDINGS: dict[Any, Formula | NotRecorded] = {}
+_MOST_RECORDINGS = 1000
+
+
+def _recording(k: OfOneNumber) -> Formula:
+    """The recording of a class with given shape parameters, made once; its tuned parameters are names."""
+    tuned = {field_name for field_name, _ in k._own_domains()}
+    key = (
+        type(k),
+        type(k).value,
+        *(_shape(getattr(k, f.name)) if f.name in tuned else getattr(k, f.name) for f in fields(k)),  # type: ignore[arg-type]
+    )
+    try:
+        found = _RECORDINGS.get(key)
+    except TypeError:
+        # a function that cannot be a key is recorded every time
+        return _record_value(k, tuned)
+    if found is None:
+        if len(_RECORDINGS) >= _MOST_RECORDINGS:
+            _RECORDINGS.clear()
+        try:
+            found = _record_value(k, tuned)
+        except NotRecorded as why:
+            found = why
+        _RECORDINGS[key] = found
+    if isinstance(found, NotRecorded):
+        raise NotRecorded(str(found))
+    return found
+
+
+def _record_value(k: OfOneNumber, tuned: set[str]) -> Formula:
+    own = [m for m in _EVALUATION if getattr(type(k), m, None) and getattr(type(k), m).__module__ != __name__]
+    if own:
+        raise NotRecorded(f"{type(k).__name__} evaluates rows in its own way ({', '.join(own)})")
+    symbolic = copy.copy(k)
+    for field_name in tuned:
+        object.__setattr__(symbolic, field_name, _symbols(field_name, getattr(k, field_name)))
+    found = record(symbolic.value)
+    require_faithful(found, k.value, k.numbers())
+    return found
+
+
+def derivative_of(k: OfOneNumber, by: str) -> Formula:
+    """The derivative of a leaf's formula, by its variable or a parameter, kept with the recording."""
+    try:
+        f = k.recorded()
+    except NotRecorded as why:
+        owner = type(k).__name__
+        raise ParameterError(
+            f"{owner} cannot be differentiated (tuned by its gradient), because its value is no formula: {why}. Write value with "
+            f"operators and functions of NumPy alone, or add to class {owner}: def slope(self, {k.letter}), the derivative."
+        ) from why
+    kept: dict[str, Formula] = f.__dict__.setdefault("_derivatives", {})
+    if by not in kept:
+        kept[by] = f.derivative(by)
+    return kept[by]
+
+
+def unless_declared(proof: Proof | None) -> Proof | None:
+    """A proof that needs nobody's word, or None."""
+    return None if proof is None or proof.declared() else proof
+
+
+_FALLS = Fact(
+    "Schoenberg's theorem",
+    "as a function of the squared distance it is completely monotone by the steps of its formula: e^(-b), b^(-p), 1/b and sums and "
+    "products of such are, where b grows as s, its roots, powers up to 1, logarithms and sums of them do",
+)
+_POWERS_FALL = Fact(
+    "infinitely divisible",
+    "k^r has a formula of the same kind: r times the exponents of e^(-b) and b^(-p) in a product of such",
+)
+_SERIES = Fact(
+    "non-negative Taylor series",
+    "by the steps of its formula, which are sums, products, whole powers and exponentials of x·z and of numbers ≥ 0, it is a power series "
+    "that converges everywhere and has no negative coefficient, and each (x·z)ⁿ is a kernel",
+)
+_EXPONENTIALS = Fact(
+    "infinitely divisible", "k^r is e^(r g) times a number ≥ 0, and r g is a power series as g is"
+)
+
+
 @expression
-class Radial(Leaf):
+class Radial(OfOneNumber):
     """A function of the scaled squared distance s = Σ ((x_d - z_d) / ℓ_d)².
 
     Such a function is a kernel in every dimension iff it is completely monotone in s (Schoenberg).
@@ -208,12 +373,21 @@ class Radial(Leaf):
     _family: ClassVar = True
     lengthscale: Vector = positive(1.0, per_column=True)
 
+    letter: ClassVar = "s"
+
     def value(self, s: Any) -> Any:
         raise _not_written(self, "value", "s", "a function of the scaled squared distance s")
 
-    def slope(self, s: Any) -> Any:
-        """d value / d s."""
-        raise _not_written(self, "slope", "s", "the derivative of value in s")
+    def _proof(self) -> Proof | None:
+        stated = super()._proof()
+        return unless_declared(stated) or self._by_rules(is_completely_monotone, _FALLS) or stated
+
+    def _root_proof(self) -> Proof | None:
+        stated = super()._root_proof()
+        return unless_declared(stated) or self._by_rules(is_divisible, _POWERS_FALL) or stated
+
+    def _variable_latex(self) -> str:
+        return rf"\left\lVert\frac{{x-z}}{{{latex_value(self.lengthscale)}}}\right\rVert^2"
 
     def _squares(self, X: Matrix, Z: Matrix | None) -> np.ndarray:
         """s for every pair of rows."""
@@ -236,17 +410,25 @@ class Radial(Leaf):
         return np.full(len(x), float(self.value(np.zeros(1))[0]))
 
 
-class DotProduct(Leaf):
+class DotProduct(OfOneNumber):
     """A function of t = x · z. A kernel in every dimension iff its Taylor coefficients are non-negative."""
 
     _family: ClassVar = True
+    letter: ClassVar = "t"
 
     def value(self, t: Any) -> Any:
         raise _not_written(self, "value", "t", "a function of the dot product t = x · z")
 
-    def slope(self, t: Any) -> Any:
-        """d value / d t."""
-        raise _not_written(self, "slope", "t", "the derivative of value in t")
+    def _proof(self) -> Proof | None:
+        stated = super()._proof()
+        return unless_declared(stated) or self._by_rules(is_power_series, _SERIES) or stated
+
+    def _root_proof(self) -> Proof | None:
+        stated = super()._root_proof()
+        return unless_declared(stated) or self._by_rules(has_power_series_powers, _EXPONENTIALS) or stated
+
+    def _variable_latex(self) -> str:
+        return r"x^\top z"
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return self.value(dot_products(x.vectors, None if z is None else z.vectors))
@@ -255,7 +437,7 @@ class DotProduct(Leaf):
         return self.value(squared_norms(x.vectors))
 
 
-class PerColumn(Leaf):
+class PerColumn(OfOneNumber):
     """A term for each column, reduced by a sum or a product, and a function of the result.
 
     `term(x, z, **parameters)` gets one column of each sample, ready to broadcast, and the parameters of that
@@ -272,10 +454,6 @@ class PerColumn(Leaf):
 
     def value(self, r: Any) -> Any:
         return r
-
-    def slope(self, r: Any) -> Any:
-        """d value / d r."""
-        return np.ones_like(r)
 
     def _needs_nonnegative(self) -> bool:
         return self.histogram

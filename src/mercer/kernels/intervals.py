@@ -107,6 +107,8 @@ class Interval:
         return Interval(min(self.low, other.low), min(self.high, other.high))
 
     def exp(self) -> Interval:
+        if self.is_zero():
+            return Interval(_ONE, _ONE)
         low = _DOWN.exp(self.low).next_minus(_DOWN)
         return Interval(max(low, _ZERO), _UP.exp(self.high).next_plus(_UP))
 

@@ -15,9 +15,10 @@ from scipy.special import logsumexp
 
 from mercer.arrays import Rows
 from mercer.errors import DomainError, MagnitudeError
-from mercer.kernels import algebra, columns, dot, radial
+from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
-from mercer.kernels.families import Radial, dot_products, squared_norms
+from mercer.kernels.families import OfOneNumber, PerColumn, Radial, dot_products, squared_norms
+from mercer.kernels.formula import Formula, NotRecorded
 
 Logarithm = tuple[np.ndarray, np.ndarray]  # log|k| and the sign of k
 
@@ -33,16 +34,17 @@ class Pairs:
     def values(self, k: Kernel) -> np.ndarray:
         return k._diag(self.x) if self.diagonal else k._block(self.x, self.z)
 
-    def products(self) -> np.ndarray:
-        if self.diagonal:
-            return squared_norms(self.x.vectors)
-        return dot_products(self.x.vectors, None if self.z is None else self.z.vectors)
-
-    def distances(self, k: Radial) -> np.ndarray:
-        """Scaled squared distances."""
-        if self.diagonal:
-            return np.zeros(len(self.x))
-        return k._squares(self.x.vectors, None if self.z is None else self.z.vectors)
+    def variable(self, k: OfOneNumber) -> np.ndarray:
+        """What the formula of a leaf is one of: scaled squared distances, dot products, or what its columns add up to."""
+        z = self.x if self.z is None else self.z
+        if isinstance(k, PerColumn):
+            X, Z = k._numbers(self.x), k._numbers(z)
+            if self.diagonal:
+                return k._reduce(X, X, (len(X),))
+            return k._reduce(X[:, None, :], Z[None, :, :], (len(X), len(Z)))
+        if isinstance(k, Radial):
+            return np.zeros(len(self.x)) if self.diagonal else k._squares(self.x.vectors, z.vectors)
+        return squared_norms(self.x.vectors) if self.diagonal else dot_products(self.x.vectors, z.vectors)
 
     def through(self, view: Callable[[Rows], Rows]) -> Pairs:
         return Pairs(view(self.x), None if self.z is None else view(self.z), self.diagonal)
@@ -109,45 +111,34 @@ SMALLEST = 1e-290  # below it, numbers near the end of the range of float64 lose
 
 
 @logarithm.register
-def _(k: dot.ExpDot, at: Pairs) -> Logarithm:
-    log = k.scale * at.products()
-    return log, np.ones_like(log)
-
-
-@logarithm.register
-def _(k: radial.RBF, at: Pairs) -> Logarithm:
-    s = at.distances(k)
-    return -0.5 * s, np.ones_like(s)
-
-
-@logarithm.register
-def _(k: radial.Exponential, at: Pairs) -> Logarithm:
-    s = at.distances(k)
-    return -np.sqrt(s), np.ones_like(s)
-
-
-@logarithm.register
-def _(k: radial.Matern, at: Pairs) -> Logarithm:
-    polynomials = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0, 1.0, 1 / 3)}
-    if k.nu not in polynomials:
+def _(k: OfOneNumber, at: Pairs) -> Logarithm:
+    """By the recorded formula: exponentials lose theirs, products become sums, powers multiples."""
+    try:
+        f = k.recorded()
+    except NotRecorded:
         return _of_numbers(at.values(k), k, at)
-    a = np.sqrt(2 * k.nu * at.distances(k))
-    return np.log(np.polynomial.polynomial.polyval(a, polynomials[k.nu])) - a, np.ones_like(a)
+    if not f.operations() & {"exp", "power"}:
+        return _of_numbers(at.values(k), k, at)
+    with np.errstate(over="ignore", divide="ignore"):
+        return _of_formula(f, at.variable(k), k, at)
 
 
-@logarithm.register
-def _(k: columns.Laplacian, at: Pairs) -> Logarithm:
-    X = k._numbers(at.x)
-    Z = X if at.z is None else k._numbers(at.z)
-    distance = np.zeros(len(X)) if at.diagonal else k._reduce(X[:, None, :], Z[None, :, :], (len(X), len(Z)))
-    return -distance, np.ones_like(distance)
-
-
-@logarithm.register
-def _(k: dot.Polynomial, at: Pairs) -> Logarithm:
-    base = k.offset + k.scale * at.products()
-    log, sign = _of_numbers(base, k, at)
-    return k.degree * log, sign**k.degree
+def _of_formula(f: Formula, u: np.ndarray, k: OfOneNumber, at: Pairs) -> Logarithm:
+    parts = f.parts
+    if f.op == "exp":
+        log = parts[0].at(u, k.numbers()) + np.zeros_like(u)
+        return log, np.ones_like(u)
+    if f.op == "negative":
+        log, sign = _of_formula(parts[0], u, k, at)
+        return log, -sign
+    if f.op in ("multiply", "divide"):
+        log, sign = _of_formula(parts[0], u, k, at)
+        other, other_sign = _of_formula(parts[1], u, k, at)
+        return (log + other if f.op == "multiply" else log - other), sign * other_sign
+    if f.op == "power" and parts[1].op == "number" and parts[1].number == int(parts[1].number):
+        log, sign = _of_formula(parts[0], u, k, at)
+        return parts[1].number * log, sign ** int(abs(parts[1].number))
+    return _of_numbers(f.at(u, k.numbers()) + np.zeros_like(u), k, at)
 
 
 @logarithm.register

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from math import factorial
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaln, kve
 
 from mercer.kernels.families import Radial, leaf
+from mercer.kernels.formula import polynomial
 from mercer.kernels.proof import Fact
 from mercer.params import Vector, positive, shape_number
 
@@ -40,7 +43,6 @@ class RBF(Radial):
 
     because: ClassVar = _schoenberg("here a single one")
     divisible: ClassVar = "k^r is the same Gaussian with ℓ/√r in place of ℓ"
-    formula: ClassVar = r"\exp\left(-\tfrac12\left\lVert\frac{x-z}{<lengthscale>}\right\rVert^2\right)"
     spellings: ClassVar = {
         "gamma": ("lengthscale", _lengthscale_from_gamma),
         "sigma": ("lengthscale", lambda s: s),
@@ -48,9 +50,6 @@ class RBF(Radial):
 
     def value(self, s: Any) -> Any:
         return np.exp(-0.5 * s)
-
-    def slope(self, s: Any) -> Any:
-        return -0.5 * np.exp(-0.5 * s)
 
 
 @leaf
@@ -65,14 +64,9 @@ class Exponential(Radial):
 
     because: ClassVar = _schoenberg("e^(-√s) = ∫ e^(-su) dμ(u) with the Lévy density μ")
     divisible: ClassVar = "k^r is the same kernel with ℓ/r in place of ℓ"
-    formula: ClassVar = r"\exp\left(-\left\lVert\frac{x-z}{<lengthscale>}\right\rVert\right)"
 
     def value(self, s: Any) -> Any:
         return np.exp(-np.sqrt(s))
-
-    def slope(self, s: Any) -> Any:
-        r = np.sqrt(s)
-        return -0.5 * np.exp(-r) / np.where(r == 0, np.inf, r)
 
 
 @leaf
@@ -106,6 +100,8 @@ class Matern(Radial):
             return (1 + a) * np.exp(-a)
         if self.nu == 2.5:
             return (1 + a + a * a / 3) * np.exp(-a)
+        if self.nu == int(self.nu) + 0.5:
+            return polynomial(a, _bessel_polynomial(int(self.nu))) * np.exp(-a)
         return _matern(self.nu, a)
 
     def slope(self, s: Any) -> Any:
@@ -127,6 +123,16 @@ class Matern(Radial):
                 * np.where(a == 0, 0.0, 1.0)
             )
         return -self.nu / (2 * (self.nu - 1)) * _matern(self.nu - 1, a) if self.nu > 1 else -_k0(a)
+
+
+def _bessel_polynomial(p: int) -> tuple[float, ...]:
+    """The coefficients of a^ν K_ν(a) e^a, ν = p + ½, divided by their first: p!/(2p)! (p+i)!/(i! (p-i)!) 2^(p-i)."""
+    coefs = []
+    for power in range(p + 1):
+        i = p - power
+        whole = factorial(p) * factorial(p + i) * 2**power
+        coefs.append(float(Fraction(whole, factorial(2 * p) * factorial(i) * factorial(power))))
+    return tuple(coefs)
 
 
 def _matern(nu: float, a: Any) -> Any:
@@ -165,6 +171,3 @@ class RationalQuadratic(Radial):
 
     def value(self, s: Any) -> Any:
         return np.exp(-self.alpha * np.log1p(s / (2 * self.alpha)))
-
-    def slope(self, s: Any) -> Any:
-        return -0.5 * np.exp(-(self.alpha + 1) * np.log1p(s / (2 * self.alpha)))

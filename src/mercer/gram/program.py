@@ -1,0 +1,235 @@
+"""Programs in the making: the steps, the matrices they read, and the way back of every gradient.
+
+`Lowered` is what the core is given; a `Builder` collects it while `lower` walks the expression, which says at each `Place` what
+rows are seen there and how adjoints of those rows return to X.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mercer.arrays import Rows, dense
+from mercer.kernels.base import Kernel
+from mercer.panels import column_ends
+
+Pull = Callable[[np.ndarray], np.ndarray]
+
+MOST_STEPS = 1000  # of a program in the core
+
+
+class NotLowered(Exception):
+    """The expression has no program; the message says which part and why."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """One path from a number the core differentiates to a hyperparameter.
+
+    `index` is a parameter of the program, or a (view, row, column) of the view gradients; column None sums them.
+    """
+
+    index: int | tuple[int, int, int | None]
+    slot: int
+    factor: float
+
+
+@dataclass
+class View:
+    """A matrix the primitives read, and the way its adjoint returns to the columns of X and of Z."""
+
+    x: Any
+    z: Any
+    pull: Pull | None
+    pull_z: Pull | None
+
+
+@dataclass
+class RowVectors:
+    """Numbers per row (norms, factors): values, and what their adjoints mean."""
+
+    u: np.ndarray
+    v: np.ndarray | None
+    inner: Lowered | None = None  # of `normalized`: the kernel whose diagonal made them
+    inner_z: Lowered | None = None
+    back_x: Pull | None = None  # of norms: adjoint of u -> adjoint of the rows of X
+    back_z: Pull | None = None
+
+
+@dataclass
+class Lowered:
+    """A kernel on data as the core takes it: program, data, and the paths of the gradient."""
+
+    kernel: Kernel
+    n: int
+    m: int
+    same: bool
+    dtype: Any
+    code: list[tuple[str, int, int]] = field(default_factory=list)
+    params: list[float] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
+    rows: list[RowVectors] = field(default_factory=list)
+    columns: list[np.ndarray] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    gradient: bool = False
+    unit_diagonal: bool = (
+        False  # a part is divided by its own norm: 1 on the diagonal, where rounding gives 1 - ulp
+    )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the expression we are: its rows, its name, and the way adjoints of those rows go back to X."""
+
+    x: Rows
+    z: Rows | None
+    path: str
+    pull: Pull | None
+
+    def child(self, name: str) -> Place:
+        return Place(self.x, self.z, f"{self.path}{name}__", self.pull)
+
+    def moved(self, x: Rows, z: Rows | None, pull: Pull | None) -> Place:
+        return Place(x, z, f"{self.path}kernel__", pull)
+
+    @property
+    def width(self) -> int:
+        return self.x.vectors.shape[1]
+
+
+@dataclass
+class Builder:
+    """Collects the program and the data it reads."""
+
+    out: Lowered
+    slots: dict[str, int]
+    cache: dict[Any, int]
+
+    def step(self, op: str, a: int = 0, b: int = 0) -> None:
+        self.out.code.append((op, a, b))
+
+    def param(self, value: float, place: Place | None = None, name: str = "", factor: float = 1.0) -> int:
+        """A number of the program; with a name, d(number)/d(parameter) is `factor`."""
+        self.out.params.append(float(value))
+        index = len(self.out.params) - 1
+        if place is not None:
+            self.link(index, place, name, factor)
+        return index
+
+    def link(self, index: Any, place: Place, name: str, factor: float) -> None:
+        slot = self.slots.get(place.path + name)
+        if slot is not None and factor != 0:
+            self.out.links.append(Link(index, slot, factor))
+
+    def linked(self, index: int) -> bool:
+        """Whether a number of the program belongs to a parameter."""
+        return any(link.index == index for link in self.out.links)
+
+    def rescale(self, index: int, factor: float) -> None:
+        """Multiply a number of the program by a plain one, and its derivatives with it."""
+        self.out.params[index] *= factor
+        self.out.links[:] = [
+            replace(link, factor=factor * link.factor) if link.index == index else link
+            for link in self.out.links
+        ]
+
+    def affine(self, scale: int, offset: int | None = None) -> None:
+        self.step("AFFINE", scale, self.param(0.0) if offset is None else offset)
+
+    def view(
+        self,
+        place: Place,
+        *,
+        centred: bool = False,
+        scale: np.ndarray | None = None,
+        period: np.ndarray | None = None,
+        dense_only: bool = False,
+    ) -> int:
+        """The rows as a matrix, shifted by a common origin if `centred`, then scaled column by column.
+
+        With `period`, whole periods are taken off first (fmod is exact) unless a gradient is wanted.
+        Unscaled views are shared by all who read them; a scaled one belongs to its kernel, whose gradient it carries.
+        """
+        X, Z = place.x.vectors, None if place.z is None else place.z.vectors
+        if (dense_only or (centred and _mostly_full(X, Z))) and (sparse.issparse(X) or sparse.issparse(Z)):
+            why = "a kernel that looks at single columns" if dense_only else "speed: they are a quarter full"
+            self.out.notes.append(f"sparse rows are written out densely for {why}")
+            X, Z = dense(X), None if Z is None else dense(Z)
+        if sparse.issparse(X) != sparse.issparse(Z) and Z is not None:
+            X, Z = sparse.csr_array(X), sparse.csr_array(Z)
+        # The rows themselves are the key: they are equal only to themselves, and the cache keeps them alive.
+        key = (place.x, place.z, centred, dense_only)
+        if scale is not None or key not in self.cache:
+            shift = origin(X, Z) if centred and not sparse.issparse(X) else None
+            fold = None if self.out.gradient else period
+            one = prepare(X, shift, fold, scale, self.out.dtype)
+            two = None if Z is None else prepare(Z, shift, fold, scale, self.out.dtype)
+            pull = _scaled_pull(place.pull, scale)
+            self.out.views.append(View(one, two, pull, pull))
+            if scale is not None:
+                return len(self.out.views) - 1
+            self.cache[key] = len(self.out.views) - 1
+        return self.cache[key]
+
+    def weights(self, w: np.ndarray) -> int:
+        self.out.columns.append(np.ascontiguousarray(w, dtype=np.float64))
+        return len(self.out.columns) - 1
+
+    def row_vectors(self, vectors: RowVectors) -> int:
+        def cast(a: np.ndarray | None) -> Any:
+            return None if a is None else np.ascontiguousarray(a, dtype=self.out.dtype)
+
+        vectors.u, vectors.v = cast(vectors.u), cast(vectors.v)
+        self.out.rows.append(vectors)
+        return len(self.out.rows) - 1
+
+
+def origin(X: np.ndarray, Z: np.ndarray | None) -> np.ndarray | None:
+    """A shift that makes far-away data small *without any rounding*, or None where no column is far from 0.
+
+    A column far from 0 (its middle beyond eight times its range) lives on a grid of spacing ulp(x); the shift is a
+    multiple of a power of two not below that spacing, so every x - shift is exact and differences are unchanged.
+    """
+    ends = [column_ends(A) for A in (X, Z) if A is not None]
+    low = np.min([a.astype(float) for a, _ in ends], axis=0)
+    high = np.max([b.astype(float) for _, b in ends], axis=0)
+    middle, spread = 0.5 * (low + high), high - low
+    far = np.abs(middle) > 8 * spread
+    if not far.any():
+        return None
+    step = np.exp2(
+        np.ceil(np.log2(np.maximum(spread, np.spacing(np.abs(middle).astype(X.dtype)).astype(float))))
+    )
+    return np.where(far, np.round(middle / step) * step, 0.0)
+
+
+def _mostly_full(*matrices: Any) -> bool:
+    """Whether every sparse matrix is at least a quarter full, so that dense rows are no larger and much faster."""
+    return all(A is None or not sparse.issparse(A) or A.nnz >= 0.25 * np.prod(A.shape) for A in matrices)
+
+
+def prepare(
+    X: Any, shift: np.ndarray | None, period: np.ndarray | None, scale: np.ndarray | None, dtype: Any
+) -> Any:
+    if sparse.issparse(X):
+        A = X if scale is None else X.multiply(scale[None, :]).tocsr()
+        return sparse.csr_array(A).astype(dtype, copy=False)
+    A = X
+    if shift is not None:
+        A = A.astype(np.float64, copy=False) - shift
+    if period is not None:
+        A = np.fmod(A.astype(np.float64, copy=False), period)
+    if scale is not None:
+        A = A.astype(np.float64, copy=False) * scale
+    return np.ascontiguousarray(A, dtype=dtype)
+
+
+def _scaled_pull(pull: Pull | None, scale: np.ndarray | None) -> Pull | None:
+    if pull is None or scale is None:
+        return pull
+    return lambda adjoint: pull(adjoint * scale)

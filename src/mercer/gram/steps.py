@@ -1,0 +1,220 @@
+"""Recorded formulas as steps of a program.
+
+What depends on the variable becomes steps; what depends on parameters alone becomes a number of the program, linked to those
+parameters by its derivatives. A formula that is a whole step of the core (e^(-s/2), a Matérn, …) is that step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer.gram.program import MOST_STEPS, Builder, NotLowered, Place
+from mercer.kernels.families import OfOneNumber
+from mercer.kernels.formula import ONE, VARIABLE, ZERO, Formula, NotRecorded, apply, record
+
+_UNARY = {
+    "exp": "EXP",
+    "log": "LOG",
+    "log1p": "LOG1P",
+    "sqrt": "SQRT",
+    "absolute": "ABS",
+    "sin": "SIN",
+    "cos": "COS",
+    "tanh": "TANH",
+    "expit": "LOGISTIC",
+}
+_BINARY = {"add": "ADD", "multiply": "MUL", "maximum": "MAX", "minimum": "MIN"}
+
+
+def _matern32(s: Any) -> Any:
+    a = np.sqrt(3.0 * s)
+    return (1 + a) * np.exp(-a)
+
+
+def _matern52(s: Any) -> Any:
+    a = np.sqrt(5.0 * s)
+    return (1 + a + a * a / 3) * np.exp(-a)
+
+
+# Whole formulas that are one step, faster than what they are made of; p0 stands for any parameter.
+_FUSED = {
+    record(lambda s: np.exp(-0.5 * s)).key(): "RBF",
+    record(lambda s: np.exp(-np.sqrt(s))).key(): "EXPNEG",
+    record(_matern32).key(): "MATERN32",
+    record(_matern52).key(): "MATERN52",
+    record(lambda s, a: np.exp(-a * np.log1p(s / (2 * a))), VARIABLE, "p0").key(): "RQ",
+}
+
+
+def emit_value(k: OfOneNumber, b: Builder, at: Place, variable: Callable[[], None]) -> None:
+    """The steps of a leaf's formula, after those of `variable`, which push what the formula is one of."""
+    try:
+        f = k.recorded()
+    except NotRecorded as why:
+        raise NotLowered(f"the value of {type(k).__name__} is no formula: {why}") from why
+    if f.size() > MOST_STEPS:
+        raise NotLowered(
+            f"the formula of {type(k).__name__} has {f.size()} steps, and {MOST_STEPS} are the most"
+        )
+    Writer(k, b, at, variable).whole(f)
+
+
+class Writer:
+    """Writes one formula of one leaf."""
+
+    def __init__(self, k: OfOneNumber, b: Builder, at: Place, variable: Callable[[], None]) -> None:
+        self.b = b
+        self.at = at
+        self.variable = variable
+        self.values = k.numbers()
+
+    def whole(self, f: Formula) -> None:
+        parameters = sorted(f.names() - {VARIABLE})
+        fused = _FUSED.get(_with_names(f, {old: f"p{i}" for i, old in enumerate(parameters)}).key())
+        if fused is None:
+            self.write(f)
+            return
+        self.variable()
+        self.b.step(fused, *(self.number(Formula("name", name=p)) for p in parameters))
+
+    def number(self, f: Formula) -> int:
+        """A number of the program; its derivatives link it to the parameters it is made of."""
+        with np.errstate(all="ignore"):
+            value = float(f.at(None, self.values))
+        if not np.isfinite(value):
+            raise NotLowered(f"{f.text('s')} is {value} here")
+        index = self.b.param(value)
+        for name in sorted(f.names()):
+            self.b.link(index, self.at, name, float(f.derivative(name).at(None, self.values)))
+        return index
+
+    def write(self, f: Formula) -> None:
+        if not _depends(f):
+            self.b.step("CONST", self.number(f))
+            return
+        if f.op == "name":
+            self.variable()
+            return
+        scale, inner, offset = _affine(f)
+        if inner is not f:
+            self.write(inner)
+            self.affine(scale, offset)
+        elif f.op in _UNARY:
+            self.write(f.parts[0])
+            self.b.step(_UNARY[f.op])
+        elif f.op in _BINARY:
+            self.write(f.parts[0])
+            self.write(f.parts[1])
+            self.b.step(_BINARY[f.op])
+        elif f.op in _RULES:
+            _RULES[f.op](self, *f.parts)
+        else:
+            raise NotLowered(f"the core has no step for {f.op}")
+
+    def affine(self, scale: Formula, offset: Formula) -> None:
+        """scale · top + offset; a plain factor goes into an AFFINE step before it."""
+        b = self.b
+        op, a, zero = b.out.code[-1]
+        plain = scale.op == "number" and offset.op == "number"
+        if plain and op == "AFFINE" and b.out.params[zero] == 0.0 and not b.linked(zero):
+            b.rescale(a, scale.number)
+            b.out.params[zero] = offset.number
+            return
+        b.step("AFFINE", self.number(scale), self.number(offset))
+
+    def divide(self, a: Formula, c: Formula) -> None:
+        """a / c where c depends on the variable."""
+        self.write(c)
+        self.b.step("RECIPROCAL")
+        if _depends(a):
+            self.write(a)
+            self.b.step("MUL")
+        elif not (a.op == "number" and a.number == 1.0):
+            self.affine(a, ZERO)
+
+    def subtract(self, a: Formula, c: Formula) -> None:
+        self.write(a)
+        self.write(-c)
+        self.b.step("ADD")
+
+    def power(self, base: Formula, exponent: Formula) -> None:
+        if _depends(exponent):
+            self._exponential(base, exponent)
+            return
+        self.write(base)
+        if exponent.op != "number":
+            self.b.step("POW", self.number(exponent))
+            return
+        p = exponent.number
+        if p == 0.5:
+            self.b.step("SQRT")
+        elif p == int(p) and abs(p) < 2**31:
+            self.b.step("POWI", 0, int(abs(p)))
+            if p < 0:
+                self.b.step("RECIPROCAL")
+        else:
+            self.b.step("POW", self.number(exponent))
+
+    def _exponential(self, base: Formula, exponent: Formula) -> None:
+        if _depends(base):
+            raise NotLowered("a power whose base and exponent both depend on the rows")
+        if not float(base.at(None, self.values)) > 0:
+            raise NotLowered("a power of a number that is not positive")
+        self.write(exponent)
+        self.affine(apply("log", base), ZERO)
+        self.b.step("EXP")
+
+    def polynomial(self, u: Formula, *coefs: Formula) -> None:
+        if any(_depends(c) for c in coefs):
+            raise NotLowered("a polynomial whose coefficients depend on the rows")
+        self.write(u)
+        first = len(self.b.out.params)
+        for c in coefs:
+            self.number(c)
+        self.b.step("HORNER", first, len(coefs))
+
+
+_RULES: dict[str, Callable[..., None]] = {
+    "divide": Writer.divide,
+    "subtract": Writer.subtract,
+    "power": Writer.power,
+    "polynomial": Writer.polynomial,
+}
+
+
+def _depends(f: Formula) -> bool:
+    return VARIABLE in f.names()
+
+
+def _affine(f: Formula) -> tuple[Formula, Formula, Formula]:
+    """f as scale · inner + offset, with as much as possible in the two that depend on parameters alone."""
+    if f.op == "negative":
+        scale, inner, offset = _affine(f.parts[0])
+        return -scale, inner, -offset
+    if f.op not in ("add", "subtract", "multiply", "divide"):
+        return ONE, f, ZERO
+    left, right = f.parts
+    if (_depends(left) and _depends(right)) or (f.op == "divide" and _depends(right)):
+        return ONE, f, ZERO
+    scale, inner, offset = _affine(left if _depends(left) else right)
+    constant = right if _depends(left) else left
+    if f.op == "add":
+        return scale, inner, offset + constant
+    if f.op == "subtract":
+        sign = 1.0 if _depends(left) else -1.0
+        return sign * scale, inner, sign * (offset - constant)
+    if f.op == "multiply":
+        return constant * scale, inner, constant * offset
+    return scale / constant, inner, offset / constant
+
+
+def _with_names(f: Formula, names: dict[str, str]) -> Formula:
+    """The formula with other names for its parameters."""
+    found: dict[int, Formula] = {}
+    for step in f.steps():
+        parts = tuple(found[id(part)] for part in step.parts)
+        found[id(step)] = Formula(step.op, parts, step.number, names.get(step.name, step.name))
+    return found[id(f)]
