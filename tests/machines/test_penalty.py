@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 from mercer import KernelMachine, parse, verify
 from mercer.errors import ParameterError
+from mercer.machines.penalty import Penalty
 from mercer.theory import function_of, representer
 
 KERNEL = "Polynomial(2)"
@@ -133,3 +134,30 @@ def test_a_changed_coefficient_is_noticed():
     assert verify(model, X, y)
     model.dual_coef_[0, 0] *= 1.01
     assert not verify(model, X, y)
+
+
+CONJUGATE = {
+    "r²/2": lambda t, a: t**2 / (2 * a),
+    "r": lambda t, a: 0.0 if t < a else np.inf,
+    "r³": lambda t, a: 2 / 3 * t * np.sqrt(t / (3 * a)),
+    "exp": lambda t, a: t * np.log(t / a) - t + a if t > a else 0.0,
+    "free up to a half": lambda t, a: 0.5 * t if t < a else np.inf,
+    "huber": lambda t, a: t**2 / (2 * a) if t < 0.3 * a else np.inf,
+}
+
+
+@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("seed", range(12))
+def test_the_conjugate_of_a_penalty_is_its_closed_form_wherever_it_is_looked_for(name, seed):
+    rng = np.random.default_rng(seed)
+    alpha = float(np.exp(rng.normal()))
+    penalty = Penalty(CONVEX[name], alpha, convex=True)
+    t = alpha * float(np.exp(rng.normal()))
+    near = float(np.exp(rng.normal()))
+    with np.errstate(over="ignore"):
+        found = penalty.conjugate(t, near)
+    wanted = CONJUGATE[name](t, alpha)
+    assert found == pytest.approx(wanted, rel=1e-9, abs=1e-9 * alpha)
+    # never less than what any single r shows, so that a gap by it is never too small
+    for r in [near, *rng.uniform(0.0, 3.0, 50)]:
+        assert found >= t * r - penalty.value(r) - 1e-9 * alpha
