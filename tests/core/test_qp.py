@@ -538,3 +538,38 @@ def test_bad_arguments_are_refused():
             working_set(K, **{**good, **wrong})
     with pytest.raises(ShapeError):
         working_set(np.ones((3, 4)), **good)
+
+
+# ── what a run that was cut short says of itself ────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("equality", [0, 1, 2])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_gap_is_never_below_what_is_left_to_gain(seed, equality):
+    rng = np.random.default_rng(seed)
+    n = 30
+    X = rng.normal(size=(n, 2))
+    K = gram("RBF(0.7)", X).dense()
+    signs, C = rng.choice([-1.0, 1.0], n), rng.choice([0.5, 2.0, 50.0], n)
+    start = np.zeros(n)
+    if equality == 2:
+        start = 0.3 * C
+    q = BoxProblem(np.arange(n), signs, -rng.uniform(0.5, 1.5, n), C, equality, start)
+    (best,) = working_sets(K, [q], tol=1e-12)
+    for steps in (0, 1, 2, 5, 20, 100):
+        (found,) = working_sets(K, [q], tol=1e-12, max_iter=steps)
+        left = found.objective - best.objective
+        assert found.gap >= left - 1e-9 * (1.0 + abs(best.objective))
+        assert found.iterations <= max(steps, 0)
+        assert found.objective == pytest.approx(q.objective(found.alpha, K @ q.beta(found.alpha, n)))
+
+
+def test_a_limit_of_iterations_counts_those_in_both_precisions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    K = gram("RBF(3.0)", X).dense()
+    q = BoxProblem(np.arange(300), rng.choice([-1.0, 1.0], 300), np.full(300, -1.0), np.full(300, 1e4))
+    for limit in (10, 1000, 3000, 10_000, 30_000):
+        (found,) = working_sets(K, [q], tol=1e-11, max_iter=limit)
+        print(limit, found.status, found.iterations)
+        assert found.status != "max_iter" or found.iterations == limit

@@ -76,6 +76,28 @@ def test_both_are_the_same_function_on_tenths(average, bias):
         np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), atol=1e-9)
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_every_step_has_one_vote(seed, bias):
+    """In whole numbers, so that every sign is exact: after each row that is seen, the function of that moment votes."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-3, 4, size=(12, 2))
+    y = rng.choice([-1, 1], 12)
+    y[:2] = [-1, 1]
+    new = rng.integers(-4, 5, size=(9, 2))
+    passes = 5
+    model = KernelPerceptron("Polynomial(2)", average="voted", bias=bias, max_iter=passes).fit(X, y)
+    K, across = (1 + X @ X.T) ** 2, (1 + new @ X.T) ** 2
+    alpha, b, votes = np.zeros(12, dtype=int), 0, []
+    for _ in range(model.n_iter_):
+        for i in range(12):
+            if y[i] * (K[i] @ alpha + b) <= 0:
+                alpha[i] += y[i]
+                b += y[i] * bias
+            votes.append(np.sign(across @ alpha + b))
+    np.testing.assert_allclose(model.decision_function(new), np.mean(votes, axis=0), rtol=1e-12)
+
+
 def test_votes_without_a_bias_pass_through_the_origin():
     X = np.array([[1.0], [2.0], [-1.0], [-3.0]])
     y = [1, 1, -1, -1]

@@ -74,6 +74,20 @@ def test_a_row_that_is_alone_is_predicted_by_the_others():
     assert model.loo_predictions_.tolist() == [4.0, 3.5, 1.5]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_no_window_is_chosen_in_which_some_row_is_alone(seed):
+    # far from all others, and their mean: a window that holds nothing would predict it best of all
+    draw = np.random.default_rng(seed)
+    near = np.sort(draw.uniform(0.0, 10.0, 30))
+    rows = np.append(near, 10.0 + 10.0 ** draw.uniform(1.0, 3.0))[:, None]
+    y = np.sin(3.0 * near)
+    y = np.append(y, y.mean())
+    chosen = NadarayaWatson("RBF(1.0)", bandwidth="loo").fit(rows, y).kernel_
+    K = chosen(rows)
+    for i in range(len(rows)):
+        assert max(K[i, j] for j in range(len(rows)) if j != i) > 0
+
+
 def test_an_empty_window_is_announced():
     model = NadarayaWatson("RBF(0.01)").fit(X, Y[:, 0])
     with pytest.warns(PrecisionWarning, match="1 of 1 rows"):

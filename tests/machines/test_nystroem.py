@@ -158,6 +158,16 @@ def test_noise_is_kept_apart(X):
         without_noise(RBF(1.0) * White(1.0))
 
 
+@pytest.mark.parametrize("alpha", [1e-3, 1.0])
+@pytest.mark.parametrize("noise", [1e-2, 0.5, 10.0])
+def test_noise_tightens_the_bound_on_predictions_as_a_larger_alpha_does(X, alpha, noise):
+    y = np.random.default_rng(0).normal(size=len(X))
+    noisy = Nystroem(RBF(0.5) + White(noise), 8, landmarks="pivoted").fit(X).prediction_bound(y, alpha)
+    plain = Nystroem(RBF(0.5), 8, landmarks="pivoted").fit(X).prediction_bound(y, alpha + noise)
+    assert noisy.training == pytest.approx(plain.training, rel=1e-12)
+    assert noisy.anywhere == pytest.approx(plain.anywhere, rel=1e-12)
+
+
 def test_a_precomputed_gram_gives_the_same(X):
     a = Nystroem("precomputed", 25, landmarks="pivoted").fit(RBF(1.5)(X))
     b = Nystroem(RBF(1.5), 25, landmarks="pivoted").fit(X)

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from mutation.fault import Fault
-from mutation.trial import CAUGHT, Verdict
+from mutation.trial import CAUGHT, INVALID, Verdict
 
 
 class Results:
-    """Verdicts by fault; one holds as long as the fault, the file it is put in and the tests it names stay as they are."""
+    """Verdicts by fault; one holds as long as the fault, the file it is put in and the tests it names stay as they are.
+
+    A fault that could not be judged is always judged again.
+    """
 
     def __init__(self, root: Path, file: Path) -> None:
         self.root = root
@@ -23,7 +26,7 @@ class Results:
 
     def known(self, fault: Fault) -> Verdict | None:
         found = self.kept.get(_name(fault))
-        if found is None or found["of"] != self._fingerprint(fault):
+        if found is None or found["result"] == INVALID or found["of"] != self._fingerprint(fault):
             return None
         return Verdict(found["result"], found["by"], found["sure"])
 

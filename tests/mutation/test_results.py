@@ -80,4 +80,5 @@ def test_a_test_that_fails_without_the_fault_has_noticed_nothing(tmp_path):
     confirm(Trial(), results, verdicts)
     assert [v.result for v in verdicts.values()] == [CAUGHT, INVALID, CAUGHT]
     assert results.known(FAULT) == Verdict(CAUGHT, BY, sure=True)
-    assert results.known(second).result == INVALID
+    # which is no verdict: it is asked again
+    assert results.known(second) is None
