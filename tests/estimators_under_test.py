@@ -44,6 +44,7 @@ from mercer import (
     RelevanceVectorClassifier,
     RelevanceVectorRegressor,
 )
+from mercer import sklearn as twins
 
 KERNEL = "RBF(1.5)"
 METHODS = ("predict", "decision_function", "predict_proba", "score_samples", "transform")
@@ -257,3 +258,24 @@ SUBJECTS = [
         },
     ),
 ]
+
+TWINS = [
+    Subject("twin of SVC", twins.SVC, {}, "labels"),
+    Subject("twin of SVC, probabilities", twins.SVC, {"probability": True, "random_state": 0}, "labels"),
+    Subject("twin of NuSVC", twins.NuSVC, {"nu": 0.4}, "three"),
+    Subject("twin of SVR", twins.SVR, {}, "numbers"),
+    Subject("twin of NuSVR", twins.NuSVR, {}, "numbers"),
+    Subject("twin of OneClassSVM", twins.OneClassSVM, {"nu": 0.3}),
+    Subject("twin of KernelRidge", twins.KernelRidge, {"kernel": "rbf"}, "numbers"),
+    Subject("twin of KernelPCA", twins.KernelPCA, {"n_components": 2, "kernel": "rbf"}),
+    Subject(
+        "twin of GaussianProcessRegressor",
+        twins.GaussianProcessRegressor,
+        {"alpha": 0.1},
+        "numbers",
+        {"unfitted": "before its fit it answers from its prior, as scikit-learn's does"},
+    ),
+    Subject("twin of GaussianProcessClassifier", twins.GaussianProcessClassifier, {}, "labels"),
+    Subject("twin of GaussianProcessClassifier, three", twins.GaussianProcessClassifier, {}, "three"),
+]
+"""scikit-learn's estimators as `mercer.sklearn` has them."""

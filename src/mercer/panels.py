@@ -73,11 +73,11 @@ def whole_from_lower(lower: np.ndarray) -> np.ndarray:
     >>> whole_from_lower(np.array([[1.0, 9.0], [2.0, 3.0]])).tolist()
     [[1.0, 2.0], [2.0, 3.0]]
     """
-    out = np.empty_like(lower)
+    out = np.empty(lower.shape, lower.dtype)
     for part in panels(len(lower)):
         square = np.tril(lower[part, part], -1)
+        out[part, : part.start] = lower[part, : part.start]
         out[part, part] = square + square.T
-        out[part.stop :, part] = lower[part.stop :, part]
         out[part, part.stop :] = lower[part.stop :, part].T
     out[np.diag_indices_from(out)] = lower.diagonal()
     return out
@@ -131,10 +131,8 @@ def fortran(A: np.ndarray) -> np.ndarray:
     out = np.empty(A.shape, A.dtype, order="F")
     if A.ndim < 2:
         out[...] = A
-    elif A.flags.f_contiguous:
-        for part in panels(A.shape[1], A.itemsize, len(A)):
-            out[:, part] = A[:, part]
-    else:
-        for part in panels(len(A), A.itemsize, A.shape[1]):
-            out[part] = A[part]
+        return out
+    # Column by column of the copy: rows would ask the system for all of its memory at once.
+    for part in panels(A.shape[1], A.itemsize, len(A)):
+        out[:, part] = A[:, part]
     return out

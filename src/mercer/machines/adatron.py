@@ -82,10 +82,12 @@ class Adatron(Expansion):
         dual: list[float] = [0.0]
         status: Status = "limit"
         self.n_iter_ = 0
-        while self.n_iter_ < self.max_iter:
+        while self.n_iter_ < self.max_iter and status == "limit":
             whole = alpha.copy(), f.copy()
             try:
                 self._pass(row, y, alpha, f, eta)
+                reached = -problem.objective(alpha, f)
+                worst = problem.violation(alpha, problem.slack(f, (0.0, 0.0))).max()
             except KeyboardInterrupt:
                 if not self.n_iter_:
                     raise
@@ -93,10 +95,9 @@ class Adatron(Expansion):
                 status = "interrupted"
                 break
             self.n_iter_ += 1
-            dual.append(-problem.objective(alpha, f))
-            if problem.violation(alpha, problem.slack(f, (0.0, 0.0))).max() <= self.tol:
+            dual.append(reached)
+            if worst <= self.tol:
                 status = "converged"
-                break
         self.alpha_, self.b_, self.dual_ = alpha, 0.0, np.array(dual)
         self.converged_ = status == "converged"
         self.certificate_ = problem.certify(

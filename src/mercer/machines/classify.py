@@ -165,6 +165,23 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
 
     # ── probabilities and sets ──────────────────────────────────────────────────────────────────────────────
 
+    def _held_out_values(
+        self, K: Any, codes: np.ndarray, w: np.ndarray, out: np.ndarray
+    ) -> tuple[Status, np.ndarray]:
+        """The scores of some rows by a machine that has not seen them, and how that machine ended."""
+        kept = w.copy()
+        kept[out] = 0.0
+        problems = self._problems(codes, kept)
+        solved = self._solve_all(K, problems, warm=False)
+        ended = worst_status(s.certificate.status for s in solved)
+        if ended in ("interrupted", "stopped"):
+            return ended, np.empty(0)
+        scale = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
+        beta = by_row(problems, [q.signs * s.alpha for q, s in zip(problems, solved, strict=True)], len(w))
+        f = np.asarray(K @ np.ascontiguousarray(beta.T))[out]
+        values = (f + [self._bias(s.m) for s in solved]) / scale
+        return ended, self._scores(values).reshape(len(out), -1)
+
     def _calibrate(self, K: Any, codes: np.ndarray, w: np.ndarray) -> Calibration:
         """Fit the map from decision values to probabilities on values of rows that were held out.
 
@@ -174,25 +191,19 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         live = np.flatnonzero(w > 0)  # rows of weight 0 are not there, so they cannot be held out
         folds = list(held_out(codes[live], self.classes_, self.random_state))
         known: list[np.ndarray] = []
-        for fold in folds:
-            if self.certificate_.status in ("interrupted", "stopped") or clock.late():
-                break
-            out, kept = live[fold], w.copy()
-            kept[out] = 0.0
-            problems = self._problems(codes, kept)
-            solved = self._solve_all(K, problems, warm=False)
-            cut = worst_status(s.certificate.status for s in solved)
-            if cut in ("interrupted", "stopped") or (cut == "limit" and clock.late()):
-                self.certificate_ = replace(self.certificate_, status=cut)
-                break
-            scale = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
-            beta = by_row(
-                problems, [q.signs * s.alpha for q, s in zip(problems, solved, strict=True)], len(w)
-            )
-            f = np.asarray(K @ np.ascontiguousarray(beta.T))[out]
-            values = (f + [self._bias(s.m) for s in solved]) / scale
-            scores[out] = self._scores(values).reshape(len(out), -1)
-            known.append(out)
+        try:
+            for fold in folds:
+                if self.certificate_.status in ("interrupted", "stopped") or clock.late():
+                    break
+                out = live[fold]
+                cut, values = self._held_out_values(K, codes, w, out)
+                if cut in ("interrupted", "stopped") or (cut == "limit" and clock.late()):
+                    self.certificate_ = replace(self.certificate_, status=cut)
+                    break
+                scores[out] = values
+                known.append(out)
+        except KeyboardInterrupt:
+            self.certificate_ = replace(self.certificate_, status="interrupted")
         used = np.sort(np.concatenate(known)) if known else live[:0]
         if len(known) < len(folds):
             self._say_uncalibrated(len(known), len(folds))

@@ -177,7 +177,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             assert isinstance(self.kernel_, Kernel)
             self.kernel_ = self.kernel_.with_theta(tuned.theta)
             notes += tuned.notes
-        estimated, added = self._with_enough_noise(lambda: self._condition(Y, tuned), kernel, added)
+        try:
+            estimated, added = self._with_enough_noise(lambda: self._condition(Y, tuned), kernel, added)
+        except KeyboardInterrupt:
+            if tuned is None or tuned.kept is None:
+                raise
+            # The search is done: what it kept of its best θ is what there is.
+            tuned = replace(tuned, status="interrupted")
+            estimated, added = self._with_enough_noise(lambda: self._condition(Y, tuned), kernel, added)
         self.certificate_ = certify(self, tuned, estimated, added, notes, start)
         return self
 

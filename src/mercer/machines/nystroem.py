@@ -23,6 +23,7 @@ from mercer.machines.defaults import resolve
 from mercer.machines.landmarks import Basis, Choice, basis, check_way, choose, row_slices
 from mercer.machines.targets import check_target_block
 from mercer.memory import memory_limit, say_bytes
+from mercer.panels import panels
 from mercer.solve.solution import Certificate
 
 DEFAULT_COMPONENTS = 100
@@ -225,7 +226,9 @@ class Nystroem(Approximation):
             left[part] = diag[part] - np.einsum("ij,ij->i", block, block)
             if phi is not None:
                 phi[part] = block
-            products += lapack.matmul(block.T, block)
+            more = lapack.matmul(block.T, block)
+            for some in panels(len(products)):
+                products[some] += more[some]
         worst = int(np.argmin(left))
         if left[worst] < -1e-6 * float(np.abs(diag).max()):
             raise InvalidKernelError(

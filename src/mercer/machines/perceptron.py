@@ -109,9 +109,10 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
         self.n_iter_, self.converged_ = 0, False
         last = 0
         while self.n_iter_ < self.max_iter and not self.converged_:
-            whole = {name: copy(value) for name, value in vars(self).items() if name in STATE}
+            whole: dict[str, Any] = {}
             before = len(self._made)
             try:
+                whole = {name: copy(value) for name, value in vars(self).items() if name in STATE}
                 once()
             except KeyboardInterrupt:
                 if not self.n_iter_:

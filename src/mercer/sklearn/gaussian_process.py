@@ -24,7 +24,7 @@ from mercer.machines.publish import Published
 from mercer.sklearn.careful import refuse_masks_and_dates
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
 from mercer.sklearn.gp_process import NEED_THETA, BinaryLaplace, Process, input_checks, takes_vectors
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.claims import Examination
 
 __all__ = ["GaussianProcessClassifier", "GaussianProcessRegressor"]
@@ -83,8 +83,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
         self.y_train_ = np.copy(y) if self.copy_X_train else y
         self._sample = Sample.of(self.X_train_, takes_vectors(self.kernel_))
         self._rng = check_random_state(self.random_state)
-        self._search(self._rng)
-        self._solve(begun)
+        self._solve(begun, self._search(self._rng))
         return self
 
     def _normalise(self, y: np.ndarray) -> np.ndarray:
@@ -121,7 +120,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
         )  # a number of NumPy, as the peer's, so that arithmetic with it stays float64
         return (value, found.gradient) if eval_gradient else value
 
-    def _solve(self, begun: float) -> None:
+    def _solve(self, begun: float, ended: Status = "converged") -> None:
         """`L_`, `alpha_` and the certificate, for the kernel found."""
         K = operator(self.kernel_, self._sample)
         try:
@@ -141,7 +140,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
         size = np.linalg.norm(Y, axis=0)
         each = np.linalg.norm(left, axis=0) / np.where(size > 0, size, 1.0)
         self.certificate_ = Certificate(
-            "converged",
+            ended,
             "Cholesky (float64)",
             iterations=0,
             seconds=time.perf_counter() - begun,

@@ -18,9 +18,10 @@ from mercer.machines.averages import average_logistic
 from mercer.machines.laplace import Logistic, TwoClasses
 from mercer.machines.publish import Published
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status, worst_status
 from mercer.theory.claims import Examination
 
+SOON = 1000  # rows that are conditioned on quickly enough after Ctrl-C
 NEED_THETA = "Gradient can only be evaluated for theta!=None"
 
 
@@ -31,6 +32,7 @@ class Process(Published, BaseEstimator):
     optimizer: Any
     n_restarts_optimizer: int
     log_marginal_likelihood_value_: float
+    y_train_: Any
 
     def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
         """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
@@ -58,12 +60,15 @@ class Process(Published, BaseEstimator):
     def _evidence(self, kernel: Any, eval_gradient: bool) -> Any:
         raise NotImplementedError
 
-    def _search(self, rng: Any) -> None:
-        """`kernel_` with the parameters of the largest evidence, from its own and from random ones between the bounds."""
+    def _search(self, rng: Any) -> Status:
+        """`kernel_` with the parameters of the largest evidence, from its own and from random ones between the bounds.
+
+        Ctrl-C keeps the best so far, where conditioning on the rows takes no time: how the search ended is the answer.
+        """
         if self.optimizer is None or self.kernel_.n_dims == 0:
             theta = self.kernel_.theta
             self.log_marginal_likelihood_value_ = self.log_marginal_likelihood(theta, clone_kernel=False)
-            return
+            return "converged"
         bounds = self.kernel_.bounds
         starts = [self.kernel_.theta]
         if self.n_restarts_optimizer > 0:
@@ -72,15 +77,31 @@ class Process(Published, BaseEstimator):
                     "Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are finite."
                 )
             starts += [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(self.n_restarts_optimizer)]
-        found = [self._optimize(start, bounds) for start in starts]
+        status: Status = "converged"
+        tried: list[tuple[np.ndarray, float]] = []
+        try:
+            found = [self._optimize(start, bounds, tried) for start in starts]
+        except KeyboardInterrupt:
+            if not tried or len(self.y_train_) > SOON:
+                raise
+            found, status = tried, "interrupted"
         best = min(found, key=lambda pair: pair[1])
         self.kernel_.theta = best[0]
-        self.kernel_._check_bounds_params()
         self.log_marginal_likelihood_value_ = -best[1]
+        if status == "converged":
+            self.kernel_._check_bounds_params()
+        return status
 
-    def _optimize(self, start: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, float]:
+    def _optimize(
+        self, start: np.ndarray, bounds: np.ndarray, tried: list[tuple[np.ndarray, float]]
+    ) -> tuple[np.ndarray, float]:
+        """The best θ from one start, and minus its evidence; every θ on the way is added to `tried`."""
+
         def objective(theta: np.ndarray, eval_gradient: bool = True) -> Any:
             found = self.log_marginal_likelihood(theta, eval_gradient, clone_kernel=False)
+            value = float(found[0] if eval_gradient else found)
+            if np.isfinite(value):
+                tried.append((np.array(theta), -value))
             return (-found[0], -found[1]) if eval_gradient else -found
 
         if callable(self.optimizer):
@@ -146,13 +167,13 @@ class BinaryLaplace(Process):
         self._likelihood = Logistic(2.0 * self.y_train_ - 1.0)
         if not (self.warm_start and len(getattr(self, "_last", ())) == len(self.y_train_)):
             self._last: np.ndarray | None = None
-        self._search(self.rng)
+        ended = self._search(self.rng)
         found = self._mode(operator(self.kernel_, self._sample).dense())
         self.f_cached, self.W_sr_, self.L_ = found.f, found.root, np.tril(found.lower)
         self.pi_ = self.y_train_ - found.g
         self._found = found
         self.certificate_ = Certificate(
-            found.status,
+            worst_status((ended, found.status)),
             "Laplace approximation (logistic), Newton",
             iterations=found.iterations,
             seconds=time.perf_counter() - begun,

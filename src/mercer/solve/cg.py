@@ -91,7 +91,9 @@ def cg(
     except KeyboardInterrupt:
         if not keep:
             raise
-        state.stop(np.flatnonzero(state.open), "interrupted")
+        # Where every column is settled the answer is whole, and Ctrl-C still ends what goes on after it.
+        left = state.open if state.open.any() else np.ones_like(state.open)
+        state.stop(np.flatnonzero(left), "interrupted")
         if state.measure_seconds <= QUICK:
             state.measure(np.arange(B.shape[1]))
         else:

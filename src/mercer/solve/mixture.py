@@ -71,30 +71,34 @@ def learn_weights(
     def late() -> bool:
         return clock.now() >= end
 
-    while True:
-        gap = best.gap + holder_slack(best.q, d, p)
-        if tell is not None:
-            tell(steps, gap, best.primal, d)
-        if best.status in ("interrupted", "stopped"):
-            status = best.status
-            break
-        if gap <= tol * max(abs(best.primal), np.finfo(float).tiny):
-            status = "converged" if best.status == "converged" else best.status
-            break
-        if steps >= max_iter >= 0 or late():
-            break
-        found = _better(answer, d, best, gap, p, late)
-        if found is None:
-            status = "limit" if late() else "stagnated"
-            break
-        gained = best.primal - found[1].primal
-        d, best = found
-        steps += 1
-        small = gained <= 1e-9 * abs(best.primal) and best.gap + holder_slack(best.q, d, p) > 0.99 * gap
-        still = still + 1 if small else 0
-        if still == PATIENCE:
-            status = "stagnated"
-            break
+    try:
+        while True:
+            gap = best.gap + holder_slack(best.q, d, p)
+            if tell is not None:
+                tell(steps, gap, best.primal, d)
+            if best.status in ("interrupted", "stopped"):
+                status = best.status
+                break
+            if gap <= tol * max(abs(best.primal), np.finfo(float).tiny):
+                status = "converged" if best.status == "converged" else best.status
+                break
+            if steps >= max_iter >= 0 or late():
+                break
+            found = _better(answer, d, best, gap, p, late)
+            if found is None:
+                status = "limit" if late() else "stagnated"
+                break
+            gained = best.primal - found[1].primal
+            d, best = found
+            steps += 1
+            small = gained <= 1e-9 * abs(best.primal) and best.gap + holder_slack(best.q, d, p) > 0.99 * gap
+            still = still + 1 if small else 0
+            if still == PATIENCE:
+                status = "stagnated"
+                break
+    except KeyboardInterrupt:
+        # The last answer is whole: what was begun since is dropped.
+        status = "interrupted"
     gap = best.gap + holder_slack(best.q, d, p)
     certificate = Certificate(
         status,

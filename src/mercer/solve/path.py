@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer import lapack
+from mercer.panels import scaled_both_sides
 
 
 class PathPoint(NamedTuple):
@@ -46,8 +47,8 @@ class RidgePath:
     @classmethod
     def of_matrix(cls, K: np.ndarray, weight: np.ndarray, Y: np.ndarray, *, intercept: bool) -> RidgePath:
         """From an n×n Gram matrix, which is left as it is."""
-        s = np.sqrt(weight)
-        values, vectors = lapack.eigh(s[:, None] * K * s, overwrite_a=True)
+        # A symmetric matrix in C order is its own transpose in Fortran's, which LAPACK takes without a copy.
+        values, vectors = lapack.eigh(scaled_both_sides(np.sqrt(weight), K).T, overwrite_a=True)
         return cls(values, vectors, weight, Y, intercept)
 
     @classmethod
