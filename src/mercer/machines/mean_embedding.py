@@ -59,6 +59,7 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
     norm_: float
     X_fit_: Any
     kernel_: Any
+    certificate_: Certificate
 
     def __init__(
         self,

@@ -23,8 +23,10 @@ def examine(model: Any, exam: Examination, X: Any, y: Any, sample_weight: Any) -
 
 # each module registers the machines it knows
 from mercer.machines.examine import (  # noqa: E402
+    descent,
     features,
     margin,
+    means,
     perceptron,
     process,
     ridge,
@@ -32,4 +34,15 @@ from mercer.machines.examine import (  # noqa: E402
     structure,
 )
 
-__all__ = ["examine", "features", "margin", "perceptron", "process", "ridge", "sets", "structure"]
+__all__ = [
+    "descent",
+    "examine",
+    "features",
+    "margin",
+    "means",
+    "perceptron",
+    "process",
+    "ridge",
+    "sets",
+    "structure",
+]

@@ -10,6 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
+from mercer.arrays import dense
+from mercer.gram.blocks import block
 from mercer.machines.approximation import Approximable, Approximation
 from mercer.machines.base import PRECOMPUTED
 from mercer.machines.defaults import resolve
@@ -67,6 +69,15 @@ def same_feature_coef(exam: Examination, model: Approximable, A: Any, coef: np.n
 
 def features_of(approximation: Approximation, model: Any, A: Any) -> np.ndarray:
     return approximation.features(model._rows(A))
+
+
+def plain_gram(model: Any, A: Any, B: Any = None) -> np.ndarray:
+    """K of these rows by the formula in NumPy, and not by the core that the fit used; between A and B without their noise."""
+    if isinstance(model.kernel_, str):
+        return np.asarray(dense(A), dtype=np.float64)
+    z = None if B is None else model._rows(B)
+    every = slice(None)
+    return np.asarray(block(model.kernel_, model._rows(A), z, every, every), dtype=np.float64)
 
 
 def again(model: Any, X: Any, y: Any, sample_weight: Any, **changes: Any) -> Any:

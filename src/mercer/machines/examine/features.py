@@ -47,7 +47,7 @@ def examine_features(model: Approximation, exam: Examination, A: Any, weight: np
     exam.same("n_features_in_", model.n_features_in_, A.shape[1])
     if isinstance(model, Nystroem):
         exam.same("the smooth part of kernel_", model._smooth, smooth)
-        residual: float | None = _landmarks(model, exam, A, smooth)
+        residual: float | None = _landmarks(model, exam, A, smooth, weight)
     else:
         assert isinstance(model, RandomFeatures)
         residual = _drawn(model, exam, A, weight)
@@ -55,7 +55,7 @@ def examine_features(model: Approximation, exam: Examination, A: Any, weight: np
     return residual
 
 
-def _landmarks(model: Nystroem, exam: Examination, A: Any, smooth: Any) -> float:
+def _landmarks(model: Nystroem, exam: Examination, A: Any, smooth: Any, weight: np.ndarray) -> float:
     n = A.shape[0]
     exam.same("n_rows_fit_", model.n_rows_fit_, n)
     index = model.landmark_indices_
@@ -73,14 +73,15 @@ def _landmarks(model: Nystroem, exam: Examination, A: Any, smooth: Any) -> float
     exam.same("n_dropped_", model.n_dropped_, model.basis_.dropped)
     exam.same("threshold_", model.threshold_, model.basis_.threshold)
     if model.tolerance is None and isinstance(model.landmarks, str):
-        most = model._most(n)
+        live = int(np.count_nonzero(weight))
+        most = model._most(live)
         chosen = model.basis_.rank + model.n_dropped_
         exam.true(chosen <= most, f"{chosen} landmarks were chosen, more than the {most} asked for")
         exam.true(
-            chosen == most or model.landmarks == "pivoted" or index is None or n > most,
+            chosen == most or model.landmarks == "pivoted" or index is None or live > most,
             f"{chosen} landmarks were chosen, not the {most} asked for",
         )
-        if model.n_components is not None and n >= model.n_components and model.landmarks == "uniform":
+        if model.n_components is not None and live >= model.n_components and model.landmarks == "uniform":
             exam.same("the number of landmarks", chosen, int(model.n_components))
     phi = model.features(model._rows(A))
     left = max(float((own - np.einsum("ij,ij->i", phi, phi)).sum()), 0.0)

@@ -16,6 +16,8 @@ from mercer.machines.examine import examine
 from mercer.machines.examine.common import (
     HISTORY,
     again,
+    features_of,
+    plain_gram,
     same_approximation,
     same_kernel,
     same_published,
@@ -24,6 +26,7 @@ from mercer.machines.examine.common import (
 from mercer.machines.gp_classification import GaussianProcessClassifier
 from mercer.machines.gp_regression import GaussianProcessRegressor
 from mercer.machines.gp_targets import normalization
+from mercer.machines.posterior import Exact, InFeatures
 from mercer.machines.relevance import RelevanceMachine, RelevanceVectorRegressor
 from mercer.machines.targets import check_numbers
 from mercer.machines.tune import FLAT, ROUNDING, search_path
@@ -31,6 +34,7 @@ from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate
 from mercer.theory.claims import AS_DEFINED, SOLVED, Examination, Reached, at_most
 
+ALL_EIGENVALUES = 2000  # rows up to which K + N is made and factored once more in NumPy
 FAR = 5.0  # in log θ: what went further than a factor of 150 may have met the end of its search
 
 
@@ -74,7 +78,48 @@ def _(model: GaussianProcessRegressor, exam: Examination, X: Any, y: Any, sample
     twin = again(model, X, y, None, **changes)
     loose = 10 * float(model.tol) if not (model._exact or model._approximated) else SOLVED
     same_published(exam, model, twin, skip=frozenset(skip), within=max(loose, SOLVED))
+    if A.shape[0] <= ALL_EIGENVALUES:
+        _by_formula(exam, model, A)
     _residual(exam, model, twin, added)
+
+
+def _by_formula(exam: Examination, model: GaussianProcessRegressor, A: Any) -> None:
+    """The factor, α and the evidence from K + N in NumPy, without the code that made them."""
+    n = A.shape[0]
+    noise = np.broadcast_to(np.asarray(model.noise_, dtype=float), n)
+    inverse = model._inverse
+    if isinstance(inverse, InFeatures):
+        phi = features_of(model.approximation_, model, A)
+        noise = noise + model.approximation_.noise_
+        scaled = phi / np.sqrt(noise)[:, None]
+        factored, lower = np.eye(phi.shape[1]) + scaled.T @ scaled, inverse.lower
+        S = phi @ phi.T + np.diag(noise)
+    elif isinstance(inverse, Exact):
+        factored = S = plain_gram(model, A) + np.diag(noise)
+        lower = inverse.factor.lower
+    else:
+        return
+    L = np.tril(lower)
+    exam.same("the factor", L @ L.T, factored, within=SOLVED)
+    Y = np.asarray(model.y_fit_).reshape(n, -1)
+    alpha = np.asarray(model.alpha_).reshape(Y.shape)
+    allowed = max(1e-6, 10 * float(model.certificate_.residual or 0.0))
+    exam.same("(K + N) alpha_", S @ alpha, Y, within=allowed)
+    volume = n * np.log(2 * np.pi) + float(np.linalg.slogdet(factored)[1])
+    if isinstance(inverse, InFeatures):
+        # det(ΦΦᵀ + N) = det(I + ΦᵀN⁻¹Φ) det N
+        volume += float(np.log(noise).sum())
+    evidence = -0.5 * (float((Y * alpha).sum()) + Y.shape[1] * volume)
+    size = max(abs(evidence), float(Y.size))
+    pivots = np.abs(np.diagonal(L))
+    digits = 100 * np.finfo(float).eps * float((pivots.max() / pivots.min()) ** 2)
+    exam.same(
+        "the log evidence",
+        model.log_marginal_likelihood_value_,
+        evidence,
+        within=max(1e-6, digits),
+        scale=size,
+    )
 
 
 def _residual(exam: Examination, model: GaussianProcessRegressor, twin: Any, added: float) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mercer.arrays import Rows
 from mercer.gram import Precomputed
+from mercer.gram.blocks import block
 from mercer.kernels.base import Kernel
-from mercer.machines.base import check_gram, check_weights
-from mercer.machines.cca import KernelCCA
+from mercer.machines.base import PRECOMPUTED, check_gram, check_weights
+from mercer.machines.cca import KernelCCA, _second_view
 from mercer.machines.centred import Centred, training_gram
+from mercer.machines.defaults import resolve
 from mercer.machines.examine import examine
 from mercer.machines.examine.common import (
     HISTORY,
     again,
+    plain_gram,
     same_approximation,
     same_feature_coef,
     same_kernel,
@@ -23,13 +27,11 @@ from mercer.machines.examine.common import (
 )
 from mercer.machines.kmeans import KernelKMeans
 from mercer.machines.lloyd import filled
-from mercer.machines.mean_embedding import KernelMeanEmbedding
 from mercer.machines.mercer_map import MercerMap
-from mercer.machines.nadaraya_watson import NadarayaWatson
 from mercer.machines.pca import KernelPCA
 from mercer.machines.spectral import spectral_start
 from mercer.solve.solution import Certificate
-from mercer.theory.claims import AS_DEFINED, EXACT, SOLVED, Examination, Reached, at_most
+from mercer.theory.claims import EXACT, SOLVED, Examination, Reached, at_most
 
 ALL_EIGENVALUES = 2000  # rows up to which it is checked that no larger eigenvalue was missed
 
@@ -218,32 +220,107 @@ def _(model: MercerMap, exam: Examination, X: Any, y: Any, sample_weight: Any) -
     _eigenpairs(exam, model, K, model.eigenvalues_, model.eigenvectors_)
 
 
+# ── two views ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
 @examine.register
 def _(model: KernelCCA, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
-    """By the definition: one eigenproblem between two ridged views, solved again."""
-    twin = again(model, X, y, None)
-    same_published(exam, model, twin, within=1e-6)
-    c = twin.certificate_
-    found = Certificate(model.certificate_.status, "recomputed", residual=c.residual, residuals=c.residuals)
-    reached = Reached(c.converged, "solved again it does not")
-    exam.certificate(model.certificate_, found, reached=reached)
-
-
-@examine.register(KernelMeanEmbedding)
-@examine.register(NadarayaWatson)
-def _means(model: Any, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
-    """Nothing is solved: means of kernel products, taken again."""
-    twin = again(model, X, y, sample_weight)
-    same_published(exam, model, twin)
-    claimed: Certificate = model.certificate_
-    c: Certificate = twin.certificate_
-    found = Certificate(
-        claimed.status,
-        "recomputed",
-        primal=c.primal,
-        dual=c.dual,
-        gap=c.gap,
-        residual=c.residual,
-        residuals=c.residuals,
+    """By the definition: (L̃ + c)²β ∝ L̃f and (K̃ + c)²α ∝ K̃g, and no pair of functions agrees better."""
+    A = model._check_rows(X, reset=False)
+    B = _second_view(y, A.shape[0])
+    n, k = A.shape[0], min(int(model.n_components), A.shape[0] - 1)
+    _kept(exam, model, A)
+    same_rows(exam, "Y_fit_", model.Y_fit_, B)
+    kernel_y = resolve(model.kernel if model.kernel_y is None else model.kernel_y, B, name="kernel_y")
+    exam.same("kernel_y_", model.kernel_y_, PRECOMPUTED if kernel_y is None else kernel_y)
+    exam.same("n_components_", (model.n_components_, model._n_features_out), (k, k))
+    first = _View.of(plain_gram(model, A), model.regularization)
+    second = _View.of(_gram_of_y(kernel_y, B), model.regularization)
+    exam.same(
+        "the offset",
+        model._offset,
+        first.means @ model.alpha_,
+        scale=_product_size(first.means, model.alpha_),
     )
-    exam.certificate(claimed, found, reached=AS_DEFINED)
+    exam.same(
+        "the offset of y",
+        model._offset_y,
+        second.means @ model.beta_,
+        scale=_product_size(second.means, model.beta_),
+    )
+    f, g = first.K @ model.alpha_, second.K @ model.beta_
+    # what rounding of the two Gram matrices moves, beside what is common to the two functions
+    seen = 1e8 * (first.rounding + second.rounding) <= np.square(model.singular_values_)
+    if not seen.all():
+        exam.cannot(f"{int((~seen).sum())} components: their functions are made of rounding")
+    found = np.einsum("ij,ij->j", f, g) / n
+    exam.same("correlations_", model.correlations_[seen], found[seen], within=1e-6, scale=1.0)
+    for what, view, coef, values, other in (
+        ("alpha_", first, model.alpha_, f, g),
+        ("beta_", second, model.beta_, g, f),
+    ):
+        variance = (values[:, seen] ** 2).mean(axis=0)
+        exam.same(f"the variance along {what}", variance, np.ones(len(variance)), within=1e-6)
+        size = float(np.abs(coef).max(initial=0.0))
+        exam.same(f"the mean of {what}", coef.mean(axis=0), np.zeros(k), scale=size)
+        wanted = view.twice_solved(view.K @ other)
+        length = np.linalg.norm(coef, axis=0) / np.maximum(
+            np.linalg.norm(wanted, axis=0), np.finfo(float).tiny
+        )
+        exam.same(what, coef[:, seen], (wanted * length)[:, seen], within=1e-5)
+    _agreements(exam, model, first, second, seen)
+
+
+class _View(NamedTuple):
+    """K̃ = HKH, the means of the rows of K, the ridge c, and the rounding of K in units of c."""
+
+    K: np.ndarray
+    means: np.ndarray
+    c: float
+    rounding: float
+
+    @classmethod
+    def of(cls, K: np.ndarray, regularization: float) -> _View:
+        means = K.mean(axis=1)
+        centred = K - means - means[:, None] + means.mean()
+        c = float(regularization) * max(float(np.trace(centred)), np.finfo(float).tiny)
+        return cls(centred, means, c, float(np.finfo(float).eps * np.linalg.norm(K)) / c)
+
+    def ridged(self) -> np.ndarray:
+        return self.K + self.c * np.eye(len(self.K))
+
+    def twice_solved(self, V: np.ndarray) -> np.ndarray:
+        """(K̃ + c)⁻² V."""
+        A = self.ridged()
+        return np.linalg.solve(A, np.linalg.solve(A, V))
+
+
+def _gram_of_y(kernel: Kernel | None, B: np.ndarray) -> np.ndarray:
+    if kernel is None:
+        return B
+    every = slice(None)
+    return np.asarray(block(kernel, Rows.of(B, "y"), None, every, every), dtype=np.float64)
+
+
+def _agreements(exam: Examination, model: KernelCCA, first: _View, second: _View, seen: np.ndarray) -> None:
+    """The singular values of SR, R = K̃(K̃ + c)⁻¹ and S of the other view; and the residuals of the vectors kept."""
+    R, S = (np.linalg.solve(view.ridged(), view.K) for view in (first, second))
+    both = S @ R
+    every = np.linalg.svd(both, compute_uv=False)
+    close = max(1e-6, 100 * (first.rounding + second.rounding))
+    exam.same(
+        "singular_values_", model.singular_values_, every[: model.n_components_], within=close, scale=1.0
+    )
+    U = first.ridged() @ model.alpha_
+    U = U / np.maximum(np.linalg.norm(U, axis=0), np.finfo(float).tiny)
+    size = np.abs(U)
+    leading = np.argmax(size >= (1 - 1e-6) * size.max(axis=0), axis=0)
+    exam.true(np.all(U[leading, np.arange(U.shape[1])][seen] > 0), "a component points the other way")
+    rest = np.linalg.norm(both.T @ (both @ U) - U * np.square(model.singular_values_), axis=0)
+    claimed = model.certificate_
+    said = np.asarray(claimed.residuals if claimed.residuals is not None else rest)
+    rest = np.where(seen, rest, said)
+    worst = float(rest.max(initial=0.0)) / max(float(every[0]) ** 2, np.finfo(float).tiny)
+    found = Certificate(claimed.status, "recomputed", residual=worst, residuals=tuple(rest.tolist()))
+    reached = at_most("the worst residual", worst, float(model.tol) + 1e-6)
+    exam.certificate(claimed, found, reached=reached)
