@@ -18,7 +18,7 @@ from benchmarks.peers import have
 from mercer import RBF, GaussianProcessRegressor, White
 from mercer.applications.co2 import co2_kernel, load_co2
 from mercer.gram import Tiles
-from mercer.machines.evidence import log_evidence
+from mercer.machines.gaussian_process.evidence import log_evidence
 
 Call = Callable[[], Any]
 SCALE, NOISE = 1.5, 0.1

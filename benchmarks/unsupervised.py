@@ -17,7 +17,7 @@ import mercer
 from benchmarks import data
 from benchmarks.measure import HEAD, race, report
 from benchmarks.peers import have
-from mercer.machines.centred import Centred
+from mercer.machines.structure.centred import Centred
 
 
 def run(options: argparse.Namespace) -> None:

@@ -37,10 +37,10 @@ from mercer.kernels import (
     Polynomial,
     Stationary,
 )
-from mercer.machines.one_class import OneClassSVM
-from mercer.machines.perceptron import KernelPerceptron
-from mercer.machines.svc import SVC
-from mercer.machines.svr import SVR
+from mercer.machines.margin.one_class import OneClassSVM
+from mercer.machines.margin.perceptron import KernelPerceptron
+from mercer.machines.margin.svc import SVC
+from mercer.machines.margin.svr import SVR
 
 GOOD = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
 

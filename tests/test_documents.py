@@ -11,6 +11,7 @@ import pytest
 import mercer
 
 ROOT = Path(__file__).parents[1]
+SOURCE = Path(mercer.__file__).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ALL = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
@@ -39,14 +40,21 @@ def test_every_public_name_is_explained_in_a_guide():
     assert not missing, missing
 
 
-def test_the_architecture_names_every_room_and_every_file_of_the_two_largest():
+def test_the_architecture_names_every_room_and_every_file_of_the_solvers():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    source = Path(mercer.__file__).parent
-    rooms = [p.name for p in source.iterdir() if (p / "__init__.py").exists()]
+    rooms = [p.name for p in SOURCE.iterdir() if (p / "__init__.py").exists()]
     assert [room for room in rooms if f"`{room}/`" not in text] == []
-    for room in ("machines", "solve"):
-        section = text.split(f"| in `{room}/` |", 1)[1].split("\n\n", 1)[0]
-        files = {p.stem for p in (source / room).glob("*.py")} - {"__init__"}
-        assert files == set(re.findall(r"`(\w+)`", section)) & files, files - set(
-            re.findall(r"`(\w+)`", section)
-        )
+    section = text.split("| in `solve/` |", 1)[1].split("\n\n", 1)[0]
+    named = set(re.findall(r"`(\w+)`", section))
+    assert {p.stem for p in (SOURCE / "solve").glob("*.py")} - {"__init__"} <= named
+
+
+@pytest.mark.parametrize(
+    "package",
+    sorted(p.parent for room in ("machines", "kernels") for p in SOURCE.glob(f"{room}/*/__init__.py")),
+    ids=lambda p: p.name,
+)
+def test_a_package_says_at_its_door_what_is_inside(package):
+    door = (package / "__init__.py").read_text(encoding="utf-8")
+    inside = {p.stem for p in package.glob("*.py") if not p.stem.startswith(("__init__", "examine"))}
+    assert inside <= set(re.findall(r"\w+", door)), inside - set(re.findall(r"\w+", door))

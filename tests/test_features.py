@@ -38,7 +38,7 @@ from mercer.errors import (
     ParameterError,
     ShapeError,
 )
-from mercer.kernels.monomials import Expansion
+from mercer.kernels.maps.monomials import Expansion
 from mercer.memory import memory_limit
 
 L, E = Linear(), AllSubsets()

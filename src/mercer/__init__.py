@@ -59,32 +59,32 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
         leaf,
         parse,
     )
-    from mercer.machines.adatron import Adatron
-    from mercer.machines.batches import Batches
-    from mercer.machines.cca import KernelCCA
-    from mercer.machines.falkon import FalkonClassifier, FalkonRegressor
-    from mercer.machines.gp_classification import GaussianProcessClassifier
-    from mercer.machines.gp_regression import GaussianProcessRegressor
-    from mercer.machines.kernel_machine import KernelMachine
-    from mercer.machines.kmeans import KernelKMeans
-    from mercer.machines.least_squares import KernelLeastSquares
-    from mercer.machines.mean_embedding import KernelMeanEmbedding
-    from mercer.machines.mercer_map import MercerMap
-    from mercer.machines.multiple_margin import MultipleKernelClassifier, MultipleKernelOneClass
-    from mercer.machines.multiple_ridge import MultipleKernelRegressor
-    from mercer.machines.nadaraya_watson import NadarayaWatson
-    from mercer.machines.nu import NuSVC
-    from mercer.machines.nystroem import Nystroem
-    from mercer.machines.one_class import OneClassSVM
-    from mercer.machines.pca import KernelPCA
-    from mercer.machines.perceptron import KernelPerceptron, Perceptron
-    from mercer.machines.random_features import RandomFeatures
-    from mercer.machines.relevance import RelevanceVectorClassifier, RelevanceVectorRegressor
-    from mercer.machines.ridge import KernelRidge
-    from mercer.machines.ridge_cv import KernelRidgeCV
-    from mercer.machines.svc import SVC
-    from mercer.machines.svdd import SVDD
-    from mercer.machines.svr import SVR, NuSVR
+    from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
+    from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+    from mercer.machines.kernel_sets.margin import MultipleKernelClassifier, MultipleKernelOneClass
+    from mercer.machines.kernel_sets.ridge import MultipleKernelRegressor
+    from mercer.machines.landmarks.batches import Batches
+    from mercer.machines.landmarks.falkon import FalkonClassifier, FalkonRegressor
+    from mercer.machines.landmarks.nystroem import Nystroem
+    from mercer.machines.landmarks.random_features import RandomFeatures
+    from mercer.machines.loss.kernel_machine import KernelMachine
+    from mercer.machines.margin.adatron import Adatron
+    from mercer.machines.margin.nu import NuSVC
+    from mercer.machines.margin.one_class import OneClassSVM
+    from mercer.machines.margin.perceptron import KernelPerceptron, Perceptron
+    from mercer.machines.margin.svc import SVC
+    from mercer.machines.margin.svdd import SVDD
+    from mercer.machines.margin.svr import SVR, NuSVR
+    from mercer.machines.relevance.relevance import RelevanceVectorClassifier, RelevanceVectorRegressor
+    from mercer.machines.ridge.least_squares import KernelLeastSquares
+    from mercer.machines.ridge.ridge import KernelRidge
+    from mercer.machines.ridge.ridge_cv import KernelRidgeCV
+    from mercer.machines.structure.cca import KernelCCA
+    from mercer.machines.structure.kmeans import KernelKMeans
+    from mercer.machines.structure.mercer_map import MercerMap
+    from mercer.machines.structure.pca import KernelPCA
+    from mercer.machines.windows.mean_embedding import KernelMeanEmbedding
+    from mercer.machines.windows.nadaraya_watson import NadarayaWatson
     from mercer.theory.gram_report import GramReport, gram_report
     from mercer.theory.verify import Verification, verify
 
@@ -189,37 +189,37 @@ _ROOMS = (
     "threads",
 )  # reached by name, not public
 _ELSEWHERE = {
-    "GaussianProcessClassifier": "mercer.machines.gp_classification",
-    "GaussianProcessRegressor": "mercer.machines.gp_regression",
-    "MercerMap": "mercer.machines.mercer_map",
-    "MultipleKernelClassifier": "mercer.machines.multiple_margin",
-    "MultipleKernelOneClass": "mercer.machines.multiple_margin",
-    "MultipleKernelRegressor": "mercer.machines.multiple_ridge",
-    "KernelMeanEmbedding": "mercer.machines.mean_embedding",
-    "SVDD": "mercer.machines.svdd",
-    "SVC": "mercer.machines.svc",
-    "SVR": "mercer.machines.svr",
-    "NadarayaWatson": "mercer.machines.nadaraya_watson",
-    "NuSVC": "mercer.machines.nu",
-    "NuSVR": "mercer.machines.svr",
-    "OneClassSVM": "mercer.machines.one_class",
-    "KernelLeastSquares": "mercer.machines.least_squares",
-    "KernelMachine": "mercer.machines.kernel_machine",
-    "KernelCCA": "mercer.machines.cca",
-    "KernelKMeans": "mercer.machines.kmeans",
-    "KernelPCA": "mercer.machines.pca",
-    "KernelPerceptron": "mercer.machines.perceptron",
-    "KernelRidge": "mercer.machines.ridge",
-    "KernelRidgeCV": "mercer.machines.ridge_cv",
-    "Perceptron": "mercer.machines.perceptron",
-    "Adatron": "mercer.machines.adatron",
-    "RelevanceVectorClassifier": "mercer.machines.relevance",
-    "RelevanceVectorRegressor": "mercer.machines.relevance",
-    "Batches": "mercer.machines.batches",
-    "FalkonClassifier": "mercer.machines.falkon",
-    "FalkonRegressor": "mercer.machines.falkon",
-    "Nystroem": "mercer.machines.nystroem",
-    "RandomFeatures": "mercer.machines.random_features",
+    "GaussianProcessClassifier": "mercer.machines.gaussian_process.classification",
+    "GaussianProcessRegressor": "mercer.machines.gaussian_process.regression",
+    "MercerMap": "mercer.machines.structure.mercer_map",
+    "MultipleKernelClassifier": "mercer.machines.kernel_sets.margin",
+    "MultipleKernelOneClass": "mercer.machines.kernel_sets.margin",
+    "MultipleKernelRegressor": "mercer.machines.kernel_sets.ridge",
+    "KernelMeanEmbedding": "mercer.machines.windows.mean_embedding",
+    "SVDD": "mercer.machines.margin.svdd",
+    "SVC": "mercer.machines.margin.svc",
+    "SVR": "mercer.machines.margin.svr",
+    "NadarayaWatson": "mercer.machines.windows.nadaraya_watson",
+    "NuSVC": "mercer.machines.margin.nu",
+    "NuSVR": "mercer.machines.margin.svr",
+    "OneClassSVM": "mercer.machines.margin.one_class",
+    "KernelLeastSquares": "mercer.machines.ridge.least_squares",
+    "KernelMachine": "mercer.machines.loss.kernel_machine",
+    "KernelCCA": "mercer.machines.structure.cca",
+    "KernelKMeans": "mercer.machines.structure.kmeans",
+    "KernelPCA": "mercer.machines.structure.pca",
+    "KernelPerceptron": "mercer.machines.margin.perceptron",
+    "KernelRidge": "mercer.machines.ridge.ridge",
+    "KernelRidgeCV": "mercer.machines.ridge.ridge_cv",
+    "Perceptron": "mercer.machines.margin.perceptron",
+    "Adatron": "mercer.machines.margin.adatron",
+    "RelevanceVectorClassifier": "mercer.machines.relevance.relevance",
+    "RelevanceVectorRegressor": "mercer.machines.relevance.relevance",
+    "Batches": "mercer.machines.landmarks.batches",
+    "FalkonClassifier": "mercer.machines.landmarks.falkon",
+    "FalkonRegressor": "mercer.machines.landmarks.falkon",
+    "Nystroem": "mercer.machines.landmarks.nystroem",
+    "RandomFeatures": "mercer.machines.landmarks.random_features",
     "Interrupted": "mercer.errors",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",

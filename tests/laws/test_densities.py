@@ -14,8 +14,8 @@ from scipy.special import j1
 
 from mercer import ProvedAsDeclared, Refuted, Stationary, Undecided
 from mercer.errors import ParameterError, ShapeError
-from mercer.kernels import validity
-from mercer.kernels.densities import integrate
+from mercer.kernels.proofs import validity
+from mercer.kernels.proofs.densities import integrate
 from reference import kernels as ref
 from reference import proofs as referee
 

@@ -10,8 +10,9 @@ import pytest
 
 from mercer import kernels as m
 from mercer.arrays import Rows
-from mercer.kernels import Refuted, validity
-from mercer.kernels.enclosure import _RULES, Sample, enclose
+from mercer.kernels import Refuted
+from mercer.kernels.proofs import validity
+from mercer.kernels.proofs.enclosure import _RULES, Sample, enclose
 from reference import proofs as referee
 
 LEAVES = [

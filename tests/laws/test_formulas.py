@@ -12,16 +12,16 @@ from mercer import Dot, GaussianProcessRegressor, Proved, Refuted
 from mercer.arrays import Rows
 from mercer.gram import Tiles
 from mercer.kernels import DotProduct, Radial, leaf
-from mercer.kernels.certain import bounds
-from mercer.kernels.families import LEAVES
-from mercer.kernels.formula import NotRecorded, polynomial, record
-from mercer.kernels.intervals import Interval, NotEnclosed
-from mercer.kernels.monotone import (
+from mercer.kernels.formulas.certain import bounds
+from mercer.kernels.formulas.formula import NotRecorded, polynomial, record
+from mercer.kernels.formulas.monotone import (
     has_power_series_powers,
     is_completely_monotone,
     is_divisible,
     is_power_series,
 )
+from mercer.kernels.leaves.families import LEAVES
+from mercer.kernels.proofs.intervals import Interval, NotEnclosed
 from mercer.params import positive
 
 POINTS = np.array([0.05, 0.3, 1.1, 2.6])

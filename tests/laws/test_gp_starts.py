@@ -5,7 +5,7 @@ import pytest
 
 from mercer import RBF, Constant, Linear, Matern, Periodic, RationalQuadratic, White
 from mercer.arrays import Rows
-from mercer.machines.gp_starts import open_starts, scaled_starts
+from mercer.machines.gaussian_process.starts import open_starts, scaled_starts
 
 
 def random_kernel(rng):

@@ -8,9 +8,9 @@ import pytest
 import mercer
 from mercer.errors import ParameterError
 from mercer.kernels import DotProduct, Kernel, PerColumn, Radial, algebra, leaf
-from mercer.kernels.families import LEAVES, Leaf
-from mercer.kernels.inheritance import is_ours
-from mercer.kernels.proof import Fact, Proof
+from mercer.kernels.leaves.families import LEAVES, Leaf
+from mercer.kernels.leaves.inheritance import is_ours
+from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import positive
 
 X = np.random.default_rng(0).normal(size=(6, 2))

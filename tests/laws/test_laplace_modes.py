@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercer import RBF
-from mercer.machines.laplace import Logistic, Softmax
+from mercer.machines.gaussian_process.laplace import Logistic, Softmax
 
 SEEDS = range(6)
 EPS = np.finfo(float).eps

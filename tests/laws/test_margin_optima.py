@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer
 from mercer import SVC, SVR, KernelMachine, NuSVC, NuSVR, OneClassSVM
 from mercer.errors import NotSeparableError, ParameterError, PrecisionWarning
-from mercer.machines.hard_margin import contradiction, widest_margin
+from mercer.machines.margin.hard_margin import contradiction, widest_margin
 from mercer.solve.box import BoxProblem
 from mercer.solve.qp import working_set
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from mercer import RBF, SVC
 from mercer.errors import InputError
 from mercer.gram import Precomputed
-from mercer.machines.calibrate import Calibration, calibrate, conformal_threshold
+from mercer.machines.margin.calibrate import Calibration, calibrate, conformal_threshold
 from mercer.solve import active
 from mercer.solve.box import BoxProblem
 from mercer.solve.qp import working_sets

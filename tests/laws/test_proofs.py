@@ -14,7 +14,8 @@ import pytest
 
 from mercer import kernels as m
 from mercer.errors import MercerError
-from mercer.kernels import Proved, ProvedAsDeclared, Refuted, validity
+from mercer.kernels import Proved, ProvedAsDeclared, Refuted
+from mercer.kernels.proofs import validity
 from reference import proofs as referee
 
 COUNT = int(os.environ.get("MERCER_PROOFS", "240"))

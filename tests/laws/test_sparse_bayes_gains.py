@@ -12,7 +12,7 @@ import pytest
 
 from mercer import RBF
 from mercer.gram import Precomputed
-from mercer.machines.sparse_bayes import Basis, Proposal, _Regression, propose
+from mercer.machines.relevance.sparse_bayes import Basis, Proposal, _Regression, propose
 
 LOG_2PI = np.log(2 * np.pi)
 

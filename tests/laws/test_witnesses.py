@@ -35,11 +35,11 @@ from mercer import (
 )
 from mercer.cli.check import run_check
 from mercer.errors import DomainError, ParameterError
-from mercer.kernels import validity
-from mercer.kernels.dot import DotProduct
-from mercer.kernels.expansion import ONE, Term, _least_coefficient, expand, proof_by_expansion
-from mercer.kernels.forms import exact_form, judge_form
-from mercer.kernels.intervals import Interval, pi
+from mercer.kernels.leaves.dot import DotProduct
+from mercer.kernels.proofs import validity
+from mercer.kernels.proofs.expansion import ONE, Term, _least_coefficient, expand, proof_by_expansion
+from mercer.kernels.proofs.forms import exact_form, judge_form
+from mercer.kernels.proofs.intervals import Interval, pi
 from reference import proofs as referee
 
 # ── declared series ─────────────────────────────────────────────────────────────────────────────────────────

@@ -22,9 +22,9 @@ from mercer.errors import (
     ParameterError,
     ShapeError,
 )
-from mercer.machines.averages import average_logistic, average_softmax, draws
-from mercer.machines.laplace import Logistic, Softmax
-from mercer.machines.whitened import whitened_mode
+from mercer.machines.gaussian_process.averages import average_logistic, average_softmax, draws
+from mercer.machines.gaussian_process.laplace import Logistic, Softmax
+from mercer.machines.gaussian_process.whitened import whitened_mode
 
 KERNELS = [
     "3.0*RBF([0.8, 1.2])",

@@ -32,10 +32,10 @@ from mercer.errors import (
     PrecisionWarning,
     ShapeError,
 )
-from mercer.kernels.families import Radial, leaf
-from mercer.machines import gp_regression
-from mercer.machines.evidence import log_evidence, log_loo
-from mercer.machines.terms import latent_diag
+from mercer.kernels.leaves.families import Radial, leaf
+from mercer.machines.gaussian_process import regression as gp_regression
+from mercer.machines.gaussian_process.evidence import log_evidence, log_loo
+from mercer.machines.gaussian_process.terms import latent_diag
 
 SUM = "1.5*RBF([0.8, 1.7]) + 0.3*Linear() + White(0.05)"
 
@@ -646,7 +646,7 @@ def test_conjugate_gradients_are_cholesky_and_state_their_error(data):
 
 
 def test_the_estimated_gradient_is_the_exact_one_within_its_error():
-    from mercer.machines.posterior import estimate_evidence, iterative
+    from mercer.machines.gaussian_process.posterior import estimate_evidence, iterative
 
     rng = np.random.default_rng(5)
     X, Y = rng.normal(size=(120, 2)), rng.normal(size=(120, 1))

@@ -47,9 +47,9 @@ from mercer.errors import (
 )
 from mercer.gram import Precomputed
 from mercer.kernels import Radial
-from mercer.kernels.families import LEAVES, leaf
-from mercer.kernels.proof import Fact
-from mercer.machines import falkon
+from mercer.kernels.leaves.families import LEAVES, leaf
+from mercer.kernels.proofs.proof import Fact
+from mercer.machines.landmarks.selection import falkon
 from mercer.theory import judge
 
 X = np.random.default_rng(0).normal(size=(40, 3))

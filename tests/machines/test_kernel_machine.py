@@ -24,8 +24,8 @@ from mercer.errors import (
     NotFiniteError,
     ParameterError,
 )
-from mercer.machines.losses import LOSSES, Logistic, Softmax
-from mercer.machines.smooth_loss import SmoothLoss
+from mercer.machines.loss.losses import LOSSES, Logistic, Softmax
+from mercer.machines.loss.smooth import SmoothLoss
 
 CLASSES = ("hinge", "squared_hinge", "logistic")
 NUMBERS = ("squared", "huber", "epsilon_insensitive", "squared_epsilon_insensitive", "quantile", "poisson")

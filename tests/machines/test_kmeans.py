@@ -306,7 +306,7 @@ def filled_slowly(labels, w, far, k, floor):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_empty_clusters_take_the_farthest_rows_that_can_be_spared(seed):
-    from mercer.machines.lloyd import filled
+    from mercer.machines.structure.lloyd import filled
 
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 12))
@@ -324,7 +324,7 @@ def test_empty_clusters_take_the_farthest_rows_that_can_be_spared(seed):
 def test_the_spectral_bound_is_not_above_the_relaxed_problem(seed):
     """tr - λ₁ - … - λ_k from all eigenvalues bounds from below; what iterations found may not promise more."""
     from mercer.gram import Precomputed
-    from mercer.machines.spectral import spectral_start
+    from mercer.machines.structure.spectral import spectral_start
 
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(600, 4))  # beyond the rows that LAPACK solves at once

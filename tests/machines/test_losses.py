@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from mercer.errors import ParameterError
-from mercer.machines.losses import LOSSES, Huber, Logistic, Poisson, Quantile, Softmax, Squared
-from mercer.machines.smooth_loss import SmoothLoss
+from mercer.machines.loss.losses import LOSSES, Huber, Logistic, Poisson, Quantile, Softmax, Squared
+from mercer.machines.loss.smooth import SmoothLoss
 
 NUMBERS = np.array([-2.0, -0.3, 0.0, 0.7, 5.0])
 COUNTS = np.array([0.0, 0.5, 1.0, 3.0, 40.0])

@@ -24,7 +24,7 @@ from mercer.errors import (
     ParameterError,
     ShapeError,
 )
-from mercer.machines.kernel_set import combine, gram_set, weights_of
+from mercer.machines.kernel_sets.weights import combine, gram_set, weights_of
 from mercer.solve.mixture import dual_norm, holder_slack
 
 KERNELS = ["RBF(1.0).on(0)", "RBF(1.0).on(1)", "RBF(1.0).on(2)", "Linear()", "RBF(3.0)"]

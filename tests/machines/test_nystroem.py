@@ -15,8 +15,8 @@ from mercer import RBF, SVC, SVR, Linear, Matern, NuSVC, NuSVR, Nystroem, OneCla
 from mercer.arrays import Rows
 from mercer.errors import InvalidKernelError, MercerError, ParameterError
 from mercer.gram import Features, LowRank
-from mercer.machines.approximation import approximate, without_noise
-from mercer.machines.landmarks import basis, leverage_scores
+from mercer.machines.landmarks.approximation import approximate, without_noise
+from mercer.machines.landmarks.selection import basis, leverage_scores
 from mercer.solve.precondition import greedy_columns, pivoted_cholesky
 
 WAYS = ["uniform", "kmeans", "leverage", "pivoted"]

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mercer import RBF, KernelPCA, Linear, Matern, Polynomial, RationalQuadratic, White
 from mercer.errors import InvalidKernelError, InvalidKernelWarning, ParameterError, ShapeError
 from mercer.gram import Precomputed
-from mercer.machines.centred import Centred
+from mercer.machines.structure.centred import Centred
 
 
 @parametrize_with_checks([KernelPCA(), KernelPCA(None, "Linear()"), KernelPCA(0.8)])

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from mercer import KernelMachine, parse, verify
 from mercer.errors import ParameterError
-from mercer.machines.penalty import Penalty
+from mercer.machines.loss.penalty import Penalty
 from mercer.theory import function_of, representer
 
 KERNEL = "Polynomial(2)"

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import RBF, Interrupted, RelevanceVectorClassifier, RelevanceVectorRegressor
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from mercer.machines.sparse_bayes import Budget
+from mercer.machines.relevance.sparse_bayes import Budget
 from reference.relevance import full_iterations, laplace_evidence, log_evidence
 
 
@@ -333,7 +333,7 @@ def test_separable_classes_stay_finite():
 def test_a_step_that_cannot_be_computed_is_taken_back(monkeypatch):
     """Columns so alike that their Gram matrix cannot be factored end the search at the last model that could be."""
     from mercer.gram import Precomputed
-    from mercer.machines.sparse_bayes import Basis, Budget, _Regression, regression
+    from mercer.machines.relevance.sparse_bayes import Basis, Budget, _Regression, regression
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 1))

@@ -161,7 +161,7 @@ def test_choose_ends_with_the_best_so_far_and_one_last_fit(name, monkeypatch):
 
 def test_probabilities_that_were_cut_short_say_on_how_many_folds(monkeypatch):
     ends = iter([False, False, True])
-    monkeypatch.setattr("mercer.machines.classify.clock.late", lambda: next(ends, True))
+    monkeypatch.setattr("mercer.machines.margin.classify.clock.late", lambda: next(ends, True))
     with pytest.warns(ConvergenceWarning, match="folds only"):
         model = SVC("RBF(1.5)", probability=True, random_state=0).fit(X, LABELS)
     assert model.certificate_.status == "limit"

@@ -17,7 +17,7 @@ from tests.estimators_under_test import NEW, SUBJECTS, TWINS, X, outputs
 
 import mercer
 from mercer import SVC, Interrupted, KernelRidge
-from mercer.machines import publish
+from mercer.machines.shared import publish
 from mercer.solve import qp
 
 MOMENTS = int(

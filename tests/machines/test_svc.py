@@ -188,7 +188,7 @@ def test_the_smallest_violation_of_a_hard_margin(kernel, bias, monkeypatch):
     assert least <= sums[-1] * (1 + 1e-3) and sums[-1] <= sums[0]
     if kernel == "Linear()":  # three numbers decide, so a large C is enough
         assert least == pytest.approx(sums[-1], rel=1e-3)
-    monkeypatch.setattr("mercer.machines.hard_margin.SMALL_PROGRAM", 0)
+    monkeypatch.setattr("mercer.machines.margin.hard_margin.SMALL_PROGRAM", 0)
     how, found = said()
     assert how == "is at most" and found >= least * (1 - 1e-3)
 

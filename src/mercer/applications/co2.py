@@ -21,7 +21,7 @@ import numpy as np
 
 from mercer.errors import ParameterError
 from mercer.kernels import RBF, Kernel, Periodic, RationalQuadratic, White
-from mercer.machines.gp_regression import GaussianProcessRegressor
+from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 
 TERMS = ("long rise", "season", "medium term", "weather")
 LEVEL = 0.95

@@ -18,8 +18,8 @@ from mercer.choose.search import Ledger, Trial, along_gradients, by_trials
 from mercer.errors import InputError, Interrupted, ParameterError, ShapeError
 from mercer.kernels import White
 from mercer.kernels.base import Kernel
-from mercer.machines.base import PRECOMPUTED
-from mercer.machines.defaults import resolve
+from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.shared.defaults import resolve
 from mercer.solve.solution import Certificate, Status
 from mercer.theory.alignment import are_labels, targets
 
@@ -185,10 +185,10 @@ def _machine(machine: Any, y: Any) -> Any:
         if machine == PRECOMPUTED:
             raise ParameterError("a precomputed kernel has no parameters to choose; pass the kernel itself.")
         if are_labels(np.asarray(y)):
-            from mercer.machines.svc import SVC
+            from mercer.machines.margin.svc import SVC
 
             return SVC(machine)
-        from mercer.machines.ridge import KernelRidge
+        from mercer.machines.ridge.ridge import KernelRidge
 
         return KernelRidge(machine)
     if not hasattr(machine, "get_params") or "kernel" not in machine.get_params(deep=False):

@@ -15,7 +15,7 @@ import numpy as np
 from mercer import lapack
 from mercer.gram import gram
 from mercer.kernels.base import Kernel
-from mercer.machines.evidence import log_evidence
+from mercer.machines.gaussian_process.evidence import log_evidence
 from mercer.panels import panels
 from mercer.solve.direct import factor
 from mercer.theory.alignment import align

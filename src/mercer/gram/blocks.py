@@ -15,9 +15,11 @@ import numpy as np
 
 from mercer.arrays import Rows, dense
 from mercer.errors import MagnitudeError
-from mercer.kernels import algebra, special
+from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
-from mercer.kernels.families import (
+from mercer.kernels.formulas.formula import NotRecorded
+from mercer.kernels.leaves import special
+from mercer.kernels.leaves.families import (
     DotProduct,
     Leaf,
     OfOneNumber,
@@ -26,7 +28,6 @@ from mercer.kernels.families import (
     derivative_of,
     dot_products,
 )
-from mercer.kernels.formula import NotRecorded
 
 _BLOCK = 2**22  # entries of one block: 32 MiB in float64
 

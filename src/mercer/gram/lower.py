@@ -29,9 +29,10 @@ from mercer.gram.program import (
     prepare,
 )
 from mercer.gram.steps import emit_value
-from mercer.kernels import algebra, columns, dot, special
+from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
-from mercer.kernels.families import DotProduct, Leaf, PerColumn, Radial, squared_norms
+from mercer.kernels.leaves import columns, dot, special
+from mercer.kernels.leaves.families import DotProduct, Leaf, PerColumn, Radial, squared_norms
 
 
 def lower(

@@ -24,11 +24,11 @@ from mercer.gram import blocks, core
 from mercer.gram.lower import lower
 from mercer.gram.program import Lowered, NotLowered
 from mercer.kernels.base import Kernel
-from mercer.kernels.dot import Linear
+from mercer.kernels.leaves.dot import Linear
 from mercer.threads import threads
 
 if TYPE_CHECKING:
-    from mercer.kernels.explicit import FeatureMap
+    from mercer.kernels.maps.explicit import FeatureMap
 
 Index = Any  # an integer array, a list of integers, a boolean mask or a slice
 

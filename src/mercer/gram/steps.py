@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mercer.gram.program import MOST_STEPS, Builder, NotLowered, Place
-from mercer.kernels.families import OfOneNumber
-from mercer.kernels.formula import ONE, VARIABLE, ZERO, Formula, NotRecorded, apply, record
+from mercer.kernels.formulas.formula import ONE, VARIABLE, ZERO, Formula, NotRecorded, apply, record
+from mercer.kernels.leaves.families import OfOneNumber
 
 _UNARY = {
     "exp": "EXP",

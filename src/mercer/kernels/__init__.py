@@ -1,13 +1,20 @@
 """The kernel language: expressions, their algebra, their text, their proofs, their feature maps."""
 
 from mercer.kernels.base import Kernel, as_kernel
-from mercer.kernels.columns import AllSubsets, Brownian, Chi2, Cosine, Intersection, Laplacian, Periodic
-from mercer.kernels.dot import Dot, ExpDot, Linear, Logistic, Polynomial, Sigmoid
-from mercer.kernels.families import DotProduct, Leaf, PerColumn, Radial, leaf
-from mercer.kernels.own import Custom, Stationary
-from mercer.kernels.proof import Fact, Proof, Proved, ProvedAsDeclared, Refuted, Undecided, Validity
-from mercer.kernels.radial import RBF, Exponential, Matern, RationalQuadratic
-from mercer.kernels.special import (
+from mercer.kernels.leaves.columns import (
+    AllSubsets,
+    Brownian,
+    Chi2,
+    Cosine,
+    Intersection,
+    Laplacian,
+    Periodic,
+)
+from mercer.kernels.leaves.dot import Dot, ExpDot, Linear, Logistic, Polynomial, Sigmoid
+from mercer.kernels.leaves.families import DotProduct, Leaf, PerColumn, Radial, leaf
+from mercer.kernels.leaves.own import Custom, Stationary
+from mercer.kernels.leaves.radial import RBF, Exponential, Matern, RationalQuadratic
+from mercer.kernels.leaves.special import (
     ArcCosine,
     Bilinear,
     Constant,
@@ -15,6 +22,7 @@ from mercer.kernels.special import (
     SpectralMixture,
     White,
 )
+from mercer.kernels.proofs.proof import Fact, Proof, Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.text import parse
 
 __all__ = [

@@ -19,10 +19,10 @@ import numpy as np
 from mercer.arrays import Column, Rows, real_numbers
 from mercer.errors import DomainError, MagnitudeError, ParameterError, ShapeError
 from mercer.kernels.base import Kernel, as_kernel, is_number
-from mercer.kernels.families import expression, latex_value, write_value
 from mercer.kernels.latex import join_signs, times
-from mercer.kernels.proof import Fact, Proof
-from mercer.kernels.special import Constant
+from mercer.kernels.leaves.families import expression, latex_value, write_value
+from mercer.kernels.leaves.special import Constant
+from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import children, coefficients, given, shape_number, signed
 
 DEEPEST = 100  # nested rules; every method follows the nesting by calling itself
@@ -160,7 +160,7 @@ class Scaled(Unary):
             found = self._passed_on(fact, (f"c = {self.scale!r} ≥ 0",))
             if found is not None:
                 return found
-        from mercer.kernels.expansion import proof_by_expansion
+        from mercer.kernels.proofs.expansion import proof_by_expansion
 
         return proof_by_expansion(self)
 
@@ -203,7 +203,7 @@ class Sum(Nary):
     def _proof(self) -> Proof | None:
         premises = self._premises()
         if premises is None:
-            from mercer.kernels.expansion import proof_by_expansion
+            from mercer.kernels.proofs.expansion import proof_by_expansion
 
             return proof_by_expansion(self)
         return Proof(self, Fact("sum of kernels", "qᵀ(K₁ + K₂)q = qᵀK₁q + qᵀK₂q ≥ 0"), premises)
@@ -245,7 +245,7 @@ class Product(Nary):
     def _proof(self) -> Proof | None:
         premises = self._premises()
         if premises is None:
-            from mercer.kernels.expansion import proof_by_expansion
+            from mercer.kernels.proofs.expansion import proof_by_expansion
 
             return proof_by_expansion(self)
         reason = "Schur: the entrywise product of the Gram matrices is a principal block of their Kronecker product"
@@ -318,7 +318,7 @@ class Power(Unary):
             )
             if found is not None:
                 return found
-            from mercer.kernels.expansion import proof_by_expansion
+            from mercer.kernels.proofs.expansion import proof_by_expansion
 
             return proof_by_expansion(self)
         fact = Fact(
@@ -356,7 +356,7 @@ class Exp(Unary):
         found = self._passed_on(fact) or self._shifted()
         if found is not None:
             return found
-        from mercer.kernels.expansion import proof_by_expansion
+        from mercer.kernels.proofs.expansion import proof_by_expansion
 
         return proof_by_expansion(self)
 
@@ -425,7 +425,7 @@ class PolynomialOf(Unary):
             found = self._passed_on(fact, (f"coefficients {write_value(self.coefs)} are all ≥ 0",))
             if found is not None:
                 return found
-        from mercer.kernels.expansion import proof_by_expansion
+        from mercer.kernels.proofs.expansion import proof_by_expansion
 
         return proof_by_expansion(self)
 

@@ -20,14 +20,14 @@ import numpy as np
 
 from mercer.arrays import Rows, common_dtype
 from mercer.errors import MagnitudeError, NotFiniteError, ParameterError, ShapeError
-from mercer.kernels.inheritance import require_same_function
 from mercer.kernels.latex import bracketed
+from mercer.kernels.leaves.inheritance import require_same_function
 from mercer.params import Bounds, Domain, Parameter, check_bounds, is_real
 
 if TYPE_CHECKING:
     from mercer.gram import GramOperator
-    from mercer.kernels.explicit import FeatureMap
-    from mercer.kernels.proof import Proof, Validity
+    from mercer.kernels.maps.explicit import FeatureMap
+    from mercer.kernels.proofs.proof import Proof, Validity
 
 
 class Kernel(ABC):
@@ -537,7 +537,7 @@ class Kernel(ABC):
         RBF(2.0) is a kernel.
         ...
         """
-        from mercer.kernels.validity import judge
+        from mercer.kernels.proofs.validity import judge
 
         return judge(self, samples, columns=columns, seconds=seconds, random_state=random_state)
 
@@ -557,7 +557,7 @@ class Kernel(ABC):
         >>> print((Linear() + 1).features(["age", "dose"]))
         φ of Linear() + Constant(1.0): 2 columns -> 3 features (1, age, dose)
         """
-        from mercer.kernels.explicit import build
+        from mercer.kernels.maps.explicit import build
 
         return build(self, d, redundant=redundant, memory=memory)
 
@@ -568,7 +568,7 @@ class Kernel(ABC):
         >>> Polynomial(7).feature_dimension(256), RBF().feature_dimension(256)
         (15932831090241, inf)
         """
-        from mercer.kernels.explicit import dimension
+        from mercer.kernels.maps.explicit import dimension
 
         return dimension(self, d, redundant=redundant)
 
@@ -591,7 +591,7 @@ def is_number(value: Any) -> bool:
 
 def as_kernel(value: Any) -> Kernel:
     """A kernel, its text, or a number (as a constant) — as a kernel."""
-    from mercer.kernels.special import Constant
+    from mercer.kernels.leaves.special import Constant
     from mercer.kernels.text import parse
 
     if isinstance(value, Kernel):

@@ -17,8 +17,8 @@ from mercer.arrays import Rows
 from mercer.errors import DomainError, MagnitudeError
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
-from mercer.kernels.families import OfOneNumber, PerColumn, Radial, dot_products, squared_norms
-from mercer.kernels.formula import Formula, NotRecorded
+from mercer.kernels.formulas.formula import Formula, NotRecorded
+from mercer.kernels.leaves.families import OfOneNumber, PerColumn, Radial, dot_products, squared_norms
 
 Logarithm = tuple[np.ndarray, np.ndarray]  # log|k| and the sign of k
 

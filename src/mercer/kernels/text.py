@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from mercer.errors import MercerError, ParseError
 from mercer.kernels.base import Kernel
-from mercer.kernels.families import LEAVES
+from mercer.kernels.leaves.families import LEAVES
 
 METHODS = ("exp", "polynomial", "of", "on", "normalized", "fix", "bounded")
 _OPERATORS = {

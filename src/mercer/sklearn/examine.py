@@ -14,8 +14,8 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import ParameterError
-from mercer.machines.examine import examine as examine_machine
-from mercer.machines.examine.common import HISTORY, same_published, same_rows
+from mercer.machines.shared.examine import examine_machine
+from mercer.machines.shared.examined import HISTORY, same_published, same_rows
 from mercer.sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from mercer.sklearn.gp_process import BinaryLaplace, Process
 from mercer.sklearn.kernel_pca import TIGHTEST, KernelPCA

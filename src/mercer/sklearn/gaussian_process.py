@@ -19,8 +19,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.errors import NotPositiveDefiniteError, warn
-from mercer.machines.evidence import factor_gram, log_evidence
-from mercer.machines.publish import Published
+from mercer.machines.gaussian_process.evidence import factor_gram, log_evidence
+from mercer.machines.shared.publish import Published
 from mercer.sklearn.careful import refuse_masks_and_dates
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
 from mercer.sklearn.gp_process import NEED_THETA, BinaryLaplace, Process, input_checks, takes_vectors

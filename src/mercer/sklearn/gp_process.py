@@ -14,9 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import NotPositiveDefiniteError, warn
-from mercer.machines.averages import average_logistic
-from mercer.machines.laplace import Logistic, TwoClasses
-from mercer.machines.publish import Published
+from mercer.machines.gaussian_process.averages import average_logistic
+from mercer.machines.gaussian_process.laplace import Logistic, TwoClasses
+from mercer.machines.shared.publish import Published
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
 from mercer.solve.solution import Certificate, Status, worst_status
 from mercer.theory.claims import Examination

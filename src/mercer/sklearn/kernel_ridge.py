@@ -15,10 +15,10 @@ from mercer.arrays import check_vectors
 from mercer.errors import MagnitudeError, NotPositiveDefiniteError, warn
 from mercer.gram import Precomputed, Tiles
 from mercer.kernels import RBF, CosineSimilarity, Kernel, Laplacian, Linear, Polynomial, Sigmoid
-from mercer.machines.base import PRECOMPUTED
-from mercer.machines.publish import Published, fit_inside
-from mercer.machines.ridge import KernelRidge as _KernelRidge
-from mercer.machines.ridge_problem import RidgeProblem
+from mercer.machines.ridge.problem import RidgeProblem
+from mercer.machines.ridge.ridge import KernelRidge as _KernelRidge
+from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.shared.publish import Published, fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, warn_of_refuted
 from mercer.theory.claims import Examination
 from mercer.theory.judge import Verdict

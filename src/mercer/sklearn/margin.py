@@ -21,16 +21,16 @@ from sklearn.utils.validation import (
 from mercer.arrays import check_vectors
 from mercer.errors import MagnitudeError, NotFiniteError, warn
 from mercer.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
-from mercer.machines.base import PRECOMPUTED
-from mercer.machines.calibrate import Calibration
-from mercer.machines.defaults import variance
-from mercer.machines.margin import MarginMachine
-from mercer.machines.nu import NuSVC as _NuSVC
-from mercer.machines.one_class import OneClassSVM as _OneClassSVM
-from mercer.machines.publish import Published, fit_inside
-from mercer.machines.svc import SVC as _SVC
-from mercer.machines.svr import SVR as _SVR
-from mercer.machines.svr import NuSVR as _NuSVR
+from mercer.machines.margin.calibrate import Calibration
+from mercer.machines.margin.nu import NuSVC as _NuSVC
+from mercer.machines.margin.one_class import OneClassSVM as _OneClassSVM
+from mercer.machines.margin.problems import MarginMachine
+from mercer.machines.margin.svc import SVC as _SVC
+from mercer.machines.margin.svr import SVR as _SVR
+from mercer.machines.margin.svr import NuSVR as _NuSVR
+from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.shared.defaults import variance
+from mercer.machines.shared.publish import Published, fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, symmetric, warn_of_refuted
 from mercer.solve.solution import AS_ASKED
 from mercer.theory.claims import Examination

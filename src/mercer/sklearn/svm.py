@@ -18,9 +18,9 @@ from sklearn.utils.validation import (
 )
 
 from mercer.errors import warn
-from mercer.machines.classify import MarginClassifier, votes_and_confidence
-from mercer.machines.margin import MarginMachine
-from mercer.machines.targets import plain_labels
+from mercer.machines.margin.classify import MarginClassifier, votes_and_confidence
+from mercer.machines.margin.problems import MarginMachine
+from mercer.machines.shared.targets import plain_labels
 from mercer.sklearn.margin import (
     MarginTwin,
     QuietNuSVC,

@@ -65,16 +65,23 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a scaled view forgets its scale on the way back to the rows",
-        GRAM + "lower.py",
+        GRAM + "program.py",
         "    return lambda adjoint: pull(adjoint * scale)",
         "    return pull",
         "tests/gram/test_operators.py",
     ),
     Fault(
         "whole periods are taken off where a gradient is wanted",
-        GRAM + "lower.py",
+        GRAM + "program.py",
         "fold = None if self.out.gradient else period",
         "fold = period",
+        "tests/gram/test_spellings.py tests/laws/test_gradients.py",
+    ),
+    Fault(
+        "a factor that is drawn into a step before it leaves the derivatives behind",
+        GRAM + "program.py",
+        "replace(link, factor=factor * link.factor) if link.index == index",
+        "link if link.index == index",
         "tests/gram/test_spellings.py tests/laws/test_gradients.py",
     ),
     Fault(

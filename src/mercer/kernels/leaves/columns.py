@@ -1,0 +1,192 @@
+"""Leaves that look at the columns one by one: a term for each, then a sum or a product."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mercer.kernels.leaves.families import PerColumn, leaf
+from mercer.kernels.proofs.proof import Fact
+from mercer.params import Vector, positive
+
+
+def _phase(delta: Any, period: Any) -> Any:
+    """δ/p less whole periods, so that its digits are kept far away (fmod is exact).
+
+    A derivative by the period (a complex step) needs the whole of δ, and gets it.
+    """
+    return (np.fmod(delta, period) if np.isrealobj(period) else delta) / period
+
+
+@leaf
+class Laplacian(PerColumn):
+    """The exponential of the L1 distance: rough, with corners along the axes.
+
+        k(x, z) = e^(-Σ |x_d - z_d| / ℓ_d)
+
+    >>> float(Laplacian(3.0)([[0, 0]], [[1, 2]])[0, 0])       # L1 distance 3, so 1/e
+    0.36787944117144233
+    """
+
+    lengthscale: Vector = positive(1.0, per_column=True)
+
+    because: ClassVar = Fact(
+        "Bochner's theorem",
+        "a product over the columns of e^(-|δ|/ℓ), whose Fourier transform, the Cauchy density, is positive",
+    )
+    divisible: ClassVar = "k^r is the same kernel with ℓ/r in place of ℓ"
+    formula: ClassVar = r"\exp\left(-\left\lVert\frac{x-z}{<lengthscale>}\right\rVert_1\right)"
+
+    def term(self, x: Any, z: Any, lengthscale: Any = 1.0) -> Any:
+        with np.errstate(over="ignore"):
+            return np.abs(x - z) / lengthscale
+
+    def value(self, r: Any) -> Any:
+        return np.exp(-r)
+
+
+@leaf
+class Periodic(PerColumn):
+    """Functions that repeat: an `RBF` on the circle of circumference `period`, one circle per column.
+
+        k(x, z) = exp(-2 Σ sin²(π (x_d - z_d) / p_d) / ℓ_d²)
+
+    >>> float(Periodic(4.0, lengthscale=1.0)([[0.0]], [[1.0]])[0, 0])   # sin²(π/4) = 1/2, so 1/e
+    0.367879441171442...
+    """
+
+    period: Vector = positive(1.0, per_column=True)
+    lengthscale: Vector = positive(1.0, per_column=True)
+
+    because: ClassVar = Fact(
+        "composition with a map",
+        "it is the Gaussian kernel after ψ(x) = (cos 2πx/p, sin 2πx/p), because ‖ψ(x) - ψ(z)‖² = 4 sin²(π(x - z)/p), "
+        "column by column, and the Gaussian is a kernel by Schoenberg's theorem",
+    )
+    divisible: ClassVar = "k^r is the same kernel with ℓ/√r in place of ℓ"
+    formula: ClassVar = r"\exp\left(-\frac{2}{<lengthscale>^2}\sin^2\frac{\pi(x-z)}{<period>}\right)"
+
+    def term(self, x: Any, z: Any, period: Any = 1.0, lengthscale: Any = 1.0) -> Any:
+        return (np.sin(np.pi * _phase(x - z, period)) / lengthscale) ** 2
+
+    def value(self, r: Any) -> Any:
+        return np.exp(-2 * r)
+
+
+@leaf
+class Cosine(PerColumn):
+    """One pure frequency per column: sinusoids of that period and nothing else.
+
+        k(x, z) = Π cos(2π (x_d - z_d) / p_d)
+
+    >>> float(Cosine(8.0)([[0.0]], [[1.0]])[0, 0])            # cos(π/4)
+    0.707106781186547...
+    """
+
+    period: Vector = positive(1.0, per_column=True)
+
+    reduction: ClassVar = "product"
+    because: ClassVar = Fact(
+        "Bochner's theorem",
+        "a product over the columns of cos(ωδ), whose Fourier transform is two equal positive masses at ±ω "
+        "(cos ω(x - z) = cos ωx cos ωz + sin ωx sin ωz)",
+    )
+    formula: ClassVar = r"\prod_d \cos\frac{2\pi(x_d-z_d)}{<period>}"
+
+    def term(self, x: Any, z: Any, period: Any = 1.0) -> Any:
+        return np.cos(2 * np.pi * _phase(x - z, period))
+
+
+@leaf
+class AllSubsets(PerColumn):
+    """Every product of distinct columns, 2^d features at the cost of d multiplications.
+
+        k(x, z) = Π (1 + x_d z_d)
+
+    >>> float(AllSubsets()([[1, 2]], [[3, 4]])[0, 0])         # (1 + 3)(1 + 8)
+    36.0
+    """
+
+    reduction: ClassVar = "product"
+    because: ClassVar = Fact(
+        "product of kernels",
+        "each factor 1 + x_d z_d is the inner product of (1, x_d) and (1, z_d), and a product of kernels is a kernel",
+    )
+    formula: ClassVar = r"\prod_d (1 + x_d z_d)"
+
+    def term(self, x: Any, z: Any) -> Any:
+        return 1 + x * z
+
+
+@leaf
+class Brownian(PerColumn):
+    """Brownian motion from 0, forwards and backwards; the Brownian sheet for several columns.
+
+        k(x, z) = Π min(|x_d|, |z_d|) where x_d and z_d have the same sign, else 0
+
+    >>> float(Brownian()([[2, 3]], [[1, 5]])[0, 0])           # min(2, 1) · min(3, 5)
+    3.0
+    """
+
+    reduction: ClassVar = "product"
+    because: ClassVar = Fact(
+        "inner product of functions",
+        "min(x, z) = ∫ 1[0,x](u) 1[0,z](u) du for x, z ≥ 0 (likewise below 0, and intervals on either side of 0 do not "
+        "meet), and a product over the columns of kernels is a kernel",
+    )
+    divisible: ClassVar = "min(|x|, |z|)^r = min(|x|^r, |z|^r), so k^r is the same kernel at the points with coordinates ±|x_d|^r"
+    formula: ClassVar = r"\prod_d \min(\lvert x_d\rvert, \lvert z_d\rvert)\,[x_d z_d > 0]"
+
+    def term(self, x: Any, z: Any) -> Any:
+        return np.where(np.sign(x) == np.sign(z), np.minimum(np.abs(x), np.abs(z)), 0.0)
+
+
+@leaf
+class Intersection(PerColumn):
+    """How much two histograms share.
+
+        k(x, z) = Σ min(x_d, z_d),    x, z ≥ 0
+
+    >>> float(Intersection()([[2, 3]], [[1, 5]])[0, 0])       # 1 + 3
+    4.0
+    """
+
+    histogram: ClassVar = True
+    because: ClassVar = Fact(
+        "inner product of functions",
+        "min(x, z) = ∫ 1[0,x](u) 1[0,z](u) du for x, z ≥ 0, and a sum of kernels is a kernel",
+    )
+    formula: ClassVar = r"\sum_d \min(x_d, z_d)"
+
+    def term(self, x: Any, z: Any) -> Any:
+        return np.minimum(x, z)
+
+
+@leaf
+class Chi2(PerColumn):
+    """The exponential χ² kernel on histograms.
+
+        k(x, z) = exp(-γ Σ (x_d - z_d)² / (x_d + z_d)),    x, z ≥ 0, 0/0 = 0
+
+    >>> float(Chi2(gamma=0.5)([[1, 0]], [[0, 1]])[0, 0])      # 1/1 + 1/1 = 2, so 1/e
+    0.36787944117144233
+    """
+
+    gamma: float = positive(1.0)
+
+    histogram: ClassVar = True
+    because: ClassVar = Fact(
+        "Schoenberg's theorem",
+        "(x - z)²/(x + z) = x + z - 4xz/(x + z), and xz/(x + z) = ∫ x e^(-xu) z e^(-zu) du is a kernel, so the distance is "
+        "conditionally negative and the exponential of its negative is a kernel",
+    )
+    divisible: ClassVar = "k^r is the same kernel with rγ in place of γ"
+    formula: ClassVar = r"\exp\left(-<gamma> \sum_d \frac{(x_d-z_d)^2}{x_d+z_d}\right)"
+
+    def term(self, x: Any, z: Any) -> Any:
+        total = x + z
+        return (x - z) ** 2 / np.where(total == 0, 1.0, total)
+
+    def value(self, r: Any) -> Any:
+        return np.exp(-self.gamma * r)

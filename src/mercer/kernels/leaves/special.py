@@ -1,0 +1,316 @@
+"""Leaves with a shape of their own: constants, noise, forms, angles, spectra."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from mercer.arrays import Matrix, Rows, dense
+from mercer.errors import ParameterError, ShapeError
+from mercer.kernels.leaves.families import Leaf, dot_products, leaf, squared_distances, squared_norms
+from mercer.kernels.proofs.forms import judge_form
+from mercer.kernels.proofs.proof import Fact, Proof
+from mercer.params import coefficients, positive, real, signed, whole
+
+
+@leaf
+class Constant(Leaf):
+    """The same number everywhere; negative values can be written, and are no kernel.
+
+        k(x, z) = value
+
+    >>> float(Constant(2.5)([[1, 2]], [[3, 4]])[0, 0])
+    2.5
+    """
+
+    value: float = signed(1.0)
+
+    formula: ClassVar = "<value>"
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return np.full((len(x), len(x if z is None else z)), self.value)
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return np.full(len(x), self.value)
+
+    def _takes_things(self) -> bool:
+        return True
+
+    def _proof(self) -> Proof | None:
+        if self.value < 0:
+            return None
+        fact = Fact("constant", "qᵀKq = c (Σ q_i)² ≥ 0")
+        return Proof(self, fact, conditions=(f"c = {self.value!r} ≥ 0",))
+
+    def _root_proof(self) -> Proof | None:
+        return (
+            Proof(self, Fact("infinitely divisible", "c^r is again a constant ≥ 0"))
+            if self.value >= 0
+            else None
+        )
+
+
+@leaf
+class White(Leaf):
+    """Noise: it correlates an observation with itself and with nothing else, not even with an equal one.
+
+        k(x_i, z_j) = noise if i and j are the same observation, else 0
+
+    `k(X)` knows that both samples are the same observations; `k(X, Z)` is two samples, so it is zero.
+
+    >>> White(0.5)([[1.0], [1.0]])
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+
+    noise: float = positive(1.0)
+
+    because: ClassVar = Fact("identity matrix", "its Gram matrix is noise · I, so qᵀKq = noise ‖q‖² ≥ 0")
+    divisible: ClassVar = "k^r is noise^r · I"
+    formula: ClassVar = r"<noise>\,\delta_{xz}"
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self.noise * np.eye(len(x)) if z is None else np.zeros((len(x), len(z)))
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return np.full(len(x), self.noise)
+
+    def _takes_things(self) -> bool:
+        return True
+
+
+@leaf
+class Bilinear(Leaf):
+    """A form xᵀAz; a kernel iff A is symmetric positive semi-definite.
+
+        k(x, z) = xᵀ A z
+
+    >>> round(float(Bilinear([[2, 1], [1, 2]])([[1, 0]], [[0, 3]])[0, 0]), 12)      # A₁₂ · 3
+    3.0
+    """
+
+    A: tuple[tuple[float, ...], ...] = coefficients(ndim=2, words="a square matrix of finite numbers")
+
+    formula: ClassVar = r"x^\top A z"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.A) != len(self.A[0]):
+            raise ParameterError(f"Bilinear: A must be square; got {len(self.A)} by {len(self.A[0])}.")
+
+    @property
+    def matrix(self) -> np.ndarray:
+        return np.array(self.A)
+
+    def _columns_needed(self) -> tuple[int | None, int]:
+        return len(self.A), len(self.A)
+
+    def _times_matrix(self, x: Rows) -> np.ndarray:
+        X = x.vectors
+        if X.shape[1] != len(self.A):
+            raise ShapeError(
+                f"Bilinear: A is {len(self.A)} by {len(self.A)}, but {x.name} has {X.shape[1]} columns."
+            )
+        return X.astype(np.float64, copy=False) @ self.matrix
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        left = self._times_matrix(x)
+        Z = (x if z is None else z).vectors
+        K = np.asarray((Z.astype(np.float64, copy=False) @ left.T).T) if sparse.issparse(Z) else left @ Z.T
+        return 0.5 * (K + K.T) if z is None and self._symmetric() else K
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return np.einsum("ij,ij->i", self._times_matrix(x), dense(x.vectors))
+
+    def _symmetric(self) -> bool:
+        return bool(np.array_equal(self.matrix, self.matrix.T))
+
+    def _proof(self) -> Proof | None:
+        if not self._symmetric():
+            return None
+        form = judge_form(self.A)
+        if not form.semidefinite:
+            return None
+        fact = Fact("positive semi-definite form", "A = BᵀB, so xᵀAz is the inner product of Bx and Bz")
+        return Proof(self, fact, conditions=(f"A is symmetric, and {form.reason}",))
+
+    def negative_direction(self) -> tuple[float, ...] | None:
+        """A point v with vᵀAv < 0, where the symmetric matrix has one."""
+        return judge_form(self.A).direction if self._symmetric() else None
+
+
+@leaf
+class CosineSimilarity(Leaf):
+    """The cosine of the angle between two vectors, such as bags of words; a zero vector has cosine 0 with all.
+
+        k(x, z) = x·z / (‖x‖ ‖z‖)
+
+    >>> float(CosineSimilarity()([[3, 4]], [[4, 3]])[0, 0])   # 24 / 25
+    0.96...
+    """
+
+    because: ClassVar = Fact(
+        "rule f(x) k(x, z) f(z)",
+        "the inner product x·z with f(x) = 1/‖x‖ (0 at the origin): qᵀKq = ‖Σ q_i f(x_i) x_i‖² ≥ 0",
+    )
+    formula: ClassVar = r"\frac{x^\top z}{\lVert x\rVert\,\lVert z\rVert}"
+
+    def _text(self) -> str:
+        return "CosineSimilarity()"
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        K = dot_products(unit_rows(x.vectors), None if z is None else unit_rows(z.vectors))
+        if z is None:
+            np.fill_diagonal(K, self._diag(x))
+        return K
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return (_largest(x.vectors) > 0).astype(float)
+
+
+def _largest(X: Matrix) -> np.ndarray:
+    """The largest size of an entry in each row."""
+    top = abs(X).max(axis=1)
+    return np.asarray(top.toarray() if sparse.issparse(top) else top, dtype=np.float64).ravel()
+
+
+def unit_rows(X: Matrix) -> Matrix:
+    """Each row divided by its length (a zero row stays zero).
+
+    The row is first scaled by a power of two near its largest entry, which rounds nothing, so that the squares of very
+    small numbers do not vanish.
+    """
+    near_one = np.exp2(np.minimum(-np.frexp(_largest(X))[1], 1000).astype(float))
+    Y = _scale_rows(X.astype(np.float64, copy=False), near_one)
+    norm = np.sqrt(squared_norms(Y))
+    return _scale_rows(Y, 1 / np.where(norm == 0, np.inf, norm))
+
+
+def _scale_rows(X: Matrix, factors: np.ndarray) -> Matrix:
+    return X.multiply(factors[:, None]).tocsr() if sparse.issparse(X) else X * factors[:, None]
+
+
+@leaf
+class ArcCosine(Leaf):
+    """Cho and Saul's kernel: an infinitely wide layer of Heaviside, ReLU or squared-ReLU units.
+
+        k(x, z) = ‖x‖ⁿ ‖z‖ⁿ J_n(θ) / π,    θ the angle between x and z, n the order
+        J₀ = π - θ,   J₁ = sin θ + (π - θ) cos θ,   J₂ = 3 sin θ cos θ + (π - θ)(1 + 2 cos² θ)
+
+    >>> float(ArcCosine(1)([[1, 0]], [[0, 2]])[0, 0])         # θ = π/2: 2 · 1 / π
+    0.63661977236758...
+    """
+
+    order: int = whole(1, at_least=0, at_most=2)
+
+    because: ClassVar = Fact(
+        "inner product of functions",
+        "k(x, z) = 2 E[h(w·x) h(w·z)] over Gaussian w, with h the step, ramp or squared ramp: an inner product of h(w·x) and h(w·z)",
+    )
+    formula: ClassVar = r"\tfrac{1}{\pi}\lVert x\rVert^{<order>}\lVert z\rVert^{<order>} J_{<order>}(\theta)"
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        a = np.sqrt(squared_norms(x.vectors))
+        b = a if z is None else np.sqrt(squared_norms(z.vectors))
+        theta = _angles(x.vectors, None if z is None else z.vectors)
+        return (a[:, None] * b[None, :]) ** self.order * self.value(theta)
+
+    def value(self, theta: Any) -> Any:
+        """J_n(θ) / π."""
+        if self.order == 0:
+            return (np.pi - theta) / np.pi
+        sine, cosine = np.sin(theta), np.cos(theta)
+        if self.order == 1:
+            return (sine + (np.pi - theta) * cosine) / np.pi
+        return (3 * sine * cosine + (np.pi - theta) * (1 + 2 * cosine**2)) / np.pi
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        s = squared_norms(x.vectors)
+        if self.order == 0:
+            return np.where(s == 0, 0.5, 1.0)
+        return s if self.order == 1 else 3 * s**2
+
+
+def _angles(X: Matrix, Z: Matrix | None) -> np.ndarray:
+    """The angle between every two rows, π/2 where one is zero.
+
+    By tan(θ/2) = ‖u - v‖ / ‖u + v‖ for unit vectors, which is right to rounding at every angle; the arc cosine of u·v
+    loses half of the digits near 0 and π.
+    """
+    U = unit_rows(X)
+    V = U if Z is None else unit_rows(Z)
+    apart = np.sqrt(squared_distances(U, None if Z is None else V, 1.0))
+    together = np.sqrt(squared_distances(U, -V, 1.0))
+    return np.where((apart == 0) & (together == 0), np.pi / 2, 2 * np.arctan2(apart, together))
+
+
+@leaf
+class SpectralMixture(Leaf):
+    """Any stationary kernel, as a mixture of Gaussians in its spectrum (Wilson and Adams).
+
+        k(x, z) = Σ_q w_q Π_d exp(-2π² δ_d² σ_qd²) cos(2π δ_d μ_qd),    δ = x - z
+
+    `means` are frequencies and `scales` their standard deviations: one number per component for one column, or one
+    list per component with a number per column.
+
+    >>> k = SpectralMixture(weights=[2.0], means=[0.25], scales=[1e-9])
+    >>> round(float(k([[0.0]], [[2.0]])[0, 0]), 6)            # 2 cos(π)
+    -2.0
+    """
+
+    weights: tuple[float, ...] = positive(ndim=1)
+    means: tuple = real(ndim=1, per_column=True)
+    scales: tuple = positive(ndim=1, per_column=True)
+
+    because: ClassVar = Fact(
+        "Bochner's theorem",
+        "its Fourier transform is a positive mixture of Gaussian densities, mirrored about 0",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        q = len(self.weights)
+        if len(self.means) != q or len(self.scales) != q:
+            raise ParameterError(
+                f"SpectralMixture: weights, means and scales need one entry per component; got {q}, {len(self.means)} and "
+                f"{len(self.scales)}."
+            )
+        widths = {len(v) if isinstance(v, tuple) else 1 for v in (*self.means, *self.scales)}
+        if len(widths) != 1:
+            raise ParameterError("SpectralMixture: every mean and scale needs the same number of columns.")
+
+    def _text(self) -> str:
+        from mercer.kernels.leaves.families import write_value
+
+        parts = (f"{n}={write_value(getattr(self, n))}" for n in ("weights", "means", "scales"))
+        return f"SpectralMixture({', '.join(parts)})"
+
+    def _columns_needed(self) -> tuple[int | None, int]:
+        d = len(self.means[0]) if isinstance(self.means[0], tuple) else 1
+        return d, d
+
+    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        self._check_columns(x)
+        X = dense(x.vectors).astype(np.float64, copy=False)
+        Z = X if z is None else dense(z.vectors).astype(np.float64, copy=False)
+        out = np.zeros((len(X), len(Z)))
+        for w, mean, scale in zip(self.weights, self.means, self.scales, strict=True):
+            part = np.full(out.shape, w)
+            for j, (m, s) in enumerate(zip(np.ravel(mean), np.ravel(scale), strict=True)):
+                delta = X[:, None, j] - Z[None, :, j]
+                part *= np.exp(-2 * (np.pi * s * delta) ** 2) * np.cos(2 * np.pi * m * delta)
+            out += part
+        return out
+
+    def _check_columns(self, x: Rows) -> None:
+        d, _ = self._columns_needed()
+        if x.width != d:
+            raise ShapeError(f"SpectralMixture: means are for {d} column(s), but {x.name} has {x.width}.")
+
+    def _diag(self, x: Rows) -> np.ndarray:
+        return np.full(len(x), sum(self.weights))
+
+    def _latex(self) -> str:
+        return r"\sum_q w_q \prod_d e^{-2\pi^2\delta_d^2\sigma_{qd}^2}\cos(2\pi\delta_d\mu_{qd})"

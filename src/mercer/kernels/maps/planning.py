@@ -1,0 +1,302 @@
+"""Which map a kernel has: one rule for each kind of node, and its size before anything is built.
+
+Polynomials of the columns are expanded exactly and get the smallest map there is. Other sums put maps side by side,
+other products multiply them out, and whole powers take the monomials of the features inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mercer.errors import (
+    InvalidKernelError,
+    NoFiniteMapError,
+    ShapeError,
+)
+from mercer.kernels.algebra import (
+    Exp,
+    LinearMap,
+    Normalized,
+    Of,
+    On,
+    PolynomialOf,
+    Power,
+    Product,
+    Scaled,
+    Sum,
+    Times,
+)
+from mercer.kernels.base import Kernel
+from mercer.kernels.leaves.columns import Cosine
+from mercer.kernels.leaves.dot import Dot, Logistic, Sigmoid
+from mercer.kernels.leaves.own import Custom, Stationary
+from mercer.kernels.leaves.special import ArcCosine, Bilinear, Constant, CosineSimilarity
+from mercer.kernels.maps.monomials import Expansion, vanishes
+from mercer.kernels.maps.parts import (
+    Factor,
+    Halves,
+    Infinite,
+    Join,
+    Monomials,
+    Node,
+    Projection,
+    Space,
+    Tensor,
+    Through,
+    Unit,
+    Waves,
+)
+from mercer.kernels.maps.polynomials import Path, Polynome, expand, polynomial_map, space_after
+
+
+def plan(k: Kernel, space: Space) -> Node:
+    """The map of `k` on the columns of `space`, sized but not built; `Infinite` where there is no finite one."""
+    polynome = expand(k)
+    if polynome is not None:
+        try:
+            return polynomial_map(polynome, space)
+        except InvalidKernelError as error:
+            if not _independent(polynome.path or (), space):
+                raise _unknown(
+                    k, f"{error}, which what it sees of the columns may or may not repair."
+                ) from error
+            raise InvalidKernelError(
+                f"{k} is not positive semi-definite: {error}. So it has no feature map; k.validity() gives the witness."
+            ) from error
+    for kinds, rule in _PLANS:
+        if isinstance(k, kinds):
+            return rule(k, space)
+    return Infinite(str(k))
+
+
+def _independent(path: Path, space: Space) -> bool:
+    """Whether a polynomial sees distinct columns as they are, so that its monomials are independent functions."""
+    for way in path:
+        if not isinstance(way, On):
+            return False
+        space = space_after(way, space)
+        if len(set(space.names or ())) < space.d:
+            return False
+    return True
+
+
+def _unknown(k: Kernel, why: str) -> NoFiniteMapError:
+    return NoFiniteMapError(f"no finite feature map of {k} is known: {why}")
+
+
+def _terms(k: Kernel, scale: Fraction = Fraction(1)) -> list[tuple[Fraction, Kernel]]:
+    """A sum of scaled kernels, flat."""
+    if isinstance(k, Scaled):
+        return _terms(k.kernel, scale * Fraction(k.scale))
+    if isinstance(k, Sum):
+        return [term for part in k.parts for term in _terms(part, scale)]
+    return [(scale, k)]
+
+
+def _plan_sum(k: Kernel, space: Space) -> Node:
+    """Polynomials of the same columns are merged, equal kernels are counted, the rest stands side by side."""
+    polynomes: dict[Any, Polynome] = {}
+    others: dict[Kernel, tuple[Fraction, Fraction]] = {}
+    for scale, part in _terms(k):
+        found = expand(part)
+        if found is None:
+            net, gross = others.get(part, (Fraction(0), Fraction(0)))
+            others[part] = (net + scale, gross + abs(scale))
+        else:
+            so_far = polynomes.get(found.key, Polynome(Expansion({}), found.path))
+            polynomes[found.key] = Polynome(so_far.expansion + found.expansion.scaled(scale), found.path)
+    nodes: list[tuple[Fraction, Node]] = [(Fraction(1), node) for node in _side_by_side(k, polynomes, space)]
+    for part, (net, gross) in others.items():
+        if net < 0 and not vanishes(net, gross):
+            raise _unknown(
+                k, f"it subtracts {part}, and nothing cancels that. k.validity() says whether it is a kernel."
+            )
+        if not vanishes(net, gross):
+            nodes.append((net, _plan_inside(k, part, space)))
+    infinite = [node for _, node in nodes if isinstance(node, Infinite)]
+    return infinite[0] if infinite else Join(nodes)
+
+
+def _side_by_side(k: Kernel, polynomes: dict[Any, Polynome], space: Space) -> list[Node]:
+    """The maps of polynomials in different columns, with their constants gathered in one."""
+    constant = Expansion({})
+    out = []
+    for p in polynomes.values():
+        net, gross = p.expansion.at_zero
+        constant = constant + Expansion({(0, 0): (net, gross)})
+        if p.path is not None:
+            rest = Polynome(p.expansion + Expansion({(0, 0): (-net, gross)}), p.path)
+            out.append(_alone(k, rest, space))
+    gathered = _alone(k, Polynome(constant), space)
+    return [gathered, *out] if gathered.dimension else out
+
+
+def _alone(k: Kernel, polynome: Polynome, space: Space) -> Node:
+    """The map of a polynomial that is only a part of `k`, so that its failure does not condemn `k`."""
+    try:
+        return polynomial_map(polynome, space)
+    except InvalidKernelError as error:
+        raise _unknown(
+            k, f"of the polynomial in it, {error}. k.validity() says whether it is a kernel."
+        ) from error
+
+
+def _plan_inside(k: Kernel, part: Kernel, space: Space) -> Node:
+    try:
+        return plan(part, space)
+    except InvalidKernelError as error:
+        raise _unknown(k, str(error)) from error
+
+
+def _plan_product(k: Product, space: Space) -> Node:
+    """Polynomials of the same columns are multiplied, equal factors become a power, the rest is a tensor product."""
+    polynomes: dict[Any, Polynome] = {None: Polynome(Expansion.constant(1))}
+    others: dict[Kernel, int] = {}
+    for part in _factors(k):
+        found = expand(part)
+        if found is None:
+            others[part] = others.get(part, 0) + 1
+        else:
+            so_far = polynomes.get(found.key, Polynome(Expansion.constant(1), found.path))
+            polynomes[found.key] = Polynome(so_far.expansion * found.expansion, found.path)
+    scale = polynomes.pop(None).expansion.at_zero[0]
+    nodes = [_alone(k, p, space) for p in polynomes.values()]
+    nodes += [_powered(_plan_inside(k, part, space), m, space) for part, m in others.items()]
+    if scale == 0 or any(node.dimension == 0 for node in nodes):
+        return Join([])
+    if scale < 0:
+        raise _unknown(k, "it is a product with a negative number. k.validity() says whether it is a kernel.")
+    infinite = [node for node in nodes if isinstance(node, Infinite)]
+    if infinite:
+        return infinite[0]
+    out = nodes[0]
+    for node in nodes[1:]:
+        out = Tensor(out, node)
+    return out if scale == 1 else Join([(scale, out)])
+
+
+def _factors(k: Kernel) -> list[Kernel]:
+    if isinstance(k, Scaled):
+        return [Constant(k.scale), *_factors(k.kernel)]
+    if isinstance(k, Product):
+        return [f for part in k.parts for f in _factors(part)]
+    if isinstance(k, Power) and k.exponent in range(1, 64):
+        return _factors(k.kernel) * int(k.exponent)
+    return [k]
+
+
+def _powered(node: Node, p: int, space: Space) -> Node:
+    return node if p == 1 or isinstance(node, Infinite) else Monomials(Expansion.of({(p, 0): 1}), space, node)
+
+
+def _plan_power(k: Power, space: Space) -> Node:
+    if k.exponent == 0:
+        return Monomials(Expansion.constant(1), space)
+    if k.exponent != int(k.exponent):
+        if isinstance(_plan_inside(k, k.kernel, space), Infinite):
+            return Infinite(str(k))
+        raise _unknown(k, "it is a fractional power. k.validity() says whether it is a kernel.")
+    if isinstance(k.kernel, Scaled | Product) and k.exponent < 64:
+        return _plan_product(Product((k.kernel,) * int(k.exponent)), space)
+    return _powered(_plan_inside(k, k.kernel, space), int(k.exponent), space)
+
+
+def _plan_polynomial(k: PolynomialOf, space: Space) -> Node:
+    series = Expansion.series(k.coefs)
+    if series.is_constant:
+        return _alone(k, Polynome(series), space)
+    inside = _plan_inside(k, k.kernel, space)
+    if isinstance(inside, Infinite):
+        return inside
+    if min(k.coefs) < 0:
+        raise _unknown(
+            k, "its polynomial has a negative coefficient. k.validity() says whether it is a kernel."
+        )
+    return Monomials(series, space, inside)
+
+
+def _plan_exp(k: Exp, space: Space) -> Node:
+    inside = expand(k.kernel)
+    if inside is not None:
+        inside = Polynome(inside.expansion + Expansion.constant(-inside.expansion.at_zero[0]), inside.path)
+        found = _alone(k, inside, space)
+    else:
+        found = _plan_inside(k, k.kernel, space)
+    return Infinite(str(k)) if found.dimension else Monomials(Expansion.constant(1), space)
+
+
+def _wrapped(wrap: Callable[[Node, Any], Node]) -> Callable[[Any, Space], Node]:
+    def wrapped(k: Any, space: Space) -> Node:
+        seen = space_after(k, space) if isinstance(k, On | Of | LinearMap) else space
+        inside = plan(k.kernel, seen) if isinstance(k, On) else _plan_inside(k, k.kernel, seen)
+        return inside if isinstance(inside, Infinite) else wrap(inside, k)
+
+    return wrapped
+
+
+def _plan_bilinear(k: Bilinear, space: Space) -> Node:
+    A = k.matrix
+    if len(A) != space.d:
+        raise ShapeError(f"Bilinear: A is {len(A)} by {len(A)}, but d is {space.d}.")
+    if not k._symmetric():
+        raise InvalidKernelError(f"{k} is not a kernel: A is not symmetric, so there is no feature map.")
+    # Scaled to a unit diagonal, so that rounding is that of each entry and not that of the largest. A row whose
+    # diagonal is not positive must be zero altogether.
+    root = np.sqrt(np.maximum(np.diag(A), 0.0))
+    unit = np.where(root > 0, root, 1.0)
+    scaled = (A / unit[:, None]) / unit[None, :]
+    values, vectors = np.linalg.eigh(scaled)
+    rounding = len(A) * np.finfo(float).eps * max(1.0, float(np.abs(values).max()))
+    hanging = bool(np.any(A[root == 0]))
+    if hanging or values[0] < -rounding:
+        worst = float(np.linalg.eigvalsh(A)[0])
+        raise InvalidKernelError(
+            f"{k} is not positive semi-definite: A has an eigenvalue below 0 (computed {worst:.6g}), so there is no "
+            "feature map."
+        )
+    kept = np.flatnonzero(values > rounding)[::-1]
+    return Projection(root[:, None] * vectors[:, kept] * np.sqrt(values[kept]))
+
+
+def _plan_arc_cosine(k: ArcCosine, space: Space) -> Node:
+    return Halves(k.order, float(k.value(0.0)), space) if space.d == 1 else Infinite(str(k))
+
+
+def _plan_never(k: Kernel, space: Space) -> Node:
+    raise InvalidKernelError(
+        f"{k} is not positive semi-definite (its Taylor series has negative coefficients), so there is no feature map. "
+        "k.validity() gives the witness."
+    )
+
+
+def _plan_dot(k: Dot, space: Space) -> Node:
+    if callable(k.taylor):
+        return Infinite(str(k))
+    raise _unknown(k, "its Taylor series is not declared. Pass taylor=[…] if it is a polynomial.")
+
+
+def _plan_own(k: Kernel, space: Space) -> Node:
+    raise _unknown(k, "it is a function of your own, and nothing is known of its features.")
+
+
+_PLANS: list[tuple[Any, Callable[[Any, Space], Node]]] = [
+    ((Sum, Scaled), _plan_sum),
+    (Product, _plan_product),
+    (Power, _plan_power),
+    (PolynomialOf, _plan_polynomial),
+    (Exp, _plan_exp),
+    ((On, Of, LinearMap), _wrapped(Through)),
+    (Times, _wrapped(Factor)),
+    (Normalized, _wrapped(lambda node, k: Unit(node, "|φ|"))),
+    (CosineSimilarity, lambda k, space: Unit(Monomials(Expansion.series((0, 1)), space), "|x|")),
+    (Bilinear, _plan_bilinear),
+    (Cosine, lambda k, space: Waves(k._per_column("period", space.d), space)),
+    (ArcCosine, _plan_arc_cosine),
+    ((Sigmoid, Logistic), _plan_never),
+    (Dot, _plan_dot),
+    ((Stationary, Custom), _plan_own),
+]

@@ -1,0 +1,169 @@
+"""Kernels that are polynomials in one set of columns, read from their expressions.
+
+Sums, products, powers and polynomials of `Constant`, `Linear`, `Polynomial`, `Dot(taylor=…)` and `AllSubsets` are
+expanded exactly; `on`, `of` and matrices around them say which columns the polynomial sees.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Rows
+from mercer.errors import (
+    InputError,
+    NoFiniteMapError,
+    ShapeError,
+)
+from mercer.kernels.algebra import (
+    Exp,
+    LinearMap,
+    Of,
+    On,
+    PolynomialOf,
+    Power,
+    Product,
+    Scaled,
+    Sum,
+)
+from mercer.kernels.base import Kernel, _hashable
+from mercer.kernels.leaves.columns import AllSubsets
+from mercer.kernels.leaves.dot import Dot, Linear, Polynomial
+from mercer.kernels.leaves.special import Constant
+from mercer.kernels.maps.monomials import Expansion
+from mercer.kernels.maps.parts import (
+    Monomials,
+    Node,
+    Space,
+    Through,
+    function_name,
+)
+
+Path = tuple[
+    Kernel, ...
+]  # the On, Of and LinearMap nodes through which a polynomial sees the data, outermost first
+
+
+@dataclass(frozen=True)
+class Polynome:
+    """An expansion and the way it sees the data; constants see nothing."""
+
+    expansion: Expansion
+    path: Path | None = None
+
+    @property
+    def key(self) -> Any:
+        return None if self.path is None else tuple(_way(k) for k in self.path)
+
+
+def _way(k: Any) -> Any:
+    return (
+        type(k).__name__,
+        _hashable(k.columns if isinstance(k, On) else k.map if isinstance(k, Of) else k.A),
+    )
+
+
+def expand(k: Kernel) -> Polynome | None:
+    """`k` as a polynomial in one set of columns, or None."""
+    match k:
+        case Constant():
+            return Polynome(Expansion.constant(k.value))
+        case Linear():
+            return Polynome(Expansion.series((0, 1)), ())
+        case Polynomial():
+            return Polynome(Expansion.series((k.offset, k.scale)).power(k.degree), ())
+        case Dot() if isinstance(k.taylor, tuple):
+            return Polynome(Expansion.series(k.taylor), ())
+        case AllSubsets():
+            return Polynome(Expansion.of({(0, 1): 1}), ())
+        case On() | Of() | LinearMap():
+            inside = expand(k.kernel)
+            return inside and Polynome(inside.expansion, None if inside.path is None else (k, *inside.path))
+        case Sum() | Product():
+            return _expand_parts(k)
+        case Scaled() | Power() | PolynomialOf() | Exp():
+            inside = expand(k.kernel)
+            outside = None if inside is None else _expand_unary(k, inside.expansion)
+            return None if inside is None or outside is None else Polynome(outside, inside.path)
+    return None
+
+
+def _expand_parts(k: Sum | Product) -> Polynome | None:
+    parts = [expand(part) for part in k.parts]
+    if any(p is None for p in parts) or len({p.key for p in parts if p and p.path is not None}) > 1:
+        return None
+    out, path = Expansion.constant(0 if isinstance(k, Sum) else 1), None
+    for p in parts:
+        assert p is not None
+        out = out + p.expansion if isinstance(k, Sum) else out * p.expansion
+        path = p.path if p.path is not None else path
+    return Polynome(out, path)
+
+
+def _expand_unary(k: Kernel, inside: Expansion) -> Expansion | None:
+    match k:
+        case Scaled():
+            return inside.scaled(k.scale)
+        case PolynomialOf():
+            return inside.polynomial(k.coefs)
+        case Power() if k.exponent == int(k.exponent):
+            return inside.power(int(k.exponent))
+        case Power() if inside.is_constant and inside.at_zero[0] >= 0:
+            return Expansion.constant(float(inside.at_zero[0]) ** k.exponent)
+        case Exp() if inside.is_constant:
+            return Expansion.constant(math.exp(inside.at_zero[0]))
+    return None
+
+
+def polynomial_map(polynome: Polynome, space: Space) -> Node:
+    """The map of a polynomial, seen through its path."""
+
+    def inside(path: Path, seen: Space) -> Node:
+        if not path:
+            return Monomials(polynome.expansion, seen)
+        return Through(inside(path[1:], space_after(path[0], seen)), path[0])  # type: ignore[arg-type]
+
+    return inside(polynome.path or (), space)
+
+
+def space_after(k: Kernel, space: Space) -> Space:
+    """The columns that the kernel inside an `On`, `Of` or `LinearMap` sees."""
+    if isinstance(k, LinearMap):
+        if len(k.A[0]) != space.d:
+            raise ShapeError(f"of(A): A has {len(k.A[0])} columns, but d is {space.d}.")
+        return Space(len(k.A), tuple(f"(Ax){i}" for i in range(1, len(k.A) + 1)))
+    if isinstance(k, On):
+        names = [name for c in k.columns for name in _chosen(c, space)]
+        return Space(len(names), tuple(names))
+    assert isinstance(k, Of)
+    name, width = function_name(k.map, "ψ"), _width(k, space.d)
+    return Space(width, tuple(f"{name}{i}" for i in range(1, width + 1)))
+
+
+def _chosen(column: Any, space: Space) -> list[str]:
+    if isinstance(column, str):
+        if space.given and column not in (space.names or ()):
+            raise InputError(f"there is no column {column!r}; there are {list(space.names or ())}.")
+        return [column]
+    if isinstance(column, slice):
+        found = [space.name(i) for i in range(*column.indices(space.d))]
+        if not found:
+            raise ShapeError(f"{column} selects none of the {space.d} columns.")
+        return found
+    if not -space.d <= column < space.d:
+        raise ShapeError(f"column {column} was asked for, but d is {space.d} (columns 0 to {space.d - 1}).")
+    return [space.name(column % space.d)]
+
+
+def _width(k: Of, d: int) -> int:
+    """How many columns a user's map makes of d, by calling it once on two rows."""
+    try:
+        with np.errstate(all="ignore"):
+            return int(k._mapped(Rows(np.full((2, d), 0.5))).vectors.shape[1])
+    except Exception as error:
+        raise NoFiniteMapError(
+            f"{k}: the map was tried on rows of {d} numbers to see how many it makes of them, and failed: {error}"
+        ) from error

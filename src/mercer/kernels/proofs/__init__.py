@@ -1,0 +1,8 @@
+"""Whether a kernel is one.
+
+proof, validity             the answers; how they are found
+expansion, forms            proofs by multiplying out, and of quadratic forms
+series, densities           what a user declares, compared with what he wrote
+witness                     points that refute
+enclosure, intervals        certain bounds of Gram matrices
+"""

@@ -1,0 +1,10 @@
+"""Gaussian processes.
+
+regression, classification     `GaussianProcessRegressor`, `GaussianProcessClassifier`
+targets, terms                 targets in units; which terms of a sum are noise
+evidence, loo                  what is maximised, with its gradient
+starts, search, tune           where a search begins, on which rows, and how it climbs
+posterior, views, features     the inverse that is kept, and everything that is asked of it
+certificate                    what the fit says of itself
+laplace, whitened, averages    classes: the mode, coordinates for high priors, averaged probabilities
+"""

@@ -1,0 +1,172 @@
+"""What a fit of a Gaussian process says of itself: residual, status, errors of estimates, what was added, why it refused."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer.errors import PrecisionWarning, warn
+from mercer.kernels.base import Kernel
+from mercer.machines.gaussian_process.features import left_share
+from mercer.machines.gaussian_process.posterior import EstimatedEvidence
+from mercer.machines.gaussian_process.terms import has_noise, is_noise, split_noise, terms_of
+from mercer.machines.gaussian_process.tune import Tuned
+from mercer.machines.ridge.ridge import WORTH_A_WORD
+from mercer.solve.operator import relative
+from mercer.solve.solution import AS_ASKED, Certificate, Status
+
+if TYPE_CHECKING:
+    from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+
+LITTLE = 0.01  # of the variation of y: a function that explains less has learned nothing worth the name
+
+
+def certify(
+    model: GaussianProcessRegressor,
+    tuned: Tuned | None,
+    estimated: EstimatedEvidence | None,
+    added: float,
+    notes: list[str],
+    start: float,
+) -> Certificate:
+    """The certificate of a fit; what the reader must not miss is warned of as well."""
+    if tuned is not None and tuned.status == "interrupted":
+        return _interrupted(model, tuned, estimated, added, notes, start)
+    Y = model.y_fit_.reshape(len(model.y_fit_), -1)
+    R = model._residual(model._alpha, Y)
+    each = relative(R, Y)
+    worst = float(each.max(initial=0.0))
+    method = "Cholesky" if estimated is None else estimated.certificate.method
+    if model._in_place is not None:
+        method += f" in {model.approximation_._n_features_out} features"
+        notes.append(
+            f"At the rows of fit the features leave out {left_share(model, model._in_place[0]):.3g} of the prior variance; bands are wider by that "
+            "part at each x."
+        )
+    status: Status = "converged" if estimated is None else estimated.certificate.status
+    if tuned is not None:
+        method += f", L-BFGS-B on the {'log evidence' if model.objective == 'evidence' else 'leave-one-out likelihood'}"
+        status = tuned.status if status == "converged" else status
+        if status == "stagnated" and estimated is not None and _within_noise(estimated):
+            status = "converged"
+            notes.append("The search ended where the gradient is within two standard errors of its estimate.")
+        notes += _say_outcome(model, tuned, Y - R)
+    if status == "converged" and worst > 10 * model.tol:
+        status = "stagnated"
+        notes.append(_say_rounding(worst, model.tol))
+    if estimated is not None:
+        notes.append(_say_error(estimated, model.log_marginal_likelihood_value_))
+        notes += estimated.certificate.notes
+    if added:
+        # (K + N)⁻¹ before and after differ by -added·(K + N)⁻¹(K + N + added)⁻¹, and ‖K(K + N)⁻¹‖ ≤ 1
+        moved = float((added * np.linalg.norm(model._alpha, axis=0) * model.y_scale_).max())
+        told = (
+            f"{added:.3g} was added to the diagonal, because the Gram matrix could not be factored without: as if every "
+            f"observation had that much more noise. It moves the mean at the training rows by at most {moved:.3g}."
+        )
+        notes.append(told)
+        warn(told, PrecisionWarning)
+    done = Certificate(
+        status,
+        method,
+        iterations=model.n_iter_,
+        seconds=time.perf_counter() - start,
+        residual=worst,
+        residuals=tuple(each.tolist()),
+        worst_row=int(np.argmax(np.abs(R).max(axis=1))),
+        added_diagonal=added,
+        notes=tuple(notes),
+    )
+    if status == "stagnated" and worst > 10 * model.tol:
+        if worst > WORTH_A_WORD:
+            warn(_say_rounding(worst, model.tol), PrecisionWarning)
+    elif status not in AS_ASKED:
+        warn(
+            f"the fit stopped early ({done}). Raise max_iter or max_seconds, or start nearer.",
+            ConvergenceWarning,
+        )
+    return done
+
+
+def _interrupted(
+    model: GaussianProcessRegressor,
+    tuned: Tuned,
+    estimated: EstimatedEvidence | None,
+    added: float,
+    notes: list[str],
+    start: float,
+) -> Certificate:
+    """After Ctrl-C nothing more is computed: the residual is not measured."""
+    method = "Cholesky" if estimated is None else estimated.certificate.method
+    return Certificate(
+        "interrupted",
+        f"{method}, L-BFGS-B cut short",
+        iterations=tuned.iterations,
+        seconds=time.perf_counter() - start,
+        added_diagonal=added,
+        notes=(*notes, "The residual was not measured: Ctrl-C was pressed."),
+    )
+
+
+def _say_outcome(model: GaussianProcessRegressor, tuned: Tuned, reached: np.ndarray) -> list[str]:
+    """Warn of hyperparameters at the ends of the search, and of an optimum that calls all of y noise."""
+    if tuned.ends:
+        warn(tuned.ends, ConvergenceWarning)
+    kernel = model._own_kernel
+    assert kernel is not None
+    latent, white = split_noise(kernel)
+    fitted = reached - (white + np.reshape(model.noise_, (-1, 1))) * model._alpha
+    Y = model.y_fit_.reshape(fitted.shape)
+    about = Y - Y.mean(axis=0)
+    total = float(np.sum(about**2))
+    if latent is None or total == 0:
+        return []
+    explained = 1.0 - float(np.sum((Y - fitted) ** 2)) / total
+    if explained >= LITTLE:
+        return []
+    told = (
+        f"The function found explains {100 * max(explained, 0.0):.2g} % of the variation of y at the rows of fit; the rest it calls noise. "
+        "Either y does not depend on X by this kernel, or a better optimum was missed: try n_restarts=10, or another kernel."
+    )
+    warn(told, PrecisionWarning)
+    return [told]
+
+
+def why_singular(kernel: Kernel | None, noise: Any) -> str:
+    """What in the model leaves the Gram matrix singular, and what to do."""
+    if kernel is None:
+        return "Pass noise=variance, or singular='add' to have it added and stated."
+    terms = [str(t) for t in terms_of(kernel) if is_noise(t)]
+    if np.any(noise) or has_noise(kernel):
+        what = " and ".join([*terms, *([f"noise={float(np.min(noise)):.3g}"] if np.any(noise) else [])])
+        return f"The noise of the model ({what}) is too small for float64 beside the other terms. Raise it, or pass singular='add'."
+    return (
+        f"No term of {kernel} is noise and noise is None, so equal rows must have equal targets and smooth kernels have "
+        "no digits left: add + White(0.01), pass noise=variance, or singular='add' to have it added and stated."
+    )
+
+
+def _say_rounding(worst: float, tol: float) -> str:
+    return (
+        f"The system is ill-conditioned: the residual is {worst:.1e} of the targets, above tol={tol:g}, and rounding allows "
+        "no less. Raise the noise, or remove rows that are nearly equal."
+    )
+
+
+def _within_noise(found: EstimatedEvidence) -> bool:
+    g, e = found.evidence.gradient, found.gradient_error
+    return (
+        g is not None
+        and e is not None
+        and bool(np.all(np.abs(g) <= 2 * e + 1e-4 * (1 + abs(found.evidence.value))))
+    )
+
+
+def _say_error(found: EstimatedEvidence, value: float) -> str:
+    text = f"The log evidence {value:.6g} is an estimate, ±{found.half_width:.2g} at 95 %"
+    if found.gradient_error is not None and len(found.gradient_error):
+        text += f"; its gradient carries a standard error of at most {found.gradient_error.max():.2g}"
+    return f"{text} ({found.logdet.certificate.method}). The mean is exact to the residual; bands can only be too wide."

@@ -1,0 +1,392 @@
+"""Gaussian process classification by Laplace's approximation: two classes, or any number natively (M10)."""
+
+from __future__ import annotations
+
+import numbers
+import time
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import clock
+from mercer.arrays import dense
+from mercer.errors import (
+    InputError,
+    MemoryBudgetError,
+    ParameterError,
+    ShapeError,
+    warn,
+)
+from mercer.gram import GramOperator, Precomputed
+from mercer.gram.functions import Functions
+from mercer.kernels.base import Kernel
+from mercer.machines.gaussian_process.averages import average_logistic, average_softmax, draws
+from mercer.machines.gaussian_process.evidence import gradient_of
+from mercer.machines.gaussian_process.laplace import Likelihood, Logistic, Posterior, Softmax
+from mercer.machines.gaussian_process.tune import Tuned, maximise
+from mercer.machines.margin.problems import check_weights
+from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
+from mercer.machines.shared.defaults import is_open, resolve_by_column
+from mercer.machines.shared.targets import as_labels
+from mercer.memory import memory_limit, say_bytes
+from mercer.solve.solution import AS_ASKED, Certificate
+from mercer.theory.judge import judge_on_rows
+
+SOON = 1000  # rows whose mode is found quickly enough after Ctrl-C
+PANEL = 2**22  # numbers in one block of kernel values with new points
+
+
+class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
+    """Probabilities of classes from latent Gaussian processes, with the kernel chosen by the evidence.
+
+        two classes    f ~ GP(0, k),                p(y = 1 | x) = E σ(f(x))
+        more           f_c ~ GP(0, k) for each,     p(y = c | x) = E softmax(f(x))_c
+
+    The posterior is the Gaussian at its mode (Laplace). It needs no inverse of K, so K may be singular.
+
+    Parameters
+    ----------
+    kernel : Kernel, str
+        A kernel, its text, or "precomputed". Text without a lengthscale, such as the default "RBF()", has one for each column,
+        ℓ_j = s_j √(d/2) with its deviation s_j, all tuned by one common factor, so that units do not matter (sparse rows: one for
+        all, √(d·Var(X)/2)); what was found is in `kernel_`. "1.0*RBF()" also learns the height of the latent function.
+    optimizer : "L-BFGS-B" or None
+        Maximise the log evidence over the free parameters of the kernel, within a factor of 1e5 of the start or its bounds;
+        None leaves the kernel as it is.
+    n_restarts : int, more searches, from random parameters.
+    max_iter, max_seconds : limits of the search. max_iter_newton : of Newton's method for one mode.
+    tol : float
+        Largest |a - ∇ log p(y | f)| at the mode f = Ka, relative to the largest weight; or what the rounding of Ka allows, where
+        that is more (a very high prior).
+    n_draws : int
+        More than two classes: the probabilities are averages over so many quasi-random draws (the same for every row,
+        fixed by `random_state`). Two classes are integrated to rounding instead.
+    strict : refuse a kernel that is not positive semi-definite instead of warning.
+    memory : what the n × n arrays may take; more is refused. n_jobs, random_state, verbose.
+
+    Attributes
+    ----------
+    classes_, kernel_, X_fit_, n_features_in_, n_iter_
+    log_evidence_ : of `kernel_`. certificate_ : Newton's residual, iterations and status, and how the search went.
+    posterior_ : f, a, ∇ log p and the factors at the mode; see `mercer.machines.gaussian_process.laplace`.
+
+    >>> from mercer import GaussianProcessClassifier
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], ["a", "a", "a", "b", "b", "b"]
+    >>> model = GaussianProcessClassifier("4.0*RBF(2.0)", optimizer=None).fit(X, y)
+    >>> model.predict([[0.5], [4.5]]).tolist(), model.predict_proba([[2.5]]).round(6).tolist()
+    (['a', 'b'], [[0.5, 0.5]])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        *,
+        optimizer: str | None = "L-BFGS-B",
+        n_restarts: int = 0,
+        max_iter: int = 200,
+        max_seconds: float | None = None,
+        max_iter_newton: int = 100,
+        tol: float = 1e-9,
+        n_draws: int = 1024,
+        strict: bool = False,
+        memory: int | str = "4GiB",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.optimizer = optimizer
+        self.n_restarts = n_restarts
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.max_iter_newton = max_iter_newton
+        self.tol = tol
+        self.n_draws = n_draws
+        self.strict = strict
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows X and labels y; a row of weight 2 counts like two equal rows, of weight 0 not at all."""
+        begun = time.perf_counter()
+        self._check_parameters()
+        A = self._check_rows(X, reset=True)
+        y = self._check_labels(y, A.shape[0])
+        w = check_weights(sample_weight, A.shape[0])
+        rows = np.flatnonzero(w > 0)
+        self.classes_, codes = np.unique(y[rows], return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InputError(
+                f"y has one class only, {self.classes_[0]!r}, among rows of positive weight, and a classifier needs at least "
+                "two classes. To describe a single class use OneClassSVM."
+            )
+        self._check_memory(len(rows))
+        kernel = resolve_by_column(self.kernel, A, w)
+        if kernel is None:
+            A = check_gram(A, None)[np.ix_(rows, rows)]
+        elif len(rows) < A.shape[0]:
+            A = A[rows]
+        self.X_fit_, self.rows_fit_, self._width = A, rows, len(w)
+        self._likelihood = self._make_likelihood(codes, w[rows])
+        notes = self._judge(kernel)
+        tuned = self._tune(kernel)
+        self.kernel_ = PRECOMPUTED if kernel is None else kernel
+        if tuned is not None and kernel is not None:
+            self.kernel_ = kernel.with_theta(tuned.theta)
+        self.posterior_ = self._final_mode(tuned)
+        self.log_evidence_ = self.posterior_.evidence
+        self.n_iter_ = max(self.posterior_.iterations, 1)
+        self._seed = check_random_state(self.random_state).randint(2**31 - 1)
+        self._certify(tuned, notes, time.perf_counter() - begun)
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.optimizer not in ("L-BFGS-B", None):
+            raise ParameterError(f"optimizer must be 'L-BFGS-B' or None; got {self.optimizer!r}.")
+        for name, least in (("n_restarts", 0), ("max_iter", 1), ("max_iter_newton", 1), ("n_draws", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+                raise ParameterError(f"{name} must be a whole number >= {least}; got {value!r}.")
+        for name in ("tol", "max_seconds"):
+            value = getattr(self, name)
+            if name == "max_seconds" and value is None:
+                continue
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, numbers.Real)
+                or not 0 < float(value) < np.inf
+            ):
+                raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
+
+    def _check_labels(self, y: Any, n: int) -> np.ndarray:
+        return as_labels(y, n, type(self).__name__)
+
+    def _final_mode(self, tuned: Tuned | None) -> Posterior:
+        """The mode at the hyperparameters found; the one that the search kept if there is no time for more."""
+        interrupted = tuned is not None and tuned.status == "interrupted"
+        if tuned is not None and tuned.kept is not None and (interrupted or clock.late()):
+            return tuned.kept
+        if interrupted and len(self.rows_fit_) > SOON:
+            raise KeyboardInterrupt
+        return self._mode(self._operator(self.kernel_))
+
+    def _needed(self, n: int) -> int:
+        """Bytes of the n × n arrays of one mode and its gradient."""
+        classes = len(self.classes_)
+        return 8 * n * n * (5 if classes == 2 else classes + 8)
+
+    def _room_for_one_more(self) -> bool:
+        """Whether the best mode so far may be kept beside the one at work."""
+        return 2 * self._needed(len(self.rows_fit_)) <= memory_limit(self.memory)
+
+    def _check_memory(self, n: int) -> None:
+        classes = len(self.classes_)
+        needed = self._needed(n)
+        if needed > memory_limit(self.memory):
+            raise MemoryBudgetError(
+                f"{n} rows and {classes} classes need about {say_bytes(needed)} of n × n arrays; memory={self.memory!r} allows "
+                "less. Raise memory, take fewer rows, or use SVC(probability=True), which stores no such array."
+            )
+
+    def _make_likelihood(self, codes: np.ndarray, w: np.ndarray) -> Likelihood:
+        if len(self.classes_) == 2:
+            return Logistic(2.0 * codes - 1.0, w)
+        return Softmax(codes, len(self.classes_), w)
+
+    def _operator(self, kernel: Kernel | str | None) -> GramOperator:
+        if isinstance(kernel, Kernel):
+            return kernel.gram(self._rows(self.X_fit_), memory=self.memory, n_jobs=self.n_jobs)
+        return Precomputed(self.X_fit_)
+
+    def _mode(self, K: GramOperator, start: np.ndarray | None = None) -> Posterior:
+        return self._likelihood.mode(
+            K.dense(), start, tol=float(self.tol), max_iter=int(self.max_iter_newton)
+        )
+
+    def _judge(self, kernel: Kernel | None) -> list[str]:
+        """Announce a kernel that is not positive semi-definite on these rows, or refuse it if `strict`."""
+        if kernel is not None and kernel._proof() is None:
+            check_gram(self._operator(kernel).dense(), kernel)
+        verdict = judge_on_rows(
+            kernel,
+            self._operator(kernel),
+            np.arange(self.X_fit_.shape[0]),
+            self.n_features_in_,
+            strict=self.strict,
+            lost="There is then no Gaussian process behind it: the mode need not be a maximum, and the fit may fail.",
+            note="the kernel is not positive semi-definite: a stationary point, not a posterior mode",
+        )
+        return list(verdict.notes)
+
+    def _tune(self, kernel: Kernel | None) -> Tuned | None:
+        if kernel is None or self.optimizer is None or not len(kernel.theta):
+            return None
+        last: list[
+            np.ndarray
+        ] = []  # the mode of one θ is a good start for the next; parallel searches do not share
+
+        def objective(theta: np.ndarray) -> tuple[Any, ...]:
+            K = self._operator(kernel.with_theta(theta))
+            found = self._mode(K, last[0] if last else None)
+            if not self.n_restarts:
+                last[:] = [found.a]
+            gradient = gradient_of(K, W=found.weights())
+            return found.evidence, gradient, found if self._room_for_one_more() else None
+
+        return maximise(
+            objective,
+            kernel,
+            size=float(self._likelihood.w.sum()),
+            shared=is_open(self.kernel),
+            restarts=int(self.n_restarts),
+            max_iter=int(self.max_iter),
+            n_jobs=self.n_jobs,
+            random_state=check_random_state(self.random_state).randint(2**31 - 1),
+            verbose=self.verbose,
+        )
+
+    def _certify(self, tuned: Tuned | None, notes: list[str], seconds: float) -> None:
+        found, status = self.posterior_, self.posterior_.status
+        if tuned is not None:
+            notes.append(
+                f"Log evidence {found.evidence:.6g} after {tuned.iterations} steps of L-BFGS-B ({tuned.status}), "
+                f"{tuned.evaluations} evaluations."
+            )
+            notes += tuned.notes
+            if tuned.ends:
+                warn(tuned.ends, ConvergenceWarning)
+            if tuned.status == "interrupted" or (status == "converged" and tuned.status != "converged"):
+                status = tuned.status
+        who = "logistic" if len(self.classes_) == 2 else f"softmax of {len(self.classes_)} classes"
+        worst = np.abs(found.a - found.g).reshape(len(found.a), -1).max(axis=1)
+        self.certificate_ = Certificate(
+            status,
+            f"Laplace approximation ({who}), Newton",
+            iterations=found.iterations,
+            seconds=seconds,
+            residual=found.residual,
+            worst_row=int(self.rows_fit_[int(np.argmax(worst))]),
+            added_diagonal=0.0,
+            notes=tuple(notes),
+        )
+        if status not in AS_ASKED:
+            warn(
+                f"not all of it converged ({self.certificate_}). Raise max_iter_newton, max_iter or max_seconds, or "
+                "scale the columns of X.",
+                ConvergenceWarning,
+            )
+
+    # ── evidence ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def log_evidence(self, theta: Any = None, *, gradient: bool = False) -> Any:
+        """The log evidence of the training labels for the free parameters `theta` (those of `kernel_` by default).
+
+        With `gradient=True` also its derivatives, in the order of `kernel_.theta`.
+        """
+        check_is_fitted(self, "posterior_")
+        kernel = self.kernel_
+        if theta is not None:
+            if not isinstance(kernel, Kernel):
+                raise ParameterError("a precomputed kernel has no theta.")
+            kernel = kernel.with_theta(theta)
+        K = self._operator(kernel)
+        found = self.posterior_ if theta is None else self._mode(K)
+        return (found.evidence, gradient_of(K, W=found.weights())) if gradient else found.evidence
+
+    # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def latent(self, X: Any, *, diag: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the latent function: n and n for two classes, n × c and n × c × c for more.
+
+        A precomputed kernel also needs `diag`, the values k(x, x) of the new rows.
+        """
+        parts = list(self._latent(X, diag))
+        return np.concatenate([m for m, _ in parts]), np.concatenate([v for _, v in parts])
+
+    def _latent(self, X: Any, diag: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for Ks, own in self._products(X, diag):
+            yield self.posterior_.latent(Ks, own)
+
+    def _products(self, X: Any, diag: Any, *, mean_only: bool = False) -> Iterator[tuple[np.ndarray, Any]]:
+        """k(new, training) and k(new, new), some rows at a time."""
+        check_is_fitted(self, "posterior_")
+        A = self._check_rows(X, reset=False)
+        m, n = A.shape[0], len(self.rows_fit_)
+        if isinstance(self.kernel_, str):
+            if A.shape[1] != self._width:
+                raise ShapeError(f"a precomputed block needs {self._width} columns; got {A.shape[1]}.")
+            own = None if mean_only else self._given_diag(diag, m)
+        elif sparse.issparse(A) != sparse.issparse(self.X_fit_):
+            A = sparse.csr_array(A) if sparse.issparse(self.X_fit_) else A.toarray()
+        step = max(1, PANEL // (n * (1 if len(self.classes_) == 2 else len(self.classes_))))
+        for start in range(0, m, step):
+            part = A[start : start + step]
+            if isinstance(self.kernel_, str):
+                yield dense(part)[:, self.rows_fit_], None if own is None else own[start : start + step]
+            else:
+                rows = self._rows(part)
+                K = self.kernel_.gram(
+                    rows, self._rows(self.X_fit_, "X_fit_"), memory=self.memory, n_jobs=self.n_jobs
+                )
+                yield K.dense(), None if mean_only else self.kernel_.diag(rows)
+
+    def _functions(self) -> Functions:
+        """The mean of the latent function of each class."""
+        check_is_fitted(self, "posterior_")
+        return self._by_rows(
+            self.X_fit_,
+            self.posterior_.g,
+            0.0,
+            self.rows_fit_,
+            observed=False,
+            what="the latent mean",
+            classes=self.classes_,
+            duels=duels_of(self.classes_),
+        )
+
+    def _given_diag(self, diag: Any, m: int) -> np.ndarray:
+        if diag is None:
+            raise InputError(
+                "a precomputed kernel does not tell k(x, x) of new rows, and the variance needs it: pass diag=…."
+            )
+        own = np.asarray(diag, dtype=float)
+        if own.shape != (m,) or not np.all(np.isfinite(own)):
+            raise ShapeError(f"diag must hold {m} finite numbers, one for each row; got shape {own.shape}.")
+        return own
+
+    def predict_proba(self, X: Any, *, diag: Any = None) -> np.ndarray:
+        """Probabilities n × classes; each row sums to 1."""
+        check_is_fitted(self, "posterior_")
+        if len(self.classes_) == 2:
+            p = np.concatenate([average_logistic(m, v) for m, v in self._latent(X, diag)])
+            return np.column_stack([1.0 - p, p])
+        normal = draws(len(self.classes_), int(self.n_draws), self._seed)
+        few = max(1, PANEL // normal.size)
+        out = []
+        for mean, covariance in self._latent(X, diag):
+            for start in range(0, len(mean), few):
+                part = slice(start, start + few)
+                out.append(average_softmax(mean[part], covariance[part], normal))
+        return np.concatenate(out)
+
+    def predict_log_proba(self, X: Any, *, diag: Any = None) -> np.ndarray:
+        """The logarithm of `predict_proba`."""
+        return np.log(self.predict_proba(X, diag=diag))
+
+    def predict(self, X: Any, *, diag: Any = None) -> np.ndarray:
+        """The most probable class; two classes need the mean of the latent function only."""
+        check_is_fitted(self, "posterior_")
+        if len(self.classes_) == 2:
+            mean = [Ks @ self.posterior_.g for Ks, _ in self._products(X, diag, mean_only=True)]
+            return self.classes_[(np.concatenate(mean) > 0).astype(int)]
+        return self.classes_[self.predict_proba(X, diag=diag).argmax(axis=1)]

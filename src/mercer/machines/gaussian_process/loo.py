@@ -1,0 +1,114 @@
+"""Leave-one-out of a Gaussian process without refits, also where each row took part in the mean and scale of the targets.
+
+    P_i(v) = v_i - (A⁻¹v)_i / A⁻¹_ii           what the other rows say of v_i: it does not depend on v_i
+    mean   = m + P_i(y - m) + (m_i - m) (A⁻¹1)_i / A⁻¹_ii        m_i the mean without row i
+    std    = s_i / √A⁻¹_ii                                     s_i the scale without row i
+
+A noise given in units of y is N/s_i² in units of the model, so that A changes with the row: A(τ) = A(τ₀) + (τ - τ₀)N. With
+A(τ₀) = LLᵀ and L⁻¹NL⁻ᵀ = QMQᵀ one decomposition serves all rows: A(τ)⁻¹ = G (1 + (τ - τ₀)M)⁻¹ Gᵀ, G = L⁻ᵀQ.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg import eigh, solve_triangular
+
+from mercer.machines.gaussian_process.evidence import loo_moments
+from mercer.machines.gaussian_process.posterior import Exact, InFeatures
+from mercer.machines.gaussian_process.targets import deviation
+
+if TYPE_CHECKING:
+    from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+
+CANCELLED = 1e-4  # of a sum of squares: where one row leaves less, the others are summed again
+
+
+def leave_one_out(model: GaussianProcessRegressor) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of every observation given all others, n × targets, in units of y."""
+    Y = model.y_fit_.reshape(len(model.y_fit_), -1)
+    inverse = model._inverse
+    assert isinstance(inverse, Exact | InFeatures)
+    shift, ratio = _with_all(Y)
+    if model._centred:
+        shift, ratio = _without_each(Y, model._scaled)
+        ratio = np.where(ratio > 0, ratio, 1.0 / model.y_scale_)
+    if model.noise is not None and model._scaled:
+        part, constant, variance = _moments_by_row(model, inverse, Y, ratio[:, 0])
+    else:
+        diagonal = inverse.inverse_diag()
+        part, variance = loo_moments(diagonal, Y, model._alpha)
+        constant = inverse.solve(np.ones((len(Y), 1))) / diagonal[:, None]
+    mean = model.y_mean_ + (part + shift * constant) * model.y_scale_
+    return mean, ratio * model.y_scale_ * np.sqrt(variance)[:, None]
+
+
+def _with_all(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and scale that no row takes part in: no shift, ratio 1."""
+    return np.zeros_like(Y), np.ones_like(Y)
+
+
+def _without_each(Y: np.ndarray, scaled: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of the targets without each row, and their standard deviation (1 if not `scaled`).
+
+    Y is in units of the model: its own mean is 0 and its own scale 1.
+
+    >>> _without_each(np.array([[-1.0], [0.0], [1.0]]), True)[0][:, 0]
+    array([ 0.5,  0. , -0.5])
+    """
+    n = len(Y)
+    if n == 1:
+        return _with_all(Y)
+    mean = (Y.sum(axis=0) - Y) / (n - 1)
+    if not scaled:
+        return mean, np.ones_like(Y)
+    centre = Y.mean(axis=0)
+    total = ((Y - centre) ** 2).sum(axis=0)
+    left = total - (Y - centre) ** 2 * n / (n - 1)
+    ratio = np.sqrt(np.maximum(left, 0.0) / (n - 1))
+    for row, column in np.argwhere(left <= CANCELLED * total):
+        others = np.delete(Y[:, column], row)
+        mean[row, column] = others.mean()
+        ratio[row, column] = deviation(others)
+    return mean, ratio
+
+
+def _moments_by_row(
+    model: GaussianProcessRegressor, inverse: Exact | InFeatures, Y: np.ndarray, ratio: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """P_i(y), (A⁻¹1)_i / A⁻¹_ii and 1 / A⁻¹_ii with the noise given in the units that the targets have without row i."""
+    given = np.broadcast_to(np.asarray(model.noise, dtype=np.float64), len(Y)) / model.y_scale_[0] ** 2
+    B = np.column_stack([Y, np.ones(len(Y))])
+    grown = 1.0 / ratio**2 - 1.0
+    if isinstance(inverse, InFeatures):
+        solved, diagonal = _rows_in_features(inverse, given, grown, B)
+    else:
+        solved, diagonal = _rows_of_inverses(inverse, given, grown, B)
+    share = solved / diagonal[:, None]
+    return Y - share[:, :-1], share[:, -1:], 1.0 / diagonal
+
+
+def _rows_of_inverses(
+    inverse: Exact, given: np.ndarray, grown: np.ndarray, B: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Row i of (A + grown_i·N)⁻¹B, and entry (i, i) of that inverse, for every i."""
+    lower = inverse.factor.lower
+    half = solve_triangular(lower, np.diag(np.sqrt(given)), lower=True, check_finite=False)
+    M, Q = eigh(half @ half.T)
+    G = solve_triangular(lower, Q, lower=True, trans="T", check_finite=False)
+    weights = G / (1.0 + grown[:, None] * np.maximum(M, 0.0))
+    return weights @ (G.T @ B), np.einsum("ik,ik->i", weights, G)
+
+
+def _rows_in_features(
+    inverse: InFeatures, given: np.ndarray, grown: np.ndarray, B: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same with features; one small system for each row, n² × features² in all."""
+    solved, diagonal = np.empty_like(B), np.empty(len(B))
+    for i, more in enumerate(grown):
+        other = InFeatures.of(inverse.phi, inverse.noise + more * given)
+        solved[i] = other.solve(B)[i]
+        inside = float(np.square(other.spread(inverse.phi[i : i + 1])).sum())
+        diagonal[i] = (1.0 - inside / other.noise[i]) / other.noise[i]
+    return solved, diagonal

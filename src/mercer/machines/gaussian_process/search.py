@@ -1,0 +1,93 @@
+"""The search for the hyperparameters of a Gaussian process regression: which starts, on how many rows, and in what order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mercer import clock
+from mercer.kernels.base import Kernel
+from mercer.machines.gaussian_process.starts import (
+    CHEAP,
+    PER_COLUMN,
+    open_starts,
+    row_ladder,
+    scaled_starts,
+    some_rows,
+    worth_running,
+)
+from mercer.machines.gaussian_process.tune import Start, Tuned, maximise
+from mercer.machines.shared.defaults import is_open
+from mercer.threads import threads
+
+if TYPE_CHECKING:
+    from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+
+
+def search(model: GaussianProcessRegressor, kernel: Kernel, Y: np.ndarray) -> Tuned:
+    """The best θ: of a kernel left open from the data's own scales, of any other from where it stands."""
+    task = _Task(model, kernel, Y)
+    return task.open() if is_open(model.kernel) else task.given()
+
+
+class _Task:
+    """One model, its kernel and targets."""
+
+    def __init__(self, model: GaussianProcessRegressor, kernel: Kernel, Y: np.ndarray) -> None:
+        self.model, self.kernel, self.Y = model, kernel, Y
+
+    def given(self) -> Tuned:
+        rows = self.model._fitted_rows
+        assert rows is not None
+        starts = scaled_starts(self.kernel, rows, self.Y, self.model.noise_)
+        objective = self.model._objective(self.kernel, self.Y, None, self.model.n_jobs)
+        starts = worth_running(starts, objective, len(self.Y) <= CHEAP)
+        return self.run(starts, None, restarts=self.model.n_restarts)
+
+    def open(self) -> Tuned:
+        """Few rows first: several starts with all lengthscales together; then each column's own, on more and more rows."""
+        n = len(self.Y)
+        lists = any(p.name.endswith("]") for p in self.kernel.parameters if p.free)
+        single = lists and n >= PER_COLUMN * self.model.n_features_in_
+        ladder = row_ladder(n)
+        notes: list[str] = []
+        starts = open_starts(self.kernel)
+        for count in ladder:
+            rows = None if count == n else some_rows(n, count)
+            last = count == n
+            restarts = self.model.n_restarts if last else 0
+            if count == ladder[0]:
+                found = self.run(starts, rows, shared=True, restarts=0 if single else restarts)
+                notes += [note for note in found.notes if note.startswith("The best of")]
+            if count != ladder[0] or single:
+                found = self.run(
+                    [Start(found.theta, "the scales of the data")], rows, shared=not single, restarts=restarts
+                )
+            if found.status == "interrupted" or clock.late():
+                break
+        if lists and not single:
+            notes.append(
+                f"{n} rows are fewer than {PER_COLUMN} for each column: the lengthscales of the columns keep the ratios of their spreads."
+            )
+        return replace(found, notes=(*notes, *(note for note in found.notes if note not in notes)))
+
+    def run(
+        self, starts: list[Start], rows: np.ndarray | None, *, shared: bool = False, restarts: int = 0
+    ) -> Tuned:
+        model = self.model
+        parallel = restarts > 0 and threads(model.n_jobs) > 1
+        return maximise(
+            model._objective(self.kernel, self.Y, rows, 1 if parallel else model.n_jobs),
+            self.kernel,
+            size=self.Y.size if rows is None else len(rows) * self.Y.shape[1],
+            starts=starts,
+            shared=shared,
+            restarts=restarts,
+            max_iter=model.max_iter,
+            n_jobs=model.n_jobs,
+            random_state=model._seed,
+            verbose=model.verbose,
+            what="log evidence" if model.objective == "evidence" else "leave-one-out log likelihood",
+        )

@@ -1,0 +1,86 @@
+"""A kernel as a sum: which terms are functions of x, which are noise of the single observation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.arrays import Rows
+from mercer.kernels.algebra import Scaled, Sum
+from mercer.kernels.base import Kernel
+from mercer.kernels.leaves.special import White
+
+BLOCK = 64  # rows of the small blocks whose diagonals give k(x, z) at z = x for two observations
+
+
+def terms_of(kernel: Kernel) -> tuple[Kernel, ...]:
+    """The terms of a sum, a number in front of the bracket multiplied in; a kernel that is no sum is its only term.
+
+    >>> from mercer import RBF, Linear, White
+    >>> terms_of(2.0 * (RBF(1.0) + Linear()) + White(0.1))
+    (2.0*RBF(1.0), 2.0*Linear(), White(0.1))
+    """
+    if isinstance(kernel, Sum):
+        return tuple(term for part in kernel.parts for term in terms_of(part))
+    if isinstance(kernel, Scaled) and isinstance(kernel.kernel, Sum | Scaled):
+        return tuple(term * kernel.scale for term in terms_of(kernel.kernel))
+    return (kernel,)
+
+
+def is_noise(term: Kernel) -> bool:
+    """Whether a term is white noise and nothing else: White, or a multiple of it."""
+    return isinstance(term, White) or (isinstance(term, Scaled) and is_noise(term.kernel))
+
+
+def has_noise(kernel: Kernel) -> bool:
+    """Whether white noise occurs anywhere in the expression."""
+    return isinstance(kernel, White) or any(has_noise(child) for _, child in kernel._children())
+
+
+def latent_terms(kernel: Kernel) -> tuple[Kernel, ...]:
+    """The terms that are functions of x."""
+    return tuple(term for term in terms_of(kernel) if not is_noise(term))
+
+
+def split_noise(kernel: Kernel) -> tuple[Kernel | None, float]:
+    """The sum of the latent terms (None if there are none), and the variance of the noise terms together.
+
+    >>> from mercer import RBF, White
+    >>> split_noise(RBF(1.0) + 0.5 * White(0.1) + White(0.2))
+    (RBF(1.0), 0.25)
+    """
+    latent = latent_terms(kernel)
+    noise = sum(_variance(term) for term in terms_of(kernel) if is_noise(term))
+    if not latent:
+        return None, noise
+    total = latent[0]
+    for term in latent[1:]:
+        total = total + term
+    return total, noise
+
+
+def _variance(term: Kernel) -> float:
+    if isinstance(term, Scaled):
+        return term.scale * _variance(term.kernel)
+    assert isinstance(term, White)
+    return term.noise
+
+
+def latent_diag(kernel: Kernel, rows: Rows) -> np.ndarray:
+    """k(x, z) at z = x for two different observations: the prior variance of f(x), without the noise of observing it.
+
+    >>> from mercer import RBF, White
+    >>> latent_diag(2.0 * RBF(1.0) + White(0.5), Rows.of([[0.0], [1.0]]))
+    array([2., 2.])
+    """
+    if not has_noise(kernel):
+        return np.asarray(kernel._diag(rows), dtype=np.float64)
+    if is_noise(kernel):
+        return np.zeros(len(rows))
+    terms = terms_of(kernel)
+    if len(terms) > 1:
+        return np.sum([latent_diag(term, rows) for term in terms], axis=0)
+    out = np.empty(len(rows))
+    for start in range(0, len(rows), BLOCK):  # noise inside a product or power: small blocks of two samples
+        some = rows.rows(np.arange(start, min(start + BLOCK, len(rows))))
+        out[start : start + len(some)] = np.diagonal(kernel._block(some, Rows(some.data, "Z", some.names)))
+    return out

@@ -1,0 +1,256 @@
+"""Margin machines that weigh their kernels: a classifier and a novelty detector (M14)."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from mercer.machines.kernel_sets.multiple import KernelSet
+from mercer.machines.kernel_sets.weights import GramSet
+from mercer.machines.margin.classify import MarginClassifier
+from mercer.machines.margin.one_class import OneClassSVM
+from mercer.machines.margin.problems import MarginMachine, Solved, check_C, check_nu, check_weights
+from mercer.machines.margin.svc import SVC
+from mercer.machines.shared.base import PRECOMPUTED
+from mercer.solve.box import BoxProblem
+from mercer.solve.mixture import Answer
+from mercer.solve.solution import worst_status
+
+MOST_FREE = 2000  # free variables up to which the curvature of J is computed: that takes their number cubed
+
+
+class MarginSet(KernelSet):
+    """A margin machine on a set of kernels."""
+
+    def _machine(self) -> MarginMachine:
+        """The machine that solves for given weights, ten times as closely as the weights are wanted."""
+        raise NotImplementedError
+
+    def _solve_boxes(self, K: Any, problems: list[BoxProblem], starts: list[np.ndarray]) -> list[Solved]:
+        machine = self._machine()
+        machine._notes = self._notes
+        return machine._solve_boxes(K, problems, starts)
+
+    def _answers(self, grams: GramSet, problems: list[BoxProblem]) -> Any:
+        """The machine's answer as a function of the weights; each starts where the last one ended."""
+        starts = [q.start for q in problems]
+
+        def answer(d: np.ndarray) -> Answer:
+            solved = self._solve_boxes(grams.at(d), problems, starts)
+            starts[:] = [s.alpha for s in solved]
+            B = np.column_stack([q.beta(s.alpha, grams.n) for q, s in zip(problems, solved, strict=True)])
+            F = grams.products(B)
+            worst = worst_status(s.certificate.status for s in solved)
+            return Answer(
+                primal=float(sum(s.certificate.primal or 0.0 for s in solved)),
+                gap=float(sum(s.certificate.gap or 0.0 for s in solved)),
+                q=np.einsum("mnc,nc->m", F, B),
+                curvature=lambda: np.sum(
+                    [
+                        curvature(grams, d, q, s.alpha, F[:, :, k])
+                        for k, (q, s) in enumerate(zip(problems, solved, strict=True))
+                    ],
+                    axis=0,
+                ),
+                status=worst,
+                kept=solved,
+            )
+
+        return answer
+
+    def _fit_set(
+        self, A: Any, grams: GramSet, problems: list[BoxProblem], w: np.ndarray, order: Any, target: Any
+    ) -> None:
+        best = self._learn(grams, self._answers(grams, problems), w, target)
+        kernel, certificate, steps = self.kernel_, self.certificate_, self.n_iter_
+        rows = np.empty((grams.n, 0)) if isinstance(A, list) else A
+        self._keep(rows, None if isinstance(kernel, str) else kernel, problems, best.kept, order=order)  # type: ignore[attr-defined]
+        self.certificate_, self.n_iter_ = certificate, steps
+
+    def _report(self) -> None:
+        """`_learn` has said what there is to say."""
+
+
+def curvature(grams: GramSet, d: np.ndarray, q: BoxProblem, alpha: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """∂²J/∂d², by how the free variables move with d while the bounded ones stay: GᵀM⁻¹G on them."""
+    free = np.flatnonzero((alpha > 0) & (alpha < q.C))
+    count = len(grams)
+    if not 0 < len(free) <= MOST_FREE:
+        return np.zeros((count, count))
+    s, r = q.signs[free], q.rows[free]
+    Q = sum(op.block(r, r) * v for op, v in zip(grams.operators, d / grams.scales, strict=True) if v > 0)
+    k, c = len(free), int(q.equality > 0)
+    M = np.zeros((k + c, k + c))
+    M[:k, :k] = s[:, None] * Q * s
+    if c:
+        M[:k, k], M[k, :k] = s, s
+    G = np.vstack([(s * F[:, r]).T, np.zeros((c, count))])
+    X = (
+        np.linalg.lstsq(M, G, rcond=1e-12)[0]
+        if k <= 300
+        else np.linalg.solve(M + 1e-12 * np.trace(M) / k * np.eye(k + c), G)
+    )
+    H = G.T @ X
+    return 0.5 * (H + H.T)
+
+
+class MultipleKernelClassifier(MarginSet, MarginClassifier):
+    """A support vector classifier that weighs its kernels.
+
+        min ½ Σ_m ‖w_m‖²/d_m + Σ C_i max(0, 1 - y_i(Σ_m w_m·φ_m(x_i) + b))      over w, b and d ≥ 0, ‖d‖_p ≤ 1
+        dual     Σα - ½ ‖(βᵀK_mβ)_m‖_p*,   β = yα,   1/p + 1/p* = 1
+
+    With several classes all problems share the weights, and their terms are added.
+
+    Parameters
+    ----------
+    kernels : list of kernels or texts, or "precomputed"
+        As `kernel` of `SVC`, many times. With "precomputed", X is a list of Gram matrices (or an array kernels × rows ×
+        training rows), in `fit` and later; cross-validation cannot cut such a list.
+    C : float
+        The price of a row inside the margin.
+    p : float ≥ 1
+        1 chooses few kernels, larger values spread the weight, `inf` takes the plain sum.
+    weights : "learn", "uniform", "alignment" (to the labels, without any solve) or numbers to be used as they are.
+    normalize : "trace" (the mean of each diagonal becomes 1), "variance" (the mean squared distance from the mean in feature
+        space does) or None. Without it a kernel of large values is a cheap one.
+    tol : float, the relative duality gap to be reached. max_iter : steps of the weights.
+    bias, multiclass, class_weight, probability, strict, max_seconds, verbose, memory, n_jobs, random_state : as in `SVC`.
+
+    Attributes
+    ----------
+    weights_ : d; scales_ : by what each kernel was divided; kernel_ : Σ d_m k_m / scale_m, an ordinary kernel.
+    trace_shares_, norm_shares_ : what each kernel has of the trace of K_d and of ‖f‖²; `report()` prints them.
+    certificate_ : primal, dual and gap of the problem above; `certificates_` those of the machine at these weights,
+        which `mercer.verify` recomputes. All else as in `SVC`.
+
+    >>> from mercer import MultipleKernelClassifier
+    >>> X = np.random.default_rng(0).normal(size=(40, 3))
+    >>> y = X[:, 0] > 0
+    >>> kernels = ["Linear().on(0)", "Linear().on(1)", "Linear().on(2)"]
+    >>> model = MultipleKernelClassifier(kernels, C=0.1).fit(X, y)
+    >>> model.weights_.round(3).tolist(), bool(model.certificate_.gap <= 1e-4 * model.certificate_.primal)
+    ([1.0, 0.0, 0.0], True)
+    """
+
+    def __init__(
+        self,
+        kernels: Any = ("Linear()", "RBF()"),
+        C: float = 1.0,
+        *,
+        p: float = 1.0,
+        weights: Any = "learn",
+        normalize: str | None = "trace",
+        bias: bool = True,
+        multiclass: str = "ovo",
+        class_weight: Any = None,
+        probability: bool = False,
+        tol: float = 1e-4,
+        max_iter: int = 100,
+        max_seconds: float | None = None,
+        strict: bool = False,
+        verbose: int = 0,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.C = C
+        self.p = p
+        self.weights = weights
+        self.normalize = normalize
+        self.bias = bias
+        self.multiclass = multiclass
+        self.class_weight = class_weight
+        self.probability = probability
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.strict = strict
+        self.verbose = verbose
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn weights and machine from rows X and labels y."""
+        self._check_parameters()
+        check_C(self.C)
+        A, n = self._start(X)
+        codes = self._check_labels(y, n)
+        given = check_weights(sample_weight, n)
+        w = self._weights(codes, given)
+        grams = self._grams(A, given)
+        problems = self._problems(codes, w)
+        self._fit_set(A, grams, problems, given, codes, np.eye(len(self.classes_))[codes])
+        self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_)).astype(np.int32)
+        if self.probability:
+            self.calibration_ = self._calibrate(grams.at(self.weights_), codes, w)
+        return self
+
+    def _machine(self) -> SVC:
+        return SVC(
+            PRECOMPUTED, self.C, bias=self.bias, tol=0.1 * self.tol, memory=self.memory, n_jobs=self.n_jobs
+        )
+
+    def _problem(self, rows: np.ndarray, signs: np.ndarray, w: np.ndarray) -> BoxProblem:
+        return BoxProblem(rows, signs, np.full(len(rows), -1.0), self.C * w, equality=int(self.bias))
+
+
+class MultipleKernelOneClass(MarginSet, OneClassSVM):
+    """Novelty detection that weighs its kernels; at most a share ν of the rows are outliers.
+
+        min ½ Σ_m ‖w_m‖²/d_m - ρ ν n + Σ max(0, ρ - Σ_m w_m·φ_m(x_i))      over w, ρ and d ≥ 0, ‖d‖_p ≤ 1
+        dual     -½ ‖(αᵀK_mα)_m‖_p*,      0 ≤ α ≤ 1,  Σα = ν n
+
+    The weights go where the rows are most alike, so `normalize` decides what is compared: with "trace", a kernel under
+    which all rows are nearly the same wins. Parameters and attributes as in `MultipleKernelClassifier` and `OneClassSVM`.
+
+    >>> from mercer import MultipleKernelOneClass
+    >>> model = MultipleKernelOneClass(["RBF(1.0)", "RBF(3.0)"], nu=0.5, p=2.0).fit([[0.0], [0.1], [0.2], [0.3]])
+    >>> model.predict([[0.15], [5.0]]).tolist(), bool(model.certificate_.gap <= 1e-4 * abs(model.certificate_.primal))
+    ([1, -1], True)
+    """
+
+    def __init__(
+        self,
+        kernels: Any = ("Linear()", "RBF()"),
+        nu: float = 0.5,
+        *,
+        p: float = 2.0,
+        weights: Any = "learn",
+        normalize: str | None = "trace",
+        tol: float = 1e-4,
+        max_iter: int = 100,
+        max_seconds: float | None = None,
+        strict: bool = False,
+        verbose: int = 0,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernels = kernels
+        self.nu = nu
+        self.p = p
+        self.weights = weights
+        self.normalize = normalize
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.strict = strict
+        self.verbose = verbose
+        self.memory = memory
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn weights and region from rows X; y is ignored."""
+        check_nu(self.nu)
+        A, n = self._start(X)
+        w = check_weights(sample_weight, n)
+        self._fit_set(A, self._grams(A, w), self._problems(None, w), w, np.zeros(n), None)
+        self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
+        self.offset_ = -self.intercept_
+        return self
+
+    def _machine(self) -> OneClassSVM:
+        return OneClassSVM(PRECOMPUTED, self.nu, tol=0.1 * self.tol, memory=self.memory, n_jobs=self.n_jobs)

@@ -1,0 +1,256 @@
+"""Multiple kernel learning: the weights of Σ d_m K_m learned with the machine that uses them (M14)."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.optimize import nnls
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import ParameterError, ShapeError, warn
+from mercer.kernels.base import Kernel
+from mercer.machines.kernel_sets.weights import GramSet, check_blocks, check_kernels, gram_set
+from mercer.machines.margin.problems import MarginMachine
+from mercer.machines.shared.base import PRECOMPUTED, check_gram, check_switches
+from mercer.machines.shared.defaults import resolve
+from mercer.panels import panels
+from mercer.solve.mixture import Answer, holder_slack, learn_weights, unit
+from mercer.solve.solution import AS_ASKED, Certificate
+
+
+class KernelSet:
+    """What the three machines share: the kernels, their weights, and the report on them."""
+
+    kernels: Any
+    p: float
+    weights: Any
+    normalize: str | None
+    tol: float
+    max_iter: int
+    max_seconds: float | None
+    strict: bool
+    verbose: int
+    memory: int | str
+    n_jobs: int | None
+    _notes: tuple[str, ...]
+    kernel_: Any
+
+    # what MarginMachine asks for, and a set of kernels does not offer
+    solver: ClassVar[str] = "working-set"
+    warm_start: ClassVar[bool] = False
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name."""
+        return BaseEstimator.get_params(self, deep)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by the names of `get_params`."""
+        return BaseEstimator.set_params(self, **params)
+
+    @property
+    def kernel(self) -> str:
+        """The kernels, for messages."""
+        if isinstance(self.kernels, str):
+            return f"{self.kernels} Gram matrices"
+        return "a combination of " + ", ".join(map(str, self.kernels))
+
+    # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_set(self) -> None:
+        p = self.p
+        if not isinstance(p, numbers.Real) or isinstance(p, bool) or not p >= 1:
+            raise ParameterError(
+                f"p must be a number >= 1 (1 for sparse weights, inf for equal ones); got {p!r}."
+            )
+        if self.normalize not in (None, "trace", "variance"):
+            raise ParameterError(f"normalize must be 'trace', 'variance' or None; got {self.normalize!r}.")
+        if isinstance(self.weights, str) and self.weights not in ("learn", "uniform", "alignment"):
+            raise ParameterError(
+                f"weights must be 'learn', 'uniform', 'alignment' or numbers; got {self.weights!r}."
+            )
+        for name in ("tol", "max_seconds"):
+            value = getattr(self, name)
+            number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            if not (number and 0 < value < np.inf) and not (name == "max_seconds" and value is None):
+                raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
+            raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
+        check_switches(self)
+        check_kernels(self.kernels)
+
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+        """Rows as everywhere; of precomputed blocks, for a fitted model, their combination."""
+        if check_kernels(self.kernels) is not None:
+            return super()._check_rows(X, reset=reset)  # type: ignore[misc]
+        blocks = check_blocks(X, None if reset else len(self.weights_))
+        if reset:
+            self.n_features_in_ = blocks[0].shape[1]
+            return blocks
+        if blocks[0].shape[1] != self.n_features_in_:
+            raise ShapeError(
+                f"X has {blocks[0].shape[1]} columns; the model was fitted on {self.n_features_in_} rows. New points "
+                "come as rows, training points as columns."
+            )
+        return sum(K * (d / s) for K, d, s in zip(blocks, self.weights_, self.scales_, strict=True))
+
+    def _start(self, X: Any) -> tuple[Any, int]:
+        """The checked rows (or Gram matrices) and their number."""
+        self._check_set()
+        A = self._check_rows(X, reset=True)
+        return A, A[0].shape[0] if isinstance(A, list) else A.shape[0]
+
+    def _grams(self, A: Any, w: np.ndarray) -> GramSet:
+        """The operators of all kernels; those that are not positive semi-definite are announced or refused."""
+        given = check_kernels(self.kernels)
+        arrays = None if given is not None else [check_gram(K, None) for K in A]
+        kernels = None if given is None else [self._resolved(k, A, w) for k in given]
+        rows = None if arrays is not None else self._rows(A)  # type: ignore[attr-defined]
+        grams = gram_set(
+            kernels, arrays, rows, w, normalize=self.normalize, memory=self.memory, n_jobs=self.n_jobs
+        )
+        notes: dict[str, None] = {}
+        for m, op in enumerate(grams.operators):
+            MarginMachine._judge(self, None if kernels is None else kernels[m], op, np.flatnonzero(w > 0))  # type: ignore[arg-type]
+            notes.update(dict.fromkeys(self._notes))
+        self._notes = tuple(notes)
+        return grams
+
+    @staticmethod
+    def _resolved(k: Any, A: Any, w: np.ndarray) -> Kernel:
+        found = resolve(k, A, w)
+        assert found is not None
+        return found
+
+    def _learn(self, grams: GramSet, answer: Any, w: np.ndarray, target: np.ndarray | None) -> Answer:
+        """Find the weights (or take those given), and keep them with their certificate."""
+        p, count = float(self.p), len(grams)
+        fixed = self._fixed_weights(grams, w, target)
+        equal = unit(np.ones(count), p)
+        learned = fixed is None and not np.isinf(p) and count > 1
+        found = learn_weights(
+            answer,
+            equal if fixed is None else fixed,
+            p=p,
+            tol=self.tol,
+            max_iter=self.max_iter if learned else 0,
+            tell=_progress(self.verbose),
+        )
+        d, best = found.value
+        certificate = found.certificate
+        if fixed is not None:
+            certificate = _of_fixed(
+                certificate, best, d, p, str(self.weights) if isinstance(self.weights, str) else "given"
+            )
+        self.weights_, self.scales_, self.kernels_ = d, grams.scales, grams.names
+        self.kernel_ = PRECOMPUTED if grams.kernels is None else grams.kernel(d)
+        parts, shares = d * np.maximum(best.q, 0.0), d * grams.traces(w)
+        self.norm_shares_ = parts / parts.sum() if parts.sum() > 0 else np.zeros(count)
+        self.trace_shares_ = shares / shares.sum() if shares.sum() > 0 else np.zeros(count)
+        self.certificate_ = replace(certificate, notes=(*certificate.notes, *self._notes))
+        self.n_iter_ = int(certificate.iterations or 0)
+        if certificate.status not in AS_ASKED:
+            warn(
+                f"the kernel weights stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter or "
+                "max_seconds, or allow a larger tol.",
+                ConvergenceWarning,
+            )
+        return best
+
+    def _fixed_weights(self, grams: GramSet, w: np.ndarray, target: np.ndarray | None) -> np.ndarray | None:
+        given, count, p = self.weights, len(grams), float(self.p)
+        if isinstance(given, str):
+            if given == "learn":
+                return None
+            if given == "uniform":
+                return unit(np.ones(count), p)
+            if target is None:
+                raise ParameterError(
+                    "weights='alignment' compares kernels with targets, and here there are none."
+                )
+            return unit(aligned(grams, target, w), p)
+        try:
+            d = np.asarray(given, dtype=float)
+        except (TypeError, ValueError):
+            d = np.empty(0)  # refused below
+        if d.shape != (count,) or not np.all(np.isfinite(d) & (d >= 0)) or not np.any(d > 0):
+            raise ParameterError(
+                f"weights must be {count} numbers >= 0, one for each kernel, and not all 0; got {given!r}."
+            )
+        return d
+
+    # ── report ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def report(self) -> str:
+        """The kernels with their weights, and the share of each in the trace of K_d and in ‖f‖²."""
+        check_is_fitted(self, "weights_")
+        width = max(6, *(len(name) for name in self.kernels_))
+        lines = [f"{'kernel':<{width}}  {'weight':>9}  {'of trace':>8}  {'of ‖f‖²':>8}"]
+        for name, d, t, f in zip(
+            self.kernels_, self.weights_, self.trace_shares_, self.norm_shares_, strict=True
+        ):
+            lines.append(f"{name:<{width}}  {d:>9.4g}  {t:>8.1%}  {f:>8.1%}")
+        c = self.certificate_
+        lines.append(
+            f"p = {self.p:g}, {c.status} after {self.n_iter_} steps, relative gap {_relative(c):.2g}"
+        )
+        return "\n".join(lines)
+
+
+def aligned(grams: GramSet, target: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The d ≥ 0 whose centred Σ d_m K_m has the largest alignment with the ideal kernel TTᵀ (Cortes, Mohri, Rostamizadeh).
+
+    Up to its length it minimises ‖Σ d_m HK_mH - HTTᵀH‖, with H the centring; rows count by their weight.
+    """
+    share = w / w.sum()
+    T = target - share @ target
+    a = np.einsum("nc,mnc->m", w[:, None] * T, grams.products(w[:, None] * T))
+    means = grams.products(share)  # of the rows of each Gram
+    count, n = len(grams), grams.n
+    M = np.zeros((count, count))
+    for rows in panels(n):
+        parts = np.stack(
+            [
+                (op.block(rows, slice(None)) / s - r[rows, None] - r + share @ r)
+                * np.sqrt(np.outer(w[rows], w))
+                for op, s, r in zip(grams.operators, grams.scales, means, strict=True)
+            ]
+        ).reshape(count, -1)
+        M += parts @ parts.T
+    values, vectors = np.linalg.eigh(M)
+    kept = values > 1e-13 * values[-1]
+    root = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+    return nnls(root, (vectors[:, kept].T @ a) / np.sqrt(values[kept]))[0]
+
+
+def _relative(c: Certificate) -> float:
+    return float(c.gap or 0.0) / max(abs(c.primal or 0.0), np.finfo(float).tiny)
+
+
+def _of_fixed(c: Certificate, best: Answer, d: np.ndarray, p: float, how: str) -> Certificate:
+    """The certificate of a machine whose weights were not learned: its own gap, and what learning might gain."""
+    notes: tuple[str, ...] = (
+        f"the weights were fixed ({how}): the gap is that of the machine at these weights",
+    )
+    inside = (np.isinf(p) and d.max() <= 1 + 1e-12) or (not np.isinf(p) and float((d**p).sum()) <= 1 + 1e-9)
+    if inside:
+        gain = best.gap + holder_slack(best.q, d, p)
+        notes = (*notes, f"learned weights could lower the primal by at most {gain:.3g}")
+    return replace(c, status=best.status, gap=best.gap, dual=best.primal - best.gap, notes=notes)
+
+
+def _progress(verbose: int) -> Any:
+    if not verbose:
+        return None
+
+    def tell(steps: int, gap: float, primal: float, d: np.ndarray) -> None:
+        print(
+            f"[mercer] {steps} weight steps, primal {primal:.9g}, gap {gap:.3g}, {int((d > 0).sum())} kernels",
+            flush=True,
+        )
+
+    return tell

@@ -1,0 +1,464 @@
+"""Falkon: ridge and logistic regression on the span of landmarks, for more rows than fit in memory."""
+
+from __future__ import annotations
+
+import numbers
+import time
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercer.arrays import check_vectors
+from mercer.errors import InputError, ParameterError, warn
+from mercer.gram import GramOperator, Tiles
+from mercer.gram.functions import ByRows, Functions
+from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import without_noise
+from mercer.machines.landmarks.batches import BATCH, Batches, is_source
+from mercer.machines.landmarks.falkon_newton import newton
+from mercer.machines.landmarks.selection import EPS, basis, check_way, choose
+from mercer.machines.landmarks.streamed import Scan, Streamed, landmark_factor, scan, solve_normal
+from mercer.machines.shared.base import KernelEstimator, check_weights, duels_of, generator
+from mercer.machines.shared.defaults import with_spread
+from mercer.machines.shared.targets import as_labels, check_finite_targets, check_numbers
+from mercer.params import is_real
+from mercer.solve.solution import AS_ASKED, Certificate
+from mercer.theory.judge import judge_on_rows
+
+DIRECT_LANDMARKS = 2048  # up to here one pass that sums m × m products costs less than conjugate gradients
+POOL = 10_000  # rows that k-means, leverage and the greedy choice look at, at least
+LAZY_BYTES = 64 << 20  # arrays beyond this are read in slices and never copied whole
+
+
+class Falkon(KernelEstimator):
+    """What FalkonRegressor and FalkonClassifier share: landmarks from a sample, then sums over all rows in tiles."""
+
+    n_landmarks: int
+    alpha: float
+    landmarks: Any
+    solver: str
+    tol: float
+    max_iter: int | None
+    max_seconds: float | None
+    strict: bool
+    dtype: str
+    verbose: int
+    n_jobs: int | None
+    random_state: Any
+    coef_: np.ndarray
+
+    @abstractmethod
+    def _check_targets(self, y: Any, n: int) -> np.ndarray: ...
+
+    def _say_noise(self) -> str:
+        penalty = float(self.alpha) + self.noise_
+        return f"White noise in the kernel counts as penalty: alpha acts as {penalty:.6g}"
+
+    @abstractmethod
+    def _look(self, y: np.ndarray) -> None:
+        """See a batch of targets on the first pass."""
+
+    @abstractmethod
+    def _solve(self, system: Streamed, found: Scan) -> tuple[np.ndarray, Certificate]: ...
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows X and targets y, or from `Batches`; a row of weight 2 counts twice, of weight 0 not at all."""
+        self._check_parameters()
+        start = time.perf_counter()
+        source = self._source(X, y, sample_weight)
+        rng = generator(self.random_state)
+        found = scan(source, max(POOL, 4 * int(self.n_landmarks)), rng, self._look)
+        if is_source(X, y):
+            self.n_features_in_ = found.width
+            self.__dict__.pop("feature_names_in_", None)
+        kernel = with_spread(self.kernel, found.spread, found.width)
+        if kernel is None:
+            raise ParameterError(
+                "Falkon computes kernels of rows; it has no use for a precomputed Gram matrix."
+            )
+        self.kernel_ = kernel
+        self.smooth_, self.noise_ = without_noise(kernel)
+        notes = []
+        if self.noise_:
+            notes.append(self._say_noise())
+        self._choose(found, rng, notes)
+        notes += self._judge(found)
+        names = getattr(self, "feature_names_in_", None)
+        system = Streamed(
+            self.smooth_,
+            self.landmarks_,
+            self.basis_,
+            source,
+            None if names is None else [str(v) for v in names],
+            self.dtype,
+            self.n_jobs,
+        )
+        self.n_rows_fit_ = found.n
+        w, c = self._solve(system, found)
+        self.coef_ = self.basis_.coefficients(w)
+        self._keep_certificate(c, notes, system, time.perf_counter() - start)
+        return self
+
+    def _check_parameters(self) -> None:
+        m = self.n_landmarks
+        if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
+            raise ParameterError(f"n_landmarks must be a whole number >= 1; got {m!r}.")
+        for name in ("alpha", "tol"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < np.inf:
+                raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
+        if self.max_seconds is not None and not (is_real(self.max_seconds) and self.max_seconds > 0):
+            raise ParameterError(f"max_seconds must be None or a number > 0; got {self.max_seconds!r}.")
+        limit = self.max_iter
+        if limit is not None and (
+            isinstance(limit, bool) or not isinstance(limit, numbers.Integral) or limit < 1
+        ):
+            raise ParameterError(f"max_iter must be None or a whole number >= 1; got {limit!r}.")
+        if self.solver not in ("auto", "direct", "cg"):
+            raise ParameterError(f"solver must be 'auto', 'direct' or 'cg'; got {self.solver!r}.")
+        if self.dtype not in ("float64", "float32"):
+            raise ParameterError(f"dtype must be 'float64' or 'float32'; got {self.dtype!r}.")
+        check_way(self.landmarks)
+
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        if is_source(X, y):
+            if sample_weight is not None:
+                raise ParameterError("a source of batches brings its weights itself, as (X, y, weight).")
+            return X
+        large = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f" and X.nbytes > LAZY_BYTES
+        if large:
+            validate_data(self, X, reset=True, skip_check_array=True)
+        A = X if large else self._check_rows(X, reset=True)
+        y = self._check_targets(y, A.shape[0])
+        w = None if sample_weight is None else check_weights(sample_weight, A.shape[0])
+        return Batches.of(A, y, w)
+
+    def _choose(self, found: Scan, rng: np.random.Generator, notes: list[str]) -> None:
+        K: GramOperator = Tiles(self.smooth_, self._rows(found.rows), n_jobs=self.n_jobs)
+        m = min(int(self.n_landmarks), len(found.rows))
+        choice = choose(self.landmarks, m, K, found.rows, weight=found.weights, rng=rng)
+        if choice.index is not None and not isinstance(self.landmarks, str) and found.n > len(found.rows):
+            raise ParameterError("landmarks that name rows need all rows in memory; give points.")
+        Z = (
+            found.rows[choice.index]
+            if choice.index is not None
+            else check_vectors(choice.points, "landmarks")
+        )
+        Z = np.asarray(Z.toarray() if sparse.issparse(Z) else Z, dtype=np.float64)
+        inner = Tiles(self.smooth_, self._rows(Z, "landmarks"), n_jobs=self.n_jobs).dense()
+        eps = EPS if self.dtype == "float64" else float(np.finfo(np.float32).eps)
+        full = basis(inner, str(self.smooth_), eps)
+        if not full.rank:
+            raise InputError(f"{self.smooth_} is zero on all landmarks, so nothing can be learned from it.")
+        self.basis_, self.landmarks_ = full, Z[full.kept]
+        dropped = full.note()
+        notes += [*choice.notes, *([dropped] if dropped else [])]
+
+    def _judge(self, found: Scan) -> tuple[str, ...]:
+        """Announce a kernel that is not positive semi-definite, or refuse it if `strict`: on the rows that were kept in memory."""
+        return judge_on_rows(
+            self.smooth_,
+            Tiles(self.smooth_, self._rows(found.rows), n_jobs=self.n_jobs),
+            np.flatnonzero(found.weights > 0),
+            found.width,
+            strict=self.strict,
+            lost="The penalty is then no norm, and there may be no minimum.",
+            note="the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+            out_of=found.n,
+        ).notes
+
+    @property
+    def _direct(self) -> bool:
+        return self.solver == "direct" or (self.solver == "auto" and self.basis_.rank <= DIRECT_LANDMARKS)
+
+    def _limits(self) -> dict[str, Any]:
+        return {"max_iter": self.max_iter, "callback": self._progress()}
+
+    def _progress(self) -> Any:
+        if not self.verbose:
+            return None
+        return lambda i, r: print(f"[mercer] {i} iterations, residual {r:.3g}", flush=True)
+
+    def _ridge(self, system: Streamed, found: Scan, targets: Any) -> tuple[np.ndarray, Certificate]:
+        """Weighted least squares with ridge α, and the noise of the kernel in it, for one or several columns of targets."""
+        alpha = float(self.alpha) + self.noise_
+        if self._direct:
+            inverse, b = system.factored(alpha, targets)
+        else:
+            b = system.right_side(targets)
+            inverse = landmark_factor(self.basis_, found.weight / self.basis_.rank, alpha)
+        got = solve_normal(
+            system, b, alpha, inverse, start=self._direct, tol=float(self.tol), **self._limits()
+        )
+        c = got.certificate
+        gap = float(max(np.square(np.array(c.residuals or (0.0,)) * np.linalg.norm(b, axis=0)))) / alpha
+        method = "sums of products, Cholesky" if self._direct else "Falkon"
+        return got.value, replace(c, method=f"{method}, {c.method}", gap=gap)
+
+    def _keep_certificate(self, c: Certificate, notes: list[str], system: Streamed, seconds: float) -> None:
+        r = self.basis_.rank
+        said = f"{self.kernel_} on the span of {r} landmarks, {self.n_rows_fit_} rows, {system.passes + 1} passes"
+        if self.dtype == "float32":
+            said += "; k(x, Z) rounded to float32"
+        if system.careful:
+            notes.append(
+                "the plain sums were not positive definite to rounding, so L was taken out of every tile first"
+            )
+        self.certificate_ = replace(c, seconds=seconds, added_diagonal=0.0, notes=(said, *notes, *c.notes))
+        self.n_iter_ = system.passes + 1
+        if c.status not in AS_ASKED:
+            warn(
+                f"stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter, max_seconds or alpha.",
+                ConvergenceWarning,
+            )
+
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "coef_")
+        found = self._by_rows(
+            self.landmarks_, self.coef_, 0.0, np.full(len(self.coef_), -1), **self._function_facts()
+        )
+        assert isinstance(found, ByRows)
+        return replace(found, kernel=self.smooth_, observed=False)
+
+    def _function_facts(self) -> dict[str, Any]:
+        """Classes and duels of a classifier."""
+        return {}
+
+    def _values(self, X: Any) -> np.ndarray:
+        """k(x, Z) c, n × columns, in slices."""
+        check_is_fitted(self, "coef_")
+        large = isinstance(X, np.ndarray) and X.ndim == 2 and X.nbytes > LAZY_BYTES
+        if large:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        A = X if large else self._check_rows(X, reset=False)
+        z = self._rows(self.landmarks_, "landmarks_")
+        out = np.empty((A.shape[0], self.coef_.shape[1]))
+        for start in range(0, A.shape[0], BATCH):
+            part = slice(start, start + BATCH)
+            x = check_vectors(A[part]) if large else A[part]
+            x = np.asarray(x.toarray() if sparse.issparse(x) else x, dtype=np.float64)
+            out[part] = Tiles(self.smooth_, self._rows(x), z, n_jobs=self.n_jobs) @ self.coef_
+        return out
+
+
+class FalkonRegressor(RegressorMixin, Falkon):
+    """Kernel ridge regression on the span of landmarks, in memory that does not grow with the rows.
+
+        min Σ w_i (y_i - f(x_i))² + α‖f‖²   over   f = Σ_j c_j k(·, z_j)
+
+    With all rows as landmarks it is kernel ridge regression. White noise σ² in the kernel counts as penalty, α + σ².
+
+    Parameters
+    ----------
+    kernel : Kernel, str. Text without a lengthscale takes ℓ = √(d·Var(X)/2) from the data.
+    n_landmarks, landmarks : how many, and which: "uniform" (by weight), "kmeans", "leverage", "pivoted", or points. The last
+        three look at a sample of max(10 000, 4 n_landmarks) rows.
+    alpha : float
+    solver : "auto", "direct", "cg"
+        "direct" sums k(Z, x) k(x, Z) over all rows in one pass, n m² multiply-adds, and takes Cholesky's answer as the
+        start of conjugate gradients, which mostly find nothing left to do. "cg" (Falkon) is preconditioned by the landmarks
+        alone and makes one pass in an iteration. "auto": direct up to 2048 landmarks.
+    tol : relative residual of the normal equations, recomputed from the answer.
+    strict : refuse a kernel that is not positive semi-definite instead of warning. Where the landmarks show it, it is refused
+        in any case.
+    dtype : "float64" or "float32", of the tiles k(x, Z). float32 halves time and memory, and drops landmarks beyond its own
+        rounding; the certificate says so.
+    max_iter, max_seconds, verbose, n_jobs, random_state
+
+    `fit` takes arrays (memory-mapped ones are read in slices), or `Batches` and other re-iterable sources of (X, y) or
+    (X, y, weight).
+
+    Attributes
+    ----------
+    landmarks_, coef_ : f(x) = k(x, landmarks_) @ coef_.
+    certificate_ : residual; `gap` bounds by how much the objective could still fall; landmarks dropped.
+    n_iter_ : passes over the rows. basis_, kernel_, noise_ (of `White` terms), n_rows_fit_
+
+    >>> from mercer import FalkonRegressor
+    >>> X = np.linspace(0.0, 3.0, 400)[:, None]
+    >>> model = FalkonRegressor("RBF(0.5)", 20, alpha=1e-3, landmarks="pivoted").fit(X, np.sin(3 * X[:, 0]))
+    >>> bool(np.abs(model.predict(X) - np.sin(3 * X[:, 0])).max() < 0.01)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        n_landmarks: int = 1000,
+        alpha: float = 1.0,
+        *,
+        landmarks: Any = "uniform",
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = 500,
+        max_seconds: float | None = None,
+        strict: bool = False,
+        dtype: str = "float64",
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_landmarks = n_landmarks
+        self.alpha = alpha
+        self.landmarks = landmarks
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.strict = strict
+        self.dtype = dtype
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _check_targets(self, y: Any, n: int) -> np.ndarray:
+        return check_numbers(y, n, type(self).__name__)
+
+    def _look(self, y: np.ndarray) -> None:
+        if y.dtype.kind not in "fiub":
+            raise InputError(f"y must hold numbers; a batch has type {y.dtype}.")
+        check_finite_targets(y)
+
+    def _solve(self, system: Streamed, found: Scan) -> tuple[np.ndarray, Certificate]:
+        return self._ridge(system, found, lambda y, rows: np.asarray(y, dtype=np.float64)[:, None])
+
+    def predict(self, X: Any) -> np.ndarray:
+        """k(x, landmarks_) @ coef_."""
+        return self._values(X)[:, 0]
+
+
+def _is_logistic(self: Any) -> bool:
+    if self.loss != "logistic":
+        raise AttributeError(f"predict_proba is there with loss='logistic'; this one has loss={self.loss!r}.")
+    return True
+
+
+class FalkonClassifier(ClassifierMixin, Falkon):
+    """Kernel logistic (or least-squares) classification on the span of landmarks, in bounded memory.
+
+        min Σ w_i log(1 + e^(-t_i f(x_i))) + α/2 ‖f‖²,   t_i = ±1,   over   f = Σ_j c_j k(·, z_j)
+
+    by Newton's method; each step is a weighted ridge problem, solved as in `FalkonRegressor`. `loss="squared"` is one ridge
+    problem Σ w_i (t_i - f(x_i))² + α‖f‖². More than two classes: one against the rest, each with its own f. Newton's method
+    keeps four numbers for each row in memory, beside the tiles. White noise in the kernel is a part of every row's own, as in
+    `KernelMachine`: with all rows as landmarks both are the same.
+
+    Parameters and attributes are those of `FalkonRegressor`; `tol` is the length of the gradient, relative to that at
+    f = 0, and `max_iter` counts Newton steps. `gap` in the certificate is ‖gradient‖² / 2α, the most by which the
+    objective could still fall.
+
+    >>> from mercer import FalkonClassifier
+    >>> X = np.linspace(0.0, 3.0, 200)[:, None]
+    >>> y = np.where(np.sin(4 * X[:, 0]) > 0, "up", "down")
+    >>> model = FalkonClassifier("RBF(0.3)", 20, alpha=0.01, landmarks="pivoted").fit(X, y)
+    >>> bool(model.score(X, y) > 0.98), model.predict_proba(X).shape
+    (True, (200, 2))
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        n_landmarks: int = 1000,
+        alpha: float = 1.0,
+        *,
+        loss: str = "logistic",
+        landmarks: Any = "uniform",
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = 100,
+        max_seconds: float | None = None,
+        strict: bool = False,
+        dtype: str = "float64",
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_landmarks = n_landmarks
+        self.alpha = alpha
+        self.loss = loss
+        self.landmarks = landmarks
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.strict = strict
+        self.dtype = dtype
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows X and labels y, or from `Batches`; a row of weight 2 counts twice, of weight 0 not at all."""
+        if self.loss not in ("logistic", "squared"):
+            raise ParameterError(f"loss must be 'logistic' or 'squared'; got {self.loss!r}.")
+        self._labels: Any = None
+        return super().fit(X, y, sample_weight)
+
+    def _check_targets(self, y: Any, n: int) -> np.ndarray:
+        return as_labels(y, n, type(self).__name__)
+
+    def _function_facts(self) -> dict[str, Any]:
+        return {"classes": self.classes_, "duels": duels_of(self.classes_)}
+
+    def _look(self, y: np.ndarray) -> None:
+        check_finite_targets(y)
+        fresh = np.unique(y)
+        self._labels = fresh if self._labels is None else np.unique(np.concatenate([self._labels, fresh]))
+
+    def _say_noise(self) -> str:
+        if self.loss == "squared":
+            return super()._say_noise()
+        return f"White noise of {self.noise_:.6g} in the kernel: every row has a part of its own, minimised away in the loss"
+
+    def _solve(self, system: Streamed, found: Scan) -> tuple[np.ndarray, Certificate]:
+        self.classes_ = self._labels
+        del self._labels
+        k = len(self.classes_)
+        if k < 2:
+            raise InputError(
+                f"y has one class only, {self.classes_[0]!r}, and a classifier needs at least two (the number of classes "
+                "has to be greater than one; got 1 class)."
+            )
+        wanted = self.classes_[1:] if k == 2 else self.classes_
+        if self.loss == "squared":
+            return self._ridge(
+                system, found, lambda y, rows: np.where(y[:, None] == wanted[None, :], 1.0, -1.0)
+            )
+        return newton(
+            system,
+            wanted,
+            float(self.alpha),
+            noise=self.noise_,
+            direct=self._direct,
+            tol=float(self.tol),
+            limits=self._limits,
+        )
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Two classes: n values, positive for `classes_[1]`. More: n × classes, the largest one wins."""
+        values = self._values(X)
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the largest decision value."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    @available_if(_is_logistic)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities n × classes: the logistic function of the decision values, normalised over the classes."""
+        p = expit(self.decision_function(X))
+        if p.ndim == 1:
+            return np.column_stack([1 - p, p])
+        total = p.sum(axis=1, keepdims=True)
+        return np.divide(p, total, out=np.full_like(p, 1 / p.shape[1]), where=total > 0)

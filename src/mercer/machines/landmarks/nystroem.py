@@ -1,0 +1,312 @@
+"""Nyström features: the Gram matrix from some of its columns, with what that leaves out."""
+
+from __future__ import annotations
+
+import numbers
+import time
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import lapack
+from mercer.arrays import Rows, check_vectors
+from mercer.errors import InvalidKernelError, MemoryBudgetError, ParameterError, ShapeError, warn
+from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
+from mercer.machines.landmarks.selection import Basis, Choice, basis, check_way, choose, row_slices
+from mercer.machines.shared.base import check_gram, generator
+from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.targets import check_target_block
+from mercer.memory import memory_limit, say_bytes
+from mercer.panels import panels
+from mercer.solve.solution import Certificate
+
+DEFAULT_COMPONENTS = 100
+
+
+@dataclass(frozen=True)
+class PredictionBound:
+    """How far predictions of kernel ridge regression can move: `training` bounds the length of the change of the
+    fitted values, `anywhere` bounds the change at any point x when it is multiplied by √k(x, x)."""
+
+    training: float
+    anywhere: float
+
+
+class Nystroem(Approximation):
+    """Features from landmarks: exact on their span, with the trace of what is left out.
+
+        K̂ = K_nm K_mm⁺ K_mn = ΦΦᵀ,     Φ = K_nm L⁻ᵀ,   K_mm = L Lᵀ
+
+    Parameters
+    ----------
+    kernel : Kernel, str
+        A kernel, its text, or "precomputed" (then `fit` takes the Gram matrix, `transform` rows = new, columns = sample).
+    n_components : int or None
+        At most so many landmarks; None for 100, or for as many as `tolerance` needs.
+    tolerance : float or None
+        Stop at the fewest landmarks found to leave out at most this share of the trace: one by one with "pivoted",
+        else by doubling from 32.
+    landmarks : "uniform", "kmeans", "leverage", "pivoted", or an array
+        Rows drawn by weight; centres of clusters; rows drawn by approximate ridge leverage scores; rows chosen greedily
+        where most is left (pivoted Cholesky); or the user's own, as points or as whole numbers that name rows.
+    alpha : float or None
+        The ridge of the leverage scores; None for tr(K - K̂) / m of m uniform landmarks, as m other rows see it.
+    strict : refuse a kernel that is not positive semi-definite instead of warning. Where the landmarks show it, it is refused
+        in any case: then there are no features.
+    memory : for Φ of `operator`, and for the greedy choice, which beyond it looks at a random part of the rows.
+
+    Attributes
+    ----------
+    landmarks_ : the landmarks kept; `landmark_indices_` their rows, None for points of one's own.
+    residual_trace_, residual_share_ : tr(K - K̂) on the rows of fit, and as a share of tr(K). K - K̂ is positive
+        semi-definite, so no entry, no eigenvalue and no sum of eigenvalues of it exceeds this.
+    residual_rounding_ : what rounding can add: ‖K - ΦΦᵀ‖ ≤ residual_trace_ + residual_rounding_ for Φ as it is computed.
+    n_dropped_, threshold_ : landmarks that add nothing but rounding, and the pivot below which that is so.
+    kernel_, noise_ (of `White` terms, kept apart), certificate_
+
+    >>> from mercer import Nystroem, RBF
+    >>> X = np.linspace(0.0, 1.0, 50)[:, None]
+    >>> phi = Nystroem(RBF(0.5), tolerance=1e-6, landmarks="pivoted").fit(X)
+    >>> P = phi.transform(X)
+    >>> P.shape[1] < 10, bool(np.isclose(np.trace(RBF(0.5)(X) - P @ P.T), phi.residual_trace_))
+    (True, True)
+    """
+
+    from_below = True
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        n_components: int | None = None,
+        *,
+        tolerance: float | None = None,
+        landmarks: Any = "uniform",
+        alpha: float | None = None,
+        strict: bool = False,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.tolerance = tolerance
+        self.landmarks = landmarks
+        self.alpha = alpha
+        self.strict = strict
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose landmarks among the rows X and measure what they leave out; y is ignored."""
+        self._fit(X, keep=False)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """Φ of the rows of fit, computed once."""
+        phi = self._fit(X, keep=True)
+        assert phi is not None
+        return phi
+
+    def _fit(self, X: Any, *, keep: bool) -> np.ndarray | None:
+        A = self._check_rows(X, reset=True)
+        kernel, rows = resolve(self.kernel, A), self._rows(A)
+        return self._learn(kernel, rows, np.ones(A.shape[0]), keep=keep, strict=bool(self.strict))
+
+    def _learn(
+        self, kernel: Kernel | None, rows: Rows, weight: np.ndarray, *, keep: bool, strict: bool
+    ) -> np.ndarray | None:
+        self._check_parameters()
+        start = time.perf_counter()
+        smooth = self._keep_kernel(kernel)
+        K: GramOperator = (
+            Precomputed(check_gram(rows.data, None))
+            if smooth is None
+            else Tiles(smooth, rows, n_jobs=self.n_jobs)
+        )
+        self._smooth = smooth
+        self.n_rows_fit_ = len(rows)
+        total = float(np.asarray(K.diag(), dtype=np.float64).sum())
+        rng = generator(self.random_state)
+        most = self._most(int(np.count_nonzero(weight)))
+        m = most
+        step_by_step = self.tolerance is not None and self.landmarks in ("uniform", "kmeans", "leverage")
+        if step_by_step:
+            m = min(32, most)
+        while True:
+            notes = self._span(m, K, rows, weight, rng, total)
+            phi = self._measure(K, rows, keep, total)
+            if not step_by_step or self.residual_share_ <= float(self.tolerance or 0.0) or m >= most:
+                break
+            m = min(2 * m, most)
+        self._judge(smooth, K, weight, strict=strict)
+        self._certify(notes, time.perf_counter() - start)
+        return phi
+
+    def _check_parameters(self) -> None:
+        m, t, a = self.n_components, self.tolerance, self.alpha
+        if m is not None and (isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1):
+            raise ParameterError(f"n_components must be None or a whole number >= 1; got {m!r}.")
+        if t is not None and (isinstance(t, bool) or not isinstance(t, numbers.Real) or not 0 <= t < 1):
+            raise ParameterError(
+                f"tolerance must be None or a share of the trace, 0 <= tolerance < 1; got {t!r}."
+            )
+        if a is not None and (isinstance(a, bool) or not isinstance(a, numbers.Real) or not 0 < a < np.inf):
+            raise ParameterError(f"alpha must be None or a finite number > 0; got {a!r}.")
+        check_way(self.landmarks)
+
+    def _most(self, n: int) -> int:
+        if self.n_components is not None:
+            return min(int(self.n_components), n)
+        return n if self.tolerance is not None else min(DEFAULT_COMPONENTS, n)
+
+    def _span(
+        self, m: int, K: GramOperator, rows: Rows, weight: np.ndarray, rng: np.random.Generator, total: float
+    ) -> list[str]:
+        """Choose m landmarks and factor their Gram matrix."""
+        A = rows.data if self._smooth is None else rows.vectors
+        pool, notes = self._pool(m, weight, rng)
+        enough = -1.0 if self.tolerance is None else self.tolerance * total
+        if isinstance(self.landmarks, str) and self.landmarks == "kmeans" and self._smooth is None:
+            raise ParameterError("landmarks='kmeans' needs points, and a precomputed Gram matrix has none.")
+        found: Choice = choose(self.landmarks, m, K, A, weight=pool, rng=rng, alpha=self.alpha, enough=enough)
+        Z = A[found.index] if found.index is not None else check_vectors(found.points, "landmarks")
+        if self._smooth is None:
+            if found.index is None:
+                raise ParameterError("a precomputed Gram matrix has no points: name landmarks by their rows.")
+            inner = np.asarray(K.block(found.index, found.index))
+        else:
+            Z = Z.astype(np.float64)
+            if sparse.issparse(Z) != sparse.issparse(A):
+                Z = sparse.csr_array(Z) if sparse.issparse(A) else Z.toarray()
+            inner = Tiles(self._smooth, self._rows(Z, "landmarks"), n_jobs=self.n_jobs).dense()
+        self.basis_: Basis = basis(
+            inner, "the precomputed Gram matrix" if self._smooth is None else str(self._smooth)
+        )
+        kept = self.basis_.kept
+        self.landmarks_ = np.empty((len(kept), 0)) if self._smooth is None else Z[kept]
+        self.landmark_indices_ = None if found.index is None else found.index[kept]
+        self.n_dropped_, self.threshold_ = self.basis_.dropped, self.basis_.threshold
+        dropped = self.basis_.note()
+        return [*notes, *found.notes, *([dropped] if dropped else [])]
+
+    def _pool(self, m: int, weight: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, list[str]]:
+        """The rows that the greedy choice looks at: all, or as many as fit in memory."""
+        n, limit = int(np.count_nonzero(weight)), memory_limit(self.memory)
+        if not isinstance(self.landmarks, str) or self.landmarks != "pivoted" or 8 * m * n <= limit:
+            return weight, []
+        if self.n_components is None:
+            raise MemoryBudgetError(
+                f"tolerance without n_components may need {say_bytes(8 * n * n)} for the greedy choice; the limit is "
+                f"{say_bytes(limit)}. Give n_components as well, or raise memory=."
+            )
+        size = max(limit // (8 * m), m)
+        some = np.zeros(len(weight))
+        chosen = rng.choice(np.flatnonzero(weight > 0), size=min(size, n), replace=False)
+        some[chosen] = weight[chosen]
+        return some, [f"landmarks chosen greedily among {len(chosen)} of {n} rows, as many as memory allows"]
+
+    def _measure(self, K: GramOperator, rows: Rows, keep: bool, total: float) -> np.ndarray | None:
+        """The trace left out, exactly; and Φ if it is wanted."""
+        n = len(rows)
+        phi = np.empty((n, self.basis_.rank)) if keep else None
+        diag = np.asarray(K.diag(), dtype=np.float64)
+        left = np.empty(n)
+        products = np.zeros((self.basis_.rank, self.basis_.rank))
+        for part in row_slices(n, self.basis_.rank):
+            block = self.features(rows.rows(np.arange(part.start, part.stop)))
+            left[part] = diag[part] - np.einsum("ij,ij->i", block, block)
+            if phi is not None:
+                phi[part] = block
+            more = lapack.matmul(block.T, block)
+            for some in panels(len(products)):
+                products[some] += more[some]
+        worst = int(np.argmin(left))
+        if left[worst] < -1e-6 * float(np.abs(diag).max()):
+            raise InvalidKernelError(
+                f"{self.kernel_} is not positive semi-definite: row {worst} has k(x, x) = {diag[worst]:.6g}, less by "
+                f"{-left[worst]:.3g} than the landmarks alone explain. Use a kernel whose validity() is proved."
+            )
+        self.residual_trace_ = max(float(left.sum()), 0.0)
+        self.residual_share_ = self.residual_trace_ / total if total > 0 else 0.0
+        self.residual_rounding_ = self.basis_.residual_rounding(products, diag)
+        return phi
+
+    def _certify(self, notes: list[str], seconds: float) -> None:
+        way = self.landmarks if isinstance(self.landmarks, str) else "given"
+        met = self.tolerance is None or self.residual_share_ <= self.tolerance
+        self.certificate_ = Certificate(
+            "converged" if met else "limit",
+            f"Nyström, {way} landmarks",
+            iterations=self.basis_.rank,
+            seconds=seconds,
+            residual=self.residual_share_,
+            added_diagonal=0.0,
+            notes=(self.describe(), *self._judged, *notes),
+        )
+        if not met:
+            warn(
+                f"{self.basis_.rank} landmarks leave out {self.residual_share_:.3g} of the trace, more than "
+                f"tolerance={self.tolerance:g}. Raise n_components.",
+                ConvergenceWarning,
+            )
+
+    # ── use ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def features(self, rows: Rows) -> np.ndarray:
+        if self._smooth is None:
+            if rows.vectors.shape[1] != self.n_rows_fit_:
+                raise ShapeError(f"a precomputed block needs {self.n_rows_fit_} columns, one per row of fit.")
+            part = rows.vectors[:, self.landmark_indices_]
+            return self.basis_.whiten(np.array(part.toarray() if sparse.issparse(part) else part))
+        x = rows
+        if sparse.issparse(rows.vectors) != sparse.issparse(self.landmarks_):
+            A = rows.vectors
+            x = self._rows(sparse.csr_array(A) if sparse.issparse(self.landmarks_) else A.toarray())
+        z = self._rows(self.landmarks_, "landmarks_")
+        out = np.empty((len(x), self.basis_.rank))
+        if not self.basis_.rank:
+            return out
+        for part in row_slices(len(x), self.basis_.rank):
+            some = x if part == slice(0, len(x)) else x.rows(np.arange(part.start, part.stop))
+            out[part] = self.basis_.whiten(
+                Tiles(self._smooth, some, z, dtype=np.float64, n_jobs=self.n_jobs).dense()
+            )
+        return out
+
+    def describe(self) -> str:
+        return (
+            f"{self.kernel_} replaced by {self.basis_.rank} Nyström features, which leave out "
+            f"{self.residual_share_:.3g} of the trace (tr(K - K̂) = {self.residual_trace_:.4g})"
+        )
+
+    def prediction_bound(self, y: Any, alpha: float) -> PredictionBound:
+        """How far K̂ in place of K can move the predictions of kernel ridge regression, min ‖y - f‖² + α‖f‖².
+
+            ‖f - f̂‖ ≤ ‖y‖ t / (t + α)  on the rows of fit,      |f(x) - f̂(x)| ≤ √k(x, x) ‖y‖ √(t / (α (t + α)))
+
+        with t = tr(K - K̂) ≥ ‖K - K̂‖, since K - K̂ ⪰ 0. With noise in the kernel, α counts it too. Both are bounds for the
+        features as they are computed: t includes `residual_rounding_`, and the second one what rounding moves in φ(x).
+        """
+        check_is_fitted(self, "certificate_")
+        if not isinstance(alpha, numbers.Real) or isinstance(alpha, bool) or not 0 < alpha < np.inf:
+            raise ParameterError(f"alpha must be a finite number > 0; got {alpha!r}.")
+        a = float(alpha) + self.noise_
+        size = float(np.linalg.norm(check_target_block(y, self.n_rows_fit_, "prediction_bound")[0][:, 0]))
+        t = self.residual_trace_ + self.residual_rounding_
+        # the coefficients of the features are at most ‖y‖ / 2√α long, and φ(x) moves by this share of its length
+        own = self.basis_.feature_rounding / (2 * np.sqrt(a))
+        anywhere = np.sqrt(t / (a * (t + a))) + own
+        return PredictionBound(size * t / (t + a), size * float(anywhere))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.basis_.rank

@@ -1,0 +1,575 @@
+"""Any convex loss under the representer theorem: one machine (M13)."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import clock
+from mercer.errors import (
+    InputError,
+    InvalidKernelError,
+    InvalidKernelWarning,
+    NotPositiveDefiniteError,
+    ParameterError,
+    warn,
+)
+from mercer.gram import GramOperator
+from mercer.kernels.base import Kernel
+from mercer.machines.loss.losses import LOSSES, Hinge, Logistic, Quantile, Softmax
+from mercer.machines.loss.objective import Objective, SoftmaxObjective, certify, name_multipliers
+from mercer.machines.loss.penalty import as_penalty, certify_penalised, search
+from mercer.machines.loss.quantiles import (
+    JOINT_SIZE,
+    JointQuantiles,
+    check_levels,
+    crossing_rows,
+    fit_jointly,
+)
+from mercer.machines.loss.smooth import SmoothLoss, as_loss
+from mercer.machines.margin.classify import check_labels, class_weights
+from mercer.machines.margin.problems import POLISHED, MarginMachine, check_weights
+from mercer.machines.shared.base import PRECOMPUTED, duels_of
+from mercer.machines.shared.targets import as_labels, check_numbers
+from mercer.memory import memory_limit
+from mercer.params import is_real
+from mercer.solve.active import finished_sets, polish
+from mercer.solve.box import STATUS
+from mercer.solve.multipliers import Multipliers
+from mercer.solve.newton import newton
+from mercer.solve.solution import AS_ASKED, Certificate, together, worst_status
+
+NEWTON_STEPS = 200  # what max_iter=-1 means for smooth losses
+
+Problem = Objective | SoftmaxObjective | JointQuantiles
+
+
+def _is_classifier(self: Any) -> bool:
+    if self._kind() != "classification":
+        raise AttributeError(f"loss={self.loss!r} predicts numbers, so it has no decision function.")
+    return True
+
+
+def _has_probabilities(self: Any) -> bool:
+    if not isinstance(self.loss, Logistic) and self.loss != "logistic":
+        raise AttributeError(f"predict_proba needs loss='logistic'; loss={self.loss!r} has no probabilities.")
+    return True
+
+
+class KernelMachine(MarginMachine):
+    """Any convex loss, one theorem: the best f is a combination of kernel products with the training rows.
+
+        min  Σ w_i ℓ(y_i, f(x_i) + b) + alpha Ω(‖f‖),        f = Σ β_i k(x_i, ·),    Ω(r) = r²/2 unless said otherwise
+
+    `loss` says whether it is a classifier or a regressor:
+
+        "squared"  "huber"  "epsilon_insensitive"  "squared_epsilon_insensitive"  "quantile"  "poisson"      numbers
+        "logistic" (several classes: softmax)  "hinge"  "squared_hinge" (several classes: one against the rest)  labels
+
+    or is an object with methods `value(y, z)` and `slope(y, z)`, and perhaps `curvature` and `conjugate`
+    (`mercer.machines.loss.smooth.SmoothLoss` makes one of functions); it is checked for convexity on samples.
+
+    Parameters
+    ----------
+    kernel : Kernel, str
+        A kernel, its text, or "precomputed"; "RBF()" takes its lengthscale from the data.
+    alpha : float
+        The price of ‖f‖²; C = 1/alpha in the language of support vector machines.
+    penalty : "l2" or a function of the norm
+        Ω(r) = r²/2, or any non-decreasing function Ω of the number r = ‖f‖; of a convex one the optimum is found and its gap
+        stated. What is no such function, as the lasso, is outside the theorem and refused with the reason.
+    fit_intercept : learn b, which costs nothing.
+    quantiles : float or a list of them
+        Levels of loss="quantile". Several are fitted jointly, so that they do not cross on the training rows, and sorted
+        in `predict`, so that they cross nowhere.
+    epsilon, delta : the tube of the ε-insensitive losses; where Huber's loss turns linear. In units of y.
+    class_weight : dict or "balanced", factors of the weights by class.
+    tol : the relative duality gap to reach. Smooth losses then take one more Newton step.
+    max_iter, max_seconds : limits; what was reached is kept and the certificate says so. -1: 200 Newton steps.
+    strict : refuse a kernel that is not positive semi-definite instead of warning.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel.
+    memory, n_jobs, random_state (of preconditioners), verbose, callback(iteration, primal, gap)
+
+    Attributes
+    ----------
+    support_, support_vectors_, dual_coef_, intercept_ : z = K(X, support_vectors_) @ dual_coef_.T + intercept_
+    classes_, class_weight_ : of a classifier. kernel_, loss_, n_iter_
+    equivalent_alpha_ : with a function as penalty, the alpha for which "l2" gives the same f, for each problem.
+    crossings_ : training rows on which levels fitted one by one would cross (several quantiles only).
+    certificate_ : primal, dual and gap; `certificates_` by problem. `mercer.verify` recomputes them.
+
+    >>> from mercer import KernelMachine
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"]
+    >>> model = KernelMachine("RBF(1.0)", "logistic", 0.1).fit(X, y)
+    >>> model.predict_proba([[1.5]]).round(6).tolist(), bool(model.certificate_.gap < 1e-12)
+    ([[0.5, 0.5]], True)
+    """
+
+    solver = "newton or working sets"
+    warm_start = False
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        loss: Any = "squared",
+        alpha: float = 1.0,
+        *,
+        penalty: Any = "l2",
+        fit_intercept: bool = True,
+        quantiles: Any = 0.5,
+        epsilon: float = 0.1,
+        delta: float = 1.0,
+        class_weight: Any = None,
+        tol: float = 1e-8,
+        max_iter: int = -1,
+        max_seconds: float | None = None,
+        strict: bool = False,
+        verbose: int = 0,
+        callback: Any = None,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        approximation: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.loss = loss
+        self.alpha = alpha
+        self.penalty = penalty
+        self.fit_intercept = fit_intercept
+        self.quantiles = quantiles
+        self.epsilon = epsilon
+        self.delta = delta
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.strict = strict
+        self.verbose = verbose
+        self.callback = callback
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.approximation = approximation
+
+    # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows X and targets y; a row of weight 2 counts twice, of weight 0 not at all."""
+        self._check_parameters()
+        self.loss_ = as_loss(
+            self.loss, delta=self.delta, epsilon=self.epsilon, level=self._levels[0] if self._levels else 0.5
+        )
+        A = self._check_rows(X, reset=True)
+        given = check_weights(sample_weight, A.shape[0])
+        y, w = self._check_targets(y, given)
+        kernel, K = self._operator(A, given)
+        self.kernel_ = PRECOMPUTED if kernel is None else kernel
+        self.n_rows_fit_ = A.shape[0]
+        problems = self._problems(y, w)
+        self.equivalent_alpha_: list[float] = []
+        solved = [self._solve(K, problem) for problem in problems]
+        if len(self._levels) > 1:
+            problems, solved = self._uncross(K, y, w, problems, solved)
+        beta = np.hstack([found[0] for found in solved])
+        self.support_ = np.flatnonzero(np.any(beta != 0, axis=1)).astype(np.int32)
+        self.support_vectors_ = A[self.support_] if kernel is not None else np.empty((len(self.support_), 0))
+        self.dual_coef_ = np.ascontiguousarray(beta[self.support_].T)
+        self._keep_feature_coef(A[self.support_], self.dual_coef_.T)
+        self.intercept_ = np.concatenate([found[1] for found in solved])
+        self.certificates_ = [found[2] for found in solved]
+        self.certificate_ = together(self.certificates_)
+        self.n_iter_ = max(int(self.certificate_.iterations or 0), 1)
+        self._report()
+        return self
+
+    def _check_parameters(self) -> None:
+        for name in ("alpha", "tol", "delta"):
+            value = getattr(self, name)
+            if not is_real(value) or not 0 < value < np.inf:
+                raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
+        if not is_real(self.epsilon) or not 0 <= self.epsilon < np.inf:
+            raise ParameterError(f"epsilon must be a finite number >= 0; got {self.epsilon!r}.")
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
+            raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
+        check_levels(self.quantiles)
+        if as_penalty(self.penalty, float(self.alpha)) is not None and len(self._levels) > 1:
+            raise ParameterError(
+                "several quantiles are fitted jointly with penalty='l2'. Fit one level at a time with another."
+            )
+        if self.class_weight is not None and self._kind() != "classification":
+            raise ParameterError(
+                f"class_weight is for losses of classification; loss={self.loss!r} has no classes. Use sample_weight."
+            )
+        if self.max_seconds is not None and (not is_real(self.max_seconds) or not self.max_seconds > 0):
+            raise ParameterError(f"max_seconds must be None or a number > 0; got {self.max_seconds!r}.")
+
+    def _kind(self) -> str:
+        """ "classification" or "regression", before `fit` too; what cannot be told counts as regression."""
+        if isinstance(self.loss, str):
+            return LOSSES[self.loss].kind if self.loss in LOSSES else "regression"
+        return getattr(self.loss, "kind", "regression")
+
+    @property
+    def _levels(self) -> tuple[float, ...]:
+        return check_levels(self.quantiles) if isinstance(self.loss, str) and self.loss == "quantile" else ()
+
+    def _check_targets(self, y: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of labels, or numbers; and the weights, with those of the classes."""
+        if self._kind() == "classification":
+            self.classes_, codes = check_labels(y, len(w), type(self).__name__)
+            self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, w)
+            w = w * self.class_weight_[codes]
+            if (np.bincount(codes, w, minlength=len(self.classes_)) > 0).sum() < 2:
+                raise InputError(
+                    "all rows with positive weights belong to the same class, and a classifier needs at least two. "
+                    "Give rows of another class a positive weight."
+                )
+            y = codes
+        else:
+            y = check_numbers(y, len(w), type(self).__name__)
+            self.loss_.check_targets(y, w, bool(self.fit_intercept))
+        if isinstance(self.loss_, SmoothLoss):
+            self.loss_.check(np.array([-1.0, 1.0]) if self._kind() == "classification" else y[w > 0])
+        return y, w
+
+    def _problems(self, y: np.ndarray, w: np.ndarray) -> list[Any]:
+        if self._kind() == "regression":
+            if self._levels:
+                return [Objective(Quantile(level), y, w) for level in self._levels]
+            return [Objective(self.loss_, y, w)]
+        k = len(self.classes_)
+        if k == 2:
+            return [Objective(self.loss_, np.where(y == 1, 1.0, -1.0), w)]
+        if isinstance(self.loss_, Logistic):
+            return [SoftmaxObjective(Softmax(), y, w, k)]
+        return [Objective(self.loss_, np.where(y == c, 1.0, -1.0), w) for c in range(k)]
+
+    def _many_problems(self) -> bool:
+        return True  # Newton's method multiplies by K again and again: it is stored where memory allows
+
+    def _solve(self, K: GramOperator, problem: Any) -> tuple[np.ndarray, np.ndarray, Certificate]:
+        """β (n×k), b (k) and the certificate of one problem; the price of ‖f‖² joins `equivalent_alpha_`."""
+        penalty = as_penalty(self.penalty, float(self.alpha))
+        if penalty is None:
+            return self._solve_at(K, problem, float(self.alpha))
+        beta, b, c, price = search(
+            penalty,
+            problem,
+            K,
+            lambda alpha: self._solve_at(K, problem, alpha),
+            bool(self.fit_intercept),
+        )
+        self.equivalent_alpha_ = [*self.equivalent_alpha_, price]
+        if c.gap is not None and c.gap > self.tol * abs(c.primal or 0.0) and c.status == "converged":
+            c = replace(c, status="stagnated")
+        return beta, b, c
+
+    def _solve_at(
+        self, K: GramOperator, problem: Any, alpha: float
+    ) -> tuple[np.ndarray, np.ndarray, Certificate]:
+        """The same with (alpha/2)‖f‖² as the penalty."""
+        if isinstance(problem, Objective) and not problem.loss.smooth:
+            return self._solve_box(K, problem, alpha)
+        steps = NEWTON_STEPS if self.max_iter < 0 else int(self.max_iter)
+        try:
+            found = newton(
+                K,
+                problem,
+                alpha,
+                outputs=problem.outputs,
+                intercept=bool(self.fit_intercept),
+                shares=problem.shares if isinstance(problem, SoftmaxObjective) else None,
+                tol=float(self.tol),
+                max_iter=steps,
+                memory=self.memory,
+                random_state=self.random_state,
+                callback=self._progress(),
+            )
+        except NotPositiveDefiniteError as error:
+            if self._stationary():
+                return self._without_minimum(K, problem, alpha, error)
+            raise InvalidKernelError(
+                f"alpha={alpha:g} does not make up for the negative eigenvalues of the kernel, so the problem has no "
+                f"minimum. Raise alpha, or use a kernel whose validity() is proved. ({error})"
+            ) from error
+        c = self._certify(problem, K, alpha, found.beta, found.b, status=found.status, method=found.method)
+        return found.beta, found.b, replace(c, iterations=found.iterations, seconds=found.seconds)
+
+    def _without_minimum(
+        self, K: GramOperator, problem: Any, alpha: float, error: Exception
+    ) -> tuple[np.ndarray, np.ndarray, Certificate]:
+        """Where negative eigenvalues outweigh alpha there is nothing to find: the best constant, and it is called failed."""
+        said = (
+            f"alpha={alpha:g} does not make up for the negative eigenvalues of the kernel, so the problem has no minimum; what is "
+            f"left is the best constant. Raise alpha, or use a kernel whose validity() is proved. ({error})"
+        )
+        warn(said, InvalidKernelWarning)
+        intercept = bool(self.fit_intercept)
+        start = newton(K, problem, alpha, outputs=problem.outputs, intercept=intercept, max_iter=0)
+        c = self._certify(
+            problem,
+            K,
+            alpha,
+            start.beta,
+            start.b,
+            status="failed",
+            method="the best constant",
+            notes=(*self._notes, said),
+        )
+        return start.beta, start.b, replace(c, iterations=0, seconds=start.seconds)
+
+    def _solve_box(
+        self, K: GramOperator, problem: Objective, alpha: float
+    ) -> tuple[np.ndarray, np.ndarray, Certificate]:
+        q = problem.box(alpha, bool(self.fit_intercept))
+        tell = self._progress()
+        (found,) = finished_sets(
+            K,
+            [q],
+            [q.start],
+            tol=1e-9 * max(float(np.abs(q.p).max(initial=0.0)), 1e-300),
+            gap_tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            cache_bytes=min(memory_limit(self.memory), 2**30),
+            n_jobs=self.n_jobs,
+            callback=None if tell is None else lambda i, kkt, objective: tell(i, -alpha * objective, kkt),
+        )
+        a, f = found.alpha, found.f
+        if K.shape[0] <= POLISHED and found.status in ("converged", "floor") and not self._stationary():
+            a, f = polish(K, q, a, f)
+        b = np.array([q.multipliers(a, f)[0]])
+        beta = q.beta(a, K.shape[0])[:, None]
+        c = self._certify(problem, K, alpha, beta, b, status=STATUS[found.status], method="working sets")
+        if c.status == "stagnated" and c.gap is not None and c.gap <= self.tol * abs(c.primal or 0.0):
+            c = replace(c, status="converged")
+        return beta, b, replace(c, iterations=int(found.iterations), seconds=float(found.seconds))
+
+    def _certify(
+        self, problem: Any, K: GramOperator, alpha: float, beta: np.ndarray, b: np.ndarray, **how: Any
+    ) -> Certificate:
+        make = problem.certify if isinstance(problem, JointQuantiles) else None
+        how = {"intercept": bool(self.fit_intercept), "notes": self._notes, **how}
+        if make is not None:
+            return make(K, beta, b, **how)
+        return certify(problem, K, alpha, beta, b, **how)
+
+    def _stationary(self) -> bool:
+        return any("stationary" in note for note in self._notes)
+
+    def _progress(self) -> Any:
+        if self.callback is None and not self.verbose:
+            return None
+
+        def tell(iteration: int, primal: float, gap: float) -> Any:
+            if self.verbose:
+                print(f"[mercer] iteration {iteration}, objective {primal:.9g}, gap {gap:.3g}", flush=True)
+            return self.callback(iteration, primal, gap) if self.callback is not None else None
+
+        return tell
+
+    def _uncross(
+        self,
+        K: GramOperator,
+        y: np.ndarray,
+        w: np.ndarray,
+        problems: list[Any],
+        solved: list[Any],
+    ) -> tuple[list[Any], list[Any]]:
+        """Levels that cross on a training row are fitted again, jointly, under the constraint that they do not."""
+        z = np.hstack([np.asarray(K @ beta) + b for beta, b, _ in solved])
+        crossing = crossing_rows(z[w > 0])
+        self.crossings_ = int(crossing.sum())
+        if not crossing.any() or any(c.status in ("interrupted", "stopped") for _, _, c in solved):
+            return problems, solved
+        late = clock.late()
+        if late or z.size > JOINT_SIZE or not self.fit_intercept:
+            why = f"rows × levels = {z.size} is beyond the {JOINT_SIZE} of the joint fit"
+            if not self.fit_intercept:
+                why = "a joint fit needs an intercept"
+            elif late:
+                why = "no seconds are left for a joint fit"
+                solved = [
+                    (beta, b, replace(c, status=worst_status((c.status, "limit")))) for beta, b, c in solved
+                ]
+            word = f"levels fitted one by one cross on {self.crossings_} training rows; {why}, so predict sorts them"
+            return problems, [(beta, b, replace(c, notes=(*c.notes, word))) for beta, b, c in solved]
+        joint = JointQuantiles(y, w, self._levels, float(self.alpha))
+        found = fit_jointly(
+            K,
+            joint,
+            intercept=bool(self.fit_intercept),
+            tol=float(self.tol),
+            memory=self.memory,
+            callback=self._progress(),
+        )
+        word = (
+            f"levels fitted one by one cross on {self.crossings_} training rows; fitted jointly they do not"
+        )
+        c = self._certify(
+            joint,
+            K,
+            float(self.alpha),
+            found.beta,
+            found.b,
+            status=found.status,
+            method=found.method,
+            notes=(*self._notes, word),
+        )
+        return [joint], [
+            (found.beta, found.b, replace(c, iterations=found.iterations, seconds=found.seconds))
+        ]
+
+    def _report(self) -> None:
+        c = self.certificate_
+        advice = (
+            "What is left is rounding; more iterations do not help. Scale the columns of X, or raise alpha."
+        )
+        if c.status == "limit":
+            advice = "Raise max_iter or max_seconds, scale the columns of X, or raise alpha."
+        if c.status not in AS_ASKED:
+            warn(
+                f"stopped before the relative gap was tol={self.tol:g} ({c}). {advice}",
+                ConvergenceWarning,
+            )
+
+    # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of a classifier; else numbers in units of y: means, rates (Poisson), quantiles (one column for each level)."""
+        z = self._values(X)
+        if self._kind() == "classification":
+            z = z[:, 0] if z.shape[1] == 1 else z
+            return self.classes_[(z > 0).astype(int) if z.ndim == 1 else z.argmax(axis=1)]
+        if self._levels:
+            return z[:, 0] if is_real(self.quantiles) else np.sort(z, axis=1)
+        return self.loss_.predict(z[:, 0])
+
+    @available_if(_is_classifier)
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Two classes: f + b, positive for `classes_[1]`. More: one column for each class, the largest wins."""
+        z = self._values(X)
+        return z[:, 0] if z.shape[1] == 1 else z
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities, n × classes, of the logistic model."""
+        z = self.decision_function(X)
+        return np.column_stack([expit(-z), expit(z)]) if z.ndim == 1 else softmax(z, axis=1)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        z = self.decision_function(X)
+        z = np.column_stack([-z, np.zeros_like(z)]) if z.ndim == 1 else z
+        return z - np.logaddexp.reduce(z, axis=1, keepdims=True)
+
+    def rearranged(self, X: Any) -> np.ndarray:
+        """Which rows of X had levels that crossed before `predict` sorted them."""
+        return crossing_rows(self._values(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of labels; R² of numbers; for "poisson" and "quantile" the share of the loss that a constant leaves.
+
+        That is 1 - Σ wℓ(y, prediction) / Σ wℓ(y, best constant), the mean over levels: scikit-learn's D² scores.
+        """
+        from sklearn import metrics
+
+        found = self.predict(X)
+        if self._kind() == "classification":
+            return float(metrics.accuracy_score(y, found, sample_weight=sample_weight))
+        if self.loss == "poisson":
+            return float(metrics.d2_tweedie_score(y, found, power=1, sample_weight=sample_weight))
+        if self._levels:
+            columns = found.reshape(len(found), -1).T
+            each = [
+                metrics.d2_pinball_score(y, column, alpha=level, sample_weight=sample_weight)
+                for column, level in zip(columns, self._levels, strict=True)
+            ]
+            return float(np.mean(each))
+        return float(metrics.r2_score(y, found, sample_weight=sample_weight))
+
+    # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _named_rows(self) -> dict[str, np.ndarray]:
+        if len(self.support_) == self.n_rows_fit_:
+            return {}
+        return {"support vectors": self.support_}
+
+    def _function_facts(self) -> dict[str, Any]:
+        if self._kind() == "regression":
+            return {}
+        hinge = isinstance(self.loss_, Hinge)
+        return {"classes": self.classes_, "duels": duels_of(self.classes_), "canonical": hinge}
+
+    def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
+        if self._kind() == "regression":
+            return check_numbers(y, len(w), type(self).__name__), w
+        y = as_labels(y, len(w), type(self).__name__)
+        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        if not np.array_equal(self.classes_[codes], y):
+            raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")
+        return codes, w * self.class_weight_[codes]
+
+    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+        A, targets, w = self._check_again(X, y, sample_weight)
+        if len(self._levels) > 1 and len(self.certificates_) == 1:
+            raise ParameterError(
+                "several quantiles were fitted jointly, with constraints between the levels. Fit one level to see its "
+                "multipliers."
+            )
+        beta = np.zeros((self.n_rows_fit_, len(self.intercept_)))
+        beta[self.support_] = self.dual_coef_.T
+        K = self._fresh_operator(A)
+        f = np.asarray(K @ beta)
+        out: list[Multipliers] = []
+        for problem, price in zip(self._problems(targets, w), self._prices(), strict=True):
+            here = slice(len(out), len(out) + problem.outputs)
+            parts = beta[:, here], f[:, here], self.intercept_[here]
+            out += name_multipliers(problem, price, *parts, bool(self.fit_intercept), K)
+        return out
+
+    def _prices(self) -> list[float]:
+        """The weight of ½‖f‖² in each problem."""
+        if self.penalty == "l2":
+            return [float(self.alpha)] * len(self.certificates_)
+        return self.equivalent_alpha_
+
+    def _recertify(self, K: GramOperator, y: Any, w: np.ndarray) -> Iterator[Certificate]:
+        """Each certificate again, from the coefficients and fresh kernel products: for `mercer.verify`."""
+        check_is_fitted(self, "dual_coef_")
+        beta = np.zeros((self.n_rows_fit_, len(self.intercept_)))
+        beta[self.support_] = self.dual_coef_.T
+        problems = self._problems(y, w)
+        if len(self._levels) > 1 and len(self.certificates_) == 1:
+            problems = [JointQuantiles(y, w, self._levels, float(self.alpha))]
+        at = 0
+        penalty = as_penalty(self.penalty, float(self.alpha))
+        for problem, price, claimed in zip(problems, self._prices(), self.certificates_, strict=True):
+            here = slice(at, at + problem.outputs)
+            at += problem.outputs
+            parts = K, price, beta[:, here], self.intercept_[here]
+            if penalty is None:
+                yield self._certify(problem, *parts, status=claimed.status, method="recomputed")
+                continue
+            with_intercept = bool(self.fit_intercept)
+            yield certify_penalised(
+                penalty, problem, *parts, intercept=with_intercept, status=claimed.status, notes=self._notes
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        if self._kind() == "classification":
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        else:
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+            tags.target_tags.positive_only = isinstance(self.loss, str) and self.loss == "poisson"
+        return tags

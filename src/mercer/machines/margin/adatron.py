@@ -1,0 +1,188 @@
+"""The Adatron: stepwise ascent of the dual of the optimal hyperplane (S1, section 5.1)."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import ParameterError, ShapeError, warn
+from mercer.gram import GramOperator
+from mercer.gram.functions import Functions
+from mercer.kernels.base import Kernel
+from mercer.machines.margin.perceptron import Expansion, Row, row_of
+from mercer.machines.shared.defaults import resolve
+from mercer.solve.box import BoxProblem
+from mercer.solve.multipliers import Multipliers, of_box
+from mercer.solve.solution import AS_ASKED, Status
+
+
+class Adatron(Expansion):
+    """The adaptive perceptron: one example at a time, towards the hyperplane of largest margin through the origin.
+
+        α_n ← α_n + max(-α_n, η(1 - h_n)),      h_n = y_n Σ_m y_m α_m k(x_m, x_n)
+
+    Every step raises the dual Q(α) = Σα - ½ΣΣ y y α α k while η < 2 / max k(x, x), so a larger `step` is refused (the
+    theorem of the source forgets the square of the norm: k(x, x) = ‖φ(x)‖²). C < inf bounds α, the soft margin.
+
+    Parameters
+    ----------
+    step : float or "auto" (1 / max k(x, x), the best one for each coordinate of a normalised kernel)
+    tol : float, stop when no α would move h by more than this from its condition.
+    strict : refuse a kernel that is not positive semi-definite instead of warning.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel.
+
+    Attributes
+    ----------
+    dual_ : Q after each pass, never falling (but for rounding). certificate_, alpha_ (≥ 0), dual_coef_ (y α), support_, step_.
+
+    >>> from mercer import Adatron
+    >>> model = Adatron("Linear()", tol=1e-9).fit([[-1.0], [1.0], [3.0]], [0, 1, 1])
+    >>> (model.dual_coef_ @ model.support_vectors_).round(6).item(), bool(np.all(np.diff(model.dual_) > -1e-12))
+    (1.0, True)
+    """
+
+    average = "last"
+    bias = False
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        C: float = np.inf,
+        *,
+        step: float | str = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        approximation: Any = None,
+        strict: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.step = step
+        self.tol = tol
+        self.max_iter = max_iter
+        self.approximation = approximation
+        self.strict = strict
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Present the examples one by one, in order, until a whole pass changes nothing."""
+        self._check_parameters()
+        A = self._check_rows(X, reset=True)
+        y = self._signs(y, A.shape[0])
+        kernel = resolve(self.kernel, A)
+        K = self._operator(kernel, A)
+        row = row_of(K)
+        eta = self.step_ = self._checked_step(K)
+        problem = self._problem(y)
+        alpha, f = np.zeros(len(y)), np.zeros(len(y))  # α ← 0; f = Σ y α k
+        dual: list[float] = [0.0]
+        status: Status = "limit"
+        self.n_iter_ = 0
+        while self.n_iter_ < self.max_iter and status == "limit":
+            whole = alpha.copy(), f.copy()
+            try:
+                self._pass(row, y, alpha, f, eta)
+                reached = -problem.objective(alpha, f)
+                worst = problem.violation(alpha, problem.slack(f, (0.0, 0.0))).max()
+            except KeyboardInterrupt:
+                if not self.n_iter_:
+                    raise
+                alpha, f = whole
+                status = "interrupted"
+                break
+            self.n_iter_ += 1
+            dual.append(reached)
+            if worst <= self.tol:
+                status = "converged"
+        self.alpha_, self.b_, self.dual_ = alpha, 0.0, np.array(dual)
+        self.converged_ = status == "converged"
+        self.certificate_ = problem.certify(
+            alpha,
+            f,
+            (0.0, 0.0),
+            status=status,
+            method="Adatron",
+            iterations=self.n_iter_,
+            notes=self._approximation_notes(),
+        )
+        self._keep_support(A, kernel, y)
+        if status not in AS_ASKED:
+            warn(
+                f"the Adatron stopped after {self.n_iter_} passes ({self.certificate_}). Raise max_iter; if the dual keeps "
+                "rising the classes may not be separable: give a finite C.",
+                ConvergenceWarning,
+            )
+        return self
+
+    def _pass(self, row: Row, y: np.ndarray, alpha: np.ndarray, f: np.ndarray, eta: float) -> None:
+        for n in range(len(y)):
+            h = y[n] * f[n]
+            change = min(max(-alpha[n], eta * (1 - h)), self.C - alpha[n])
+            if change:
+                alpha[n] += change
+                f += change * y[n] * row(n)
+
+    def _keep_support(self, A: Any, kernel: Kernel | None, y: np.ndarray) -> None:
+        self.kernel_ = "precomputed" if kernel is None else kernel
+        self.support_ = np.flatnonzero(self.alpha_)
+        self.support_vectors_ = A[self.support_] if kernel is not None else np.empty((len(self.support_), 0))
+        self.dual_coef_ = (y * self.alpha_)[self.support_].reshape(1, -1)
+        self.intercept_ = np.zeros(1)
+        self._keep_feature_coef(A[self.support_], self.dual_coef_.T)
+
+    def _functions(self) -> Functions:
+        return replace(super()._functions(), canonical=True)
+
+    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+        check_is_fitted(self, "dual_coef_")
+        A = self._check_rows(X, reset=False)
+        if A.shape[0] != len(self.alpha_):
+            raise ShapeError(
+                f"X has {A.shape[0]} rows; the model was fitted on {len(self.alpha_)}. Pass the training data."
+            )
+        if sample_weight is not None:
+            raise ParameterError("the Adatron takes no sample_weight; leave it out.")
+        signs = self._signs_again(y, A.shape[0])
+        kernel = None if isinstance(self.kernel_, str) else self.kernel_
+        K = self._approximate_again(A) if self._approximated else self._exact(kernel, A)
+        problem = self._problem(signs)
+        beta = np.zeros(A.shape[0])
+        beta[self.support_] = self.dual_coef_[0]
+        return [of_box(problem, problem.alpha(beta), np.asarray(K @ beta), (0.0, 0.0), K)]
+
+    def _named_rows(self) -> dict[str, np.ndarray]:
+        (free,), (full,) = self._bounded_support()
+        return {"support vectors on the margin": free, "support vectors at the bound": full}
+
+    def _bounded_support(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        full = self.alpha_[self.support_] >= self.C
+        return (self.support_[~full],), (self.support_[full],)
+
+    def _problem(self, signs: np.ndarray) -> BoxProblem:
+        """The dual that the Adatron climbs: a box, no equality."""
+        n = len(signs)
+        return BoxProblem(np.arange(n), signs, np.full(n, -1.0), np.full(n, float(self.C)), equality=0)
+
+    def _checked_step(self, K: GramOperator) -> float:
+        top = float(K.diag().max())
+        limit = 2.0 / top if top > 0 else np.inf
+        step: Any = self.step
+        if isinstance(step, str) and step == "auto":
+            return 0.5 * limit if np.isfinite(limit) else 1.0
+        number = isinstance(step, numbers.Real) and not isinstance(step, bool)
+        if not number or not 0 < step < limit:
+            raise ParameterError(
+                f"step must be a number with 0 < step < 2 / max k(x, x) = {limit:.6g} on this data, else the dual need not "
+                f"rise; got {self.step!r}."
+            )
+        return float(step)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name, value in (("C", self.C), ("tol", self.tol)):
+            if not isinstance(value, numbers.Real) or isinstance(value, bool) or not value > 0:
+                raise ParameterError(f"{name} must be a number > 0; got {value!r}.")

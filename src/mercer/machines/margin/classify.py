@@ -1,0 +1,332 @@
+"""What SVC and NuSVC share: classes, one-vs-one and one-vs-rest on one Gram operator, votes, probabilities, sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import clock
+from mercer.errors import InputError, ParameterError, ShapeError, warn
+from mercer.machines.margin.calibrate import Calibration, calibrate, conformal_threshold, held_out
+from mercer.machines.margin.problems import MarginMachine, by_row, check_weights
+from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.shared.targets import as_labels
+from mercer.solve.box import BoxProblem
+from mercer.solve.solution import Status, together, worst_status
+
+
+def _has_probability(self: Any) -> bool:
+    if not self.probability:
+        raise AttributeError(
+            f"predict_proba is there when {type(self).__name__}(probability=True) was fitted; it costs 5 more solves on "
+            "the same Gram matrix."
+        )
+    return True
+
+
+FOLDS_ONLY = " folds only"  # how the note on a calibration that was cut short ends
+
+
+class MarginClassifier(ClassifierMixin, MarginMachine):
+    """Two classes give one problem; more give one for each pair ("ovo") or each class ("ovr"), on one Gram operator."""
+
+    bias: bool
+    multiclass: str
+    class_weight: Any
+    probability: bool
+    random_state: Any
+    _order: np.ndarray | None = None
+
+    def _problem(self, rows: np.ndarray, signs: np.ndarray, w: np.ndarray) -> BoxProblem:
+        """One two-class problem on some rows."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows X and labels y; a row of weight 2 counts twice, of weight 0 not at all."""
+        self._check_parameters()
+        A = self._check_rows(X, reset=True)
+        codes = self._check_labels(y, A.shape[0])
+        w = self._weights(codes, check_weights(sample_weight, A.shape[0]))
+        given = w if sample_weight is not None else np.ones(len(w))
+        order = self._by_class(codes)
+        if order is not None:
+            A, codes, w, given = A[order], codes[order], w[order], given[order]
+        self._order = order
+        kernel, K = self._operator(A, given)
+        problems = self._problems(codes, w)
+        solved = self._solve_all(K, problems)
+        self._meet_failure(K, problems, solved)
+        self._keep(A, kernel, problems, solved, order=codes)
+        self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_)).astype(np.int32)
+        if self.probability:
+            self.calibration_ = self._calibrate(K, codes, w)
+        if order is not None:
+            self._number_rows(order)
+        del self._order
+        return self
+
+    def _row_number(self, i: int) -> int:
+        return i if self._order is None else int(self._order[i])
+
+    def _by_class(self, codes: np.ndarray) -> np.ndarray | None:
+        """Rows sorted by class, so that the block of a pair of classes lies together in memory; None where all rows are
+        in every problem, and where K is given."""
+        given = isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
+        pairs = len(self.classes_) > 2 and self.multiclass == "ovo"
+        return np.argsort(codes, kind="stable") if pairs and not given else None
+
+    def _number_rows(self, order: np.ndarray) -> None:
+        """What was found on sorted rows, with the row numbers of X."""
+        self.support_ = order[self.support_].astype(np.int32)
+        self.certificates_ = [replace(c, worst_row=int(order[c.worst_row or 0])) for c in self.certificates_]
+        self.certificate_ = together(self.certificates_)
+        if hasattr(self, "witness_"):
+            self.witness_ = (order[self.witness_[0]], self.witness_[1])
+
+    def _check_parameters(self) -> None:
+        self._check_common()
+        if self.multiclass not in ("ovo", "ovr"):
+            raise ParameterError(f"multiclass must be 'ovo' or 'ovr'; got {self.multiclass!r}.")
+
+    def _check_labels(self, y: Any, n: int) -> np.ndarray:
+        """The labels as 0, 1, 2, … in the order of `classes_`."""
+        self.classes_, codes = check_labels(y, n, type(self).__name__)
+        return codes
+
+    def _weights(self, codes: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """Sample weights times class weights; every class must keep some row."""
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, w)
+        w = w * self.class_weight_[codes]
+        left = np.bincount(codes, w, minlength=len(self.classes_)) > 0
+        if left.sum() < 2:
+            raise InputError(
+                "all rows with positive weights belong to the same class, and a classifier needs at least two. "
+                "Give rows of another class a positive weight."
+            )
+        return w
+
+    @property
+    def _duels(self) -> list[tuple[int, int | None]]:
+        """(positive, negative) class of each problem; None for all the rest."""
+        k = len(self.classes_)
+        if k == 2:
+            return [(1, 0)]
+        if self.multiclass == "ovr":
+            return [(c, None) for c in range(k)]
+        return list(combinations(range(k), 2))  # the first of a pair is positive, as in scikit-learn
+
+    def _problems(self, codes: np.ndarray, w: np.ndarray) -> list[BoxProblem]:
+        live = np.flatnonzero(w > 0)
+        members = [live[codes[live] == c] for c in range(len(self.classes_))]
+        out = []
+        for plus, minus in self._duels:
+            rows = live if minus is None else np.sort(np.concatenate([members[plus], members[minus]]))
+            out.append(self._problem(rows, np.where(codes[rows] == plus, 1.0, -1.0), w[rows]))
+        return out
+
+    def _many_problems(self) -> bool:
+        return len(self.classes_) > 2 or bool(self.probability)
+
+    def _meet_failure(self, K: Any, problems: list[BoxProblem], solved: list[Any]) -> None:
+        """What to do when a problem has no solution; the hard margin overrides this."""
+
+    def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
+        y = as_labels(y, len(w), type(self).__name__)
+        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        if not np.array_equal(self.classes_[codes], y):
+            raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")
+        return codes, w * self.class_weight_[codes]
+
+    # ── decide ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Two classes: n values, positive for `classes_[1]`. More: n × classes, the largest one wins."""
+        return self._scores(self._values(X))
+
+    def _scores(self, values: np.ndarray) -> np.ndarray:
+        k = len(self.classes_)
+        if k == 2:
+            return values[:, 0]
+        if self.multiclass == "ovr":
+            return values
+        return votes_and_confidence(values, k)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the largest decision value."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    # ── probabilities and sets ──────────────────────────────────────────────────────────────────────────────
+
+    def _held_out_values(
+        self, K: Any, codes: np.ndarray, w: np.ndarray, out: np.ndarray
+    ) -> tuple[Status, np.ndarray]:
+        """The scores of some rows by a machine that has not seen them, and how that machine ended."""
+        kept = w.copy()
+        kept[out] = 0.0
+        problems = self._problems(codes, kept)
+        solved = self._solve_all(K, problems, warm=False)
+        ended = worst_status(s.certificate.status for s in solved)
+        if ended in ("interrupted", "stopped"):
+            return ended, np.empty(0)
+        scale = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
+        beta = by_row(problems, [q.signs * s.alpha for q, s in zip(problems, solved, strict=True)], len(w))
+        f = np.asarray(K @ np.ascontiguousarray(beta.T))[out]
+        values = (f + [self._bias(s.m) for s in solved]) / scale
+        return ended, self._scores(values).reshape(len(out), -1)
+
+    def _calibrate(self, K: Any, codes: np.ndarray, w: np.ndarray) -> Calibration:
+        """Fit the map from decision values to probabilities on values of rows that were held out.
+
+        Where seconds or Ctrl-C end it, the folds that were solved count, and the certificate says how many.
+        """
+        scores = np.empty((len(codes), 1 if len(self.classes_) == 2 else len(self.classes_)))
+        live = np.flatnonzero(w > 0)  # rows of weight 0 are not there, so they cannot be held out
+        folds = list(held_out(codes[live], self.classes_, self.random_state))
+        known: list[np.ndarray] = []
+        try:
+            for fold in folds:
+                if self.certificate_.status in ("interrupted", "stopped") or clock.late():
+                    break
+                out = live[fold]
+                cut, values = self._held_out_values(K, codes, w, out)
+                if cut in ("interrupted", "stopped") or (cut == "limit" and clock.late()):
+                    self.certificate_ = replace(self.certificate_, status=cut)
+                    break
+                scores[out] = values
+                known.append(out)
+        except KeyboardInterrupt:
+            self.certificate_ = replace(self.certificate_, status="interrupted")
+        used = np.sort(np.concatenate(known)) if known else live[:0]
+        if len(known) < len(folds):
+            self._say_uncalibrated(len(known), len(folds))
+        return calibrate(scores[used], codes[used], w[used])
+
+    def _cut_calibration(self) -> bool:
+        return any(note.endswith(FOLDS_ONLY) for note in self.certificate_.notes)
+
+    def _say_uncalibrated(self, known: int, folds: int) -> None:
+        before = self.certificate_
+        status: Status = "limit" if before.status == "converged" else before.status
+        told = f"probabilities are calibrated on {known} of {folds}{FOLDS_ONLY}"
+        self.certificate_ = replace(before, status=status, notes=(*before.notes, told))
+        if before.status == "converged":
+            warn(
+                f"{told}: the seconds were used up. Raise max_seconds, or use probability=False.",
+                ConvergenceWarning,
+            )
+
+    @available_if(_has_probability)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities n × classes, calibrated on held-out rows; the largest is always that of `predict`."""
+        check_is_fitted(self, "calibration_")
+        return self.calibration_(self.decision_function(X))
+
+    @available_if(_has_probability)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        return np.log(self.predict_proba(X))
+
+    def conformalize(self, X: Any, y: Any) -> Self:
+        """Remember how well the model does on rows it has not seen, for `predict_set`."""
+        scores = self._two_sided(self.decision_function(X))
+        codes, _ = self._targets_again(y, np.ones(len(scores)))
+        self.conformal_scores_ = np.sort(strangeness(scores)[np.arange(len(codes)), codes])
+        return self
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Sets of labels that hold the true one with probability at least `coverage`: booleans, n × classes.
+
+        Split conformal prediction: `conformalize(X, y)` first, with rows not used in `fit` that come from the same
+        source. The promise is on average over such data, whatever the model; sets are larger where it is unsure.
+        """
+        if not hasattr(self, "conformal_scores_"):
+            check_is_fitted(self, "dual_coef_")
+            raise ParameterError(
+                "predict_set needs rows that fit has not seen: call conformalize(X, y) first."
+            )
+        limit = conformal_threshold(self.conformal_scores_, coverage)
+        return strangeness(self._two_sided(self.decision_function(X))) <= limit
+
+    @staticmethod
+    def _two_sided(scores: np.ndarray) -> np.ndarray:
+        return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+
+    def _function_facts(self) -> dict[str, Any]:
+        return {"classes": self.classes_, "duels": tuple(self._duels), "canonical": True}
+
+    def _bounded_support(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        free, bound = [], []
+        for coef, full in zip(self.dual_coef_, self.at_bound_, strict=True):
+            free.append(self.support_[(coef != 0) & ~full])
+            bound.append(self.support_[(coef != 0) & full])
+        return tuple(free), tuple(bound)
+
+    def margins(self, X: Any, y: Any) -> Any:
+        """Signed distances of labelled rows from the boundary; see `mercer.theory.margins`."""
+        from mercer.theory.margins import margins
+
+        return margins(self, X, y)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def check_labels(y: Any, n: int, who: str) -> tuple[np.ndarray, np.ndarray]:
+    """The classes of n labels, sorted, at least two; and the labels as codes 0, 1, 2, …"""
+    classes, codes = np.unique(as_labels(y, n, who), return_inverse=True)
+    if len(classes) < 2:
+        raise InputError(
+            f"y has one class only, {classes[0]!r}, and a classifier needs at least two (the number of classes "
+            "has to be greater than one; got 1 class). To describe a single class use OneClassSVM."
+        )
+    return classes, codes
+
+
+def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """One factor for each class: from a dict by label, or "balanced" (rows counted by their weight)."""
+    if given is None:
+        return np.ones(len(classes))
+    if isinstance(given, str) and given == "balanced":
+        mass = np.bincount(codes, w, minlength=len(classes))
+        return np.divide(w.sum(), len(classes) * mass, out=np.zeros(len(classes)), where=mass > 0)
+    if not isinstance(given, dict):
+        raise ParameterError(f"class_weight must be None, 'balanced' or a dict by label; got {given!r}.")
+    unknown = [c for c in given if c not in classes.tolist()]
+    if unknown:
+        raise ParameterError(
+            f"The classes, {unknown}, are not in class_weight's data: y has the classes {classes.tolist()}."
+        )
+    out = np.array([float(given.get(c, 1.0)) for c in classes.tolist()])
+    if not np.all(np.isfinite(out) & (out >= 0)):
+        raise ParameterError(f"class weights must be finite and >= 0; got {given!r}.")
+    return out
+
+
+def votes_and_confidence(values: np.ndarray, k: int) -> np.ndarray:
+    """Votes of the duels, plus a share below one third of a vote for how clear they were."""
+    votes, sure = np.zeros((len(values), k)), np.zeros((len(values), k))
+    for column, (a, b) in enumerate(combinations(range(k), 2)):
+        v = values[:, column]
+        sure[:, a] += v
+        sure[:, b] -= v
+        votes[v >= 0, a] += 1
+        votes[v < 0, b] += 1
+    return votes + sure / (3 * (np.abs(sure) + 1))
+
+
+def strangeness(scores: np.ndarray) -> np.ndarray:
+    """How far each label is behind the best other one: below 0 for the winner alone."""
+    if scores.ndim != 2:
+        raise ShapeError("scores must be n × classes.")
+    ranked = np.sort(scores, axis=1)
+    best, second = ranked[:, -1:], ranked[:, -2:-1]
+    return np.where(scores == best, second, best) - scores

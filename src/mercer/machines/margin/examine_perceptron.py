@@ -1,0 +1,150 @@
+"""The claims of the perceptrons, whose answer is the run itself, and of the Adatron, whose answer has a certificate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from mercer.gram import GramOperator, Precomputed
+from mercer.machines.margin.adatron import Adatron
+from mercer.machines.margin.perceptron import Expansion, KernelPerceptron, Perceptron
+from mercer.machines.shared.base import PRECOMPUTED, check_gram
+from mercer.machines.shared.examine import examine
+from mercer.machines.shared.examined import (
+    HISTORY,
+    again,
+    same_approximation,
+    same_feature_coef,
+    same_kernel,
+    same_published,
+    same_rows,
+)
+from mercer.solve.box import BoxProblem
+from mercer.solve.solution import Certificate
+from mercer.theory.claims import SOLVED, Examination, Reached, at_most
+
+
+@examine.register
+def _(model: KernelPerceptron, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+    A = model._check_rows(X, reset=False)
+    if model.shuffle and not isinstance(model.random_state, int | np.integer):
+        exam.cannot("the order of the rows: it was drawn without a seed (give random_state a number)")
+        still: bool | None = _follows_from_mistakes(exam, model, A, y)
+    else:
+        still = _runs_again(exam, model, X, y, A.shape[0])
+    same_approximation(exam, model, A, np.ones(A.shape[0]))
+    _says(exam, model, still)
+
+
+@examine.register
+def _(model: Perceptron, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+    A = model._check_rows(X, reset=False)
+    _says(exam, model, _runs_again(exam, model, X, y, A.shape[0]))
+
+
+def _runs_again(exam: Examination, model: Any, X: Any, y: Any, n: int) -> bool | None:
+    """The same rows in the same order make the same mistakes; whether the last pass made none, where that is known."""
+    one_pass = model._steps == n and model.n_iter_ > 1
+    skip = set(HISTORY - {"n_iter_"})
+    changes: dict[str, Any] = {}
+    if one_pass:
+        # the rows came piece by piece, each seen once
+        changes = {"max_iter": 1, **({"shuffle": False} if isinstance(model, KernelPerceptron) else {})}
+        skip |= {"n_iter_", "converged_"}
+        if isinstance(model, Perceptron):
+            skip |= {"mistakes_", "_made"}
+    twin = again(model, X, y, None, **changes)
+    same_published(exam, model, twin, skip=frozenset(skip), within=SOLVED)
+    return None if one_pass else bool(twin.converged_)
+
+
+def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Any, y: Any) -> bool:
+    """An order that nobody knows: the record says on which rows mistakes were made and how long each version lived."""
+    n = A.shape[0]
+    exam.same("classes_", model.classes_, np.unique(np.asarray(y)))
+    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    same_kernel(exam, model, A)
+    signs = np.where(np.asarray(y) == model.classes_[1], 1.0, -1.0)
+    made, lives = np.asarray(model.mistakes_), np.asarray(model.lives_)
+    exam.true(len(lives) == len(made) + 1, "there is not one version more than there are mistakes")
+    exam.same("the steps of all versions", int(lives.sum()), int(model.n_iter_ * n))
+    twin = clone(model)
+    twin.classes_ = model.classes_
+    twin.n_features_in_ = A.shape[1]
+    if model._approximated:
+        twin.approximation_ = model.approximation_
+    twin._begin(A, None if isinstance(model.kernel_, str) else model.kernel_)
+    twin._y, twin.n_iter_, twin.converged_ = signs, model.n_iter_, bool(lives[-1] > n)
+    K = np.asarray(expansion_gram(model, A).block(slice(None), slice(None)))
+    twin._norms = np.sqrt(np.abs(K.diagonal()))
+    when = np.cumsum(lives)[: len(made)]
+    for row, step in zip(made, when, strict=True):
+        margin = signs[row] * (twin._f[row] + twin.b_)
+        exam.true(margin <= SOLVED * (1 + np.abs(twin._f).max()), f"row {row} was no mistake at step {step}")
+        twin.alpha_[row] += signs[row]
+        twin._f += signs[row] * K[row]
+        twin._sum[row] += signs[row] * step
+        twin._reach += twin._norms[row]
+        if model.bias:
+            twin.b_ += signs[row]
+            twin._sum_b += signs[row] * step
+    twin._made, twin._lives, twin._steps = made.tolist(), lives.tolist(), int(lives.sum())
+    twin._finish()
+    same_published(exam, model, twin, skip=HISTORY | {"converged_"}, within=SOLVED)
+    return bool(lives[-1] >= n)
+
+
+def _says(exam: Examination, model: Any, still: bool | None) -> None:
+    """A pass without a mistake is what "converged" means here."""
+    status = "converged" if model.converged_ else "limit"
+    if model.certificate_.status != "interrupted":
+        exam.same("the status", model.certificate_.status, status)
+    reached = Reached(still, "a mistake was made in the last pass")
+    if still is None:
+        reached = Reached(
+            None, "the rows came piece by piece, and only the last piece is known to have been right"
+        )
+    exam.certificate(
+        model.certificate_, Certificate(model.certificate_.status, "recomputed"), reached=reached
+    )
+
+
+@examine.register
+def _(model: Adatron, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+    A = model._check_rows(X, reset=False)
+    n = A.shape[0]
+    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    exam.same("classes_", model.classes_, np.unique(np.asarray(y)))
+    signs = np.where(np.asarray(y) == model.classes_[1], 1.0, -1.0)
+    same_kernel(exam, model, A)
+    same_approximation(exam, model, A, np.ones(n))
+    K = expansion_gram(model, A)
+    exam.same("step_", model.step_, model._checked_step(K))
+    problem = BoxProblem(np.arange(n), signs, np.full(n, -1.0), np.full(n, float(model.C)), equality=0)
+    alpha = np.asarray(model.alpha_)
+    inside = np.all(alpha >= 0) and np.all(alpha <= float(model.C))
+    exam.true(inside, f"some α is not between 0 and C = {model.C:g}")
+    f = np.asarray(K @ (signs * alpha))
+    found = problem.certify(alpha, f, (0.0, 0.0), status=model.certificate_.status, method="recomputed")
+    unit = 1.0 + float(np.abs(f).max(initial=0.0))
+    reached = at_most("the worst violation", found.kkt, float(model.tol) + SOLVED * unit)
+    exam.certificate(model.certificate_, found, reached=reached, scale=float(np.abs(alpha).sum()), unit=unit)
+    exam.same("the last of dual_", float(model.dual_[-1]), float(found.dual or 0.0), within=SOLVED)
+    exam.same("converged_", model.converged_, model.certificate_.status == "converged")
+    exam.same("support_", model.support_, np.flatnonzero(alpha))
+    exam.same("dual_coef_", model.dual_coef_, (signs * alpha)[model.support_].reshape(1, -1))
+    exam.same("intercept_", model.intercept_, np.zeros(1))
+    exam.same("b_", model.b_, 0.0)
+    if model.kernel_ != PRECOMPUTED:
+        same_rows(exam, "support_vectors_", model.support_vectors_, A, model.support_)
+    same_feature_coef(exam, model, A, (signs * alpha)[:, None])
+
+
+def expansion_gram(model: Expansion, A: Any) -> GramOperator:
+    """K of the rows by the fitted kernel, or K̂ by the fitted features."""
+    if model._approximated:
+        return model._approximate_again(A)
+    kernel = None if isinstance(model.kernel_, str) else model.kernel_
+    return Precomputed(check_gram(A if kernel is None else kernel(model._rows(A)), kernel))

@@ -1,0 +1,539 @@
+"""The perceptron in an explicit feature space (Algorithm 29) and by kernel products alone (Algorithm 30).
+
+Both see the rows in the same order, so they make the same mistakes: w = Σ α_n φ(x_n) throughout (Theorem 12). The two sums round
+differently, so a score that is no further from 0 than its own rounding counts as 0 in both, and 0 is a mistake.
+"""
+
+from __future__ import annotations
+
+import numbers
+import time
+from collections.abc import Callable
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import check_vectors, dense
+from mercer.errors import InputError, ParameterError
+from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram.functions import ByFeatures, Functions
+from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximable
+from mercer.machines.margin.problems import dense_columns
+from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
+from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.targets import as_labels
+from mercer.solve.multipliers import Multipliers
+from mercer.solve.solution import Certificate, Status
+from mercer.theory.judge import judge_on_rows
+
+Row = Callable[[int], np.ndarray]
+AVERAGES = ("last", "averaged", "voted")
+STATE = (
+    *("alpha_", "b_", "_f", "_sum", "_sum_b", "_lives"),
+    *("_w", "_b", "_w_sum", "_b_sum"),
+    *("_steps", "_made", "_reach"),
+)
+"""What a pass changes, in either space."""
+
+
+class _Mistaken(ClassifierMixin, KernelEstimator):
+    """What the two perceptrons share: two classes as -1 and +1, passes, and the record of mistakes."""
+
+    max_iter: int
+    average: str
+    bias: bool
+    n_iter_: int
+    n_mistakes_: int
+    _made: list[int]
+    _reach: float
+    converged_: bool
+    mistakes_: np.ndarray
+
+    def _signs(self, y: Any, n: int, classes: Any = None) -> np.ndarray:
+        y = as_labels(y, n, type(self).__name__)
+        self.classes_ = np.unique(y) if classes is None else np.asarray(classes)
+        if len(self.classes_) != 2:
+            many = "Only binary classification is supported. " if len(self.classes_) > 2 else ""
+            raise InputError(
+                f"{many}y has {len(self.classes_)} class{'es' if many else ''}, {self.classes_.tolist()}; a perceptron "
+                "learns exactly two. For more use sklearn.multiclass.OneVsOneClassifier."
+            )
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise InputError(
+                f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}."
+            )
+        return np.where(y == self.classes_[1], 1.0, -1.0)
+
+    def _signs_again(self, y: Any, n: int) -> np.ndarray:
+        """Labels of a fitted model as -1 and +1."""
+        y = as_labels(y, n, type(self).__name__)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")
+        return np.where(y == self.classes_[1], 1.0, -1.0)
+
+    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+        raise ParameterError(
+            f"{type(self).__name__} minimises nothing: it stops at the first plane that separates. Its coefficients count "
+            "mistakes and are no multipliers; there are no slacks and no bound C. Use SVC or Adatron for those, "
+            "theory.margins for the distances of this plane."
+        )
+
+    def _named_rows(self) -> dict[str, np.ndarray]:
+        return {"rows with a mistake": np.unique(self.mistakes_)}
+
+    def _mistaken(self, score: float, sign: float, norm: float) -> bool:
+        """Whether a score is on the wrong side, or not told from 0: within the rounding of a sum of so many products.
+
+        `norm` is ‖φ(x)‖, and `_reach` the sum of these norms over the mistakes so far, so that norm · reach bounds the
+        size of Σ |α_m k(x_m, x)| in either space.
+        """
+        made = len(self._made)
+        rounding = 2 * np.finfo(float).eps * (made + 32) * (norm * self._reach + made)
+        return bool(sign * score <= rounding)
+
+    def _approximation_notes(self) -> tuple[str, ...]:
+        """Only the kernel machine may stand on an approximate kernel."""
+        return ()
+
+    def _passes(self, once: Callable[[], None]) -> tuple[int, Status]:
+        """Passes until one has no mistake: the mistakes in the last one, and why it was the last.
+
+        Ctrl-C in the middle of a pass goes back to the end of the one before.
+        """
+        self.n_iter_, self.converged_ = 0, False
+        last = 0
+        while self.n_iter_ < self.max_iter and not self.converged_:
+            whole: dict[str, Any] = {}
+            before = len(self._made)
+            try:
+                whole = {name: copy(value) for name, value in vars(self).items() if name in STATE}
+                once()
+            except KeyboardInterrupt:
+                if not self.n_iter_:
+                    raise
+                self.__dict__.update(whole)
+                return last, "interrupted"
+            self.n_iter_ += 1
+            last = len(self._made) - before
+            self.converged_ = last == 0
+        return last, "converged" if self.converged_ else "limit"
+
+    def _certify(self, start: float, *, last: int, status: Status | None = None) -> None:
+        """What the passes came to; `last` is the number of mistakes in the last one."""
+        note = f"{self.n_mistakes_} mistakes in all, {last} in the last pass"
+        if not self.converged_:
+            note += "; the classes may not be separable in the space of this kernel, or need more passes"
+        self.certificate_ = Certificate(
+            status or ("converged" if self.converged_ else "limit"),
+            "perceptron",
+            iterations=self.n_iter_,
+            seconds=time.perf_counter() - start,
+            notes=(*self._approximation_notes(), note),
+        )
+
+    def _check_parameters(self) -> None:
+        m = self.max_iter
+        if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
+            raise ParameterError(f"max_iter must be a whole number >= 1; got {m!r}.")
+        if self.average not in AVERAGES:
+            raise ParameterError(f"average must be one of {AVERAGES}; got {self.average!r}.")
+        if not isinstance(self.bias, bool | np.bool_):
+            raise ParameterError(f"bias must be True or False; got {self.bias!r}.")
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of the side on which x lies."""
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(int)]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class Expansion(Approximable, _Mistaken):
+    """A decision function Σ β_n k(x_n, x) + b over the support vectors."""
+
+    strict: bool
+    _verdict: tuple[str, ...] = ()
+
+    def _operator(self, kernel: Kernel | None, A: Any) -> GramOperator:
+        """K of the rows, stored; or K̂, which is not."""
+        K = self._approximate(kernel, A)
+        if K is None:
+            K = self._exact(kernel, A)
+        self._judge(kernel, K)
+        return K
+
+    def _approximation_notes(self) -> tuple[str, ...]:
+        """What the certificate has to say of the kernel: how it was approximated, and that it is none."""
+        return (*super()._approximation_notes(), *self._verdict)
+
+    def _judge(self, kernel: Kernel | None, K: GramOperator) -> None:
+        """Announce a kernel that is not positive semi-definite: there is then no space with a margin in it."""
+        self.__dict__.pop("witness_", None)
+        verdict = judge_on_rows(
+            kernel,
+            K,
+            np.arange(K.shape[0]),
+            self.n_features_in_,
+            strict=self.strict,
+            lost="There is then no space in which a plane separates the classes: no bound holds, and the steps need not end.",
+            note="the kernel is not positive semi-definite: no margin, and no bound on the mistakes",
+            keeps=True,
+        )
+        self._verdict = verdict.notes
+        if verdict.witness is not None:
+            self.witness_ = verdict.witness
+
+    def _exact(self, kernel: Kernel | None, A: Any) -> GramOperator:
+        return Precomputed(check_gram(A if kernel is None else kernel(self._rows(A)), kernel))
+
+    def _products(self, X: Any, coef: np.ndarray) -> np.ndarray:
+        """K(X, support vectors) @ coef; with an approximation φ(x)·β, where β was kept for this coef."""
+        check_is_fitted(self, "dual_coef_")
+        A = self._check_rows(X, reset=False)
+        if self._approximated:
+            return self._in_features(A)
+        if isinstance(self.kernel_, str):
+            return dense_columns(A, self.support_) @ coef
+        if len(self.support_) == 0:
+            return np.zeros((A.shape[0], coef.shape[1]))
+        support = self._rows(dense(self.support_vectors_), "support_vectors_")
+        return np.asarray(Tiles(self.kernel_, self._rows(dense(A)), support) @ np.ascontiguousarray(coef))
+
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "dual_coef_")
+        facts: dict[str, Any] = {"classes": self.classes_, "duels": duels_of(self.classes_)}
+        if self._approximated:
+            return self._by_features(self.intercept_, **facts)
+        return self._by_rows(
+            self.support_vectors_, self.dual_coef_.T, self.intercept_, self.support_, **facts
+        )
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Σ β_n k(x_n, x) + b over the support vectors."""
+        check_is_fitted(self, "dual_coef_")
+        return self._products(X, self.dual_coef_.T)[:, 0] + self.intercept_[0]
+
+
+class KernelPerceptron(Expansion):
+    """The perceptron that sees data only through kernel products.
+
+    Parameters
+    ----------
+    kernel : Kernel, str
+    max_iter : passes over the data; it stops after the first one without a mistake.
+    average : "last" keeps the last coefficients, "averaged" their average over all steps, "voted" lets every
+        version that survived vote with its lifetime.
+    bias : bool, learn b; without it the boundary passes through the origin of the feature space.
+    shuffle : bool, see the rows in a random order (`random_state`) instead of as given.
+    strict : refuse a kernel that is not positive semi-definite instead of warning.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel, learned from the rows of
+        `fit` or of the first `partial_fit`.
+
+    Attributes
+    ----------
+    mistakes_ : rows in the order of the mistakes made on them; `n_mistakes_` their number, to hold against Novikoff's
+        bound; `alpha_` the coefficients of all rows, `support_`, `support_vectors_`, `dual_coef_`, `intercept_`.
+    certificate_ : "converged" after a pass without a mistake.
+
+    >>> from mercer import KernelPerceptron
+    >>> model = KernelPerceptron("Polynomial(2)").fit([[0, 0], [1, 1], [0, 1], [1, 0]], [0, 0, 1, 1])
+    >>> model.predict([[0, 0], [0, 1]]).tolist(), model.converged_
+    ([0, 1], True)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        *,
+        max_iter: int = 100,
+        average: str = "last",
+        bias: bool = True,
+        shuffle: bool = False,
+        random_state: Any = None,
+        approximation: Any = None,
+        strict: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.max_iter = max_iter
+        self.average = average
+        self.bias = bias
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.approximation = approximation
+        self.strict = strict
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Algorithm 30."""
+        start = time.perf_counter()
+        self._check_parameters()
+        A = self._check_rows(X, reset=True)
+        y = self._signs(y, A.shape[0])
+        kernel = resolve(self.kernel, A)
+        K = self._operator(kernel, A)
+        row = row_of(K)
+        self._begin(A, kernel)
+        self._norms = np.sqrt(np.abs(K.diag()))
+        self._y = y
+        order = np.arange(len(y))
+        if self.shuffle:
+            np.random.default_rng(self.random_state).shuffle(order)
+        last, status = self._passes(lambda: self._pass(row, y, order))
+        self._finish()
+        self._certify(start, last=last, status=status)
+        return self
+
+    def _begin(self, A: Any, kernel: Kernel | None) -> None:
+        n = A.shape[0]
+        self.kernel_, self._A = (PRECOMPUTED if kernel is None else kernel), A
+        self.alpha_, self.b_, self._f = np.zeros(n), 0.0, np.zeros(n)  # α ← 0, b ← 0; f = Kα
+        self._sum, self._sum_b, self._steps = np.zeros(n), 0.0, 0
+        self._made, self._reach = [], 0.0
+        self._lives: list[int] = [0]
+
+    def _pass(self, row: Row, y: np.ndarray, order: np.ndarray, first: int = 0) -> None:
+        for n in order:
+            a = self._f[n] + self.b_  # a ← Σ_m α_m k(x_m, x_n) + b
+            if self._mistaken(a, y[n], self._norms[n]):
+                self.alpha_[n] += y[n]  # α_n ← α_n + y_n
+                self._f += y[n] * row(n - first)
+                self._sum[n] += y[n] * self._steps
+                self._reach += self._norms[n]
+                if self.bias:
+                    self.b_ += y[n]  # b ← b + y_n
+                    self._sum_b += y[n] * self._steps
+                self._made.append(int(n))
+                self._lives.append(0)
+            self._lives[-1] += 1
+            self._steps += 1
+
+    def _finish(self) -> None:
+        self.mistakes_ = np.array(self._made, dtype=np.intp)
+        self.n_mistakes_ = len(self._made)
+        alpha, b = self.alpha_, self.b_
+        if self.average == "averaged" and self._steps:
+            alpha, b = alpha - self._sum / self._steps, b - self._sum_b / self._steps
+        self.support_ = np.flatnonzero(alpha) if self.average != "voted" else np.unique(self.mistakes_)
+        self.dual_coef_ = alpha[self.support_].reshape(1, -1)
+        self.intercept_ = np.array([b])
+        self.support_vectors_ = (
+            self._A[self.support_] if isinstance(self.kernel_, Kernel) else np.empty((len(self.support_), 0))
+        )
+        self.lives_ = np.array(self._lives)
+        coef = self._versions() if self.average == "voted" else self.dual_coef_.T
+        self._keep_feature_coef(self._A[self.support_], coef)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """One pass over some more rows; the first call must see, or be told, both classes."""
+        start = time.perf_counter()
+        first = not hasattr(self, "alpha_")
+        if first:
+            self._check_parameters()
+            A = self._check_rows(X, reset=True)
+            signs = self._signs(y, A.shape[0], classes)
+            kernel = resolve(self.kernel, A)
+            if kernel is None:
+                raise ParameterError(
+                    "partial_fit cannot grow a precomputed Gram matrix; give the kernel itself."
+                )
+            self._approximate(kernel, A)
+            self._begin(A[:0], kernel)
+        else:
+            A = self._check_rows(X, reset=False)
+            signs = self._signs(y, A.shape[0], self.classes_)
+        old, new = self._A.shape[0], A.shape[0]
+        self._A = _stack(self._A, A) if old else A
+        self._y = np.concatenate([self._y, signs]) if old else signs
+        grow = np.zeros(new)
+        self.alpha_, self._sum = np.concatenate([self.alpha_, grow]), np.concatenate([self._sum, grow])
+        whole = self._fresh_operator()
+        self._judge(self.kernel_, whole)
+        K = whole.block(slice(old, None), slice(None))
+        self._f = np.concatenate([self._f, K @ self.alpha_])
+        self._norms = np.sqrt(np.abs(whole.diag()))
+        before = len(self._made)
+        self._pass(K.__getitem__, self._y, np.arange(old, old + new), first=old)
+        self.n_iter_ = 1 if first else self.n_iter_ + 1
+        self.converged_ = len(self._made) == before
+        self._finish()
+        self._certify(start, last=len(self._made) - before)
+        return self
+
+    def _fresh_operator(self) -> GramOperator:
+        """K of all rows so far."""
+        if isinstance(self.kernel_, str):
+            raise ParameterError("partial_fit cannot grow a precomputed Gram matrix; give the kernel itself.")
+        if self._approximated:
+            return self._approximate_again(self._A)
+        return self.kernel_.gram(self._rows(self._A), memory=0)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Σ α_n k(x_n, x) + b over the rows on which mistakes were made; or the share of votes, from -1 to 1."""
+        if self.average != "voted":
+            return super().decision_function(X)
+        check_is_fitted(self, "dual_coef_")
+        biases = np.concatenate([[0.0], np.cumsum(self._mistake_signs())]) if self.bias else 0.0
+        votes = np.sign(self._products(X, self._versions()) + biases)
+        return votes @ self.lives_ / max(int(self.lives_.sum()), 1)
+
+    def _functions(self) -> Functions:
+        if self.average == "voted":
+            raise ParameterError(
+                "average='voted' lets many planes vote, and their vote is no function in the span of the data. Fit with "
+                "average='last' or 'averaged' to ask for f."
+            )
+        return super()._functions()
+
+    def _mistake_signs(self) -> np.ndarray:
+        return np.sign(self.alpha_[self.mistakes_])
+
+    def _versions(self) -> np.ndarray:
+        """The coefficients after each mistake, one column for each version."""
+        at = np.searchsorted(self.support_, self.mistakes_)
+        steps = np.zeros((len(self.support_), self.n_mistakes_ + 1))
+        steps[at, np.arange(1, self.n_mistakes_ + 1)] = self._mistake_signs()
+        return np.cumsum(steps, axis=1)
+
+
+class Perceptron(_Mistaken):
+    """The perceptron in an explicit feature space: the primal twin of `KernelPerceptron`.
+
+    `features` says which space: a kernel with a finite map φ (its text or object), or None for the columns themselves. Without `bias`
+    the boundary passes through the origin.
+
+    >>> from mercer import Perceptron
+    >>> model = Perceptron("Polynomial(2)").fit([[0, 0], [1, 1], [0, 1], [1, 0]], [0, 0, 1, 1])
+    >>> model.predict([[0, 0], [0, 1]]).tolist(), model.coef_.shape
+    ([0, 1], (1, 6))
+    """
+
+    def __init__(
+        self,
+        features: Kernel | str | None = None,
+        *,
+        max_iter: int = 100,
+        average: str = "last",
+        bias: bool = True,
+    ) -> None:
+        self.features = features
+        self.max_iter = max_iter
+        self.average = average
+        self.bias = bias
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel whose map is used."""
+        return "Linear()" if self.features is None else self.features
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return BaseEstimator.get_params(self, deep=False)
+
+    def set_params(self, **params: Any) -> Self:
+        return BaseEstimator.set_params(self, **params)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Algorithm 29."""
+        start = time.perf_counter()
+        self._check_parameters()
+        if self.average == "voted":
+            raise ParameterError("average='voted' is for KernelPerceptron; the primal twin keeps one w.")
+        A = self._check_rows(X, reset=True)
+        y = self._signs(y, A.shape[0])
+        self._begin(A)
+        phi = self._phi(A)
+        last, status = self._passes(lambda: self._pass(phi, y))
+        self._finish()
+        self._certify(start, last=last, status=status)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """One pass over some more rows; the first call must see, or be told, both classes."""
+        start = time.perf_counter()
+        first = not hasattr(self, "coef_")
+        if first:
+            self._check_parameters()
+        A = self._check_rows(X, reset=first)
+        signs = self._signs(y, A.shape[0], classes if first else self.classes_)
+        if first:
+            self._begin(A)
+        before = len(self._made)
+        self._pass(self._phi(A), signs)
+        self.n_iter_ = 1 if first else self.n_iter_ + 1
+        self.converged_ = len(self._made) == before
+        self._finish()
+        self._certify(start, last=len(self._made) - before)
+        return self
+
+    def _begin(self, A: Any) -> None:
+        kernel = resolve(self.kernel, A, name="features")
+        if kernel is None:
+            raise ParameterError("features must be a kernel with a finite map, not 'precomputed'.")
+        names = getattr(self, "feature_names_in_", None)
+        self.map_ = kernel.features(A.shape[1] if names is None else [str(n) for n in names])
+        self._w, self._b = np.zeros(self.map_.dimension), 0.0  # w ← 0, b ← 0
+        self._w_sum, self._b_sum, self._steps = np.zeros(self.map_.dimension), 0.0, 0
+        self._made, self._reach = [], 0.0
+
+    def _phi(self, A: Any) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):  # the check names what overflowed
+            phi = np.asarray(dense(self.map_(self._rows(dense(A)))))
+        return np.asarray(check_vectors(phi, f"the map of {self.kernel}"))
+
+    def _pass(self, phi: np.ndarray, y: np.ndarray) -> None:
+        norms = np.sqrt(np.einsum("ij,ij->i", phi, phi))
+        for n in range(len(y)):
+            a = self._w @ phi[n] + self._b  # a ← w·φ(x) + b
+            if self._mistaken(a, y[n], norms[n]):
+                self._w = self._w + y[n] * phi[n]  # w ← w + y φ(x)
+                self._b += y[n] * self.bias  # b ← b + y
+                self._reach += norms[n]
+                self._made.append(n)
+            self._w_sum = self._w_sum + self._w
+            self._b_sum += self._b
+            self._steps += 1
+
+    def _finish(self) -> None:
+        self.mistakes_ = np.array(self._made, dtype=np.intp)
+        self.n_mistakes_ = len(self._made)
+        w, b = self._w, self._b
+        if self.average == "averaged":
+            w, b = self._w_sum / max(self._steps, 1), self._b_sum / max(self._steps, 1)
+        self.coef_, self.intercept_ = w.reshape(1, -1).copy(), np.array([b])
+
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "coef_")
+        return ByFeatures(
+            map=self._phi,
+            weights=self.coef_,
+            offset=self.intercept_,
+            classes=self.classes_,
+            duels=duels_of(self.classes_),
+        )
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """w·φ(x) + b."""
+        check_is_fitted(self, "coef_")
+        return self._phi(self._check_rows(X, reset=False)) @ self.coef_[0] + self.intercept_[0]
+
+
+def row_of(K: GramOperator) -> Row:
+    """How to get a row of K: from where it is stored, or computed for itself."""
+    if K.kind == "precomputed":
+        return K.dense().__getitem__
+    return lambda n: K.block(slice(n, n + 1), slice(None))[0]
+
+
+def _stack(A: Any, B: Any) -> Any:
+    return np.vstack([dense(A), dense(B)])

@@ -1,0 +1,214 @@
+"""Support vector regression: a tube of width ε, or one whose width is found from ν (M5)."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from mercer.errors import ParameterError
+from mercer.kernels.base import Kernel
+from mercer.machines.margin.problems import (
+    MarginMachine,
+    check_C,
+    check_nu,
+    check_weights,
+)
+from mercer.machines.shared.targets import check_length, check_numbers
+from mercer.solve.box import BoxProblem
+
+
+class MarginRegressor(RegressorMixin, MarginMachine):
+    """What SVR and NuSVR share: 2n variables, α for rows above the tube and α* for rows below, on n rows of K."""
+
+    _edge = "on the tube"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows X and numbers y; a row of weight 2 counts twice, of weight 0 not at all."""
+        self._check_parameters()
+        A = self._check_rows(X, reset=True)
+        y = check_numbers(y, A.shape[0], type(self).__name__)
+        w = check_weights(sample_weight, A.shape[0])
+        kernel, K = self._operator(A, w)
+        problems = self._problems(y, w)
+        solved = self._solve_all(K, problems)
+        self._keep(A, kernel, problems, solved, order=np.zeros(len(y)))
+        self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
+        self._keep_tube(solved[0].m)
+        return self
+
+    def _check_parameters(self) -> None:
+        raise NotImplementedError
+
+    def _keep_tube(self, m: tuple[float, float]) -> None:
+        """Only ν-regression finds its tube."""
+
+    def _unit(self, K: Any, problems: list[BoxProblem]) -> float:
+        """The mean distance of the targets from their median; `tol` is a part of it."""
+        q = problems[0]
+        shifted = q.p[q.signs > 0]  # ε - y
+        return float(np.abs(shifted - np.median(shifted)).mean()) or 1.0
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Σ β_i k(x_i, x) + b over the support vectors."""
+        return self._values(X)[:, 0]
+
+    def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
+        y = check_numbers(y, len(w), type(self).__name__)
+        check_length(y, len(w))
+        return y, w
+
+    def _twice(self, y: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, signs, targets and weights of the 2n variables."""
+        rows = np.flatnonzero(w > 0)
+        signs = np.repeat([1.0, -1.0], len(rows))
+        rows = np.concatenate([rows, rows])
+        return rows, signs, y[rows], w[rows]
+
+
+class SVR(MarginRegressor):
+    """Regression that forgives errors up to ε and pays C for each unit beyond.
+
+        min ½‖w‖² + Σ C_i max(0, |y_i - w·φ(x_i) - b| - ε)
+
+    Parameters are those of `SVC`, and `epsilon`, half the width of the tube, in units of y. `tol` is in units of the mean
+    distance of y from its median, so that it means the same for targets in metres and in millimetres. Attributes are those
+    of `SVC`, too; `dual_coef_` holds β_i = α_i - α_i*, positive for rows above the tube.
+
+    >>> from mercer import SVR
+    >>> X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]
+    >>> model = SVR("Linear()", C=10.0, epsilon=0.1).fit(X, y)
+    >>> model.predict([[1.0]]).round(6).tolist(), round(model.certificate_.primal, 6)   # slope 0.9: the tube is used
+    ([1.0], 0.405)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        C: float = 1.0,
+        *,
+        epsilon: float = 0.1,
+        bias: bool = True,
+        tol: float = 1e-3,
+        gap_tol: float | None = None,
+        max_iter: int = -1,
+        max_seconds: float | None = None,
+        strict: bool = False,
+        solver: str = "working-set",
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Any = None,
+        approximation: Any = None,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.epsilon = epsilon
+        self.bias = bias
+        self.tol = tol
+        self.gap_tol = gap_tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.strict = strict
+        self.solver = solver
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+        self.approximation = approximation
+        self.memory = memory
+        self.n_jobs = n_jobs
+
+    def _check_parameters(self) -> None:
+        self._check_common()
+        check_C(self.C)
+        e = self.epsilon
+        if not isinstance(e, numbers.Real) or isinstance(e, bool) or not 0 <= e < np.inf:
+            raise ParameterError(f"epsilon must be a finite number >= 0; got {e!r}.")
+        if self.solver == "projected-gradient" and self.bias:
+            raise ParameterError("solver='projected-gradient' needs bias=False: it keeps the box only.")
+
+    def _problems(self, y: np.ndarray, w: np.ndarray) -> list[BoxProblem]:
+        rows, signs, t, w = self._twice(y, w)
+        return [BoxProblem(rows, signs, self.epsilon - signs * t, self.C * w, equality=int(self.bias))]
+
+
+class NuSVR(MarginRegressor):
+    """Regression whose tube is as wide as the data ask: at most a share ν of the rows lie outside it.
+
+        min ½‖w‖² + C (ν n ε + Σ max(0, |y_i - w·φ(x_i) - b| - ε))      over w, b and ε
+
+    `epsilon_` is the width found. At most ν·n rows are outside the tube and at least ν·n are support vectors.
+
+    >>> from mercer import NuSVR
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0]
+    >>> model = NuSVR("Linear()", nu=0.5, C=10.0).fit(X, y)
+    >>> bool(abs(model.predict([[1.5]])[0] - 1.5) < 1e-6), bool(model.epsilon_ < 1e-6)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        nu: float = 0.5,
+        *,
+        C: float = 1.0,
+        tol: float = 1e-3,
+        gap_tol: float | None = None,
+        max_iter: int = -1,
+        max_seconds: float | None = None,
+        strict: bool = False,
+        solver: str = "working-set",
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Any = None,
+        approximation: Any = None,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.nu = nu
+        self.C = C
+        self.tol = tol
+        self.gap_tol = gap_tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.strict = strict
+        self.solver = solver
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+        self.approximation = approximation
+        self.memory = memory
+        self.n_jobs = n_jobs
+
+    def _check_parameters(self) -> None:
+        self._check_common()
+        check_C(self.C)
+        check_nu(self.nu)
+        if self.solver == "projected-gradient":
+            raise ParameterError("NuSVR has equality constraints; only solver='working-set' can keep them.")
+
+    def _problems(self, y: np.ndarray, w: np.ndarray) -> list[BoxProblem]:
+        rows, signs, t, w = self._twice(y, w)
+        n = len(rows) // 2
+        half = filled(self.C * w[:n], 0.5 * self.C * self.nu * float(w[:n].sum()))
+        return [BoxProblem(rows, signs, -signs * t, self.C * w, equality=2, start=np.tile(half, 2))]
+
+    def _bias(self, m: tuple[float, float]) -> float:
+        return 0.5 * (m[0] - m[1])
+
+    def _keep_tube(self, m: tuple[float, float]) -> None:
+        self.epsilon_ = max(0.5 * (m[0] + m[1]), 0.0)
+
+    def _multipliers(self, k: int, scale: float) -> tuple[float, float]:
+        b = float(self.intercept_[k])
+        return b + self.epsilon_, self.epsilon_ - b
+
+
+def filled(C: np.ndarray, total: float) -> np.ndarray:
+    """A feasible start: the first variables at their bound, until the sum is reached."""
+    before = np.concatenate([[0.0], np.cumsum(C)[:-1]])
+    return np.clip(total - before, 0.0, C)

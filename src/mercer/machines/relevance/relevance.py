@@ -1,0 +1,445 @@
+"""Relevance vector machines (M11): sparse Bayesian regression and classification on kernel columns."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import dense
+from mercer.errors import InputError, ParameterError, ShapeError, warn
+from mercer.gram import GramOperator, Precomputed
+from mercer.gram.functions import Functions
+from mercer.kernels.base import Kernel
+from mercer.machines.margin.classify import check_labels
+from mercer.machines.margin.problems import check_weights
+from mercer.machines.relevance.sparse_bayes import NOISE_FLOOR, Basis, Budget, Found, regression
+from mercer.machines.relevance.sparse_laplace import classification
+from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, duels_of
+from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.targets import check_numbers
+from mercer.memory import memory_limit
+from mercer.params import is_real
+from mercer.solve.solution import Certificate, worst_status
+from mercer.theory.judge import judge_on_rows
+
+BLOCK = 2**21  # numbers in one block of new rows × relevance vectors
+
+
+class RelevanceMachine(KernelEstimator):
+    """What the two relevance vector machines share: the basis, the budget, the model kept and its products."""
+
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    max_seconds: float | None
+    strict: bool
+    verbose: int
+    memory: int | str
+    n_jobs: int | None
+
+    def _check_parameters(self) -> None:
+        for name in ("tol", "max_seconds"):
+            value = getattr(self, name)
+            if value is None and name == "max_seconds":
+                continue
+            if not is_real(value) or not 0 < value < np.inf:
+                raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
+            raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
+        memory_limit(self.memory)
+
+    def _budget(self, who: str = "") -> Budget:
+        def tell(text: str) -> None:
+            print(f"[mercer] {who}{text}", flush=True)
+
+        return Budget(float(self.tol), int(self.max_iter), tell if self.verbose else None)
+
+    def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator, list[str]]:
+        """The kernel of these rows and the operator whose columns are the basis functions on them."""
+        kernel = resolve(self.kernel, A, w)
+        if kernel is None:
+            if A.shape[0] != A.shape[1]:
+                raise ShapeError(
+                    f"a precomputed Gram matrix must be square, with basis function j at row i in entry (i, j); got "
+                    f"shape {A.shape}. New points come later: rows = new, columns = training."
+                )
+            K: GramOperator = Precomputed(dense(A))
+            return None, K, list(self._judge(None, K))
+        rows = self._rows(A)
+        one = rows.rows(np.arange(1))
+        notes: list[str] = []
+        noisy = not np.isclose(kernel(one)[0, 0], kernel(one, one)[0, 0], rtol=1e-9, atol=0.0)
+        if noisy:
+            notes.append("the White part of the kernel is noise and no basis function: it was left out")
+        K = kernel.gram(rows, rows if noisy else None, memory=self.memory, n_jobs=self.n_jobs)
+        if K.kind == "dense":
+            kernel._require_finite(K.dense())
+        return kernel, K, [*self._judge(kernel, K), *notes]
+
+    def _judge(self, kernel: Kernel | None, K: GramOperator) -> tuple[str, ...]:
+        """What is known of the kernel as a kernel. Basis functions need not be products, so nothing is lost if it is none."""
+        return judge_on_rows(
+            kernel,
+            K,
+            np.arange(K.shape[0]),
+            self.n_features_in_,
+            strict=self.strict,
+            lost="",
+            note="the kernel is not positive semi-definite; a relevance vector machine takes any basis, so nothing is lost",
+            needed=False,
+        ).notes
+
+    def _keep(
+        self, A: Any, kernel: Kernel | None, basis: Basis, kept: np.ndarray, found: list[Found], unit: float
+    ) -> None:
+        """The model in the units of the data: relevance vectors in the order of the rows, the intercept apart."""
+        n = basis.size - int(self.fit_intercept)
+        used = np.unique(np.concatenate([f.active for f in found]).astype(np.intp))
+        used = used[used < n]
+        place = np.full(basis.size, len(used))  # the intercept comes last
+        place[used] = np.arange(len(used))
+        weights = np.zeros((len(found), len(used) + 1))
+        alpha = np.full((len(found), len(used) + 1), np.inf)
+        covariance = np.zeros((len(found), len(used) + 1, len(used) + 1))
+        for k, f in enumerate(found):
+            at, scale = place[f.active], basis.scale[f.active] * unit
+            weights[k, at], alpha[k, at] = f.mu * scale, f.alpha / scale**2
+            covariance[k][np.ix_(at, at)] = f.sigma * np.outer(scale, scale)
+        self.kernel_ = PRECOMPUTED if kernel is None else kernel
+        self.relevance_ = kept[used].astype(np.int32)
+        self.relevance_vectors_ = A[used] if kernel is not None else np.empty((len(used), 0))
+        self.weights_, self.alpha_, self.covariance_ = weights[:, :-1], alpha, covariance
+        self.intercept_ = weights[:, -1]
+        self.evidence_path_ = found[0].path
+
+    def _certify(self, found: list[Found], notes: list[str], what: str) -> None:
+        status = worst_status(f.status for f in found)
+        for f in found:
+            counts = ", ".join(
+                f"{f.moves.count(move)} {said}"
+                for move, said in (
+                    ("add", "added"),
+                    ("re-estimate", "re-estimated"),
+                    ("delete", "deleted"),
+                    ("joint", "re-estimations of all together"),
+                )
+                if f.moves.count(move)
+            )
+            fall = float(np.min(np.diff(f.path), initial=0.0))
+            said = "it never fell" if fall >= -1e-9 * max(abs(f.evidence), 1.0) else f"it fell by {-fall:.2g}"
+            notes.append(
+                f"{what} from {f.path[0]:.6g} to {f.evidence:.6g} ({counts or 'no step'}); on the way {said}"
+            )
+        steps = sum(len(f.moves) - 1 for f in found)
+        self.certificate_ = Certificate(
+            status,
+            "sequential sparse Bayes",
+            iterations=steps,
+            seconds=sum(f.seconds for f in found),
+            added_diagonal=0.0,
+            notes=tuple(notes),
+        )
+        self.n_iter_ = max(steps, 1)
+        if status in ("limit", "stagnated"):
+            warn(
+                f"stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter or max_seconds, or tol; "
+                "where it stagnated, a shorter lengthscale makes the basis functions less alike.",
+                ConvergenceWarning,
+            )
+
+    def _moments(self, X: Any, variance: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Mean, and variance if asked for, of every latent function on new rows: n × problems."""
+        check_is_fitted(self, "weights_")
+        A = self._check_rows(X, reset=False)
+        weights, covariance = np.atleast_2d(self.weights_), self.covariance_
+        n, problems = A.shape[0], len(weights)
+        mean = np.tile(self.intercept_, (n, 1))
+        spread = np.zeros((n, problems)) if variance else np.zeros((0, problems))
+        step = max(1, BLOCK // (len(self.relevance_) + 1))
+        for start in range(0, n, step):
+            rows = slice(start, min(start + step, n))
+            phi = self._products(A[rows])
+            mean[rows] += phi @ weights.T
+            if variance:
+                full = np.column_stack([phi, np.ones(len(phi))])
+                for k, C in enumerate(covariance.reshape(problems, *covariance.shape[-2:])):
+                    spread[rows, k] = np.maximum(np.einsum("ij,ij->i", full @ C, full), 0.0)
+        return mean, spread
+
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "weights_")
+        return self._by_rows(
+            self.relevance_vectors_,
+            np.atleast_2d(self.weights_).T,
+            self.intercept_,
+            self.relevance_,
+            observed=False,
+            **self._function_facts(),
+        )
+
+    def _named_rows(self) -> dict[str, np.ndarray]:
+        return {"relevance vectors": self.relevance_}
+
+    def _function_facts(self) -> dict[str, Any]:
+        """Classes and duels of a classifier."""
+        return {}
+
+    def _products(self, A: Any) -> np.ndarray:
+        """The relevant basis functions at some rows."""
+        if isinstance(self.kernel_, str):
+            return np.asarray(dense(A[:, self.relevance_]), dtype=np.float64)
+        if len(self.relevance_) == 0:
+            return np.zeros((A.shape[0], 0))
+        if sparse.issparse(A) != sparse.issparse(self.relevance_vectors_):
+            A = sparse.csr_array(A) if sparse.issparse(self.relevance_vectors_) else A.toarray()
+        mine = self._rows(self.relevance_vectors_, "relevance_vectors_")
+        return self.kernel_.gram(self._rows(A), mine, n_jobs=self.n_jobs).dense()
+
+
+class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
+    """Regression by few kernel columns, each with a prior of its own, chosen by the evidence.
+
+        y = Σ_m w_m k(x, x_m) + b + noise,    w_m ~ N(0, 1/α_m),    noise ~ N(0, σ²)
+
+    α and σ² maximise log N(y | 0, σ²I + ΦA⁻¹Φᵀ) by the sequential steps of Tipping and Faul (2003); most α become
+    infinite and their columns leave. The prior of the intercept has its centre at the mean of y. The kernel need not be
+    valid: k(·, x_m) is a basis function and nothing more; of an indefinite one the certificate tells, without a warning.
+
+    Parameters
+    ----------
+    kernel : Kernel, str
+        A kernel, its text, or "precomputed": then `fit` takes the n × n values of the basis functions, symmetric or not.
+    noise : float or None
+        The variance σ² of the noise if it is known; None to estimate it.
+    fit_intercept : bool
+        Whether 1 is among the basis functions.
+    n_starts : int
+        How many values of σ² to begin from (0.1, 0.03, 0.01, … of the variance of y) when it is estimated; the fit with the
+        largest evidence is kept.
+    tol : float
+        Converged when no log α, nor log σ², would change by more than this and no addition is worth more than tol² nats.
+    max_iter, max_seconds : the steps of one start (-1: no limit), and the time of all; the best model so far is kept.
+    strict : refuse a kernel that is not positive semi-definite all the same.
+    verbose, memory, n_jobs : progress, bytes that K may take, threads.
+
+    Attributes
+    ----------
+    relevance_, relevance_vectors_ : rows of the training data whose columns are kept, and those rows.
+    weights_, intercept_ : their weights, and b.
+    covariance_, alpha_ : posterior covariance and prior precisions of weights and, in the last place, intercept.
+    noise_ : σ².
+    evidence_, evidence_path_ : the log marginal likelihood, and after each step; it never falls.
+    certificate_, kernel_, n_features_in_, n_iter_
+
+    >>> from mercer import RelevanceVectorRegressor
+    >>> X = np.linspace(-10, 10, 100)[:, None]
+    >>> y = np.sinc(X[:, 0] / np.pi) + np.random.default_rng(0).normal(0, 0.1, 100)
+    >>> model = RelevanceVectorRegressor("RBF(2.0)").fit(X, y)
+    >>> len(model.relevance_) < 10, round(float(np.sqrt(model.noise_)), 1)
+    (True, 0.1)
+    >>> mean, std = model.predict([[0.0]], return_std=True)
+    >>> bool(abs(mean[0] - 1) < 2 * std[0])
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        *,
+        noise: float | None = None,
+        fit_intercept: bool = True,
+        n_starts: int = 2,
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        max_seconds: float | None = None,
+        strict: bool = False,
+        verbose: int = 0,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.fit_intercept = fit_intercept
+        self.n_starts = n_starts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.strict = strict
+        self.verbose = verbose
+        self.memory = memory
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows X and numbers y; a row of weight 2 counts twice, of weight 0 not at all."""
+        self._check_parameters()
+        if self.noise is not None and (not is_real(self.noise) or not 0 < self.noise < np.inf):
+            raise ParameterError(f"noise must be None or a variance > 0, finite; got {self.noise!r}.")
+        starts = self.n_starts
+        if isinstance(starts, bool) or not isinstance(starts, numbers.Integral) or not 1 <= starts <= 9:
+            raise ParameterError(f"n_starts must be a whole number from 1 to 9; got {starts!r}.")
+        A = self._check_rows(X, reset=True)
+        y = check_numbers(y, A.shape[0], type(self).__name__)
+        A, w, kept = _weighted(A, check_weights(sample_weight, A.shape[0]), self.kernel)
+        y = y[kept]
+        kernel, K, notes = self._operator(A, w)
+        budget, mass = self._budget(), float(w.sum())
+        center = float(w @ y) / mass if self.fit_intercept else 0.0
+        unit = float(np.sqrt(w @ (y - center) ** 2 / mass))
+        if unit <= 1e-14 * abs(center):
+            center, unit = center + float(w @ (y - center)) / mass, 0.0
+        basis = Basis(K, intercept=bool(self.fit_intercept), root=np.sqrt(w))
+        if unit == 0:
+            notes.append("y is constant: nothing is left to explain, and the noise cannot be told from 0")
+            known = self.noise is not None
+            evidence = -0.5 * mass * np.log(2 * np.pi * self.noise) if known else np.inf
+            found = _nothing(evidence, budget)
+        else:
+            noise = None if self.noise is None else float(self.noise) / unit**2
+            found = regression(basis, np.sqrt(w) * (y - center) / unit, mass, noise, budget, int(starts))
+            found.evidence -= mass * np.log(unit)
+            found.path -= mass * np.log(unit)
+        if self.noise is None and 0 < found.noise <= 1.01 * NOISE_FLOOR:
+            notes.append(f"the noise came to its floor, {NOISE_FLOOR:g} of the variance of y")
+        self._keep(A, kernel, basis, kept, [found], unit)
+        self.weights_, self.alpha_ = self.weights_[0], self.alpha_[0]
+        self.covariance_, self.intercept_ = self.covariance_[0], float(self.intercept_[0]) + center
+        self.noise_: float = found.noise * unit**2 if self.noise is None else float(self.noise)
+        self.evidence_ = float(found.evidence)
+        self._certify([found], notes, "log evidence")
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The mean at new rows; with `return_std`, also the standard deviation of a new observation there.
+
+        Its square is σ² + φ(x)ᵀΣφ(x): noise, and doubt about the weights. Far from all relevance vectors a local kernel
+        has φ(x) = 0 and only σ² is left: unlike a Gaussian process, this model does not know what it has not seen.
+        """
+        mean, variance = self._moments(X, return_std)
+        return (mean[:, 0], np.sqrt(self.noise_ + variance[:, 0])) if return_std else mean[:, 0]
+
+
+class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
+    """Classification by few kernel columns, each with a prior of its own, chosen by Laplace's evidence.
+
+        p(class | x) = 1 / (1 + e^-f(x)),    f(x) = Σ_m w_m k(x, x_m) + b,    w_m ~ N(0, 1/α_m)
+
+    Two classes give one such model, more give one for each class against the rest, on one Gram operator, and their
+    probabilities are divided by their sum. Probabilities are averaged over the posterior of f (MacKay's
+    approximation), so they are less sure where f is. The kernel need not be valid, as in `RelevanceVectorRegressor`.
+
+    Parameters are those of `RelevanceVectorRegressor` without the noise. Attributes too, with one row (or one matrix,
+    for `covariance_`) for each model; `evidence_` is an array; `evidence_path_` that of the first model.
+
+    >>> from mercer import RelevanceVectorClassifier
+    >>> X = np.array([[-2.0], [-1.0], [-0.5], [0.5], [1.0], [2.0]])
+    >>> model = RelevanceVectorClassifier("RBF(1.0)").fit(X, ["a", "a", "a", "b", "b", "b"])
+    >>> model.predict([[-1.5], [1.5]]).tolist(), bool(model.predict_proba([[1.5]])[0, 1] > 0.7)
+    (['a', 'b'], True)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        *,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        max_seconds: float | None = None,
+        strict: bool = False,
+        verbose: int = 0,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.strict = strict
+        self.verbose = verbose
+        self.memory = memory
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows X and labels y; a row of weight 2 counts twice, of weight 0 not at all."""
+        self._check_parameters()
+        A = self._check_rows(X, reset=True)
+        codes = self._codes(y, A.shape[0])
+        A, w, kept = _weighted(A, check_weights(sample_weight, A.shape[0]), self.kernel)
+        codes = codes[kept]
+        if len(np.unique(codes)) < 2:
+            raise InputError(
+                "all rows with positive weights belong to the same class, and a classifier needs at least two. "
+                "Give rows of another class a positive weight."
+            )
+        kernel, K, notes = self._operator(A, w)
+        basis = Basis(K, intercept=bool(self.fit_intercept))
+        found: list[Found] = []
+        for c in [1] if len(self.classes_) == 2 else range(len(self.classes_)):
+            budget = self._budget(f"class {self.classes_[c]}: ")
+            if found and found[-1].status == "interrupted":
+                budget.max_iter = 0
+            found.append(classification(basis, (codes == c).astype(float), w, budget))
+        self._keep(A, kernel, basis, kept, found, 1.0)
+        self.evidence_ = np.array([f.evidence for f in found])
+        self._certify(found, notes, "Laplace's log evidence")
+        return self
+
+    def _function_facts(self) -> dict[str, Any]:
+        return {"classes": self.classes_, "duels": duels_of(self.classes_), "what": "the latent mean"}
+
+    def _codes(self, y: Any, n: int) -> np.ndarray:
+        self.classes_, codes = check_labels(y, n, type(self).__name__)
+        return codes
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds, averaged over the posterior: f / √(1 + π Var f / 8). Two classes: n values; more: n × classes."""
+        mean, variance = self._moments(X, True)
+        odds = mean / np.sqrt(1 + np.pi * variance / 8)
+        return odds[:, 0] if len(self.classes_) == 2 else odds
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities, n × classes."""
+        odds = self.decision_function(X)
+        if odds.ndim == 1:
+            return np.column_stack([expit(-odds), expit(odds)])
+        log = -np.logaddexp(0.0, -odds)  # of the probability of each class against the rest
+        return softmax(log, axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of largest probability."""
+        odds = self.decision_function(X)
+        return self.classes_[(odds > 0).astype(int) if odds.ndim == 1 else odds.argmax(axis=1)]
+
+
+def _weighted(A: Any, w: np.ndarray, kernel: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """The rows of positive weight, their weights, and which they are."""
+    kept = np.flatnonzero(w > 0)
+    if len(kept) == len(w):
+        return A, w, kept
+    A = A[kept]
+    return (A[:, kept] if isinstance(kernel, str) and kernel == PRECOMPUTED else A), w[kept], kept
+
+
+def _nothing(evidence: float, budget: Budget) -> Found:
+    """The model without basis functions."""
+    none = np.zeros(0)
+    return Found(
+        none.astype(np.intp),
+        none,
+        none,
+        np.zeros((0, 0)),
+        0.0,
+        evidence,
+        np.array([evidence]),
+        ["start"],
+        "converged",
+        budget.seconds,
+    )

@@ -1,0 +1,250 @@
+"""The claims of the ridge machines: the system is solved, and predictions are made by what solves it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.machines.ridge.ridge import RidgeMachine
+from mercer.machines.ridge.ridge_cv import GRID, KernelRidgeCV
+from mercer.machines.ridge.verify import landmark_products, problem_again, recertify
+from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.shared.examine import examine
+from mercer.machines.shared.examined import (
+    again,
+    features_of,
+    plain_gram,
+    same_approximation,
+    same_kernel,
+    same_rows,
+)
+from mercer.solve.path import divide_rows
+from mercer.solve.solution import Certificate
+from mercer.theory.claims import AS_DEFINED, SOLVED, Examination, Reached, at_most
+
+CLOSE = 1e-6  # of a path by inverses, where the smallest penalties leave fewer digits
+PATH_WORK = (
+    2e11  # multiplications for the inverses of a path; beyond, its ends and the chosen point are looked at
+)
+
+
+@examine.register
+def _(model: RidgeMachine, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+    A, Y, w = model._check_again(X, y, sample_weight)
+    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    same_kernel(exam, model, A, w)
+    same_approximation(exam, model, A, w)
+    exam.same("the weights", model._weight, w)
+    exam.same("the targets", model._targets, Y)
+    if model.kernel_ == PRECOMPUTED:
+        exam.same("X_fit_", model.X_fit_, A)
+    else:
+        same_rows(exam, "X_fit_", model.X_fit_, A)
+    if isinstance(model, KernelRidgeCV):
+        _path(exam, model, A, Y, w)
+    found = recertify(model, A, Y, w)
+    size = float(np.sqrt(w) @ np.abs(Y).sum(axis=1))
+    exam.certificate(model.certificate_, found, reached=_solved(model, found), scale=size**2 * 1e-9)
+    if not model.fit_intercept:
+        exam.same("intercept_ without a bias", np.max(np.abs(model.intercept_)), 0.0)
+    _other_coordinates(exam, model, A, Y, w)
+
+
+def _solved(model: RidgeMachine, found: Certificate) -> Reached:
+    """The residual of the whole system; on landmarks that is no aim, and their own conditions are looked at instead."""
+    if model.solver_ == "nystrom":
+        return AS_DEFINED
+    return at_most("the residual", found.residual, 10 * float(model.tol) + SOLVED)
+
+
+def _other_coordinates(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
+    """Weights of features, by which `predict` goes, give the function that the coefficients of the rows give."""
+    if model._approximated:
+        phi = model.approximation_.features(model._rows(A))
+        coef = model.dual_coef_.reshape(Y.shape)
+        size = float(np.abs(model.feature_coef_).max(initial=0.0))
+        found = (phi.T @ coef).reshape(model.feature_coef_.shape)
+        error = (model.certificate_.residual or 0.0) * float(np.linalg.norm(Y)) / max(size, 1e-300)
+        exam.same("feature_coef_", model.feature_coef_, found, within=max(1e-5, 10 * error))
+    if model.solver_ == "nystrom":
+        _from_landmarks(exam, model, A, Y, w)
+    if model.solver_ == "primal" and model._approximated:
+        exam.same("coef_", model.coef_, model.feature_coef_)
+    elif model.solver_ == "primal":
+        phi = model.feature_map_(model._rows(A))
+        coef = model.dual_coef_.reshape(Y.shape)
+        found = (phi.T @ coef).reshape(model.coef_.shape)
+        exam.same("coef_", model.coef_, found, within=1e-5)
+
+
+def _from_landmarks(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
+    """The best function on landmarks: its errors are the coefficients of the rows, and no landmark would change it."""
+    kept = np.flatnonzero(w > 0)
+    problem = problem_again(model, A, w)
+    proper = len(np.unique(model.landmarks_)) == len(model.landmarks_) and np.all(w[model.landmarks_] > 0)
+    exam.true(proper, "landmarks_ names a row twice, or one without weight")
+    across, inner = landmark_products(model, problem, kept)
+    a = model.landmark_coef_.reshape(len(inner), -1)
+    c = model.dual_coef_.reshape(Y.shape)[kept]
+    errors = Y[kept] - np.atleast_1d(model.intercept_) - across @ a
+    alphas = np.broadcast_to(np.asarray(model._fitted_alpha(), dtype=float), Y.shape[1])
+    for j, alpha in enumerate(alphas):
+        penalty = problem.penalty(float(alpha))
+        found = penalty.weight * errors[:, j] / penalty.alpha
+        exam.same("dual_coef_ of the rows", c[:, j], found, within=SOLVED)
+        exam.same("k(L, L) a and k(L, X) c", inner @ a[:, j], across.T @ c[:, j], within=1e-6)
+
+
+def _path(exam: Examination, model: KernelRidgeCV, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
+    """The errors of every penalty by inverses, not by the eigenpairs that the fit used; and the choice among them."""
+    kept = np.flatnonzero(w > 0)
+    K, level = _smooth_gram(model, A, w)
+    Y, w = Y[kept], w[kept]
+    size = float(np.diagonal(K).mean())
+    grid = GRID * (size if size > 0 else 1.0) if model.alphas is None else np.array(model.alphas, dtype=float)
+    exam.same("alphas_", model.alphas_, grid)
+    decisive = model.loo_errors_ if model.criterion == "loo" else model.gcv_errors_
+    if model.cv is not None:
+        decisive = model.cv_errors_
+    errors = np.reshape(decisive, (len(grid), Y.shape[1]))
+    best = _chosen(exam, model, errors)
+    some = _affordable(exam, best, len(grid), len(K))
+    clear = _along(exam, model, K, Y, w, level, some)
+    if not clear:
+        # rounding of K is more than the penalty: only the features or the eigenpairs of the fit can tell
+        _path_again(exam, model, A, model._targets, model._weight)
+        return
+    if model.cv is not None and not callable(getattr(model.cv, "split", None)):
+        found = _on_folds(model, K, Y, w, level, kept, some)
+        exam.same("cv_errors_", errors[some], found, within=1e-4)
+
+
+def _affordable(exam: Examination, best: np.ndarray, count: int, n: int) -> np.ndarray:
+    """The points of the path that are looked at: all, or its ends and the chosen ones."""
+    if count * n**3 <= PATH_WORK:
+        return np.arange(count)
+    some = np.unique([0, *best, count - 1])
+    exam.cannot(f"{count - len(some)} of {count} points of the path: there are too many rows")
+    return some
+
+
+def _along(
+    exam: Examination,
+    model: KernelRidgeCV,
+    K: np.ndarray,
+    Y: np.ndarray,
+    w: np.ndarray,
+    level: float,
+    some: np.ndarray,
+) -> bool:
+    """Every point to the digits that its inverse has; False where one of them has too few."""
+    top = float(np.linalg.norm(np.sqrt(w)[:, None] * K * np.sqrt(w), 2))
+    for i in some:
+        alpha = float(model.alphas_[i]) + level
+        digits = 100 * np.finfo(float).eps * (top + alpha) / alpha
+        if digits > 1e-4:
+            return False
+        loo, gcv, dof = _at(K, Y, w, alpha, bool(model.fit_intercept))
+        share = abs(1.0 - dof / float(w.sum()))
+        if digits > 1e-4 * share:
+            return False
+        within = max(CLOSE, digits) / max(share, 1e-3)
+        exam.same(
+            f"loo_errors_ at alpha={alpha:g}", np.reshape(model.loo_errors_[i], loo.shape), loo, within=within
+        )
+        exam.same(
+            f"gcv_errors_ at alpha={alpha:g}", np.reshape(model.gcv_errors_[i], gcv.shape), gcv, within=within
+        )
+        exam.same(
+            f"dof_path_ at alpha={alpha:g}", model.dof_path_[i], dof, within=max(CLOSE, digits), scale=len(K)
+        )
+    return True
+
+
+def _path_again(exam: Examination, model: KernelRidgeCV, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
+    twin = again(model, A, Y[:, 0] if model._single else Y, w)
+    for name in ("loo_errors_", "gcv_errors_", "dof_path_"):
+        exam.same(name, getattr(model, name), getattr(twin, name), within=SOLVED)
+    if model.cv is not None and not callable(getattr(model.cv, "split", None)):
+        exam.same("cv_errors_", model.cv_errors_, twin.cv_errors_, within=SOLVED)
+
+
+def _chosen(exam: Examination, model: KernelRidgeCV, errors: np.ndarray) -> np.ndarray:
+    """The penalty is that of the least error: one for all targets, or one for each."""
+    finite = np.where(np.isfinite(errors), errors, np.inf)
+    total = finite if model.alpha_per_target else finite.sum(axis=1, keepdims=True)
+    best = np.broadcast_to(np.argmin(total, axis=0), errors.shape[1])
+    wanted = np.asarray(model.alphas_)[best]
+    exam.same("alpha_", np.broadcast_to(np.asarray(model.alpha_), wanted.shape), wanted)
+    least = errors[best, np.arange(errors.shape[1])]
+    exam.same("best_error_", np.reshape(model.best_error_, least.shape), least)
+    return best
+
+
+def _smooth_gram(model: KernelRidgeCV, A: Any, w: np.ndarray) -> tuple[np.ndarray, float]:
+    """K of the rows with weight without its noise, by the formula in NumPy, and that noise."""
+    kept = np.flatnonzero(w > 0)
+    if model._approximated:
+        phi = features_of(model.approximation_, model, A[kept])
+        return phi @ phi.T, float(model.approximation_.noise_)
+    if isinstance(model.kernel_, str):
+        return np.asarray(A, dtype=np.float64)[np.ix_(kept, kept)], 0.0
+    K = plain_gram(model, A[kept])
+    noise = problem_again(model, A, w).noise
+    if noise is None:
+        return K, 0.0
+    return K - np.diag(noise), float(noise[0])
+
+
+def _inverse(K: np.ndarray, w: np.ndarray, alpha: float, intercept: bool) -> np.ndarray:
+    """(K + αW⁻¹)⁻¹, bordered by ones where there is an intercept."""
+    system = K + np.diag(alpha / w)
+    if not intercept:
+        return np.linalg.inv(system)
+    ones = np.ones((len(K), 1))
+    return np.linalg.inv(np.block([[system, ones], [ones.T, np.zeros((1, 1))]]))
+
+
+def _at(
+    K: np.ndarray, Y: np.ndarray, w: np.ndarray, alpha: float, intercept: bool
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Mean squared error of leaving one out, generalised cross-validation and degrees of freedom at one penalty."""
+    n, rows = len(K), float(w.sum())
+    inverse = _inverse(K, w, alpha, intercept)[:n, :n]
+    c, own = inverse @ Y, np.diagonal(inverse)
+    left_out = divide_rows(c, own)
+    dof = n - alpha * float((own / w).sum())
+    share = 1.0 - dof / rows
+    fit = w @ np.square(alpha * c / w[:, None]) / rows
+    gcv = fit / share**2 if share > 1e-13 else np.full_like(fit, np.nan)
+    return w @ np.square(left_out) / rows, gcv, dof
+
+
+def _on_folds(
+    model: KernelRidgeCV,
+    K: np.ndarray,
+    Y: np.ndarray,
+    w: np.ndarray,
+    level: float,
+    kept: np.ndarray,
+    some: np.ndarray,
+) -> np.ndarray:
+    """The mean squared error on rows held out in turn."""
+    place = np.full(len(model._weight), -1)
+    place[kept] = np.arange(len(kept))
+    total, seen = np.zeros((len(some), Y.shape[1])), 0.0
+    for fold in model._folds():
+        train, test = (place[rows][place[rows] >= 0] for rows in fold)
+        if not len(train) or not len(test):
+            continue
+        for i, k in enumerate(some):
+            inverse = _inverse(
+                K[np.ix_(train, train)], w[train], model.alphas_[k] + level, model.fit_intercept
+            )
+            right = Y[train] if not model.fit_intercept else np.vstack([Y[train], np.zeros((1, Y.shape[1]))])
+            solved = inverse @ right
+            offset = solved[len(train) :].sum(axis=0)
+            total[i] += w[test] @ (Y[test] - K[np.ix_(test, train)] @ solved[: len(train)] - offset) ** 2
+        seen += float(w[test].sum())
+    return total / seen

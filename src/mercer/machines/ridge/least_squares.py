@@ -1,0 +1,342 @@
+"""Kernel least squares by gradient descent (M8): the number of steps is the regularisation."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import clock
+from mercer.errors import InputError, ParameterError, ShapeError, warn
+from mercer.gram import GramOperator, LowRank, Precomputed, Tiles, Weighted
+from mercer.gram.functions import Functions
+from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximable, factor_of
+from mercer.machines.margin.problems import check_weights, dense_columns
+from mercer.machines.shared.base import PRECOMPUTED, check_gram
+from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.targets import check_target_block
+from mercer.solve.eigen import top_eigenpairs
+from mercer.solve.solution import Certificate, Status
+from mercer.theory.judge import judge_on_rows
+
+GROWTH = 1e3  # how far the error may rise above its start before descent is called ascent
+
+
+@dataclass(frozen=True, eq=False)
+class DescentPath:
+    """The errors along the way: mean squares on the rows learned from and on those held out, step by step."""
+
+    iterations: np.ndarray
+    train_errors: np.ndarray
+    validation_errors: np.ndarray | None
+    best: int
+
+
+class KernelLeastSquares(RegressorMixin, Approximable):
+    """Least squares in feature space by gradient descent from 0, exactly as it follows from w ← w - s ∇Σ(w·φ - y)².
+
+        α ← α - 2 s (K α - y),      f = Σ_i α_i k(x_i, ·)
+
+    After t steps α = (I - (I - 2sK)ᵗ) K⁻¹ y: directions of large eigenvalue are learned first, so that stopping early is
+    a penalty. Descent needs 0 < s < 1/λ, with λ the largest eigenvalue of K; a larger step is refused.
+
+    Parameters
+    ----------
+    kernel : Kernel, str
+        A kernel, its text, or "precomputed".
+    step : float or "auto"
+        s; "auto" is 1 / (2λ), with which every step lowers every part of the error.
+    max_iter : int
+        At most so many steps.
+    tol : float
+        Stop when ‖Kα - y‖ ≤ tol ‖y‖; 0 for all steps.
+    early_stopping : bool
+        Hold out a part of the rows and keep the α with the least error on it.
+    validation_fraction, patience : the share of rows held out, and how many steps may pass without a better α.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel, of the rows learned from.
+    max_seconds, memory, strict, random_state, verbose, n_jobs : as in `KernelRidge`.
+
+    Attributes
+    ----------
+    dual_coef_ : α, zero for rows held out. n_iter_ : the steps that α has taken. step_, largest_eigenvalue_.
+    path_ : the errors of every step (`mercer.plot.path` draws them). validation_rows_ : which rows were held out.
+    certificate_, kernel_, X_fit_, n_features_in_
+
+    >>> from mercer import KernelLeastSquares
+    >>> model = KernelLeastSquares("Linear()", step=0.1, max_iter=2, tol=0.0).fit([[1.0], [2.0]], [1.0, 2.0])
+    >>> model.dual_coef_                        # first 0.2·y; then 0.2·y - 0.2·(K(0.2·y) - y) with K(0.2·y) = y
+    array([0.2, 0.4])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        *,
+        step: float | str = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.2,
+        patience: int = 20,
+        max_seconds: float | None = None,
+        memory: int | str = "2GiB",
+        strict: bool = False,
+        random_state: Any = 0,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        approximation: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.step = step
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.max_seconds = max_seconds
+        self.memory = memory
+        self.strict = strict
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.approximation = approximation
+
+    # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Descend from 0; a row of weight 2 counts twice, of weight 0 not at all."""
+        self._check_parameters()
+        A = self._check_rows(X, reset=True)
+        n = A.shape[0]
+        Y, single = check_target_block(y, n, type(self).__name__)
+        w = check_weights(sample_weight, n)
+        kernel = resolve(self.kernel, A, w)
+        A = check_gram(A, None) if kernel is None else A
+        self.kernel_: Any = PRECOMPUTED if kernel is None else kernel
+        train, held = self._split(np.flatnonzero(w > 0))
+        learned = np.zeros(n)
+        learned[train] = w[train]
+        whole = self._approximate(kernel, A, learned)
+        phi = None if whole is None else factor_of(whole)
+        K = self._gram(A, kernel, train) if phi is None else LowRank(phi[train])
+        if phi is not None and self.approximation_.noise_:
+            K = K.shifted(self.approximation_.noise_)
+        verdict = judge_on_rows(
+            kernel,
+            K,
+            np.arange(len(train)),
+            self.n_features_in_,
+            strict=self.strict,
+            lost="Along a negative eigenvalue the error grows instead of falling.",
+            note="the kernel is not positive semi-definite: some part of the error grows with every step",
+        )
+        self._set_step(K, w[train])
+        across: GramOperator | None = None
+        if held is not None:
+            across = self._gram(A, kernel, held, train) if phi is None else LowRank(phi[held], phi[train])
+        alpha, status, seconds = self._descend(K, across, Y, w, train, held)
+        coef = np.zeros_like(Y)
+        coef[train] = alpha
+        self.dual_coef_ = coef[:, 0] if single else coef
+        self.X_fit_, self._used = A, train
+        self._keep_feature_coef(A[train], self.dual_coef_[train])
+        self.validation_rows_ = np.empty(0, dtype=int) if held is None else held
+        self._certify(
+            K, alpha, Y[train], w[train], status, seconds, (*self._approximation_notes(), *verdict.notes)
+        )
+        return self
+
+    def _gram(
+        self, A: Any, kernel: Kernel | None, rows: np.ndarray, cols: np.ndarray | None = None
+    ) -> GramOperator:
+        if kernel is None:
+            return Precomputed(A[np.ix_(rows, rows if cols is None else cols)])
+        other = None if cols is None else self._rows(A[cols])
+        return kernel.gram(self._rows(A[rows]), other, memory=self.memory, n_jobs=self.n_jobs)
+
+    def _split(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        if not self.early_stopping:
+            return rows, None
+        count = max(1, round(self.validation_fraction * len(rows)))
+        if count >= len(rows):
+            raise InputError(
+                f"early_stopping would hold out {count} of {len(rows)} rows and leave none to learn from. Pass more rows, or "
+                "early_stopping=False."
+            )
+        order = np.random.default_rng(self.random_state).permutation(rows)
+        return np.sort(order[count:]), np.sort(order[:count])
+
+    def _set_step(self, K: GramOperator, w: np.ndarray) -> None:
+        """The step, and a refusal of one with which descent cannot converge."""
+        op = K if np.all(w == 1.0) else Weighted(K, np.sqrt(w))
+        found = top_eigenpairs(op, 1, tol=1e-6, random_state=0)
+        top = self.largest_eigenvalue_ = float(found.value.values[0])
+        if isinstance(self.step, str):
+            self.step_ = 0.5 / top if top > 0 else 0.5
+            return
+        self.step_ = float(self.step)
+        if top > 0 and self.step_ >= 1.0 / top:
+            raise ParameterError(
+                f"step = {self.step_:g} is too large: the largest eigenvalue of the Gram matrix is {top:.6g}, and descent "
+                f"needs a step below its inverse, {1.0 / top:.6g}. Take half of that, or step='auto'."
+            )
+
+    def _descend(
+        self,
+        K: GramOperator,
+        across: GramOperator | None,
+        Y: np.ndarray,
+        w: np.ndarray,
+        train: np.ndarray,
+        held: np.ndarray | None,
+    ) -> tuple[np.ndarray, Status, float]:
+        """α, why it stopped, and the seconds; the path is kept on the way."""
+        start = clock.now()
+        target, weight = Y[train], w[train, None]
+        alpha = np.zeros_like(target)
+        size, total = float(np.linalg.norm(np.sqrt(weight) * target)) or 1.0, float(weight.sum())
+        train_errors: list[float] = []
+        held_errors: list[float] = []
+        best, kept, least = 0, alpha, np.inf
+        status: Status = "limit"
+        try:
+            for t in range(int(self.max_iter) + 1):
+                rest = np.asarray(K @ alpha) - target
+                error = float((weight * rest**2).sum())
+                train_errors.append(error / total)
+                if across is not None and held is not None:
+                    held_errors.append(_mean_square(across, alpha, Y[held], w[held, None]))
+                now = held_errors[-1] if held_errors else train_errors[-1]
+                if now < least or not held_errors:
+                    best, kept, least = t, alpha, min(now, least)
+                self._tell(t, train_errors, held_errors)
+                if np.sqrt(error) <= self.tol * size or (held_errors and t - best >= self.patience):
+                    status = "converged"
+                    break
+                if not error <= GROWTH * size**2:
+                    status = "failed"
+                    break
+                if clock.late():
+                    break
+                if t < self.max_iter:
+                    alpha = alpha - 2.0 * self.step_ * weight * rest
+        except KeyboardInterrupt:
+            status = "interrupted"
+        self.n_iter_ = best
+        self.path_ = DescentPath(
+            np.arange(len(train_errors)),
+            np.array(train_errors),
+            np.array(held_errors) if held_errors else None,
+            best,
+        )
+        return kept, status, clock.now() - start
+
+    def _tell(self, t: int, train: list[float], held: list[float]) -> None:
+        if self.verbose and t % 10 == 0:
+            beside = f", held out {held[-1]:.6g}" if held else ""
+            print(f"[mercer] step {t}: mean squared error {train[-1]:.6g}{beside}", flush=True)
+
+    def _certify(
+        self,
+        K: GramOperator,
+        alpha: np.ndarray,
+        Y: np.ndarray,
+        w: np.ndarray,
+        status: Status,
+        seconds: float,
+        notes: tuple[str, ...],
+    ) -> None:
+        root = np.sqrt(w)[:, None]
+        rest = root * (np.asarray(K @ alpha) - Y)
+        residual = float(np.linalg.norm(rest)) / (float(np.linalg.norm(root * Y)) or 1.0)
+        notes = (*notes, f"step {self.step_:.6g}, largest eigenvalue {self.largest_eigenvalue_:.6g}")
+        if self.path_.validation_errors is not None:
+            notes = (
+                *notes,
+                f"stopped early: step {self.n_iter_} has the least error on {len(self.validation_rows_)} rows held out",
+            )
+        self.certificate_ = Certificate(
+            status,
+            "gradient descent",
+            iterations=self.n_iter_,
+            seconds=seconds,
+            primal=float((rest**2).sum()),
+            residual=residual,
+            worst_row=int(self._used[np.argmax(np.abs(rest).max(axis=1))]),
+            added_diagonal=0.0,
+            notes=notes,
+        )
+        if status == "failed" or (status == "limit" and self.tol > 0):
+            advice = (
+                "The error grew: take a smaller step, or a kernel that is valid."
+                if status == "failed"
+                else "Raise max_iter or tol, stop early on held-out rows (early_stopping=True), or set tol=0 if the steps are meant."
+            )
+            warn(
+                f"stopped before tol={self.tol:g} was met ({self.certificate_}). {advice}",
+                ConvergenceWarning,
+            )
+
+    def _check_parameters(self) -> None:
+        s = self.step
+        real = isinstance(s, numbers.Real) and not isinstance(s, bool)
+        if s != "auto" and not (real and np.isfinite(s) and s > 0):  # type: ignore[operator]
+            raise ParameterError(f"step must be 'auto' or a finite number > 0; got {s!r}.")
+        for name, low in (("max_iter", 1), ("patience", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
+                raise ParameterError(f"{name} must be a whole number >= {low}; got {value!r}.")
+        if not isinstance(self.tol, numbers.Real) or isinstance(self.tol, bool) or not 0 <= self.tol < np.inf:
+            raise ParameterError(f"tol must be a finite number >= 0; got {self.tol!r}.")
+        part = self.validation_fraction
+        if not isinstance(part, numbers.Real) or isinstance(part, bool) or not 0 < part < 1:
+            raise ParameterError(f"validation_fraction must lie between 0 and 1; got {part!r}.")
+        limit = self.max_seconds
+        if limit is not None and (not isinstance(limit, numbers.Real) or not limit > 0):
+            raise ParameterError(f"max_seconds must be None or a number > 0; got {limit!r}.")
+
+    # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Σ α_i k(x_i, x)."""
+        check_is_fitted(self, "dual_coef_")
+        A = self._check_rows(X, reset=False)
+        if self._approximated:
+            return self._in_features(A)
+        coef = self.dual_coef_[self._used]
+        if isinstance(self.kernel_, str):
+            if A.shape[1] != len(self.dual_coef_):
+                raise ShapeError(
+                    f"X has {A.shape[1]} columns; a precomputed block needs {len(self.dual_coef_)}: rows = new, columns = "
+                    "training."
+                )
+            return np.asarray(Precomputed(dense_columns(A, self._used)) @ coef)
+        fitted = self.X_fit_[self._used]
+        if sparse.issparse(A) != sparse.issparse(fitted):
+            A = sparse.csr_array(A) if sparse.issparse(fitted) else A.toarray()
+        K = Tiles(self.kernel_, self._rows(A), self._rows(fitted, "X_fit_"), n_jobs=self.n_jobs)
+        return np.asarray(K @ np.ascontiguousarray(coef))
+
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "dual_coef_")
+        if self._approximated:
+            return self._by_features(0.0)
+        return self._by_rows(
+            self.X_fit_[self._used], self.dual_coef_[self._used], 0.0, self._used, observed=False
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _mean_square(across: GramOperator, alpha: np.ndarray, Y: np.ndarray, w: np.ndarray) -> float:
+    return float((w * (np.asarray(across @ alpha) - Y) ** 2).sum() / w.sum())

@@ -1,0 +1,123 @@
+"""Parts of kernel ridge regression that need no state: options, what was found, values of the objective, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer.errors import NotPositiveDefiniteError
+from mercer.gram import GramOperator, Weighted
+from mercer.kernels.base import Kernel
+from mercer.kernels.leaves.special import White
+from mercer.solve.diagnosis import look_alike
+from mercer.solve.direct import Cholesky
+from mercer.solve.primal import FeatureRidge
+from mercer.solve.solution import Certificate
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to solve: the parameters of the machine that are not the problem."""
+
+    solver: str = "auto"
+    tol: float = 1e-10
+    max_iter: int | None = None
+    memory: int | str = "2GiB"
+    n_landmarks: int | None = None
+    random_state: Any = 0
+    n_jobs: int | None = None
+    callback: Callable[[int, float], object] | None = None
+
+
+class Fit(NamedTuple):
+    """c (n×t), b (t), and where the function is kept in other coordinates, those: features or landmarks."""
+
+    c: np.ndarray
+    b: np.ndarray
+    certificate: Certificate
+    coef: np.ndarray | None = None
+
+
+class Penalty(NamedTuple):
+    """α and the weights, with the noise of the kernel in them."""
+
+    alpha: float
+    weight: np.ndarray
+
+
+class Features(NamedTuple):
+    """Explicit features of all rows, block by block."""
+
+    blocks: Callable[[], Iterator[tuple[slice, np.ndarray]]]
+    dimension: int
+
+
+def objective(
+    Y: np.ndarray, products: np.ndarray, c: np.ndarray, energy: float, penalty: Penalty
+) -> tuple[float | None, float | None]:
+    """Primal and dual value at c, for targets less their intercepts; None where α = 0 leaves no dual.
+
+    Σ w (y - Kc)² + α cᵀKc  and  α (2 cᵀy - cᵀ(K + αW⁻¹)c), which is never above the primal of any function.
+    """
+    if penalty.alpha <= 0:
+        return None, None
+    w = penalty.weight[:, None]
+    primal = float((w * (Y - products) ** 2).sum()) + penalty.alpha * energy
+    dual = penalty.alpha * float((c * (2 * Y - products - penalty.alpha / w * c)).sum())
+    return primal, dual
+
+
+def inverse_diagonal(F: Cholesky, border: np.ndarray | None) -> np.ndarray:
+    """The diagonal of the inverse of A, or of the leading block of the inverse of [[A, s], [sᵀ, 0]]."""
+    out = F.inverse_diag()
+    if border is not None:
+        column = F.solve(border)
+        out = out - column**2 / float(border @ column)
+    return out
+
+
+def singular_gram(op: GramOperator, found: Certificate) -> NotPositiveDefiniteError:
+    """The refusal of α = 0 where rounding let a singular matrix be factored."""
+    pairs = look_alike(op)
+    rows = f" Rows {', '.join(f'{i} and {j}' for i, j in pairs[:5])} look like duplicates." if pairs else ""
+    return NotPositiveDefiniteError(
+        f"with alpha = 0 the Gram matrix is singular to rounding: its solution leaves {found.residual:.1e} of the targets."
+        f"{rows} Give alpha a positive value, or remove rows that the kernel cannot tell apart.",
+        duplicates=pairs,
+    )
+
+
+def weighted(K: GramOperator, scale: np.ndarray) -> GramOperator:
+    return K if np.all(scale == 1.0) else Weighted(K, scale)
+
+
+def least_norm(problem: FeatureRidge, beta: np.ndarray) -> np.ndarray:
+    """(ΦᵀΦ)⁻¹β, so that c = Φ(ΦᵀΦ)⁻¹β has Φᵀc = β."""
+    n = len(problem.weight)
+    plain = FeatureRidge(problem.blocks, problem.dimension, np.ones(n), 0.0)
+    return plain.factor.solve(beta)
+
+
+def has_noise(kernel: Kernel) -> bool:
+    return isinstance(kernel, White) or any(has_noise(child) for _, child in kernel._children())
+
+
+def renumbered(error: NotPositiveDefiniteError, kept: np.ndarray, n: int) -> NotPositiveDefiniteError:
+    """The same refusal with rows counted as in X, where rows of weight 0 were left out."""
+    if len(kept) == n:
+        return error
+    pairs = tuple((int(kept[i]), int(kept[j])) for i, j in error.duplicates)
+    shown = ", ".join(f"{i} and {j}" for i, j in pairs[:5])
+    text = (
+        f"{error} (Rows are counted without those of weight 0{f'; in X they are {shown}' if pairs else ''}.)"
+    )
+    return NotPositiveDefiniteError(
+        text,
+        None if error.pivot is None else int(kept[error.pivot]),
+        pairs,
+        error.smallest_eigenvalue,
+        error.sufficient_diagonal,
+    )

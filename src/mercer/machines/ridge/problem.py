@@ -1,0 +1,358 @@
+"""The problem of kernel ridge regression on given rows, and its solvers.
+
+        min  Σ_i w_i (y_i - f(x_i) - b)² + α‖f‖²,      f = Σ_j c_j k(x_j, ·)
+        (K + α W⁻¹) c = y - b,   and Σ c = 0 where there is an intercept b
+
+White noise in the kernel is a penalty: K + σ²I + αI says that α + σ² is paid. So the noise is taken out of K and put
+where α is; then a row of weight 2 is a row twice with noise, too, and every solver sees a kernel without it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer import lapack
+from mercer.arrays import Rows
+from mercer.errors import MemoryBudgetError, MercerError, ParameterError
+from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram import LowRank as LowRankGram
+from mercer.gram.blocks import row_blocks
+from mercer.kernels.base import Kernel
+from mercer.machines.ridge.dual import STORED_ROWS, solve_dual
+from mercer.machines.ridge.parts import (
+    Features,
+    Fit,
+    Options,
+    Penalty,
+    has_noise,
+    inverse_diagonal,
+    least_norm,
+    objective,
+    weighted,
+)
+from mercer.memory import memory_limit, say_bytes
+from mercer.solve.direct import factor
+from mercer.solve.operator import relative
+from mercer.solve.path import divide_rows
+from mercer.solve.precondition import rank_cap
+from mercer.solve.primal import FeatureRidge
+from mercer.solve.solution import Certificate, Solution, Status
+from mercer.solve.system import DIRECT_ROWS
+
+SOLVERS = ("auto", "primal", "cholesky", "cg", "nystrom")
+NOISE_BLOCK = 128  # rows compared with themselves at a time, to tell the noise of a kernel
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeProblem:
+    """Rows of positive weight, their kernel and Gram operator, and whether there is an intercept."""
+
+    kernel: Kernel | None
+    rows: Rows | None
+    gram: np.ndarray | None
+    weight: np.ndarray
+    intercept: bool
+    options: Options
+    separable: bool = True  # whether the noise of the kernel may be told apart
+    phi: np.ndarray | None = None  # features that stand for the kernel without its noise
+    level: float = 0.0  # and that noise
+
+    @property
+    def n(self) -> int:
+        return len(self.weight)
+
+    # ── the operator ────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def noise(self) -> np.ndarray | None:
+        """What k(x_i, x_i) has for the same observation beyond two equal ones; None without `White`."""
+        if self.phi is not None:
+            return np.full(self.n, self.level) if self.level else None
+        if self.kernel is None or self.rows is None or not self.separable or not has_noise(self.kernel):
+            return None
+        out = np.array(self.kernel._diag(self.rows), dtype=float)
+        for start in range(0, self.n, NOISE_BLOCK):
+            index = np.arange(start, min(start + NOISE_BLOCK, self.n))
+            part = self.rows.rows(index)
+            out[index] -= Tiles(self.kernel, part, part).dense().diagonal()
+        return np.where(np.abs(out) <= 1e-12 * np.abs(self.kernel._diag(self.rows)), 0.0, out)
+
+    def operator(self, *, stored: bool) -> GramOperator:
+        """K without noise, stored if it is asked for and fits."""
+        if self.phi is not None:
+            return LowRankGram(self.phi)
+        if self.gram is not None:
+            return Precomputed(self.gram)
+        assert self.kernel is not None
+        K: GramOperator | None = None
+        if not stored and self.n > STORED_ROWS:
+            tiles = Tiles(self.kernel, self.rows, n_jobs=self.options.n_jobs)
+            K = tiles if tiles.low is not None else None
+        if K is None:
+            K = self.kernel.gram(self.rows, memory=self.options.memory, n_jobs=self.options.n_jobs)
+        if K.kind == "dense":
+            self.kernel._require_finite(K.dense())
+        return K if self.noise is None else K.shifted(-self.noise)
+
+    def penalty(self, alpha: float) -> Penalty:
+        if self.noise is None:
+            return Penalty(alpha, self.weight)
+        total = alpha + self.noise
+        level = float(total[0]) if np.ptp(total) == 0 else float(total.mean())
+        return Penalty(level, self.weight * (level / total))
+
+    # ── the choice ──────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def fits(self) -> bool:
+        return 8 * self.n * self.n <= memory_limit(self.options.memory)
+
+    def dimension(self) -> float:
+        """How many features the kernel has on these columns; infinity where none are known."""
+        if self.phi is not None:
+            return self.phi.shape[1]
+        if self.kernel is None or self.rows is None:
+            return np.inf
+        try:
+            return self.kernel.feature_dimension(self._columns())
+        except MercerError:
+            return np.inf
+
+    def _columns(self) -> Any:
+        assert self.rows is not None
+        return self.rows.names if self.rows.names is not None else self.rows.vectors.shape[1]
+
+    def choose(self) -> tuple[str, str]:
+        """The solver and why: primal where φ is smaller than the data, else by size."""
+        asked = self.options.solver
+        if asked != "auto":
+            return asked, ""
+        count = self.dimension()
+        if count < self.n and 4 * 8 * count * count <= memory_limit(self.options.memory):
+            whose = "The kernel has" if self.phi is None else "There are"
+            return "primal", f"{whose} {int(count)} features, fewer than the {self.n} rows."
+        if self.fits and self.n <= DIRECT_ROWS:
+            return "cholesky", ""
+        return "dual", ""
+
+    # ── solving ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def solve(self, Y: np.ndarray, alpha: float) -> tuple[str, Fit]:
+        """The name of the solver and what it found, for targets that share one α."""
+        start = time.perf_counter()
+        name, why = self.choose()
+        penalty = self.penalty(alpha)
+        if name == "primal":
+            fit = self._in_features(self.explicit(), Y, penalty, start)
+        elif name == "nystrom":
+            fit = self._by_landmarks(Y, penalty, start)
+        else:
+            scale = np.sqrt(penalty.weight)
+            B = np.column_stack([Y, np.ones(self.n)]) if self.intercept else Y
+            B = scale[:, None] * B
+            name, found, K = solve_dual(self, name, B, penalty, scale)
+            fit = self._finish(K, found, B, Y, penalty, start)
+        notes = [why] if why else []
+        if self.noise is not None:
+            notes.append(f"White noise in the kernel counts as penalty: alpha acts as {penalty.alpha:.6g}.")
+        if notes:
+            done = dataclasses.replace(fit.certificate, notes=(*notes, *fit.certificate.notes))
+            fit = fit._replace(certificate=done)
+        return name, fit
+
+    def require_factor(self) -> None:
+        if not self.fits:
+            raise MemoryBudgetError(
+                f"Cholesky of {self.n} rows needs {say_bytes(8 * self.n * self.n)}; the limit is "
+                f"{say_bytes(memory_limit(self.options.memory))}. Raise memory=, or use solver='cg' or 'nystrom'."
+            )
+
+    def _finish(
+        self,
+        K: GramOperator,
+        found: Solution[np.ndarray],
+        B: np.ndarray,
+        Y: np.ndarray,
+        penalty: Penalty,
+        start: float,
+    ) -> Fit:
+        """c and b from the solution, and the certificate recomputed from them."""
+        scale, t = np.sqrt(penalty.weight), Y.shape[1]
+        U, b = found.value, np.zeros(t)
+        if self.intercept:
+            ones = U[:, t]
+            b = (scale @ U[:, :t]) / (scale @ ones)
+            U = U[:, :t] - ones[:, None] * b
+        c = scale[:, None] * U
+        products = np.asarray(K @ c)
+        done = self._certify(found.certificate, products, c, b, Y, penalty, start)
+        return Fit(c, b, done)
+
+    def _certify(
+        self,
+        given: Certificate,
+        products: np.ndarray,
+        c: np.ndarray,
+        b: np.ndarray,
+        Y: np.ndarray,
+        penalty: Penalty,
+        start: float,
+    ) -> Certificate:
+        """Residual of the whole system, primal and dual value and their gap, from c, b and K c alone."""
+        scale, spread = np.sqrt(penalty.weight)[:, None], penalty.alpha / penalty.weight[:, None]
+        rest = scale * (Y - b - products - spread * c)
+        each = relative(rest, scale * Y)
+        worst = float(each.max(initial=0.0))
+        status: Status = given.status
+        if status == "converged" and worst > 10 * self.options.tol:
+            status = "stagnated"
+        energy = float(np.einsum("ij,ij->", c, products))
+        primal, dual = objective(Y - b, products, c, energy, penalty)
+        return dataclasses.replace(
+            given,
+            status=status,
+            residual=worst,
+            residuals=tuple(each.tolist()),
+            worst_row=int(np.argmax(np.abs(rest).max(axis=1))),
+            primal=primal,
+            dual=dual,
+            gap=None if primal is None or dual is None else max(primal - dual, 0.0),
+            seconds=time.perf_counter() - start,
+        )
+
+    # ── explicit features ───────────────────────────────────────────────────────────────────────────────────
+
+    def explicit(self) -> Features:
+        """The features of the kernel itself, or those that stand for it."""
+        if self.phi is not None:
+            whole = self.phi
+            return Features(lambda: iter([(slice(0, self.n), whole)]), whole.shape[1])
+        if self.kernel is None or self.rows is None:
+            raise ParameterError(
+                "solver='primal' needs a kernel with a finite feature map, not 'precomputed'."
+            )
+        phi = self.kernel.features(self._columns(), memory=self.options.memory)
+        rows = self.rows
+
+        def make() -> Iterator[tuple[slice, np.ndarray]]:
+            for part in row_blocks(self.n, phi.dimension):
+                yield part, phi(rows.rows(np.arange(self.n)[part]))
+
+        return Features(self._kept(make, phi.dimension), phi.dimension)
+
+    def landmarks(self) -> tuple[np.ndarray, np.ndarray, Features]:
+        """Landmark rows, the map from k(x, Z) to features, and the features of all rows."""
+        asked = self.options.n_landmarks
+        m = rank_cap(self.n) if asked is None else min(int(asked), self.n)
+        chosen = np.sort(np.random.default_rng(self.options.random_state).permutation(self.n)[:m])
+        if self.gram is not None:
+            K: GramOperator = Precomputed(self.gram[:, chosen])
+        else:
+            assert self.kernel is not None and self.rows is not None
+            K = Tiles(self.kernel, self.rows, self.rows.rows(chosen), n_jobs=self.options.n_jobs)
+        core = K.block(chosen, slice(None))
+        values, vectors = lapack.eigh(0.5 * (core + core.T))
+        keep = values > m * np.finfo(float).eps * float(np.abs(values).max())
+        change = vectors[:, keep] / np.sqrt(values[keep])
+
+        def make() -> Iterator[tuple[slice, np.ndarray]]:
+            for part in row_blocks(self.n, m):
+                yield part, K.block(part, slice(None)) @ change
+
+        return chosen, change, Features(self._kept(make, change.shape[1]), change.shape[1])
+
+    def _kept(self, make: Any, dimension: int) -> Any:
+        """The features stored as one block where they fit, else made again each time."""
+        if 4 * 8 * self.n * dimension > memory_limit(self.options.memory):
+            return make
+        whole = np.vstack([P for _, P in make()])
+        return lambda: iter([(slice(0, self.n), whole)])
+
+    def _in_features(self, features: Features, Y: np.ndarray, penalty: Penalty, start: float) -> Fit:
+        """Primal: β by the normal equations, c = W (y - f - b) / α from the errors."""
+        problem = self.feature_ridge(features, penalty)
+        found = problem.solve(Y, self.options.tol)
+        beta, b, errors = found.value
+        notes = list(found.certificate.notes)
+        primal = dual = None
+        if penalty.alpha > 0:
+            c = penalty.weight[:, None] * errors / penalty.alpha
+            primal = float(penalty.weight @ (errors**2).sum(axis=1)) + penalty.alpha * float((beta**2).sum())
+            _, dual = objective(Y - b, problem.image(problem.pull(c)), c, 0.0, penalty)
+        else:
+            notes.append(
+                f"alpha = 0: least squares in the {features.dimension} features. K is singular, so of all coefficients that "
+                "give this function dual_coef_ are those of least norm."
+            )
+            c = problem.image(least_norm(problem, beta))
+        done = dataclasses.replace(
+            found.certificate,
+            method=f"primal, {found.certificate.method}",
+            primal=primal,
+            dual=dual,
+            gap=None if primal is None or dual is None else max(primal - dual, 0.0),
+            notes=tuple(notes),
+            seconds=time.perf_counter() - start,
+        )
+        return Fit(c, b, done, beta)
+
+    def feature_ridge(self, features: Features, penalty: Penalty) -> FeatureRidge:
+        return FeatureRidge(
+            features.blocks, features.dimension, penalty.weight, penalty.alpha, self.intercept
+        )
+
+    def _by_landmarks(self, Y: np.ndarray, penalty: Penalty, start: float) -> Fit:
+        """Nyström: the best function over the landmarks, and how far it is from the best of all."""
+        if penalty.alpha <= 0:
+            raise ParameterError(
+                "solver='nystrom' needs alpha > 0: its error is measured on the penalised problem."
+            )
+        chosen, change, features = self.landmarks()
+        problem = self.feature_ridge(features, penalty)
+        found = problem.solve(Y, self.options.tol)
+        beta, b, errors = found.value
+        c = penalty.weight[:, None] * errors / penalty.alpha
+        K = self.operator(stored=False)
+        primal = float(penalty.weight @ (errors**2).sum(axis=1)) + penalty.alpha * float((beta**2).sum())
+        done = self._certify(found.certificate, np.asarray(K @ c), c, b, Y, penalty, start)
+        held = sum(float(np.einsum("ij,ij->", P, P)) for _, P in features.blocks())
+        total = float(K.diag().sum())
+        assert done.dual is not None and done.residual is not None
+        note = (
+            f"Nyström with {len(chosen)} landmarks (rank {features.dimension}): {max(1 - held / total, 0.0):.2e} of the "
+            f"trace of K is left out, the residual of the full system is {done.residual:.2e}, and the objective is at "
+            f"most {max(primal - done.dual, 0.0) / max(primal, 1e-300):.2e} of itself above the best."
+        )
+        done = dataclasses.replace(
+            done,
+            status="converged" if found.certificate.converged else "stagnated",
+            method=f"Nyström, {found.certificate.method}",
+            primal=primal,
+            gap=max(primal - done.dual, 0.0),
+            notes=(*found.certificate.notes, note),
+        )
+        return Fit(c, b, done, change @ beta)
+
+    # ── what the fitted values owe to their own targets ─────────────────────────────────────────────────────
+
+    def leave_one_out(self, solver: str, fit: Fit, Y: np.ndarray, alpha: float) -> tuple[np.ndarray, float]:
+        """Errors y_i - f₋ᵢ(x_i) of the models without row i, and the effective degrees of freedom tr H."""
+        penalty = self.penalty(alpha)
+        if solver in ("primal", "nystrom"):
+            features = self.explicit() if solver == "primal" else self.landmarks()[2]
+            problem = self.feature_ridge(features, penalty)
+            h = problem.leverages()
+            errors = problem.solve(Y, self.options.tol).value[2]
+            return divide_rows(errors, 1.0 - h), float(h.sum())
+        self.require_factor()
+        scale = np.sqrt(penalty.weight)
+        F = factor(weighted(self.operator(stored=False), scale), penalty.alpha)
+        inverse = penalty.weight * inverse_diagonal(F, scale if self.intercept else None)
+        return divide_rows(fit.c, inverse), self.n - float((penalty.alpha / penalty.weight) @ inverse)

@@ -1,0 +1,475 @@
+"""Kernel ridge regression (M9): primal where the feature map is smaller than the data, dual otherwise."""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import NotPositiveDefiniteError, ParameterError, PrecisionWarning, ShapeError, warn
+from mercer.gram import Precomputed, Tiles
+from mercer.gram.blocks import row_blocks
+from mercer.gram.functions import ByFeatures, Functions
+from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximable, factor_of
+from mercer.machines.margin.problems import check_weights, dense_columns
+from mercer.machines.ridge.parts import Fit, Options, renumbered
+from mercer.machines.ridge.problem import SOLVERS, RidgeProblem
+from mercer.machines.shared.base import PRECOMPUTED, check_gram
+from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.targets import check_target_block
+from mercer.memory import memory_limit
+from mercer.solve.multipliers import Multipliers
+from mercer.solve.solution import Certificate, together
+from mercer.theory.judge import Verdict, is_proved, judge_on_rows
+
+WORTH_A_WORD = 1e-6  # a relative residual above which rounding is warned of, and not only noted
+
+
+class LeaveOneOut(NamedTuple):
+    """Predictions of each row by the model without it, the mean squared error of each target, and tr H."""
+
+    predictions: np.ndarray
+    error: np.ndarray
+    dof: np.ndarray
+
+
+class RidgeMachine(RegressorMixin, Approximable):
+    """What `KernelRidge` and `KernelRidgeCV` share: check, build the problem, solve, keep, predict."""
+
+    fit_intercept: bool
+    tol: float
+    memory: int | str
+    strict: bool
+    n_jobs: int | None
+    _single: bool
+
+    # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _options(self) -> Options:
+        raise NotImplementedError
+
+    def _check_common(self) -> None:
+        _number(self.tol, "tol", strict=True)
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ParameterError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
+        memory_limit(self.memory)
+
+    def _start(self, X: Any, y: Any, sample_weight: Any) -> tuple[RidgeProblem, np.ndarray, np.ndarray]:
+        """The problem on the rows of positive weight, their targets, and which rows they are."""
+        A = self._check_rows(X, reset=True)
+        n = A.shape[0]
+        Y, self._single = check_target_block(y, n, type(self).__name__)
+        w = check_weights(sample_weight, n)
+        kernel = resolve(self.kernel, A, w)
+        if kernel is None:
+            A = check_gram(A, None)
+        self.kernel_: Any = PRECOMPUTED if kernel is None else kernel
+        self.X_fit_, self._weight, self._targets = A, w, Y
+        self.__dict__.pop("_left_out", None)
+        approximate = self._approximate(kernel, A, w)
+        problem = self._problem(self._options(), None if approximate is None else factor_of(approximate))
+        kept = np.flatnonzero(w > 0)
+        verdict = self._judge(problem)
+        self._notes = (*self._approximation_notes(), *verdict.notes)
+        if verdict.witness is not None:
+            self.witness_ = (kept[verdict.witness[0]], verdict.witness[1])
+        return problem, Y[kept], kept
+
+    def _problem(self, options: Options, phi: np.ndarray | None = None) -> RidgeProblem:
+        """The problem on the rows of positive weight; `phi` are the features of an approximation, if they are at hand."""
+        kept = np.flatnonzero(self._weight > 0)
+        whole = len(kept) == len(self._weight)
+        w = self._weight[kept]
+        if self._approximated:
+            phi = self.approximation_.features(self._rows(self.X_fit_)) if phi is None else phi
+            phi, level = phi if whole else phi[kept], self.approximation_.noise_
+            return RidgeProblem(None, None, None, w, bool(self.fit_intercept), options, phi=phi, level=level)
+        if isinstance(self.kernel_, str):
+            K = self.X_fit_ if whole else self.X_fit_[np.ix_(kept, kept)]
+            return RidgeProblem(None, None, K, w, bool(self.fit_intercept), options)
+        rows = self._rows(self.X_fit_ if whole else self.X_fit_[kept])
+        problem = RidgeProblem(self.kernel_, rows, None, w, bool(self.fit_intercept), options)
+        noise = problem.noise
+        if noise is not None and not self._separable(noise):
+            problem = dataclasses.replace(problem, separable=False)
+        return problem
+
+    def _separable(self, noise: np.ndarray) -> bool:
+        """Whether the noise of the kernel can stand where α stands; else it stays in the kernel."""
+        raise NotImplementedError
+
+    def _judge(self, problem: RidgeProblem) -> Verdict:
+        """An invalid kernel is announced or refused; the system may then have no solution, or no minimum."""
+        kernel = None if isinstance(self.kernel_, str) else self.kernel_
+        if kernel is not None and is_proved(kernel):
+            return Verdict(True)
+        return judge_on_rows(
+            kernel,
+            problem.operator(stored=False),
+            np.arange(problem.n),
+            self.n_features_in_,
+            strict=self.strict,
+            lost="The penalty is then no norm: the solution is a stationary point, and the gap is not a bound.",
+            note="the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+            keeps=True,
+        )
+
+    def _solve(self, problem: RidgeProblem, Y: np.ndarray, alphas: np.ndarray, kept: np.ndarray) -> None:
+        """Every group of targets that shares an α, then the model."""
+        n, t = len(self._weight), Y.shape[1]
+        c, b = np.zeros((n, t)), np.zeros(t)
+        coef: np.ndarray | None = None
+        certificates = []
+        shared = t == 1 or bool(np.all(alphas == alphas[0]))
+        for alpha in alphas[:1] if shared else np.unique(alphas):
+            mine: Any = slice(None) if shared else np.flatnonzero(alphas == alpha)
+            try:
+                self.solver_, fit = problem.solve(Y[:, mine], float(alpha))
+            except NotPositiveDefiniteError as error:
+                raise renumbered(error, kept, n) from error
+            certificates.append(fit.certificate)
+            if shared:
+                c[kept] = fit.c
+            else:
+                c[np.ix_(kept, mine)] = fit.c
+            b[mine] = fit.b
+            if fit.coef is not None:
+                coef = np.zeros((len(fit.coef), t)) if coef is None else coef
+                coef[:, mine] = fit.coef
+        self.dual_coef_ = c[:, 0] if self._single else c
+        self.intercept_: Any = float(b[0]) if self._single else b
+        self._keep_coordinates(problem, coef, kept)
+        self.certificate_ = _joined(certificates, self._notes)
+        self.n_iter_ = max(int(self.certificate_.iterations or 0), 1)
+        self._report()
+
+    def _keep_coordinates(self, problem: RidgeProblem, coef: np.ndarray | None, kept: np.ndarray) -> None:
+        """Primal: the weights of the features. Nyström: landmark rows and their coefficients."""
+        for name in ("coef_", "feature_map_", "landmarks_", "landmark_coef_"):
+            self.__dict__.pop(name, None)
+        if self._approximated:
+            self.feature_coef_ = self._beta(problem, coef, kept)
+        if coef is None:
+            return
+        coef = coef[:, 0] if self._single else coef
+        if self.solver_ == "primal":
+            self.coef_ = coef
+            if self._approximated:
+                return
+            self.feature_map_ = self.kernel_.features(problem._columns(), memory=self.memory)
+        else:
+            self.landmarks_, self.landmark_coef_ = kept[problem.landmarks()[0]], coef
+
+    def _beta(self, problem: RidgeProblem, coef: np.ndarray | None, kept: np.ndarray) -> np.ndarray:
+        """The weights of the features that stand for the kernel: those of the primal, or Φᵀc."""
+        assert problem.phi is not None
+        if coef is None:
+            return problem.phi.T @ self.dual_coef_[kept]
+        return coef[:, 0] if self._single else coef
+
+    def _report(self) -> None:
+        """Say it when the tolerance was not met."""
+        c = self.certificate_
+        if c.status in ("limit", "failed"):
+            warn(
+                f"stopped before tol={self.tol:g} was met ({c}). Raise max_iter, max_seconds or alpha, or use "
+                "solver='cholesky'.",
+                ConvergenceWarning,
+            )
+        elif c.status == "stagnated" and (c.residual or 0.0) > WORTH_A_WORD:
+            warn(
+                f"the system is ill-conditioned: the residual is {c.residual:.1e} of the targets and rounding allows no less "
+                f"({c}). Raise alpha, or remove rows that are nearly equal.",
+                PrecisionWarning,
+            )
+
+    # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def predict(self, X: Any) -> np.ndarray:
+        """f(x) + b for new rows: Σ c_j k(x_j, x) by a Gram operator in blocks, or φ(x)·β."""
+        check_is_fitted(self, "dual_coef_")
+        A = self._check_rows(X, reset=False)
+        return self._function(A) + self.intercept_
+
+    def _function(self, A: Any) -> np.ndarray:
+        if self._approximated:
+            return self._in_features(A)
+        if self.solver_ == "primal":
+            phi, rows = self.feature_map_, self._rows(A)
+            parts = row_blocks(A.shape[0], phi.dimension)
+            return np.concatenate([phi(rows.rows(np.arange(A.shape[0])[p])) @ self.coef_ for p in parts])
+        if self.solver_ == "nystrom":
+            chosen, coef = self.landmarks_, self.landmark_coef_
+        else:
+            chosen, coef = np.arange(len(self._weight)), self.dual_coef_
+        if isinstance(self.kernel_, str):
+            if A.shape[1] != len(self._weight):
+                raise ShapeError(
+                    f"X has {A.shape[1]} columns; a precomputed block needs {len(self._weight)}: rows = new, columns = training."
+                )
+            return np.asarray(Precomputed(dense_columns(A, chosen)) @ coef)
+        fitted = self.X_fit_ if len(chosen) == len(self._weight) else self.X_fit_[chosen]
+        if sparse.issparse(A) != sparse.issparse(fitted):
+            A = sparse.csr_array(A) if sparse.issparse(fitted) else A.toarray()
+        K = Tiles(self.kernel_, self._rows(A), self._rows(fitted, "X_fit_"), n_jobs=self.n_jobs)
+        return np.asarray(K @ np.ascontiguousarray(coef))
+
+    def _functions(self) -> Functions:
+        check_is_fitted(self, "dual_coef_")
+        if self._approximated:
+            return self._by_features(self.intercept_)
+        if self.solver_ == "primal":
+            phi = self.feature_map_
+            weights = self.coef_.reshape(len(self.coef_), -1).T
+            offset = np.broadcast_to(np.asarray(self.intercept_, dtype=float), len(weights)).copy()
+            return ByFeatures(map=lambda A: phi(self._rows(A)), weights=weights, offset=offset)
+        chosen = np.arange(len(self._weight))
+        coef = self.dual_coef_
+        if self.solver_ == "nystrom":
+            chosen = self.landmarks_
+            coef = self.landmark_coef_
+        return self._by_rows(self.X_fit_[chosen], coef, self.intercept_, chosen, observed=False)
+
+    # ── leave one out ───────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _left_out(self) -> LeaveOneOut:
+        """Computed when it is first asked for: one factorisation for each α."""
+        check_is_fitted(self, "dual_coef_")
+        problem = self._problem(dataclasses.replace(self._options(), solver=self.solver_))
+        kept, Y = np.flatnonzero(self._weight > 0), self._targets
+        c = self.dual_coef_.reshape(Y.shape)
+        errors, dof = np.empty((problem.n, Y.shape[1])), np.empty(Y.shape[1])
+        alphas = np.broadcast_to(np.asarray(self._fitted_alpha(), dtype=float), Y.shape[1])
+        for alpha in np.unique(alphas):
+            mine = np.flatnonzero(alphas == alpha)
+            fit = Fit(c[np.ix_(kept, mine)], np.zeros(len(mine)), self.certificate_)
+            errors[:, mine], dof[mine] = problem.leave_one_out(
+                self.solver_, fit, Y[np.ix_(kept, mine)], float(alpha)
+            )
+        predictions = np.empty_like(Y)
+        predictions[kept] = Y[kept] - errors
+        absent = np.flatnonzero(self._weight == 0)
+        if len(absent):  # the model never saw them
+            rows = self.X_fit_[absent]
+            predictions[absent] = (self._function(rows) + self.intercept_).reshape(len(absent), -1)
+        w = self._weight[kept]
+        return LeaveOneOut(predictions, (w @ errors**2) / w.sum(), dof)
+
+    def _fitted_alpha(self) -> Any:
+        raise NotImplementedError
+
+    # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Data and targets checked against the fitted model, for `mercer.verify`."""
+        check_is_fitted(self, "dual_coef_")
+        A = self._check_rows(X, reset=False)
+        if A.shape[0] != len(self._weight):
+            raise ShapeError(
+                f"X has {A.shape[0]} rows; the model was fitted on {len(self._weight)}. Pass the training data."
+            )
+        Y = check_target_block(y, A.shape[0], type(self).__name__)[0]
+        return A, Y, check_weights(sample_weight, A.shape[0])
+
+    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+        from mercer.machines.ridge.verify import name_multipliers
+
+        return name_multipliers(self, *self._check_again(X, y, sample_weight))
+
+    @property
+    def loo_predictions_(self) -> np.ndarray:
+        """For each row the prediction of the model fitted without it, in closed form.
+
+        y_i - c_i / (A⁻¹)_ii with A = K + αW⁻¹, bordered by ones where there is an intercept; NaN where no model is left.
+        """
+        found = self._left_out.predictions
+        return found[:, 0] if self._single else found
+
+    @property
+    def loo_error_(self) -> Any:
+        """The mean squared error of `loo_predictions_`, rows counted by weight; one for each target."""
+        found = self._left_out.error
+        return float(found[0]) if self._single else found
+
+    @property
+    def dof_(self) -> Any:
+        """Effective degrees of freedom tr H, with H the matrix that makes fitted values of targets."""
+        found = self._left_out.dof
+        return float(found[0]) if self._single or np.ptp(found) == 0 else found
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_left_out", None)
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class KernelRidge(RidgeMachine):
+    """Least squares in feature space with a penalty on the length of the function.
+
+        min  Σ_i w_i (y_i - f(x_i) - b)² + α‖f‖²,      f = Σ_j c_j k(x_j, ·),      (K + αW⁻¹) c = y - b
+
+    Parameters
+    ----------
+    kernel : Kernel, str
+        A kernel, its text, or "precomputed" (then `fit` takes the Gram matrix, `predict` rows = new, columns = training).
+        "RBF()" without a lengthscale takes the one of `machines.defaults`.
+    alpha : float, or one for each target
+        The penalty α ≥ 0. With 0 the system may be singular; it is then refused with the rows at fault, never changed.
+    fit_intercept : bool
+        Add a constant b that is not penalised.
+    solver : "auto", "primal", "cholesky", "cg", "nystrom"
+        auto: primal where the kernel has fewer features than there are rows; Cholesky up to 4000 rows; beyond, conjugate
+        gradients where the spectrum of a few rows says that they cost less, or the factor does not fit in `memory`.
+        nystrom is an approximation and only taken when asked for; `certificate_` states its error.
+    tol : float
+        The relative residual asked for.
+    max_iter, max_seconds : limits of conjugate gradients; the best answer so far is kept, with a warning.
+    n_landmarks : int or None
+        Rows that a Nyström approximation is built on; None for 5√n, at least 100.
+    strict : bool
+        Refuse a kernel that is not positive semi-definite instead of warning.
+    memory : int or str
+        How much memory kernel matrices, factors and preconditioners may take.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`
+        Features Φ with ΦΦᵀ ≈ K in place of the kernel: (ΦᵀWΦ + α) β = ΦᵀW y, where they are fewer than the rows.
+
+    Attributes
+    ----------
+    dual_coef_, intercept_ : c and b. `coef_`, `feature_map_` : β and φ, if solved in the primal. `landmarks_`,
+    `landmark_coef_` : if solved by Nyström.
+    solver_, certificate_ : which solver, and how good its answer is (residual, primal, dual, gap), recomputed from it.
+    loo_predictions_, loo_error_, dof_ : leave-one-out in closed form and effective degrees of freedom, when asked for.
+    kernel_, X_fit_, n_features_in_
+
+    >>> from mercer import KernelRidge
+    >>> X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]
+    >>> model = KernelRidge("Linear()", alpha=1.0).fit(X, y)
+    >>> model.predict([[3.0]]), model.solver_                    # slope 5 / (5 + 1)
+    (array([2.5]), 'primal')
+    >>> model.loo_predictions_.round(6).tolist(), round(model.dof_, 6)   # x y-sum of the others / (x²-sum of them + 1)
+    ([0.0, 0.8, 1.0], 0.833333)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        alpha: Any = 1.0,
+        *,
+        fit_intercept: bool = False,
+        solver: str = "auto",
+        tol: float = 1e-10,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        n_landmarks: int | None = None,
+        strict: bool = False,
+        memory: int | str = "2GiB",
+        random_state: Any = 0,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        approximation: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.n_landmarks = n_landmarks
+        self.strict = strict
+        self.memory = memory
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.approximation = approximation
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows X and numbers y (n, or n × targets); a row of weight 2 counts twice, of weight 0 not at all."""
+        self._check_parameters()
+        problem, Y, kept = self._start(X, y, sample_weight)
+        alphas = np.asarray(self.alpha, dtype=float)
+        if alphas.ndim and alphas.shape != (Y.shape[1],):
+            raise ShapeError(
+                f"alpha has shape {alphas.shape}; give one number, or one for each of the {Y.shape[1]} targets."
+            )
+        self._solve(problem, Y, np.broadcast_to(alphas, Y.shape[1]), kept)
+        return self
+
+    def _check_parameters(self) -> None:
+        self._check_common()
+        for value in np.ravel(np.asarray(self.alpha, dtype=object)):
+            _number(value, "alpha")
+        if np.ndim(self.alpha) > 1:
+            raise ParameterError(f"alpha must be a number, or one for each target; got {self.alpha!r}.")
+        if self.solver not in SOLVERS:
+            raise ParameterError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}.")
+        if self.solver == "nystrom" and self.approximation is not None:
+            raise ParameterError(
+                "solver='nystrom' is an approximation of the kernel itself; leave it out where approximation= is given."
+            )
+        for name in ("max_iter", "n_landmarks"):
+            value = getattr(self, name)
+            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+            if value is not None and (not whole or value < 1):
+                raise ParameterError(f"{name} must be None or a whole number >= 1; got {value!r}.")
+        if self.max_seconds is not None:
+            _number(self.max_seconds, "max_seconds", strict=True)
+
+    def _options(self) -> Options:
+        return Options(
+            solver=self.solver,
+            tol=float(self.tol),
+            max_iter=self.max_iter,
+            memory=self.memory,
+            n_landmarks=self.n_landmarks,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            callback=_tell if self.verbose else None,
+        )
+
+    def _separable(self, noise: np.ndarray) -> bool:
+        return bool(noise.min() >= 0 and noise.min() + np.min(self.alpha) > 0)
+
+    def _fitted_alpha(self) -> Any:
+        return self.alpha
+
+
+def _number(value: Any, name: str, *, strict: bool = False) -> None:
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    if not number or not np.isfinite(value) or value < 0 or (strict and value == 0):
+        raise ParameterError(f"{name} must be a finite number {'>' if strict else '>='} 0; got {value!r}.")
+
+
+def _tell(iteration: int, residual: float) -> None:
+    print(f"[mercer] {iteration} iterations, residual {residual:.3g}", flush=True)
+
+
+def _joined(parts: list[Certificate], notes: tuple[str, ...]) -> Certificate:
+    """One certificate for all targets: the worst status and residual, the sum of the rest."""
+    if len(parts) == 1:
+        only = parts[0]
+        return dataclasses.replace(only, notes=(*notes, *only.notes)) if notes else only
+    whole = together(parts)
+    worst = max((c for c in parts if c.status == whole.status), key=lambda c: c.residual or 0.0)
+    return dataclasses.replace(
+        whole,
+        method=worst.method,
+        worst_row=worst.worst_row,
+        residual=max((part.residual or 0.0) for part in parts),
+        residuals=tuple(r for part in parts for r in part.residuals or ()),
+        notes=(*notes, *whole.notes),
+    )

@@ -1,0 +1,212 @@
+"""Kernel ridge regression that chooses its own penalty, the whole path from one eigendecomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from mercer.errors import InputError, MemoryBudgetError, ParameterError
+from mercer.kernels.base import Kernel
+from mercer.machines.ridge.parts import Options
+from mercer.machines.ridge.problem import RidgeProblem
+from mercer.machines.ridge.ridge import RidgeMachine, _number
+from mercer.memory import memory_limit, say_bytes
+from mercer.solve.path import PathPoint, RidgePath
+
+CRITERIA = ("loo", "gcv")
+GRID = np.logspace(-6, 3, 19)
+EIGEN_ARRAYS = 4  # n×n arrays alive at one time during the eigendecomposition
+
+
+class KernelRidgeCV(RidgeMachine):
+    """Kernel ridge with α chosen among `alphas` by the error on rows that the model has not seen.
+
+    Parameters
+    ----------
+    kernel, fit_intercept, tol, strict, memory, random_state, n_jobs, approximation : as in `KernelRidge`. The features of an
+        approximation are learned once, from all rows.
+    alphas : numbers > 0, or None
+        None for 19 values from 10⁻⁶ to 10³ times the mean of k(x, x).
+    criterion : "loo", "gcv"
+        Leave-one-out in closed form, or generalised cross-validation, which puts the mean leverage in place of each.
+    cv : None, int, splitter or iterable of splits
+        Where given, the error on folds decides instead; one eigendecomposition for each fold.
+    alpha_per_target : bool
+        A best α for each target, or one for all (their errors summed).
+
+    Attributes
+    ----------
+    alpha_, best_error_ : the choice and its mean squared error.
+    alphas_, loo_errors_, gcv_errors_, dof_path_ : the path: alphas × targets (× nothing, for one target).
+    cv_errors_ : the same on folds, where `cv` was given.
+    All attributes of `KernelRidge`, from a final fit with its own certificate.
+
+    >>> from mercer import KernelRidgeCV
+    >>> X = np.linspace(0, 6, 30).reshape(-1, 1)
+    >>> model = KernelRidgeCV("RBF(1.0)", alphas=[1e-4, 1.0, 100.0]).fit(X, np.sin(X[:, 0]))
+    >>> model.alpha_, model.dof_path_.round(2).tolist()
+    (0.0001, [11.75, 4.55, 0.28])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        alphas: Sequence[float] | None = None,
+        *,
+        fit_intercept: bool = False,
+        criterion: str = "loo",
+        cv: Any = None,
+        alpha_per_target: bool = False,
+        tol: float = 1e-10,
+        strict: bool = False,
+        memory: int | str = "2GiB",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        approximation: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.criterion = criterion
+        self.cv = cv
+        self.alpha_per_target = alpha_per_target
+        self.tol = tol
+        self.strict = strict
+        self.memory = memory
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.approximation = approximation
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """The path, the best α on it, and the model for that α."""
+        self._check_parameters()
+        problem, Y, kept = self._start(X, y, sample_weight)
+        level = 0.0 if problem.noise is None else float(problem.noise[0])
+        path, gram = self._decompose(problem, Y)
+        self.alphas_ = self._grid(problem)
+        points = (path.at(alpha + level) for alpha in self.alphas_)
+        loo, gcv, dof = zip(*(_judged(point, problem.weight) for point in points), strict=True)
+        errors = {"loo": np.array(loo), "gcv": np.array(gcv)}
+        self.dof_path_ = np.array(dof)
+        decisive = errors[self.criterion]
+        self.__dict__.pop("cv_errors_", None)
+        if self.cv is not None:
+            decisive = self._on_folds(problem, Y, gram, level, kept)
+            self.cv_errors_ = self._shaped(decisive)
+        self.loo_errors_, self.gcv_errors_ = self._shaped(errors["loo"]), self._shaped(errors["gcv"])
+        best = self._choose(decisive)
+        if np.isin(best, [0, len(self.alphas_) - 1]).any() and len(self.alphas_) > 2:
+            self._notes = (*self._notes, "The best alpha is at the end of the grid: widen it.")
+        chosen = self.alphas_[best]
+        self.alpha_: Any = chosen if self.alpha_per_target and not self._single else float(chosen.flat[0])
+        self._solve(problem, Y, np.broadcast_to(chosen, Y.shape[1]), kept)
+        return self
+
+    # ── the path ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _decompose(self, problem: RidgeProblem, Y: np.ndarray) -> tuple[RidgePath, Callable[[], np.ndarray]]:
+        """The eigenpairs, from features where they are few, and a way to the dense K for folds."""
+        options: dict[str, Any] = {"intercept": problem.intercept}
+        count = problem.dimension()
+        if count < problem.n and 4 * 8 * problem.n * count <= memory_limit(self.memory):
+            Phi = np.vstack([P for _, P in problem.explicit().blocks()])
+            return RidgePath.of_features(Phi, problem.weight, Y, **options), lambda: Phi @ Phi.T
+        needed = EIGEN_ARRAYS * 8 * problem.n**2
+        if needed > memory_limit(self.memory):
+            raise MemoryBudgetError(
+                f"the eigendecomposition of {problem.n} rows needs {say_bytes(needed)}; the limit is "
+                f"{say_bytes(memory_limit(self.memory))}. Raise memory=, or choose alpha by GridSearchCV over KernelRidge."
+            )
+        K = problem.operator(stored=True).dense()
+        return RidgePath.of_matrix(K, problem.weight, Y, **options), lambda: K
+
+    def _grid(self, problem: RidgeProblem) -> np.ndarray:
+        if self.alphas is not None:
+            return np.array(self.alphas, dtype=float)
+        size = float(problem.operator(stored=False).diag().mean())
+        return GRID * (size if size > 0 else 1.0)
+
+    def _on_folds(
+        self,
+        problem: RidgeProblem,
+        Y: np.ndarray,
+        gram: Callable[[], np.ndarray],
+        level: float,
+        kept: np.ndarray,
+    ) -> np.ndarray:
+        """The squared error on rows held out in turn, alphas × targets, rows counted by weight."""
+        K, w = gram(), problem.weight
+        total, seen = np.zeros((len(self.alphas_), Y.shape[1])), 0.0
+        place = np.full(len(self._weight), -1)
+        place[kept] = np.arange(len(kept))
+        for fold in self._folds():
+            train, test = (part[part >= 0] for part in (place[rows] for rows in fold))
+            if not len(train) or not len(test):  # nothing but rows of weight 0
+                continue
+            path = RidgePath.of_matrix(
+                K[np.ix_(train, train)], w[train], Y[train], intercept=problem.intercept
+            )
+            across = K[np.ix_(test, train)]
+            for i, alpha in enumerate(self.alphas_):
+                point = path.at(alpha + level)
+                total[i] += w[test] @ (Y[test] - across @ point.c - point.b) ** 2
+            seen += float(w[test].sum())
+        if seen == 0:
+            raise InputError("no fold of cv has rows of positive weight on both sides. Choose other folds.")
+        return total / seen
+
+    def _folds(self) -> list[Any]:
+        """The rows to learn from and to judge by, in turn."""
+        try:
+            return list(check_cv(self.cv).split(self.X_fit_, self._targets))
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"cv={self.cv!r} gives no folds of these rows: {error}") from error
+
+    def _choose(self, errors: np.ndarray) -> np.ndarray:
+        """Where the error is least: one place, or one for each target."""
+        finite = np.where(np.isfinite(errors), errors, np.inf)
+        total = finite if self.alpha_per_target else finite.sum(axis=1, keepdims=True)
+        best = np.argmin(total, axis=0)
+        self.best_error_: Any = self._shaped(errors[best, np.arange(errors.shape[1])][None])[0]
+        return best
+
+    def _shaped(self, errors: np.ndarray) -> np.ndarray:
+        return errors[:, 0] if self._single else errors
+
+    # ── parameters ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_parameters(self) -> None:
+        self._check_common()
+        if self.criterion not in CRITERIA:
+            raise ParameterError(f"criterion must be 'loo' or 'gcv'; got {self.criterion!r}.")
+        if self.alphas is not None:
+            if np.ndim(self.alphas) != 1 or len(self.alphas) == 0:
+                raise ParameterError(
+                    f"alphas must be a list of numbers > 0, at least one; got {self.alphas!r}."
+                )
+            for value in self.alphas:
+                _number(value, "alphas", strict=True)
+
+    def _options(self) -> Options:
+        return Options(
+            tol=float(self.tol), memory=self.memory, random_state=self.random_state, n_jobs=self.n_jobs
+        )
+
+    def _separable(self, noise: np.ndarray) -> bool:
+        """Uneven noise leaves no common eigenvectors."""
+        return bool(noise.min() >= 0 and np.ptp(noise) == 0)
+
+    def _fitted_alpha(self) -> Any:
+        return self.alpha_
+
+
+def _judged(point: PathPoint, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Mean squared leave-one-out error, generalised cross-validation and degrees of freedom at one α."""
+    rows = float(w.sum())
+    share = 1.0 - point.dof / rows
+    fit = (w @ point.errors**2) / rows
+    gcv = fit / share**2 if share > 1e-13 else np.full_like(fit, np.nan)
+    return (w @ point.loo_errors**2) / rows, gcv, point.dof

@@ -1,0 +1,8 @@
+"""What every machine stands on.
+
+base       `KernelEstimator`: rows and weights checked, functions published, scikit-learn's protocol
+defaults   what `kernel=` means on given data
+targets    targets checked as strictly as rows
+publish    a fit seen whole, or not at all; Ctrl-C keeps the best so far
+examine    `verify` for every machine: what it claims, recomputed (each package has its own `examine`)
+"""

@@ -1,0 +1,230 @@
+"""What all machines share: a kernel as a parameter, by object or by text, tunable as `kernel__…`."""
+
+from __future__ import annotations
+
+from functools import cache
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercer.arrays import Rows, check_vectors, column_names, dense, unmasked
+from mercer.errors import InputError, MercerError, NotFiniteError, ParameterError, ShapeError
+from mercer.gram.functions import ByRows, Duels, Functions
+from mercer.kernels.base import Kernel
+from mercer.kernels.text import parse
+from mercer.machines.shared.publish import Published
+from mercer.panels import even, largest_entry, least_symmetric, panels
+from mercer.solve.multipliers import Multipliers
+
+if TYPE_CHECKING:
+    from mercer.theory.claims import Examination
+
+PRECOMPUTED = "precomputed"
+
+
+class KernelEstimator(Published, BaseEstimator):
+    """An estimator with a `kernel`: an object, its text, or "precomputed".
+
+    `get_params` and `set_params` reach into the kernel also when it is text; since kernels are values, setting
+    `kernel__lengthscale` replaces the whole kernel.
+    """
+
+    kernel: Any
+    kernel_: Any
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; with `deep`, those of the kernel too, as `kernel__lengthscale`."""
+        out = super().get_params(deep=False)
+        if deep:
+            try:
+                kernel = as_machine_kernel(self.kernel)
+            except MercerError:
+                return out
+            if kernel is not None:
+                out.update({f"kernel__{name}": value for name, value in kernel.get_params().items()})
+            inner = getattr(self, "approximation", None)
+            if isinstance(inner, BaseEstimator):
+                out.update({f"approximation__{name}": value for name, value in inner.get_params().items()})
+        return out
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by the names of `get_params`; `kernel` itself goes first."""
+        nested = {name: params.pop(name) for name in list(params) if name.startswith("kernel__")}
+        super().set_params(**params)
+        if nested:
+            kernel = as_machine_kernel(self.kernel)
+            if kernel is None:
+                raise ParameterError(
+                    f"Invalid parameter {next(iter(nested))!r}: a precomputed kernel has no parameters."
+                )
+            self.kernel = kernel._with_params(
+                {name.removeprefix("kernel__"): v for name, v in nested.items()}
+            )
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
+        return tags
+
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+        """X as float64 numbers, dense or CSR, with its columns remembered (`reset`) or compared with those of fit."""
+        if reset:
+            check_switches(self)
+        A = check_vectors(X).astype(np.float64, copy=False)
+        validate_data(self, X if column_names(X) is not None else A, reset=reset, skip_check_array=True)
+        return A
+
+    def _functions(self) -> Functions:
+        """The functions f = Σ c_j k(x_j, ·) + b that the fitted machine comes to; here: it has none."""
+        raise ParameterError(
+            f"{type(self).__name__} has no function f = Σ c_j k(x_j, ·) + b to speak of: it maps rows to features. Ask the "
+            "machine that is fitted on those features."
+        )
+
+    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+        """Multipliers and slacks of each problem that was solved, from the model and its training data; here: none was."""
+        raise ParameterError(
+            f"{type(self).__name__} minimises no convex loss of labelled rows under a norm, so there are no multipliers α, "
+            "slacks ξ or bounds C to measure. What it has is in theory.function_of(model)."
+        )
+
+    def _bounded_support(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """Rows of fit with 0 < α < C and with α = C, for each function; nothing where there are no such multipliers."""
+        return (), ()
+
+    def _named_rows(self) -> dict[str, np.ndarray]:
+        """Rows of fit that stand out, by what they are called; nothing where f is made of all rows alike."""
+        return {}
+
+    def _by_rows(self, A: Any, coefficients: Any, offset: Any, index: Any = None, **more: Any) -> Functions:
+        """Functions by coefficients of checked rows A, for a machine with `kernel_`; one column is one function."""
+        columns = np.asarray(coefficients, dtype=float)
+        columns = columns.reshape(len(columns), -1) if columns.ndim != 2 else columns
+        given = isinstance(self.kernel_, str)
+        return ByRows(
+            kernel=None if given else self.kernel_,
+            rows=None if given else self._rows(A, "rows of the machine"),
+            coefficients=columns,
+            offset=np.broadcast_to(np.asarray(offset, dtype=float), columns.shape[1]).copy(),
+            index=np.arange(len(columns)) if index is None else np.asarray(index),
+            **more,
+        )
+
+    def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+        """Hold what was published against the training data: for `mercer.verify`."""
+        from mercer.machines.shared.examine import examine_machine
+
+        check_is_fitted(self)
+        examine_machine(self, exam, X, y, sample_weight)
+
+    def _rows(self, A: Any, name: str = "X") -> Rows:
+        """Checked numbers as the rows that kernels take, with the column names of fit."""
+        names = getattr(self, "feature_names_in_", None)
+        return Rows(A, name, None if names is None else [str(n) for n in names])
+
+
+def duels_of(classes: Any) -> Duels:
+    """Two classes are told apart by one function, positive for the second; more by one function each."""
+    if len(classes) == 2:
+        return ((1, 0),)
+    return tuple((c, None) for c in range(len(classes)))
+
+
+def as_machine_kernel(value: Any, name: str = "kernel") -> Kernel | None:
+    """The kernel that the parameter `name` stands for; None for "precomputed"."""
+    if isinstance(value, Kernel):
+        return value
+    if isinstance(value, str):
+        return None if value == PRECOMPUTED else parse(value)
+    raise ParameterError(
+        f"{name} must be a kernel, its text such as 'RBF(2.0)', or 'precomputed'; got {value!r} "
+        f"({type(value).__name__}). Any function of two points becomes a kernel by mercer.Custom(function)."
+    )
+
+
+@cache
+def _switches(kind: type) -> tuple[str, ...]:
+    """The parameters of a class that are declared as `bool`."""
+    declared = signature(kind.__init__).parameters.values()  # type: ignore[misc]
+    return tuple(p.name for p in declared if p.annotation in (bool, "bool"))
+
+
+def check_switches(estimator: Any) -> None:
+    """Every parameter that is declared as `bool` is True or False: "no" would count as yes."""
+    for name in _switches(type(estimator)):  # type: ignore[arg-type]
+        value = getattr(estimator, name)
+        if not isinstance(value, bool | np.bool_):
+            raise ParameterError(f"{name} must be True or False; got {value!r}.")
+
+
+def check_gram(K: Any, kernel: Kernel | None) -> np.ndarray:
+    """A square Gram matrix, finite and symmetric to rounding, made exactly symmetric."""
+    K = np.asarray(dense(K), dtype=np.float64)
+    if K.shape[0] != K.shape[1]:
+        raise ShapeError(
+            f"a precomputed Gram matrix must be square, with k(x_i, x_j) in row i and column j; got shape {K.shape}. "
+            "New points come later: rows = new, columns = training."
+        )
+    whose = "the precomputed Gram matrix" if kernel is None else str(kernel)
+    check_finite(K, whose)
+    i, j = least_symmetric(K)
+    if abs(K[i, j] - K[j, i]) > 1e-8 * max(largest_entry(K), np.finfo(float).tiny):
+        raise InputError(
+            f"{whose} is not symmetric: {K[i, j]:.9g} at ({i}, {j}) but {K[j, i]:.9g} at ({j}, {i}). A kernel has "
+            "k(x, z) = k(z, x); (K + K.T) / 2 is the nearest symmetric matrix."
+        )
+    return even(K)
+
+
+def check_finite(K: np.ndarray, whose: str) -> None:
+    """Refuse a Gram matrix with NaN or infinity, with the first pair that has it."""
+    for rows in panels(len(K), K.itemsize, K.shape[1]):
+        fine = np.isfinite(K[rows])
+        if not fine.all():
+            i, j = np.argwhere(~fine)[0]
+            i += rows.start
+            raise NotFiniteError(f"{whose} gives {K[i, j]} for rows {i} and {j}. Look at that pair.")
+
+
+def check_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """One weight ≥ 0 for each row; ones where none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    try:
+        w = np.asarray(unmasked(sample_weight, "sample_weight"))
+        if w.dtype.kind in "cmM":
+            raise TypeError(
+                f"{w.dtype} given{' (Complex data not supported)' if w.dtype.kind == 'c' else ''}"
+            )
+        w = w.astype(float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"sample_weight must hold numbers, one for each row: {error}.") from error
+    if w.ndim == 0:
+        w = np.full(n, float(w))
+    if w.shape != (n,):
+        raise ShapeError(
+            f"sample_weight.shape == {w.shape}, expected {(n,)}: one weight for each row, with one dimension."
+        )
+    for bad, word in ((np.isnan(w), "NaN"), (np.isinf(w), "infinity"), (w < 0, "a negative weight")):
+        if bad.any():
+            raise NotFiniteError(
+                f"sample_weight has {word} at index {int(np.argmax(bad))}; weights must be finite and >= 0 "
+                "(0 removes a row, 2 counts it twice)."
+            )
+    if not np.any(w > 0):
+        raise InputError(
+            "sample_weight: all weights are zero, so no rows are left. Give some row a positive weight."
+        )
+    return w
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator from what scikit-learn calls random_state."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    return np.random.default_rng(random_state)

@@ -1,0 +1,109 @@
+"""Claims that many machines make: the kernel is the one asked for, kept rows are rows of X, features are what they were."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from mercer.arrays import dense
+from mercer.gram.blocks import block
+from mercer.machines.landmarks.approximation import Approximable, Approximation
+from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.shared.defaults import resolve
+from mercer.theory.claims import EXACT, Examination, opaque
+
+# how a fit came about, not what came of it: no data can confirm them, and nothing is computed from them
+HISTORY = frozenset({"n_iter_", "solver_", "witness_", "crossings_"})
+
+
+def same_kernel(
+    exam: Examination, model: Any, A: Any, weight: np.ndarray | None = None, *, name: str = "kernel"
+) -> None:
+    """`kernel_` is what `kernel=` means on these rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = resolve(getattr(model, name), A, weight)
+    exam.same(f"{name}_", getattr(model, f"{name}_"), PRECOMPUTED if found is None else found)
+
+
+def same_rows(exam: Examination, what: str, kept: Any, A: Any, index: np.ndarray | None = None) -> None:
+    """Kept rows are rows of X, bit for bit."""
+    rows = A if index is None else A[index]
+    if sparse.issparse(rows) != sparse.issparse(kept):
+        rows, kept = sparse.csr_array(rows), sparse.csr_array(kept)
+    exam.same(what, kept, rows, within=0.0)
+
+
+def same_labels(exam: Examination, model: Any, y: Any) -> None:
+    exam.same("classes_", model.classes_, np.unique(np.asarray(y)))
+
+
+def same_approximation(exam: Examination, model: Approximable, A: Any, weight: np.ndarray) -> None:
+    """The approximation is the one asked for, and its features follow from its landmarks or its seed."""
+    from mercer.machines.landmarks.examine import examine_features
+
+    if model.approximation is None:
+        exam.true(not model._approximated, "the model has an approximation_, and none was asked for")
+        return
+    mine = {k: v for k, v in model.approximation_.get_params(deep=False).items() if k != "kernel"}
+    asked = {k: v for k, v in model.approximation.get_params(deep=False).items() if k != "kernel"}
+    for name in asked:
+        if not opaque(asked[name]):
+            exam.same(f"approximation_.{name}", mine[name], asked[name])
+    exam.same("approximation_.kernel_", model.approximation_.kernel_, model.kernel_)
+    examine_features(model.approximation_, exam, A, weight)
+
+
+def same_feature_coef(exam: Examination, model: Approximable, A: Any, coef: np.ndarray) -> None:
+    """β = Φᵀ coef: what `predict` uses follows from the coefficients that the certificate is of."""
+    if not model._approximated:
+        return
+    phi = features_of(model.approximation_, model, A)
+    exam.same("feature_coef_", model.feature_coef_, phi.T @ coef)
+
+
+def features_of(approximation: Approximation, model: Any, A: Any) -> np.ndarray:
+    return approximation.features(model._rows(A))
+
+
+def plain_gram(model: Any, A: Any, B: Any = None) -> np.ndarray:
+    """K of these rows by the formula in NumPy, and not by the core that the fit used; between A and B without their noise."""
+    if isinstance(model.kernel_, str):
+        return np.asarray(dense(A), dtype=np.float64)
+    z = None if B is None else model._rows(B)
+    every = slice(None)
+    return np.asarray(block(model.kernel_, model._rows(A), z, every, every), dtype=np.float64)
+
+
+def again(model: Any, X: Any, y: Any, sample_weight: Any, **changes: Any) -> Any:
+    """A machine without a choice of its own, fitted once more: what it publishes is defined by this computation."""
+    twin = clone(model)
+    for name, value in changes.items():
+        setattr(twin, name, value)
+    if isinstance(model, Approximable) and model._approximated:
+        # the features are examined by themselves; drawn again they would be others
+        twin.approximation_ = model.approximation_
+        twin._approximate = lambda kernel, A, weight=None: model._approximate_again(A)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        takes = "sample_weight" in inspect.signature(twin.fit).parameters
+        if takes:
+            return twin.fit(X, y, sample_weight=sample_weight)
+        return twin.fit(X, y)
+
+
+def same_published(
+    exam: Examination, model: Any, twin: Any, *, skip: frozenset[str] = HISTORY, within: float = EXACT
+) -> None:
+    """Every number that the machine keeps is that of its twin."""
+    parameters = model.get_params(deep=False)
+    for name, found in vars(twin).items():
+        if name in parameters or name in skip or name.startswith("certificate") or opaque(found):
+            continue
+        exam.true(name in vars(model), f"{name} is missing")
+        exam.same(name, vars(model).get(name), found, within=within)

@@ -1,0 +1,240 @@
+"""Two views of the same things: the functions of each that agree best (kernel canonical correlation)."""
+
+from __future__ import annotations
+
+import numbers
+import time
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import lapack
+from mercer.arrays import check_vectors, dense
+from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, ShapeError, warn
+from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram.functions import Functions
+from mercer.kernels.base import Kernel
+from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram
+from mercer.machines.shared.defaults import resolve
+from mercer.machines.structure.centred import Centred, judge, training_gram
+from mercer.machines.structure.mercer_map import with_signs
+from mercer.params import is_real
+from mercer.solve.eigen import top_eigenpairs
+from mercer.solve.solution import AS_ASKED
+
+
+class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+    """Pairs of functions f(x) = Σ α_i k̃(x, x_i) and g(y) = Σ β_i k̃'(y, y_i) that are most correlated over the pairs (x_i, y_i).
+
+        max  αᵀK̃L̃β / (‖(K̃ + cI)α‖ ‖(L̃ + c'I)β‖),     c = κ·tr K̃,  c' = κ·tr L̃
+
+    K̃ and L̃ are centred in feature space. Without the ridge κ a rich kernel correlates anything with anything. The values of
+    the maximum are the singular values of RS, R = K̃(K̃ + cI)⁻¹ and S = L̃(L̃ + c'I)⁻¹: two Cholesky factors, and the
+    leading eigenvectors of RS²R.
+
+    Parameters
+    ----------
+    n_components : int
+    kernel, kernel_y : the kernels of the two views (`kernel_y=None` for the same); text, objects or "precomputed".
+    regularization : κ > 0, relative to the trace.
+    tol, strict, memory, n_jobs, random_state
+
+    Attributes
+    ----------
+    singular_values_ : the maxima, falling, each between 0 and 1; what the ridge leaves of the correlation.
+    correlations_ : the correlation of f(x_i) and g(y_i) on the sample, higher than on new pairs.
+    alpha_, beta_ : coefficients, scaled so that f and g have variance 1 on the sample.
+    certificate_ : with the residual of every eigenpair.
+
+    >>> from mercer import KernelCCA
+    >>> t = np.linspace(-1, 1, 40)[:, None]
+    >>> model = KernelCCA(1, "RBF()", regularization=1e-3).fit(t, t**2)
+    >>> bool(model.correlations_[0] > 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        kernel: Kernel | str = "RBF()",
+        kernel_y: Kernel | str | None = None,
+        *,
+        regularization: float = 0.01,
+        tol: float = 1e-8,
+        strict: bool = False,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.kernel_y = kernel_y
+        self.regularization = regularization
+        self.tol = tol
+        self.strict = strict
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Find the functions of X and of the second view `y` (one column may come as a vector)."""
+        start = time.perf_counter()
+        self._check_parameters()
+        if y is None:
+            raise InputError(
+                "KernelCCA requires y to be passed, but the target y is None: it is the second view."
+            )
+        A = self._check_rows(X, reset=True)
+        B = _second_view(y, A.shape[0])
+        if len(B) == 1:
+            raise InputError("n_samples=1: a correlation needs at least two rows.")
+        kernel, K = training_gram(self, A)
+        kernel_y, L = self._gram_of_y(B)
+        lost = "correlations are then bounded by nothing"
+        notes = judge(kernel, K, A.shape[1], strict=self.strict, lost=lost)
+        notes += judge(kernel_y, L, B.shape[1], strict=self.strict, lost=lost)
+        first, second = Ridged(Centred(K), self.regularization), Ridged(Centred(L), self.regularization)
+        k = min(int(self.n_components), A.shape[0] - 1)
+        found = top_eigenpairs(
+            Agreement(first, second), k, tol=float(self.tol), random_state=self.random_state
+        )
+        values = np.sqrt(np.clip(found.value.values, 0.0, 1.0))
+        U = with_signs(found.value.vectors)
+        V = second.apply(first.apply(U))
+        self.kernel_, self.kernel_y_ = (PRECOMPUTED if v is None else v for v in (kernel, kernel_y))
+        self.X_fit_, self.Y_fit_ = A, B
+        self.singular_values_ = values
+        self.alpha_, self._offset, f = _scaled(first, U)
+        self.beta_, self._offset_y, g = _scaled(second, V)
+        self.correlations_ = np.einsum("ij,ij->j", f, g) / A.shape[0]
+        self.n_components_ = self._n_features_out = k
+        self.certificate_ = replace(
+            found.certificate, seconds=time.perf_counter() - start, notes=(*notes, *found.certificate.notes)
+        )
+        if found.certificate.status not in AS_ASKED:
+            warn(f"not as exact as asked ({self.certificate_}).", ConvergenceWarning)
+        return self
+
+    def _check_parameters(self) -> None:
+        n, c = self.n_components, self.regularization
+        if not is_real(self.tol) or not 0 < self.tol < np.inf:
+            raise ParameterError(f"tol must be a finite number > 0; got {self.tol!r}.")
+        if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
+            raise ParameterError(f"n_components must be a whole number >= 1; got {n!r}.")
+        if isinstance(c, bool) or not isinstance(c, numbers.Real) or not 0 < float(c) < np.inf:
+            raise ParameterError(
+                f"regularization must be a finite number > 0 (without it every correlation can be 1); got {c!r}."
+            )
+
+    def _gram_of_y(self, B: np.ndarray) -> tuple[Kernel | None, GramOperator]:
+        kernel = resolve(self.kernel if self.kernel_y is None else self.kernel_y, B, name="kernel_y")
+        if kernel is None:
+            return None, Precomputed(check_gram(B, None))
+        return kernel, kernel.gram(B, memory=self.memory, n_jobs=self.n_jobs)
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """f of new rows, n × n_components; with a second view, the pair (f(X), g(y))."""
+        check_is_fitted(self, "alpha_")
+        A = self._check_rows(X, reset=False)
+        f = self._values(self.kernel_, A, self.X_fit_, self.alpha_) - self._offset
+        if y is None:
+            return f
+        B = _second_view(y, A.shape[0])
+        if B.shape[1] != self.Y_fit_.shape[1]:
+            raise ShapeError(f"y has {B.shape[1]} columns; it had {self.Y_fit_.shape[1]} in fit.")
+        return f, self._values(self.kernel_y_, B, self.Y_fit_, self.beta_) - self._offset_y
+
+    def _functions(self) -> Functions:
+        """f of the first view, one for each component."""
+        check_is_fitted(self, "alpha_")
+        return self._by_rows(self.X_fit_, self.alpha_, -self._offset, what="f of the first view")
+
+    def _values(self, kernel: Any, A: Any, sample: Any, coef: np.ndarray) -> np.ndarray:
+        if isinstance(kernel, str):
+            return np.asarray(dense(A) @ coef)
+        if sample is self.X_fit_:
+            A, sample = self._rows(A), self._rows(sample, "X_fit_")
+        return np.asarray(Tiles(kernel, A, sample, n_jobs=self.n_jobs) @ np.ascontiguousarray(coef))
+
+    def score(self, X: Any, y: Any) -> float:
+        """The mean correlation of f(x) and g(y) over the components, on these pairs."""
+        f, g = (v - v.mean(axis=0) for v in self.transform(X, y))
+        size = np.linalg.norm(f, axis=0) * np.linalg.norm(g, axis=0)
+        return float(np.mean(np.einsum("ij,ij->j", f, g) / np.where(size > 0, size, 1.0)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class Ridged:
+    """R = K̃(K̃ + cI)⁻¹ = I - c(K̃ + cI)⁻¹ by one Cholesky factor."""
+
+    def __init__(self, K: Centred, regularization: float) -> None:
+        self.K = K
+        self.c = float(regularization) * max(float(K.diag().sum()), np.finfo(float).tiny)
+        A = np.asarray(K.dense(), dtype=np.float64)
+        A[np.diag_indices_from(A)] += self.c
+        try:
+            self.factor = lapack.cholesky(A.T, overwrite_a=True)
+        except LinAlgError as error:
+            raise NotPositiveDefiniteError(
+                f"K + {self.c:.3g} I is not positive definite: the kernel is far from valid. Raise regularization."
+            ) from error
+
+    def solve(self, V: np.ndarray) -> np.ndarray:
+        return lapack.cho_solve(self.factor, V)
+
+    def apply(self, V: np.ndarray) -> np.ndarray:
+        return V - self.c * self.solve(V)
+
+
+class Agreement(GramOperator):
+    """RS²R."""
+
+    kind = "agreement"
+
+    def __init__(self, first: Ridged, second: Ridged) -> None:
+        self.first, self.second = first, second
+        super().__init__(np.float64, first.K.shape)
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        W = self.second.apply(self.first.apply(V))
+        return self.first.apply(self.second.apply(W))
+
+    def block(self, rows: Any, cols: Any) -> np.ndarray:
+        return self._matmat(np.eye(self.shape[0])[:, cols])[rows]
+
+    def diag(self) -> np.ndarray:
+        half = self.second.apply(self.first.apply(np.eye(self.shape[0])))
+        return np.einsum("ij,ij->j", half, half)
+
+    def _transpose(self) -> Agreement:
+        return self
+
+
+def _scaled(ridged: Ridged, U: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coefficients whose function has variance 1 on the sample, its offset, and its values there."""
+    coef = ridged.solve(U)
+    coef -= coef.mean(axis=0)
+    values = ridged.K @ coef
+    size = np.sqrt((values**2).mean(axis=0))
+    coef, values = (v / np.where(size > 0, size, 1.0) for v in (coef, values))
+    return coef, ridged.K.means @ coef, values
+
+
+def _second_view(y: Any, n: int) -> np.ndarray:
+    B = np.asarray(y) if not hasattr(y, "columns") else y
+    if getattr(B, "ndim", 2) == 1:
+        B = np.asarray(B).reshape(-1, 1)
+    B = np.asarray(dense(check_vectors(B, "y")), dtype=np.float64)
+    if len(B) != n:
+        raise ShapeError(f"X has {n} rows and y has {len(B)}. Pass two views of the same rows.")
+    return B

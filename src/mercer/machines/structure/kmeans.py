@@ -1,0 +1,324 @@
+"""K-means in feature space: clusters with curved borders, from kernel products alone (M3)."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import clock
+from mercer.errors import InputError, ParameterError, PrecisionWarning, ShapeError, warn
+from mercer.gram import GramOperator, Tiles
+from mercer.gram.functions import Functions
+from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximable
+from mercer.machines.margin.problems import check_weights, dense_columns
+from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.structure.centred import judge, training_gram
+from mercer.machines.structure.lloyd import Run, lloyd, nearest_seed, plus_plus
+from mercer.machines.structure.spectral import spectral_start
+from mercer.solve.solution import Certificate, Status
+
+INITS = ("k-means++", "spectral", "random")
+
+
+class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Approximable):
+    """The clusters whose rows are nearest to their own centre in feature space, seen only through kernel products.
+
+        c_j = Σ_n α_nj φ(x_n),   α_nj = w_n / Σ_{m in j} w_m for the rows of cluster j, else 0
+        ‖φ(x) - c_j‖² = k(x, x) - 2 Σ_n α_nj k(x, x_n) + Σ_n Σ_m α_nj α_mj k(x_n, x_m)
+        inertia = Σ_n w_n min_j ‖φ(x_n) - c_j‖²
+
+    Lloyd's steps: assign each row to the nearest centre, move the centres, until no row moves. The inertia never rises.
+    A cluster that loses all its rows gets the row that is farthest from its centre (largest w·‖φ(x) - c‖²), which lowers
+    the inertia; if every row is at its centre, fewer distinct points than clusters exist: the cluster stays empty, its
+    distances are infinite, and a warning says so. K is stored if it fits in `memory`; else its tiles are computed anew
+    in every pass, and only for the rows that moved once these are few.
+
+    Parameters
+    ----------
+    n_clusters : int
+    kernel : Kernel, str
+        A kernel, its text, or "precomputed" (`fit` takes the Gram matrix, `predict` rows = new, columns = sample).
+    init : "k-means++" (greedy, in feature space); "spectral" (the relaxed problem: leading eigenvectors, which also
+        bound the inertia from below; further runs start as "k-means++"); "random" rows as centres; or an array with a
+        label 0 … n_clusters - 1 for each row.
+    n_init : runs from different starts, of which the best is kept; "auto" is 10 for "random" and 1 for the others.
+    max_iter, tol : steps in a run; a run also ends when a step lowers the inertia by less than tol times itself.
+    max_seconds : for all runs together; the best model so far is kept, as it is after Ctrl-C.
+    strict : refuse a Gram matrix with negative eigenvalues instead of warning.
+    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel; the centres are then
+        points of that space, the columns of `feature_coef_`.
+    memory, n_jobs, random_state, verbose
+
+    Attributes
+    ----------
+    labels_, inertia_, n_iter_, cluster_weights_ : Σ w of each cluster.
+    objective_ : the inertia after every step of the run that was kept; it never rises.
+    certificate_ : `primal` is the inertia; after init="spectral" `dual` is a lower bound on that of any clustering.
+    kernel_, X_fit_
+
+    >>> from mercer import KernelKMeans
+    >>> X = [[0.0], [0.2], [5.0], [5.1]]
+    >>> model = KernelKMeans(2, "RBF(1.0)", random_state=0).fit(X)
+    >>> bool(model.labels_[0] == model.labels_[1] != model.labels_[2] == model.labels_[3])
+    True
+    >>> print(model.certificate_.status, round(model.inertia_, 4))
+    converged 0.0248
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        kernel: Kernel | str = "RBF()",
+        *,
+        init: Any = "k-means++",
+        n_init: int | str = "auto",
+        max_iter: int = 300,
+        tol: float = 0.0,
+        max_seconds: float | None = None,
+        strict: bool = False,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        approximation: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_seconds = max_seconds
+        self.strict = strict
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.approximation = approximation
+
+    # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Cluster the rows of X; `y` is ignored. Weight 2 is a row twice; rows of weight 0 do not move the centres."""
+        start = clock.now()
+        runs = self._check_parameters()
+        A = self._check_rows(X, reset=True)
+        w = check_weights(sample_weight, A.shape[0])
+        if int((w > 0).sum()) < self.n_clusters:
+            raise InputError(
+                f"n_samples={int((w > 0).sum())} (rows of positive weight) should be >= n_clusters={self.n_clusters}."
+            )
+        kernel, K = training_gram(self, A, w)
+        notes = judge(
+            kernel,
+            K,
+            A.shape[1],
+            strict=self.strict,
+            lost="distances may be negative and the inertia may rise",
+        )
+        best, bound, more = self._run_all(K, w, runs)
+        self._keep(A, kernel, K, w, best)
+        status: Status = best.status
+        self.certificate_ = Certificate(
+            status,
+            f"Lloyd's steps from {'given labels' if not isinstance(self.init, str) else self.init}",
+            iterations=best.steps,
+            seconds=clock.now() - start,
+            primal=self.inertia_,
+            dual=bound,
+            gap=None if bound is None else self.inertia_ - bound,
+            notes=(*self._approximation_notes(), *notes, *more, *self._doubts(K, w)),
+        )
+        self.n_iter_ = best.steps
+        if status == "limit":
+            warn(
+                f"stopped before every row was with its nearest centre ({self.certificate_}). Raise max_iter, "
+                "max_seconds or tol.",
+                ConvergenceWarning,
+            )
+        return self
+
+    def _check_parameters(self) -> int:
+        for name in ("n_clusters", "max_iter"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+                raise ParameterError(f"{name} must be a whole number >= 1; got {value!r}.")
+        for name, empty in (("tol", False), ("max_seconds", True)):
+            value = getattr(self, name)
+            real = (
+                isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf
+            )
+            if not real and not (empty and value is None):
+                raise ParameterError(f"{name} must be a finite number >= 0; got {value!r}.")
+        if isinstance(self.init, str) and self.init not in INITS:
+            raise ParameterError(f"init must be one of {INITS} or an array of labels; got {self.init!r}.")
+        if self.n_init == "auto":
+            return 10 if isinstance(self.init, str) and self.init == "random" else 1
+        n = self.n_init
+        if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
+            raise ParameterError(f"n_init must be 'auto' or a whole number >= 1; got {n!r}.")
+        return int(n) if isinstance(self.init, str) else 1
+
+    def _run_all(self, K: GramOperator, w: np.ndarray, runs: int) -> tuple[Run, float | None, list[str]]:
+        """The best of all runs, the spectral bound if there is one, and what has to be said."""
+        rng = check_random_state(self.random_state)
+        diagonal = np.asarray(K.diag(), dtype=np.float64)
+        best: Run | None = None
+        bound: float | None = None
+        notes: list[str] = []
+        done = 0
+        try:
+            for done in range(1, runs + 1):
+                labels, low, more = self._start(K, w, diagonal, rng, done)
+                bound = low if bound is None else bound
+                notes += more
+                run = lloyd(
+                    K, w, diagonal, labels, int(self.n_clusters),
+                    max_iter=int(self.max_iter), tol=float(self.tol), tell=self._teller(done),
+                )  # fmt: skip
+                best = run if best is None or run.inertia < best.inertia else best
+                if run.status == "interrupted" or clock.late():
+                    break
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            best = best.interrupted()
+        assert best is not None
+        if runs > 1:
+            notes = [*notes, f"the best of {done} runs" + ("" if done == runs else f" ({runs} were asked)")]
+        return best, bound, notes
+
+    def _start(
+        self, K: GramOperator, w: np.ndarray, diagonal: np.ndarray, rng: np.random.RandomState, run: int
+    ) -> tuple[np.ndarray, float | None, list[str]]:
+        k, n = int(self.n_clusters), len(w)
+        if not isinstance(self.init, str):
+            return _given_labels(self.init, n, k), None, []
+        if self.init == "spectral" and run == 1:
+            return spectral_start(K, w, diagonal, k, rng)
+        if self.init == "random":
+            seeds = rng.choice(n, k, replace=False, p=w / w.sum())
+        else:
+            seeds = plus_plus(K, w, diagonal, k, rng)
+        return nearest_seed(K, diagonal, seeds), None, []
+
+    def _teller(self, run: int) -> Any:
+        if not self.verbose:
+            return None
+        return lambda step, inertia, moved: print(
+            f"[mercer] run {run}, step {step}: inertia {inertia:.9g}, {moved} rows moved", flush=True
+        )
+
+    def _keep(self, A: Any, kernel: Kernel | None, K: GramOperator, w: np.ndarray, run: Run) -> None:
+        self.kernel_, self.X_fit_ = (PRECOMPUTED if kernel is None else kernel), A
+        self.labels_ = run.labels.astype(np.int32)
+        self.inertia_, self.objective_ = run.inertia, np.array(run.objective)
+        self.cluster_weights_ = run.masses
+        self._members = np.flatnonzero(w > 0)
+        self._codes = run.members[self._members]
+        self._alpha = w[self._members] / run.masses[self._codes]
+        self._norms = run.norms
+        self._keep_feature_coef(A[self._members], self._memberships())
+        self._n_features_out = int(self.n_clusters)
+
+    def _memberships(self) -> np.ndarray:
+        """α_nj, members × clusters."""
+        coef = np.zeros((len(self._members), int(self.n_clusters)))
+        coef[np.arange(len(self._members)), self._codes] = self._alpha
+        return coef
+
+    def _doubts(self, K: GramOperator, w: np.ndarray) -> list[str]:
+        """Empty clusters, and distances that are hardly more than the rounding of K."""
+        notes = []
+        empty = int((self.cluster_weights_ == 0).sum())
+        if empty:
+            k = int(self.n_clusters)
+            text = (
+                f"Number of distinct clusters ({k - empty}) found smaller than n_clusters ({k}): no row is left at a "
+                "distance from its centre. Possibly due to duplicate points in X"
+            )
+            warn(f"{text}. Ask for fewer clusters.", ConvergenceWarning)
+            notes.append(text)
+        rounding = 8 * np.finfo(float).eps * float(np.abs(K.diag()).max())
+        if 0 < self.inertia_ / w.sum() < 1e6 * rounding and self.inertia_ > rounding * w.sum():
+            text = (
+                f"k(x, x) is up to {np.abs(K.diag()).max():.3g} and the mean squared distance {self.inertia_ / w.sum():.3g}: "
+                "fewer than six digits of the distances are right"
+            )
+            warn(f"{text}. Centre the columns of X.", PrecisionWarning)
+            notes.append(text)
+        return notes
+
+    # ── new points ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _partial(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """-2 Σ α k + ΣΣ αα k for every cluster, and k(x, x) where it is known."""
+        check_is_fitted(self, "labels_")
+        A = self._check_rows(X, reset=False)
+        if self._approximated:
+            return self._norms - 2 * self._in_features(A), self._own_in_features(A)
+        coef = self._memberships()
+        if isinstance(self.kernel_, str):
+            return self._norms - 2 * (dense_columns(A, self._members) @ coef), None
+        rows = self._rows(A)
+        all_rows = len(self._members) == self.X_fit_.shape[0]
+        sample = self._rows(self.X_fit_ if all_rows else self.X_fit_[self._members], "X_fit_")
+        products = Tiles(self.kernel_, rows, sample, n_jobs=self.n_jobs) @ coef
+        return self._norms - 2 * np.asarray(products), self.kernel_._diag(rows)
+
+    def _functions(self) -> Functions:
+        """⟨c_j, ·⟩: the centres."""
+        check_is_fitted(self, "labels_")
+        said = "⟨c_j, ·⟩, the centres"
+        if self._approximated:
+            return self._by_features(0.0, what=said)
+        return self._by_rows(
+            self.X_fit_[self._members],
+            self._memberships(),
+            0.0,
+            self._members,
+            known_norms=np.sqrt(np.maximum(self._norms, 0.0)),
+            what=said,
+        )
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The cluster of the nearest centre."""
+        return np.argmin(self._partial(X)[0], axis=1).astype(np.int32)
+
+    def transform(self, X: Any, diagonal: Any = None) -> np.ndarray:
+        """The distances ‖φ(x) - c_j‖; a precomputed block needs the `diagonal` k(x, x) of its rows besides."""
+        partial, known = self._partial(X)
+        if known is None:
+            if diagonal is None:
+                raise InputError(
+                    "distances need k(x, x) of the new rows, which a precomputed block does not hold. Pass it as "
+                    "transform(K, diagonal=…); predict needs none."
+                )
+            known = np.asarray(diagonal, dtype=np.float64)
+            if known.shape != (len(partial),):
+                raise ShapeError(
+                    f"diagonal must hold one number for each of the {len(partial)} rows; got {known.shape}."
+                )
+        return np.sqrt(np.maximum(partial + known[:, None], 0.0))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the inertia of X with the fitted centres."""
+        D = self.transform(X)
+        return -float(check_weights(sample_weight, len(D)) @ D.min(axis=1) ** 2)
+
+
+def _given_labels(labels: Any, n: int, k: int) -> np.ndarray:
+    given = np.asarray(labels)
+    if given.shape != (n,):
+        raise ShapeError(f"init must have one label for each of the {n} rows; got shape {given.shape}.")
+    whole = given.dtype.kind in "biu" or (given.dtype.kind == "f" and np.array_equal(given, np.round(given)))
+    if not whole or given.min() < 0 or given.max() >= k:
+        raise ParameterError(f"init must hold whole numbers from 0 to n_clusters - 1 = {k - 1}.")
+    return given.astype(np.intp)

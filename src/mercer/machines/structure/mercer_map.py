@@ -1,0 +1,179 @@
+"""Features of a sample: the eigen-expansion of its Gram matrix (K13)."""
+
+from __future__ import annotations
+
+import numbers
+import time
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from mercer import lapack
+from mercer.errors import ParameterError
+from mercer.gram import Precomputed
+from mercer.gram.functions import Functions
+from mercer.kernels.base import Kernel
+from mercer.machines.shared.base import KernelEstimator, check_gram
+from mercer.machines.shared.defaults import resolve
+from mercer.solve.solution import Certificate
+from mercer.theory.judge import judge_on_rows
+
+
+class MercerMap(TransformerMixin, KernelEstimator):
+    """Finitely many features of any kernel, from its eigen-expansion on a sample.
+
+        K = Σ λ_l u_l u_lᵀ,     φ_l(x) = Σ_i k(x, x_i) u_il / √λ_l
+
+    On the sample itself φ_l = √λ_l u_l, so that with all components ΦΦᵀ = K to rounding; elsewhere it is the Nyström
+    extension. Noise (`White`) belongs to the observations of the sample: `fit_transform` has it, `transform` does not.
+
+    Parameters
+    ----------
+    kernel : Kernel, str
+        A kernel, its text ("RBF()" takes ℓ = √(d·Var(X)/2)), or "precomputed" (then `fit` takes the Gram matrix, `transform` rows = new, columns = sample).
+    n_components : int or None
+        At most so many features, those of the largest eigenvalues; None for all that are positive beyond rounding.
+    tolerance : float or None
+        Stop at the fewest features that leave out at most this share of the trace, from 0 to 1.
+    strict : bool
+        Refuse a Gram matrix with negative eigenvalues instead of dropping them with a warning.
+
+    Attributes
+    ----------
+    eigenvalues_, eigenvectors_ : the kept λ_l, descending, and u_l as columns (the largest entry is positive).
+    negative_eigenvalues_ : those below zero beyond rounding, which were dropped; empty for a kernel.
+    residual_trace_, residual_share_ : Σ|λ| of what was left out, and as a share of Σ|λ|.
+    certificate_ : the residuals of the kept eigenpairs, and what was left out. kernel_, X_fit_, n_features_in_
+
+    >>> from mercer import MercerMap, RBF
+    >>> X = [[0.0], [1.0], [2.0]]
+    >>> phi = MercerMap(RBF(1.0)).fit(X)
+    >>> bool(np.allclose(phi.transform(X) @ phi.transform(X).T, RBF(1.0)(X)))
+    True
+    >>> round(MercerMap(RBF(1.0), n_components=2).fit(X).residual_share_, 3)
+    0.069
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        n_components: int | None = None,
+        *,
+        tolerance: float | None = None,
+        strict: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.tolerance = tolerance
+        self.strict = strict
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Expand the Gram matrix of X; `y` is ignored."""
+        start = time.perf_counter()
+        self._check_parameters()
+        A = self._check_rows(X, reset=True)
+        kernel = resolve(self.kernel, A)
+        K = check_gram(A if kernel is None else kernel(self._rows(A)), kernel)
+        values, vectors = lapack.eigh(K)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        rounding = len(K) * np.finfo(float).eps * float(np.abs(values).max())
+        notes = self._judge(kernel, K)
+        self.negative_eigenvalues_ = values[values < -rounding]
+        kept = self._how_many(values[values > rounding], float(np.abs(values).sum()))
+        self.kernel_, self.X_fit_ = ("precomputed" if kernel is None else kernel), A
+        self.eigenvalues_ = values[:kept].copy()
+        self.eigenvectors_ = with_signs(vectors[:, :kept])
+        self.residual_trace_ = float(np.abs(values[kept:]).sum())
+        self.residual_share_ = self.residual_trace_ / float(np.abs(values).sum()) if np.any(values) else 0.0
+        self.certificate_ = self._certify(K, notes, time.perf_counter() - start)
+        return self
+
+    def _certify(self, K: np.ndarray, judged: tuple[str, ...], seconds: float) -> Certificate:
+        """‖Ku - λu‖ of each kept pair, relative to the largest λ, recomputed from the answer."""
+        U, top = self.eigenvectors_, float(self.eigenvalues_.max(initial=0.0))
+        rest = np.linalg.norm(K @ U - U * self.eigenvalues_, axis=0) / top if top else np.zeros(0)
+        notes = [f"{self.residual_share_:.3g} of the trace is left out"] if self.residual_share_ else []
+        if len(self.negative_eigenvalues_):
+            notes.append(f"negative eigenvalues dropped: {len(self.negative_eigenvalues_)}")
+        return Certificate(
+            "converged",
+            "symmetric eigenvalues (LAPACK)",
+            seconds=seconds,
+            residual=float(rest.max(initial=0.0)),
+            residuals=tuple(rest.tolist()),
+            added_diagonal=0.0,
+            notes=(*judged, *notes),
+        )
+
+    def _check_parameters(self) -> None:
+        m, t = self.n_components, self.tolerance
+        if m is not None and (isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1):
+            raise ParameterError(f"n_components must be None or a whole number >= 1; got {m!r}.")
+        if t is not None and (isinstance(t, bool) or not isinstance(t, numbers.Real) or not 0 <= t < 1):
+            raise ParameterError(
+                f"tolerance must be None or a share of the trace, 0 <= tolerance < 1; got {t!r}."
+            )
+
+    def _judge(self, kernel: Kernel | None, K: np.ndarray) -> tuple[str, ...]:
+        """Announce a kernel that is not positive semi-definite, or refuse it if `strict`."""
+        return judge_on_rows(
+            kernel,
+            Precomputed(K),
+            np.arange(len(K)),
+            self.n_features_in_,
+            strict=self.strict,
+            lost="That part is dropped: ΦΦᵀ is not the Gram matrix but its positive part.",
+            note="the kernel is not positive semi-definite: no real features reproduce it",
+        ).notes
+
+    def _how_many(self, positive: np.ndarray, total: float) -> int:
+        kept = len(positive)
+        if self.tolerance is not None:
+            left = total - np.concatenate([[0.0], np.cumsum(positive)])
+            enough = np.flatnonzero(left <= self.tolerance * total)
+            kept = int(enough[0]) if len(enough) else kept
+            kept = max(kept, min(1, len(positive)))
+        return kept if self.n_components is None else min(kept, int(self.n_components))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """φ of new points, n × n_components, by the Nyström extension."""
+        check_is_fitted(self, "eigenvalues_")
+        A = self._check_rows(X, reset=False)
+        if isinstance(self.kernel_, Kernel):
+            K = self.kernel_(self._rows(A), self._rows(self.X_fit_, "X_fit_"))
+        else:
+            K = A
+        return np.asarray(K @ (self.eigenvectors_ / np.sqrt(self.eigenvalues_)))
+
+    def _functions(self) -> Functions:
+        """The features φ_l = √λ_l u_l, extended to all points."""
+        check_is_fitted(self, "eigenvalues_")
+        return self._by_rows(
+            self.X_fit_, self.eigenvectors_ / np.sqrt(self.eigenvalues_), 0.0, observed=False, what="φ_l"
+        )
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+        """φ of the sample itself, √λ_l u_l."""
+        self.fit(X, y, **fit_params)
+        return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """ "mercer0", "mercer1", …"""
+        check_is_fitted(self, "eigenvalues_")
+        _check_feature_names_in(self, input_features, generate_names=False)
+        return np.array([f"mercer{i}" for i in range(self._n_features_out)], dtype=object)
+
+
+def with_signs(U: np.ndarray) -> np.ndarray:
+    """Each column with its first entry of (nearly) largest size made positive: the same on every machine."""
+    if U.size == 0:
+        return U.copy()
+    size = np.abs(U)
+    first = np.argmax(size >= (1 - 1e-6) * size.max(axis=0), axis=0)
+    return U * np.where(U[first, np.arange(U.shape[1])] < 0, -1.0, 1.0)

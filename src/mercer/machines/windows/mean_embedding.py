@@ -1,0 +1,196 @@
+"""Where data are dense: the kernel mean embedding as a score of novelty, and as a density where the kernel is one."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import OutlierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import ParameterError
+from mercer.gram import Precomputed, Tiles
+from mercer.gram.functions import Functions
+from mercer.kernels.base import Kernel
+from mercer.kernels.leaves.columns import Laplacian
+from mercer.kernels.leaves.radial import RBF
+from mercer.machines.margin.problems import check_weights
+from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram
+from mercer.machines.shared.defaults import resolve
+from mercer.machines.windows.bandwidth import by_leave_one_out, check_bandwidth, windows
+from mercer.solve.solution import Certificate
+from mercer.theory.judge import judge_on_rows
+
+
+class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
+    """The mean of the data in feature space, as a score: how alike x is to the rows of fit, on average.
+
+        score(x) = ⟨μ, φ(x)⟩ = Σ w_i k(x_i, x) / Σ w_i,      μ = Σ w_i φ(x_i) / Σ w_i
+
+    For a radial kernel that can be integrated this is a Parzen density up to a constant; `log_density` has it exactly for
+    RBF (the constant is (2π)^(d/2) Π ℓ_j) and Laplacian (Π 2ℓ_j). Nothing is solved: the answer is exact, and fit takes one product.
+
+    Parameters
+    ----------
+    kernel : Kernel, str
+        A kernel, its text, or "precomputed". The open lengthscale of "RBF()" is that of `SVC`: smooth, for a few broad clusters.
+    bandwidth : "kernel" or "loo"
+        The lengthscale of the kernel as it is, or the multiple of it under which the rows, each left out once, have the largest
+        density. For RBF and Laplacian kernels.
+    strict : refuse a kernel that is not positive semi-definite instead of warning.
+    contamination : float in [0, 0.5]
+        The share of the rows of fit that `predict` calls outliers (-1). A row counts itself among its neighbours.
+
+    Attributes
+    ----------
+    offset_ : the score below which a point is an outlier, midway between two scores of rows of fit. norm_ : ‖μ‖, known without another product.
+
+    >>> from mercer import KernelMeanEmbedding
+    >>> model = KernelMeanEmbedding("RBF(1.0)", contamination=0.2).fit([[0.0], [0.1], [0.2], [0.3], [9.0]])
+    >>> model.predict([[0.15], [5.0]]).tolist(), round(float(np.exp(model.log_density([[9.0]])[0])), 6)    # 0.2/√(2π)
+    ([1, -1], 0.079788)
+    """
+
+    weights_: np.ndarray
+    offset_: float
+    norm_: float
+    X_fit_: Any
+    kernel_: Any
+    certificate_: Certificate
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        *,
+        contamination: float = 0.1,
+        bandwidth: str = "kernel",
+        strict: bool = False,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.contamination = contamination
+        self.bandwidth = bandwidth
+        self.strict = strict
+        self.memory = memory
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Remember the rows X and their weights, and find the offset; y is ignored."""
+        c = self.contamination
+        if not isinstance(c, numbers.Real) or isinstance(c, bool) or not 0 <= c <= 0.5:
+            raise ParameterError(f"contamination must be a number with 0 <= contamination <= 0.5; got {c!r}.")
+        check_bandwidth(self.bandwidth)
+        A = self._check_rows(X, reset=True)
+        w = check_weights(sample_weight, A.shape[0])
+        kernel = resolve(self.kernel, A, w)
+        notes: tuple[str, ...] = ()
+        if self.bandwidth == "loo":
+            kernel, note = by_leave_one_out(kernel, lambda k: -self._held_out(k, A, w))
+            notes = (note,)
+        if kernel is None:
+            K: Any = Precomputed(check_gram(A, None))
+        else:
+            K = kernel.gram(self._rows(A), memory=self.memory, n_jobs=self.n_jobs)
+        self.kernel_ = PRECOMPUTED if kernel is None else kernel
+        self.weights_ = w / w.sum()
+        self.X_fit_ = None if kernel is None else A
+        scores = np.asarray(K @ self.weights_, dtype=float)
+        self.norm_ = float(np.sqrt(max(float(self.weights_ @ scores), 0.0)))
+        self.offset_ = _between(scores, self.weights_, float(c))
+        verdict = judge_on_rows(
+            kernel,
+            K,
+            np.flatnonzero(w > 0),
+            self.n_features_in_,
+            strict=bool(self.strict),
+            lost="There is then no mean in feature space behind the score, and its norm means nothing.",
+            note="the kernel is not positive semi-definite: a mean of products, and of nothing else",
+        )
+        said = (*notes, *K.notes, *verdict.notes)
+        self.certificate_ = Certificate("converged", "mean of kernel products", residual=0.0, notes=said)
+        return self
+
+    def _held_out(self, kernel: Kernel, A: Any, w: np.ndarray) -> float:
+        """The mean logarithm of the density of each row, made of the others."""
+        constant = _log_integral(kernel, self.n_features_in_)
+        rows = self._rows(A)
+        total = 0.0
+        for part, K in windows(kernel, A, rows, rows, self.n_jobs):
+            mine = np.arange(A.shape[0])[part]
+            K = K.copy()
+            K[np.arange(len(mine)), mine] = 0.0
+            others = np.maximum(w.sum() - w[mine], np.finfo(float).tiny)
+            density = np.maximum(K @ w / others, np.finfo(float).tiny)
+            total += float(w[mine] @ (np.log(density) - constant))
+        return total / float(w.sum())
+
+    @property
+    def loo_log_density_(self) -> float:
+        """The mean log-density of the rows of fit, each made of the others: what `bandwidth="loo"` makes largest."""
+        check_is_fitted(self, "weights_")
+        if self.X_fit_ is None:
+            raise ParameterError("a precomputed Gram matrix has no density. Fit with the kernel itself.")
+        return self._held_out(self.kernel_, self.X_fit_, self.weights_)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """⟨μ, φ(x)⟩: large where the data are."""
+        check_is_fitted(self, "weights_")
+        A = self._check_rows(X, reset=False)
+        if self.X_fit_ is None:
+            return np.asarray(A @ self.weights_)
+        if sparse.issparse(A) != sparse.issparse(self.X_fit_):
+            A = sparse.csr_array(A) if sparse.issparse(self.X_fit_) else A.toarray()
+        K = Tiles(self.kernel_, self._rows(A), self._rows(self.X_fit_, "X_fit_"), n_jobs=self.n_jobs)
+        return np.asarray(K @ self.weights_)
+
+    def _functions(self) -> Functions:
+        """⟨μ, ·⟩."""
+        check_is_fitted(self, "weights_")
+        return self._by_rows(
+            self.X_fit_, self.weights_, 0.0, known_norms=np.array([self.norm_]), what="⟨μ, ·⟩, the mean"
+        )
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The score less the offset."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """+1 for rows like those of fit, -1 for outliers."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def log_density(self, X: Any) -> np.ndarray:
+        """The logarithm of the Parzen density, whose integral is 1; for RBF and Laplacian kernels."""
+        check_is_fitted(self, "weights_")
+        constant = _log_integral(self.kernel_, self.n_features_in_)
+        scores = self.score_samples(X)
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(scores, 0.0)) - constant
+
+
+def _log_integral(kernel: Any, d: int) -> float:
+    """log ∫ k(x, t) dt over d columns."""
+    if not isinstance(kernel, RBF | Laplacian):
+        raise ParameterError(
+            f"the integral of {kernel} is not known here, so its mean is a density only up to a constant: use score_samples, or "
+            "an RBF or Laplacian kernel on all columns."
+        )
+    lengths = np.broadcast_to(np.asarray(kernel.lengthscale, dtype=float), d)
+    each = 0.5 * math.log(2 * math.pi) if isinstance(kernel, RBF) else math.log(2)
+    return float(np.log(lengths).sum()) + d * each
+
+
+def _between(scores: np.ndarray, weights: np.ndarray, share: float) -> float:
+    """An offset with at most `share` of the weight below it; between two scores, so that rounding decides nothing."""
+    scores, weights = scores[weights > 0], weights[weights > 0]
+    order = np.argsort(scores, kind="stable")
+    before = np.cumsum(weights[order]) - weights[order]
+    at = int(np.flatnonzero(before <= share + 1e-12)[-1])
+    value = float(scores[order[at]])
+    lower = scores[scores < value - 1e-11 * np.abs(scores).max()]
+    if len(lower) == 0:
+        return value - 1e-9 * float(np.abs(scores).max())
+    return 0.5 * (value + float(lower.max()))

@@ -1,0 +1,188 @@
+"""The Nadaraya–Watson smoother: the other meaning of the word kernel, a window of weights (M15)."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.arrays import Rows
+from mercer.errors import ParameterError, PrecisionWarning, ShapeError, warn
+from mercer.gram import Precomputed, Tiles
+from mercer.gram.functions import Functions
+from mercer.kernels.base import Kernel
+from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram, check_weights
+from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.targets import check_target_block
+from mercer.machines.windows.bandwidth import by_leave_one_out, check_bandwidth, windows
+from mercer.solve.solution import Certificate
+from mercer.theory.judge import judge_on_rows
+
+
+class NadarayaWatson(RegressorMixin, KernelEstimator):
+    """A weighted mean of the targets, with the kernel as a window around x.
+
+        f(x) = Σ w_i k(x_i, x) y_i / Σ w_i k(x_i, x)
+
+    Nothing is solved and nothing need be positive semi-definite: the kernel is a weight that must be nowhere negative. f is a
+    mean of targets, so it never leaves their range, and it is no combination Σ c_j k(x_j, ·): `KernelRidge` and
+    `GaussianProcessRegressor` find one of those with the same kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel, str
+        A kernel, its text, or "precomputed" (a block of weights, rows = new, columns = training).
+    bandwidth : "kernel" or "loo"
+        The lengthscale of the kernel as it is, or the multiple of it with the smallest error of leaving one out, which has a closed
+        form: the row is left out of both sums.
+    strict : refuse a kernel that is not positive semi-definite; else the certificate says so, and nothing is lost.
+
+    Attributes
+    ----------
+    loo_predictions_, loo_error_ : for each row the prediction without it, and the mean of the squared errors (by weight).
+    kernel_, X_fit_, y_fit_, weights_, certificate_
+
+    >>> from mercer import NadarayaWatson
+    >>> model = NadarayaWatson("Laplacian(1.0)").fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> model.predict([[0.5]]).tolist(), model.loo_predictions_.tolist()
+    ([0.5], [1.0, 0.0])
+    """
+
+    X_fit_: Any
+    y_fit_: np.ndarray
+    weights_: np.ndarray
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "RBF()",
+        *,
+        bandwidth: str = "kernel",
+        strict: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.strict = strict
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remember rows, targets and weights, and leave each row out once; a row of weight 2 counts twice, of weight 0 not at all."""
+        check_bandwidth(self.bandwidth)
+        A = self._check_rows(X, reset=True)
+        Y, self._single = check_target_block(y, A.shape[0], type(self).__name__)
+        w = check_weights(sample_weight, A.shape[0])
+        kernel = resolve(self.kernel, A, w)
+        if kernel is None:
+            A = check_gram(A, None)
+        self.X_fit_, self.y_fit_, self.weights_ = A, Y, w
+        notes: tuple[str, ...] = ()
+        if self.bandwidth == "loo":
+            kernel, note = by_leave_one_out(kernel, self._error_of)
+            notes = (note,)
+        self.kernel_ = PRECOMPUTED if kernel is None else kernel
+        left, _ = self._left_out(kernel)
+        self.loo_predictions_ = left[:, 0] if self._single else left
+        self.loo_error_ = self._error(left)
+        notes += self._judge(kernel)
+        self.certificate_ = Certificate("converged", "weighted means", residual=0.0, notes=notes)
+        return self
+
+    def _judge(self, kernel: Kernel | None) -> tuple[str, ...]:
+        """What is known of the kernel as a kernel. A window need not be one, so nothing is lost if it is none."""
+        return judge_on_rows(
+            kernel,
+            Precomputed(self.X_fit_) if kernel is None else Tiles(kernel, self._fitted(), n_jobs=self.n_jobs),
+            np.flatnonzero(self.weights_ > 0),
+            self.n_features_in_,
+            strict=self.strict,
+            lost="",
+            note="the kernel is not positive semi-definite; a window of weights need not be, so nothing is lost",
+            needed=False,
+        ).notes
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Σ w k y / Σ w k. Where no row is in the window, the mean of all targets, with a warning."""
+        check_is_fitted(self, "weights_")
+        A = self._check_rows(X, reset=False)
+        kernel = None if isinstance(self.kernel_, str) else self.kernel_
+        if kernel is None and A.shape[1] != len(self.weights_):
+            raise ShapeError(
+                f"X has {A.shape[1]} columns; a precomputed block needs {len(self.weights_)}: rows = new, columns = training."
+            )
+        found, empty = self._means(kernel, A)
+        if empty:
+            warn(
+                f"{empty} of {A.shape[0]} rows have no training row in their window: k(x, x_i) is 0 to the last digit. They get the "
+                "mean of all targets. Use a longer lengthscale, or a kernel with heavier tails.",
+                PrecisionWarning,
+            )
+        return found[:, 0] if self._single else found
+
+    def _means(self, kernel: Kernel | None, A: Any) -> tuple[np.ndarray, int]:
+        """The weighted means at checked rows, and how many rows have an empty window."""
+        if sparse.issparse(A) != sparse.issparse(self.X_fit_):
+            A = sparse.csr_array(A) if sparse.issparse(self.X_fit_) else A.toarray()
+        out = np.empty((A.shape[0], self.y_fit_.shape[1]))
+        empty = 0
+        for part, K in windows(kernel, A, self._rows(A), self._fitted(), self.n_jobs):
+            out[part], lost = self._mean(K)
+            empty += lost
+        return out, empty
+
+    def _left_out(self, kernel: Kernel | None) -> tuple[np.ndarray, int]:
+        """The prediction for each row of fit without itself, and how many have nothing else in their window."""
+        A = self.X_fit_
+        out = np.empty_like(self.y_fit_)
+        empty = 0
+        for part, K in windows(kernel, A, self._rows(A), self._fitted(), self.n_jobs):
+            rows = np.arange(A.shape[0])[part]
+            K = K.copy()
+            K[np.arange(len(rows)), rows] = 0.0
+            out[part], lost = self._mean(K, rows)
+            empty += lost
+        return out, empty
+
+    def _error_of(self, kernel: Kernel) -> float:
+        """The error of leaving one out; infinite where some row is alone in its window, so that nothing predicts it."""
+        left, empty = self._left_out(kernel)
+        return np.inf if empty else self._error(left)
+
+    def _mean(self, K: np.ndarray, without: np.ndarray | None = None) -> tuple[np.ndarray, int]:
+        """Means by the weights K; where they are all 0 the mean of all targets, or of all but those `without`."""
+        weights = K * self.weights_
+        # a common factor of a row cancels; without it sums of tiny weights would lose their digits
+        top = weights.max(axis=1, keepdims=True)
+        empty = top[:, 0] == 0
+        weights = np.divide(weights, top, out=np.zeros_like(weights), where=top > 0)
+        total = weights.sum(axis=1, keepdims=True)
+        means = np.divide(
+            weights @ self.y_fit_, total, out=np.zeros((len(K), self.y_fit_.shape[1])), where=total > 0
+        )
+        w, Y = self.weights_, self.y_fit_
+        own = np.zeros(len(K)) if without is None else w[without]
+        part = np.zeros((len(K), Y.shape[1])) if without is None else w[without, None] * Y[without]
+        rest = np.maximum(w.sum() - own, np.finfo(float).tiny)[:, None]
+        means[empty] = ((w @ Y - part) / rest)[empty]
+        return means, int(empty.sum())
+
+    def _error(self, left: np.ndarray) -> float:
+        squares = np.square(left - self.y_fit_).mean(axis=1)
+        return float(self.weights_ @ squares / self.weights_.sum())
+
+    def _fitted(self) -> Rows:
+        return self._rows(self.X_fit_, "X_fit_")
+
+    def _functions(self) -> Functions:
+        raise ParameterError(
+            "NadarayaWatson is a ratio of two sums, no function Σ c_j k(x_j, ·) + b: it has no norm and no place in the span of "
+            "the data. KernelRidge and GaussianProcessRegressor have, with the same kernel."
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.regressor_tags.poor_score = True
+        return tags
