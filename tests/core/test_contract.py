@@ -190,3 +190,41 @@ def test_sparse_rows_give_the_gradient_of_dense_ones():
     np.testing.assert_allclose(got["views"][0], want["views"][0], rtol=1e-10, atol=1e-10)
     with pytest.raises(ValueError, match="dense"):
         _core.contract(_core.Program(code, params), [(sparse, None)], [], [], W=W, inputs=True)
+
+
+# each is steep without bound at 0, where the core says that nothing moves
+STEEP = {
+    "SQRT": ("SQRT", lambda t: 0.5 / np.sqrt(t)),
+    "POW 0.4": (("POW", 1), lambda t: 0.4 * t**-0.6),
+    "POW 0.7": (("POW", 2), lambda t: 0.7 * t**-0.3),
+    "EXPNEG": ("EXPNEG", lambda t: -0.5 * np.exp(-np.sqrt(t)) / np.sqrt(t)),
+}
+
+
+@pytest.mark.parametrize("d", [1, 3, 20])
+@pytest.mark.parametrize("n", [2, 9, 40])
+@pytest.mark.parametrize("name", STEEP)
+def test_equal_rows_add_nothing_where_a_slope_has_no_end(name, n, d):
+    step, slope = STEEP[name]
+    rng = np.random.default_rng(n + d)
+    X = rng.uniform(0.2, 1.0, (n, d))
+    X[n // 2] = X[0]
+    prob = Problem(encode("SQDIST", ("AFFINE", 0, 3), step), [1.3, 0.4, 0.7, 0.0], [(X, None)])
+    W = rng.normal(size=(n, n))
+    got = prob.contract(W=W, inputs=True)
+    scale, offset, rows = 0.0, 0.0, np.zeros((n, d))
+    for i in range(n):
+        for j in range(n):
+            apart = X[i] - X[j]
+            s = float(apart @ apart)
+            if s > 0:
+                steep = W[i, j] * slope(1.3 * s)
+                scale += steep * s
+                offset += steep
+                rows[i] += 2 * 1.3 * steep * apart
+                rows[j] -= 2 * 1.3 * steep * apart
+    size = np.abs(W).sum() / np.sqrt(n)
+    assert got["params"][0] == pytest.approx(scale, rel=1e-9, abs=1e-10 * size)
+    assert got["params"][3] == pytest.approx(offset, rel=1e-9, abs=1e-10 * size)
+    Xbar, Zbar = got["inputs"][0]
+    np.testing.assert_allclose(Xbar + Zbar, rows, rtol=1e-8, atol=1e-9 * size)

@@ -571,5 +571,4 @@ def test_a_limit_of_iterations_counts_those_in_both_precisions():
     q = BoxProblem(np.arange(300), rng.choice([-1.0, 1.0], 300), np.full(300, -1.0), np.full(300, 1e4))
     for limit in (10, 1000, 3000, 10_000, 30_000):
         (found,) = working_sets(K, [q], tol=1e-11, max_iter=limit)
-        print(limit, found.status, found.iterations)
         assert found.status != "max_iter" or found.iterations == limit
