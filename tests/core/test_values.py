@@ -157,6 +157,17 @@ def test_sparse_rows_equal_dense_ones(isa, same, index):
         np.testing.assert_allclose(out, np.diag(K), rtol=1e-13)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("n", [1, 95, 97, 500, 5000])
+def test_the_diagonal_of_sparse_rows_is_that_of_each_row_in_every_tile(isa, n, threads):
+    rng = np.random.default_rng(n)
+    A = rng.normal(size=(n, 12)) * (rng.random((n, 12)) < 0.3)
+    program = _core.Program(encode("SQDIST", "RBF", "DOT", "ADD"), np.zeros(0))
+    out = np.full(n, np.nan)
+    _core.diag(program, [(csr(A, float, np.int32), None)], [], [], out, threads)
+    np.testing.assert_allclose(out, 1.0 + (A * A).sum(axis=1), rtol=1e-13)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("columns", [3, 40, 10**8])  # the last ones are too many to be written out in panels
 @pytest.mark.parametrize("n, m", [(1, 1), (1, 17), (7, 96), (97, 33), (100, 193)])
