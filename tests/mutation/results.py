@@ -14,7 +14,7 @@ from mutation.trial import CAUGHT, INVALID, Verdict
 
 
 class Results:
-    """Verdicts by fault; one holds as long as the fault, the file it is put in and the tests it names stay as they are.
+    """Verdicts by what is wrong, wherever the code has moved; one holds as long as the fault, the file it is put in and the tests it names stay as they are.
 
     A fault that could not be judged is always judged again.
     """
@@ -25,20 +25,20 @@ class Results:
         self.kept = self._read()
 
     def known(self, fault: Fault) -> Verdict | None:
-        found = self.kept.get(_name(fault))
+        found = self.kept.get(fault.what)
         if found is None or found["result"] == INVALID or found["of"] != self._fingerprint(fault):
             return None
         return Verdict(found["result"], found["by"], found["sure"])
 
     def likely(self, fault: Fault) -> str:
         """The test that noticed this fault in an earlier run, also where the verdict no longer holds."""
-        found = self.kept.get(_name(fault), {})
+        found = self.kept.get(fault.what, {})
         return found["by"] if found.get("result") == CAUGHT else ""
 
     def keep(self, fault: Fault, verdict: Verdict) -> None:
         # another run may have added its own
         self.kept = self._read()
-        self.kept[_name(fault)] = asdict(verdict) | {"of": self._fingerprint(fault)}
+        self.kept[fault.what] = asdict(verdict) | {"of": self._fingerprint(fault)}
         self.file.parent.mkdir(parents=True, exist_ok=True)
         written = self.file.with_suffix(".new")
         written.write_text(json.dumps(self.kept, indent=1, ensure_ascii=False))
@@ -56,7 +56,3 @@ class Results:
                 if file.is_file():
                     seen.update(file.read_bytes())
         return seen.hexdigest()[:16]
-
-
-def _name(fault: Fault) -> str:
-    return f"{fault.file}: {fault.what}"

@@ -27,3 +27,7 @@ def test_every_room_has_faults() -> None:
     rooms = {Path(f.file).parts[2] for f in FAULTS if f.file.startswith("src/")}
     assert {"kernels", "gram", "solve", "machines", "theory", "choose", "cli", "sklearn"} <= rooms
     assert any(f.in_core for f in FAULTS)
+
+
+def test_no_two_faults_have_the_same_description() -> None:
+    assert len({f.what for f in FAULTS}) == len(FAULTS)
