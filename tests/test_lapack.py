@@ -171,3 +171,27 @@ def test_ctrl_c_leaves_a_call_that_goes_on_without_us():
     assert not finished.is_set()
     finish.set()
     assert finished.wait(60)
+
+
+def test_eigenvalues_of_nearly_separate_blocks_converge():
+    """Divide and conquer gives up on this one with some builds of LAPACK."""
+    rng = np.random.default_rng(1056)
+    x = np.sort(rng.normal(size=41) * 40)
+    weight = np.sqrt(rng.integers(1, 4, size=41))
+    A = weight[:, None] * np.exp(-np.abs(x[:, None] - x) / 2) * weight
+    values, vectors = lapack.eigh(A)
+    np.testing.assert_allclose(vectors * values @ vectors.T, A, atol=1e-13)
+
+
+def test_where_divide_and_conquer_fails_qr_answers(monkeypatch):
+    plain = linalg.eigh
+
+    def failing(A, **options):
+        if options.get("driver") == "evd":
+            raise linalg.LinAlgError("not converged")
+        return plain(A, **options)
+
+    monkeypatch.setattr(lapack.linalg, "eigh", failing)
+    A = np.cov(np.random.default_rng(0).normal(size=(12, 30)))
+    values, vectors = lapack.eigh(A.copy(), overwrite_a=True)
+    np.testing.assert_allclose(vectors * values @ vectors.T, A, atol=1e-13)

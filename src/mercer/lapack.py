@@ -199,14 +199,23 @@ def syrk(alpha: float, A: Array, *, beta: float = 0.0, C: Array | None = None, t
 
 
 def eigh(A: Array, *, overwrite_a: bool = False) -> tuple[Array, Array]:
-    """All eigenvalues, ascending, and eigenvectors of a symmetric matrix (divide and conquer)."""
+    """All eigenvalues, ascending, and eigenvectors of a symmetric matrix (divide and conquer).
+
+    On a matrix of nearly separate blocks, such as a Gram matrix of distant groups, that may not converge; then the slower QR
+    iteration does.
+    """
     n = len(A)
     if 9.0 * n**3 < LONG:
-        return linalg.eigh(A, driver="evd", overwrite_a=overwrite_a, check_finite=False)
+        try:
+            return linalg.eigh(A, driver="evd", check_finite=False)
+        except linalg.LinAlgError:
+            return linalg.eigh(A, driver="ev", overwrite_a=overwrite_a, check_finite=False)
     Q = _fortran(np.asarray(A, dtype=np.float64), overwrite_a)
     w = np.empty(n)
     work, whole = np.empty(1 + 6 * n + 2 * n * n), np.empty(3 + 5 * n, np.intc)
     info = _lapack("syevd", Q.dtype, "V", "L", n, Q, n, w, work, len(work), whole, len(whole))
+    if info and not np.shares_memory(Q, A):
+        return linalg.eigh(A, driver="ev", check_finite=False)
     if info:
         raise linalg.LinAlgError("Eigenvalues did not converge.")
     return w, Q
