@@ -37,6 +37,7 @@ proofs: $(VENV)/.installed
 
 ctrl-c: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.ctrl_c
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.ctrl_c --listen --seconds 10
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.ctrl_c --limit
 
 # The core built with sanitizers in its own directory, its tests run against that build. CPython itself is not

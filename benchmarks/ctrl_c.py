@@ -1,19 +1,20 @@
 """How long Ctrl-C takes to leave a fit, for every machine at a size where the fit takes many seconds.
 
-    python -m benchmarks.ctrl_c [words of names …] [--seconds 4] [--limit]
+    python -m benchmarks.ctrl_c [words of names …] [--seconds 4] [--limit | --listen]
 
 Each fit runs in a process of its own, which presses the key on itself after some seconds and times what follows. Times are of
-the processor, so that a busy machine does not change them: run it with OMP_NUM_THREADS=1.
+the processor, so that a busy machine does not change them: run it with OMP_NUM_THREADS=1. With --listen nothing is pressed: it
+shows where in the whole fit a key would have waited longest.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -50,9 +51,11 @@ from mercer import (
     RelevanceVectorRegressor,
     clock,
 )
+from mercer import sklearn as twins
 from mercer.theory import hsic_test, mmd_test
 
 MOST = int(os.environ.get("MERCER_ROWS", 10**9))  # rows of any task at most, for a quick look
+TICK = 0.01  # seconds between two looks whether a key would be heard
 K = "RBF(1.0)"
 SET = ("RBF(1.0)", "RBF(0.3)", "RBF(3.0)")
 
@@ -86,6 +89,11 @@ def predict(n: int) -> Callable[[], Any]:
 def test(function: Any, n: int) -> Callable[[], Any]:
     X, _, _ = sample(n)
     return lambda: function(X, X + 0.01 * X**2, K)
+
+
+def searched(width: int) -> Any:
+    """The search for a witness against a kernel of one's own; a new kernel each time, because answers are kept."""
+    return mercer.Custom(lambda x, z: float(np.exp(-np.sum(np.abs(x - z)) / (1 + width)))).validity(columns=3)
 
 
 def choosing(machine: Any, n: int, target: str = "numbers", by: str = "auto") -> Callable[..., Any]:
@@ -134,6 +142,11 @@ TASKS: dict[str, Callable[[], Callable[[], Any]]] = {
     "choose by evidence": lambda: choosing(GaussianProcessRegressor(K), 3000),
     "choose by cross-validation, SVC": lambda: choosing(SVC(K), 4000, "labels"),
     "choose by cross-validation, process": lambda: choosing(GaussianProcessRegressor(K), 3000, by="cv"),
+    "validity": lambda: lambda: [searched(width) for width in range(1000)],
+    "twin of SVC": lambda: fit(twins.SVC(C=1e4, tol=1e-12), 12_000, "labels"),
+    "twin of KernelRidge": lambda: fit(twins.KernelRidge(kernel="rbf", alpha=1e-6), 9000),
+    "twin of KernelPCA": lambda: fit(twins.KernelPCA(300, kernel="rbf"), 9000, "none"),
+    "twin of GaussianProcessRegressor": lambda: fit(twins.GaussianProcessRegressor(alpha=0.1), 3000),
     "mmd_test": lambda: test(mmd_test, 8000),
     "hsic_test": lambda: test(hsic_test, 6000),
 }
@@ -143,27 +156,58 @@ def press(name: str, after: float) -> None:
     """Run one task, press Ctrl-C after some seconds, and print what left it and when."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     task = TASKS[name]()
-    pressed = [np.inf]
-
-    def key() -> None:
-        pressed[0] = time.process_time()
-        os.kill(os.getpid(), signal.SIGINT)
-
-    timer = threading.Timer(after, key)
-    timer.daemon = True
-    timer.start()
-    began = time.perf_counter()
+    pressed = time.process_time() + after
+    # The system presses: a thread of Python would have to wait for whoever holds the interpreter.
+    signal.signal(signal.SIGPROF, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_PROF, after)
     try:
         task()
     except KeyboardInterrupt as stop:
-        late = 1000 * (time.process_time() - pressed[0])
+        # The timer counts in steps of some milliseconds, and may be early by one.
+        late = max(1000 * (time.process_time() - pressed), 0.0)
         print(f"| {name} | {late:.0f} ms | {type(stop).__name__} |", flush=True)
         os._exit(0)
-    if pressed[0] < np.inf:
-        print(f"| {name} | swallowed for {time.process_time() - pressed[0]:.1f} s | — |", flush=True)
+    late = time.process_time() - pressed
+    if late > 0:
+        print(f"| {name} | swallowed for {late:.1f} s | — |", flush=True)
     else:
-        print(f"| {name} | the fit took {time.perf_counter() - began:.1f} s only | — |", flush=True)
+        print(f"| {name} | the fit took {after + late:.1f} s only | — |", flush=True)
     os._exit(0)
+
+
+def listen(name: str, seconds: float) -> None:
+    """Run one task for some seconds, and print the longest time in which it would not have heard the key, and where."""
+    task = TASKS[name]()
+    began = heard = time.process_time()
+    deaf, where = 0.0, "—"
+
+    def tick(number: int, frame: Any) -> None:
+        nonlocal heard, deaf, where
+        now = time.process_time()
+        if now - heard > deaf:
+            deaf, where = now - heard, _own_line(frame)
+        if now - began > seconds:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise KeyboardInterrupt
+        heard = time.process_time()
+
+    signal.signal(signal.SIGALRM, tick)
+    signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
+    with contextlib.suppress(KeyboardInterrupt):
+        task()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print(f"| {name} | {1000 * deaf:.0f} ms | {where} |", flush=True)
+    os._exit(0)
+
+
+def _own_line(frame: Any) -> str:
+    """The innermost line of mercer that is running."""
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name.startswith("mercer."):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "outside"
 
 
 def limited(name: str, seconds: float) -> None:
@@ -188,13 +232,18 @@ def main() -> None:
     reader.add_argument("--seconds", type=float, default=4.0)
     reader.add_argument("--one", action="store_true", help="run the one task of that name, here")
     reader.add_argument("--limit", action="store_true", help="no key: max_seconds, and how late the fit ends")
+    reader.add_argument("--listen", action="store_true", help="no key: where it would have waited longest")
     reader.add_argument("--rows", type=int, help="at most so many of them, for a quick look")
     given = reader.parse_args()
     if given.one:
         warnings.simplefilter("ignore")
-        run = limited if given.limit else press
+        run = limited if given.limit else listen if given.listen else press
         run(" ".join(given.words), given.seconds)
-    what = "after max_seconds | status" if given.limit else "from Ctrl-C to the exception | which"
+    what = "from Ctrl-C to the exception | which"
+    if given.limit:
+        what = "after max_seconds | status"
+    elif given.listen:
+        what = "deaf for | until"
     around = os.environ | ({} if given.rows is None else {"MERCER_ROWS": str(given.rows)})
     print(f"| machine | {what} |\n|---|---|---|", flush=True)
     for name in TASKS:
@@ -202,6 +251,7 @@ def main() -> None:
             continue
         command = [sys.executable, "-m", "benchmarks.ctrl_c", "--one", name, "--seconds", str(given.seconds)]
         command += ["--limit"] if given.limit else []
+        command += ["--listen"] if given.listen else []
         try:
             subprocess.run(command, env=around, timeout=60 + given.seconds, check=False)
         except subprocess.TimeoutExpired:

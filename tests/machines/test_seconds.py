@@ -1,7 +1,8 @@
 """`max_seconds`: once the seconds are over, a fit makes a few more products with K at most, and is a model that says so.
 
 The clock is a false one that stands still and jumps past every limit at a chosen product: nothing here depends on how fast
-this machine is. What is counted are products with a Gram operator, its whole matrix, and contractions of its gradient.
+this machine is. What is counted are products with a Gram operator, its whole matrix, contractions of its gradient, and blocks of
+one that is not stored, by their share of the matrix.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from mercer.gram.operators import Dense, Precomputed, Tiles
 MOMENTS = int(
     os.environ.get("MERCER_MOMENTS", "2")
 )  # products at which the clock jumps; more in a nightly run
-FEW = 8  # products after the end: to have something at all, to measure its residual, and to certify it
+FEW = 4  # products after the end: to have something at all, to measure its residual, and to certify it
+ROUND = 8  # products of a last round of Newton's, which one that is done by its tolerance may leave out
+MORE_THAN_FEW = {
+    "KernelMachine, penalty": 9,  # a point on the path of prices that is certified by two more
+    "KernelMachine, levels": 6,  # three levels, two each
+    "GaussianProcessRegressor, cg": 5,  # the evidence is estimated, with a product for its probes
+}
 PRODUCTS = (
     (Tiles, "dense"),
     (Dense, "__init__"),
@@ -91,16 +98,28 @@ def watched(monkeypatch, moment):
 
         return counted
 
+    def sharing(method):
+        """A block counts by its share of the matrix."""
+
+        def counted(self, *args, **options):
+            found = method(self, *args, **options)
+            watch.products += np.size(found) / max(self.shape[0] * self.shape[1], 1)
+            return found
+
+        return counted
+
     with monkeypatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.setattr(clock, "now", watch.now)
         for kind, name in (*PRODUCTS, *CONTRACTIONS):
             patch.setattr(kind, name, counting(getattr(kind, name)))
+        # A stored matrix is only read: the work is in the blocks of one that is not.
+        patch.setattr(Tiles, "block", sharing(Tiles.block))
         yield watch
 
 
 def moments(count, name):
-    drawn = np.random.default_rng(len(name)).integers(1, count + 1, MOMENTS)
+    drawn = np.random.default_rng(len(name)).integers(1, int(count) + 1, MOMENTS)
     return sorted({1, *map(int, drawn)})
 
 
@@ -113,9 +132,10 @@ def test_after_the_seconds_few_products_are_made_and_the_model_is_whole(s, monke
         with watched(monkeypatch, moment) as watch:
             model.fit(X, s.y)
         made = f"{moment} of {whole.products} products in time, {watch.after} after"
-        assert watch.after <= FEW, made
+        few = MORE_THAN_FEW.get(s.name, FEW)
+        assert watch.after <= few, made
         assert outputs(model).keys() == methods
-        if watch.products < whole.products - FEW:
+        if watch.products < whole.products - ROUND:
             assert model.certificate_.status == "limit", made
 
 

@@ -123,7 +123,7 @@ class _State:
     until: float
     callback: Callable[[int, float], object] | None
     iterations: int = 0
-    measure_seconds: float = 0.0  # what a true residual costs
+    measure_seconds: float = np.inf  # what a true residual costs: a product in float64, and none was made yet
     norm: float = 0.0  # ‖A + shift‖, from below
     notes: list[str] = field(default_factory=list)
 
@@ -134,9 +134,6 @@ class _State:
         self.true = relative(self.R, self.B)  # true residuals, as last measured
         self.status: list[Status] = ["converged"] * self.B.shape[1]
         self.open = np.ones(self.B.shape[1], dtype=bool)
-        if self.op.dtype != np.float64:
-            # It needs a product in float64, and none was made yet.
-            self.measure_seconds = np.inf
 
     def stop(self, columns: np.ndarray, status: Status) -> None:
         self.open[columns] = False

@@ -203,13 +203,20 @@ def search(
         beta,
         b,
         intercept=intercept,
-        status=worst_status((found.status, *ended)),
+        status=_outcome(found.status, ended),
         notes=found.notes,
     )
     steps = sum(int(answer[2].iterations or 0) for _, _, answer in tried.values())
     seconds = sum(float(answer[2].seconds or 0.0) for _, _, answer in tried.values())
     method = f"{found.method}, {len(tried)} prices of ‖f‖² tried"
     return beta, b, replace(c, method=method, iterations=steps, seconds=seconds), price
+
+
+def _outcome(found: Status, ended: list[Status]) -> Status:
+    """A search that was cut short is that first of all; rounding in the one price that it kept comes second."""
+    if ended and found in ("converged", "stagnated"):
+        return worst_status(ended)
+    return worst_status((found, *ended))
 
 
 def _bracketed(excess: Callable[[float], float], middle: float) -> None:
