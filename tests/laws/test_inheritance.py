@@ -8,13 +8,17 @@ import pytest
 import mercer
 from mercer.errors import ParameterError
 from mercer.kernels import DotProduct, Kernel, PerColumn, Radial, algebra, leaf
-from mercer.kernels.leaves.families import LEAVES, Leaf
+from mercer.kernels.leaves.families import LEAVES, Leaf, OfOneNumber
 from mercer.kernels.leaves.inheritance import is_ours
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import positive
 
 X = np.random.default_rng(0).normal(size=(6, 2))
-FAMILIES = {Kernel, Leaf, Radial, DotProduct, PerColumn}
+FAMILIES = {Kernel, Leaf, OfOneNumber, Radial, DotProduct, PerColumn}
+
+
+# no formula that could be read
+SAME = np.vectorize(float)
 
 
 def every_class(cls=Kernel):
@@ -86,8 +90,10 @@ def test_another_name_has_the_same_matrix_and_the_same_proof(cls):
 )
 def test_a_leaf_of_ones_own_passes_its_fact_on_to_no_other_formula(family, method):
     fact = {"because": Fact("a fact", "its author says so"), "divisible": "its author says so"}
-    first = leaf(type("First", (family,), {"__module__": "mine", **fact, method: lambda self, *a: a[0]}))
-    second = leaf(type("Second", (first,), {"__module__": "mine", method: lambda self, *a: -a[0]}))
+    first = leaf(
+        type("First", (family,), {"__module__": "mine", **fact, method: lambda self, *a: SAME(a[0])})
+    )
+    second = leaf(type("Second", (first,), {"__module__": "mine", method: lambda self, *a: -SAME(a[0])}))
     renamed = leaf(type("Renamed", (first,), {"__module__": "mine"}))
     assert first()._proof().declared() and renamed()._proof().declared()
     assert second()._proof() is None and second()._root_proof() is None

@@ -13,9 +13,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import mercer
 from mercer import RBF, Batches, FalkonClassifier, FalkonRegressor, Interrupted, Linear, White
 from mercer.errors import InputError, MercerError
+from mercer.machines.landmarks import falkon, streamed
+from mercer.machines.landmarks import selection as landmarks
 from mercer.machines.landmarks.falkon_newton import logistic
-from mercer.machines.landmarks.selection import falkon, streamed
-from mercer.machines.landmarks.selection import selection as landmarks
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))

@@ -49,7 +49,7 @@ from mercer.gram import Precomputed
 from mercer.kernels import Radial
 from mercer.kernels.leaves.families import LEAVES, leaf
 from mercer.kernels.proofs.proof import Fact
-from mercer.machines.landmarks.selection import falkon
+from mercer.machines.landmarks import falkon
 from mercer.theory import judge
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -334,13 +334,15 @@ def odd(n):
 
 
 def test_what_was_declared_is_no_proof_for_strict():
-    k = Dot(lambda t: np.sinh(t), taylor=odd)
+    # functions whose steps cannot be read
+    sinh = np.vectorize(math.sinh)
+    k = Dot(lambda t: sinh(t), taylor=odd)
     assert k.validity().status == "declared"
     model = SVC(k).fit(0.1 * X, LABELS)
     assert any("given what you declared" in note for note in model.certificate_.notes)
     strict = SVC(k, strict=True).fit(0.1 * X, LABELS)
     assert any(f"on all {len(X)} rows it is one" in note for note in strict.certificate_.notes)
-    false = Dot(lambda t: np.sinh(t) - 2 * t, taylor=odd)
+    false = Dot(lambda t: sinh(t) - 2 * t, taylor=odd)
     if false.validity().status == "declared":
         with pytest.raises(InvalidKernelError, match=f"on all {len(X)} rows"):
             SVC(false, strict=True).fit(0.1 * X, LABELS)

@@ -185,7 +185,7 @@ def test_noise_is_kept_apart():
 
 
 def test_in_blocks_it_is_the_same(monkeypatch):
-    from mercer.machines.landmarks.selection import selection as landmarks
+    from mercer.machines.landmarks import selection as landmarks
 
     A = np.random.default_rng(0).normal(size=(700, 3))
     phi = RandomFeatures(RBF(1.0) + Linear(), 40, memory=1000, random_state=0).fit(A)

@@ -13,7 +13,7 @@ from estimators_under_test import NUMBERS, VIEW, X
 from mercer.errors import PrecisionWarning
 from mercer.gram import operators
 from mercer.machines.gaussian_process import evidence, posterior
-from mercer.machines.ridge.ridge import least_squares
+from mercer.machines.ridge import least_squares
 from mercer.machines.structure import cca
 from mercer.machines.windows import mean_embedding, nadaraya_watson
 from mercer.solve import path
