@@ -29,6 +29,7 @@ from mercer import (
     ProvedAsDeclared,
     Radial,
     Refuted,
+    Sigmoid,
     Stationary,
     Undecided,
     leaf,
@@ -554,3 +555,27 @@ def test_an_operation_on_intervals_loses_no_point_of_them(seed):
             assert low <= min(values) and max(values) <= high, name
             near, far = (mpmath.mpf(v) for v in interval.outward())
             assert near <= low and high <= far, name
+
+
+# ── what an expansion stands on ─────────────────────────────────────────────────────────────────────────────
+
+UNPROVED = [
+    Sigmoid(1.0),
+    Sigmoid(0.3, offset=-1.0),
+    Bilinear([[1.0, 0.0], [0.0, -1.0]]),
+    Custom(lambda a, b: -abs(float(a[0]) - float(b[0]))),
+]
+AROUND = {
+    "square": lambda k: (k + 1.0) ** 2 - 1.0,
+    "cube": lambda k: (k + 2.0) ** 3 - 8.0,
+    "mixed square": lambda k: (k + RBF(1.0)) ** 2 - RBF(1.0) ** 2,
+    "product": lambda k: (k + Linear()) * (k + 1.0) - k,
+    "times a kernel": lambda k: (k + 1.0) ** 2 * RBF(1.0) - RBF(1.0),
+}
+
+
+@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+@pytest.mark.parametrize("kernel", UNPROVED, ids=["sigmoid", "low sigmoid", "form", "user's"])
+def test_atoms_of_an_expansion_must_be_proved_themselves(kernel, around):
+    assert proof_by_expansion(around(kernel)) is None
+    assert proof_by_expansion(around(RBF(0.7))) is not None
