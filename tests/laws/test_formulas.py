@@ -355,6 +355,10 @@ def test_functions_known_to_be_mixtures_of_gaussians_are_proved(value):
         lambda s: 1 / np.log(1 + s),
         lambda s: 1 / np.sqrt(s),
         lambda s: np.log1p(-s),
+        lambda s: 1 / np.log(0.5 + s),
+        lambda s: 1 / np.log(0.5 + s) ** 0.5,
+        lambda s: 1 / (0.1 + np.log(0.2 + s)),
+        lambda s: np.exp(-((0.1 + np.log(0.5 + s)) ** 0.5)),
     ],
 )
 def test_functions_that_are_not_are_never_proved_by_the_rules(value):
