@@ -9,7 +9,7 @@ from mercer.errors import NotPositiveDefiniteError
 from mercer.solve import cg, direct
 from mercer.solve.mixture import Answer, holder_slack, learn_weights
 from mercer.solve.primal import FeatureRidge
-from mercer.solve.solution import MEANING, Certificate, together
+from mercer.solve.solution import Certificate, joined_certificate
 from solve.laboratory import CountingOperator, rbf, relative_residual, with_spectrum
 
 
@@ -128,7 +128,7 @@ def test_the_gap_of_kernel_weights_has_the_gap_of_the_machine_in_it(p):
 @pytest.mark.parametrize("seed", range(20))
 def test_one_certificate_for_several_problems_says_the_worst_of_them_in_any_order(seed):
     rng = np.random.default_rng(seed)
-    severity = list(MEANING)
+    severity = ["converged", "stagnated", "limit", "stopped", "failed", "interrupted"]
     parts = [
         Certificate(
             severity[rng.integers(len(severity))],
@@ -145,7 +145,7 @@ def test_one_certificate_for_several_problems_says_the_worst_of_them_in_any_orde
     worst = max(parts, key=lambda c: severity.index(c.status)).status
     for _ in range(4):
         parts = [parts[i] for i in rng.permutation(4)]
-        whole = together(parts)
+        whole = joined_certificate(parts)
         assert whole.status == worst
         assert whole.converged == all(c.status == "converged" for c in parts)
         assert whole.iterations == sum(c.iterations for c in parts)

@@ -112,7 +112,7 @@ def choose(
     A = check_vectors(x)
     named = Rows.of(x, "X") if hasattr(x, "columns") else Rows.of(A, "X")
     ledger = Ledger(max_seconds, verbose, rows / len(part))
-    status: Status = "converged"
+    status: Status = Status.CONVERGED
     try:
         for one in [machine.kernel] if kernels is None else list(kernels):
             kernel = resolve(one, A)
@@ -132,15 +132,15 @@ def choose(
                 how = CRITERIA[chosen]
                 along_gradients(how, kernel, noise, name, named, Y, A, starts, ledger, random_state)
     except KeyboardInterrupt:
-        status = "interrupted"
+        status = Status.INTERRUPTED
     best = ledger.best
-    if best is None and status == "interrupted":
+    if best is None and status == Status.INTERRUPTED:
         raise KeyboardInterrupt
     if best is None:
         tried = "; ".join(dict.fromkeys(t.note for t in ledger.trials if t.note)) or "no trial was finished"
         raise InputError(f"nothing could be chosen by {chosen}: {tried}. Try other kernels or more seconds.")
-    if status == "converged" and ledger.spent:
-        status = "limit"
+    if status == Status.CONVERGED and ledger.spent:
+        status = Status.LIMIT
     certificate = Certificate(
         status,
         f"choice by {chosen}",
@@ -151,13 +151,13 @@ def choose(
     ranked = tuple(sorted(ledger.trials, key=lambda t: -t.score))
     last = _with(machine, best.kernel, best.parameters)
     choice = Choice(last, best.kernel, best.parameters, best.score, chosen, why, ranked, certificate)
-    if status == "interrupted":
+    if status == Status.INTERRUPTED:
         raise Interrupted(choice, "choose: Ctrl-C ended the search; the best so far is kept, not yet fitted.")
     limit = {} if ledger.left is None else _seconds(last, ledger.left)
     try:
         last.set_params(**limit).fit(X, y)
     except KeyboardInterrupt as stop:
-        cut = replace(choice, certificate=replace(certificate, status="interrupted"))
+        cut = replace(choice, certificate=replace(certificate, status=Status.INTERRUPTED))
         raise Interrupted(cut, "choose: Ctrl-C ended the last fit; the choice is kept.") from stop
     finally:
         last.set_params(**{name: machine.get_params(deep=False)[name] for name in limit})

@@ -22,7 +22,7 @@ from mercer.sklearn.kernel_pca import TIGHTEST, KernelPCA
 from mercer.sklearn.kernel_ridge import KernelRidge
 from mercer.sklearn.margin import MarginTwin
 from mercer.solve.operator import relative
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.claims import AS_DEFINED, SOLVED, Examination, Reached, at_most, opaque
 
 FLOAT32 = 1e-5  # of numbers that are published in single precision
@@ -78,7 +78,7 @@ def _(twin: KernelRidge, exam: Examination, X: Any, y: Any, sample_weight: Any) 
     if "machine_" not in vars(twin):
         coef = draft._least_squares(A, targets, w, float(np.ravel(twin.alpha)[0]))
         exam.same("dual_coef_", twin.dual_coef_, coef, within=FLOAT32 if single else SOLVED)
-        exam.certificates.append(Certificate("stagnated", "least squares of a singular system"))
+        exam.certificates.append(Certificate(Status.STAGNATED, "least squares of a singular system"))
         return
     machine = twin.machine_
     _same_parameters(exam, machine, asked)

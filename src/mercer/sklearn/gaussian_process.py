@@ -120,7 +120,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
         )  # a number of NumPy, as the peer's, so that arithmetic with it stays float64
         return (value, found.gradient) if eval_gradient else value
 
-    def _solve(self, begun: float, ended: Status = "converged") -> None:
+    def _solve(self, begun: float, ended: Status = Status.CONVERGED) -> None:
         """`L_`, `alpha_` and the certificate, for the kernel found."""
         K = operator(self.kernel_, self._sample)
         try:

@@ -18,7 +18,7 @@ from mercer.machines.gaussian_process.averages import average_logistic
 from mercer.machines.gaussian_process.laplace import Logistic, TwoClasses
 from mercer.machines.shared.publish import Published
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
-from mercer.solve.solution import Certificate, Status, worst_status
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.claims import Examination
 
 SOON = 1000  # rows that are conditioned on quickly enough after Ctrl-C
@@ -68,7 +68,7 @@ class Process(Published, BaseEstimator):
         if self.optimizer is None or self.kernel_.n_dims == 0:
             theta = self.kernel_.theta
             self.log_marginal_likelihood_value_ = self.log_marginal_likelihood(theta, clone_kernel=False)
-            return "converged"
+            return Status.CONVERGED
         bounds = self.kernel_.bounds
         starts = [self.kernel_.theta]
         if self.n_restarts_optimizer > 0:
@@ -77,18 +77,18 @@ class Process(Published, BaseEstimator):
                     "Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are finite."
                 )
             starts += [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(self.n_restarts_optimizer)]
-        status: Status = "converged"
+        status: Status = Status.CONVERGED
         tried: list[tuple[np.ndarray, float]] = []
         try:
             found = [self._optimize(start, bounds, tried) for start in starts]
         except KeyboardInterrupt:
             if not tried or len(self.y_train_) > SOON:
                 raise
-            found, status = tried, "interrupted"
+            found, status = tried, Status.INTERRUPTED
         best = min(found, key=lambda pair: pair[1])
         self.kernel_.theta = best[0]
         self.log_marginal_likelihood_value_ = -best[1]
-        if status == "converged":
+        if status == Status.CONVERGED:
             self.kernel_._check_bounds_params()
         return status
 
@@ -173,7 +173,7 @@ class BinaryLaplace(Process):
         self.pi_ = self.y_train_ - found.g
         self._found = found
         self.certificate_ = Certificate(
-            worst_status((ended, found.status)),
+            Status.worst((ended, found.status)),
             "Laplace approximation (logistic), Newton",
             iterations=found.iterations,
             seconds=time.perf_counter() - begun,

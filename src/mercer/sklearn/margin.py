@@ -32,7 +32,6 @@ from mercer.machines.shared.base import PRECOMPUTED
 from mercer.machines.shared.defaults import variance
 from mercer.machines.shared.publish import Published, fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, symmetric, warn_of_refuted
-from mercer.solve.solution import AS_ASKED
 from mercer.theory.claims import Examination
 
 NOT_FINITE = (
@@ -254,7 +253,7 @@ class MarginTwin(Published, BaseEstimator):
         self._n_support = np.asarray(machine.n_support_, dtype=np.int32)
         # as in LIBSVM, a solver that used all its iterations ended early, even where the last one was enough
         used_up = any(0 <= self.max_iter <= (c.iterations or 0) for c in machine.certificates_)
-        self.fit_status_ = int(used_up or machine.certificate_.status not in AS_ASKED)
+        self.fit_status_ = int(used_up or not machine.certificate_.status.as_asked)
         self._take_iterations(machine)
         if not (np.isfinite(coef).all() and np.isfinite(self.intercept_).all()):
             raise ValueError(NOT_FINITE)

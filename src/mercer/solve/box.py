@@ -27,15 +27,15 @@ import numpy as np
 from mercer.solve.solution import Certificate, Status
 
 STATUS: dict[str, Status] = {
-    "converged": "converged",
-    "floor": "stagnated",
-    "limit": "limit",
-    "max_iter": "limit",
-    "max_seconds": "limit",
-    "interrupted": "interrupted",
-    "stopped": "stopped",
-    "unbounded": "failed",
-    "nonfinite": "failed",
+    Status.CONVERGED: Status.CONVERGED,
+    "floor": Status.STAGNATED,
+    Status.LIMIT: Status.LIMIT,
+    "max_iter": Status.LIMIT,
+    "max_seconds": Status.LIMIT,
+    Status.INTERRUPTED: Status.INTERRUPTED,
+    Status.STOPPED: Status.STOPPED,
+    "unbounded": Status.FAILED,
+    "nonfinite": Status.FAILED,
 }
 
 
@@ -118,7 +118,7 @@ class BoxProblem:
         f: np.ndarray,
         m: tuple[float, float],
         *,
-        status: Status = "converged",
+        status: Status = Status.CONVERGED,
         method: str = "working sets",
         iterations: int | None = None,
         seconds: float | None = None,

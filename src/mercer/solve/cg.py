@@ -29,7 +29,7 @@ from mercer.solve.operator import (
     multiply_exactly,
     relative,
 )
-from mercer.solve.solution import Certificate, Solution, Status, worst_status
+from mercer.solve.solution import Certificate, Solution, Status
 
 PATIENCE = 250  # iterations in which a column must find a new smallest residual, or lower the energy
 ENERGY = 1e-12  # by this much of all that it has gained so far
@@ -93,7 +93,7 @@ def cg(
             raise
         # Where every column is settled the answer is whole, and Ctrl-C still ends what goes on after it.
         left = state.open if state.open.any() else np.ones_like(state.open)
-        state.stop(np.flatnonzero(left), "interrupted")
+        state.stop(np.flatnonzero(left), Status.INTERRUPTED)
         if state.measure_seconds <= QUICK:
             state.measure(np.arange(B.shape[1]))
         else:
@@ -132,7 +132,7 @@ class _State:
         self.scale = np.where(size > 0, size, 1.0)
         self.R = self.B.copy()
         self.true = relative(self.R, self.B)  # true residuals, as last measured
-        self.status: list[Status] = ["converged"] * self.B.shape[1]
+        self.status: list[Status] = [Status.CONVERGED] * self.B.shape[1]
         self.open = np.ones(self.B.shape[1], dtype=bool)
 
     def stop(self, columns: np.ndarray, status: Status) -> None:
@@ -156,10 +156,10 @@ class _State:
         zero = np.flatnonzero(~self.B.any(axis=0))
         self.X[:, zero] = 0.0
         self.R[:, zero], self.true[zero] = 0.0, 0.0
-        self.stop(zero, "converged")
+        self.stop(zero, Status.CONVERGED)
         if warm:
             self.measure(np.flatnonzero(self.open))
-        self.stop(np.flatnonzero(self.open & (self.true <= self.tol)), "converged")
+        self.stop(np.flatnonzero(self.open & (self.true <= self.tol)), Status.CONVERGED)
         for _ in range(RESTARTS):
             columns = np.flatnonzero(self.open)
             if not len(columns):
@@ -170,13 +170,13 @@ class _State:
                 # It was late before the first product: the residual is still the one that was measured.
                 return
             after = self.measure(columns)
-            self.stop(columns[after <= self.tol], "converged")
-            self.stop(columns[self.open[columns] & ~(after <= GAIN * before)], "stagnated")
-            stuck = np.array([self.status[j] in ("stagnated", "failed") for j in columns])
+            self.stop(columns[after <= self.tol], Status.CONVERGED)
+            self.stop(columns[self.open[columns] & ~(after <= GAIN * before)], Status.STAGNATED)
+            stuck = np.array([self.status[j] in (Status.STAGNATED, Status.FAILED) for j in columns])
             lost = np.where(stuck, ~(after < before), ~(after < BLOWN_UP * before))
             self.X[:, columns[lost]] = kept[:, lost]
             self.measure(columns[lost])
-        self.stop(np.flatnonzero(self.open), "stagnated")
+        self.stop(np.flatnonzero(self.open), Status.STAGNATED)
 
     def recur(self, columns: np.ndarray) -> None:
         """Preconditioned conjugate gradients on these columns, until none has more to do by its own account."""
@@ -191,7 +191,7 @@ class _State:
         goal, norm = np.broadcast_to(goal, rz.shape), 0.0  # norm: ‖A‖ from below
         while len(columns):
             if self.iterations >= self.max_iter or clock.now() >= self.until:
-                self.stop(columns, "limit")
+                self.stop(columns, Status.LIMIT)
                 return
             began = clock.now()
             AP = multiply(self.op, P, self.shift)
@@ -205,7 +205,7 @@ class _State:
             self.iterations += 1
             size = np.linalg.norm(R, axis=0) / self.scale[columns]
             if self.report(columns, size):
-                self.stop(columns, "stopped")
+                self.stop(columns, Status.STOPPED)
                 return
             norm = max(norm, float((np.where(live, curvature, 0.0) / np.maximum(_dots(P, P), TINY)).max()))
             floor = EPS * (1.0 + norm * np.linalg.norm(self.X[:, columns], axis=0) / self.scale[columns])
@@ -235,13 +235,13 @@ class _State:
         length = np.linalg.norm(P, axis=0)
         rounding = self.rounding_of_products(length, np.linalg.norm(AP, axis=0), curvature)
         for j in np.flatnonzero(~np.isfinite(curvature)):
-            self.stop(columns[[j]], "failed")
+            self.stop(columns[[j]], Status.FAILED)
             self.note("A product with the matrix gave NaN or infinity. Look for missing values or overflow.")
         flat = (curvature <= 0) & (curvature >= -rounding)
-        self.stop(columns[flat], "stagnated")
+        self.stop(columns[flat], Status.STAGNATED)
         negative = curvature < -rounding
         if negative.any():
-            self.stop(columns[negative], "failed")
+            self.stop(columns[negative], Status.FAILED)
             lowest = (curvature[negative] / length[negative] ** 2).min()
             self.note(
                 f"The matrix is not positive semi-definite: a direction with pᵀAp / pᵀp = {lowest:.3g} was met. "
@@ -268,18 +268,18 @@ class _State:
             self.notes.append(text)
 
     def certificate(self, seconds: float) -> Certificate:
-        status = worst_status(self.status) if self.status else "converged"
+        status = Status.worst(self.status) if self.status else Status.CONVERGED
         worst = float(self.true.max(initial=0.0))
-        late = sum(s != "converged" for s in self.status)
+        late = sum(s != Status.CONVERGED for s in self.status)
         share = f" ({late} of {len(self.status)} right-hand sides)" if len(self.status) > 1 else ""
-        if status == "stagnated":
+        if status == Status.STAGNATED:
             digits = f"{self.op.dtype} products"
             self.note(
                 f"No progress beyond a residual of {worst:.1e}{share}; {self.tol:.1e} was asked. The matrix is too "
                 f"ill-conditioned for {digits}, or singular with b outside its range. Raise the shift, use a "
                 "preconditioner of higher rank, or Cholesky."
             )
-        elif status == "limit":
+        elif status == Status.LIMIT:
             self.note(
                 f"Stopped at a residual of {worst:.1e}{share}; {self.tol:.1e} was asked. Allow more iterations or "
                 "seconds, start again from this answer (x0), or use a preconditioner of higher rank."

@@ -29,7 +29,7 @@ from mercer.solve.operator import (
     multiply_exactly,
     relative,
 )
-from mercer.solve.solution import Certificate, Solution
+from mercer.solve.solution import Certificate, Solution, Status
 
 Precision = Literal["auto", "float64", "mixed"]
 MIXED_ROWS = 2000  # below this, float32 saves milliseconds
@@ -170,7 +170,9 @@ def direct(
         X = factor(A, shift, overwrite=True).solve(B)
         seconds = time.perf_counter() - start
         note = "The matrix was given up to the factor, so the residual was not measured."
-        done = Certificate("converged", "Cholesky (float64)", 0, seconds, added_diagonal=0.0, notes=(note,))
+        done = Certificate(
+            Status.CONVERGED, "Cholesky (float64)", 0, seconds, added_diagonal=0.0, notes=(note,)
+        )
         return Solution(X[:, 0] if single else X, done)
     found = None
     if precision == "mixed" or (precision == "auto" and _mixed_pays(op, shift)):
@@ -265,7 +267,7 @@ def _certificate(
             "matrix that differs in its last digits."
         )
     return Certificate(
-        "converged" if worst <= tol else "stagnated",
+        Status.CONVERGED if worst <= tol else Status.STAGNATED,
         method,
         iterations=steps,
         seconds=seconds,

@@ -85,7 +85,7 @@ class _Found:
     vectors: np.ndarray
     method: str
     iterations: int
-    status: Status = "converged"
+    status: Status = Status.CONVERGED
     residuals: np.ndarray | None = (
         None  # from the products that were made, where that is all there was time for
     )
@@ -110,21 +110,21 @@ def _krylov(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Gene
         for count, (values, vectors, residuals) in enumerate(_ritz_pairs(op, k, rng), 1):
             worst = float(residuals[:k].max())
             lowest, since = (worst, count) if worst < 0.9 * lowest else (lowest, since)
-            status: Status = "limit"
+            status: Status = Status.LIMIT
             if worst <= tol * np.abs(values).max():
-                status = "converged"
+                status = Status.CONVERGED
             elif count - since >= PATIENCE:
-                status = "stagnated"
+                status = Status.STAGNATED
             best = _Found(values[:k], vectors[:, :k], "block Krylov", count, status, residuals[:k])
-            if status != "limit" or count >= max_iter:
+            if status != Status.LIMIT or count >= max_iter:
                 break
     except KeyboardInterrupt:
         if best is None:
             raise
-        best = replace(best, iterations=count, status="interrupted")
+        best = replace(best, iterations=count, status=Status.INTERRUPTED)
     assert best is not None
-    if best.status == "limit" and count < max_iter:  # the space is whole: no product can improve it
-        best = replace(best, status="stagnated")
+    if best.status == Status.LIMIT and count < max_iter:  # the space is whole: no product can improve it
+        best = replace(best, status=Status.STAGNATED)
     return best
 
 
@@ -182,13 +182,13 @@ def _lanczos(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Gen
         return multiply(op, np.ravel(v))
 
     linear = LinearOperator((n, n), matvec=product, dtype=np.float64)
-    status: Status = "converged"
+    status: Status = Status.CONVERGED
     try:
         values, vectors = eigsh(
             linear, k, which="LA", v0=rng.standard_normal(n), tol=tol / 10, maxiter=max_iter
         )
     except ArpackNoConvergence as partial:
-        values, vectors, status = partial.eigenvalues, partial.eigenvectors, "limit"
+        values, vectors, status = partial.eigenvalues, partial.eigenvectors, Status.LIMIT
     except ArpackError:  # it gives up on the zero matrix
         return _krylov(op, k, tol, max_iter, rng)
     order = np.argsort(values)[::-1]
@@ -200,7 +200,7 @@ def _certified(op: Operator, found: _Found, k: int, tol: float, start: float) ->
     vectors = np.ascontiguousarray(found.vectors)
     top = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
     vectors = vectors * np.where(top < 0, -1.0, 1.0)
-    if found.status == "interrupted" and found.residuals is not None:
+    if found.status == Status.INTERRUPTED and found.residuals is not None:
         # Who pressed Ctrl-C does not wait for another product.
         residuals = found.residuals
     else:
@@ -211,9 +211,9 @@ def _certified(op: Operator, found: _Found, k: int, tol: float, start: float) ->
     status, notes = found.status, []
     if len(found.values) < k:
         notes.append(f"Only {len(found.values)} of {k} eigenpairs were found. Allow more iterations.")
-    if status == "converged" and worst > bound:
-        status = "stagnated"
-    if status != "converged":
+    if status == Status.CONVERGED and worst > bound:
+        status = Status.STAGNATED
+    if status != Status.CONVERGED:
         notes.append(
             f"The worst residual is {worst:.1e}; {tol * scale:.1e} was asked. Each λ is within its residual of an "
             "eigenvalue. Allow more iterations, raise tol, or use method='dense'."

@@ -20,7 +20,7 @@ from mercer import clock
 from mercer.errors import NotPositiveDefiniteError, ParameterError
 from mercer.solve.operator import Operator, as_operator, check_number, multiply
 from mercer.solve.precondition import LowRank
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 
 BREAKDOWN = 1e-12
 
@@ -234,5 +234,5 @@ def _estimate(
             f"The quadrature is only known to ±{bracket:.2g}. Allow more steps, or use a preconditioner.",
         )
     seconds = time.perf_counter() - start
-    done = Certificate("limit" if notes else "converged", method, iterations, seconds, notes=notes)
+    done = Certificate(Status.LIMIT if notes else Status.CONVERGED, method, iterations, seconds, notes=notes)
     return Estimate(value, error, bracket, (value - half, value + half), level, done)

@@ -40,7 +40,7 @@ class Answer:
     gap: float
     q: np.ndarray
     curvature: Callable[[], np.ndarray]
-    status: Status = "converged"
+    status: Status = Status.CONVERGED
     kept: Any = None
 
 
@@ -65,7 +65,7 @@ def learn_weights(
     began, end = clock.now(), clock.until(max_seconds)
     d = np.asarray(start, dtype=float)
     best = answer(d)
-    status: Status = "limit"
+    status: Status = Status.LIMIT
     steps = still = 0
 
     def late() -> bool:
@@ -76,17 +76,17 @@ def learn_weights(
             gap = best.gap + holder_slack(best.q, d, p)
             if tell is not None:
                 tell(steps, gap, best.primal, d)
-            if best.status in ("interrupted", "stopped"):
+            if best.status.on_request:
                 status = best.status
                 break
             if gap <= tol * max(abs(best.primal), np.finfo(float).tiny):
-                status = "converged" if best.status == "converged" else best.status
+                status = Status.CONVERGED if best.status == Status.CONVERGED else best.status
                 break
             if steps >= max_iter >= 0 or late():
                 break
             found = _better(answer, d, best, gap, p, late)
             if found is None:
-                status = "limit" if late() else "stagnated"
+                status = Status.LIMIT if late() else Status.STAGNATED
                 break
             gained = best.primal - found[1].primal
             d, best = found
@@ -94,11 +94,11 @@ def learn_weights(
             small = gained <= 1e-9 * abs(best.primal) and best.gap + holder_slack(best.q, d, p) > 0.99 * gap
             still = still + 1 if small else 0
             if still == PATIENCE:
-                status = "stagnated"
+                status = Status.STAGNATED
                 break
     except KeyboardInterrupt:
         # The last answer is whole: what was begun since is dropped.
-        status = "interrupted"
+        status = Status.INTERRUPTED
     gap = best.gap + holder_slack(best.q, d, p)
     certificate = Certificate(
         status,
@@ -161,9 +161,9 @@ def _better(
         promised = 0.5 * float(
             best.q @ (trial - d)
         )  # of the tangent; J itself falls less, since it is convex
-        if found.status in ("interrupted", "stopped"):  # what was known is better than half an answer
+        if found.status.on_request:  # what was known is better than half an answer
             return d, replace(best, status=found.status)
-        if found.status == "limit" and late() and best.status == "converged":
+        if found.status == Status.LIMIT and late() and best.status == Status.CONVERGED:
             return None
         if lower > max(1e-3 * promised, slightly):
             return trial, found

@@ -160,12 +160,12 @@ def newton(
     """
     run = _Run(K, problem, float(alpha), outputs, intercept, rough, shares, tol, memory, random_state)
     run.end = clock.until(max_seconds)
-    status: Status = "limit"
+    status: Status = Status.LIMIT
     try:
         run.begin(start)
         status = run.iterate(max_iter, callback)
     except KeyboardInterrupt:
-        status = "interrupted"
+        status = Status.INTERRUPTED
     return run.result(status)
 
 
@@ -224,16 +224,16 @@ class _Run:
                 self.best = (self.gap, self.beta, self.f, self.b)
             done = self.gap <= self.tol * max(abs(value), 1e-12 * self.scale)
             if callback is not None and callback(self.iterations, value, self.gap):
-                return "stopped"
+                return Status.STOPPED
             if (done and (last or self.rough or not self._direct())) or self.gap == 0:
-                return "converged"
+                return Status.CONVERGED
             if stale > PATIENCE:
-                return "stagnated"
+                return Status.STAGNATED
             if self.iterations >= max_iter or clock.now() >= self.end:
-                return "converged" if done else "limit"
+                return Status.CONVERGED if done else Status.LIMIT
             last = done
             if not self.step(dual, z, value):
-                return "converged" if done else "stagnated"
+                return Status.CONVERGED if done else Status.STAGNATED
             self.iterations += 1
 
     def step(self, dual: DualPoint, z: np.ndarray, value: float) -> bool:
@@ -336,7 +336,7 @@ class _Run:
 
     def result(self, status: Status) -> NewtonResult:
         kept = self.best
-        if status in ("limit", "stopped", "interrupted") and not self.rough:
+        if status in (Status.LIMIT, Status.STOPPED, Status.INTERRUPTED) and not self.rough:
             # Far from the end the gap says little yet, and the lowest P is the best of what there is.
             kept = self.lowest
         gap, beta, f, b = kept or (np.inf, self.beta, self.f, self.b)

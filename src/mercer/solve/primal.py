@@ -21,7 +21,7 @@ from mercer import lapack
 from mercer.errors import NotPositiveDefiniteError
 from mercer.solve.direct import Cholesky, factor
 from mercer.solve.operator import relative
-from mercer.solve.solution import Certificate, Solution
+from mercer.solve.solution import Certificate, Solution, Status
 
 Blocks = Callable[[], Iterator[tuple[slice, np.ndarray]]]
 REFINEMENTS = 4
@@ -113,7 +113,7 @@ class FeatureRidge:
         if worst > tol:
             notes = (f"The gradient is {worst:.1e} of its start; rounding allows no less.",)
         done = Certificate(
-            "converged" if worst <= tol else "stagnated",
+            Status.CONVERGED if worst <= tol else Status.STAGNATED,
             f"normal equations in {self.dimension} features",
             iterations=steps,
             seconds=time.perf_counter() - start,

@@ -17,6 +17,7 @@ import numpy as np
 from mercer import clock
 from mercer.errors import ParameterError
 from mercer.solve.box import BoxProblem
+from mercer.solve.solution import Status
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,7 @@ class ProjectedResult:
     worst: int
     iterations: int
     seconds: float
-    status: str
+    status: Status
     objective: float
 
 
@@ -44,7 +45,7 @@ def projected_gradients(
     out: list[ProjectedResult] = []
     for q, start in zip(problems, starts, strict=True):
         left = None if end == np.inf else end - clock.now()
-        ended = out[-1].status if out and out[-1].status in ("interrupted", "stopped") else None
+        ended = out[-1].status if out and out[-1].status.on_request else None
         rest = options | ({"max_iter": 0} if ended else {})
         found = projected_gradient(K, q, start, max_seconds=left, **rest)
         out.append(replace(found, status=ended) if ended else found)
@@ -78,7 +79,7 @@ def projected_gradient(
     f = product(a)
     step = 1.0 / _largest(lambda v: problem.signs * product(v), len(a))
     limit = 100_000 if max_iter < 0 else max_iter
-    status, done, bad = "limit", 0, np.zeros(len(a))
+    status, done, bad = Status.LIMIT, 0, np.zeros(len(a))
     value = problem.objective(a, f)
     try:
         for done in range(limit + 1):
@@ -86,7 +87,7 @@ def projected_gradient(
             bad = problem.violation(a, g)
             close = gap_tol is not None and problem.gap(a, g) <= gap_tol * abs(value)
             if close or bad.max(initial=0.0) <= tol:
-                status = "converged"
+                status = Status.CONVERGED
                 break
             if done == limit or clock.now() >= end:
                 break
@@ -96,15 +97,15 @@ def projected_gradient(
             if new_value > value + 1e-12 * (1 + abs(value)):
                 step *= 0.5
                 if step * float(np.abs(g).max()) < 1e-15 * (1 + float(np.abs(a).max())):
-                    status = "floor"
+                    status = Status.STAGNATED
                     break
                 continue
             a, f, value = new, new_f, new_value
             if callback is not None and done % 100 == 0 and callback(done, float(bad.max()), value):
-                status = "stopped"
+                status = Status.STOPPED
                 break
     except KeyboardInterrupt:
-        status = "interrupted"
+        status = Status.INTERRUPTED
     worst = int(np.argmax(bad)) if len(bad) else 0
     return ProjectedResult(a, f, float(bad.max(initial=0.0)), worst, done, clock.now() - began, status, value)
 

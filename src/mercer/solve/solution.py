@@ -4,21 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
 
-Status = Literal["converged", "stagnated", "limit", "stopped", "failed", "interrupted"]
 Value = TypeVar("Value")
 
-MEANING: dict[str, str] = {
-    "converged": "the tolerance was met",
-    "stagnated": "no further progress was possible before the tolerance was met",
-    "limit": "the iterations or seconds allowed were used up",
-    "stopped": "a callback asked for it; the best value so far was kept",
-    "failed": "the problem is not one that the method can solve",
-    "interrupted": "stopped from the keyboard; the best value so far was kept",
-}
-AS_ASKED: tuple[Status, ...] = ("converged", "stopped", "interrupted")
-"""What needs no warning: the answer is as good as asked, or whoever asked for less knows it."""
+
+class Status(StrEnum):
+    """How a solver ended, from the best to what matters most; each is its word, so it compares and prints as text.
+
+    >>> Status.LIMIT == "limit", Status("limit").meaning
+    (True, 'the iterations or seconds allowed were used up')
+    >>> Status.worst(["converged", "failed", "stopped"])
+    'failed'
+    """
+
+    CONVERGED = "converged", "the tolerance was met"
+    STAGNATED = "stagnated", "no further progress was possible before the tolerance was met"
+    LIMIT = "limit", "the iterations or seconds allowed were used up"
+    STOPPED = "stopped", "a callback asked for it; the best value so far was kept"
+    FAILED = "failed", "the problem is not one that the method can solve"
+    INTERRUPTED = "interrupted", "stopped from the keyboard; the best value so far was kept"
+
+    meaning: str
+
+    def __new__(cls, word: str, meaning: str = "") -> Status:
+        status = str.__new__(cls, word)
+        status._value_ = word
+        status.meaning = meaning
+        return status
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    @property
+    def on_request(self) -> bool:
+        """Whether a callback or Ctrl-C ended it."""
+        return self is Status.STOPPED or self is Status.INTERRUPTED
+
+    @property
+    def as_asked(self) -> bool:
+        """Whether it needs no warning: the answer is as good as asked, or whoever asked for less knows it."""
+        return self is Status.CONVERGED or self.on_request
+
+    @staticmethod
+    def worst(statuses: Iterable[str]) -> Status:
+        """The one that matters most, in the order above."""
+        return max(map(Status, statuses), key=_SEVERITY.index)
+
+
+_SEVERITY = list(Status)
 
 
 @dataclass(frozen=True)
@@ -47,9 +82,13 @@ class Certificate:
     added_diagonal: float | None = None
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if type(self.status) is not Status:
+            object.__setattr__(self, "status", Status(self.status))
+
     @property
     def converged(self) -> bool:
-        return self.status == "converged"
+        return self.status is Status.CONVERGED
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, text, lists and None: ready for JSON.
@@ -58,6 +97,7 @@ class Certificate:
         'limit'
         """
         out = asdict(self)
+        out["status"] = str(self.status)
         out["notes"] = list(self.notes)
         out["residuals"] = None if self.residuals is None else list(self.residuals)
         return out
@@ -90,12 +130,7 @@ class Solution(Generic[Value]):
         return str(self.certificate)
 
 
-def worst_status(statuses: Iterable[Status]) -> Status:
-    """The one that matters most, in the order of `MEANING`."""
-    return max(statuses, key=list(MEANING).index)
-
-
-def together(parts: list[Certificate]) -> Certificate:
+def joined_certificate(parts: list[Certificate]) -> Certificate:
     """One certificate for several problems: sums, the worst violation, and the worst status."""
     if len(parts) == 1:
         return parts[0]
@@ -106,7 +141,7 @@ def together(parts: list[Certificate]) -> Certificate:
 
     return replace(
         max(parts, key=lambda c: c.kkt or 0.0),
-        status=worst_status(c.status for c in parts),
+        status=Status.worst(c.status for c in parts),
         **{name: total(name) for name in ("iterations", "seconds", "primal", "dual", "gap")},
         notes=tuple(dict.fromkeys(note for c in parts for note in c.notes)),
     )

@@ -13,7 +13,7 @@ from mercer.solve.cg import cg
 from mercer.solve.direct import direct
 from mercer.solve.operator import as_operator, check_number, check_targets
 from mercer.solve.precondition import exact_low_rank, nystrom
-from mercer.solve.solution import Certificate, Solution
+from mercer.solve.solution import Certificate, Solution, Status
 
 DIRECT_ROWS = 4000  # up to here Cholesky takes a second or so
 ROWS_PER_ITERATION = 100  # Cholesky of n rows costs about as much as n / 100 products with A
@@ -83,7 +83,7 @@ def solve(
     if (
         not fits
         or out_of_time
-        or found.certificate.status in ("converged", "stopped", "interrupted", "failed")
+        or found.certificate.status in (Status.CONVERGED, Status.STOPPED, Status.INTERRUPTED, Status.FAILED)
     ):
         return _noted(found, notes, start)
     tried = found.certificate

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from mercer.kernels.base import Kernel
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 
 EXACT = (
     1e-9  # of what follows from other published numbers by sums and products, relative to the largest entry
@@ -151,10 +151,10 @@ class Examination:
 
         `reached` says whether these numbers are what "converged" means: a status is a claim like any other.
         """
-        if claimed.status == "converged":
+        if claimed.status == Status.CONVERGED:
             self._converged(reached, of)
-        if reached.met is False and found.status == "converged":
-            found = replace(found, status="limit")
+        if reached.met is False and found.status == Status.CONVERGED:
+            found = replace(found, status=Status.LIMIT)
         self.certificates.append(found)
         self.claimed.append(claimed)
         size = max(abs(claimed.primal or 0.0), abs(claimed.dual or 0.0), scale, 1e-300)

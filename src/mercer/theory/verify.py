@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from mercer.errors import InputError, InputTypeError, MercerError, ParameterError
-from mercer.solve.solution import MEANING, Certificate, worst_status
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.claims import Examination
 
 
@@ -28,7 +28,7 @@ class Quality:
     objective; `violation` the worst violation of an optimality condition and `residual` the worst relative residual.
     """
 
-    status: str
+    status: Status
     gap: float | None
     relative_gap: float | None
     violation: float | None
@@ -36,7 +36,7 @@ class Quality:
 
     @property
     def converged(self) -> bool:
-        return self.status == "converged"
+        return self.status is Status.CONVERGED
 
     def __str__(self) -> str:
         parts = []
@@ -47,7 +47,7 @@ class Quality:
         if self.residual is not None:
             parts.append(f"residual {self.residual:.3g}")
         head = "the fit converged" if self.converged else f"BUT THE FIT DID NOT CONVERGE ({self.status}: "
-        head += "" if self.converged else f"{MEANING.get(self.status, 'unknown')})"
+        head += "" if self.converged else f"{self.status.meaning})"
         return ": ".join([head, ", ".join(parts)]) if parts else head
 
 
@@ -126,7 +126,7 @@ def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Veri
 
 def _quality(found: list[Certificate]) -> Quality:
     if not found:
-        return Quality("failed", None, None, None, None)
+        return Quality(Status.FAILED, None, None, None, None)
     gaps = [c.gap for c in found if c.gap is not None]
     gap = sum(gaps) if gaps else None
     size = sum(max(abs(c.primal or 0.0), abs(c.dual or 0.0)) for c in found)
@@ -136,7 +136,7 @@ def _quality(found: list[Certificate]) -> Quality:
     violations = [c.kkt for c in found if c.kkt is not None]
     residuals = [c.residual for c in found if c.residual is not None]
     return Quality(
-        worst_status(c.status for c in found),
+        Status.worst(c.status for c in found),
         gap,
         relative,
         max(violations) if violations else None,

@@ -95,8 +95,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "Cholesky takes over although the limit was the user's",
         MACHINES + "ridge/dual.py",
-        'return tried.status == "limit" and ours and tried.iterations == allowed',
-        'return tried.status == "limit"',
+        "return tried.status == Status.LIMIT and ours and tried.iterations == allowed",
+        "return tried.status == Status.LIMIT",
         "tests/machines/test_ridge.py tests/machines/test_budget.py",
     ),
     Fault(
@@ -116,8 +116,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a tolerance that was missed is called converged",
         MACHINES + "landmarks/nystroem.py",
-        '"converged" if met else "limit",',
-        '"converged",',
+        "Status.CONVERGED if met else Status.LIMIT,",
+        "Status.CONVERGED,",
         "tests/machines/test_nystroem.py",
     ),
     Fault(
@@ -291,8 +291,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a mode that stagnated is called converged",
         MACHINES + "gaussian_process/laplace.py",
-        '            elif idle >= IDLE:\n                status = "stagnated"',
-        '            elif idle >= IDLE:\n                status = "converged"',
+        "            elif idle >= IDLE:\n                status = Status.STAGNATED",
+        "            elif idle >= IDLE:\n                status = Status.CONVERGED",
         "tests/laws/test_laplace_modes.py",
     ),
     Fault(

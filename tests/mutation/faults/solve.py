@@ -17,8 +17,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "conjugate gradients say converged when one of several right-hand sides is not",
         SOLVE + "cg.py",
-        'status = worst_status(self.status) if self.status else "converged"',
-        'status = self.status[0] if self.status else "converged"',
+        "status = Status.worst(self.status) if self.status else Status.CONVERGED",
+        "status = self.status[0] if self.status else Status.CONVERGED",
         "tests/solve/test_statements.py tests/solve/test_cg.py",
     ),
     Fault(
@@ -45,8 +45,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a direct solution above its tolerance is called converged",
         SOLVE + "direct.py",
-        '        "converged" if worst <= tol else "stagnated",',
-        '        "converged",',
+        "        Status.CONVERGED if worst <= tol else Status.STAGNATED,",
+        "        Status.CONVERGED,",
         "tests/solve/test_statements.py tests/solve/test_direct.py",
     ),
     Fault(
@@ -150,7 +150,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "eigenpairs that did not converge are called converged",
         SOLVE + "eigen.py",
-        '    if status == "converged" and worst > bound:\n        status = "stagnated"\n',
+        "    if status == Status.CONVERGED and worst > bound:\n        status = Status.STAGNATED\n",
         "",
         "tests/solve/test_eigen.py",
     ),
@@ -213,8 +213,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "an end at the floor of rounding is called converged",
         SOLVE + "box.py",
-        '    "floor": "stagnated",',
-        '    "floor": "converged",',
+        '    "floor": Status.STAGNATED,',
+        '    "floor": Status.CONVERGED,',
         "tests/laws/test_margin_optima.py tests/machines/test_svc.py tests/machines/test_budget.py",
     ),
     Fault(
@@ -276,7 +276,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "several problems together show the best status",
         SOLVE + "solution.py",
-        "        status=worst_status(c.status for c in parts),",
+        "        status=Status.worst(c.status for c in parts),",
         "        status=parts[0].status,",
         "tests/solve/test_statements.py tests/solve/test_system.py tests/machines/test_svc.py",
     ),

@@ -38,7 +38,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "the quality of a fit is the best of its problems",
         THEORY + "verify.py",
-        "        worst_status(c.status for c in found),",
+        "        Status.worst(c.status for c in found),",
         "        found[0].status,",
         'tests/theory/test_verify.py -k "quality or limit"',
     ),

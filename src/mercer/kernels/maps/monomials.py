@@ -348,7 +348,7 @@ def _count_union(terms: set[Term], d: int) -> int:
     def capped(state: Iterator[int]) -> State:
         return tuple(min(s, top + 1) for s in state)
 
-    def together(a: dict[State, int], b: dict[State, int]) -> dict[State, int]:
+    def joined_certificate(a: dict[State, int], b: dict[State, int]) -> dict[State, int]:
         out: dict[State, int] = {}
         for s, m in a.items():
             for t, n in b.items():
@@ -364,8 +364,8 @@ def _count_union(terms: set[Term], d: int) -> int:
     total: dict[State, int] = {(0,) * len(ks): 1}
     while d:
         if d % 2:
-            total = together(total, one)
-        one, d = together(one, one) if d > 1 else one, d // 2
+            total = joined_certificate(total, one)
+        one, d = joined_certificate(one, one) if d > 1 else one, d // 2
     return sum(n for s, n in total.items() if any(s[ks.index(k)] <= j <= s[0] for j, k in terms))
 
 

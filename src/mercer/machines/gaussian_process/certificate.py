@@ -16,7 +16,7 @@ from mercer.machines.gaussian_process.terms import has_noise, is_noise, split_no
 from mercer.machines.gaussian_process.tune import Tuned
 from mercer.machines.ridge.ridge import WORTH_A_WORD
 from mercer.solve.operator import relative
-from mercer.solve.solution import AS_ASKED, Certificate, Status
+from mercer.solve.solution import Certificate, Status
 
 if TYPE_CHECKING:
     from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
@@ -33,7 +33,7 @@ def certify(
     start: float,
 ) -> Certificate:
     """The certificate of a fit; what the reader must not miss is warned of as well."""
-    if tuned is not None and tuned.status == "interrupted":
+    if tuned is not None and tuned.status == Status.INTERRUPTED:
         return _interrupted(model, tuned, estimated, added, notes, start)
     Y = model.y_fit_.reshape(len(model.y_fit_), -1)
     R = model._residual(model._alpha, Y)
@@ -46,16 +46,16 @@ def certify(
             f"At the rows of fit the features leave out {left_share(model, model._in_place[0]):.3g} of the prior variance; bands are wider by that "
             "part at each x."
         )
-    status: Status = "converged" if estimated is None else estimated.certificate.status
+    status: Status = Status.CONVERGED if estimated is None else estimated.certificate.status
     if tuned is not None:
         method += f", L-BFGS-B on the {'log evidence' if model.objective == 'evidence' else 'leave-one-out likelihood'}"
-        status = tuned.status if status == "converged" else status
-        if status == "stagnated" and estimated is not None and _within_noise(estimated):
-            status = "converged"
+        status = tuned.status if status == Status.CONVERGED else status
+        if status == Status.STAGNATED and estimated is not None and _within_noise(estimated):
+            status = Status.CONVERGED
             notes.append("The search ended where the gradient is within two standard errors of its estimate.")
         notes += _say_outcome(model, tuned, Y - R)
-    if status == "converged" and worst > 10 * model.tol:
-        status = "stagnated"
+    if status == Status.CONVERGED and worst > 10 * model.tol:
+        status = Status.STAGNATED
         notes.append(_say_rounding(worst, model.tol))
     if estimated is not None:
         notes.append(_say_error(estimated, model.log_marginal_likelihood_value_))
@@ -80,10 +80,10 @@ def certify(
         added_diagonal=added,
         notes=tuple(notes),
     )
-    if status == "stagnated" and worst > 10 * model.tol:
+    if status == Status.STAGNATED and worst > 10 * model.tol:
         if worst > WORTH_A_WORD:
             warn(_say_rounding(worst, model.tol), PrecisionWarning)
-    elif status not in AS_ASKED:
+    elif not status.as_asked:
         warn(
             f"the fit stopped early ({done}). Raise max_iter or max_seconds, or start nearer.",
             ConvergenceWarning,
@@ -102,7 +102,7 @@ def _interrupted(
     """After Ctrl-C nothing more is computed: the residual is not measured."""
     method = "Cholesky" if estimated is None else estimated.certificate.method
     return Certificate(
-        "interrupted",
+        Status.INTERRUPTED,
         f"{method}, L-BFGS-B cut short",
         iterations=tuned.iterations,
         seconds=time.perf_counter() - start,

@@ -35,7 +35,7 @@ from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.shared.defaults import is_open, resolve_by_column
 from mercer.machines.shared.targets import as_labels
 from mercer.memory import memory_limit, say_bytes
-from mercer.solve.solution import AS_ASKED, Certificate
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.judge import judge_on_rows
 
 SOON = 1000  # rows whose mode is found quickly enough after Ctrl-C
@@ -173,7 +173,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
 
     def _final_mode(self, tuned: Tuned | None) -> Posterior:
         """The mode at the hyperparameters found; the one that the search kept if there is no time for more."""
-        interrupted = tuned is not None and tuned.status == "interrupted"
+        interrupted = tuned is not None and tuned.status == Status.INTERRUPTED
         if tuned is not None and tuned.kept is not None and (interrupted or clock.late()):
             return tuned.kept
         if interrupted and len(self.rows_fit_) > SOON:
@@ -265,7 +265,9 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             notes += tuned.notes
             if tuned.ends:
                 warn(tuned.ends, ConvergenceWarning)
-            if tuned.status == "interrupted" or (status == "converged" and tuned.status != "converged"):
+            if tuned.status == Status.INTERRUPTED or (
+                status == Status.CONVERGED and tuned.status != Status.CONVERGED
+            ):
                 status = tuned.status
         who = "logistic" if len(self.classes_) == 2 else f"softmax of {len(self.classes_)} classes"
         worst = np.abs(found.a - found.g).reshape(len(found.a), -1).max(axis=1)
@@ -279,7 +281,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             added_diagonal=0.0,
             notes=tuple(notes),
         )
-        if status not in AS_ASKED:
+        if not status.as_asked:
             warn(
                 f"not all of it converged ({self.certificate_}). Raise max_iter_newton, max_iter or max_seconds, or "
                 "scale the columns of X.",

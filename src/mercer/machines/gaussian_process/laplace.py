@@ -124,7 +124,7 @@ class Likelihood(ABC):
             begun = -0.5 * float(np.vdot(start, there)) + self.value(there)
             if begun > value:
                 a, f, value = start, there, begun
-        scale, status, steps = float(self.w.max()), "limit", 0
+        scale, status, steps = float(self.w.max()), Status.LIMIT, 0
         grain, last, idle = np.finfo(float).eps * float(K.diagonal().max()), np.inf, 0
         while True:
             g = self.gradient(f)
@@ -133,19 +133,19 @@ class Likelihood(ABC):
             idle = idle + 1 if residual > 0.5 * last else 0
             last = min(last, residual)
             if residual <= max(tol, grain * float(np.abs(a).sum())):  # f = Ka is known to no more than this
-                status = "converged"
+                status = Status.CONVERGED
             elif idle >= IDLE:
-                status = "stagnated"
-            if status != "limit" or steps >= max_iter or (steps and clock.late()):
+                status = Status.STAGNATED
+            if status != Status.LIMIT or steps >= max_iter or (steps and clock.late()):
                 break
             moved = self._walk(K, a, f, value, a + self.step(K, g - a, curve))
             if moved is None:
-                status = "stagnated"
+                status = Status.STAGNATED
                 break
             a, f, value = moved
             steps += 1
         found = {"K": K, "a": a, "f": f, "g": g, "residual": residual, "iterations": steps, "status": status}
-        if status == "stagnated":
+        if status == Status.STAGNATED:
             better = self._mode_of_a_high_prior(found, tol, max_iter)
             if better is not None:
                 return better
@@ -161,7 +161,7 @@ class Likelihood(ABC):
         if residual >= found["residual"]:
             return None
         grain = np.finfo(float).eps * float(K.diagonal().max()) * float(np.abs(a).sum())
-        reached: Status = "converged" if residual <= max(tol, grain) else "stagnated"
+        reached: Status = Status.CONVERGED if residual <= max(tol, grain) else Status.STAGNATED
         steps = found["iterations"] + white.iterations
         here = {"K": K, "a": a, "f": f, "g": g, "residual": residual, "iterations": steps, "status": reached}
         closed = self.close(self.curve(K, f), value=white.value, **here)

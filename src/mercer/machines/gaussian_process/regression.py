@@ -42,6 +42,7 @@ from mercer.machines.shared.defaults import resolve_by_column
 from mercer.memory import memory_limit
 from mercer.params import is_real
 from mercer.solve.operator import relative
+from mercer.solve.solution import Status
 from mercer.theory.judge import judge_on_rows
 
 SOON = 2000  # rows that are conditioned on quickly enough after Ctrl-C
@@ -184,7 +185,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             if tuned is None or tuned.kept is None:
                 raise
             # The search is done: what it kept of its best θ is what there is.
-            tuned = replace(tuned, status="interrupted")
+            tuned = replace(tuned, status=Status.INTERRUPTED)
             estimated, added = self._with_enough_noise(lambda: self._condition(Y, tuned), kernel, added)
         self.certificate_ = certify(self, tuned, estimated, added, notes, start)
         return self
@@ -300,7 +301,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
     def _condition(self, Y: np.ndarray, tuned: Tuned | None = None) -> EstimatedEvidence | None:
         """α and A⁻¹ at the hyperparameters of `kernel_`; by what the search kept if there is no time for more."""
         estimated = None
-        interrupted = tuned is not None and tuned.status == "interrupted"
+        interrupted = tuned is not None and tuned.status == Status.INTERRUPTED
         if interrupted and tuned is not None and tuned.kept is None and len(Y) > SOON:
             raise KeyboardInterrupt
         if tuned is not None and tuned.kept is not None and (interrupted or clock.late()):

@@ -20,6 +20,7 @@ from mercer.machines.gaussian_process.starts import (
 )
 from mercer.machines.gaussian_process.tune import Start, Tuned, maximise
 from mercer.machines.shared.defaults import is_open
+from mercer.solve.solution import Status
 from mercer.threads import threads
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class _Task:
                 found = self.run(
                     [Start(found.theta, "the scales of the data")], rows, shared=not single, restarts=restarts
                 )
-            if found.status == "interrupted" or clock.late():
+            if found.status == Status.INTERRUPTED or clock.late():
                 break
         if lists and not single:
             notes.append(

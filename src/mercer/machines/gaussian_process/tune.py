@@ -197,7 +197,7 @@ def maximise(
     except KeyboardInterrupt:
         if search.best is None:
             raise
-        status = "interrupted"
+        status = Status.INTERRUPTED
     return search.result(status)
 
 
@@ -217,7 +217,7 @@ class _Run:
     start: Start
     path: Path
     best: _Point | None = None
-    status: Status = "limit"
+    status: Status = Status.LIMIT
 
 
 @dataclass
@@ -326,7 +326,7 @@ class _Search:
                     "ftol": GAIN,
                 },
             )
-            run.status = {0: "converged", 1: "limit"}.get(done.status, "stagnated")  # type: ignore[assignment]
+            run.status = {0: Status.CONVERGED, 1: Status.LIMIT}.get(done.status, Status.STAGNATED)
             with self.lock:
                 self.iterations += int(done.nit)
         except clock.OutOfTime:
@@ -346,16 +346,16 @@ class _Search:
         notes: list[str] = []
         slope = self._slope(run)
         small = slope <= FLAT * self.size + ROUNDING * abs(run.best.value)
-        if status == "stagnated" and small:
-            status = "converged"
+        if status == Status.STAGNATED and small:
+            status = Status.CONVERGED
             notes.append(f"The line search ended at rounding, with a gradient of {slope:.2g} left.")
-        if status == "converged" and not small:
-            status = "stagnated"
+        if status == Status.CONVERGED and not small:
+            status = Status.STAGNATED
             notes.append(
                 f"The search ended with a gradient of {slope:.3g} left, {slope / self.size:.2g} for each observation."
             )
-        if status == "converged" and self.cut:
-            status = "limit"
+        if status == Status.CONVERGED and self.cut:
+            status = Status.LIMIT
             notes.append("The seconds ended searches from other starts.")
         ends, faded = self._ends(run)
         notes += [text for text in (ends, faded) if text]

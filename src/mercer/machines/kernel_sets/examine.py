@@ -20,7 +20,7 @@ from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import same_rows
 from mercer.machines.shared.targets import check_target_block
 from mercer.solve.mixture import holder_slack
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.claims import EXACT, SOLVED, Examination, Reached, at_most
 
 
@@ -103,7 +103,7 @@ def _margins(model: MarginSet, exam: Examination, X: Any, y: Any, sample_weight:
     gap = float(sum(c.gap or 0.0 for c in each))
     fixed = model._fixed_weights(grams, given, target) is not None
     found = _whole(model, primal, gap, q, fixed)
-    open_end = [c.status for c in each if c.status != "converged"]
+    open_end = [c.status for c in each if c.status != Status.CONVERGED]
     reached = Reached(not open_end, f"the machine at these weights is not: {', '.join(open_end)}")
     if not (fixed or open_end):
         reached = _small_gap(model, found, float(np.abs(q).sum()))

@@ -15,7 +15,7 @@ from mercer.machines.margin.svc import SVC
 from mercer.machines.shared.base import PRECOMPUTED
 from mercer.solve.box import BoxProblem
 from mercer.solve.mixture import Answer
-from mercer.solve.solution import worst_status
+from mercer.solve.solution import Status
 
 MOST_FREE = 2000  # free variables up to which the curvature of J is computed: that takes their number cubed
 
@@ -41,7 +41,7 @@ class MarginSet(KernelSet):
             starts[:] = [s.alpha for s in solved]
             B = np.column_stack([q.beta(s.alpha, grams.n) for q, s in zip(problems, solved, strict=True)])
             F = grams.products(B)
-            worst = worst_status(s.certificate.status for s in solved)
+            worst = Status.worst(s.certificate.status for s in solved)
             return Answer(
                 primal=float(sum(s.certificate.primal or 0.0 for s in solved)),
                 gap=float(sum(s.certificate.gap or 0.0 for s in solved)),

@@ -20,7 +20,7 @@ from mercer.machines.shared.base import PRECOMPUTED, check_gram, check_switches
 from mercer.machines.shared.defaults import resolve
 from mercer.panels import panels
 from mercer.solve.mixture import Answer, holder_slack, learn_weights, unit
-from mercer.solve.solution import AS_ASKED, Certificate
+from mercer.solve.solution import Certificate
 
 
 class KernelSet:
@@ -153,7 +153,7 @@ class KernelSet:
         self.trace_shares_ = shares / shares.sum() if shares.sum() > 0 else np.zeros(count)
         self.certificate_ = replace(certificate, notes=(*certificate.notes, *self._notes))
         self.n_iter_ = int(certificate.iterations or 0)
-        if certificate.status not in AS_ASKED:
+        if not certificate.status.as_asked:
             warn(
                 f"the kernel weights stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter or "
                 "max_seconds, or allow a larger tol.",

@@ -119,7 +119,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
 
         def answer(d: np.ndarray) -> Answer:
             A = grams.at(d).shifted(lam / w)
-            ended: list[Status] = ["converged"]
+            ended: list[Status] = [Status.CONVERGED]
             if fits:
                 inverse: Any = factor(A).solve
             else:
@@ -154,7 +154,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
                     H += lam * (G.T @ S)
                 return 0.5 * (H + H.T)
 
-            cut: Status = "limit" if "limit" in ended else "converged"
+            cut: Status = Status.LIMIT if Status.LIMIT in ended else Status.CONVERGED
             return Answer(primal, gap, q, curvature, cut, kept=(beta, b))
 
         return answer

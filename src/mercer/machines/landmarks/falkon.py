@@ -30,7 +30,7 @@ from mercer.machines.shared.base import KernelEstimator, check_weights, duels_of
 from mercer.machines.shared.defaults import with_spread
 from mercer.machines.shared.targets import as_labels, check_finite_targets, check_numbers
 from mercer.params import is_real
-from mercer.solve.solution import AS_ASKED, Certificate
+from mercer.solve.solution import Certificate
 from mercer.theory.judge import judge_on_rows
 
 DIRECT_LANDMARKS = 2048  # up to here one pass that sums m × m products costs less than conjugate gradients
@@ -214,7 +214,7 @@ class Falkon(KernelEstimator):
             )
         self.certificate_ = replace(c, seconds=seconds, added_diagonal=0.0, notes=(said, *notes, *c.notes))
         self.n_iter_ = system.passes + 1
-        if c.status not in AS_ASKED:
+        if not c.status.as_asked:
             warn(
                 f"stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter, max_seconds or alpha.",
                 ConvergenceWarning,

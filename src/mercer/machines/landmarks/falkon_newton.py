@@ -19,7 +19,7 @@ from scipy.special import expit
 from mercer import clock
 from mercer.machines.landmarks.batches import passes
 from mercer.machines.landmarks.streamed import Streamed, landmark_factor, solve_normal
-from mercer.solve.solution import Certificate, Status, worst_status
+from mercer.solve.solution import Certificate, Status
 
 INNER = 0.1  # relative residual of a step, at most; it follows the gradient down, so that convergence stays superlinear
 HALVINGS = 40
@@ -33,14 +33,14 @@ def newton(
     y, v = _remember(of)
     columns: list[np.ndarray] = []
     iterations, worst, gap, primal = 0, 0.0, 0.0, 0.0
-    status: Status = "converged"
+    status: Status = Status.CONVERGED
     notes: list[str] = []
     for label in wanted:
         one = _One(of, np.where(y == label, 1.0, -1.0), v, alpha, noise)
-        got: Status = status if status in ("interrupted", "stopped") else "limit"
-        if got == "limit" and not (columns and clock.late()):
+        got: Status = status if status.on_request else Status.LIMIT
+        if got == Status.LIMIT and not (columns and clock.late()):
             got = one.run(direct, tol, limits)
-        status = worst_status((status, got))
+        status = Status.worst((status, got))
         columns.append(one.w)
         iterations += one.steps
         worst, gap, primal = max(worst, one.relative), gap + one.gap, primal + one.value
@@ -79,7 +79,7 @@ class _One:
         try:
             return self.loop(direct, tol, limits)
         except KeyboardInterrupt:
-            return "interrupted"
+            return Status.INTERRUPTED
 
     def loop(self, direct: bool, tol: float, limits: Any) -> Status:
         first = None
@@ -94,19 +94,19 @@ class _One:
             self.relative, self.gap = size / first, size**2 / (2 * self.alpha)
             report = limits()["callback"]
             if report is not None and report(self.steps, self.relative):
-                return "stopped"
+                return Status.STOPPED
             if self.relative <= tol:
-                return "converged"
+                return Status.CONVERGED
             if (most is not None and self.steps >= most) or clock.late():
                 self.notes.append(
                     f"stopped with a gradient of {self.relative:.1e} of the first; {tol:.1e} was asked"
                 )
-                return "limit"
+                return Status.LIMIT
             if not self.step(gradient, curvature, inverse):
                 self.notes.append(
                     f"no descent beyond a gradient of {self.relative:.1e}: what is left is rounding"
                 )
-                return "stagnated"
+                return Status.STAGNATED
             self.steps += 1
 
     def sums(self, pull: np.ndarray, curvature: np.ndarray, direct: bool) -> tuple[Any, np.ndarray]:

@@ -24,7 +24,7 @@ from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.targets import check_target_block
 from mercer.memory import memory_limit, say_bytes
 from mercer.panels import panels
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 
 DEFAULT_COMPONENTS = 100
 
@@ -244,7 +244,7 @@ class Nystroem(Approximation):
         way = self.landmarks if isinstance(self.landmarks, str) else "given"
         met = self.tolerance is None or self.residual_share_ <= self.tolerance
         self.certificate_ = Certificate(
-            "converged" if met else "limit",
+            Status.CONVERGED if met else Status.LIMIT,
             f"Nyström, {way} landmarks",
             iterations=self.basis_.rank,
             seconds=seconds,

@@ -19,7 +19,7 @@ from mercer.machines.landmarks.sketches import KINDS, Plan, Sketch, build
 from mercer.machines.shared.base import generator
 from mercer.machines.shared.defaults import resolve
 from mercer.memory import memory_limit
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 
 PAIRS = 2000  # on which the error is measured
 SAMPLE = 1000  # rows from which they are drawn
@@ -135,7 +135,7 @@ class RandomFeatures(Approximation):
         self.error_ = self._measure(smooth, some, rng)
         self._judge(smooth, Tiles(smooth, rows), weight, strict=strict)
         self.certificate_ = Certificate(
-            "converged",
+            Status.CONVERGED,
             "an exact map" if self.sketch_.exact else "random features",
             seconds=time.perf_counter() - start,
             residual=self.error_.rms / self.error_.kernel_rms if self.error_.kernel_rms else None,

@@ -46,7 +46,7 @@ from mercer.solve.active import finished_sets, polish
 from mercer.solve.box import STATUS
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.newton import newton
-from mercer.solve.solution import AS_ASKED, Certificate, together, worst_status
+from mercer.solve.solution import Certificate, Status, joined_certificate
 
 NEWTON_STEPS = 200  # what max_iter=-1 means for smooth losses
 
@@ -186,7 +186,7 @@ class KernelMachine(MarginMachine):
         self._keep_feature_coef(A[self.support_], self.dual_coef_.T)
         self.intercept_ = np.concatenate([found[1] for found in solved])
         self.certificates_ = [found[2] for found in solved]
-        self.certificate_ = together(self.certificates_)
+        self.certificate_ = joined_certificate(self.certificates_)
         self.n_iter_ = max(int(self.certificate_.iterations or 0), 1)
         self._report()
         return self
@@ -269,8 +269,8 @@ class KernelMachine(MarginMachine):
             bool(self.fit_intercept),
         )
         self.equivalent_alpha_ = [*self.equivalent_alpha_, price]
-        if c.gap is not None and c.gap > self.tol * abs(c.primal or 0.0) and c.status == "converged":
-            c = replace(c, status="stagnated")
+        if c.gap is not None and c.gap > self.tol * abs(c.primal or 0.0) and c.status == Status.CONVERGED:
+            c = replace(c, status=Status.STAGNATED)
         return beta, b, c
 
     def _solve_at(
@@ -321,7 +321,7 @@ class KernelMachine(MarginMachine):
             alpha,
             start.beta,
             start.b,
-            status="failed",
+            status=Status.FAILED,
             method="the best constant",
             notes=(*self._notes, said),
         )
@@ -344,13 +344,13 @@ class KernelMachine(MarginMachine):
             callback=None if tell is None else lambda i, kkt, objective: tell(i, -alpha * objective, kkt),
         )
         a, f = found.alpha, found.f
-        if K.shape[0] <= POLISHED and found.status in ("converged", "floor") and not self._stationary():
+        if K.shape[0] <= POLISHED and found.status in (Status.CONVERGED, "floor") and not self._stationary():
             a, f = polish(K, q, a, f)
         b = np.array([q.multipliers(a, f)[0]])
         beta = q.beta(a, K.shape[0])[:, None]
         c = self._certify(problem, K, alpha, beta, b, status=STATUS[found.status], method="working sets")
-        if c.status == "stagnated" and c.gap is not None and c.gap <= self.tol * abs(c.primal or 0.0):
-            c = replace(c, status="converged")
+        if c.status == Status.STAGNATED and c.gap is not None and c.gap <= self.tol * abs(c.primal or 0.0):
+            c = replace(c, status=Status.CONVERGED)
         return beta, b, replace(c, iterations=int(found.iterations), seconds=float(found.seconds))
 
     def _certify(
@@ -388,7 +388,7 @@ class KernelMachine(MarginMachine):
         z = np.hstack([np.asarray(K @ beta) + b for beta, b, _ in solved])
         crossing = crossing_rows(z[w > 0])
         self.crossings_ = int(crossing.sum())
-        if not crossing.any() or any(c.status in ("interrupted", "stopped") for _, _, c in solved):
+        if not crossing.any() or any(c.status.on_request for _, _, c in solved):
             return problems, solved
         late = clock.late()
         if late or z.size > JOINT_SIZE or not self.fit_intercept:
@@ -398,7 +398,8 @@ class KernelMachine(MarginMachine):
             elif late:
                 why = "no seconds are left for a joint fit"
                 solved = [
-                    (beta, b, replace(c, status=worst_status((c.status, "limit")))) for beta, b, c in solved
+                    (beta, b, replace(c, status=Status.worst((c.status, Status.LIMIT))))
+                    for beta, b, c in solved
                 ]
             word = f"levels fitted one by one cross on {self.crossings_} training rows; {why}, so predict sorts them"
             return problems, [(beta, b, replace(c, notes=(*c.notes, word))) for beta, b, c in solved]
@@ -433,9 +434,9 @@ class KernelMachine(MarginMachine):
         advice = (
             "What is left is rounding; more iterations do not help. Scale the columns of X, or raise alpha."
         )
-        if c.status == "limit":
+        if c.status == Status.LIMIT:
             advice = "Raise max_iter or max_seconds, scale the columns of X, or raise alpha."
-        if c.status not in AS_ASKED:
+        if not c.status.as_asked:
             warn(
                 f"stopped before the relative gap was tol={self.tol:g} ({c}). {advice}",
                 ConvergenceWarning,

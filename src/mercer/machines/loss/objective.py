@@ -97,7 +97,7 @@ def certify(
     b: np.ndarray,
     *,
     intercept: bool,
-    status: Status = "converged",
+    status: Status = Status.CONVERGED,
     method: str = "recomputed",
     iterations: int | None = None,
     seconds: float | None = None,

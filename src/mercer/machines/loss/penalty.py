@@ -25,7 +25,7 @@ from scipy.optimize import brentq, minimize_scalar
 from mercer import clock
 from mercer.errors import ParameterError
 from mercer.machines.loss.objective import Objective, SoftmaxObjective, why_outside
-from mercer.solve.solution import Certificate, Status, worst_status
+from mercer.solve.solution import Certificate, Status
 
 Problem = Objective | SoftmaxObjective
 Answer = tuple[np.ndarray, np.ndarray, Certificate]
@@ -169,14 +169,14 @@ def search(
         """The norm of f_a, and the objective."""
         if log_price not in tried:
             if tried and clock.late():
-                ended.append("limit")
+                ended.append(Status.LIMIT)
                 raise clock.OutOfTime
             answer = solve_at(float(np.exp(log_price)))
             f = np.asarray(K @ answer[0])
             r = float(np.sqrt(max(float((answer[0] * f).sum()), 0.0)))
             total = float(problem.value(f + answer[1]).sum()) + penalty.value(r)
             tried[log_price] = (r, total, answer)
-            if answer[2].status in ("interrupted", "stopped"):
+            if answer[2].status.on_request:
                 ended.append(answer[2].status)
                 raise clock.OutOfTime
         return tried[log_price][:2]
@@ -214,9 +214,9 @@ def search(
 
 def _outcome(found: Status, ended: list[Status]) -> Status:
     """A search that was cut short is that first of all; rounding in the one price that it kept comes second."""
-    if ended and found in ("converged", "stagnated"):
-        return worst_status(ended)
-    return worst_status((found, *ended))
+    if ended and found in (Status.CONVERGED, Status.STAGNATED):
+        return Status.worst(ended)
+    return Status.worst((found, *ended))
 
 
 def _bracketed(excess: Callable[[float], float], middle: float) -> None:
@@ -263,7 +263,7 @@ def certify_penalised(
     b: np.ndarray,
     *,
     intercept: bool,
-    status: Any = "converged",
+    status: Any = Status.CONVERGED,
     notes: tuple[str, ...] = (),
     **how: Any,
 ) -> Certificate:

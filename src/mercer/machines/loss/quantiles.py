@@ -142,7 +142,7 @@ class JointQuantiles:
         b: np.ndarray,
         *,
         intercept: bool = True,
-        status: Status = "converged",
+        status: Status = Status.CONVERGED,
         method: str = "recomputed",
         notes: tuple[str, ...] = (),
     ) -> Certificate:
@@ -197,10 +197,10 @@ def fit_jointly(
     weight = float(problem.w.sum()) * problem.outputs
     primal = problem.loss(np.broadcast_to(b, at[0].shape))
     best: NewtonResult | None = None
-    status: Status = "stagnated"
+    status: Status = Status.STAGNATED
     for _ in range(BARRIERS):
         if best is not None and clock.late():
-            status = "limit"
+            status = Status.LIMIT
             break
         smooth = replace(problem, mu=mu)
         found = newton(
@@ -222,11 +222,11 @@ def fit_jointly(
         if best is None or gap < best.gap:
             best = replace(found, gap=gap)
         at = (found.beta, found.b)
-        if found.status in ("interrupted", "stopped"):
+        if found.status.on_request:
             status = found.status
             break
         if gap <= tol * primal:
-            status = "converged"
+            status = Status.CONVERGED
             break
         if stale >= 3:
             break

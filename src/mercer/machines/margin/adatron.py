@@ -18,7 +18,7 @@ from mercer.machines.margin.perceptron import Expansion, Row, row_of
 from mercer.machines.shared.defaults import resolve
 from mercer.solve.box import BoxProblem
 from mercer.solve.multipliers import Multipliers, of_box
-from mercer.solve.solution import AS_ASKED, Status
+from mercer.solve.solution import Status
 
 
 class Adatron(Expansion):
@@ -80,9 +80,9 @@ class Adatron(Expansion):
         problem = self._problem(y)
         alpha, f = np.zeros(len(y)), np.zeros(len(y))  # α ← 0; f = Σ y α k
         dual: list[float] = [0.0]
-        status: Status = "limit"
+        status: Status = Status.LIMIT
         self.n_iter_ = 0
-        while self.n_iter_ < self.max_iter and status == "limit":
+        while self.n_iter_ < self.max_iter and status == Status.LIMIT:
             whole = alpha.copy(), f.copy()
             try:
                 self._pass(row, y, alpha, f, eta)
@@ -92,14 +92,14 @@ class Adatron(Expansion):
                 if not self.n_iter_:
                     raise
                 alpha, f = whole
-                status = "interrupted"
+                status = Status.INTERRUPTED
                 break
             self.n_iter_ += 1
             dual.append(reached)
             if worst <= self.tol:
-                status = "converged"
+                status = Status.CONVERGED
         self.alpha_, self.b_, self.dual_ = alpha, 0.0, np.array(dual)
-        self.converged_ = status == "converged"
+        self.converged_ = status == Status.CONVERGED
         self.certificate_ = problem.certify(
             alpha,
             f,
@@ -110,7 +110,7 @@ class Adatron(Expansion):
             notes=self._approximation_notes(),
         )
         self._keep_support(A, kernel, y)
-        if status not in AS_ASKED:
+        if not status.as_asked:
             warn(
                 f"the Adatron stopped after {self.n_iter_} passes ({self.certificate_}). Raise max_iter; if the dual keeps "
                 "rising the classes may not be separable: give a finite C.",

@@ -19,7 +19,7 @@ from mercer.machines.margin.problems import MarginMachine, by_row, check_weights
 from mercer.machines.shared.base import PRECOMPUTED
 from mercer.machines.shared.targets import as_labels
 from mercer.solve.box import BoxProblem
-from mercer.solve.solution import Status, together, worst_status
+from mercer.solve.solution import Status, joined_certificate
 
 
 def _has_probability(self: Any) -> bool:
@@ -86,7 +86,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         """What was found on sorted rows, with the row numbers of X."""
         self.support_ = order[self.support_].astype(np.int32)
         self.certificates_ = [replace(c, worst_row=int(order[c.worst_row or 0])) for c in self.certificates_]
-        self.certificate_ = together(self.certificates_)
+        self.certificate_ = joined_certificate(self.certificates_)
         if hasattr(self, "witness_"):
             self.witness_ = (order[self.witness_[0]], self.witness_[1])
 
@@ -173,8 +173,8 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         kept[out] = 0.0
         problems = self._problems(codes, kept)
         solved = self._solve_all(K, problems, warm=False)
-        ended = worst_status(s.certificate.status for s in solved)
-        if ended in ("interrupted", "stopped"):
+        ended = Status.worst(s.certificate.status for s in solved)
+        if ended.on_request:
             return ended, np.empty(0)
         scale = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
         beta = by_row(problems, [q.signs * s.alpha for q, s in zip(problems, solved, strict=True)], len(w))
@@ -193,17 +193,17 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         known: list[np.ndarray] = []
         try:
             for fold in folds:
-                if self.certificate_.status in ("interrupted", "stopped") or clock.late():
+                if self.certificate_.status.on_request or clock.late():
                     break
                 out = live[fold]
                 cut, values = self._held_out_values(K, codes, w, out)
-                if cut in ("interrupted", "stopped") or (cut == "limit" and clock.late()):
+                if cut.on_request or (cut == Status.LIMIT and clock.late()):
                     self.certificate_ = replace(self.certificate_, status=cut)
                     break
                 scores[out] = values
                 known.append(out)
         except KeyboardInterrupt:
-            self.certificate_ = replace(self.certificate_, status="interrupted")
+            self.certificate_ = replace(self.certificate_, status=Status.INTERRUPTED)
         used = np.sort(np.concatenate(known)) if known else live[:0]
         if len(known) < len(folds):
             self._say_uncalibrated(len(known), len(folds))
@@ -214,10 +214,10 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
 
     def _say_uncalibrated(self, known: int, folds: int) -> None:
         before = self.certificate_
-        status: Status = "limit" if before.status == "converged" else before.status
+        status: Status = Status.LIMIT if before.status == Status.CONVERGED else before.status
         told = f"probabilities are calibrated on {known} of {folds}{FOLDS_ONLY}"
         self.certificate_ = replace(before, status=status, notes=(*before.notes, told))
-        if before.status == "converged":
+        if before.status == Status.CONVERGED:
             warn(
                 f"{told}: the seconds were used up. Raise max_seconds, or use probability=False.",
                 ConvergenceWarning,

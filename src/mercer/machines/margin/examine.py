@@ -19,7 +19,7 @@ from mercer.machines.shared.base import PRECOMPUTED, check_weights
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import same_approximation, same_feature_coef, same_kernel, same_rows
 from mercer.solve.box import BoxProblem
-from mercer.solve.solution import Certificate, together
+from mercer.solve.solution import Certificate, joined_certificate
 from mercer.theory.claims import EXACT, SOLVED, Examination, Reached, at_most
 
 NEARLY = 1e-3  # what tolerances give where a solver and this room sum in another order
@@ -41,7 +41,7 @@ def _(model: MarginMachine, exam: Examination, X: Any, y: Any, sample_weight: An
     same_approximation(exam, model, A[order], given[order])
     if isinstance(model, MarginClassifier):
         same_calibration(exam, model, A, targets, w)
-    exam.copies("certificate_", model.certificate_, together(list(model.certificates_)))
+    exam.copies("certificate_", model.certificate_, joined_certificate(list(model.certificates_)))
 
 
 def by_problem(
@@ -279,7 +279,7 @@ def _(model: KernelMachine, exam: Examination, X: Any, y: Any, sample_weight: An
         )
     if not model.fit_intercept:
         exam.same("intercept_ without a bias", model.intercept_, np.zeros(len(model.intercept_)))
-    exam.copies("certificate_", model.certificate_, together(list(model.certificates_)))
+    exam.copies("certificate_", model.certificate_, joined_certificate(list(model.certificates_)))
 
 
 def _small_gap(model: KernelMachine, found: Certificate, targets: Any, w: np.ndarray) -> Reached:

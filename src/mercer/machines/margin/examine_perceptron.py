@@ -22,7 +22,7 @@ from mercer.machines.shared.examined import (
     same_rows,
 )
 from mercer.solve.box import BoxProblem
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.claims import SOLVED, Examination, Reached, at_most
 
 
@@ -98,8 +98,8 @@ def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Any, y
 
 def _says(exam: Examination, model: Any, still: bool | None) -> None:
     """A pass without a mistake is what "converged" means here."""
-    status = "converged" if model.converged_ else "limit"
-    if model.certificate_.status != "interrupted":
+    status = Status.CONVERGED if model.converged_ else Status.LIMIT
+    if model.certificate_.status != Status.INTERRUPTED:
         exam.same("the status", model.certificate_.status, status)
     reached = Reached(still, "a mistake was made in the last pass")
     if still is None:
@@ -132,7 +132,7 @@ def _(model: Adatron, exam: Examination, X: Any, y: Any, sample_weight: Any) -> 
     reached = at_most("the worst violation", found.kkt, float(model.tol) + SOLVED * unit)
     exam.certificate(model.certificate_, found, reached=reached, scale=float(np.abs(alpha).sum()), unit=unit)
     exam.same("the last of dual_", float(model.dual_[-1]), float(found.dual or 0.0), within=SOLVED)
-    exam.same("converged_", model.converged_, model.certificate_.status == "converged")
+    exam.same("converged_", model.converged_, model.certificate_.status == Status.CONVERGED)
     exam.same("support_", model.support_, np.flatnonzero(alpha))
     exam.same("dual_coef_", model.dual_coef_, (signs * alpha)[model.support_].reshape(1, -1))
     exam.same("intercept_", model.intercept_, np.zeros(1))

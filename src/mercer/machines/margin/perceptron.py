@@ -118,11 +118,11 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
                 if not self.n_iter_:
                     raise
                 self.__dict__.update(whole)
-                return last, "interrupted"
+                return last, Status.INTERRUPTED
             self.n_iter_ += 1
             last = len(self._made) - before
             self.converged_ = last == 0
-        return last, "converged" if self.converged_ else "limit"
+        return last, Status.CONVERGED if self.converged_ else Status.LIMIT
 
     def _certify(self, start: float, *, last: int, status: Status | None = None) -> None:
         """What the passes came to; `last` is the number of mistakes in the last one."""
@@ -130,7 +130,7 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
         if not self.converged_:
             note += "; the classes may not be separable in the space of this kernel, or need more passes"
         self.certificate_ = Certificate(
-            status or ("converged" if self.converged_ else "limit"),
+            status or (Status.CONVERGED if self.converged_ else Status.LIMIT),
             "perceptron",
             iterations=self.n_iter_,
             seconds=time.perf_counter() - start,

@@ -29,7 +29,7 @@ from mercer.solve.active import finished_sets, polish
 from mercer.solve.box import STATUS, BoxProblem, certify_all
 from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.projected import projected_gradients
-from mercer.solve.solution import AS_ASKED, Certificate, together
+from mercer.solve.solution import Certificate, Status, joined_certificate
 from mercer.theory.judge import judge_on_rows
 
 ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
@@ -179,12 +179,12 @@ class MarginMachine(Approximable):
         small = K.shape[0] <= POLISHED  # by size alone: the answer must not depend on the kind of operator
         if small and not any("stationary" in note for note in self._notes):
             for k, q in enumerate(problems):
-                if found[k].status == "converged":
+                if found[k].status == Status.CONVERGED:
                     alphas[k], fs[k] = polish(K, q, alphas[k], fs[k])
         ms = [q.multipliers(*each) for q, *each in zip(problems, alphas, fs, strict=True)]
         facts = [
             {
-                "status": STATUS[r.status],
+                "status": STATUS[str(r.status)],
                 "method": self.solver.replace("-", " ") + "s",
                 "iterations": int(r.iterations),
                 "seconds": float(r.seconds),
@@ -245,7 +245,7 @@ class MarginMachine(Approximable):
         full = by_row(problems, [s.alpha >= q.C for q, s in zip(problems, solved, strict=True)], n)
         self.at_bound_ = full[:, used] > 0
         self.certificates_ = [s.certificate for s in solved]
-        self.certificate_ = together(self.certificates_)
+        self.certificate_ = joined_certificate(self.certificates_)
         self.n_iter_ = int(self.certificate_.iterations or 0)
         self.norms_ = np.array(
             [
@@ -260,7 +260,7 @@ class MarginMachine(Approximable):
     def _report(self) -> None:
         """Say it when the tolerance was not met."""
         c = self.certificate_
-        if c.status not in AS_ASKED:
+        if not c.status.as_asked:
             warn(
                 f"stopped before tol={self.tol:g} was met ({c}). {advice(c.status)}",
                 ConvergenceWarning,
@@ -355,12 +355,12 @@ class MarginMachine(Approximable):
 
 def advice(status: str) -> str:
     """What helps against a tolerance that was not met."""
-    if status == "limit":
+    if status == Status.LIMIT:
         return (
             "Raise max_iter or max_seconds, scale the columns of X, or set warm_start=True and fit again to go on "
             "from here."
         )
-    if status == "failed":
+    if status == Status.FAILED:
         return "The problem has no solution that this method can find: the notes of certificate_ say why."
     return (
         "What is left is rounding: float64 cannot tell a better solution of this problem, and more iterations will not "

@@ -18,7 +18,7 @@ from mercer.machines.margin.hard_margin import (
 )
 from mercer.machines.margin.problems import Solved, check_C
 from mercer.solve.box import BoxProblem
-from mercer.solve.solution import AS_ASKED
+from mercer.solve.solution import Status
 
 
 class SVC(MarginClassifier):
@@ -141,7 +141,7 @@ class SVC(MarginClassifier):
             return
         for k, (q, s) in enumerate(zip(problems, solved, strict=True)):
             c = s.certificate
-            if c.status in AS_ASKED and np.isfinite(c.primal):
+            if c.status.as_asked and np.isfinite(c.primal):
                 continue
             alpha, slack = self._softly(K, q)
             widest = widest_margin(K, q, [s.alpha, alpha])
@@ -155,7 +155,7 @@ class SVC(MarginClassifier):
                 "solution of a soft margin with a large C. Use a finite C, or scale the columns of X.",
                 PrecisionWarning,
             )
-            c = q.certify(alpha, f, m, status="stagnated", iterations=c.iterations, notes=self._notes)
+            c = q.certify(alpha, f, m, status=Status.STAGNATED, iterations=c.iterations, notes=self._notes)
             solved[k] = Solved(alpha, f, m, c)
 
     def _refuse(self, K: Any, k: int, q: BoxProblem, slack: np.ndarray, how: str) -> None:

@@ -26,7 +26,7 @@ from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.targets import check_numbers
 from mercer.memory import memory_limit
 from mercer.params import is_real
-from mercer.solve.solution import Certificate, worst_status
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.judge import judge_on_rows
 
 BLOCK = 2**21  # numbers in one block of new rows × relevance vectors
@@ -120,7 +120,7 @@ class RelevanceMachine(KernelEstimator):
         self.evidence_path_ = found[0].path
 
     def _certify(self, found: list[Found], notes: list[str], what: str) -> None:
-        status = worst_status(f.status for f in found)
+        status = Status.worst(f.status for f in found)
         for f in found:
             counts = ", ".join(
                 f"{f.moves.count(move)} {said}"
@@ -147,7 +147,7 @@ class RelevanceMachine(KernelEstimator):
             notes=tuple(notes),
         )
         self.n_iter_ = max(steps, 1)
-        if status in ("limit", "stagnated"):
+        if status in (Status.LIMIT, Status.STAGNATED):
             warn(
                 f"stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter or max_seconds, or tol; "
                 "where it stagnated, a shorter lengthscale makes the basis functions less alike.",
@@ -384,7 +384,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         found: list[Found] = []
         for c in [1] if len(self.classes_) == 2 else range(len(self.classes_)):
             budget = self._budget(f"class {self.classes_[c]}: ")
-            if found and found[-1].status == "interrupted":
+            if found and found[-1].status == Status.INTERRUPTED:
                 budget.max_iter = 0
             found.append(classification(basis, (codes == c).astype(float), w, budget))
         self._keep(A, kernel, basis, kept, found, 1.0)
@@ -440,6 +440,6 @@ def _nothing(evidence: float, budget: Budget) -> Found:
         evidence,
         np.array([evidence]),
         ["start"],
-        "converged",
+        Status.CONVERGED,
         budget.seconds,
     )

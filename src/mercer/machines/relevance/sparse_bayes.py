@@ -194,7 +194,7 @@ def regression(
         found = _from(_Regression(basis, t, mass, first), budget, noise is None)
         if best is None or found.evidence > best.evidence:
             best = found
-        if found.status in ("limit", "interrupted"):
+        if found.status in (Status.LIMIT, Status.INTERRUPTED):
             best.status = found.status
             break
     assert best is not None
@@ -205,7 +205,7 @@ def regression(
 def _from(run: _Regression, budget: Budget, free_noise: bool) -> Found:
     """Steps until no α and no noise would move by more than `tol`; at first, while σ² is far off, less exactly."""
     path, moves = [run.evidence], ["start"]
-    status: Status = "limit"
+    status: Status = Status.LIMIT
     tol, alone, stale = (max(budget.tol, 0.1) if free_noise else budget.tol), 0, 0
     try:
         while not budget.spent(len(moves) - 1):
@@ -236,12 +236,12 @@ def _from(run: _Regression, budget: Budget, free_noise: bool) -> Found:
             if tol > budget.tol:
                 tol = max(budget.tol, min(0.3 * tol, moved))
             elif moved <= budget.tol and run.proposal(tol) is None:
-                status = "converged"
+                status = Status.CONVERGED
                 break
     except KeyboardInterrupt:
-        status = "interrupted"
+        status = Status.INTERRUPTED
     except np.linalg.LinAlgError:  # columns so alike that float64 cannot tell them apart at this noise
-        status = "stagnated"
+        status = Status.STAGNATED
         run.restore()
         path.append(run.evidence)
     run.refresh()

@@ -84,7 +84,7 @@ def classification(basis: Basis, t: np.ndarray, w: np.ndarray, budget: Budget) -
     none = np.zeros(0)
     now = mode(none.astype(np.intp), none, np.zeros((len(t), 0)), t, w, none)
     path, moves = [now.evidence], ["start"]
-    status: Status = "limit"
+    status: Status = Status.LIMIT
     refused: set[int] = set()
     settled = True
     factors: tuple[np.ndarray, np.ndarray] | None = None
@@ -106,14 +106,14 @@ def classification(basis: Basis, t: np.ndarray, w: np.ndarray, budget: Budget) -
                 settled = True
                 moves.append("joint")
             else:
-                status = "converged"
+                status = Status.CONVERGED
                 break
             refused.clear()
             factors = None
             path.append(now.evidence)
             budget.say(len(moves) - 1, len(now.active), now.evidence)
     except KeyboardInterrupt:
-        status = "interrupted"
+        status = Status.INTERRUPTED
     return Found(
         now.active,
         now.alpha,

@@ -20,7 +20,7 @@ from mercer.solve.direct import direct
 from mercer.solve.operator import Operator, Paired
 from mercer.solve.plan import Plan, cholesky_cost, entry_cost, plan, spectrum
 from mercer.solve.precondition import column_inverse, nystrom, rank_cap
-from mercer.solve.solution import Certificate, Solution
+from mercer.solve.solution import Certificate, Solution, Status
 
 if TYPE_CHECKING:
     from mercer.machines.ridge.problem import RidgeProblem
@@ -121,11 +121,11 @@ def _entry(problem: RidgeProblem) -> float:
 
 def _gave_up(problem: RidgeProblem, tried: Certificate, allowed: int | None) -> bool:
     """Whether Cholesky should take over: stuck, or at the limit that is ours and not the user's."""
-    if tried.status in ("stagnated", "failed"):
+    if tried.status in (Status.STAGNATED, Status.FAILED):
         return True
     most = problem.options.max_iter
     ours = allowed is not None and (most is None or allowed < most)
-    return tried.status == "limit" and ours and tried.iterations == allowed
+    return tried.status == Status.LIMIT and ours and tried.iterations == allowed
 
 
 def _iterate(
@@ -168,7 +168,7 @@ def _iterate(
         return run(op, None, 0)
     found = run(Paired(single, op), None, 0)
     first = found.certificate
-    if first.status not in ("stagnated", "failed"):
+    if first.status not in (Status.STAGNATED, Status.FAILED):
         return found
     more = run(op, found.value, first.iterations or 0)
     said = f"float32 products came to a residual of {first.residual:.1e}; float64 went on from there."

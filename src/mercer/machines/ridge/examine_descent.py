@@ -24,7 +24,7 @@ from mercer.machines.shared.examined import (
     same_rows,
 )
 from mercer.machines.shared.targets import check_target_block
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.claims import SOLVED, Examination, Reached
 
 ALL_EIGENVALUES = 2000  # rows up to which the closed form is affordable; beyond, the steps are taken again
@@ -172,7 +172,8 @@ def _certificate(
     met = last <= model.tol * size * (1 + SOLVED) or patient
     grew = not last**2 <= GROWTH * size**2
     exam.true(
-        grew == (model.certificate_.status == "failed"), "whether the error grew is not what the status says"
+        grew == (model.certificate_.status == Status.FAILED),
+        "whether the error grew is not what the status says",
     )
     reached = Reached(met, "the error is above the tolerance")
     exam.certificate(model.certificate_, found, reached=reached, scale=size**2 * 1e-9)
@@ -187,5 +188,5 @@ def _steps_again(exam: Examination, model: KernelLeastSquares, X: Any, y: Any, s
     found = Certificate(
         model.certificate_.status, "recomputed", primal=c.primal, residual=c.residual, added_diagonal=0.0
     )
-    reached = Reached(c.status == "converged", "the same steps end before the tolerance is met")
+    reached = Reached(c.status == Status.CONVERGED, "the same steps end before the tolerance is met")
     exam.certificate(model.certificate_, found, reached=reached)

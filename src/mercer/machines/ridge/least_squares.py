@@ -205,7 +205,7 @@ class KernelLeastSquares(RegressorMixin, Approximable):
         train_errors: list[float] = []
         held_errors: list[float] = []
         best, kept, least = 0, alpha, np.inf
-        status: Status = "limit"
+        status: Status = Status.LIMIT
         try:
             for t in range(int(self.max_iter) + 1):
                 rest = np.asarray(K @ alpha) - target
@@ -218,17 +218,17 @@ class KernelLeastSquares(RegressorMixin, Approximable):
                     best, kept, least = t, alpha, min(now, least)
                 self._tell(t, train_errors, held_errors)
                 if np.sqrt(error) <= self.tol * size or (held_errors and t - best >= self.patience):
-                    status = "converged"
+                    status = Status.CONVERGED
                     break
                 if not error <= GROWTH * size**2:
-                    status = "failed"
+                    status = Status.FAILED
                     break
                 if clock.late():
                     break
                 if t < self.max_iter:
                     alpha = alpha - 2.0 * self.step_ * weight * rest
         except KeyboardInterrupt:
-            status = "interrupted"
+            status = Status.INTERRUPTED
         self.n_iter_ = best
         self.path_ = DescentPath(
             np.arange(len(train_errors)),
@@ -273,10 +273,10 @@ class KernelLeastSquares(RegressorMixin, Approximable):
             added_diagonal=0.0,
             notes=notes,
         )
-        if status == "failed" or (status == "limit" and self.tol > 0):
+        if status == Status.FAILED or (status == Status.LIMIT and self.tol > 0):
             advice = (
                 "The error grew: take a smaller step, or a kernel that is valid."
-                if status == "failed"
+                if status == Status.FAILED
                 else "Raise max_iter or tol, stop early on held-out rows (early_stopping=True), or set tol=0 if the steps are meant."
             )
             warn(

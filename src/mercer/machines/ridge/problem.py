@@ -211,8 +211,8 @@ class RidgeProblem:
         each = relative(rest, scale * Y)
         worst = float(each.max(initial=0.0))
         status: Status = given.status
-        if status == "converged" and worst > 10 * self.options.tol:
-            status = "stagnated"
+        if status == Status.CONVERGED and worst > 10 * self.options.tol:
+            status = Status.STAGNATED
         energy = float(np.einsum("ij,ij->", c, products))
         primal, dual = objective(Y - b, products, c, energy, penalty)
         return dataclasses.replace(
@@ -332,7 +332,7 @@ class RidgeProblem:
         )
         done = dataclasses.replace(
             done,
-            status="converged" if found.certificate.converged else "stagnated",
+            status=Status.CONVERGED if found.certificate.converged else Status.STAGNATED,
             method=f"Nyström, {found.certificate.method}",
             primal=primal,
             gap=max(primal - done.dual, 0.0),

@@ -27,7 +27,7 @@ from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.targets import check_target_block
 from mercer.memory import memory_limit
 from mercer.solve.multipliers import Multipliers
-from mercer.solve.solution import Certificate, together
+from mercer.solve.solution import Certificate, Status, joined_certificate
 from mercer.theory.judge import Verdict, is_proved, judge_on_rows
 
 WORTH_A_WORD = 1e-6  # a relative residual above which rounding is warned of, and not only noted
@@ -178,13 +178,13 @@ class RidgeMachine(RegressorMixin, Approximable):
     def _report(self) -> None:
         """Say it when the tolerance was not met."""
         c = self.certificate_
-        if c.status in ("limit", "failed"):
+        if c.status in (Status.LIMIT, Status.FAILED):
             warn(
                 f"stopped before tol={self.tol:g} was met ({c}). Raise max_iter, max_seconds or alpha, or use "
                 "solver='cholesky'.",
                 ConvergenceWarning,
             )
-        elif c.status == "stagnated" and (c.residual or 0.0) > WORTH_A_WORD:
+        elif c.status == Status.STAGNATED and (c.residual or 0.0) > WORTH_A_WORD:
             warn(
                 f"the system is ill-conditioned: the residual is {c.residual:.1e} of the targets and rounding allows no less "
                 f"({c}). Raise alpha, or remove rows that are nearly equal.",
@@ -463,7 +463,7 @@ def _joined(parts: list[Certificate], notes: tuple[str, ...]) -> Certificate:
     if len(parts) == 1:
         only = parts[0]
         return dataclasses.replace(only, notes=(*notes, *only.notes)) if notes else only
-    whole = together(parts)
+    whole = joined_certificate(parts)
     worst = max((c for c in parts if c.status == whole.status), key=lambda c: c.residual or 0.0)
     return dataclasses.replace(
         whole,

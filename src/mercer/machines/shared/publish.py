@@ -14,6 +14,7 @@ from typing import Any
 
 from mercer import clock
 from mercer.errors import Interrupted
+from mercer.solve.solution import Status
 
 DRAFT = "_is_draft"
 WRITERS = ("fit", "set_", "get_", "partial_fit")
@@ -74,7 +75,7 @@ def fit_inside(machine: Any, *args: Any, **options: Any) -> None:
 def was_interrupted(model: Any) -> bool:
     """Whether the certificate says that Ctrl-C ended the fit."""
     certificate = getattr(model, "certificate_", None)
-    return getattr(certificate, "status", None) == "interrupted"
+    return getattr(certificate, "status", None) == Status.INTERRUPTED
 
 
 def _read_one_fit(cls: type, name: str, method: Any) -> None:

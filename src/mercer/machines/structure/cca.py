@@ -25,7 +25,6 @@ from mercer.machines.structure.centred import Centred, judge, training_gram
 from mercer.machines.structure.mercer_map import with_signs
 from mercer.params import is_real
 from mercer.solve.eigen import top_eigenpairs
-from mercer.solve.solution import AS_ASKED
 
 
 class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -116,7 +115,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.certificate_ = replace(
             found.certificate, seconds=time.perf_counter() - start, notes=(*notes, *found.certificate.notes)
         )
-        if found.certificate.status not in AS_ASKED:
+        if not found.certificate.status.as_asked:
             warn(f"not as exact as asked ({self.certificate_}).", ConvergenceWarning)
         return self
 

@@ -137,7 +137,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             notes=(*self._approximation_notes(), *notes, *more, *self._doubts(K, w)),
         )
         self.n_iter_ = best.steps
-        if status == "limit":
+        if status == Status.LIMIT:
             warn(
                 f"stopped before every row was with its nearest centre ({self.certificate_}). Raise max_iter, "
                 "max_seconds or tol.",
@@ -184,7 +184,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                     max_iter=int(self.max_iter), tol=float(self.tol), tell=self._teller(done),
                 )  # fmt: skip
                 best = run if best is None or run.inertia < best.inertia else best
-                if run.status == "interrupted" or clock.late():
+                if run.status == Status.INTERRUPTED or clock.late():
                     break
         except KeyboardInterrupt:
             if best is None:

@@ -30,7 +30,7 @@ class Run:
     status: Status
 
     def interrupted(self) -> Run:
-        return replace(self, status="interrupted")
+        return replace(self, status=Status.INTERRUPTED)
 
 
 class Sums:
@@ -100,7 +100,7 @@ def lloyd(
             if tell is not None:
                 tell(step, objective[-1], moved)
             slow = step > 1 and objective[-2] - objective[-1] <= tol * objective[-2] and tol > 0
-            status: Status = "converged" if moved == 0 or slow else "limit"
+            status: Status = Status.CONVERGED if moved == 0 or slow else Status.LIMIT
             best = Run(new, labels, masses, norms, inertia, objective, step, status)
             if moved == 0 or slow or clock.late():
                 break

@@ -17,7 +17,7 @@ from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.shared.base import KernelEstimator, check_gram
 from mercer.machines.shared.defaults import resolve
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.judge import judge_on_rows
 
 
@@ -98,7 +98,7 @@ class MercerMap(TransformerMixin, KernelEstimator):
         if len(self.negative_eigenvalues_):
             notes.append(f"negative eigenvalues dropped: {len(self.negative_eigenvalues_)}")
         return Certificate(
-            "converged",
+            Status.CONVERGED,
             "symmetric eigenvalues (LAPACK)",
             seconds=seconds,
             residual=float(rest.max(initial=0.0)),

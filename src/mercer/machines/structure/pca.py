@@ -24,7 +24,7 @@ from mercer.machines.structure.centred import Centred, judge, training_gram
 from mercer.machines.structure.mercer_map import with_signs
 from mercer.machines.structure.preimage import METHODS, RidgeMap, pre_images, way_back
 from mercer.solve.eigen import top_eigenpairs
-from mercer.solve.solution import AS_ASKED, Certificate
+from mercer.solve.solution import Certificate
 
 SOLVERS = ("auto", "dense", "krylov", "lanczos")
 
@@ -194,7 +194,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
             residuals=tuple(residuals.tolist()),
             notes=(*notes, *found.notes),
         )
-        if found.status not in AS_ASKED:
+        if not found.status.as_asked:
             warn(
                 f"the eigenpairs are not as exact as asked ({self.certificate_}).",
                 ConvergenceWarning,

@@ -21,7 +21,7 @@ from mercer.machines.margin.problems import check_weights
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.windows.bandwidth import by_leave_one_out, check_bandwidth, windows
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.judge import judge_on_rows
 
 
@@ -111,7 +111,7 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
             note="the kernel is not positive semi-definite: a mean of products, and of nothing else",
         )
         said = (*notes, *K.notes, *verdict.notes)
-        self.certificate_ = Certificate("converged", "mean of kernel products", residual=0.0, notes=said)
+        self.certificate_ = Certificate(Status.CONVERGED, "mean of kernel products", residual=0.0, notes=said)
         return self
 
     def _held_out(self, kernel: Kernel, A: Any, w: np.ndarray) -> float:

@@ -18,7 +18,7 @@ from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.targets import check_target_block
 from mercer.machines.windows.bandwidth import by_leave_one_out, check_bandwidth, windows
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.judge import judge_on_rows
 
 
@@ -87,7 +87,7 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
         self.loo_predictions_ = left[:, 0] if self._single else left
         self.loo_error_ = self._error(left)
         notes += self._judge(kernel)
-        self.certificate_ = Certificate("converged", "weighted means", residual=0.0, notes=notes)
+        self.certificate_ = Certificate(Status.CONVERGED, "weighted means", residual=0.0, notes=notes)
         return self
 
     def _judge(self, kernel: Kernel | None) -> tuple[str, ...]:
