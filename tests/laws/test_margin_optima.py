@@ -87,10 +87,10 @@ def test_every_instruction_set_reaches_the_optimum_by_pairs_alone(isa):
     signs = np.repeat([1.0, -1.0], len(y))
     for tol in (1e-2, 1e-3, 1e-4):
         found = working_set(K, rows=rows, signs=signs, p=0.001 - signs * y[rows], C=80.0, tol=tol)
-        assert found.status == "converged"
-        assert found.kkt <= tol and found.gap <= 0.01 * abs(found.objective)
-        beta = np.bincount(rows, signs * found.alpha)
-        np.testing.assert_allclose(found.f[: len(y)], K @ beta, atol=1e-9)
+        assert found.certificate.status == "converged"
+        assert found.certificate.kkt <= tol and found.certificate.gap <= 0.01 * abs(found.value.objective)
+        beta = np.bincount(rows, signs * found.value.alpha)
+        np.testing.assert_allclose(found.value.f[: len(y)], K @ beta, atol=1e-9)
 
 
 @pytest.mark.parametrize("C", [1.0, 100.0])

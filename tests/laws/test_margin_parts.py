@@ -259,8 +259,8 @@ def test_pairs_of_every_stretch_are_counted(monkeypatch, seed, max_iter):
     found = active.finished_sets(K, problems, [q.start for q in problems], tol=1e-6, max_iter=max_iter)
     for q, result in zip(problems, found, strict=True):
         stretches = taken[id(q)]
-        assert result.iterations == sum(s.iterations for s in stretches)
-        assert result.kernel_rows == sum(s.kernel_rows for s in stretches)
-        assert result.seconds == pytest.approx(sum(s.seconds for s in stretches))
-        assert max_iter < 0 or result.iterations <= max_iter
+        assert result.certificate.iterations == sum(s.certificate.iterations for s in stretches)
+        assert result.value.kernel_rows == sum(s.value.kernel_rows for s in stretches)
+        assert result.certificate.seconds == pytest.approx(sum(s.certificate.seconds for s in stretches))
+        assert max_iter < 0 or result.certificate.iterations <= max_iter
     assert max_iter == 3 or max(map(len, taken.values())) > 1

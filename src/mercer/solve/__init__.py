@@ -7,26 +7,29 @@
 
 from __future__ import annotations
 
+from mercer.solve.box import BoxPoint
 from mercer.solve.cg import Preconditioner, cg
 from mercer.solve.direct import Cholesky, direct, factor
 from mercer.solve.eigen import Eigenpairs, top_eigenpairs
 from mercer.solve.estimate import Estimate, logdet, trace
 from mercer.solve.operator import ArrayOperator, Operator, as_operator
 from mercer.solve.precondition import LowRank, nystrom, pivoted_cholesky
-from mercer.solve.qp import QPResult, working_set
-from mercer.solve.solution import Certificate, Solution, Status
+from mercer.solve.qp import working_set
+from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status
 from mercer.solve.system import solve
 
 __all__ = [
     "ArrayOperator",
+    "BoxPoint",
     "Certificate",
     "Cholesky",
     "Eigenpairs",
     "Estimate",
     "LowRank",
+    "Note",
+    "NoteKind",
     "Operator",
     "Preconditioner",
-    "QPResult",
     "Solution",
     "Status",
     "as_operator",

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from mercer import clock
-from mercer.solve.box import BoxProblem
-from mercer.solve.qp import QPResult, working_sets
+from mercer.solve.box import BoxPoint, BoxProblem
+from mercer.solve.qp import working_sets
+from mercer.solve.solution import NoteKind, Solution
 
 MOST_ROWS = 1000  # rows up to which it pays
 MOST_FREE = 400  # free variables up to which it pays
@@ -34,42 +35,53 @@ def finished_sets(
     max_iter: int = -1,
     max_seconds: float | None = None,
     **options: Any,
-) -> list[QPResult]:
+) -> list[Solution[BoxPoint]]:
     """`working_sets`, with Newton's steps wherever pairs take long; a limit counts pairs and seconds of both."""
     if K.shape[0] > MOST_ROWS:
         return working_sets(K, problems, starts, max_iter=max_iter, max_seconds=max_seconds, **options)
     end = clock.until(max_seconds)
     patience = AT_LEAST + PATIENCE * max(len(q.rows) for q in problems)
-    found: dict[int, QPResult] = {}
+    found: dict[int, Solution[BoxPoint]] = {}
     left = list(range(len(problems)))
     at = list(starts)
     while left:
-        spent = max((found[k].iterations for k in left if k in found), default=0)
+        spent = max((_pairs(found[k]) for k in left if k in found), default=0)
         steps = patience if max_iter < 0 else min(patience, max_iter - spent)
         seconds = None if end == np.inf else max(end - clock.now(), 0.0)
         some = [problems[k] for k in left]
         new = working_sets(K, some, [at[k] for k in left], max_iter=steps, max_seconds=seconds, **options)
         for k, each in zip(left, new, strict=True):
             found[k] = _added(found.get(k), each)
-        left = [k for k in left if found[k].status == "max_iter" and not 0 <= max_iter <= found[k].iterations]
+        left = [
+            k
+            for k in left
+            if found[k].certificate.says(NoteKind.ITERATIONS) and not 0 <= max_iter <= _pairs(found[k])
+        ]
         for k in left:
-            at[k] = descend(K, problems[k], found[k].alpha, found[k].f, end=end)[0]
+            here = found[k].value
+            at[k] = descend(K, problems[k], here.alpha, here.f, end=end)[0]
         if patience > HOPELESS:
             left = [k for k in left if np.isfinite(problems[k].C).all()]
         patience *= 4
     return [found[k] for k in range(len(problems))]
 
 
-def _added(before: QPResult | None, now: QPResult) -> QPResult:
+def _pairs(found: Solution[BoxPoint]) -> int:
+    """How many pairs were moved."""
+    return found.certificate.iterations or 0
+
+
+def _added(before: Solution[BoxPoint] | None, now: Solution[BoxPoint]) -> Solution[BoxPoint]:
     """The later result, with what both took."""
     if before is None:
         return now
-    return replace(
-        now,
-        iterations=before.iterations + now.iterations,
-        seconds=before.seconds + now.seconds,
-        kernel_rows=before.kernel_rows + now.kernel_rows,
+    certificate = replace(
+        now.certificate,
+        iterations=_pairs(before) + _pairs(now),
+        seconds=(before.certificate.seconds or 0.0) + (now.certificate.seconds or 0.0),
     )
+    rows = before.value.kernel_rows + now.value.kernel_rows
+    return Solution(replace(now.value, kernel_rows=rows), certificate)
 
 
 def polish(K: Any, problem: BoxProblem, alpha: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -26,18 +26,6 @@ import numpy as np
 
 from mercer.solve.solution import Certificate, Status
 
-STATUS: dict[str, Status] = {
-    Status.CONVERGED: Status.CONVERGED,
-    "floor": Status.STAGNATED,
-    Status.LIMIT: Status.LIMIT,
-    "max_iter": Status.LIMIT,
-    "max_seconds": Status.LIMIT,
-    Status.INTERRUPTED: Status.INTERRUPTED,
-    Status.STOPPED: Status.STOPPED,
-    "unbounded": Status.FAILED,
-    "nonfinite": Status.FAILED,
-}
-
 
 @dataclass(frozen=True, eq=False)
 class BoxProblem:
@@ -133,6 +121,16 @@ class BoxProblem:
             "notes": notes,
         }
         return certify_all([self], [alpha], [f], [m], [facts])[0]
+
+
+@dataclass(frozen=True, eq=False)
+class BoxPoint:
+    """α, f = Kβ at each variable, the objective there, and how many rows of K it took where they were counted."""
+
+    alpha: np.ndarray
+    f: np.ndarray
+    objective: float
+    kernel_rows: int = 0
 
 
 def certify_all(

@@ -191,7 +191,7 @@ def _simplex_newton(d: np.ndarray, best: Answer) -> np.ndarray:
     linear = -0.5 * best.q / size - B @ d
     found = working_set(B, rows=np.arange(count), signs=ones, p=linear, C=1.0, alpha=d, equality=1, tol=1e-10)
     model = BoxProblem(np.arange(count), ones, linear, ones, equality=1, start=d)
-    x, _ = polish(as_operator(B), model, found.alpha, found.f)
+    x, _ = polish(as_operator(B), model, found.value.alpha, found.value.f)
     return x - d
 
 

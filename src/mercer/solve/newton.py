@@ -34,7 +34,7 @@ from mercer import clock, lapack
 from mercer.memory import memory_limit
 from mercer.panels import scaled_both_sides, whole_from_lower
 from mercer.solve.curved import Curved, block_of
-from mercer.solve.solution import Status
+from mercer.solve.solution import Certificate, Solution, Status
 from mercer.solve.system import DIRECT_ROWS, solve
 
 HALVINGS = 60
@@ -113,17 +113,12 @@ def balanced(problem: SmoothProblem, s: np.ndarray, z: np.ndarray) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class NewtonResult:
-    """The coefficients β (n×k), the intercepts b (k), z = Kβ + b, and how they were got."""
+class NewtonPoint:
+    """The coefficients β (n×k), the intercepts b (k), and z = Kβ + b."""
 
     beta: np.ndarray
     b: np.ndarray
     z: np.ndarray
-    gap: float
-    status: Status
-    iterations: int
-    seconds: float
-    method: str
 
 
 def newton(
@@ -142,7 +137,7 @@ def newton(
     memory: int | str = "2GiB",
     random_state: Any = 0,
     callback: Callable[[int, float, float], Any] | None = None,
-) -> NewtonResult:
+) -> Solution[NewtonPoint]:
     """Minimise P until gap ≤ tol·P, then take one more step if the systems are solved directly.
 
     `shares(z)` may say that the curvature of row i is diag(d_i) - d_i d_iᵀ / Σd_i, d_i > 0 (softmax): then n×n systems,
@@ -155,10 +150,10 @@ def newton(
     ...     def slope(self, z): return z - 3
     ...     def root(self, z): return np.ones((1, 1, 1))
     ...     def conjugate(self, s): return None
-    >>> float(newton(np.eye(1), Half(), 1.0, intercept=False).z[0, 0])
+    >>> float(newton(np.eye(1), Half(), 1.0, intercept=False).value.z[0, 0])
     1.5
     """
-    run = _Run(K, problem, float(alpha), outputs, intercept, rough, shares, tol, memory, random_state)
+    run = _Iteration(K, problem, float(alpha), outputs, intercept, rough, shares, tol, memory, random_state)
     run.end = clock.until(max_seconds)
     status: Status = Status.LIMIT
     try:
@@ -169,7 +164,7 @@ def newton(
     return run.result(status)
 
 
-class _Run:
+class _Iteration:
     """Where the method is: β, b, f = Kβ, and z = f + b."""
 
     def __init__(
@@ -334,23 +329,21 @@ class _Run:
     def _times(self, beta: np.ndarray) -> np.ndarray:
         return np.asarray(self.K @ np.ascontiguousarray(beta), dtype=np.float64)
 
-    def result(self, status: Status) -> NewtonResult:
+    def result(self, status: Status) -> Solution[NewtonPoint]:
         kept = self.best
         if status in (Status.LIMIT, Status.STOPPED, Status.INTERRUPTED) and not self.rough:
             # Far from the end the gap says little yet, and the lowest P is the best of what there is.
             kept = self.lowest
         gap, beta, f, b = kept or (np.inf, self.beta, self.f, self.b)
         how = " and ".join(sorted(self.methods))
-        return NewtonResult(
-            beta,
-            b,
-            f + b,
-            gap,
+        certificate = Certificate(
             status,
-            self.iterations,
-            clock.now() - self.began,
             f"Newton's method{', ' + how if how else ''}",
+            iterations=self.iterations,
+            seconds=clock.now() - self.began,
+            gap=float(gap) if np.isfinite(gap) else None,
         )
+        return Solution(NewtonPoint(beta, b, f + b), certificate)
 
 
 # ── the intercept ───────────────────────────────────────────────────────────────────────────────────────────

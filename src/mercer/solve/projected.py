@@ -9,27 +9,15 @@ should the objective ever rise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mercer import clock
 from mercer.errors import ParameterError
-from mercer.solve.box import BoxProblem
-from mercer.solve.solution import Status
-
-
-@dataclass(frozen=True, eq=False)
-class ProjectedResult:
-    alpha: np.ndarray
-    f: np.ndarray
-    kkt: float
-    worst: int
-    iterations: int
-    seconds: float
-    status: Status
-    objective: float
+from mercer.solve.box import BoxPoint, BoxProblem
+from mercer.solve.solution import Certificate, Solution, Status
 
 
 def projected_gradients(
@@ -39,16 +27,18 @@ def projected_gradients(
     *,
     max_seconds: float | None = None,
     **options: Any,
-) -> list[ProjectedResult]:
+) -> list[Solution[BoxPoint]]:
     """Several problems, one after the other, as `working_sets` has it."""
     end = clock.until(max_seconds)
-    out: list[ProjectedResult] = []
+    out: list[Solution[BoxPoint]] = []
     for q, start in zip(problems, starts, strict=True):
         left = None if end == np.inf else end - clock.now()
-        ended = out[-1].status if out and out[-1].status.on_request else None
-        rest = options | ({"max_iter": 0} if ended else {})
+        ended = out[-1].certificate.status if out else Status.CONVERGED
+        rest = options | ({"max_iter": 0} if ended.on_request else {})
         found = projected_gradient(K, q, start, max_seconds=left, **rest)
-        out.append(replace(found, status=ended) if ended else found)
+        if ended.on_request:
+            found = Solution(found.value, replace(found.certificate, status=ended))
+        out.append(found)
     return out
 
 
@@ -63,7 +53,7 @@ def projected_gradient(
     max_seconds: float | None = None,
     callback: Any = None,
     **unused: Any,
-) -> ProjectedResult:
+) -> Solution[BoxPoint]:
     """min ½αᵀQα + pᵀα in the box; the answer has the form of every solver of this problem."""
     if problem.equality != 0:
         raise ParameterError(
@@ -106,8 +96,15 @@ def projected_gradient(
                 break
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    worst = int(np.argmax(bad)) if len(bad) else 0
-    return ProjectedResult(a, f, float(bad.max(initial=0.0)), worst, done, clock.now() - began, status, value)
+    certificate = Certificate(
+        status,
+        "projected gradients",
+        iterations=done,
+        seconds=clock.now() - began,
+        kkt=float(bad.max(initial=0.0)),
+        worst_row=int(problem.rows[np.argmax(bad)]) if len(bad) else None,
+    )
+    return Solution(BoxPoint(a, f, value), certificate)
 
 
 def _largest(product: Any, n: int, steps: int = 30) -> float:

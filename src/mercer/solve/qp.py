@@ -9,45 +9,40 @@ over s = -1 (2: the ν forms). With β = Σ sᵢαᵢ e(rᵢ) and fᵢ = (Kβ)[r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
 
 from mercer import _core, clock
 from mercer.errors import ParameterError, ShapeError
-from mercer.solve.box import BoxProblem
+from mercer.solve.box import BoxPoint, BoxProblem
+from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status
 from mercer.threads import threads
 
-__all__ = ["QPResult", "working_set", "working_sets"]
+__all__ = ["working_set", "working_sets"]
 
 SMALL = 2**25  # bytes of a Gram matrix that is computed once and kept, whatever the kind of operator
 
+_FLOOR = Note("what is left is rounding: float64 cannot tell a better α", NoteKind.ROUNDING)
+_STEPS = Note("the iterations allowed were used up", NoteKind.ITERATIONS)
+_SECONDS = Note("the seconds allowed were used up", NoteKind.SECONDS)
+_UNBOUNDED = Note(
+    "some C is infinite and the objective has no minimum: the data cannot be separated", NoteKind.UNBOUNDED
+)
+_NOT_FINITE = Note("K holds NaN or infinity", NoteKind.NOT_FINITE)
 
-@dataclass(frozen=True)
-class QPResult:
-    """What the solver found, and how good it is.
-
-    `kkt` is the largest violation of the optimality conditions (LIBSVM's m(α) - M(α)), recomputed in float64 from
-    f at the end; `worst` a variable that takes part in it. `status`:
-
-        converged     kkt ≤ tol, or the relative gap ≤ gap_tol
-        floor         what is left is rounding: float64 can't tell a better α
-        max_iter, max_seconds, interrupted (Ctrl-C), stopped (the callback said so)
-        unbounded     some C is infinite and the objective has no minimum: the data cannot be separated
-        nonfinite     K holds NaN or infinity
-    """
-
-    alpha: np.ndarray
-    f: np.ndarray
-    kkt: float
-    worst: int
-    iterations: int
-    seconds: float
-    status: str
-    objective: float
-    gap: float = np.nan
-    kernel_rows: int = 0
+ENDINGS: dict[str, tuple[Status, tuple[Note, ...]]] = {
+    "converged": (Status.CONVERGED, ()),
+    "floor": (Status.STAGNATED, (_FLOOR,)),
+    "max_iter": (Status.LIMIT, (_STEPS,)),
+    "max_seconds": (Status.LIMIT, (_SECONDS,)),
+    "stopped": (Status.STOPPED, ()),
+    "interrupted": (Status.INTERRUPTED, ()),
+    "unbounded": (Status.FAILED, (_UNBOUNDED,)),
+    "nonfinite": (Status.FAILED, (_NOT_FINITE,)),
+}
+"""What the core calls its endings."""
 
 
 def working_set(
@@ -60,17 +55,17 @@ def working_set(
     alpha: Any = None,
     equality: int = 1,
     **options: Any,
-) -> QPResult:
+) -> Solution[BoxPoint]:
     """Solves the program above from `alpha` (a feasible start, zeros if None), which is not changed.
 
     K is a symmetric array or a Gram operator. If its `program()` is not None and K is not small, the core computes the
     rows it needs, in float32, within `cache_bytes`, and the final f in float64; any other is asked for its `dense()`.
     `callback(iterations, kkt, objective)` is called about five times a second and ends the run by returning something
-    true. The options are those of `working_sets`.
+    true. The options are those of `working_sets`, and so are the certificates.
 
     >>> K = np.array([[2.0, 0.0], [0.0, 2.0]])                       # one point of each class
     >>> found = working_set(K, rows=[0, 1], signs=[1, -1], p=[-1, -1], C=10.0)
-    >>> found.alpha, found.objective, found.status
+    >>> found.value.alpha, found.value.objective, found.certificate.status
     (array([0.5, 0.5]), -0.5, 'converged')
     """
     rows = np.ascontiguousarray(rows, dtype=np.int64)
@@ -96,10 +91,13 @@ def working_sets(
     cache_bytes: int = 2**28,
     n_jobs: int | None = None,
     callback: Callable[[int, float, float], Any] | None = None,
-) -> list[QPResult]:
+) -> list[Solution[BoxPoint]]:
     """Several programs on one K, each from its start; seconds and interrupts count for all of them together.
 
-    Where K is in memory and there is no callback, the threads solve different problems.
+    Where K is in memory and there is no callback, the threads solve different problems. In each certificate `kkt` is the
+    largest violation of the optimality conditions (LIBSVM's m(α) - M(α)), recomputed in float64 from f at the end, and
+    `worst_row` the row of a variable that takes part in it. Converged means kkt ≤ tol, or a relative gap ≤ gap_tol; of any
+    other end that nobody asked for, a note says why.
     """
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ShapeError(f"K must be square; got {K.shape}.")
@@ -128,26 +126,32 @@ def working_sets(
             found = _core.solve_qps(_array(K), stated, **options)
     except ValueError as error:
         raise ParameterError(str(error)) from None
-    ended: dict[str, str] = {}
     if any(each["status"] == "stopped" for each in found):
         # Problems that were not begun share the reason of the one that was stopped.
         reason = "interrupted" if pressed else "stopped"
-        ended = {"stopped": reason, "interrupted": reason}
-    return [
-        QPResult(
-            alpha=each["alpha"],
-            f=each["f"],
-            kkt=each["kkt"],
-            worst=each["worst"],
-            iterations=each["iterations"],
-            seconds=each["seconds"],
-            status=ended.get(each["status"], each["status"]),
-            objective=each["objective"],
-            gap=each["gap"],
-            kernel_rows=each["kernel_rows_computed"],
-        )
-        for each in found
-    ]
+        for each in found:
+            if each["status"] in ("stopped", "interrupted"):
+                each["status"] = reason
+    return [_solution(q, each) for q, each in zip(problems, found, strict=True)]
+
+
+def _solution(problem: BoxProblem, found: dict[str, Any]) -> Solution[BoxPoint]:
+    """What the core found for one problem, in the form of every solver."""
+    status, notes = ENDINGS[found["status"]]
+    gap: float = found["gap"]
+    worst: int = found["worst"]
+    certificate = Certificate(
+        status,
+        "working sets",
+        iterations=found["iterations"],
+        seconds=found["seconds"],
+        gap=None if isnan(gap) else gap,
+        kkt=found["kkt"],
+        worst_row=int(problem.rows[worst]) if 0 <= worst < len(problem.rows) else None,
+        notes=notes,
+    )
+    point = BoxPoint(found["alpha"], found["f"], found["objective"], found["kernel_rows_computed"])
+    return Solution(point, certificate)
 
 
 def _heard(callback: Callable[[int, float, float], Any], pressed: list[bool]) -> Callable[..., Any]:

@@ -56,6 +56,37 @@ class Status(StrEnum):
 _SEVERITY = list(Status)
 
 
+class NoteKind(StrEnum):
+    """What a note is about, where code asks for it."""
+
+    ROUNDING = "rounding"
+    ITERATIONS = "iterations"
+    SECONDS = "seconds"
+    UNBOUNDED = "unbounded"
+    NOT_FINITE = "not finite"
+
+
+class Note(str):
+    """A sentence of a certificate, with the kind by which code finds it: nobody has to search for its words.
+
+    >>> note = Note("the seconds allowed were used up", NoteKind.SECONDS)
+    >>> note, has_note([note, "another"], NoteKind.SECONDS), has_note(["another"], NoteKind.SECONDS)
+    ('the seconds allowed were used up', True, False)
+    """
+
+    kind: NoteKind | None
+
+    def __new__(cls, text: str, kind: NoteKind | None = None) -> Note:
+        note = super().__new__(cls, text)
+        note.kind = kind
+        return note
+
+
+def has_note(notes: Iterable[str], kind: NoteKind) -> bool:
+    """Whether one of the notes is of that kind."""
+    return any(isinstance(note, Note) and note.kind is kind for note in notes)
+
+
 @dataclass(frozen=True)
 class Certificate:
     """How an answer was got and how good it is; what does not apply is None.
@@ -90,6 +121,10 @@ class Certificate:
     def converged(self) -> bool:
         return self.status is Status.CONVERGED
 
+    def says(self, kind: NoteKind) -> bool:
+        """Whether a note of that kind is among the notes."""
+        return has_note(self.notes, kind)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, text, lists and None: ready for JSON.
 
@@ -98,7 +133,7 @@ class Certificate:
         """
         out = asdict(self)
         out["status"] = str(self.status)
-        out["notes"] = list(self.notes)
+        out["notes"] = [str(note) for note in self.notes]
         out["residuals"] = None if self.residuals is None else list(self.residuals)
         return out
 

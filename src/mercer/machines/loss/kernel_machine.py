@@ -43,10 +43,9 @@ from mercer.machines.shared.targets import as_labels, check_numbers
 from mercer.memory import memory_limit
 from mercer.params import is_real
 from mercer.solve.active import finished_sets, polish
-from mercer.solve.box import STATUS
 from mercer.solve.multipliers import Multipliers
-from mercer.solve.newton import newton
-from mercer.solve.solution import Certificate, Status, joined_certificate
+from mercer.solve.newton import NewtonPoint, newton
+from mercer.solve.solution import Certificate, Solution, Status, joined_certificate
 
 NEWTON_STEPS = 200  # what max_iter=-1 means for smooth losses
 
@@ -301,8 +300,17 @@ class KernelMachine(MarginMachine):
                 f"alpha={alpha:g} does not make up for the negative eigenvalues of the kernel, so the problem has no "
                 f"minimum. Raise alpha, or use a kernel whose validity() is proved. ({error})"
             ) from error
-        c = self._certify(problem, K, alpha, found.beta, found.b, status=found.status, method=found.method)
-        return found.beta, found.b, replace(c, iterations=found.iterations, seconds=found.seconds)
+        return self._recertified(problem, K, alpha, found)
+
+    def _recertified(
+        self, problem: Any, K: GramOperator, alpha: float, found: Solution[NewtonPoint], **how: Any
+    ) -> tuple[np.ndarray, np.ndarray, Certificate]:
+        """What Newton's method found, with a certificate computed from it; how it was got is as the solver says."""
+        beta = found.value.beta
+        b = found.value.b
+        got = found.certificate
+        c = self._certify(problem, K, alpha, beta, b, status=got.status, method=got.method, **how)
+        return beta, b, replace(c, iterations=got.iterations, seconds=got.seconds)
 
     def _without_minimum(
         self, K: GramOperator, problem: Any, alpha: float, error: Exception
@@ -319,13 +327,13 @@ class KernelMachine(MarginMachine):
             problem,
             K,
             alpha,
-            start.beta,
-            start.b,
+            start.value.beta,
+            start.value.b,
             status=Status.FAILED,
             method="the best constant",
             notes=(*self._notes, said),
         )
-        return start.beta, start.b, replace(c, iterations=0, seconds=start.seconds)
+        return start.value.beta, start.value.b, replace(c, iterations=0, seconds=start.certificate.seconds)
 
     def _solve_box(
         self, K: GramOperator, problem: Objective, alpha: float
@@ -343,15 +351,18 @@ class KernelMachine(MarginMachine):
             n_jobs=self.n_jobs,
             callback=None if tell is None else lambda i, kkt, objective: tell(i, -alpha * objective, kkt),
         )
-        a, f = found.alpha, found.f
-        if K.shape[0] <= POLISHED and found.status in (Status.CONVERGED, "floor") and not self._stationary():
+        a = found.value.alpha
+        f = found.value.f
+        got = found.certificate
+        near = got.status in (Status.CONVERGED, Status.STAGNATED)
+        if K.shape[0] <= POLISHED and near and not self._stationary():
             a, f = polish(K, q, a, f)
         b = np.array([q.multipliers(a, f)[0]])
         beta = q.beta(a, K.shape[0])[:, None]
-        c = self._certify(problem, K, alpha, beta, b, status=STATUS[found.status], method="working sets")
+        c = self._certify(problem, K, alpha, beta, b, status=got.status, method="working sets")
         if c.status == Status.STAGNATED and c.gap is not None and c.gap <= self.tol * abs(c.primal or 0.0):
             c = replace(c, status=Status.CONVERGED)
-        return beta, b, replace(c, iterations=int(found.iterations), seconds=float(found.seconds))
+        return beta, b, replace(c, iterations=got.iterations, seconds=got.seconds)
 
     def _certify(
         self, problem: Any, K: GramOperator, alpha: float, beta: np.ndarray, b: np.ndarray, **how: Any
@@ -415,19 +426,7 @@ class KernelMachine(MarginMachine):
         word = (
             f"levels fitted one by one cross on {self.crossings_} training rows; fitted jointly they do not"
         )
-        c = self._certify(
-            joint,
-            K,
-            float(self.alpha),
-            found.beta,
-            found.b,
-            status=found.status,
-            method=found.method,
-            notes=(*self._notes, word),
-        )
-        return [joint], [
-            (found.beta, found.b, replace(c, iterations=found.iterations, seconds=found.seconds))
-        ]
+        return [joint], [self._recertified(joint, K, float(self.alpha), found, notes=(*self._notes, word))]
 
     def _report(self) -> None:
         c = self.certificate_

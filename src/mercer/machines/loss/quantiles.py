@@ -23,8 +23,8 @@ import numpy as np
 
 from mercer import clock
 from mercer.errors import ParameterError
-from mercer.solve.newton import NewtonResult, newton
-from mercer.solve.solution import Certificate, Status
+from mercer.solve.newton import NewtonPoint, newton
+from mercer.solve.solution import Certificate, Solution, Status
 
 JOINT_SIZE = 6000  # rows × levels up to which levels are fitted jointly
 BARRIERS = 40
@@ -183,7 +183,7 @@ def fit_jointly(
     tol: float,
     memory: int | str = "2GiB",
     callback: Any = None,
-) -> NewtonResult:
+) -> Solution[NewtonPoint]:
     """Minimise the joint problem to a relative gap of `tol`; needs an intercept, without which no interior point is known."""
     if not intercept:
         raise ParameterError("levels are fitted jointly only with fit_intercept=True.")
@@ -196,7 +196,8 @@ def fit_jointly(
     mu, steps, stale = 0.1 * scale, 0, 0
     weight = float(problem.w.sum()) * problem.outputs
     primal = problem.loss(np.broadcast_to(b, at[0].shape))
-    best: NewtonResult | None = None
+    best: Solution[NewtonPoint] | None = None
+    least = np.inf
     status: Status = Status.STAGNATED
     for _ in range(BARRIERS):
         if best is not None and clock.late():
@@ -215,15 +216,17 @@ def fit_jointly(
             memory=memory,
             callback=callback,
         )
-        steps += found.iterations
-        c = problem.certify(K, found.beta, found.b)
+        steps += found.certificate.iterations or 0
+        c = problem.certify(K, found.value.beta, found.value.b)
         gap, primal = np.inf if c.gap is None else c.gap, abs(c.primal or 0.0)
-        stale = 0 if best is None or gap < best.gap else stale + 1
-        if best is None or gap < best.gap:
-            best = replace(found, gap=gap)
-        at = (found.beta, found.b)
-        if found.status.on_request:
-            status = found.status
+        stale += 1
+        if best is None or gap < least:
+            best = found
+            least = gap
+            stale = 0
+        at = (found.value.beta, found.value.b)
+        if found.certificate.status.on_request:
+            status = found.certificate.status
             break
         if gap <= tol * primal:
             status = Status.CONVERGED
@@ -232,10 +235,12 @@ def fit_jointly(
             break
         mu *= 0.1
     assert best is not None
-    return replace(
-        best,
+    certificate = replace(
+        best.certificate,
         status=status,
         iterations=steps,
         seconds=clock.now() - began,
-        method=f"barriers of non-crossing levels, {best.method}",
+        gap=least if np.isfinite(least) else None,
+        method=f"barriers of non-crossing levels, {best.certificate.method}",
     )
+    return Solution(best.value, certificate)

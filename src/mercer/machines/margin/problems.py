@@ -26,10 +26,10 @@ from mercer.machines.shared.base import PRECOMPUTED, check_gram, check_weights
 from mercer.machines.shared.defaults import resolve
 from mercer.memory import memory_limit
 from mercer.solve.active import finished_sets, polish
-from mercer.solve.box import STATUS, BoxProblem, certify_all
+from mercer.solve.box import BoxPoint, BoxProblem, certify_all
 from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.projected import projected_gradients
-from mercer.solve.solution import Certificate, Status, joined_certificate
+from mercer.solve.solution import Certificate, NoteKind, Solution, Status, joined_certificate
 from mercer.theory.judge import judge_on_rows
 
 ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
@@ -169,25 +169,28 @@ class MarginMachine(Approximable):
             callback=_progress(self.callback, self.verbose),
         )
         for q, each in zip(problems, found, strict=True):
-            if each.status == "nonfinite":
-                self._blame_pair(K, q.rows[~(np.isfinite(each.f) & np.isfinite(K.diag()[q.rows]))])
+            if each.certificate.says(NoteKind.NOT_FINITE):
+                self._blame_pair(K, q.rows[~(np.isfinite(each.value.f) & np.isfinite(K.diag()[q.rows]))])
         return self._certified(K, problems, found)
 
-    def _certified(self, K: GramOperator, problems: list[BoxProblem], found: list[Any]) -> list[Solved]:
+    def _certified(
+        self, K: GramOperator, problems: list[BoxProblem], found: list[Solution[BoxPoint]]
+    ) -> list[Solved]:
         """What a solver found, polished where that is cheap, and certified from α and f alone."""
-        alphas, fs = [r.alpha for r in found], [r.f for r in found]
+        alphas = [r.value.alpha for r in found]
+        fs = [r.value.f for r in found]
         small = K.shape[0] <= POLISHED  # by size alone: the answer must not depend on the kind of operator
         if small and not any("stationary" in note for note in self._notes):
             for k, q in enumerate(problems):
-                if found[k].status == Status.CONVERGED:
+                if found[k].certificate.converged:
                     alphas[k], fs[k] = polish(K, q, alphas[k], fs[k])
         ms = [q.multipliers(*each) for q, *each in zip(problems, alphas, fs, strict=True)]
         facts = [
             {
-                "status": STATUS[str(r.status)],
+                "status": r.certificate.status,
                 "method": self.solver.replace("-", " ") + "s",
-                "iterations": int(r.iterations),
-                "seconds": float(r.seconds),
+                "iterations": r.certificate.iterations,
+                "seconds": r.certificate.seconds,
                 "notes": self._notes,
             }
             for r in found
