@@ -64,6 +64,9 @@ class NoteKind(StrEnum):
     SECONDS = "seconds"
     UNBOUNDED = "unbounded"
     NOT_FINITE = "not finite"
+    STATIONARY_POINT = "stationary point"
+    BEST_START = "best start"
+    FEW_FOLDS = "few folds"
 
 
 class Note(str):

@@ -12,7 +12,7 @@ entry and not that of the largest (`graded`). A q that refutes has a negative fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -39,11 +39,12 @@ MOST_PAIRS = 1000  # duplicates listed; all are counted
 
 @dataclass(frozen=True)
 class MatrixTest:
-    """What one test found: `says` is a verdict or UNSURE, `detail` the numbers behind it."""
+    """What one test found: `says` is a verdict or UNSURE, `detail` the numbers behind it, `partial` that not all were computed."""
 
     name: str
     says: str
     detail: str
+    partial: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -306,7 +307,7 @@ def _minor_test(signs: tuple[int, ...], n: int) -> MatrixTest:
             f"{some} are ≥ 0, minor {signs.index(0) + 1} is 0 to rounding; that proves nothing",
         )
     if len(signs) < n:
-        return MatrixTest(name, UNSURE, f"{some} are > 0; the others were not computed")
+        return MatrixTest(name, UNSURE, f"{some} are > 0; the others were not computed", partial=True)
     return MatrixTest(name, DEFINITE, f"{some} are > 0, which proves it")
 
 
@@ -327,7 +328,7 @@ def _differences(tests: tuple[MatrixTest, ...]) -> tuple[tuple[str, str], ...]:
         why = "it sees leading blocks only, and the negative direction lies in another principal block"
         if minors.says == DEFINITE:
             why = "the smallest pivot and the smallest eigenvalue straddle the tolerance: rounding decides"
-        elif "not computed" in minors.detail:
+        elif minors.partial:
             why = f"only the first {MOST_MINORS} minors were computed"
         out.append((minors.name, why))
     elif not refuted and minors.says in REFUTED:

@@ -24,6 +24,7 @@ from mercer.errors import InvalidKernelError, InvalidKernelWarning, warn
 from mercer.gram import Features, GramOperator, LowRank, Shifted
 from mercer.kernels.base import Kernel
 from mercer.kernels.proofs.proof import Refuted
+from mercer.solve.solution import Note
 
 EXACT_ROWS = 5000  # of a matrix that is stored, or under strict: Cholesky takes a second or two
 SOME_ROWS = 400  # of a matrix that is not stored
@@ -64,7 +65,8 @@ def judge_on_rows(
     needed: bool = True,
     out_of: int | None = None,
 ) -> Verdict:
-    """Judge the kernel (None: a given matrix) on some rows of K; `lost` says what an invalid one costs, `note` is for the certificate.
+    """Judge the kernel (None: a given matrix) on some rows of K; `lost` says what an invalid one costs, `note` is for the certificate
+    and keeps its kind.
 
     With `centred`, what counts is qᵀKq for Σq = 0: a constant cancels in all distances. A machine that `keeps` the witness
     publishes it as `witness_`. Where the rows are a sample, `out_of` says of how many. Where nothing is lost, a kernel is not
@@ -103,7 +105,8 @@ def judge_on_rows(
         )
     if needed:
         warn(f"{said}. {lost}", InvalidKernelWarning)
-    return Verdict(False, (f"{note} ({said})",), witness)
+    kind = note.kind if isinstance(note, Note) else None
+    return Verdict(False, (Note(f"{note} ({said})", kind),), witness)
 
 
 def _of_features(K: GramOperator) -> bool:

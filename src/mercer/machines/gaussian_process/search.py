@@ -20,7 +20,7 @@ from mercer.machines.gaussian_process.starts import (
 )
 from mercer.machines.gaussian_process.tune import Start, Tuned, maximise
 from mercer.machines.shared.defaults import is_open
-from mercer.solve.solution import Status
+from mercer.solve.solution import NoteKind, Status, has_note
 from mercer.threads import threads
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class _Task:
             restarts = self.model.n_restarts if last else 0
             if count == ladder[0]:
                 found = self.run(starts, rows, shared=True, restarts=0 if single else restarts)
-                notes += [note for note in found.notes if note.startswith("The best of")]
+                notes += [note for note in found.notes if has_note([note], NoteKind.BEST_START)]
             if count != ladder[0] or single:
                 found = self.run(
                     [Start(found.theta, "the scales of the data")], rows, shared=not single, restarts=restarts

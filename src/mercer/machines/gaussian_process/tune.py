@@ -22,7 +22,7 @@ from mercer import clock
 from mercer.errors import InputError, NotFiniteError, NotPositiveDefiniteError
 from mercer.kernels.base import Kernel
 from mercer.params import Parameter
-from mercer.solve.solution import Status
+from mercer.solve.solution import Note, NoteKind, Status
 from mercer.threads import threads
 
 Objective = Callable[[np.ndarray], tuple[Any, ...]]
@@ -420,7 +420,8 @@ class _Search:
         value = run.best.value
         near = sum(top >= value - 1e-3 * (1 + abs(value)) for _, top in tops)
         others = ", ".join(f"{name} {top:.6g}" for name, top in tops if name != run.start.name)
+        best = f"The best of {len(tops)} starts is {run.start.name}: {self.what} {value:.6g}; from the others: {others}."
         return [
-            f"The best of {len(tops)} starts is {run.start.name}: {self.what} {value:.6g}; from the others: {others}.",
+            Note(best, NoteKind.BEST_START),
             f"{near} of {len(tops)} searches ended at the best {self.what}, {value:.6g}.",
         ]

@@ -45,7 +45,7 @@ from mercer.params import is_real
 from mercer.solve.active import finished_sets, polish
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.newton import NewtonPoint, newton
-from mercer.solve.solution import Certificate, Solution, Status, joined_certificate
+from mercer.solve.solution import Certificate, NoteKind, Solution, Status, has_note, joined_certificate
 
 NEWTON_STEPS = 200  # what max_iter=-1 means for smooth losses
 
@@ -374,7 +374,7 @@ class KernelMachine(MarginMachine):
         return certify(problem, K, alpha, beta, b, **how)
 
     def _stationary(self) -> bool:
-        return any("stationary" in note for note in self._notes)
+        return has_note(self._notes, NoteKind.STATIONARY_POINT)
 
     def _progress(self) -> Any:
         if self.callback is None and not self.verbose:

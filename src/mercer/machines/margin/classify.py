@@ -19,7 +19,7 @@ from mercer.machines.margin.problems import MarginMachine, by_row, check_weights
 from mercer.machines.shared.base import PRECOMPUTED
 from mercer.machines.shared.targets import as_labels
 from mercer.solve.box import BoxProblem
-from mercer.solve.solution import Status, joined_certificate
+from mercer.solve.solution import Note, NoteKind, Status, joined_certificate
 
 
 def _has_probability(self: Any) -> bool:
@@ -29,9 +29,6 @@ def _has_probability(self: Any) -> bool:
             "the same Gram matrix."
         )
     return True
-
-
-FOLDS_ONLY = " folds only"  # how the note on a calibration that was cut short ends
 
 
 class MarginClassifier(ClassifierMixin, MarginMachine):
@@ -210,12 +207,12 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         return calibrate(scores[used], codes[used], w[used])
 
     def _cut_calibration(self) -> bool:
-        return any(note.endswith(FOLDS_ONLY) for note in self.certificate_.notes)
+        return self.certificate_.says(NoteKind.FEW_FOLDS)
 
     def _say_uncalibrated(self, known: int, folds: int) -> None:
         before = self.certificate_
         status: Status = Status.LIMIT if before.status == Status.CONVERGED else before.status
-        told = f"probabilities are calibrated on {known} of {folds}{FOLDS_ONLY}"
+        told = Note(f"probabilities are calibrated on {known} of {folds} folds only", NoteKind.FEW_FOLDS)
         self.certificate_ = replace(before, status=status, notes=(*before.notes, told))
         if before.status == Status.CONVERGED:
             warn(

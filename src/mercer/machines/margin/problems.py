@@ -29,7 +29,7 @@ from mercer.solve.active import finished_sets, polish
 from mercer.solve.box import BoxPoint, BoxProblem, certify_all
 from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.projected import projected_gradients
-from mercer.solve.solution import Certificate, NoteKind, Solution, Status, joined_certificate
+from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status, has_note, joined_certificate
 from mercer.theory.judge import judge_on_rows
 
 ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
@@ -141,7 +141,10 @@ class MarginMachine(Approximable):
             self.n_features_in_,
             strict=self.strict,
             lost="The dual is then not convex: the solution is a stationary point, not unique, and the gap is not a bound.",
-            note="the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+            note=Note(
+                "the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+                NoteKind.STATIONARY_POINT,
+            ),
             keeps=True,
         )
         self._notes = verdict.notes
@@ -180,7 +183,7 @@ class MarginMachine(Approximable):
         alphas = [r.value.alpha for r in found]
         fs = [r.value.f for r in found]
         small = K.shape[0] <= POLISHED  # by size alone: the answer must not depend on the kind of operator
-        if small and not any("stationary" in note for note in self._notes):
+        if small and not has_note(self._notes, NoteKind.STATIONARY_POINT):
             for k, q in enumerate(problems):
                 if found[k].certificate.converged:
                     alphas[k], fs[k] = polish(K, q, alphas[k], fs[k])
