@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mercer import verify
+from mercer.errors import MercerError
 from mercer.solve.solution import Certificate
 
 # What no data can confirm and nothing is computed from. A name stands for every attribute, at any depth, that ends with it.
@@ -127,4 +129,23 @@ def _put(holder: Any, path: tuple[Any, ...], value: Any) -> Any:
     return holder
 
 
-__all__ = ["IRRELEVANT", "Certificate", "changes", "leaves", "numbers_of", "tampered"]
+def noticed(model, rows, y, weights=None):
+    """Whether `verify` says that something is wrong, in its answer or by refusing to go on."""
+    try:
+        return not verify(model, rows, y, weights)
+    except MercerError:
+        return True
+
+
+def missed(model, rows, y, weights=None):
+    """The numbers of a model that can be changed by one per cent without `verify` noticing."""
+    rng = np.random.default_rng(0)
+    out = []
+    for path, leaf in numbers_of(model):
+        for value in changes(path, leaf, rng):
+            if not noticed(tampered(model, path, value), rows, y, weights):
+                out.append(".".join(map(str, path)))
+    return out
+
+
+__all__ = ["IRRELEVANT", "Certificate", "changes", "leaves", "missed", "noticed", "numbers_of", "tampered"]

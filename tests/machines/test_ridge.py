@@ -148,8 +148,8 @@ def test_the_solver_is_chosen_by_size_and_stated():
 
 
 def test_large_problems_take_conjugate_gradients_or_cholesky_as_the_spectrum_says(monkeypatch):
-    from mercer.machines.ridge.ridge import dual as ridge_dual
-    from mercer.machines.ridge.ridge import problem as ridge_problem
+    from mercer.machines.ridge import dual as ridge_dual
+    from mercer.machines.ridge import problem as ridge_problem
 
     monkeypatch.setattr(ridge_problem, "DIRECT_ROWS", 100)
     monkeypatch.setattr(ridge_problem, "STORED_ROWS", 100)
@@ -174,7 +174,7 @@ def test_large_problems_take_conjugate_gradients_or_cholesky_as_the_spectrum_say
 @pytest.mark.parametrize("case", ["plain", "weights, intercept and noise", "huge offset"])
 def test_float32_products_do_not_change_the_answer(monkeypatch, case, store):
     """Conjugate gradients multiply in float32, yet the residual is that of the float64 system."""
-    from mercer.machines.ridge.ridge import dual as ridge_dual
+    from mercer.machines.ridge import dual as ridge_dual
 
     seen = []
     monkeypatch.setattr(ridge_dual, "SINGLE_ROWS", 50)
@@ -205,7 +205,7 @@ def test_float32_products_do_not_change_the_answer(monkeypatch, case, store):
 @pytest.mark.parametrize("max_iter", [None, 4, 20])
 @pytest.mark.parametrize("alpha", [1e-2, 0.1])
 def test_iterations_of_both_precisions_are_counted(monkeypatch, alpha, max_iter):
-    from mercer.machines.ridge.ridge import dual as ridge_dual
+    from mercer.machines.ridge import dual as ridge_dual
 
     runs = []
 
@@ -232,8 +232,8 @@ def test_iterations_of_both_precisions_are_counted(monkeypatch, alpha, max_iter)
 
 
 def test_cholesky_takes_over_where_the_promise_was_wrong(monkeypatch):
-    from mercer.machines.ridge.ridge import dual as ridge_dual
-    from mercer.machines.ridge.ridge import problem as ridge_problem
+    from mercer.machines.ridge import dual as ridge_dual
+    from mercer.machines.ridge import problem as ridge_problem
 
     monkeypatch.setattr(ridge_problem, "DIRECT_ROWS", 100)
     monkeypatch.setattr(ridge_dual, "cholesky_cost", lambda n, entry, single: 1.5)
@@ -443,7 +443,7 @@ def test_limits_keep_the_model_and_say_so(capsys):
 
 
 def test_ctrl_c_keeps_the_iterate(monkeypatch):
-    from mercer.machines.ridge.ridge import ridge
+    from mercer.machines.ridge import ridge
 
     def interrupt(iteration, residual):
         if iteration == 3:

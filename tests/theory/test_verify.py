@@ -43,7 +43,7 @@ from mercer import (
     verify,
 )
 from mercer.errors import MercerError, ParameterError
-from tampering import changes, numbers_of, tampered
+from tampering import missed, noticed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SOME = Nystroem(n_components=8, random_state=0)
@@ -52,25 +52,6 @@ WEIGHTS = np.random.default_rng(5).integers(0, 3, size=24).astype(float)
 K = RBF(1.5)(X)
 K.setflags(write=False)
 ROWS = sparse.csr_array(X)
-
-
-def noticed(model, rows, y, weights=None):
-    """Whether `verify` says that something is wrong, in its answer or by refusing to go on."""
-    try:
-        return not verify(model, rows, y, weights)
-    except MercerError:
-        return True
-
-
-def missed(model, rows, y, weights=None):
-    """The numbers of a model that can be changed by one per cent without `verify` noticing."""
-    rng = np.random.default_rng(0)
-    out = []
-    for path, leaf in numbers_of(model):
-        for value in changes(path, leaf, rng):
-            if not noticed(tampered(model, path, value), rows, y, weights):
-                out.append(".".join(map(str, path)))
-    return out
 
 
 def seeded(subject):

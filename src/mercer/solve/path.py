@@ -18,18 +18,24 @@ from mercer.panels import scaled_both_sides
 
 
 class PathPoint(NamedTuple):
-    """One α: coefficients c (n×t) and intercepts b, errors of the fit and of leaving each row out, and tr H."""
+    """One α: coefficients c (n×t) and intercepts b, errors of the fit and of leaving each row out, and tr H.
+
+    `coef` are the weights β of features (D×t), on a path that began with features.
+    """
 
     c: np.ndarray
     b: np.ndarray
     errors: np.ndarray
     loo_errors: np.ndarray
     dof: float
+    coef: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class RidgePath:
     """Targets Y with weights w > 0 on the eigenpairs of W½ K W½; eigenvalues that are not there are zero.
+
+    `features` are the right singular vectors of W½Φ (r×D) and `mean` is what was taken from every row of Φ.
 
     >>> x = np.array([[0.0], [1.0], [2.0]])
     >>> path = RidgePath.of_features(x, np.ones(3), x, intercept=False)
@@ -43,6 +49,8 @@ class RidgePath:
     weight: np.ndarray
     Y: np.ndarray
     intercept: bool
+    features: np.ndarray | None = None
+    mean: np.ndarray | float = 0.0
 
     @classmethod
     def of_matrix(cls, K: np.ndarray, weight: np.ndarray, Y: np.ndarray, *, intercept: bool) -> RidgePath:
@@ -53,19 +61,29 @@ class RidgePath:
 
     @classmethod
     def of_features(cls, Phi: np.ndarray, weight: np.ndarray, Y: np.ndarray, *, intercept: bool) -> RidgePath:
-        """From an n×D matrix of features with ΦΦᵀ = K."""
-        U, sigma, _ = lapack.svd(np.sqrt(weight)[:, None] * Phi)
-        return cls(sigma**2, U, weight, Y, intercept)
+        """From an n×D matrix of features with ΦΦᵀ = K; with an intercept centred, so that an offset cancels nothing."""
+        mean = weight @ Phi / weight.sum() if intercept else np.zeros(Phi.shape[1])
+        U, sigma, right = lapack.svd(np.sqrt(weight)[:, None] * (Phi - mean))
+        return cls(sigma**2, U, weight, Y, intercept, right, mean)
 
     @cached_property
     def scale(self) -> np.ndarray:
         return np.sqrt(self.weight)
 
     @cached_property
+    def centre(self) -> np.ndarray:
+        """What an intercept takes from the targets before anything is added up; zero without one."""
+        if not self.intercept:
+            return np.zeros(self.Y.shape[1])
+        return self.weight @ self.Y / self.weight.sum()
+
+    @cached_property
     def rhs(self) -> np.ndarray:
-        """W½ [Y, 1]."""
+        """W½ [Y - centre, 1]."""
+        if not self.intercept:
+            return self.scale[:, None] * self.Y
         ones = np.ones((len(self.Y), 1))
-        return self.scale[:, None] * (np.hstack([self.Y, ones]) if self.intercept else self.Y)
+        return self.scale[:, None] * np.hstack([self.Y - self.centre, ones])
 
     @cached_property
     def rotated(self) -> np.ndarray:
@@ -93,14 +111,29 @@ class RidgePath:
             b = (self.scale @ U[:, :t]) / total
             U = U[:, :t] - ones[:, None] * b
             diagonal = diagonal - ones**2 / total
+        coef = self._weights(alpha, b)
+        offset = b + self.centre
+        if coef is not None:
+            offset = offset - self.mean @ coef
         s = self.scale[:, None]
         return PathPoint(
             s * U,
-            b,
+            offset,
             alpha * U / s,
             divide_rows(U / s, diagonal),
             n - alpha * float(diagonal.sum()),
+            coef,
         )
+
+    def _weights(self, alpha: float, b: np.ndarray) -> np.ndarray | None:
+        """β from the singular values: c, of which it is a sum, has lost the digits that α is smaller than K."""
+        if self.features is None:
+            return None
+        rotated = self.rotated[:, : len(b)]
+        if self.intercept:
+            rotated = rotated - self.rotated[:, len(b) :] * b
+        shrunk = np.sqrt(self.values) / (self.values + alpha)
+        return self.features.T @ (shrunk[:, None] * rotated)
 
 
 def divide_rows(errors: np.ndarray, rest: np.ndarray) -> np.ndarray:

@@ -112,11 +112,20 @@ class FeatureRidge:
         notes: tuple[str, ...] = ()
         if worst > tol:
             notes = (f"The gradient is {worst:.1e} of its start; rounding allows no less.",)
+        primal = gap = dual = None
+        if self.alpha > 0:
+            primal = float(self.weight @ (R**2).sum(axis=1)) + self.alpha * float((beta**2).sum())
+            # of the dual at c = W R / α: Φᵀc - β is the gradient over α
+            gap = float((gradient**2).sum()) / self.alpha
+            dual = primal - gap
         done = Certificate(
             Status.CONVERGED if worst <= tol else Status.STAGNATED,
             f"normal equations in {self.dimension} features",
             iterations=steps,
             seconds=time.perf_counter() - start,
+            primal=primal,
+            dual=dual,
+            gap=gap,
             residual=worst,
             residuals=tuple(each.tolist()),
             added_diagonal=0.0,
@@ -143,10 +152,3 @@ class FeatureRidge:
     def image(self, V: np.ndarray) -> np.ndarray:
         """Φ V for the features as they come."""
         return np.vstack([P @ V for _, P in self.blocks()])
-
-    def pull(self, C: np.ndarray) -> np.ndarray:
-        """Φᵀ C for the features as they come."""
-        out = np.zeros((self.dimension, C.shape[1]))
-        for rows, P in self.blocks():
-            out += P.T @ C[rows]
-        return out

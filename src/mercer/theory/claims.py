@@ -61,10 +61,11 @@ class Examination:
         """Something published that no data can confirm or deny."""
         self.unchecked.append(sentence)
 
-    def same(
-        self, what: str, claimed: Any, found: Any, *, within: float = EXACT, scale: float | None = None
-    ) -> None:
-        """`claimed` is `found`: exactly for counts, names and kernels' forms, else to `within` times their size (or `scale`)."""
+    def same(self, what: str, claimed: Any, found: Any, *, within: float = EXACT, scale: Any = None) -> None:
+        """`claimed` is `found`: exactly for counts, names and kernels' forms, else to `within` times their size.
+
+        `scale` is taken for the size where it is given: one number, or one for each entry.
+        """
         if opaque(found):
             return
         if isinstance(found, Kernel) and isinstance(claimed, Kernel):
@@ -91,7 +92,7 @@ class Examination:
         else:
             self._same_numbers(what, claimed, found, within, scale)
 
-    def _same_numbers(self, what: str, claimed: Any, found: Any, within: float, scale: float | None) -> None:
+    def _same_numbers(self, what: str, claimed: Any, found: Any, within: float, scale: Any) -> None:
         a, b = np.asarray(claimed), np.asarray(found)
         if a.shape != b.shape:
             self.true(False, f"{what} has shape {a.shape}, not {b.shape}")
@@ -104,7 +105,7 @@ class Examination:
             size = np.inf
         else:
             known = np.abs(b[np.isfinite(b)])
-            size = float(known.max(initial=0.0)) if scale is None else scale
+            size = known.max(initial=0.0) if scale is None else scale
             with np.errstate(invalid="ignore"):
                 off = np.abs(a - b)
             wrong = np.ravel(~((a == b) | (off <= within * size) | (np.isnan(a) & np.isnan(b))))
@@ -144,10 +145,12 @@ class Examination:
         *,
         reached: Reached,
         of: str = "",
-        scale: float = 0.0,
+        scale: float | dict[str, float] = 0.0,
         unit: float = 1.0,
     ) -> None:
         """The numbers of a certificate: objectives in units of their own size and `scale`, violations in units of `unit`.
+
+        `scale` is one number for primal, dual and gap, or one for each by name.
 
         `reached` says whether these numbers are what "converged" means: a status is a claim like any other.
         """
@@ -157,9 +160,10 @@ class Examination:
             found = replace(found, status=Status.LIMIT)
         self.certificates.append(found)
         self.claimed.append(claimed)
-        size = max(abs(claimed.primal or 0.0), abs(claimed.dual or 0.0), scale, 1e-300)
+        objective = max(abs(claimed.primal or 0.0), abs(claimed.dual or 0.0), 1e-300)
         for name in ("primal", "dual", "gap"):
             now, then = getattr(found, name), getattr(claimed, name)
+            size = max(objective, scale[name] if isinstance(scale, dict) else scale)
             self.same(f"{of}the {name} of the certificate", then, now, within=SOLVED, scale=size)
         for name in ("kkt", "residual"):
             now, then = getattr(found, name), getattr(claimed, name)

@@ -8,7 +8,19 @@ import numpy as np
 
 from mercer.machines.ridge.ridge import RidgeMachine
 from mercer.machines.ridge.ridge_cv import GRID, KernelRidgeCV
-from mercer.machines.ridge.verify import landmark_products, problem_again, recertify
+from mercer.machines.ridge.verify import (
+    Recomputed,
+    landmark_products,
+    problem_again,
+    recertify,
+    rounding_unit,
+)
+from mercer.machines.ridge.verify_features import (
+    examine_coefficients,
+    examine_map,
+    features_again,
+    recertify_in_features,
+)
 from mercer.machines.shared.base import PRECOMPUTED
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (
@@ -20,7 +32,6 @@ from mercer.machines.shared.examined import (
     same_rows,
 )
 from mercer.solve.path import divide_rows
-from mercer.solve.solution import Certificate
 from mercer.theory.claims import AS_DEFINED, SOLVED, Examination, Reached, at_most
 
 CLOSE = 1e-6  # of a path by inverses, where the smallest penalties leave fewer digits
@@ -43,19 +54,56 @@ def _(model: RidgeMachine, exam: Examination, X: Any, y: Any, sample_weight: Any
         same_rows(exam, "X_fit_", model.X_fit_, A)
     if isinstance(model, KernelRidgeCV):
         _path(exam, model, A, Y, w)
-    found = recertify(model, A, Y, w)
-    size = float(np.sqrt(w) @ np.abs(Y).sum(axis=1))
-    exam.certificate(model.certificate_, found, reached=_solved(model, found), scale=size**2 * 1e-9)
     if not model.fit_intercept:
         exam.same("intercept_ without a bias", np.max(np.abs(model.intercept_)), 0.0)
+    if model.solver_ == "primal":
+        _solved_in_features(exam, model, A, Y, w)
+    else:
+        _solved_in_rows(exam, model, A, Y, w)
+
+
+def _solved_in_features(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
+    """A fit in features: the certificate from β, and everything else that is published from β too."""
+    kept = np.flatnonzero(w > 0)
+    problem = problem_again(model, A, w)
+    phi = features_again(model, A[kept])
+    found, parts = recertify_in_features(model, problem, phi, Y[kept])
+    bound = 10 * float(model.tol) + max(SOLVED, found.residual_rounding)
+    _certificate(exam, model, found, at_most("the residual", found.certificate.residual, bound), Y, w)
+    examine_coefficients(exam, model, kept, phi, parts)
+    examine_map(exam, model, problem, phi)
+    if model._approximated:
+        exam.same("feature_coef_", model.feature_coef_, model.coef_)
+
+
+def _solved_in_rows(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
+    """A fit of (K + αW⁻¹)c = y - b: its residual and its objective from c."""
+    found = recertify(model, A, Y, w)
+    # on landmarks the whole system is no aim: their own conditions are looked at instead
+    reached = AS_DEFINED
+    if model.solver_ != "nystrom":
+        reached = at_most("the residual", found.certificate.residual, 10 * float(model.tol) + SOLVED)
+    _certificate(exam, model, found, reached, Y, w)
     _other_coordinates(exam, model, A, Y, w)
 
 
-def _solved(model: RidgeMachine, found: Certificate) -> Reached:
-    """The residual of the whole system; on landmarks that is no aim, and their own conditions are looked at instead."""
-    if model.solver_ == "nystrom":
-        return AS_DEFINED
-    return at_most("the residual", found.residual, 10 * float(model.tol) + SOLVED)
+def _certificate(
+    exam: Examination, model: RidgeMachine, found: Recomputed, reached: Reached, Y: np.ndarray, w: np.ndarray
+) -> None:
+    """The numbers of the certificate, as far as rounding lets them be known."""
+    claimed = model.certificate_
+    if reached.met and model.solver_ != "nystrom":
+        reached = at_most("the residual that it states", claimed.residual, 10 * float(model.tol))
+    targets = float(np.sqrt(w) @ np.abs(Y).sum(axis=1))
+    least = targets**2 * 1e-9
+    moved = found.primal_rounding + found.gap_rounding
+    scale = {
+        "primal": max(least, found.primal_rounding / SOLVED),
+        "dual": max(least, moved / SOLVED),
+        "gap": max(least, moved / SOLVED),
+    }
+    unit = max(1.0, found.residual_rounding / SOLVED)
+    exam.certificate(claimed, found.certificate, reached=reached, scale=scale, unit=unit)
 
 
 def _other_coordinates(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
@@ -63,19 +111,14 @@ def _other_coordinates(exam: Examination, model: RidgeMachine, A: Any, Y: np.nda
     if model._approximated:
         phi = model.approximation_.features(model._rows(A))
         coef = model.dual_coef_.reshape(Y.shape)
-        size = float(np.abs(model.feature_coef_).max(initial=0.0))
-        found = (phi.T @ coef).reshape(model.feature_coef_.shape)
-        error = (model.certificate_.residual or 0.0) * float(np.linalg.norm(Y)) / max(size, 1e-300)
-        exam.same("feature_coef_", model.feature_coef_, found, within=max(1e-5, 10 * error))
+        shape = model.feature_coef_.shape
+        size = (np.abs(phi).T @ np.abs(coef)).reshape(shape)
+        unit = rounding_unit(len(phi))
+        exam.same(
+            "feature_coef_", model.feature_coef_, (phi.T @ coef).reshape(shape), within=unit, scale=size
+        )
     if model.solver_ == "nystrom":
         _from_landmarks(exam, model, A, Y, w)
-    if model.solver_ == "primal" and model._approximated:
-        exam.same("coef_", model.coef_, model.feature_coef_)
-    elif model.solver_ == "primal":
-        phi = model.feature_map_(model._rows(A))
-        coef = model.dual_coef_.reshape(Y.shape)
-        found = (phi.T @ coef).reshape(model.coef_.shape)
-        exam.same("coef_", model.coef_, found, within=1e-5)
 
 
 def _from_landmarks(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
@@ -87,13 +130,30 @@ def _from_landmarks(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarra
     across, inner = landmark_products(model, problem, kept)
     a = model.landmark_coef_.reshape(len(inner), -1)
     c = model.dual_coef_.reshape(Y.shape)[kept]
-    errors = Y[kept] - np.atleast_1d(model.intercept_) - across @ a
+    b = np.atleast_1d(model.intercept_)
+    errors = Y[kept] - b - across @ a
+    off = rounding_unit(len(a)) * (np.abs(Y[kept]) + np.abs(b) + _landmark_sizes(across, inner, a))
     alphas = np.broadcast_to(np.asarray(model._fitted_alpha(), dtype=float), Y.shape[1])
     for j, alpha in enumerate(alphas):
         penalty = problem.penalty(float(alpha))
-        found = penalty.weight * errors[:, j] / penalty.alpha
-        exam.same("dual_coef_ of the rows", c[:, j], found, within=SOLVED)
-        exam.same("k(L, L) a and k(L, X) c", inner @ a[:, j], across.T @ c[:, j], within=1e-6)
+        factor = penalty.weight / penalty.alpha
+        exam.same(
+            "dual_coef_ of the rows", c[:, j], factor * errors[:, j], within=1.0, scale=factor * off[:, j]
+        )
+        # directions of k(L, L) that rounding hides are left out of a: its square root of what is added up
+        size = float((np.abs(across).T @ np.abs(c[:, j])).max())
+        exam.same("k(L, L) a and k(L, X) c", inner @ a[:, j], across.T @ c[:, j], within=1e-6, scale=size)
+
+
+def _landmark_sizes(across: np.ndarray, inner: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """‖k(x, L)‖ ‖f‖ / √λ with the least eigenvalue that rounding lets be seen: the size of what is added up for f(x)."""
+    values = np.linalg.eigvalsh(inner)
+    seen = values[values > len(a) * np.finfo(float).eps * np.abs(values).max(initial=0.0)]
+    if not len(seen):
+        return np.zeros((len(across), a.shape[1]))
+    norms = np.sqrt(np.maximum((a * (inner @ a)).sum(axis=0), 0.0))
+    whole = np.linalg.norm(across, axis=1)[:, None] * norms / np.sqrt(seen[0])
+    return np.maximum(whole, np.abs(across) @ np.abs(a))
 
 
 def _path(exam: Examination, model: KernelRidgeCV, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
@@ -206,13 +266,19 @@ def _inverse(K: np.ndarray, w: np.ndarray, alpha: float, intercept: bool) -> np.
     return np.linalg.inv(np.block([[system, ones], [ones.T, np.zeros((1, 1))]]))
 
 
+def _centre(Y: np.ndarray, w: np.ndarray, intercept: bool) -> np.ndarray:
+    """The mean of the targets, which an intercept follows: the rest is the same without it, and cancels less."""
+    return w @ Y / w.sum() if intercept else np.zeros(Y.shape[1])
+
+
 def _at(
     K: np.ndarray, Y: np.ndarray, w: np.ndarray, alpha: float, intercept: bool
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Mean squared error of leaving one out, generalised cross-validation and degrees of freedom at one penalty."""
     n, rows = len(K), float(w.sum())
     inverse = _inverse(K, w, alpha, intercept)[:n, :n]
-    c, own = inverse @ Y, np.diagonal(inverse)
+    own = np.diagonal(inverse)
+    c = inverse @ (Y - _centre(Y, w, intercept))
     left_out = divide_rows(c, own)
     dof = n - alpha * float((own / w).sum())
     share = 1.0 - dof / rows
@@ -242,9 +308,9 @@ def _on_folds(
             inverse = _inverse(
                 K[np.ix_(train, train)], w[train], model.alphas_[k] + level, model.fit_intercept
             )
-            right = Y[train] if not model.fit_intercept else np.vstack([Y[train], np.zeros((1, Y.shape[1]))])
-            solved = inverse @ right
-            offset = solved[len(train) :].sum(axis=0)
+            centre = _centre(Y[train], w[train], model.fit_intercept)
+            solved = inverse[:, : len(train)] @ (Y[train] - centre)
+            offset = centre + solved[len(train) :].sum(axis=0)
             total[i] += w[test] @ (Y[test] - K[np.ix_(test, train)] @ solved[: len(train)] - offset) ** 2
         seen += float(w[test].sum())
     return total / seen

@@ -281,11 +281,8 @@ class RidgeProblem:
         found = problem.solve(Y, self.options.tol)
         beta, b, errors = found.value
         notes = list(found.certificate.notes)
-        primal = dual = None
         if penalty.alpha > 0:
             c = penalty.weight[:, None] * errors / penalty.alpha
-            primal = float(penalty.weight @ (errors**2).sum(axis=1)) + penalty.alpha * float((beta**2).sum())
-            _, dual = objective(Y - b, problem.image(problem.pull(c)), c, 0.0, penalty)
         else:
             notes.append(
                 f"alpha = 0: least squares in the {features.dimension} features. K is singular, so of all coefficients that "
@@ -295,9 +292,6 @@ class RidgeProblem:
         done = dataclasses.replace(
             found.certificate,
             method=f"primal, {found.certificate.method}",
-            primal=primal,
-            dual=dual,
-            gap=None if primal is None or dual is None else max(primal - dual, 0.0),
             notes=tuple(notes),
             seconds=time.perf_counter() - start,
         )

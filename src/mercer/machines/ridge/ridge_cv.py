@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.model_selection import check_cv
@@ -85,7 +85,8 @@ class KernelRidgeCV(RidgeMachine):
         self._check_parameters()
         problem, Y, kept = self._start(X, y, sample_weight)
         level = 0.0 if problem.noise is None else float(problem.noise[0])
-        path, gram = self._decompose(problem, Y)
+        source = self._source(problem)
+        path = source.path(problem, Y)
         self.alphas_ = self._grid(problem)
         points = (path.at(alpha + level) for alpha in self.alphas_)
         loo, gcv, dof = zip(*(_judged(point, problem.weight) for point in points), strict=True)
@@ -94,7 +95,7 @@ class KernelRidgeCV(RidgeMachine):
         decisive = errors[self.criterion]
         self.__dict__.pop("cv_errors_", None)
         if self.cv is not None:
-            decisive = self._on_folds(problem, Y, gram, level, kept)
+            decisive = self._on_folds(problem, Y, source, level, kept)
             self.cv_errors_ = self._shaped(decisive)
         self.loo_errors_, self.gcv_errors_ = self._shaped(errors["loo"]), self._shaped(errors["gcv"])
         best = self._choose(decisive)
@@ -107,21 +108,18 @@ class KernelRidgeCV(RidgeMachine):
 
     # ── the path ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _decompose(self, problem: RidgeProblem, Y: np.ndarray) -> tuple[RidgePath, Callable[[], np.ndarray]]:
-        """The eigenpairs, from features where they are few, and a way to the dense K for folds."""
-        options: dict[str, Any] = {"intercept": problem.intercept}
+    def _source(self, problem: RidgeProblem) -> _Features | _Matrix:
+        """What all paths are decomposed from: features where they are few, else the dense K."""
         count = problem.dimension()
         if count < problem.n and 4 * 8 * problem.n * count <= memory_limit(self.memory):
-            Phi = np.vstack([P for _, P in problem.explicit().blocks()])
-            return RidgePath.of_features(Phi, problem.weight, Y, **options), lambda: Phi @ Phi.T
+            return _Features(np.vstack([P for _, P in problem.explicit().blocks()]))
         needed = EIGEN_ARRAYS * 8 * problem.n**2
         if needed > memory_limit(self.memory):
             raise MemoryBudgetError(
                 f"the eigendecomposition of {problem.n} rows needs {say_bytes(needed)}; the limit is "
                 f"{say_bytes(memory_limit(self.memory))}. Raise memory=, or choose alpha by GridSearchCV over KernelRidge."
             )
-        K = problem.operator(stored=True).dense()
-        return RidgePath.of_matrix(K, problem.weight, Y, **options), lambda: K
+        return _Matrix(problem.operator(stored=True).dense())
 
     def _grid(self, problem: RidgeProblem) -> np.ndarray:
         if self.alphas is not None:
@@ -133,12 +131,12 @@ class KernelRidgeCV(RidgeMachine):
         self,
         problem: RidgeProblem,
         Y: np.ndarray,
-        gram: Callable[[], np.ndarray],
+        source: _Features | _Matrix,
         level: float,
         kept: np.ndarray,
     ) -> np.ndarray:
         """The squared error on rows held out in turn, alphas × targets, rows counted by weight."""
-        K, w = gram(), problem.weight
+        w = problem.weight
         total, seen = np.zeros((len(self.alphas_), Y.shape[1])), 0.0
         place = np.full(len(self._weight), -1)
         place[kept] = np.arange(len(kept))
@@ -146,13 +144,10 @@ class KernelRidgeCV(RidgeMachine):
             train, test = (part[part >= 0] for part in (place[rows] for rows in fold))
             if not len(train) or not len(test):  # nothing but rows of weight 0
                 continue
-            path = RidgePath.of_matrix(
-                K[np.ix_(train, train)], w[train], Y[train], intercept=problem.intercept
-            )
-            across = K[np.ix_(test, train)]
+            path = source.path(problem, Y, train)
             for i, alpha in enumerate(self.alphas_):
-                point = path.at(alpha + level)
-                total[i] += w[test] @ (Y[test] - across @ point.c - point.b) ** 2
+                predicted = source.predict(path.at(alpha + level), train, test)
+                total[i] += w[test] @ (Y[test] - predicted) ** 2
             seen += float(w[test].sum())
         if seen == 0:
             raise InputError("no fold of cv has rows of positive weight on both sides. Choose other folds.")
@@ -201,6 +196,35 @@ class KernelRidgeCV(RidgeMachine):
 
     def _fitted_alpha(self) -> Any:
         return self.alpha_
+
+
+class _Features(NamedTuple):
+    """Features of all rows: paths and predictions never leave them, so that a large offset costs no digits."""
+
+    Phi: np.ndarray
+
+    def path(self, problem: RidgeProblem, Y: np.ndarray, rows: Any = slice(None)) -> RidgePath:
+        return RidgePath.of_features(
+            self.Phi[rows], problem.weight[rows], Y[rows], intercept=problem.intercept
+        )
+
+    def predict(self, point: PathPoint, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        return self.Phi[test] @ point.coef + point.b
+
+
+class _Matrix(NamedTuple):
+    """The Gram matrix of all rows."""
+
+    K: np.ndarray
+
+    def path(self, problem: RidgeProblem, Y: np.ndarray, rows: np.ndarray | None = None) -> RidgePath:
+        if rows is None:
+            return RidgePath.of_matrix(self.K, problem.weight, Y, intercept=problem.intercept)
+        own = self.K[np.ix_(rows, rows)]
+        return RidgePath.of_matrix(own, problem.weight[rows], Y[rows], intercept=problem.intercept)
+
+    def predict(self, point: PathPoint, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        return self.K[np.ix_(test, train)] @ point.c + point.b
 
 
 def _judged(point: PathPoint, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mercer.errors import ParameterError
-from mercer.machines.ridge.parts import objective
+from mercer.machines.ridge.parts import Penalty, objective
 from mercer.solve.multipliers import Multipliers, of_smooth
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate
 
 if TYPE_CHECKING:
     from mercer.machines.ridge.ridge import RidgeMachine
+
+
+class Recomputed(NamedTuple):
+    """A certificate, and how far the rounding of its sums may move its numbers."""
+
+    certificate: Certificate
+    residual_rounding: float
+    primal_rounding: float
+    gap_rounding: float
+
+
+def rounding_unit(terms: int) -> float:
+    """A sum of so many products is off by at most this, relative to the sum of their sizes."""
+    return (terms + 10) * float(np.finfo(float).eps)
 
 
 def problem_again(model: RidgeMachine, A: Any, w: np.ndarray) -> Any:
@@ -25,7 +39,7 @@ def problem_again(model: RidgeMachine, A: Any, w: np.ndarray) -> Any:
     return given._problem(dataclasses.replace(model._options(), solver=model.solver_))
 
 
-def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Certificate:
+def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Recomputed:
     """Residual of (K + αW⁻¹)c = y - b, primal, dual and gap, with kernel products computed anew.
 
     Where predictions are made by other coordinates (β of features), what these give on the rows must be Kc as well: the
@@ -33,66 +47,94 @@ def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Cert
     """
     problem = problem_again(model, A, w)
     kept = np.flatnonzero(w > 0)
-    coef, b = model.dual_coef_.reshape(Y.shape), np.atleast_1d(model.intercept_)
-    c, Y = coef[kept], Y[kept]
-    products = np.asarray(problem.operator(stored=False) @ np.ascontiguousarray(c))
-    elsewhere = np.zeros_like(products)
-    if model._approximated or hasattr(model, "coef_"):
-        elsewhere = model._function(A[kept]).reshape(Y.shape) - products
+    coef = model.dual_coef_.reshape(Y.shape)
+    b = np.atleast_1d(model.intercept_)
+    state = _State.of(model, problem, A[kept], coef[kept], Y[kept] - b)
+    alphas = np.broadcast_to(np.asarray(model._fitted_alpha(), dtype=float), Y.shape[1])
+    rest = np.empty_like(state.goal)
+    each = np.empty(Y.shape[1])
+    shaken = np.empty(Y.shape[1])
     primal: Any = 0.0
     dual: Any = 0.0
-    rest = np.empty_like(Y)
-    each = np.empty(Y.shape[1])
-    alphas = np.broadcast_to(np.asarray(model._fitted_alpha(), dtype=float), Y.shape[1])
+    moved = 0.0
     for alpha in np.unique(alphas):
         j = np.flatnonzero(alphas == alpha)
+        part = state.targets(j)
         penalty = problem.penalty(float(alpha))
-        scale, spread = np.sqrt(penalty.weight)[:, None], penalty.alpha / penalty.weight[:, None]
-        off = Y[:, j] - b[j] - products[:, j] - spread * c[:, j]
-        rest[:, j] = scale * np.maximum(np.abs(off), np.abs(elsewhere[:, j]))
-        each[j] = relative(rest[:, j], scale * Y[:, j])
-        if alpha == 0 and model.solver_ == "primal":
-            stray_function = np.abs(elsewhere[:, j]).max(axis=0)
-            each[j] = _slope_in_features(model, A[kept], Y[:, j], off, penalty.weight) + stray_function
-        energy = float(np.einsum("ij,ij->", c[:, j], products[:, j]))
-        parts = objective(Y[:, j] - b[j], products[:, j], c[:, j], energy, penalty)
+        rest[:, j] = part.rest(penalty)
+        size = np.sqrt(penalty.weight)[:, None] * Y[kept][:, j]
+        each[j] = relative(rest[:, j], size)
+        shaken[j] = relative(part.rest_rounding(penalty, b[j]), size)
+        energy = float(np.einsum("ij,ij->", part.c, part.products))
+        parts = objective(part.goal, part.products, part.c, energy, penalty)
+        moved += part.objective_rounding(penalty)
         if model.solver_ == "nystrom":
-            parts = (_on_landmarks(model, problem, kept, Y - b, penalty, j), parts[1])
-        primal, dual = (
-            None if total is None or part is None else total + part
-            for total, part in zip((primal, dual), parts, strict=True)
-        )
-    stray = float(np.abs(coef[w == 0]).max(initial=0.0))
-    # without a penalty the coefficients of least norm need not sum to 0
-    balanced = model.fit_intercept and bool(np.all(alphas > 0))
-    unbalanced = float(np.abs(c.sum(axis=0)).max()) if balanced else 0.0
-    size = max(float(np.abs(coef).sum()), 1e-300)
-    return Certificate(
+            value, rounding = _on_landmarks(model, problem, kept, part.goal, penalty, j)
+            parts = (value, parts[1])
+            moved += rounding
+        primal = None if parts[0] is None or primal is None else primal + parts[0]
+        dual = None if parts[1] is None or dual is None else dual + parts[1]
+    done = Certificate(
         model.certificate_.status,
         "recomputed",
         primal=primal,
         dual=dual,
         gap=None if primal is None or dual is None else max(primal - dual, 0.0),
-        residual=max(float(each.max(initial=0.0)), stray / size, unbalanced / size),
+        residual=max(float(each.max(initial=0.0)), _astray(model, coef, alphas, w)),
         residuals=tuple(each.tolist()),
         worst_row=int(kept[np.argmax(rest.max(axis=1))]),
     )
+    return Recomputed(done, float(shaken.max(initial=0.0)), moved, moved)
 
 
-def _slope_in_features(
-    model: RidgeMachine, A: Any, Y: np.ndarray, errors: np.ndarray, weight: np.ndarray
-) -> np.ndarray:
-    """Least squares without a penalty: ΦᵀW(y - f) of each target, relative to that of no function at all."""
-    rows = model._rows(A)
-    phi = model.approximation_.features(rows) if model._approximated else model.feature_map_(rows)
-    phi = np.asarray(phi, dtype=np.float64)
-    start = Y
-    mean = np.zeros(Y.shape[1])
-    if model.fit_intercept:
-        mean = np.abs(weight @ errors) / np.maximum(weight @ np.abs(Y), np.finfo(float).tiny)
-        phi = phi - weight @ phi / weight.sum()
-        start = Y - weight @ Y / weight.sum()
-    return relative(phi.T @ (weight[:, None] * errors), phi.T @ (weight[:, None] * start)) + mean
+def _astray(model: RidgeMachine, coef: np.ndarray, alphas: np.ndarray, w: np.ndarray) -> float:
+    """Coefficients of rows without weight, and their sum where an intercept makes it 0; relative to all of them."""
+    stray = float(np.abs(coef[w == 0]).max(initial=0.0))
+    # without a penalty the coefficients of least norm need not sum to 0
+    balanced = model.fit_intercept and bool(np.all(alphas > 0))
+    unbalanced = float(np.abs(coef[w > 0].sum(axis=0)).max()) if balanced else 0.0
+    return max(stray, unbalanced) / max(float(np.abs(coef).sum()), 1e-300)
+
+
+class _State(NamedTuple):
+    """Coefficients, kernel products and targets less their intercepts, of rows with weight."""
+
+    c: np.ndarray
+    products: np.ndarray
+    goal: np.ndarray
+    elsewhere: np.ndarray
+    rounding: np.ndarray
+
+    @classmethod
+    def of(cls, model: RidgeMachine, problem: Any, A: Any, c: np.ndarray, goal: np.ndarray) -> _State:
+        K = problem.operator(stored=False)
+        products = np.asarray(K @ np.ascontiguousarray(c))
+        elsewhere = np.zeros_like(products)
+        if model._approximated:
+            elsewhere = model._function(A).reshape(goal.shape) - products
+        # |k(x, z)|² ≤ k(x, x) k(z, z): the sizes of what a product adds up
+        root = np.sqrt(np.abs(K.diag()))
+        rounding = rounding_unit(len(c)) * root[:, None] * (root @ np.abs(c))
+        return cls(c, products, goal, elsewhere, rounding)
+
+    def targets(self, j: np.ndarray) -> _State:
+        return _State(*(part[:, j] for part in self))
+
+    def rest(self, penalty: Penalty) -> np.ndarray:
+        """W½ times what is left of the system, or of what predicts."""
+        off = self.goal - self.products - penalty.alpha / penalty.weight[:, None] * self.c
+        return np.sqrt(penalty.weight)[:, None] * np.maximum(np.abs(off), np.abs(self.elsewhere))
+
+    def rest_rounding(self, penalty: Penalty, b: np.ndarray) -> np.ndarray:
+        sizes = np.abs(self.goal) + 2 * np.abs(b) + penalty.alpha / penalty.weight[:, None] * np.abs(self.c)
+        return np.sqrt(penalty.weight)[:, None] * (self.rounding + rounding_unit(1) * sizes)
+
+    def objective_rounding(self, penalty: Penalty) -> float:
+        """Of the primal and the dual value together."""
+        w = penalty.weight[:, None]
+        errors = np.abs(self.goal - self.products)
+        fit = w * (2 * errors + self.rounding) * self.rounding
+        return float((fit + 3 * penalty.alpha * np.abs(self.c) * self.rounding).sum())
 
 
 def name_multipliers(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> list[Multipliers]:
@@ -100,7 +142,10 @@ def name_multipliers(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) 
     problem = _stated(model, A, w)
     kept = np.flatnonzero(w > 0)
     c = model.dual_coef_.reshape(Y.shape)[kept]
-    products = np.asarray(problem.operator(stored=False) @ np.ascontiguousarray(c))
+    if model.solver_ == "primal":
+        products = model._function(A[kept]).reshape(c.shape)
+    else:
+        products = np.asarray(problem.operator(stored=False) @ np.ascontiguousarray(c))
     xi = Y[kept] - np.atleast_1d(model.intercept_) - products
     alphas = np.broadcast_to(np.asarray(model._fitted_alpha(), dtype=float), Y.shape[1])
     norms = np.sqrt(np.maximum((c * products).sum(axis=0), 0.0))
@@ -130,10 +175,15 @@ def landmark_products(model: RidgeMachine, problem: Any, kept: np.ndarray) -> tu
 
 
 def _on_landmarks(
-    model: RidgeMachine, problem: Any, kept: np.ndarray, rest: np.ndarray, penalty: Any, j: np.ndarray
-) -> float:
-    """Σ w (y - f)² + α‖f‖² of f = Σ a_l k(x_l, ·), which is the function that predicts."""
+    model: RidgeMachine, problem: Any, kept: np.ndarray, goal: np.ndarray, penalty: Penalty, j: np.ndarray
+) -> tuple[float, float]:
+    """Σ w (y - f)² + α‖f‖² of f = Σ a_l k(x_l, ·), which is the function that predicts; and its rounding."""
     across, inner = landmark_products(model, problem, kept)
     a = model.landmark_coef_.reshape(len(inner), -1)[:, j]
-    errors = rest[:, j] - across @ a
-    return float(penalty.weight @ (errors**2).sum(axis=1)) + penalty.alpha * float((a * (inner @ a)).sum())
+    errors = goal - across @ a
+    value = float(penalty.weight @ (errors**2).sum(axis=1)) + penalty.alpha * float((a * (inner @ a)).sum())
+    unit = rounding_unit(len(a))
+    off = unit * (np.abs(goal) + np.abs(across) @ np.abs(a))
+    moved = float(penalty.weight @ ((2 * np.abs(errors) + off) * off).sum(axis=1))
+    norm = float((np.abs(a) * (np.abs(inner) @ np.abs(a))).sum())
+    return value, moved + penalty.alpha * unit * norm
