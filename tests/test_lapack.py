@@ -195,3 +195,49 @@ def test_where_divide_and_conquer_fails_qr_answers(monkeypatch):
     A = np.cov(np.random.default_rng(0).normal(size=(12, 30)))
     values, vectors = lapack.eigh(A.copy(), overwrite_a=True)
     np.testing.assert_allclose(vectors * values @ vectors.T, A, atol=1e-13)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_where_divide_and_conquer_fails_in_place_qr_answers(monkeypatch, order):
+    """A large matrix is worked on where it lies: what the first way has destroyed the second one must not need."""
+    plain = lapack._lapack
+    asked = []
+
+    def failing(name, dtype, *arguments):
+        asked.append(name)
+        if name != "stedc":
+            return plain(name, dtype, *arguments)
+        for value in arguments:
+            if isinstance(value, np.ndarray) and value.dtype == np.float64:
+                value[...] = np.nan
+        return 1
+
+    monkeypatch.setattr(lapack, "LONG", 0.0)
+    monkeypatch.setattr(lapack, "_lapack", failing)
+    A = np.cov(np.random.default_rng(0).normal(size=(30, 60)))
+    values, vectors = lapack.eigh(np.array(A, order=order), overwrite_a=True)
+    assert "steqr" in asked
+    np.testing.assert_allclose(vectors * values @ vectors.T, A, atol=1e-13)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(30), atol=1e-13)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(A), atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_eigenpairs_of_any_size(either_way, A, size):
+    values, vectors = lapack.eigh(size * A)
+    np.testing.assert_allclose(vectors * (values / size) @ vectors.T, A, rtol=1e-10, atol=1e-10)
+
+
+def test_singular_values_by_qr_where_divide_and_conquer_fails(either_way, monkeypatch):
+    plain = linalg.svd
+
+    def failing(A, **options):
+        if options.get("lapack_driver") != "gesvd":
+            raise linalg.LinAlgError("not converged")
+        return plain(A, **options)
+
+    monkeypatch.setattr(lapack.linalg, "svd", failing)
+    monkeypatch.setattr(lapack.np.linalg, "svd", failing)
+    B = np.random.default_rng(0).normal(size=(20, 6))
+    U, sigma, right = lapack.svd(B)
+    np.testing.assert_allclose(U * sigma @ right, B, atol=1e-13)

@@ -23,6 +23,8 @@ from mercer.panels import clear_above, fortran, panels
 
 LONG = 3e8  # floating point operations from which a call gets its own thread: some hundredths of a second
 FEW_ROWS = 256  # of a matrix whose factor takes no time, whatever its numbers are
+BLOCK = 64  # columns that LAPACK reflects at a time
+MARGIN = 5000  # and numbers that it wants for the triangle of such a block
 PERIOD = 0.05  # seconds between two looks at the keyboard where waiting itself does not hear it
 
 Array = np.ndarray
@@ -210,15 +212,28 @@ def eigh(A: Array, *, overwrite_a: bool = False) -> tuple[Array, Array]:
             return linalg.eigh(A, driver="evd", check_finite=False)
         except linalg.LinAlgError:
             return linalg.eigh(A, driver="ev", overwrite_a=overwrite_a, check_finite=False)
-    Q = _fortran(np.asarray(A, dtype=np.float64), overwrite_a)
-    w = np.empty(n)
-    work, whole = np.empty(1 + 6 * n + 2 * n * n), np.empty(3 + 5 * n, np.intc)
-    info = _lapack("syevd", Q.dtype, "V", "L", n, Q, n, w, work, len(work), whole, len(whole))
-    if info and not np.shares_memory(Q, A):
-        return linalg.eigh(A, driver="ev", check_finite=False)
+    T = _fortran(np.asarray(A, dtype=np.float64), overwrite_a)
+    diagonal, beside, tau = np.empty(n), np.empty(n), np.empty(n)
+    room = np.empty(BLOCK * n + MARGIN)
+    _lapack("sytrd", T.dtype, "L", n, T, n, diagonal, beside, tau, room, len(room))
+    values, Q = _tridiagonal(diagonal, beside)
+    _lapack("ormtr", T.dtype, "L", "L", "N", n, n, T, n, tau, Q, n, room, len(room))
+    return values, Q
+
+
+def _tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:
+    """All eigenpairs of a tridiagonal matrix, which is left as it is: so there is a second way where the first one fails."""
+    n = len(diagonal)
+    Q = np.empty((n, n), order="F")
+    values, rest = diagonal.copy(), beside.copy()
+    room, whole = np.empty(1 + 4 * n + n * n), np.empty(3 + 5 * n, np.intc)
+    info = _lapack("stedc", Q.dtype, "I", n, values, rest, Q, n, room, len(room), whole, len(whole))
+    if info:
+        values, rest = diagonal.copy(), beside.copy()
+        info = _lapack("steqr", Q.dtype, "I", n, values, rest, Q, n, room)
     if info:
         raise linalg.LinAlgError("Eigenvalues did not converge.")
-    return w, Q
+    return values, Q
 
 
 def top_eigh(A: Array, k: int) -> tuple[Array, Array]:
@@ -255,10 +270,13 @@ def eigvalsh(A: Array) -> Array:
 
 
 def svd(A: Array) -> tuple[Array, Array, Array]:
-    """The singular value decomposition without what is not needed."""
-    if 6.0 * max(A.shape) * min(A.shape) ** 2 < LONG:
-        return linalg.svd(A, full_matrices=False, check_finite=False)
-    return waiting(np.linalg.svd, A, full_matrices=False)
+    """The singular value decomposition without what is not needed; by QR where divide and conquer does not converge."""
+    try:
+        if 6.0 * max(A.shape) * min(A.shape) ** 2 < LONG:
+            return linalg.svd(A, full_matrices=False, check_finite=False)
+        return waiting(np.linalg.svd, A, full_matrices=False)
+    except linalg.LinAlgError:
+        return linalg.svd(A, full_matrices=False, check_finite=False, lapack_driver="gesvd")
 
 
 def qr(A: Array) -> tuple[Array, Array]:
