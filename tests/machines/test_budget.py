@@ -39,7 +39,7 @@ def test_iterations_end_the_fit_and_a_warm_start_goes_on(machine):
         model = machine("RBF(1.0)", C=10.0, max_iter=50, warm_start=True).fit(X, y)
     first = model.certificate_
     assert first.status == "limit"
-    second = model.set_params(max_iter=-1).fit(X, y).certificate_
+    second = model.set_params(max_iter=None).fit(X, y).certificate_
     assert second.status == "converged"
     assert second.dual >= first.dual
 

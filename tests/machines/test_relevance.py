@@ -350,7 +350,7 @@ def test_a_step_that_cannot_be_computed_is_taken_back(monkeypatch):
             self.refresh()
 
     monkeypatch.setattr(_Regression, "take", spoiled)
-    found = regression(basis, t, 40.0, 0.01, Budget(1e-3, -1, None))
+    found = regression(basis, t, 40.0, 0.01, Budget(1e-3, 2**31, None))
     assert found.status == "stagnated"
     phi = np.column_stack([basis.column(int(m)) for m in found.active])
     C = 0.01 * np.eye(40) + (phi / found.alpha) @ phi.T

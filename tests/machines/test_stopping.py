@@ -272,6 +272,15 @@ KEEP_NOTHING = {
 """Machines that have nothing before they have all, and why."""
 
 
+def test_ctrl_c_in_a_run_of_kmeans_that_is_not_the_best_is_not_swallowed():
+    s = next(s for s in ALL if s.name == "KernelKMeans")
+    several = {"n_init": 3, "random_state": 0}
+    with interrupted_at(0) as calls:
+        quietly(s.make(**several).fit, X)
+    for moment in range(1, calls[0], 3):
+        assert interrupt(s.make(**several), None, moment) is not None
+
+
 def test_of_every_machine_it_is_known_what_ctrl_c_leaves():
     assert {*KEEP_BY_PASSES, *KEEP_BY_CORE, *KEEP_NOTHING} == {s.name for s in ALL}
     assert not ({*KEEP_BY_PASSES, *KEEP_BY_CORE} & KEEP_NOTHING.keys())

@@ -134,7 +134,7 @@ def test_a_limit_is_reported_and_a_warm_start_resumes(moons):
         model.fit(X, y)
     first = model.certificate_
     assert first.status == "limit" and first.gap > 0
-    model.set_params(max_iter=-1).fit(X, y)
+    model.set_params(max_iter=None).fit(X, y)
     assert model.certificate_.status == "converged" and model.certificate_.dual > first.dual
 
 
@@ -271,7 +271,7 @@ def test_constant_rows_warn_once_and_fit():
         ({"C": np.nan}, ParameterError, "C must be"),
         ({"tol": 0}, ParameterError, "tol must be"),
         ({"max_iter": 1.5}, ParameterError, "max_iter"),
-        ({"multiclass": "all"}, ParameterError, "'ovo' or 'ovr'"),
+        ({"multiclass": "all"}, ParameterError, "one of 'ovo', 'ovr'"),
         ({"solver": "magic"}, ParameterError, "working-set"),
         ({"class_weight": {7: 1.0}}, ParameterError, r"\[0, 1\]"),
         ({"class_weight": "heavy"}, ParameterError, "balanced"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -30,6 +30,7 @@ from mercer.machines.margin.svr import SVR as _SVR
 from mercer.machines.margin.svr import NuSVR as _NuSVR
 from mercer.machines.shared.base import PRECOMPUTED
 from mercer.machines.shared.defaults import variance
+from mercer.machines.shared.parameters import Declarations, Whole
 from mercer.machines.shared.publish import Published, fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, symmetric, warn_of_refuted
 from mercer.theory.claims import Examination
@@ -48,6 +49,8 @@ class Quiet:
     """scikit-learn does not judge kernels, and words its own convergence warning."""
 
     _notes: tuple[str, ...]
+    # Zero iterations are a number of iterations there.
+    parameters: ClassVar[Declarations] = {"max_iter": Whole(0, none=True)}
 
     def _judge(self, kernel: Any, K: Any, rows: Any) -> None:
         self._notes = ()
@@ -142,7 +145,7 @@ class MarginTwin(Published, BaseEstimator):
         return self._machine(
             kernel=self._kernel_object() or PRECOMPUTED,
             tol=self.tol,
-            max_iter=self.max_iter,
+            max_iter=None if self.max_iter < 0 else self.max_iter,
             memory=max(int(self.cache_size * 2**20), 2**28),
         )
 

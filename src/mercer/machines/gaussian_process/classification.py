@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numbers
 import time
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -33,6 +32,7 @@ from mercer.machines.gaussian_process.tune import Tuned, maximise
 from mercer.machines.margin.problems import check_weights
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
 from mercer.machines.shared.defaults import is_open, resolve_by_column
+from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Whole, steps_allowed
 from mercer.machines.shared.targets import as_labels
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.solution import Certificate, Status
@@ -83,15 +83,39 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
     (['a', 'b'], [[0.5, 0.5]])
     """
 
+    parameters: ClassVar[Declarations] = {
+        "optimizer": Choice(
+            ("L-BFGS-B",),
+            none=True,
+            about="Maximise the log evidence over the free parameters of the kernel, within a factor of 1e5 of the start or its bounds; "
+            "None leaves the kernel as it is.",
+        ),
+        "n_restarts": Whole(0, about="So many further searches from random starts, in parallel."),
+        "max_iter": Whole(1, none=True, about="Steps of a search; None for no limit."),
+        "max_iter_newton": Whole(
+            1, none=True, about="Steps of Newton's method for one mode; None for no limit."
+        ),
+        "tol": Number(
+            about="Largest |a - ∇ log p(y | f)| at the mode f = Ka, relative to the largest weight; or what the rounding of Ka allows, "
+            "where that is more (a very high prior)."
+        ),
+        "n_draws": Whole(
+            1,
+            about="More than two classes: the probabilities are averages over so many quasi-random draws (the same for every row, fixed "
+            "by `random_state`). Two classes are integrated to rounding instead.",
+        ),
+        "memory": TABLE["memory"].but(about="What the n × n arrays may take; more is refused."),
+    }
+
     def __init__(
         self,
         kernel: Kernel | str = "RBF()",
         *,
         optimizer: str | None = "L-BFGS-B",
         n_restarts: int = 0,
-        max_iter: int = 200,
+        max_iter: int | None = 200,
         max_seconds: float | None = None,
-        max_iter_newton: int = 100,
+        max_iter_newton: int | None = 100,
         tol: float = 1e-9,
         n_draws: int = 1024,
         strict: bool = False,
@@ -150,24 +174,6 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
         self._certify(tuned, notes, time.perf_counter() - begun)
         return self
 
-    def _check_parameters(self) -> None:
-        if self.optimizer not in ("L-BFGS-B", None):
-            raise ParameterError(f"optimizer must be 'L-BFGS-B' or None; got {self.optimizer!r}.")
-        for name, least in (("n_restarts", 0), ("max_iter", 1), ("max_iter_newton", 1), ("n_draws", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-                raise ParameterError(f"{name} must be a whole number >= {least}; got {value!r}.")
-        for name in ("tol", "max_seconds"):
-            value = getattr(self, name)
-            if name == "max_seconds" and value is None:
-                continue
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, numbers.Real)
-                or not 0 < float(value) < np.inf
-            ):
-                raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
-
     def _check_labels(self, y: Any, n: int) -> np.ndarray:
         return as_labels(y, n, type(self).__name__)
 
@@ -210,7 +216,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
 
     def _mode(self, K: GramOperator, start: np.ndarray | None = None) -> Posterior:
         return self._likelihood.mode(
-            K.dense(), start, tol=float(self.tol), max_iter=int(self.max_iter_newton)
+            K.dense(), start, tol=float(self.tol), max_iter=steps_allowed(self.max_iter_newton)
         )
 
     def _judge(self, kernel: Kernel | None) -> list[str]:
@@ -249,7 +255,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             size=float(self._likelihood.w.sum()),
             shared=is_open(self.kernel),
             restarts=int(self.n_restarts),
-            max_iter=int(self.max_iter),
+            max_iter=steps_allowed(self.max_iter),
             n_jobs=self.n_jobs,
             random_state=check_random_state(self.random_state).randint(2**31 - 1),
             verbose=self.verbose,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numbers
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -39,8 +38,8 @@ from mercer.machines.gaussian_process.tune import Objective, Tuned
 from mercer.machines.landmarks.approximation import Approximable
 from mercer.machines.shared.base import PRECOMPUTED, as_machine_kernel, check_gram
 from mercer.machines.shared.defaults import resolve_by_column
+from mercer.machines.shared.parameters import Choice, Declarations, Number, Special, Whole
 from mercer.memory import memory_limit
-from mercer.params import is_real
 from mercer.solve.operator import relative
 from mercer.solve.solution import Status
 from mercer.theory.judge import judge_on_rows
@@ -114,6 +113,54 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
     (array([ 0.97, -0.17]), array([0.1 , 0.99]))
     """
 
+    parameters: ClassVar[Declarations] = {
+        "noise": Special(
+            type="float, array of n or None",
+            about="Variance of the noise of each row, in units of y², besides the kernel's `White` terms. It is not tuned.",
+            reason="an array is checked with the rows, by `targets.take_noise`",
+        ),
+        "objective": Choice(
+            tuple(OBJECTIVES),
+            about="What the hyperparameters maximise: the log marginal likelihood, or the leave-one-out log predictive likelihood. Both "
+            "are of the targets as modelled: under `normalize_y` with mean and scale of all rows, while `loo()` leaves the row out "
+            "of these too.",
+        ),
+        "optimizer": Choice(
+            ("L-BFGS-B",),
+            none=True,
+            about="None keeps the hyperparameters as given. Fixed ones are kept, bounded ones stay between their bounds, others within a "
+            "factor of 1e5 of where they start.",
+        ),
+        "n_restarts": Whole(0, about="So many further searches from random starts, in parallel."),
+        "normalize_y": Choice(
+            ("auto", True, False, "mean"),
+            about='True models (y - mean) / standard deviation of each target instead of y, "mean" models y - mean; predictions are in '
+            'units of y all the same. "auto" is True where the text of the kernel leaves a lengthscale open, else False.',
+        ),
+        "solver": Choice(
+            ("auto", "cholesky", "cg"),
+            about='"cholesky" is exact; "cg" never stores K and estimates log-determinant and traces, with the error stated in '
+            '`certificate_`; "auto" is "cholesky" to 10 000 rows, if the n×n factor fits in `memory`.',
+        ),
+        "singular": Choice(
+            ("refuse", "add"),
+            about="What to do if K + N cannot be factored: raise an error that names the rows and the terms, or add a diagonal that does "
+            "(twice the smallest found to do, and at least 1e-10 of the prior variance), and say how much and what it costs.",
+        ),
+        "max_iter": Whole(
+            1, none=True, about="Steps of a search, None for no limit; the best found so far is kept."
+        ),
+        "probes": Whole(
+            4, about='Random vectors of the estimates of "cg"; their error falls with its square root.'
+        ),
+        "tol": Number(
+            0.0,
+            1.0,
+            about="Relative residual asked of α, by conjugate gradients or by the factor; a fit with more than ten times it has not "
+            "converged.",
+        ),
+    }
+
     def __init__(
         self,
         kernel: Kernel | str = "1.0*RBF() + White(0.1)",
@@ -125,7 +172,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         normalize_y: bool | str = "auto",
         solver: str = "auto",
         singular: str = "refuse",
-        max_iter: int = 1000,
+        max_iter: int | None = 1000,
         max_seconds: float | None = None,
         probes: int = 16,
         tol: float = 1e-8,
@@ -189,25 +236,6 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             estimated, added = self._with_enough_noise(lambda: self._condition(Y, tuned), kernel, added)
         self.certificate_ = certify(self, tuned, estimated, added, notes, start)
         return self
-
-    def _check_parameters(self) -> None:
-        for name, allowed in (
-            ("objective", tuple(OBJECTIVES)),
-            ("optimizer", ("L-BFGS-B", None)),
-            ("solver", ("auto", "cholesky", "cg")),
-            ("singular", ("refuse", "add")),
-            ("normalize_y", ("auto", True, False, "mean")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ParameterError(f"{name} must be one of {allowed}; got {getattr(self, name)!r}.")
-        for name, least in (("n_restarts", 0), ("max_iter", 1), ("probes", 4)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-                raise ParameterError(f"{name} must be a whole number >= {least}; got {value!r}.")
-        if self.max_seconds is not None and not (is_real(self.max_seconds) and self.max_seconds > 0):
-            raise ParameterError(f"max_seconds must be a number > 0, or None; got {self.max_seconds!r}.")
-        if not isinstance(self.tol, numbers.Real) or not 0 < self.tol < 1:
-            raise ParameterError(f"tol must lie between 0 and 1; got {self.tol!r}.")
 
     def _choose_solver(self, n: int, kernel: Kernel | None) -> bool:
         """Whether to factor."""

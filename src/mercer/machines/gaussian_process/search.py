@@ -20,6 +20,7 @@ from mercer.machines.gaussian_process.starts import (
 )
 from mercer.machines.gaussian_process.tune import Start, Tuned, maximise
 from mercer.machines.shared.defaults import is_open
+from mercer.machines.shared.parameters import steps_allowed
 from mercer.solve.solution import NoteKind, Status, has_note
 from mercer.threads import threads
 
@@ -86,7 +87,7 @@ class _Task:
             starts=starts,
             shared=shared,
             restarts=restarts,
-            max_iter=model.max_iter,
+            max_iter=steps_allowed(model.max_iter),
             n_jobs=model.n_jobs,
             random_state=model._seed,
             verbose=model.verbose,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -10,9 +10,10 @@ from mercer.machines.kernel_sets.multiple import KernelSet
 from mercer.machines.kernel_sets.weights import GramSet
 from mercer.machines.margin.classify import MarginClassifier
 from mercer.machines.margin.one_class import OneClassSVM
-from mercer.machines.margin.problems import MarginMachine, Solved, check_C, check_nu, check_weights
+from mercer.machines.margin.problems import MarginMachine, Solved, check_weights
 from mercer.machines.margin.svc import SVC
 from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.shared.parameters import Declarations, Switch
 from mercer.solve.box import BoxProblem
 from mercer.solve.mixture import Answer
 from mercer.solve.solution import Status
@@ -134,6 +135,10 @@ class MultipleKernelClassifier(MarginSet, MarginClassifier):
     ([1.0, 0.0, 0.0], True)
     """
 
+    parameters: ClassVar[Declarations] = {
+        "bias": Switch(about="Learn b. Without it the dual has no equality constraint.")
+    }
+
     def __init__(
         self,
         kernels: Any = ("Linear()", "RBF()"),
@@ -147,7 +152,7 @@ class MultipleKernelClassifier(MarginSet, MarginClassifier):
         class_weight: Any = None,
         probability: bool = False,
         tol: float = 1e-4,
-        max_iter: int = 100,
+        max_iter: int | None = 100,
         max_seconds: float | None = None,
         strict: bool = False,
         verbose: int = 0,
@@ -175,8 +180,6 @@ class MultipleKernelClassifier(MarginSet, MarginClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn weights and machine from rows X and labels y."""
-        self._check_parameters()
-        check_C(self.C)
         A, n = self._start(X)
         codes = self._check_labels(y, n)
         given = check_weights(sample_weight, n)
@@ -222,7 +225,7 @@ class MultipleKernelOneClass(MarginSet, OneClassSVM):
         weights: Any = "learn",
         normalize: str | None = "trace",
         tol: float = 1e-4,
-        max_iter: int = 100,
+        max_iter: int | None = 100,
         max_seconds: float | None = None,
         strict: bool = False,
         verbose: int = 0,
@@ -244,7 +247,6 @@ class MultipleKernelOneClass(MarginSet, OneClassSVM):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn weights and region from rows X; y is ignored."""
-        check_nu(self.nu)
         A, n = self._start(X)
         w = check_weights(sample_weight, n)
         self._fit_set(A, self._grams(A, w), self._problems(None, w), w, np.zeros(n), None)

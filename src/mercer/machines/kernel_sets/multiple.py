@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -16,8 +15,17 @@ from mercer.errors import ParameterError, ShapeError, warn
 from mercer.kernels.base import Kernel
 from mercer.machines.kernel_sets.weights import GramSet, check_blocks, check_kernels, gram_set
 from mercer.machines.margin.problems import MarginMachine
-from mercer.machines.shared.base import PRECOMPUTED, check_gram, check_switches
+from mercer.machines.shared.base import PRECOMPUTED, check_gram
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.parameters import (
+    CheckedBy,
+    Choice,
+    ChoiceOrArray,
+    Declarations,
+    Number,
+    Whole,
+    steps_allowed,
+)
 from mercer.panels import panels
 from mercer.solve.mixture import Answer, holder_slack, learn_weights, unit
 from mercer.solve.solution import Certificate
@@ -31,7 +39,7 @@ class KernelSet:
     weights: Any
     normalize: str | None
     tol: float
-    max_iter: int
+    max_iter: int | None
     max_seconds: float | None
     strict: bool
     verbose: int
@@ -39,6 +47,35 @@ class KernelSet:
     n_jobs: int | None
     _notes: tuple[str, ...]
     kernel_: Any
+
+    parameters: ClassVar[Declarations] = {
+        "kernels": CheckedBy(
+            by=lambda value: check_kernels(value),
+            type='list of kernels or texts, or "precomputed"',
+            about='As `kernel` of `SVC`, many times. With "precomputed", X is a list of Gram matrices (or an array kernels × rows × '
+            "training rows), in `fit` and later; cross-validation cannot cut such a list.",
+        ),
+        "p": Number(
+            1.0,
+            closed_low=True,
+            closed_high=True,
+            words="a number >= 1 (1 for sparse weights, inf for equal ones)",
+            about="p ≥ 1: 1 chooses few kernels, larger values spread the weight, `inf` takes the plain sum.",
+        ),
+        "weights": ChoiceOrArray(
+            ("learn", "uniform", "alignment"),
+            array="numbers, one for each kernel",
+            about="Learn them; equal ones; those of the alignment to the targets, without any solve; or numbers to be used as they are.",
+        ),
+        "normalize": Choice(
+            ("trace", "variance"),
+            none=True,
+            about="The mean of each diagonal becomes 1, or the mean squared distance from the mean in feature space does. Without it a "
+            "kernel of large values is a cheap one.",
+        ),
+        "tol": Number(about="The relative duality gap to be reached."),
+        "max_iter": Whole(0, none=True, about="Steps of the weights; None for no limit."),
+    }
 
     # what MarginMachine asks for, and a set of kernels does not offer
     solver: ClassVar[str] = "working-set"
@@ -61,28 +98,6 @@ class KernelSet:
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _check_set(self) -> None:
-        p = self.p
-        if not isinstance(p, numbers.Real) or isinstance(p, bool) or not p >= 1:
-            raise ParameterError(
-                f"p must be a number >= 1 (1 for sparse weights, inf for equal ones); got {p!r}."
-            )
-        if self.normalize not in (None, "trace", "variance"):
-            raise ParameterError(f"normalize must be 'trace', 'variance' or None; got {self.normalize!r}.")
-        if isinstance(self.weights, str) and self.weights not in ("learn", "uniform", "alignment"):
-            raise ParameterError(
-                f"weights must be 'learn', 'uniform', 'alignment' or numbers; got {self.weights!r}."
-            )
-        for name in ("tol", "max_seconds"):
-            value = getattr(self, name)
-            number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-            if not (number and 0 < value < np.inf) and not (name == "max_seconds" and value is None):
-                raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
-            raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
-        check_switches(self)
-        check_kernels(self.kernels)
-
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as everywhere; of precomputed blocks, for a fitted model, their combination."""
         if check_kernels(self.kernels) is not None:
@@ -100,7 +115,7 @@ class KernelSet:
 
     def _start(self, X: Any) -> tuple[Any, int]:
         """The checked rows (or Gram matrices) and their number."""
-        self._check_set()
+        self._check_parameters()  # type: ignore[attr-defined]
         A = self._check_rows(X, reset=True)
         return A, A[0].shape[0] if isinstance(A, list) else A.shape[0]
 
@@ -137,7 +152,7 @@ class KernelSet:
             equal if fixed is None else fixed,
             p=p,
             tol=self.tol,
-            max_iter=self.max_iter if learned else 0,
+            max_iter=steps_allowed(self.max_iter) if learned else 0,
             tell=_progress(self.verbose),
         )
         d, best = found.value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +9,6 @@ from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import ParameterError
 from mercer.gram import Tiles
 from mercer.gram.functions import Functions
 from mercer.machines.kernel_sets.multiple import KernelSet
@@ -67,7 +65,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
         normalize: str | None = "trace",
         fit_intercept: bool = False,
         tol: float = 1e-4,
-        max_iter: int = 100,
+        max_iter: int | None = 100,
         max_seconds: float | None = None,
         strict: bool = False,
         verbose: int = 0,
@@ -90,9 +88,6 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn weights and coefficients from rows X and numbers y (n, or n × outputs)."""
-        a = self.alpha
-        if not isinstance(a, numbers.Real) or isinstance(a, bool) or not 0 < a < np.inf:
-            raise ParameterError(f"alpha must be a finite number > 0; got {a!r}.")
         A, n = self._start(X)
         Y, flat = check_target_block(y, n, type(self).__name__)
         w = check_weights(sample_weight, n)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numbers
 import time
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -24,12 +23,12 @@ from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import without_noise
 from mercer.machines.landmarks.batches import BATCH, Batches, is_source
 from mercer.machines.landmarks.falkon_newton import newton
-from mercer.machines.landmarks.selection import EPS, basis, check_way, choose
+from mercer.machines.landmarks.selection import EPS, basis, choose
 from mercer.machines.landmarks.streamed import Scan, Streamed, landmark_factor, scan, solve_normal
 from mercer.machines.shared.base import KernelEstimator, check_weights, duels_of, generator
 from mercer.machines.shared.defaults import with_spread
+from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Switch
 from mercer.machines.shared.targets import as_labels, check_finite_targets, check_numbers
-from mercer.params import is_real
 from mercer.solve.solution import Certificate
 from mercer.theory.judge import judge_on_rows
 
@@ -54,6 +53,31 @@ class Falkon(KernelEstimator):
     n_jobs: int | None
     random_state: Any
     coef_: np.ndarray
+
+    parameters: ClassVar[Declarations] = {
+        "landmarks": TABLE["landmarks"].but(
+            about="As in `Nystroem`; all but rows by weight and one's own points look at a sample of max(10 000, 4 n_landmarks) rows."
+        ),
+        "loss": Choice(
+            ("logistic", "squared"), about="Logistic loss by Newton's method, or one ridge problem."
+        ),
+        "solver": Choice(
+            ("auto", "direct", "cg"),
+            about='"direct" sums k(Z, x) k(x, Z) over all rows in one pass, n m² multiply-adds, and takes Cholesky\'s answer as the start '
+            'of conjugate gradients, which mostly find nothing left to do. "cg" (Falkon) is preconditioned by the landmarks alone and '
+            'makes one pass in an iteration. "auto": direct up to 2048 landmarks.',
+        ),
+        "tol": Number(about="Relative residual of the normal equations, recomputed from the answer."),
+        "strict": Switch(
+            about="Refuse a kernel that is not positive semi-definite instead of warning. Where the landmarks show it, it is refused "
+            "in any case."
+        ),
+        "dtype": Choice(
+            ("float64", "float32"),
+            about="Of the tiles k(x, Z). float32 halves time and memory, and drops landmarks beyond its own rounding; the certificate "
+            "says so.",
+        ),
+    }
 
     @abstractmethod
     def _check_targets(self, y: Any, n: int) -> np.ndarray: ...
@@ -106,27 +130,6 @@ class Falkon(KernelEstimator):
         self.coef_ = self.basis_.coefficients(w)
         self._keep_certificate(c, notes, system, time.perf_counter() - start)
         return self
-
-    def _check_parameters(self) -> None:
-        m = self.n_landmarks
-        if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
-            raise ParameterError(f"n_landmarks must be a whole number >= 1; got {m!r}.")
-        for name in ("alpha", "tol"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < np.inf:
-                raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
-        if self.max_seconds is not None and not (is_real(self.max_seconds) and self.max_seconds > 0):
-            raise ParameterError(f"max_seconds must be None or a number > 0; got {self.max_seconds!r}.")
-        limit = self.max_iter
-        if limit is not None and (
-            isinstance(limit, bool) or not isinstance(limit, numbers.Integral) or limit < 1
-        ):
-            raise ParameterError(f"max_iter must be None or a whole number >= 1; got {limit!r}.")
-        if self.solver not in ("auto", "direct", "cg"):
-            raise ParameterError(f"solver must be 'auto', 'direct' or 'cg'; got {self.solver!r}.")
-        if self.dtype not in ("float64", "float32"):
-            raise ParameterError(f"dtype must be 'float64' or 'float32'; got {self.dtype!r}.")
-        check_way(self.landmarks)
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> Any:
         if is_source(X, y):
@@ -399,8 +402,6 @@ class FalkonClassifier(ClassifierMixin, Falkon):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows X and labels y, or from `Batches`; a row of weight 2 counts twice, of weight 0 not at all."""
-        if self.loss not in ("logistic", "squared"):
-            raise ParameterError(f"loss must be 'logistic' or 'squared'; got {self.loss!r}.")
         self._labels: Any = None
         return super().fit(X, y, sample_weight)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import time
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -18,9 +18,10 @@ from mercer.errors import InvalidKernelError, MemoryBudgetError, ParameterError,
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
-from mercer.machines.landmarks.selection import Basis, Choice, basis, check_way, choose, row_slices
+from mercer.machines.landmarks.selection import Basis, Choice, basis, choose, row_slices
 from mercer.machines.shared.base import check_gram, generator
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch, Whole
 from mercer.machines.shared.targets import check_target_block
 from mercer.memory import memory_limit, say_bytes
 from mercer.panels import panels
@@ -79,6 +80,33 @@ class Nystroem(Approximation):
     """
 
     from_below = True
+    parameters: ClassVar[Declarations] = {
+        "n_components": Whole(
+            1,
+            none=True,
+            about="At most so many landmarks; None for 100, or for as many as `tolerance` needs.",
+        ),
+        "tolerance": Number(
+            0.0,
+            1.0,
+            closed_low=True,
+            none=True,
+            words="None or a share of the trace, 0 <= tolerance < 1",
+            about='Stop at the fewest landmarks found to leave out at most this share of the trace: one by one with "pivoted", else '
+            "by doubling from 32.",
+        ),
+        "alpha": Number(
+            none=True,
+            about="The ridge of the leverage scores; None for tr(K - K̂) / m of m uniform landmarks, as m other rows see it.",
+        ),
+        "strict": Switch(
+            about="Refuse a kernel that is not positive semi-definite instead of warning. Where the landmarks show it, it is refused "
+            "in any case: then there are no features."
+        ),
+        "memory": TABLE["memory"].but(
+            about="For Φ of `operator`, and for the greedy choice, which beyond it looks at a random part of the rows."
+        ),
+    }
 
     def __init__(
         self,
@@ -117,6 +145,7 @@ class Nystroem(Approximation):
         return phi
 
     def _fit(self, X: Any, *, keep: bool) -> np.ndarray | None:
+        self._check_parameters()
         A = self._check_rows(X, reset=True)
         kernel, rows = resolve(self.kernel, A), self._rows(A)
         return self._learn(kernel, rows, np.ones(A.shape[0]), keep=keep, strict=bool(self.strict))
@@ -150,18 +179,6 @@ class Nystroem(Approximation):
         self._judge(smooth, K, weight, strict=strict)
         self._certify(notes, time.perf_counter() - start)
         return phi
-
-    def _check_parameters(self) -> None:
-        m, t, a = self.n_components, self.tolerance, self.alpha
-        if m is not None and (isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1):
-            raise ParameterError(f"n_components must be None or a whole number >= 1; got {m!r}.")
-        if t is not None and (isinstance(t, bool) or not isinstance(t, numbers.Real) or not 0 <= t < 1):
-            raise ParameterError(
-                f"tolerance must be None or a share of the trace, 0 <= tolerance < 1; got {t!r}."
-            )
-        if a is not None and (isinstance(a, bool) or not isinstance(a, numbers.Real) or not 0 < a < np.inf):
-            raise ParameterError(f"alpha must be None or a finite number > 0; got {a!r}.")
-        check_way(self.landmarks)
 
     def _most(self, n: int) -> int:
         if self.n_components is not None:

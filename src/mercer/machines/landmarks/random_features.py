@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numbers
 import time
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from mercer.machines.landmarks.selection import row_slices
 from mercer.machines.landmarks.sketches import KINDS, Plan, Sketch, build
 from mercer.machines.shared.base import generator
 from mercer.machines.shared.defaults import resolve
-from mercer.memory import memory_limit
+from mercer.machines.shared.parameters import Choice, Declarations, Whole
 from mercer.solve.solution import Certificate, Status
 
 PAIRS = 2000  # on which the error is measured
@@ -83,6 +82,18 @@ class RandomFeatures(Approximation):
     (True, True)
     """
 
+    parameters: ClassVar[Declarations] = {
+        "n_components": Whole(
+            1, about="About so many features, never more; what came of it is `n_components_`."
+        ),
+        "kind": Choice(
+            KINDS,
+            about="Frequencies: independent, orthogonal in blocks (for mixtures of Gaussians), or quasi-random (scrambled Sobol, in very "
+            "many columns Halton). Dot products: tensor sketch or Maclaurin. Parts that a kind does not concern are made as under "
+            '"auto": quasi-random in up to 10 columns and where nothing else is possible, else orthogonal; tensor sketch.',
+        ),
+    }
+
     sketch_: Sketch
     error_: MeasuredError
     n_components_: int
@@ -106,6 +117,7 @@ class RandomFeatures(Approximation):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the features for the columns of X, and measure their error on its rows; y is ignored."""
+        self._check_parameters()
         A = self._check_rows(X, reset=True)
         kernel, rows = resolve(self.kernel, A), self._rows(A)
         self._learn(kernel, rows, np.ones(A.shape[0]), keep=False, strict=bool(self.strict))
@@ -114,12 +126,7 @@ class RandomFeatures(Approximation):
     def _learn(
         self, kernel: Kernel | None, rows: Rows, weight: np.ndarray, *, keep: bool, strict: bool
     ) -> np.ndarray | None:
-        m = self.n_components
-        if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
-            raise ParameterError(f"n_components must be a whole number >= 1; got {m!r}.")
-        if self.kind not in KINDS:
-            raise ParameterError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {self.kind!r}.")
-        memory_limit(self.memory)
+        self._check_parameters()
         if kernel is None:
             raise ParameterError(
                 "random features are functions of points, and a precomputed Gram matrix has none. Use Nystroem."
@@ -130,7 +137,7 @@ class RandomFeatures(Approximation):
         rng = generator(self.random_state)
         live = np.flatnonzero(weight > 0)
         some = rows.rows(np.sort(rng.permutation(live)[:SAMPLE]))
-        self.sketch_ = build(smooth, int(m), Plan(some, self.kind, rng))
+        self.sketch_ = build(smooth, int(self.n_components), Plan(some, self.kind, rng))
         self.n_components_ = self.sketch_.dimension
         self.error_ = self._measure(smooth, some, rng)
         self._judge(smooth, Tiles(smooth, rows), weight, strict=strict)

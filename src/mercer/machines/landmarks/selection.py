@@ -24,7 +24,6 @@ from mercer.solve.precondition import greedy_columns
 
 BLOCK_BYTES = 64 << 20  # of k(x, Z) at one time
 EPS = float(np.finfo(np.float64).eps)
-WAYS = ("uniform", "kmeans", "leverage", "pivoted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,14 +155,6 @@ def choose(
     if way == "leverage":
         return _by_leverage(K, live, m, weight, rng, alpha)
     return Choice(points=k_means(A[live], m, weight[live], rng))
-
-
-def check_way(way: Any) -> None:
-    if isinstance(way, str) and way not in WAYS:
-        raise ParameterError(
-            f"landmarks must be one of {', '.join(map(repr, WAYS))}, an array of points, or whole numbers that name "
-            f"rows; got {way!r}."
-        )
 
 
 def draw(p: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -39,6 +38,15 @@ from mercer.machines.loss.smooth import SmoothLoss, as_loss
 from mercer.machines.margin.classify import check_labels, class_weights
 from mercer.machines.margin.problems import POLISHED, MarginMachine, check_weights
 from mercer.machines.shared.base import PRECOMPUTED, duels_of
+from mercer.machines.shared.parameters import (
+    CheckedBy,
+    Declarations,
+    Function,
+    Number,
+    Special,
+    Switch,
+    Whole,
+)
 from mercer.machines.shared.targets import as_labels, check_numbers
 from mercer.memory import memory_limit
 from mercer.params import is_real
@@ -47,7 +55,7 @@ from mercer.solve.multipliers import Multipliers
 from mercer.solve.newton import NewtonPoint, newton
 from mercer.solve.solution import Certificate, NoteKind, Solution, Status, has_note, joined_certificate
 
-NEWTON_STEPS = 200  # what max_iter=-1 means for smooth losses
+NEWTON_STEPS = 200  # what max_iter=None means for smooth losses
 
 Problem = Objective | SoftmaxObjective | JointQuantiles
 
@@ -93,7 +101,7 @@ class KernelMachine(MarginMachine):
     epsilon, delta : the tube of the ε-insensitive losses; where Huber's loss turns linear. In units of y.
     class_weight : dict or "balanced", factors of the weights by class.
     tol : the relative duality gap to reach. Smooth losses then take one more Newton step.
-    max_iter, max_seconds : limits; what was reached is kept and the certificate says so. -1: 200 Newton steps.
+    max_iter, max_seconds : limits; what was reached is kept and the certificate says so. None: 200 Newton steps.
     strict : refuse a kernel that is not positive semi-definite instead of warning.
     approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel.
     memory, n_jobs, random_state (of preconditioners), verbose, callback(iteration, primal, gap)
@@ -115,6 +123,39 @@ class KernelMachine(MarginMachine):
 
     solver = "newton or working sets"
     warm_start = False
+    parameters: ClassVar[Declarations] = {
+        "loss": Special(
+            type="str or object",
+            about="One of those above.",
+            reason="it is made a loss with `epsilon`, `delta` and `quantiles`",
+        ),
+        "alpha": Number(about="The price of ‖f‖²; C = 1/alpha in the language of support vector machines."),
+        "penalty": Special(
+            type='"l2" or function of the norm',
+            about="Ω(r) = r²/2, or any non-decreasing function Ω of the number r = ‖f‖; of a convex one the optimum is found and its "
+            "gap stated. What is no such function, as the lasso, is outside the theorem and refused with the reason.",
+            reason="a function is tried together with `alpha`",
+        ),
+        "fit_intercept": Switch(about="Learn b, which costs nothing."),
+        "quantiles": CheckedBy(
+            by=check_levels,
+            type="float or a list of them",
+            about='Levels of loss="quantile". Several are fitted jointly, so that they do not cross on the training rows, and sorted '
+            "in `predict`, so that they cross nowhere.",
+        ),
+        "epsilon": Number(closed_low=True, about="The tube of the ε-insensitive losses, in units of y."),
+        "delta": Number(about="Where Huber's loss turns linear, in units of y."),
+        "tol": Number(
+            about="The relative duality gap to reach. Smooth losses then take one more Newton step."
+        ),
+        "max_iter": Whole(
+            1,
+            none=True,
+            about="Steps allowed; None for 200 Newton steps, or for no limit of working sets. What was reached is kept, and the "
+            "certificate says so.",
+        ),
+        "callback": Function(none=True, about="Called with (iteration, primal, gap)."),
+    }
 
     def __init__(
         self,
@@ -129,7 +170,7 @@ class KernelMachine(MarginMachine):
         delta: float = 1.0,
         class_weight: Any = None,
         tol: float = 1e-8,
-        max_iter: int = -1,
+        max_iter: int | None = None,
         max_seconds: float | None = None,
         strict: bool = False,
         verbose: int = 0,
@@ -191,15 +232,7 @@ class KernelMachine(MarginMachine):
         return self
 
     def _check_parameters(self) -> None:
-        for name in ("alpha", "tol", "delta"):
-            value = getattr(self, name)
-            if not is_real(value) or not 0 < value < np.inf:
-                raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
-        if not is_real(self.epsilon) or not 0 <= self.epsilon < np.inf:
-            raise ParameterError(f"epsilon must be a finite number >= 0; got {self.epsilon!r}.")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
-            raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
-        check_levels(self.quantiles)
+        super()._check_parameters()
         if as_penalty(self.penalty, float(self.alpha)) is not None and len(self._levels) > 1:
             raise ParameterError(
                 "several quantiles are fitted jointly with penalty='l2'. Fit one level at a time with another."
@@ -208,8 +241,6 @@ class KernelMachine(MarginMachine):
             raise ParameterError(
                 f"class_weight is for losses of classification; loss={self.loss!r} has no classes. Use sample_weight."
             )
-        if self.max_seconds is not None and (not is_real(self.max_seconds) or not self.max_seconds > 0):
-            raise ParameterError(f"max_seconds must be None or a number > 0; got {self.max_seconds!r}.")
 
     def _kind(self) -> str:
         """ "classification" or "regression", before `fit` too; what cannot be told counts as regression."""
@@ -278,7 +309,7 @@ class KernelMachine(MarginMachine):
         """The same with (alpha/2)‖f‖² as the penalty."""
         if isinstance(problem, Objective) and not problem.loss.smooth:
             return self._solve_box(K, problem, alpha)
-        steps = NEWTON_STEPS if self.max_iter < 0 else int(self.max_iter)
+        steps = NEWTON_STEPS if self.max_iter is None else int(self.max_iter)
         try:
             found = newton(
                 K,
@@ -346,7 +377,7 @@ class KernelMachine(MarginMachine):
             [q.start],
             tol=1e-9 * max(float(np.abs(q.p).max(initial=0.0)), 1e-300),
             gap_tol=float(self.tol),
-            max_iter=int(self.max_iter),
+            max_iter=-1 if self.max_iter is None else int(self.max_iter),
             cache_bytes=min(memory_limit(self.memory), 2**30),
             n_jobs=self.n_jobs,
             callback=None if tell is None else lambda i, kkt, objective: tell(i, -alpha * objective, kkt),

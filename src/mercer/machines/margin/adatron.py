@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -16,6 +16,7 @@ from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.margin.perceptron import Expansion, Row, row_of
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.parameters import HARD_OR_SOFT, Declarations, Number, Special, steps_allowed
 from mercer.solve.box import BoxProblem
 from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.solution import Status
@@ -48,6 +49,15 @@ class Adatron(Expansion):
 
     average = "last"
     bias = False
+    parameters: ClassVar[Declarations] = {
+        "C": HARD_OR_SOFT,
+        "tol": Number(about="Stop when no α would move h by more than this from its condition."),
+        "step": Special(
+            type='float or "auto"',
+            about='η; "auto" is 1 / max k(x, x), the best one for each coordinate of a normalised kernel.',
+            reason="its largest value depends on the Gram matrix",
+        ),
+    }
 
     def __init__(
         self,
@@ -56,7 +66,7 @@ class Adatron(Expansion):
         *,
         step: float | str = "auto",
         tol: float = 1e-3,
-        max_iter: int = 10_000,
+        max_iter: int | None = 10_000,
         approximation: Any = None,
         strict: bool = False,
     ) -> None:
@@ -82,7 +92,8 @@ class Adatron(Expansion):
         dual: list[float] = [0.0]
         status: Status = Status.LIMIT
         self.n_iter_ = 0
-        while self.n_iter_ < self.max_iter and status == Status.LIMIT:
+        most = steps_allowed(self.max_iter)
+        while self.n_iter_ < most and status == Status.LIMIT:
             whole = alpha.copy(), f.copy()
             try:
                 self._pass(row, y, alpha, f, eta)
@@ -180,9 +191,3 @@ class Adatron(Expansion):
                 f"rise; got {self.step!r}."
             )
         return float(step)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name, value in (("C", self.C), ("tol", self.tol)):
-            if not isinstance(value, numbers.Real) or isinstance(value, bool) or not value > 0:
-                raise ParameterError(f"{name} must be a number > 0; got {value!r}.")

@@ -87,11 +87,6 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         if hasattr(self, "witness_"):
             self.witness_ = (order[self.witness_[0]], self.witness_[1])
 
-    def _check_parameters(self) -> None:
-        self._check_common()
-        if self.multiclass not in ("ovo", "ovr"):
-            raise ParameterError(f"multiclass must be 'ovo' or 'ovr'; got {self.multiclass!r}.")
-
     def _check_labels(self, y: Any, n: int) -> np.ndarray:
         """The labels as 0, 1, 2, … in the order of `classes_`."""
         self.classes_, codes = check_labels(y, n, type(self).__name__)

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.errors import ParameterError, warn
 from mercer.kernels.base import Kernel
 from mercer.machines.margin.classify import MarginClassifier
-from mercer.machines.margin.problems import check_nu, fixed_unit
+from mercer.machines.margin.problems import fixed_unit
 from mercer.machines.margin.svr import filled
 from mercer.solve.box import BoxProblem
 
@@ -41,7 +41,7 @@ class NuSVC(MarginClassifier):
         probability: bool = False,
         tol: float = 1e-3,
         gap_tol: float | None = None,
-        max_iter: int = -1,
+        max_iter: int | None = None,
         max_seconds: float | None = None,
         strict: bool = False,
         solver: str = "working-set",
@@ -71,12 +71,6 @@ class NuSVC(MarginClassifier):
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_nu(self.nu)
-        if self.solver == "projected-gradient":
-            raise ParameterError("NuSVC has equality constraints; only solver='working-set' can keep them.")
 
     def _problem(self, rows: np.ndarray, signs: np.ndarray, w: np.ndarray) -> BoxProblem:
         plus, minus = float(w[signs > 0].sum()), float(w[signs < 0].sum())

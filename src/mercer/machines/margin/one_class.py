@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from mercer.errors import ParameterError
 from mercer.kernels.base import Kernel
-from mercer.machines.margin.problems import MarginMachine, check_nu, check_weights, fixed_unit
+from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine, check_weights, fixed_unit
 from mercer.machines.margin.svr import filled
+from mercer.machines.shared.parameters import Declarations
 from mercer.solve.box import BoxProblem
 
 
@@ -28,6 +28,8 @@ class OneClassSVM(OutlierMixin, MarginMachine):
     [1, -1]
     """
 
+    parameters: ClassVar[Declarations] = {"solver": ONLY_WORKING_SETS}
+
     def __init__(
         self,
         kernel: Kernel | str = "RBF()",
@@ -35,7 +37,7 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         *,
         tol: float = 1e-3,
         gap_tol: float | None = None,
-        max_iter: int = -1,
+        max_iter: int | None = None,
         max_seconds: float | None = None,
         strict: bool = False,
         solver: str = "working-set",
@@ -63,10 +65,7 @@ class OneClassSVM(OutlierMixin, MarginMachine):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the region of the rows X; y is ignored."""
-        self._check_common()
-        check_nu(self.nu)
-        if self.solver == "projected-gradient":
-            raise ParameterError("OneClassSVM keeps Σα; only solver='working-set' can.")
+        self._check_parameters()
         A = self._check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
         kernel, K = self._operator(A, w)

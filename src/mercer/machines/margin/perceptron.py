@@ -6,11 +6,10 @@ differently, so a score that is no further from 0 than its own rounding counts a
 
 from __future__ import annotations
 
-import numbers
 import time
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -25,6 +24,7 @@ from mercer.machines.landmarks.approximation import Approximable
 from mercer.machines.margin.problems import dense_columns
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.parameters import Choice, Declarations, Special, Switch, Whole, steps_allowed
 from mercer.machines.shared.targets import as_labels
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status
@@ -43,7 +43,7 @@ STATE = (
 class _Mistaken(ClassifierMixin, KernelEstimator):
     """What the two perceptrons share: two classes as -1 and +1, passes, and the record of mistakes."""
 
-    max_iter: int
+    max_iter: int | None
     average: str
     bias: bool
     n_iter_: int
@@ -52,6 +52,28 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
     _reach: float
     converged_: bool
     mistakes_: np.ndarray
+
+    parameters: ClassVar[Declarations] = {
+        "average": Choice(
+            AVERAGES,
+            about='"last" keeps the last coefficients, "averaged" their average over all steps, "voted" lets every version that '
+            "survived vote with its lifetime.",
+        ),
+        "bias": Switch(
+            about="Learn b; without it the boundary passes through the origin of the feature space."
+        ),
+        "shuffle": Switch(about="See the rows in a random order (`random_state`) instead of as given."),
+        "max_iter": Whole(
+            1,
+            none=True,
+            about="Passes over the data, None for no limit; it stops after the first one without a mistake.",
+        ),
+        "features": Special(
+            type="Kernel, str or None",
+            about="The feature space: a kernel with a finite map φ, or None for the columns themselves.",
+            reason="whether a kernel has a finite map depends on the columns of X",
+        ),
+    }
 
     def _signs(self, y: Any, n: int, classes: Any = None) -> np.ndarray:
         y = as_labels(y, n, type(self).__name__)
@@ -108,7 +130,8 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
         """
         self.n_iter_, self.converged_ = 0, False
         last = 0
-        while self.n_iter_ < self.max_iter and not self.converged_:
+        most = steps_allowed(self.max_iter)
+        while self.n_iter_ < most and not self.converged_:
             whole: dict[str, Any] = {}
             before = len(self._made)
             try:
@@ -136,15 +159,6 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
             seconds=time.perf_counter() - start,
             notes=(*self._approximation_notes(), note),
         )
-
-    def _check_parameters(self) -> None:
-        m = self.max_iter
-        if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
-            raise ParameterError(f"max_iter must be a whole number >= 1; got {m!r}.")
-        if self.average not in AVERAGES:
-            raise ParameterError(f"average must be one of {AVERAGES}; got {self.average!r}.")
-        if not isinstance(self.bias, bool | np.bool_):
-            raise ParameterError(f"bias must be True or False; got {self.bias!r}.")
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of the side on which x lies."""
@@ -258,7 +272,7 @@ class KernelPerceptron(Expansion):
         self,
         kernel: Kernel | str = "RBF()",
         *,
-        max_iter: int = 100,
+        max_iter: int | None = 100,
         average: str = "last",
         bias: bool = True,
         shuffle: bool = False,
@@ -423,7 +437,7 @@ class Perceptron(_Mistaken):
         self,
         features: Kernel | str | None = None,
         *,
-        max_iter: int = 100,
+        max_iter: int | None = 100,
         average: str = "last",
         bias: bool = True,
     ) -> None:

@@ -6,24 +6,24 @@ decision function (`_scale`, `_bias`). `fit` and `mercer.verify` both use these 
 
 from __future__ import annotations
 
-import numbers
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import NotFiniteError, ParameterError, ShapeError, warn
+from mercer.errors import NotFiniteError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximable
 from mercer.machines.shared.base import PRECOMPUTED, check_gram, check_weights
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.parameters import Choice, Declarations, Function, Number
 from mercer.memory import memory_limit
 from mercer.solve.active import finished_sets, polish
 from mercer.solve.box import BoxPoint, BoxProblem, certify_all
@@ -33,8 +33,13 @@ from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status,
 from mercer.theory.judge import judge_on_rows
 
 ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
-LARGEST_C = 1e100
 POLISHED = 1000  # rows up to which a solution is polished to rounding
+
+ONLY_WORKING_SETS = Choice(
+    ("working-set",),
+    words="'working-set': this machine has an equality constraint, which projected gradients do not keep",
+    about="Working sets; the equality constraint of this machine leaves no other.",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +57,7 @@ class MarginMachine(Approximable):
 
     tol: float
     gap_tol: float | None = None
-    max_iter: int
+    max_iter: int | None
     max_seconds: float | None
     strict: bool
     solver: str
@@ -63,6 +68,22 @@ class MarginMachine(Approximable):
     n_jobs: int | None
     _notes: tuple[str, ...]
     _edge = "on the margin"
+
+    parameters: ClassVar[Declarations] = {
+        "tol": Number(about="Largest violation of the optimality conditions."),
+        "gap_tol": Number(
+            none=True,
+            about="A relative duality gap, (primal - dual) / |dual|, that also suffices: the answer is then within this share of the "
+            "best there is. With a tiny `tol` it decides alone.",
+        ),
+        "solver": Choice(
+            ("working-set", "projected-gradient"),
+            about="Working sets, or the textbook's projected gradients, which keep a box and no equality.",
+        ),
+        "callback": Function(
+            none=True, about="Called with (iterations, violation, objective) now and then; true ends the fit."
+        ),
+    }
 
     # ── a machine says ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -96,19 +117,6 @@ class MarginMachine(Approximable):
         return False
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _check_common(self) -> None:
-        _positive(self.tol, "tol")
-        if self.gap_tol is not None:
-            _positive(self.gap_tol, "gap_tol", "None or a finite number > 0")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
-            raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
-        if self.max_seconds is not None:
-            _positive(self.max_seconds, "max_seconds")
-        if self.solver not in ("working-set", "projected-gradient"):
-            raise ParameterError(
-                f"solver must be 'working-set' or 'projected-gradient'; got {self.solver!r}."
-            )
 
     def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator]:
         """The kernel of these rows and their Gram operator; an invalid kernel is announced or refused."""
@@ -166,7 +174,7 @@ class MarginMachine(Approximable):
             starts,
             tol=float(self.tol) * self._unit(K, problems),
             gap_tol=None if self.gap_tol is None else float(self.gap_tol),
-            max_iter=int(self.max_iter),
+            max_iter=-1 if self.max_iter is None else int(self.max_iter),
             cache_bytes=min(memory_limit(self.memory), 2**30),
             n_jobs=self.n_jobs,
             callback=_progress(self.callback, self.verbose),
@@ -382,31 +390,6 @@ def fixed_unit(K: GramOperator, problem: BoxProblem) -> float:
 
 
 # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _positive(value: Any, name: str, words: str = "a finite number > 0") -> None:
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value <= 0:
-        raise ParameterError(f"{name} must be {words}; got {value!r}.")
-
-
-def check_C(value: Any, *, hard: bool = False) -> None:
-    """C > 0; infinite only for the hard margin."""
-    words = "a number > 0" + (" (inf for the hard margin)" if hard else ", finite")
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or not value > 0 or (not hard and not np.isfinite(value)):
-        raise ParameterError(f"C must be {words}; got {value!r}.")
-    if LARGEST_C < value < np.inf:
-        raise ParameterError(
-            f"C must be at most {LARGEST_C:g}, so that its square is still a number; got {value!r}. For prices that nothing "
-            "can pay use SVC with C=inf, the hard margin."
-        )
-
-
-def check_nu(value: Any) -> None:
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or not 0 < value <= 1:
-        raise ParameterError(f"nu must be a number with 0 < nu <= 1; got {value!r}.")
 
 
 def by_row(problems: list[BoxProblem], values: list[np.ndarray], n: int) -> np.ndarray:

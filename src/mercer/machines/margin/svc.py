@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from mercer.machines.margin.hard_margin import (
     softened,
     widest_margin,
 )
-from mercer.machines.margin.problems import Solved, check_C
+from mercer.machines.margin.problems import Solved
+from mercer.machines.shared.parameters import HARD_OR_SOFT, Declarations, Switch
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import Status
 
@@ -44,7 +45,7 @@ class SVC(MarginClassifier):
     gap_tol : float or None
         A relative duality gap, (primal - dual) / |dual|, that also suffices: the answer is then within this share of
         the best there is. With a tiny `tol` it decides alone.
-    max_iter, max_seconds : limits; -1 and None for none. What was reached is kept and its certificate says so.
+    max_iter, max_seconds : limits; None for none. What was reached is kept and its certificate says so.
     class_weight : dict or "balanced", factors of C by class.
     probability : bool
         Also calibrate `predict_proba`, on decision values of held-out rows.
@@ -69,6 +70,11 @@ class SVC(MarginClassifier):
     (['same', 'same', 'other', 'other'], True)
     """
 
+    parameters: ClassVar[Declarations] = {
+        "C": HARD_OR_SOFT,
+        "bias": Switch(about="Learn b. Without it the dual has no equality constraint."),
+    }
+
     def __init__(
         self,
         kernel: Kernel | str = "RBF()",
@@ -78,7 +84,7 @@ class SVC(MarginClassifier):
         multiclass: str = "ovo",
         tol: float = 1e-3,
         gap_tol: float | None = None,
-        max_iter: int = -1,
+        max_iter: int | None = None,
         max_seconds: float | None = None,
         class_weight: Any = None,
         probability: bool = False,
@@ -114,7 +120,6 @@ class SVC(MarginClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_C(self.C, hard=True)
         if self.solver == "projected-gradient" and self.bias:
             raise ParameterError(
                 "solver='projected-gradient' keeps the box only, and a bias adds an equality constraint. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import ParameterError
 from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
-from mercer.machines.margin.problems import MarginMachine, check_nu, check_weights
+from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine, check_weights
 from mercer.machines.margin.svr import filled
+from mercer.machines.shared.parameters import Declarations
 from mercer.solve.box import BoxProblem
 
 
@@ -38,6 +39,8 @@ class SVDD(OutlierMixin, MarginMachine):
     (2.0, [1, -1])
     """
 
+    parameters: ClassVar[Declarations] = {"solver": ONLY_WORKING_SETS}
+
     def __init__(
         self,
         kernel: Kernel | str = "RBF()",
@@ -45,7 +48,7 @@ class SVDD(OutlierMixin, MarginMachine):
         *,
         tol: float = 1e-3,
         gap_tol: float | None = None,
-        max_iter: int = -1,
+        max_iter: int | None = None,
         max_seconds: float | None = None,
         strict: bool = False,
         solver: str = "working-set",
@@ -73,10 +76,7 @@ class SVDD(OutlierMixin, MarginMachine):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the ball of the rows X; y is ignored."""
-        self._check_common()
-        check_nu(self.nu)
-        if self.solver == "projected-gradient":
-            raise ParameterError("SVDD keeps Σα; only solver='working-set' can.")
+        self._check_parameters()
         A = self._check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
         kernel, K = self._operator(A, w)

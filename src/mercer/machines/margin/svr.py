@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import numbers
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from mercer.errors import ParameterError
 from mercer.kernels.base import Kernel
-from mercer.machines.margin.problems import (
-    MarginMachine,
-    check_C,
-    check_nu,
-    check_weights,
-)
+from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine, check_weights
+from mercer.machines.shared.parameters import Declarations, Switch
 from mercer.machines.shared.targets import check_length, check_numbers
 from mercer.solve.box import BoxProblem
 
@@ -38,9 +33,6 @@ class MarginRegressor(RegressorMixin, MarginMachine):
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
         self._keep_tube(solved[0].m)
         return self
-
-    def _check_parameters(self) -> None:
-        raise NotImplementedError
 
     def _keep_tube(self, m: tuple[float, float]) -> None:
         """Only ν-regression finds its tube."""
@@ -84,6 +76,10 @@ class SVR(MarginRegressor):
     ([1.0], 0.405)
     """
 
+    parameters: ClassVar[Declarations] = {
+        "bias": Switch(about="Learn b. Without it the dual has no equality constraint.")
+    }
+
     def __init__(
         self,
         kernel: Kernel | str = "RBF()",
@@ -93,7 +89,7 @@ class SVR(MarginRegressor):
         bias: bool = True,
         tol: float = 1e-3,
         gap_tol: float | None = None,
-        max_iter: int = -1,
+        max_iter: int | None = None,
         max_seconds: float | None = None,
         strict: bool = False,
         solver: str = "working-set",
@@ -122,11 +118,7 @@ class SVR(MarginRegressor):
         self.n_jobs = n_jobs
 
     def _check_parameters(self) -> None:
-        self._check_common()
-        check_C(self.C)
-        e = self.epsilon
-        if not isinstance(e, numbers.Real) or isinstance(e, bool) or not 0 <= e < np.inf:
-            raise ParameterError(f"epsilon must be a finite number >= 0; got {e!r}.")
+        super()._check_parameters()
         if self.solver == "projected-gradient" and self.bias:
             raise ParameterError("solver='projected-gradient' needs bias=False: it keeps the box only.")
 
@@ -149,6 +141,8 @@ class NuSVR(MarginRegressor):
     (True, True)
     """
 
+    parameters: ClassVar[Declarations] = {"solver": ONLY_WORKING_SETS}
+
     def __init__(
         self,
         kernel: Kernel | str = "RBF()",
@@ -157,7 +151,7 @@ class NuSVR(MarginRegressor):
         C: float = 1.0,
         tol: float = 1e-3,
         gap_tol: float | None = None,
-        max_iter: int = -1,
+        max_iter: int | None = None,
         max_seconds: float | None = None,
         strict: bool = False,
         solver: str = "working-set",
@@ -183,13 +177,6 @@ class NuSVR(MarginRegressor):
         self.approximation = approximation
         self.memory = memory
         self.n_jobs = n_jobs
-
-    def _check_parameters(self) -> None:
-        self._check_common()
-        check_C(self.C)
-        check_nu(self.nu)
-        if self.solver == "projected-gradient":
-            raise ParameterError("NuSVR has equality constraints; only solver='working-set' can keep them.")
 
     def _problems(self, y: np.ndarray, w: np.ndarray) -> list[BoxProblem]:
         rows, signs, t, w = self._twice(y, w)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -13,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import dense
-from mercer.errors import InputError, ParameterError, ShapeError, warn
+from mercer.errors import InputError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed
 from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
@@ -23,9 +22,8 @@ from mercer.machines.relevance.sparse_bayes import NOISE_FLOOR, Basis, Budget, F
 from mercer.machines.relevance.sparse_laplace import classification
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, duels_of
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.parameters import Declarations, Number, Switch, Whole, steps_allowed
 from mercer.machines.shared.targets import check_numbers
-from mercer.memory import memory_limit
-from mercer.params import is_real
 from mercer.solve.solution import Certificate, Status
 from mercer.theory.judge import judge_on_rows
 
@@ -36,30 +34,42 @@ class RelevanceMachine(KernelEstimator):
     """What the two relevance vector machines share: the basis, the budget, the model kept and its products."""
 
     fit_intercept: bool
+    intercept_: Any
     tol: float
-    max_iter: int
+    max_iter: int | None
     max_seconds: float | None
     strict: bool
     verbose: int
     memory: int | str
     n_jobs: int | None
 
-    def _check_parameters(self) -> None:
-        for name in ("tol", "max_seconds"):
-            value = getattr(self, name)
-            if value is None and name == "max_seconds":
-                continue
-            if not is_real(value) or not 0 < value < np.inf:
-                raise ParameterError(f"{name} must be a finite number > 0; got {value!r}.")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral):
-            raise ParameterError(f"max_iter must be a whole number, -1 for no limit; got {self.max_iter!r}.")
-        memory_limit(self.memory)
+    parameters: ClassVar[Declarations] = {
+        "fit_intercept": Switch(about="Whether 1 is among the basis functions."),
+        "tol": Number(
+            about="Converged when no log α, nor log σ², would change by more than this and no addition is worth more than tol² nats."
+        ),
+        "max_iter": Whole(
+            0, none=True, about="The steps of one start; None for no limit. The best model so far is kept."
+        ),
+        "strict": Switch(about="Refuse a kernel that is not positive semi-definite all the same."),
+        "noise": Number(
+            none=True,
+            words="None or a variance > 0, finite",
+            about="The variance σ² of the noise if it is known; None to estimate it.",
+        ),
+        "n_starts": Whole(
+            1,
+            9,
+            about="How many values of σ² to begin from (0.1, 0.03, 0.01, … of the variance of y) when it is estimated; the fit with the "
+            "largest evidence is kept.",
+        ),
+    }
 
     def _budget(self, who: str = "") -> Budget:
         def tell(text: str) -> None:
             print(f"[mercer] {who}{text}", flush=True)
 
-        return Budget(float(self.tol), int(self.max_iter), tell if self.verbose else None)
+        return Budget(float(self.tol), steps_allowed(self.max_iter), tell if self.verbose else None)
 
     def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator, list[str]]:
         """The kernel of these rows and the operator whose columns are the basis functions on them."""
@@ -225,7 +235,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         largest evidence is kept.
     tol : float
         Converged when no log α, nor log σ², would change by more than this and no addition is worth more than tol² nats.
-    max_iter, max_seconds : the steps of one start (-1: no limit), and the time of all; the best model so far is kept.
+    max_iter, max_seconds : the steps of one start (None: no limit), and the time of all; the best model so far is kept.
     strict : refuse a kernel that is not positive semi-definite all the same.
     verbose, memory, n_jobs : progress, bytes that K may take, threads.
 
@@ -257,7 +267,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         fit_intercept: bool = True,
         n_starts: int = 2,
         tol: float = 1e-3,
-        max_iter: int = 10_000,
+        max_iter: int | None = 10_000,
         max_seconds: float | None = None,
         strict: bool = False,
         verbose: int = 0,
@@ -279,11 +289,6 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X and numbers y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        if self.noise is not None and (not is_real(self.noise) or not 0 < self.noise < np.inf):
-            raise ParameterError(f"noise must be None or a variance > 0, finite; got {self.noise!r}.")
-        starts = self.n_starts
-        if isinstance(starts, bool) or not isinstance(starts, numbers.Integral) or not 1 <= starts <= 9:
-            raise ParameterError(f"n_starts must be a whole number from 1 to 9; got {starts!r}.")
         A = self._check_rows(X, reset=True)
         y = check_numbers(y, A.shape[0], type(self).__name__)
         A, w, kept = _weighted(A, check_weights(sample_weight, A.shape[0]), self.kernel)
@@ -297,12 +302,15 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         basis = Basis(K, intercept=bool(self.fit_intercept), root=np.sqrt(w))
         if unit == 0:
             notes.append("y is constant: nothing is left to explain, and the noise cannot be told from 0")
-            known = self.noise is not None
-            evidence = -0.5 * mass * np.log(2 * np.pi * self.noise) if known else np.inf
+            evidence = np.inf
+            if self.noise is not None:
+                evidence = -0.5 * mass * float(np.log(2 * np.pi * self.noise))
             found = _nothing(evidence, budget)
         else:
             noise = None if self.noise is None else float(self.noise) / unit**2
-            found = regression(basis, np.sqrt(w) * (y - center) / unit, mass, noise, budget, int(starts))
+            found = regression(
+                basis, np.sqrt(w) * (y - center) / unit, mass, noise, budget, int(self.n_starts)
+            )
             found.evidence -= mass * np.log(unit)
             found.path -= mass * np.log(unit)
         if self.noise is None and 0 < found.noise <= 1.01 * NOISE_FLOOR:
@@ -350,7 +358,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         *,
         fit_intercept: bool = True,
         tol: float = 1e-3,
-        max_iter: int = 10_000,
+        max_iter: int | None = 10_000,
         max_seconds: float | None = None,
         strict: bool = False,
         verbose: int = 0,

@@ -112,7 +112,7 @@ class Budget:
             self.tell(f"{steps} steps, {kept} basis functions, log evidence {evidence:.9g}")
 
     def spent(self, steps: int) -> bool:
-        return clock.late() or (self.max_iter >= 0 and steps >= self.max_iter)
+        return clock.late() or steps >= self.max_iter
 
 
 @dataclass(frozen=True)

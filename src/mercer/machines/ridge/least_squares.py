@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +20,7 @@ from mercer.machines.landmarks.approximation import Approximable, factor_of
 from mercer.machines.margin.problems import check_weights, dense_columns
 from mercer.machines.shared.base import PRECOMPUTED, check_gram
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.parameters import Declarations, Number, Switch, Whole, steps_allowed
 from mercer.machines.shared.targets import check_target_block
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.solution import Certificate, Status
@@ -75,12 +75,26 @@ class KernelLeastSquares(RegressorMixin, Approximable):
     array([0.2, 0.4])
     """
 
+    parameters: ClassVar[Declarations] = {
+        "step": Number(
+            also=("auto",),
+            about='s; "auto" is 1 / (2λ), with which every step lowers every part of the error.',
+        ),
+        "max_iter": Whole(1, none=True, about="At most so many steps; None for no limit."),
+        "tol": Number(closed_low=True, about="Stop when ‖Kα - y‖ ≤ tol ‖y‖; 0 for all steps."),
+        "early_stopping": Switch(
+            about="Hold out a part of the rows and keep the α with the least error on it."
+        ),
+        "validation_fraction": Number(0.0, 1.0, about="The share of rows held out."),
+        "patience": Whole(1, about="How many steps may pass without a better α."),
+    }
+
     def __init__(
         self,
         kernel: Kernel | str = "RBF()",
         *,
         step: float | str = "auto",
-        max_iter: int = 1000,
+        max_iter: int | None = 1000,
         tol: float = 1e-3,
         early_stopping: bool = False,
         validation_fraction: float = 0.2,
@@ -207,7 +221,8 @@ class KernelLeastSquares(RegressorMixin, Approximable):
         best, kept, least = 0, alpha, np.inf
         status: Status = Status.LIMIT
         try:
-            for t in range(int(self.max_iter) + 1):
+            most = steps_allowed(self.max_iter)
+            for t in range(most + 1):
                 rest = np.asarray(K @ alpha) - target
                 error = float((weight * rest**2).sum())
                 train_errors.append(error / total)
@@ -225,7 +240,7 @@ class KernelLeastSquares(RegressorMixin, Approximable):
                     break
                 if clock.late():
                     break
-                if t < self.max_iter:
+                if t < most:
                     alpha = alpha - 2.0 * self.step_ * weight * rest
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
@@ -283,24 +298,6 @@ class KernelLeastSquares(RegressorMixin, Approximable):
                 f"stopped before tol={self.tol:g} was met ({self.certificate_}). {advice}",
                 ConvergenceWarning,
             )
-
-    def _check_parameters(self) -> None:
-        s = self.step
-        real = isinstance(s, numbers.Real) and not isinstance(s, bool)
-        if s != "auto" and not (real and np.isfinite(s) and s > 0):  # type: ignore[operator]
-            raise ParameterError(f"step must be 'auto' or a finite number > 0; got {s!r}.")
-        for name, low in (("max_iter", 1), ("patience", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
-                raise ParameterError(f"{name} must be a whole number >= {low}; got {value!r}.")
-        if not isinstance(self.tol, numbers.Real) or isinstance(self.tol, bool) or not 0 <= self.tol < np.inf:
-            raise ParameterError(f"tol must be a finite number >= 0; got {self.tol!r}.")
-        part = self.validation_fraction
-        if not isinstance(part, numbers.Real) or isinstance(part, bool) or not 0 < part < 1:
-            raise ParameterError(f"validation_fraction must lie between 0 and 1; got {part!r}.")
-        limit = self.max_seconds
-        if limit is not None and (not isinstance(limit, numbers.Real) or not limit > 0):
-            raise ParameterError(f"max_seconds must be None or a number > 0; got {limit!r}.")
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
 

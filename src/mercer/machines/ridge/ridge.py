@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -24,8 +23,8 @@ from mercer.machines.ridge.parts import Fit, Options, renumbered
 from mercer.machines.ridge.problem import SOLVERS, RidgeProblem
 from mercer.machines.shared.base import PRECOMPUTED, check_gram
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.parameters import CheckedBy, Choice, Declarations, Number, Switch, Whole
 from mercer.machines.shared.targets import check_target_block
-from mercer.memory import memory_limit
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status, joined_certificate
 from mercer.theory.judge import Verdict, is_proved, judge_on_rows
@@ -51,16 +50,15 @@ class RidgeMachine(RegressorMixin, Approximable):
     n_jobs: int | None
     _single: bool
 
+    parameters: ClassVar[Declarations] = {
+        "tol": Number(about="The relative residual of the linear system."),
+        "fit_intercept": Switch(about="Add a constant b that is not penalised."),
+    }
+
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _options(self) -> Options:
         raise NotImplementedError
-
-    def _check_common(self) -> None:
-        _number(self.tol, "tol", strict=True)
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise ParameterError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
-        memory_limit(self.memory)
 
     def _start(self, X: Any, y: Any, sample_weight: Any) -> tuple[RidgeProblem, np.ndarray, np.ndarray]:
         """The problem on the rows of positive weight, their targets, and which rows they are."""
@@ -364,6 +362,28 @@ class KernelRidge(RidgeMachine):
     ([0.0, 0.8, 1.0], 0.833333)
     """
 
+    parameters: ClassVar[Declarations] = {
+        "alpha": CheckedBy(
+            by=lambda value: _check_alpha(value),
+            type="float, or one for each target",
+            about="The penalty α ≥ 0. With 0 the system may be singular; it is then refused with the rows at fault, never changed.",
+        ),
+        "solver": Choice(
+            SOLVERS,
+            about='"auto": primal where the kernel has fewer features than there are rows; Cholesky up to 4000 rows; beyond, conjugate '
+            "gradients where the spectrum of a few rows says that they cost less, or the factor does not fit in `memory`. "
+            '"nystrom" is an approximation and only taken when asked for; `certificate_` states its error.',
+        ),
+        "max_iter": Whole(
+            1,
+            none=True,
+            about="Steps of conjugate gradients; the best answer so far is kept, with a warning. None for no limit.",
+        ),
+        "n_landmarks": Whole(
+            1, none=True, about="Rows that a Nyström approximation is built on; None for 5√n, at least 100."
+        ),
+    }
+
     def __init__(
         self,
         kernel: Kernel | str = "RBF()",
@@ -410,24 +430,11 @@ class KernelRidge(RidgeMachine):
         return self
 
     def _check_parameters(self) -> None:
-        self._check_common()
-        for value in np.ravel(np.asarray(self.alpha, dtype=object)):
-            _number(value, "alpha")
-        if np.ndim(self.alpha) > 1:
-            raise ParameterError(f"alpha must be a number, or one for each target; got {self.alpha!r}.")
-        if self.solver not in SOLVERS:
-            raise ParameterError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}.")
+        super()._check_parameters()
         if self.solver == "nystrom" and self.approximation is not None:
             raise ParameterError(
                 "solver='nystrom' is an approximation of the kernel itself; leave it out where approximation= is given."
             )
-        for name in ("max_iter", "n_landmarks"):
-            value = getattr(self, name)
-            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-            if value is not None and (not whole or value < 1):
-                raise ParameterError(f"{name} must be None or a whole number >= 1; got {value!r}.")
-        if self.max_seconds is not None:
-            _number(self.max_seconds, "max_seconds", strict=True)
 
     def _options(self) -> Options:
         return Options(
@@ -448,10 +455,11 @@ class KernelRidge(RidgeMachine):
         return self.alpha
 
 
-def _number(value: Any, name: str, *, strict: bool = False) -> None:
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
-    if not number or not np.isfinite(value) or value < 0 or (strict and value == 0):
-        raise ParameterError(f"{name} must be a finite number {'>' if strict else '>='} 0; got {value!r}.")
+def _check_alpha(value: Any) -> None:
+    many = np.ndim(value) == 1 and len(value) > 0
+    each = value if many else [value]
+    if not all(Number(closed_low=True).accepts(v) for v in each):
+        raise ParameterError(f"alpha must be a finite number >= 0, or one for each target; got {value!r}.")
 
 
 def _tell(iteration: int, residual: float) -> None:

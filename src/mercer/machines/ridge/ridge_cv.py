@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.model_selection import check_cv
@@ -12,13 +12,19 @@ from mercer.errors import InputError, MemoryBudgetError, ParameterError
 from mercer.kernels.base import Kernel
 from mercer.machines.ridge.parts import Options
 from mercer.machines.ridge.problem import RidgeProblem
-from mercer.machines.ridge.ridge import RidgeMachine, _number
+from mercer.machines.ridge.ridge import RidgeMachine
+from mercer.machines.shared.parameters import CheckedBy, Choice, Declarations, Number, Special, Switch
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.path import PathPoint, RidgePath
 
 CRITERIA = ("loo", "gcv")
 GRID = np.logspace(-6, 3, 19)
 EIGEN_ARRAYS = 4  # n×n arrays alive at one time during the eigendecomposition
+
+
+def _check_alphas(values: Any) -> None:
+    if np.ndim(values) != 1 or len(values) == 0 or not all(Number().accepts(v) for v in values):
+        raise ParameterError(f"alphas must be a list of finite numbers > 0, at least one; got {values!r}.")
 
 
 class KernelRidgeCV(RidgeMachine):
@@ -50,6 +56,25 @@ class KernelRidgeCV(RidgeMachine):
     >>> model.alpha_, model.dof_path_.round(2).tolist()
     (0.0001, [11.75, 4.55, 0.28])
     """
+
+    parameters: ClassVar[Declarations] = {
+        "alphas": CheckedBy(
+            by=_check_alphas,
+            none=True,
+            type="numbers > 0, or None",
+            about="The penalties to choose from; None for 19 values from 10⁻⁶ to 10³ times the mean of k(x, x).",
+        ),
+        "criterion": Choice(
+            CRITERIA,
+            about="Leave-one-out in closed form, or generalised cross-validation, which puts the mean leverage in place of each.",
+        ),
+        "cv": Special(
+            type="int, splitter, iterable of splits or None",
+            about="Where given, the error on folds decides instead; one eigendecomposition for each fold.",
+            reason="scikit-learn checks it, with y",
+        ),
+        "alpha_per_target": Switch(about="A best α for each target, or one for all (their errors summed)."),
+    }
 
     def __init__(
         self,
@@ -172,18 +197,6 @@ class KernelRidgeCV(RidgeMachine):
         return errors[:, 0] if self._single else errors
 
     # ── parameters ──────────────────────────────────────────────────────────────────────────────────────────
-
-    def _check_parameters(self) -> None:
-        self._check_common()
-        if self.criterion not in CRITERIA:
-            raise ParameterError(f"criterion must be 'loo' or 'gcv'; got {self.criterion!r}.")
-        if self.alphas is not None:
-            if np.ndim(self.alphas) != 1 or len(self.alphas) == 0:
-                raise ParameterError(
-                    f"alphas must be a list of numbers > 0, at least one; got {self.alphas!r}."
-                )
-            for value in self.alphas:
-                _number(value, "alphas", strict=True)
 
     def _options(self) -> Options:
         return Options(

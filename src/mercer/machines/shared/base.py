@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-from inspect import signature
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,6 +13,7 @@ from mercer.errors import InputError, MercerError, NotFiniteError, ParameterErro
 from mercer.gram.functions import ByRows, Duels, Functions
 from mercer.kernels.base import Kernel
 from mercer.kernels.text import parse
+from mercer.machines.shared.parameters import Declarations, check_parameters, filled
 from mercer.machines.shared.publish import Published
 from mercer.panels import even, largest_entry, least_symmetric, panels
 from mercer.solve.multipliers import Multipliers
@@ -34,6 +33,16 @@ class KernelEstimator(Published, BaseEstimator):
 
     kernel: Any
     kernel_: Any
+    parameters: ClassVar[Declarations] = {}
+    """What this class declares of its parameters beside, or other than, `shared.parameters.TABLE`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = filled(cls)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters outside their declared domains; a machine adds what several of them say together."""
+        check_parameters(self)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with `deep`, those of the kernel too, as `kernel__lengthscale`."""
@@ -73,8 +82,6 @@ class KernelEstimator(Published, BaseEstimator):
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
         """X as float64 numbers, dense or CSR, with its columns remembered (`reset`) or compared with those of fit."""
-        if reset:
-            check_switches(self)
         A = check_vectors(X).astype(np.float64, copy=False)
         validate_data(self, X if column_names(X) is not None else A, reset=reset, skip_check_array=True)
         return A
@@ -145,21 +152,6 @@ def as_machine_kernel(value: Any, name: str = "kernel") -> Kernel | None:
         f"{name} must be a kernel, its text such as 'RBF(2.0)', or 'precomputed'; got {value!r} "
         f"({type(value).__name__}). Any function of two points becomes a kernel by mercer.Custom(function)."
     )
-
-
-@cache
-def _switches(kind: type) -> tuple[str, ...]:
-    """The parameters of a class that are declared as `bool`."""
-    declared = signature(kind.__init__).parameters.values()  # type: ignore[misc]
-    return tuple(p.name for p in declared if p.annotation in (bool, "bool"))
-
-
-def check_switches(estimator: Any) -> None:
-    """Every parameter that is declared as `bool` is True or False: "no" would count as yes."""
-    for name in _switches(type(estimator)):  # type: ignore[arg-type]
-        value = getattr(estimator, name)
-        if not isinstance(value, bool | np.bool_):
-            raise ParameterError(f"{name} must be True or False; got {value!r}.")
 
 
 def check_gram(K: Any, kernel: Kernel | None) -> np.ndarray:

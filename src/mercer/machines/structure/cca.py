@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numbers
 import time
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -15,15 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import lapack
 from mercer.arrays import check_vectors, dense
-from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError, ShapeError, warn
+from mercer.errors import InputError, NotPositiveDefiniteError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.parameters import Declarations, Number, Special, Whole
 from mercer.machines.structure.centred import Centred, judge, training_gram
 from mercer.machines.structure.mercer_map import with_signs
-from mercer.params import is_real
 from mercer.solve.eigen import top_eigenpairs
 
 
@@ -56,6 +55,20 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     >>> bool(model.correlations_[0] > 0.99)
     True
     """
+
+    parameters: ClassVar[Declarations] = {
+        "n_components": Whole(1, about="How many pairs of functions."),
+        "kernel_y": Special(
+            type="Kernel, str or None",
+            about="The kernel of the second view; None for the same.",
+            reason="it is read together with the second view, by `defaults.resolve`",
+        ),
+        "regularization": Number(
+            words="a finite number > 0 (without it every correlation can be 1)",
+            about="κ, relative to the trace.",
+        ),
+        "tol": Number(about="Residual of the eigenpairs, relative to the largest."),
+    }
 
     def __init__(
         self,
@@ -118,17 +131,6 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         if not found.certificate.status.as_asked:
             warn(f"not as exact as asked ({self.certificate_}).", ConvergenceWarning)
         return self
-
-    def _check_parameters(self) -> None:
-        n, c = self.n_components, self.regularization
-        if not is_real(self.tol) or not 0 < self.tol < np.inf:
-            raise ParameterError(f"tol must be a finite number > 0; got {self.tol!r}.")
-        if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
-            raise ParameterError(f"n_components must be a whole number >= 1; got {n!r}.")
-        if isinstance(c, bool) or not isinstance(c, numbers.Real) or not 0 < float(c) < np.inf:
-            raise ParameterError(
-                f"regularization must be a finite number > 0 (without it every correlation can be 1); got {c!r}."
-            )
 
     def _gram_of_y(self, B: np.ndarray) -> tuple[Kernel | None, GramOperator]:
         kernel = resolve(self.kernel if self.kernel_y is None else self.kernel_y, B, name="kernel_y")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -19,6 +18,7 @@ from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximable
 from mercer.machines.margin.problems import check_weights, dense_columns
 from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.shared.parameters import ChoiceOrArray, Declarations, Number, Whole, steps_allowed
 from mercer.machines.structure.centred import judge, training_gram
 from mercer.machines.structure.lloyd import Run, lloyd, nearest_seed, plus_plus
 from mercer.machines.structure.spectral import spectral_start
@@ -72,6 +72,29 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     converged 0.0248
     """
 
+    parameters: ClassVar[Declarations] = {
+        "n_clusters": Whole(1, about="How many clusters."),
+        "init": ChoiceOrArray(
+            INITS,
+            array="a label for each row",
+            about="Greedy in feature space; by the relaxed problem, whose leading eigenvectors also bound the inertia from below (further "
+            'runs start as "k-means++"); rows as centres; or a label 0 … n_clusters - 1 for each row.',
+        ),
+        "n_init": Whole(
+            1,
+            also=("auto",),
+            about='Runs from different starts, of which the best is kept; "auto" is 10 for "random" and 1 for the others.',
+        ),
+        "max_iter": Whole(1, none=True, about="Steps in a run; None for no limit."),
+        "tol": Number(
+            closed_low=True,
+            about="A run also ends when a step lowers the inertia by less than tol times itself.",
+        ),
+        "max_seconds": Number(
+            none=True, about="For all runs together; the best model so far is kept, as it is after Ctrl-C."
+        ),
+    }
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -79,7 +102,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         *,
         init: Any = "k-means++",
         n_init: int | str = "auto",
-        max_iter: int = 300,
+        max_iter: int | None = 300,
         tol: float = 0.0,
         max_seconds: float | None = None,
         strict: bool = False,
@@ -108,7 +131,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the rows of X; `y` is ignored. Weight 2 is a row twice; rows of weight 0 do not move the centres."""
         start = clock.now()
-        runs = self._check_parameters()
+        self._check_parameters()
+        runs = self._runs()
         A = self._check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
         if int((w > 0).sum()) < self.n_clusters:
@@ -145,26 +169,13 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             )
         return self
 
-    def _check_parameters(self) -> int:
-        for name in ("n_clusters", "max_iter"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-                raise ParameterError(f"{name} must be a whole number >= 1; got {value!r}.")
-        for name, empty in (("tol", False), ("max_seconds", True)):
-            value = getattr(self, name)
-            real = (
-                isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf
-            )
-            if not real and not (empty and value is None):
-                raise ParameterError(f"{name} must be a finite number >= 0; got {value!r}.")
-        if isinstance(self.init, str) and self.init not in INITS:
-            raise ParameterError(f"init must be one of {INITS} or an array of labels; got {self.init!r}.")
+    def _runs(self) -> int:
+        """From how many starts: one where they are given."""
+        if not isinstance(self.init, str):
+            return 1
         if self.n_init == "auto":
-            return 10 if isinstance(self.init, str) and self.init == "random" else 1
-        n = self.n_init
-        if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
-            raise ParameterError(f"n_init must be 'auto' or a whole number >= 1; got {n!r}.")
-        return int(n) if isinstance(self.init, str) else 1
+            return 10 if self.init == "random" else 1
+        return int(self.n_init)
 
     def _run_all(self, K: GramOperator, w: np.ndarray, runs: int) -> tuple[Run, float | None, list[str]]:
         """The best of all runs, the spectral bound if there is one, and what has to be said."""
@@ -181,9 +192,12 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 notes += more
                 run = lloyd(
                     K, w, diagonal, labels, int(self.n_clusters),
-                    max_iter=int(self.max_iter), tol=float(self.tol), tell=self._teller(done),
+                    max_iter=steps_allowed(self.max_iter), tol=float(self.tol), tell=self._teller(done),
                 )  # fmt: skip
                 best = run if best is None or run.inertia < best.inertia else best
+                if run.status == Status.INTERRUPTED:
+                    # Whichever run was the best, Ctrl-C ended the fit.
+                    best = best.interrupted()
                 if run.status == Status.INTERRUPTED or clock.late():
                     break
         except KeyboardInterrupt:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import numbers
 import time
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mercer import lapack
-from mercer.errors import ParameterError
 from mercer.gram import Precomputed
 from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.shared.base import KernelEstimator, check_gram
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.parameters import Declarations, Number, Whole
 from mercer.solve.solution import Certificate, Status
 from mercer.theory.judge import judge_on_rows
 
@@ -55,6 +54,22 @@ class MercerMap(TransformerMixin, KernelEstimator):
     >>> round(MercerMap(RBF(1.0), n_components=2).fit(X).residual_share_, 3)
     0.069
     """
+
+    parameters: ClassVar[Declarations] = {
+        "n_components": Whole(
+            1,
+            none=True,
+            about="At most so many features, those of the largest eigenvalues; None for all that are positive beyond rounding.",
+        ),
+        "tolerance": Number(
+            0.0,
+            1.0,
+            closed_low=True,
+            none=True,
+            words="None or a share of the trace, 0 <= tolerance < 1",
+            about="Stop at the fewest features that leave out at most this share of the trace, from 0 to 1.",
+        ),
+    }
 
     def __init__(
         self,
@@ -106,15 +121,6 @@ class MercerMap(TransformerMixin, KernelEstimator):
             added_diagonal=0.0,
             notes=(*judged, *notes),
         )
-
-    def _check_parameters(self) -> None:
-        m, t = self.n_components, self.tolerance
-        if m is not None and (isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1):
-            raise ParameterError(f"n_components must be None or a whole number >= 1; got {m!r}.")
-        if t is not None and (isinstance(t, bool) or not isinstance(t, numbers.Real) or not 0 <= t < 1):
-            raise ParameterError(
-                f"tolerance must be None or a share of the trace, 0 <= tolerance < 1; got {t!r}."
-            )
 
     def _judge(self, kernel: Kernel | None, K: np.ndarray) -> tuple[str, ...]:
         """Announce a kernel that is not positive semi-definite, or refuse it if `strict`."""

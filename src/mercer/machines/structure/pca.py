@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import time
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -20,6 +20,7 @@ from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximable
 from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.shared.parameters import CheckedBy, Choice, Declarations, Number, Whole, steps_allowed
 from mercer.machines.structure.centred import Centred, judge, training_gram
 from mercer.machines.structure.mercer_map import with_signs
 from mercer.machines.structure.preimage import METHODS, RidgeMap, pre_images, way_back
@@ -27,6 +28,15 @@ from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.solution import Certificate
 
 SOLVERS = ("auto", "dense", "krylov", "lanczos")
+
+
+def _check_components(m: Any) -> None:
+    whole = Whole(1).accepts(m)
+    share = not isinstance(m, numbers.Integral) and Number(0.0, 1.0).accepts(m)
+    if m is not None and not whole and not share:
+        raise ParameterError(
+            f"n_components must be None, a whole number >= 1, or a share between 0 and 1; got {m!r}."
+        )
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable):
@@ -71,6 +81,25 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
     True
     """
 
+    parameters: ClassVar[Declarations] = {
+        "n_components": CheckedBy(
+            by=_check_components,
+            type="int, float or None",
+            about="At most so many; a share of the variance 0 < s < 1, the fewest that explain it; None for all that are positive "
+            "beyond rounding (the last two need all eigenvalues, n³ work).",
+        ),
+        "solver": Choice(SOLVERS, about="See `mercer.solve.top_eigenpairs`."),
+        "inverse": Choice(
+            METHODS,
+            about='How `inverse_transform` finds pre-images: "linear" (exact, for `Linear`), "fixed-point" (for `RBF`, `Matern` and '
+            'other functions of a distance), "ridge" (a kernel ridge regression from components to X, for any kernel), or "auto": '
+            "the first of these that the kernel allows.",
+        ),
+        "ridge": Number(closed_low=True, about='The λ of inverse="ridge".'),
+        "tol": Number(closed_low=True, about="Residuals ‖K̃u - λu‖, as a share of the largest λ."),
+        "max_iter": Whole(1, none=True, about="Products with K allowed; None for no limit."),
+    }
+
     def __init__(
         self,
         n_components: int | float | None = 2,
@@ -78,7 +107,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
         *,
         solver: str = "auto",
         tol: float = 1e-8,
-        max_iter: int = 300,
+        max_iter: int | None = 300,
         inverse: str = "auto",
         ridge: float = 1.0,
         strict: bool = False,
@@ -127,7 +156,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
             min(count, most),
             method="dense" if whole else self.solver,  # type: ignore[arg-type]
             tol=float(self.tol),
-            max_iter=int(self.max_iter),
+            max_iter=steps_allowed(self.max_iter),
             random_state=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
         values, vectors = found.value
@@ -147,27 +176,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
         self._keep(A, kernel, centred, values[:kept], with_signs(vectors[:, :kept]), trace)
         self._certify(found.certificate, residuals[:kept], notes, start)
         return self
-
-    def _check_parameters(self) -> None:
-        m = self.n_components
-        whole = isinstance(m, numbers.Integral) and not isinstance(m, bool) and m >= 1
-        share = isinstance(m, numbers.Real) and not isinstance(m, numbers.Integral) and 0 < float(m) < 1
-        if m is not None and not whole and not share:
-            raise ParameterError(
-                f"n_components must be None, a whole number >= 1, or a share between 0 and 1; got {m!r}."
-            )
-        if self.solver not in SOLVERS:
-            raise ParameterError(f"solver must be one of {SOLVERS}; got {self.solver!r}.")
-        if self.inverse not in METHODS:
-            raise ParameterError(f"inverse must be one of {METHODS}; got {self.inverse!r}.")
-        for name, least in (("ridge", 0), ("tol", 0), ("max_iter", 1)):
-            value = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, numbers.Real)
-                or not least <= float(value) < np.inf
-            ):
-                raise ParameterError(f"{name} must be a finite number >= {least}; got {value!r}.")
 
     def _keep(
         self, A: Any, kernel: Kernel | None, K: Centred, values: np.ndarray, vectors: np.ndarray, trace: float

@@ -18,13 +18,6 @@ OCTAVES = 8.0  # how far the lengthscale is looked for: 2⁸ times smaller and l
 PER_OCTAVE = 2
 
 
-def check_bandwidth(value: Any) -> None:
-    if not isinstance(value, str) or value not in ("kernel", "loo"):
-        raise ParameterError(
-            f"bandwidth must be 'kernel' (as it is) or 'loo' (leave one out); got {value!r}."
-        )
-
-
 def by_leave_one_out(kernel: Kernel | None, error: Callable[[Kernel], float]) -> tuple[Kernel, str]:
     """The kernel with the lengthscale of smallest `error`, a multiple of the one it has; and a note that says so."""
     start = None if kernel is None else kernel.get_params().get("lengthscale")

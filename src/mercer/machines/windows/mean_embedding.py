@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import numbers
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +19,8 @@ from mercer.kernels.leaves.radial import RBF
 from mercer.machines.margin.problems import check_weights
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.shared.defaults import resolve
-from mercer.machines.windows.bandwidth import by_leave_one_out, check_bandwidth, windows
+from mercer.machines.shared.parameters import Choice, Declarations, Number
+from mercer.machines.windows.bandwidth import by_leave_one_out, windows
 from mercer.solve.solution import Certificate, Status
 from mercer.theory.judge import judge_on_rows
 
@@ -54,6 +54,21 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
     ([1, -1], 0.079788)
     """
 
+    parameters: ClassVar[Declarations] = {
+        "bandwidth": Choice(
+            ("kernel", "loo"),
+            about="The lengthscale of the kernel as it is, or the multiple of it under which the rows, each left out once, have the "
+            "largest density. For RBF and Laplacian kernels.",
+        ),
+        "contamination": Number(
+            0.0,
+            0.5,
+            closed_low=True,
+            closed_high=True,
+            about="The share of the rows of fit that `predict` calls outliers (-1). A row counts itself among its neighbours.",
+        ),
+    }
+
     weights_: np.ndarray
     offset_: float
     norm_: float
@@ -80,10 +95,7 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Remember the rows X and their weights, and find the offset; y is ignored."""
-        c = self.contamination
-        if not isinstance(c, numbers.Real) or isinstance(c, bool) or not 0 <= c <= 0.5:
-            raise ParameterError(f"contamination must be a number with 0 <= contamination <= 0.5; got {c!r}.")
-        check_bandwidth(self.bandwidth)
+        self._check_parameters()
         A = self._check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
         kernel = resolve(self.kernel, A, w)
@@ -100,7 +112,7 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
         self.X_fit_ = None if kernel is None else A
         scores = np.asarray(K @ self.weights_, dtype=float)
         self.norm_ = float(np.sqrt(max(float(self.weights_ @ scores), 0.0)))
-        self.offset_ = _between(scores, self.weights_, float(c))
+        self.offset_ = _between(scores, self.weights_, float(self.contamination))
         verdict = judge_on_rows(
             kernel,
             K,

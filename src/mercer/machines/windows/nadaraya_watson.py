@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -16,8 +16,9 @@ from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram, check_weights
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.parameters import Choice, Declarations, Switch
 from mercer.machines.shared.targets import check_target_block
-from mercer.machines.windows.bandwidth import by_leave_one_out, check_bandwidth, windows
+from mercer.machines.windows.bandwidth import by_leave_one_out, windows
 from mercer.solve.solution import Certificate, Status
 from mercer.theory.judge import judge_on_rows
 
@@ -51,6 +52,17 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
     ([0.5], [1.0, 0.0])
     """
 
+    parameters: ClassVar[Declarations] = {
+        "bandwidth": Choice(
+            ("kernel", "loo"),
+            about="The lengthscale of the kernel as it is, or the multiple of it with the smallest error of leaving one out, which has "
+            "a closed form: the row is left out of both sums.",
+        ),
+        "strict": Switch(
+            about="Refuse a kernel that is not positive semi-definite; else the certificate says so, and nothing is lost."
+        ),
+    }
+
     X_fit_: Any
     y_fit_: np.ndarray
     weights_: np.ndarray
@@ -70,7 +82,7 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remember rows, targets and weights, and leave each row out once; a row of weight 2 counts twice, of weight 0 not at all."""
-        check_bandwidth(self.bandwidth)
+        self._check_parameters()
         A = self._check_rows(X, reset=True)
         Y, self._single = check_target_block(y, A.shape[0], type(self).__name__)
         w = check_weights(sample_weight, A.shape[0])
