@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer.solve import Operator
 
-class CountingOperator:
+
+class CountingOperator(Operator):
     """A dense symmetric matrix behind the operator protocol; counts products, columns and entries handed out."""
 
     def __init__(self, A, interrupt_after=None):

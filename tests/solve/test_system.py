@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import mercer.solve
 from mercer.errors import NotPositiveDefiniteError, ParameterError
-from mercer.solve import Certificate, as_operator, direct, solve, system
+from mercer.solve import Certificate, as_operator, direct, solve, system, top_eigenpairs
 from solve.laboratory import CountingOperator, rbf, relative_residual, with_spectrum
 
 
@@ -87,3 +90,38 @@ def test_an_array_is_an_operator_that_keeps_the_protocol():
     np.testing.assert_allclose(op.block(slice(None), j), full[:, j])
     np.testing.assert_allclose(op.diag(), full.diagonal())
     np.testing.assert_allclose(op @ A, full @ A)
+
+
+class OnlyThat:
+    """What the protocol had before operators said what they can do: no factor and no program."""
+
+    shape = (3, 3)
+    dtype = np.dtype(float)
+
+    def __matmul__(self, V):
+        return V
+
+
+@pytest.mark.parametrize("ask", [lambda A: solve(A, np.ones(3)), lambda A: top_eigenpairs(A, 1)])
+def test_an_operator_that_lacks_members_is_refused_by_their_names(ask):
+    with pytest.raises(
+        ParameterError, match=r"diag, block, dense, shifted, low_rank_factor, program.*Operator"
+    ):
+        ask(OnlyThat())
+
+
+def test_an_operator_that_inherits_the_protocol_states_what_it_cannot_do():
+    A = CountingOperator(np.eye(3))
+    assert A.low_rank_factor() is None and A.program() is None
+    assert as_operator(np.eye(3)).low_rank_factor() is None
+
+
+def test_no_solver_probes_an_operator_for_what_it_can_do():
+    folder = Path(mercer.solve.__file__).parent
+    probes = [
+        f"{path.name}:{node.lineno}"
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Name) and node.id == "hasattr"
+    ]
+    assert not probes

@@ -72,7 +72,7 @@ def cg(
     (array([1., 2.]), 'converged', 2)
     """
     start = clock.now()
-    op = as_operator(A)
+    op = as_operator(A, products_only=True)
     B, single = check_targets(op, b)
     X = np.zeros_like(B) if x0 is None else _like(check_targets(op, x0, "x0")[0], B)
     state = _State(

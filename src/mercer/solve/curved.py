@@ -9,16 +9,23 @@ import numpy as np
 from mercer.solve.operator import ArrayOperator, Operator
 
 
-class Curved:
+class Curved(Operator):
     """RᵀKR as an operator, with R_i (k×r) for each row; rows whose R is zero are left out."""
 
-    def __init__(self, K: Any, R: np.ndarray) -> None:
+    def __init__(self, K: Operator, R: np.ndarray) -> None:
         n, k, r = R.shape
         self.K, self.k, self.r, self.n = K, k, r, n
         self.rows = np.flatnonzero(R.any(axis=(1, 2)))
         self.R = R[self.rows]
-        self.dtype = np.dtype(np.float64)
-        self.shape = (len(self.rows) * r, len(self.rows) * r)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        size = len(self.rows) * self.r
+        return size, size
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(np.float64)
 
     def up(self, v: np.ndarray) -> np.ndarray:
         """Rv as n×k."""
@@ -39,7 +46,7 @@ class Curved:
         return np.einsum("ikr,ikm->irm", self.R, image).reshape(V.shape)
 
     def diag(self) -> np.ndarray:
-        return (np.square(self.R).sum(axis=1) * np.asarray(_diag(self.K))[self.rows, None]).ravel()
+        return (np.square(self.R).sum(axis=1) * np.asarray(self.K.diag())[self.rows, None]).ravel()
 
     def block(self, rows: Any, cols: Any) -> np.ndarray:
         i, j = np.arange(self.shape[0])[rows], np.arange(self.shape[0])[cols]
@@ -55,7 +62,7 @@ class Curved:
 
     def low_rank_factor(self) -> np.ndarray | None:
         """Rᵀ(F ⊗ I) where K = F Fᵀ with so few columns that this is narrow; else None."""
-        F = self.K.low_rank_factor() if hasattr(self.K, "low_rank_factor") else None
+        F = self.K.low_rank_factor()
         if F is None or 4 * self.k * F.shape[1] > self.shape[0]:
             return None
         return np.einsum("ikr,if->irkf", self.R, F[self.rows]).reshape(self.shape[0], -1)
@@ -67,14 +74,9 @@ class Curved:
         return ArrayOperator(self.dense(), lam)
 
 
-def _diag(K: Any) -> np.ndarray:
-    return K.diagonal() if isinstance(K, np.ndarray) else K.diag()
-
-
-def block_of(K: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+def block_of(K: Operator, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
     """K[rows][:, cols], by slices where they are runs: a stored K then gives a view."""
-    i, j = _run(rows), _run(cols)
-    return K[i][:, j] if isinstance(K, np.ndarray) else K.block(i, j)
+    return K.block(_run(rows), _run(cols))
 
 
 def _run(index: np.ndarray) -> Any:

@@ -63,7 +63,7 @@ def top_eigenpairs(
     if not 1 <= k <= n:
         raise ParameterError(f"k must be between 1 and the number of rows, {n}; got {k}.")
     rng = np.random.default_rng(random_state)
-    F = op.low_rank_factor() if method in ("auto", "dense") and hasattr(op, "low_rank_factor") else None
+    F = op.low_rank_factor() if method in ("auto", "dense") else None
     if F is not None and k <= F.shape[1] < n:
         found = _singular(F, k)
     elif method == "dense" or (method == "auto" and (n <= DENSE_ROWS or 3 * (k + SPARE) >= n)):

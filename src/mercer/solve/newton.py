@@ -34,6 +34,7 @@ from mercer import clock, lapack
 from mercer.memory import memory_limit
 from mercer.panels import scaled_both_sides, whole_from_lower
 from mercer.solve.curved import Curved, block_of
+from mercer.solve.operator import Operator, as_operator
 from mercer.solve.solution import Certificate, Solution, Status
 from mercer.solve.system import DIRECT_ROWS, solve
 
@@ -153,7 +154,8 @@ def newton(
     >>> float(newton(np.eye(1), Half(), 1.0, intercept=False).value.z[0, 0])
     1.5
     """
-    run = _Iteration(K, problem, float(alpha), outputs, intercept, rough, shares, tol, memory, random_state)
+    op = as_operator(K)
+    run = _Iteration(op, problem, float(alpha), outputs, intercept, rough, shares, tol, memory, random_state)
     run.end = clock.until(max_seconds)
     status: Status = Status.LIMIT
     try:
@@ -169,7 +171,7 @@ class _Iteration:
 
     def __init__(
         self,
-        K: Any,
+        K: Operator,
         problem: SmoothProblem,
         alpha: float,
         k: int,
@@ -186,7 +188,7 @@ class _Iteration:
         self.rough, self.tol, self.memory, self.random_state = rough, tol, memory, random_state
         n = K.shape[0]
         fits = n <= DIRECT_ROWS and 8 * (k + 3) * n * n <= memory_limit(memory)
-        F = K.low_rank_factor() if hasattr(K, "low_rank_factor") else None
+        F = K.low_rank_factor()
         narrow = F is not None and 4 * k * F.shape[1] <= n  # then systems of few columns are the quicker way
         self.shares = shares if fits and not narrow else None
         self.beta, self.f, self.b = np.zeros((n, k)), np.zeros((n, k)), np.zeros(k)

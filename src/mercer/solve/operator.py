@@ -21,7 +21,8 @@ class Operator(Protocol):
     """A symmetric n×n matrix, known by what it does.
 
     `@` takes a vector or an n×r block of the operator's dtype; `block` takes integer arrays or slices, and
-    `slice(None)` means all; arrays handed out by `block`, `diag` and `dense` are not written to by any solver.
+    `slice(None)` means all; arrays handed out by `block`, `diag` and `dense` are not written to by any solver. What only
+    some can do, the others answer with None; who inherits from this class does so without a word.
     """
 
     @property
@@ -40,9 +41,20 @@ class Operator(Protocol):
 
     def shifted(self, lam: float) -> Operator: ...
 
+    def low_rank_factor(self) -> np.ndarray | None:
+        """F with A = F Fᵀ where A is known to be that, with few columns; else None."""
+        return None
+
+    def program(self) -> tuple | None:
+        """What the core needs to compute rows of A by itself; else None."""
+        return None
+
+
+MEMBERS = ("__matmul__", "diag", "block", "dense", "shifted", "low_rank_factor", "program")
+
 
 @dataclass(frozen=True, eq=False)
-class ArrayOperator:
+class ArrayOperator(Operator):
     """A symmetric array as an operator; the array is not copied.
 
     >>> A = ArrayOperator(np.array([[2.0, 1.0], [1.0, 3.0]]))
@@ -87,7 +99,7 @@ class ArrayOperator:
 
 
 @dataclass(frozen=True, eq=False)
-class Paired:
+class Paired(Operator):
     """One matrix twice: `single` in float32 for products, `exact` in float64 for residuals and entries.
 
     >>> A = ArrayOperator(np.array([[2.0, 0.1], [0.1, 3.0]]))
@@ -123,8 +135,10 @@ class Paired:
         return Paired(self.single.shifted(lam), self.exact.shifted(lam))
 
 
-def as_operator(A: Any) -> Operator:
+def as_operator(A: Any, *, products_only: bool = False) -> Operator:
     """`A` itself if it is an operator; an array, checked for shape, finiteness and symmetry, as one.
+
+    A solver of `products_only` asks for nothing but `shape`, `dtype` and `@`.
 
     >>> as_operator([[1.0, 0.5], [0.0, 1.0]])
     Traceback (most recent call last):
@@ -133,6 +147,8 @@ def as_operator(A: Any) -> Operator:
     one, for example (A + A.T) / 2 if that is what you mean.
     """
     if not isinstance(A, np.ndarray | list | tuple):
+        if not products_only:
+            _require_members(A)
         _require_square(A.shape)
         return A
     array = np.asarray(A)
@@ -156,6 +172,15 @@ def as_operator(A: Any) -> Operator:
                 "Pass a symmetric one, for example (A + A.T) / 2 if that is what you mean."
             )
     return ArrayOperator(array)
+
+
+def _require_members(A: Any) -> None:
+    missing = [name for name in MEMBERS if getattr(type(A), name, None) is None]
+    if missing:
+        raise ParameterError(
+            f"{type(A).__name__} is no operator: it has no {', '.join(missing)}. Pass a symmetric array, or inherit from "
+            "mercer.solve.Operator, which answers for what only some operators can do."
+        )
 
 
 def _require_square(shape: tuple[int, ...]) -> None:

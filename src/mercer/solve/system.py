@@ -51,7 +51,7 @@ def solve(
     check_targets(op, b)
     check_number(tol, "tol", 0.0)
     shift = check_number(shift, "shift", 0.0)
-    F = op.low_rank_factor() if hasattr(op, "low_rank_factor") else None
+    F = op.low_rank_factor()
     if F is not None and shift > 0 and 4 * F.shape[1] <= n:
         P = exact_low_rank(F, shift)
         return cg(

@@ -18,7 +18,7 @@ import numpy as np
 from mercer import lapack
 from mercer.errors import NotFiniteError, NotPositiveDefiniteError
 from mercer.gram import GramOperator
-from mercer.gram.operators import OfKernel, Tiles
+from mercer.gram.operators import Dense, OfKernel, Precomputed, Tiles
 from mercer.panels import whole_from_lower
 from mercer.solve.diagnosis import not_positive_definite
 from mercer.solve.direct import Cholesky
@@ -48,7 +48,7 @@ def factor_gram(K: GramOperator, noise: Any = 0.0, *, diagnose: bool = True) -> 
     `diagnose=False` it says the row only, which costs nothing.
     """
     A = np.require(K.dense(), np.float64, ["C", "W"])
-    if A is getattr(K, "array", None):
+    if isinstance(K, Dense | Precomputed) and A is K.array:
         A = A.copy()
     diagonal = np.einsum("ii->i", A)
     diagonal += noise
