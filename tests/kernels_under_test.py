@@ -122,10 +122,10 @@ def _leaves() -> list[Case]:
         Case("polynomial-1", Polynomial(1, offset=0.0), ref.polynomial(1, 0.0, 1.0)),
         Case("polynomial-homogeneous", Polynomial(2, offset=0.0, scale=0.3), ref.polynomial(2, 0.0, 0.3)),
         Case("polynomial-7", Polynomial(7, offset=0.5, scale=0.1), ref.polynomial(7, 0.5, 0.1)),
-        Case("rbf", RBF(), ref.rbf(1.0)),
+        Case("rbf", RBF(1.0), ref.rbf(1.0)),
         Case("rbf-ard", RBF(ARD), ref.rbf(ARD), columns=3),
         Case("rbf-wide", RBF(25.0), ref.rbf(25.0)),
-        Case("laplacian", Laplacian(), ref.laplacian(1.0)),
+        Case("laplacian", Laplacian(1.0), ref.laplacian(1.0)),
         Case("laplacian-ard", Laplacian(ARD), ref.laplacian(ARD), columns=3),
         Case("exponential", Exponential(0.8), ref.exponential(0.8)),
         Case("exponential-ard", Exponential(ARD), ref.exponential(ARD), columns=3),
@@ -135,7 +135,7 @@ def _leaves() -> list[Case]:
             for nu in (0.3, 1.0, 2.0, 3.5, 7.25, 20.0)
         ),
         Case("matern-ard", Matern(ARD, nu=1.5), ref.matern(ARD, 1.5), columns=3),
-        Case("rational-quadratic", RationalQuadratic(), ref.rational_quadratic(1.0, 1.0)),
+        Case("rational-quadratic", RationalQuadratic(1.0), ref.rational_quadratic(1.0, 1.0)),
         Case("rational-quadratic-heavy", RationalQuadratic(0.5, alpha=0.1), ref.rational_quadratic(0.5, 0.1)),
         Case(
             "rational-quadratic-ard",

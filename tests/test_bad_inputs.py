@@ -48,7 +48,7 @@ USERS = {
     "radial kernel": lambda X: RBF(1.0)(X),
     "radial kernel, second sample": lambda X: RBF(1.0)(GOOD, X),
     "dot-product kernel": lambda X: Linear()(X),
-    "column kernel": lambda X: Laplacian()(X),
+    "column kernel": lambda X: Laplacian(1.0)(X),
     "composite kernel": lambda X: (RBF(1.0) * Linear() + 1.0)(X),
     "diagonal": lambda X: (RBF(1.0) + Linear()).diag(X),
     "one-class machine": lambda X: OneClassSVM("RBF(1.0)").fit(X),
@@ -189,30 +189,40 @@ FRAME = pd.DataFrame(GOOD, columns=["a", "b"])
 NAN_AT_2_1 = lambda a, b: np.nan if a[0] == 4 and b[0] == 2 else 1.0
 
 KERNELS = [
-    ("different widths", lambda: RBF()(GOOD, GOOD[:, :1]), ShapeError, ("Z has 1 columns and X has 2",)),
-    ("different widths, columns", lambda: Laplacian()(GOOD[:, :1], GOOD), ShapeError, ("Z has 2", "X has 1")),
-    ("reordered frame", lambda: RBF()(FRAME, FRAME[["b", "a"]]), InputError, ("another order", "['b', 'a']")),
+    ("different widths", lambda: RBF(1.0)(GOOD, GOOD[:, :1]), ShapeError, ("Z has 1 columns and X has 2",)),
+    (
+        "different widths, columns",
+        lambda: Laplacian(1.0)(GOOD[:, :1], GOOD),
+        ShapeError,
+        ("Z has 2", "X has 1"),
+    ),
+    (
+        "reordered frame",
+        lambda: RBF(1.0)(FRAME, FRAME[["b", "a"]]),
+        InputError,
+        ("another order", "['b', 'a']"),
+    ),
     (
         "other names",
-        lambda: RBF()(FRAME, FRAME.rename(columns={"b": "c"})),
+        lambda: RBF(1.0)(FRAME, FRAME.rename(columns={"b": "c"})),
         InputError,
         ("lacks ['b']", "['c']"),
     ),
-    ("frame too wide", lambda: Laplacian()(FRAME[["a"]], FRAME), InputError, ("['b']",)),
-    ("frame and array", lambda: RBF()(FRAME, GOOD[:, :1]), ShapeError, ("Z has 1 columns and X has 2",)),
+    ("frame too wide", lambda: Laplacian(1.0)(FRAME[["a"]], FRAME), InputError, ("['b']",)),
+    ("frame and array", lambda: RBF(1.0)(FRAME, GOOD[:, :1]), ShapeError, ("Z has 1 columns and X has 2",)),
     (
         "maps of different widths",
-        lambda: RBF().of(lambda X: X[:, : len(X)])(GOOD[:1], GOOD),
+        lambda: RBF(1.0).of(lambda X: X[:, : len(X)])(GOOD[:1], GOOD),
         ShapeError,
         ("columns",),
     ),
-    ("unknown column", lambda: RBF().on("age")(FRAME), InputError, ("'age'", "['a', 'b']")),
-    ("name without names", lambda: RBF().on("age")(GOOD), InputError, ("'age'", "no column names")),
-    ("column too far", lambda: RBF().on(5)(GOOD), ShapeError, ("column 5", "2 columns")),
-    ("empty slice", lambda: RBF().on(slice(4, 9))(GOOD), ShapeError, ("selects none",)),
+    ("unknown column", lambda: RBF(1.0).on("age")(FRAME), InputError, ("'age'", "['a', 'b']")),
+    ("name without names", lambda: RBF(1.0).on("age")(GOOD), InputError, ("'age'", "no column names")),
+    ("column too far", lambda: RBF(1.0).on(5)(GOOD), ShapeError, ("column 5", "2 columns")),
+    ("empty slice", lambda: RBF(1.0).on(slice(4, 9))(GOOD), ShapeError, ("selects none",)),
     ("too many lengthscales", lambda: RBF([1, 2, 3])(GOOD), ShapeError, ("3 numbers", "2 columns")),
     ("matrix too wide", lambda: Bilinear(np.eye(3))(GOOD), ShapeError, ("3 by 3", "2 columns")),
-    ("linear map too wide", lambda: RBF().of(np.eye(3))(GOOD), ShapeError, ("3 columns", "2")),
+    ("linear map too wide", lambda: RBF(1.0).of(np.eye(3))(GOOD), ShapeError, ("3 columns", "2")),
     ("negative histogram", lambda: Chi2()(-GOOD), DomainError, ("histograms", "row 0, column 1")),
     (
         "negative histogram, sparse",
@@ -241,13 +251,13 @@ KERNELS = [
     ("Stationary keeps its axis", lambda: Stationary(lambda d: d)(GOOD), ShapeError, ("drop the last axis",)),
     (
         "times gives one number",
-        lambda: RBF().times(lambda X: 1.0)(GOOD),
+        lambda: RBF(1.0).times(lambda X: 1.0)(GOOD),
         ShapeError,
         ("one number per point",),
     ),
-    ("times gives NaN", lambda: RBF().times(lambda X: X[:, 0] * np.nan)(GOOD), NotFiniteError, ("NaN",)),
-    ("map loses rows", lambda: RBF().of(lambda X: X[:1])(GOOD), ShapeError, ("1 rows for 3 rows",)),
-    ("map gives NaN", lambda: RBF().of(lambda X: X * np.nan)(GOOD), NotFiniteError, ("NaN",)),
+    ("times gives NaN", lambda: RBF(1.0).times(lambda X: X[:, 0] * np.nan)(GOOD), NotFiniteError, ("NaN",)),
+    ("map loses rows", lambda: RBF(1.0).of(lambda X: X[:1])(GOOD), ShapeError, ("1 rows for 3 rows",)),
+    ("map gives NaN", lambda: RBF(1.0).of(lambda X: X * np.nan)(GOOD), NotFiniteError, ("NaN",)),
     (
         "exponential overflows",
         lambda: ExpDot()(GOOD * 10),
@@ -258,7 +268,7 @@ KERNELS = [
     ("float32 overflows", lambda: Polynomial(30)(GOOD.astype(np.float32)), MagnitudeError, ("float32",)),
     ("diagonal overflows", lambda: ExpDot().diag(GOOD * 10), MagnitudeError, ("overflows",)),
     ("fractional power of a negative", lambda: (Linear() ** 0.5)(GOOD - 2), DomainError, ("no real power",)),
-    ("norm of a negative", lambda: (-RBF()).normalized()(GOOD), DomainError, ("no norm",)),
+    ("norm of a negative", lambda: (-RBF(1.0)).normalized()(GOOD), DomainError, ("no norm",)),
     ("constant of nothing", lambda: (Linear() ** 0 + 1.0)(np.zeros((0, 2))), ShapeError, ("0 sample(s)",)),
     ("lengthscale zero", lambda: RBF(0.0), ParameterError, ("RBF: lengthscale", "positive", "0.0")),
     ("gamma negative", lambda: RBF(gamma=-1), ParameterError, ("RBF: gamma", "positive", "-1")),
@@ -276,7 +286,7 @@ def test_kernels_refuse_in_words(name, act, error, words):
 
 
 @pytest.mark.parametrize(
-    "k", [RBF(gamma=1e300), RBF(1e-300), RBF(1e300), Polynomial(1000, scale=1e-9), 1e300 * RBF()], ids=str
+    "k", [RBF(gamma=1e300), RBF(1e-300), RBF(1e300), Polynomial(1000, scale=1e-9), 1e300 * RBF(1.0)], ids=str
 )
 def test_extreme_but_meaningful_parameters_are_accepted(k):
     assert np.all(np.isfinite(k(GOOD)))
@@ -310,5 +320,5 @@ def test_extreme_but_meaningful_parameters_are_accepted(k):
     ],
 )
 def test_unusual_but_good_data_are_accepted(data):
-    K = (RBF() + Linear())(data)
-    np.testing.assert_allclose(K, (RBF() + Linear())(np.asarray(data, dtype=float)), rtol=1e-12)
+    K = (RBF(1.0) + Linear())(data)
+    np.testing.assert_allclose(K, (RBF(1.0) + Linear())(np.asarray(data, dtype=float)), rtol=1e-12)

@@ -79,8 +79,8 @@ FINITE = [
     Polynomial(2).normalized(),
     (L.on(0) + 1) ** 2,
     Constant(2.0).exp(),
-    0 * RBF(),
-    RBF() ** 0 * L,
+    0 * RBF(1.0),
+    RBF(1.0) ** 0 * L,
     (-Cosine(1.0)) ** 2,
     (2 * Cosine(1.0) * L) ** 2,
     ArcCosine(0).on(0),
@@ -278,7 +278,7 @@ def test_named_columns_are_found_in_a_frame():
 
 
 @pytest.mark.parametrize(
-    "k", [RBF(), White(1.0), Periodic(1.0), L.exp(), ArcCosine(1), RBF() ** 0.5], ids=str
+    "k", [RBF(1.0), White(1.0), Periodic(1.0), L.exp(), ArcCosine(1), RBF(1.0) ** 0.5], ids=str
 )
 def test_an_infinite_part_makes_the_whole_infinite_and_is_named(k):
     for whole in (k, k + L, 2 * k, k * (L + 1), k**2, k.normalized(), k.on(0, 1)):
@@ -299,7 +299,7 @@ def test_what_is_no_kernel_has_no_map_and_is_told_so(k):
 
 
 @pytest.mark.parametrize(
-    "k", [RBF() - L, Cosine(1.0) - 1, Custom(lambda a, b: 1.0), L**0.5, (-L).exp()], ids=str
+    "k", [RBF(1.0) - L, Cosine(1.0) - 1, Custom(lambda a, b: 1.0), L**0.5, (-L).exp()], ids=str
 )
 def test_what_is_not_known_is_not_guessed(k):
     for question in (k.features, k.feature_dimension):

@@ -66,6 +66,10 @@ class ParameterError(MercerError, ValueError):
     """A parameter outside its declared domain."""
 
 
+class OpenParameterError(ParameterError):
+    """A kernel was evaluated whose lengthscale is left to the data."""
+
+
 class InvalidKernelError(MercerError, ValueError):
     """A kernel refused because it is not positive semi-definite."""
 

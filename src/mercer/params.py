@@ -7,11 +7,13 @@ A kernel declares each parameter with one of the functions below:
 
 The declaration checks the value when the kernel is born, and knows the transform between the value and an
 unconstrained real number: the logarithm for positive numbers, a scaled logit for bounded ones.
-Parameters declared with `whole`, `choice` or `frozen` shape the kernel and are never tuned.
+Parameters declared with `whole`, `shape_number` or `coefficients` shape the kernel and are never tuned. A parameter whose default is
+`OPEN` is left to the data where it is not given.
 """
 
 from __future__ import annotations
 
+import enum
 import math
 import numbers
 from collections.abc import Sequence
@@ -29,6 +31,21 @@ Vector = float | tuple[float, ...]
 _LOGIT_LIMIT = 36.0
 
 
+class Open(enum.Enum):
+    """A number that is left to the data: `RBF()` has one lengthscale that is open, `RBF(ard=True)` one for each column."""
+
+    ONE = "open"
+    EACH = "open, one for each column"
+
+    def __repr__(self) -> str:
+        return f"<{self.value}>"
+
+    __str__ = __repr__
+
+
+OPEN = Open.ONE
+
+
 @dataclass(frozen=True)
 class Domain:
     """Numbers a parameter may take: an interval, its transform, and its shape."""
@@ -42,9 +59,12 @@ class Domain:
     per_column: bool = False
     ndim: int = 0
     whole: bool = False
+    may_be_open: bool = False
 
     def check(self, value: Any, owner: str, name: str) -> Any:
         """`value` in canonical form (float, tuple of floats, tuple of tuples), or a ParameterError."""
+        if isinstance(value, Open) and self.may_be_open:
+            return value
         if self.ndim == 0 and self.per_column and _is_sequence(value):
             return self._check_sequence(value, owner, name, depth=1)
         if self.ndim > 0:
@@ -107,9 +127,9 @@ class Domain:
             return "Pass a positive number" + ("." if self.open_low else ", or zero.")
         return "Pass a finite number in that range."
 
-    def is_free(self, value: float) -> bool:
-        """Whether one number is tuned: a declared parameter, and not the zero of a non-negative one."""
-        return self.tuned and not (self.logarithmic and value == 0)
+    def is_free(self, value: float | Open) -> bool:
+        """Whether one number is tuned: a declared parameter, not open, and not the zero of a non-negative one."""
+        return self.tuned and not isinstance(value, Open) and not (self.logarithmic and value == 0)
 
     def to_real(self, value: float, bounds: Bounds | None) -> float:
         """Value -> unconstrained real."""
@@ -173,9 +193,14 @@ def _declare(domain: Domain, default: Any) -> Any:
 
 
 def positive(default: Any = ..., *, per_column: bool = False, ndim: int = 0) -> Any:
-    """A number > 0, tuned on a logarithmic scale; `per_column` also allows one number per column."""
+    """A number > 0, tuned on a logarithmic scale; `per_column` also allows one number per column.
+
+    With the default `OPEN` it may be left to the data.
+    """
     words = "a positive number" + (", or a list with one per column" if per_column else "")
-    return _declare(Domain(words, low=0.0, logarithmic=True, per_column=per_column, ndim=ndim), default)
+    open_too = isinstance(default, Open)
+    domain = Domain(words, low=0.0, logarithmic=True, per_column=per_column, ndim=ndim, may_be_open=open_too)
+    return _declare(domain, default)
 
 
 def nonnegative(default: Any = ...) -> Any:
@@ -267,7 +292,7 @@ def check_bounds(bounds: Any, value: Vector, domain: Domain, name: str) -> Bound
     if low < domain.low or high > domain.high or (domain.open_low and low == domain.low):
         raise ParameterError(f"bounds of {name} must lie in its domain ({domain.words}); got {bounds!r}.")
     for v in _numbers(value):
-        if not low <= v <= high:
+        if not isinstance(v, Open) and not low <= v <= high:
             raise ParameterError(
                 f"{name} = {v:g} lies outside its bounds ({low:g}, {high:g}). Widen them or change the value first."
             )

@@ -226,7 +226,7 @@ def test_a_class_that_evaluates_rows_in_its_own_way_has_no_recording():
         def _block(self, x, z):
             return -super()._block(x, z)
 
-    k = leaf(Own)()
+    k = leaf(Own)(1.0)
     X = np.array([[0.0], [1.0]])
     assert not isinstance(k.validity(columns=1), Proved)
     np.testing.assert_array_equal(k(X, X.copy()), k._block(Rows(X), Rows(X)))

@@ -22,7 +22,7 @@ def _forget():
 
 
 def radial(methods):
-    return leaf(type("Mine", (Radial,), {"__module__": __name__, "__annotations__": {}, **methods}))()
+    return leaf(type("Mine", (Radial,), {"__module__": __name__, "__annotations__": {}, **methods}))(1.0)
 
 
 def dot_product(methods):

@@ -74,7 +74,7 @@ def test_theta_has_one_number_for_each_free_parameter(case):
 @pytest.mark.parametrize("step", [-1e6, -800.0, 800.0, 1e6])
 @pytest.mark.parametrize(
     "k",
-    [RBF(), RBF().bounded(lengthscale=(0.1, 2)), -2.0 * White(), Constant(3).bounded(value=(-1, 4))],
+    [RBF(1.0), RBF(1.0).bounded(lengthscale=(0.1, 2)), -2.0 * White(), Constant(3).bounded(value=(-1, 4))],
     ids=str,
 )
 def test_a_wild_step_in_theta_still_gives_a_kernel(k, step):
@@ -146,20 +146,20 @@ def test_a_value_outside_its_bounds_is_refused_later_too():
 @pytest.mark.parametrize(
     "act, words",
     [
-        (lambda: RBF().fix(), "at least one"),
-        (lambda: RBF().bounded(), "at least one"),
-        (lambda: RBF().fix("nu"), "it has ['lengthscale']"),
-        (lambda: RBF().fix(3), "named by text"),
+        (lambda: RBF(1.0).fix(), "at least one"),
+        (lambda: RBF(1.0).bounded(), "at least one"),
+        (lambda: RBF(1.0).fix("nu"), "it has ['lengthscale']"),
+        (lambda: RBF(1.0).fix(3), "named by text"),
         (lambda: Linear().fix("lengthscale"), "it has []"),
         (lambda: Polynomial(2).fix("degree"), "no tunable parameter 'degree'"),
-        (lambda: RBF().bounded(lengthscale=(2, 3)), "outside its bounds (2, 3)"),
-        (lambda: RBF().bounded(lengthscale=(-1, 3)), "a positive number"),
-        (lambda: RBF().bounded(lengthscale=(0, 3)), "a positive number"),
-        (lambda: RBF().bounded(lengthscale=(3, 1)), "low < high"),
-        (lambda: RBF().bounded(lengthscale=(1, np.inf)), "finite"),
-        (lambda: RBF().bounded(lengthscale=(False, 2)), "(low, high)"),
-        (lambda: RBF().bounded(lengthscale="ab"), "(low, high)"),
-        (lambda: RBF().bounded(lengthscale=(1, 2, 3)), "(low, high)"),
+        (lambda: RBF(1.0).bounded(lengthscale=(2, 3)), "outside its bounds (2, 3)"),
+        (lambda: RBF(1.0).bounded(lengthscale=(-1, 3)), "a positive number"),
+        (lambda: RBF(1.0).bounded(lengthscale=(0, 3)), "a positive number"),
+        (lambda: RBF(1.0).bounded(lengthscale=(3, 1)), "low < high"),
+        (lambda: RBF(1.0).bounded(lengthscale=(1, np.inf)), "finite"),
+        (lambda: RBF(1.0).bounded(lengthscale=(False, 2)), "(low, high)"),
+        (lambda: RBF(1.0).bounded(lengthscale="ab"), "(low, high)"),
+        (lambda: RBF(1.0).bounded(lengthscale=(1, 2, 3)), "(low, high)"),
     ],
 )
 def test_a_mark_that_makes_no_sense_is_refused(act, words):
@@ -248,19 +248,19 @@ def test_a_bad_value_is_refused_at_birth_with_owner_value_and_what_is_allowed(cl
         (lambda: Dot(lambda t: 1.0 + 0 * t, taylor=[2.0]), "not the polynomial"),
         (lambda: Stationary(3), "must be a function"),
         (lambda: Custom("f"), "function of two things"),
-        (lambda: RBF().times(2.0), "write c * k"),
-        (lambda: RBF().of("map"), "A must be a list of lists"),
-        (lambda: RBF().on(), "at least one column"),
-        (lambda: RBF().on(1.5), "a name, a number or a slice"),
-        (lambda: RBF().on(True), "a name, a number or a slice"),
-        (lambda: RBF().on(slice("a", "b")), "whole numbers"),
-        (lambda: RBF().on(slice(0, 2, 0)), "whole numbers"),
-        (lambda: RBF().polynomial([]), "at least one number"),
-        (lambda: RBF().polynomial([1, np.nan]), "coefs[1]"),
-        (lambda: RBF() ** -1, "a number >= 0"),
-        (lambda: RBF() ** np.nan, "a number >= 0"),
-        (lambda: RBF() * np.inf, "a finite number"),
-        (lambda: RBF() / 0, "divided by zero"),
+        (lambda: RBF(1.0).times(2.0), "write c * k"),
+        (lambda: RBF(1.0).of("map"), "A must be a list of lists"),
+        (lambda: RBF(1.0).on(), "at least one column"),
+        (lambda: RBF(1.0).on(1.5), "a name, a number or a slice"),
+        (lambda: RBF(1.0).on(True), "a name, a number or a slice"),
+        (lambda: RBF(1.0).on(slice("a", "b")), "whole numbers"),
+        (lambda: RBF(1.0).on(slice(0, 2, 0)), "whole numbers"),
+        (lambda: RBF(1.0).polynomial([]), "at least one number"),
+        (lambda: RBF(1.0).polynomial([1, np.nan]), "coefs[1]"),
+        (lambda: RBF(1.0) ** -1, "a number >= 0"),
+        (lambda: RBF(1.0) ** np.nan, "a number >= 0"),
+        (lambda: RBF(1.0) * np.inf, "a finite number"),
+        (lambda: RBF(1.0) / 0, "divided by zero"),
     ],
 )
 def test_what_makes_no_kernel_is_refused_at_birth(make, words):
@@ -319,9 +319,9 @@ def test_a_parameter_set_by_name_is_the_parameter_got_by_name(case):
 
 def test_an_unknown_name_is_refused_with_the_known_ones():
     with pytest.raises(ParameterError, match=r"Invalid parameter 'width'.*lengthscale"):
-        RBF().set_params(width=2)
+        RBF(1.0).set_params(width=2)
     with pytest.raises(ParameterError, match="Invalid parameter 'width' for kernel RBF"):
-        (2 * RBF()).set_params(kernel__width=2)
+        (2 * RBF(1.0)).set_params(kernel__width=2)
 
 
 def test_parts_can_be_replaced_by_kernels_or_their_text():

@@ -258,7 +258,7 @@ def test_custom_kernels_take_things_that_are_not_numbers():
     shared = Custom(lambda a, b: len(set(a) & set(b)))
     np.testing.assert_array_equal(shared(["kernel", "nerve"], ["e"]), [[1], [1]])
     np.testing.assert_array_equal((2.0 * shared + 1.0).diag(["kernel", "nerve"]), [11, 9])
-    lengths = Laplacian().of(lambda words: np.array([[len(w)] for w in words], dtype=float))
+    lengths = Laplacian(1.0).of(lambda words: np.array([[len(w)] for w in words], dtype=float))
     np.testing.assert_allclose(lengths(["ab", "abc"]), [[1, np.exp(-1)], [np.exp(-1), 1]])
 
 

@@ -475,7 +475,7 @@ class Kinked(Radial):
     """A leaf whose slope is no number beyond s = 4, as a careless square root would have it."""
 
     def value(self, s):
-        return np.exp(-0.5 * s)
+        return np.where(s < 0, 1.0, np.exp(-0.5 * s))  # no formula, so its own slope is asked
 
     def slope(self, s):
         with np.errstate(invalid="ignore"):

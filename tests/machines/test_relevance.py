@@ -30,8 +30,9 @@ def basis_and_alpha(model, X, k=None):
     return Phi, alpha
 
 
+# A wide kernel: where rows can be separated the evidence grows as all α fall, and its flat top is found to 1e-7 at best.
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([RelevanceVectorRegressor(n_starts=1), RelevanceVectorClassifier()])
+@parametrize_with_checks([RelevanceVectorRegressor(n_starts=1), RelevanceVectorClassifier("RBF(3.0)")])
 def test_the_contract(estimator, check):
     check(estimator)
 

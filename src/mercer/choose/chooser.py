@@ -115,7 +115,7 @@ def choose(
     status: Status = Status.CONVERGED
     try:
         for one in [machine.kernel] if kernels is None else list(kernels):
-            kernel = resolve(one, A)
+            kernel = resolve(one, named)
             if kernel is None:
                 raise ParameterError(
                     "a precomputed kernel has no parameters to choose; pass the kernel itself."

@@ -18,7 +18,7 @@ MOST_ROWS = 1000  # pairs of so many rows, half a million, fix a median to well 
 class Scales:
     """Lengthscales for radial kernels on these rows; all positive and finite.
 
-    `median` is the median distance between different rows; `variance` is √(d·Var(X)/2), what `kernel="RBF()"` takes;
+    `median` is the median distance between different rows; `variance` is √(d·Var(X)/2), what scikit-learn calls gamma="scale";
     `nearest` is the median distance from a row to its nearest other one, below which a kernel sees isolated points;
     `widest` is the largest distance, above which it sees one point; `per_column` has √d times the median distance in
     each column, for one lengthscale per column: columns in other units then weigh alike. A column without variation gets

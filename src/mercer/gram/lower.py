@@ -62,7 +62,7 @@ def emit(k: Kernel, b: Builder, at: Place) -> None:
 
 def _squared_distance(k: Leaf, b: Builder, at: Place) -> None:
     """s = Σ ((x - z)/ℓ)²: one ℓ multiplies the sum, so that differences stay exact; several scale the columns."""
-    value = k.lengthscale  # type: ignore[attr-defined]
+    value = k._closed("lengthscale")
     for length in value if isinstance(value, tuple) else (value,):
         _require_usual(length, k)
     if isinstance(value, tuple):
@@ -110,7 +110,7 @@ def _(k: PerColumn, b: Builder, at: Place) -> None:
 
 def _absolute(k: Any, b: Builder, at: Place) -> None:
     """Σ |x - z|/ℓ."""
-    value = k.lengthscale
+    value = k._closed("lengthscale")
     for length in value if isinstance(value, tuple) else (value,):
         _require_usual(length, k)
     if not isinstance(value, tuple):

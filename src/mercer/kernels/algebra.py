@@ -486,6 +486,9 @@ class Of(Unary):
     kernel: Kernel = given()
     map: Callable[[Any], Any] = given()
 
+    def _resolved(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
+        return self._with_children([self.kernel._resolved(self._mapped(rows), weight)])
+
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         a = self._mapped(x)
         if z is None:
@@ -538,6 +541,9 @@ class LinearMap(Unary):
     A: tuple[tuple[float, ...], ...] = coefficients(
         ndim=2, words="a matrix of finite numbers, one row per new column"
     )
+
+    def _resolved(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
+        return self._with_children([self.kernel._resolved(self._mapped(rows), weight)])
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return self.kernel._block(self._mapped(x), None if z is None else self._mapped(z))
@@ -596,6 +602,9 @@ class On(Unary):
 
     def _compare_columns(self, x: Rows, z: Rows) -> None:
         self.kernel._compare_columns(x.take(self.columns), z.take(self.columns))
+
+    def _resolved(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
+        return self._with_children([self.kernel._resolved(rows.take(self.columns), weight)])
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return self.kernel._block(x.take(self.columns), None if z is None else z.take(self.columns))

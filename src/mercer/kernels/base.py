@@ -22,7 +22,7 @@ from mercer.arrays import Rows, common_dtype
 from mercer.errors import MagnitudeError, NotFiniteError, ParameterError, ShapeError
 from mercer.kernels.latex import bracketed
 from mercer.kernels.leaves.inheritance import require_same_function
-from mercer.params import Bounds, Domain, Parameter, check_bounds, is_real
+from mercer.params import Bounds, Domain, Open, Parameter, check_bounds, is_real
 
 if TYPE_CHECKING:
     from mercer.gram import GramOperator
@@ -146,6 +146,43 @@ class Kernel(ABC):
         ('dense', [1.0, 0.6065])
         """
         return _gram_room().gram(self, X, Z, memory=memory, dtype=dtype, n_jobs=n_jobs)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a part leaves a lengthscale to the data, as `RBF()` does."""
+        return any(isinstance(p.value, Open) for p in self.parameters)
+
+    def resolved(self, X: Any, *, sample_weight: Any = None) -> Kernel:
+        """The kernel with its open lengthscales closed by the spread of the columns that each part sees.
+
+        ℓ_j = s_j √(d/2) for d columns with deviations s_j (`kernels.leaves.closing` has the rules for sparse and constant ones).
+
+        >>> from mercer import RBF, Linear
+        >>> (RBF() + Linear()).resolved([[0.0, 0.5], [2.0, 2000.5]])
+        RBF([1.0, 1000.0]) + Linear()
+        """
+        if not self.is_open:
+            return self
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        return self._resolved(Rows.of(X, "X"), weight)
+
+    def closed(self, lengthscale: float) -> Kernel:
+        """The kernel with one number in place of every open lengthscale.
+
+        >>> from mercer import RBF
+        >>> (2.0 * RBF()).closed(3.0)
+        2.0*RBF(3.0)
+        """
+        if not self.is_open:
+            return self
+        own = {n: lengthscale for n, _ in self._own_domains() if isinstance(getattr(self, n), Open)}
+        out = self._changed(**own) if own else self
+        kids = [child.closed(lengthscale) for _, child in out._children()]
+        return out._with_children(kids) if kids else out
+
+    def _resolved(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
+        kids = [child._resolved(rows, weight) if child.is_open else child for _, child in self._children()]
+        return self._with_children(kids) if kids else self
 
     def diag(self, X: Any) -> np.ndarray:
         """k(x_i, x_i) for every row, in O(n).
@@ -530,7 +567,7 @@ class Kernel(ABC):
 
         A proof that rests on something you declared is a `ProvedAsDeclared`. `samples` are things the kernel takes, from
         which a witness may be sought (needed when they are not vectors); `columns` limits the search to points of that
-        dimension. The search does a fixed amount of work and its answer is kept; `seconds` only stops it early.
+        dimension; an open lengthscale is then taken as 1. The search does a fixed amount of work and its answer is kept; `seconds` only stops it early.
 
         >>> from mercer import RBF
         >>> print(RBF(2.0).validity())

@@ -45,7 +45,7 @@ def hsic_test(
         biased      tr(KHLH) / n²,    H = I - 11ᵀ/n, K and L the Gram matrices of X and of Y
         unbiased    (tr(K̃L̃) + 1ᵀK̃1·1ᵀL̃1/((n-1)(n-2)) - 2·1ᵀK̃L̃1/(n-2)) / (n(n-3)),    ˜: diagonal 0 (Song et al., 2012)
 
-    The p-value is that of random permutations of the rows of Y. A lengthscale that a text leaves open is the median
+    The p-value is that of random permutations of the rows of Y. An open lengthscale is the median
     distance of its own sample; `kernel_y` is `kernel` where not given. Where K, L and the work on them do not fit in `memory`, both are
     replaced by low rank factors, which cannot spoil the level since they do not look at the pairing; the notes say how
     much of each trace is left out. Y may have one dimension. `strict` refuses a kernel that is not positive semi-definite (after

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,6 @@ from mercer.theory.judge import judge_on_rows
 COLUMNS = 256  # permutations that are looked at together
 MEDIAN_ROWS = 1000  # rows among which the median distance is taken
 TIE = 1e-10  # statistics that differ by less, relatively, are equal: then the permutation counts against rejection
-_OPEN = re.compile(r"\b(RBF|Exponential|Matern|RationalQuadratic|Laplacian)\(\s*\)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +80,7 @@ def pooled(x: Rows, z: Rows) -> Rows:
 
 
 def with_median(kernel: Any, rows: Rows) -> Kernel:
-    """The kernel; a lengthscale that its text leaves open is the median distance between the rows.
+    """The kernel; an open lengthscale is the median distance between the rows.
 
     Of more than 1000 rows, 1000 evenly spread along one direction are taken, so that the choice does not depend on the
     order of the rows, and a permutation test with it stays exact.
@@ -90,8 +88,9 @@ def with_median(kernel: Any, rows: Rows) -> Kernel:
     >>> with_median("RBF()", Rows(np.array([[0.0], [1.0], [3.0]]), "X"))
     RBF(2.0)
     """
-    if not (isinstance(kernel, str) and _OPEN.search(kernel)):
-        return as_kernel(kernel)
+    found = as_kernel(kernel)
+    if not found.is_open:
+        return found
     if rows._is_opaque():
         raise ParameterError(
             f"{kernel} takes its lengthscale from distances, and these rows are not vectors."
@@ -104,7 +103,7 @@ def with_median(kernel: Any, rows: Rows) -> Kernel:
     distances = pdist(A)
     distances = distances[distances > 0]
     length = float(np.median(distances)) if len(distances) else 1.0
-    return as_kernel(_OPEN.sub(rf"\1({length!r})", kernel))
+    return found.closed(length)
 
 
 def judged(kernel: Kernel, rows: Rows, *, strict: bool, lost: str) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def mmd_test(
     Parameters
     ----------
     kernel : a kernel, its text, or a list of them
-        A lengthscale that the text leaves open is the median distance between the pooled rows. Of a list, the kernel with
+        An open lengthscale is the median distance between the pooled rows. Of a list, the kernel with
         the largest MMD²/σ (σ: the standard deviation of MMD² where the distributions differ) on a random half of each
         sample is tested on the other half: that ratio decides the power of large samples (Sutherland et al., 2017).
     block_size : int

@@ -400,7 +400,13 @@ def _write(f: Formula, variable: str, level: int) -> str:
         text = "-" + _write(f.parts[0], variable, 2)
     elif f.op in _SIGNS:
         sign, left, right = _SIGNS[f.op]
-        text = _write(f.parts[0], variable, left) + sign + _write(f.parts[1], variable, right)
+        first, second = f.parts
+        if first.op == "negative" and f.op in ("multiply", "divide"):
+            # -a*b is read as (-a)*b
+            begins = "-" + _write(first.parts[0], variable, 2)
+        else:
+            begins = _write(first, variable, left)
+        text = begins + sign + _write(second, variable, right)
     else:
         text = f"{f.op}({', '.join(_write(part, variable, 0) for part in f.parts)})"
     return f"({text})" if _LEVELS.get(f.op, 5) < level else text

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.kernels.leaves.families import PerColumn, leaf
 from mercer.kernels.proofs.proof import Fact
-from mercer.params import Vector, positive
+from mercer.params import OPEN, Vector, positive
 
 
 def _phase(delta: Any, period: Any) -> Any:
@@ -29,7 +29,7 @@ class Laplacian(PerColumn):
     0.36787944117144233
     """
 
-    lengthscale: Vector = positive(1.0, per_column=True)
+    lengthscale: Vector = positive(OPEN, per_column=True)
 
     because: ClassVar = Fact(
         "Bochner's theorem",

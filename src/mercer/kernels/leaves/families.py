@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
@@ -22,7 +22,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from mercer.arrays import Rows, require_nonnegative
-from mercer.errors import ParameterError, ShapeError
+from mercer.errors import OpenParameterError, ParameterError, ShapeError
 from mercer.kernels.base import Kernel, _flatten
 from mercer.kernels.formulas.formula import VARIABLE, Formula, NotRecorded, record, require_faithful
 from mercer.kernels.formulas.monotone import (
@@ -32,9 +32,10 @@ from mercer.kernels.formulas.monotone import (
     is_power_series,
 )
 from mercer.kernels.formulas.typeset import latex
+from mercer.kernels.leaves.closing import closing_lengths
 from mercer.kernels.leaves.inheritance import changes, is_ours
 from mercer.kernels.proofs.proof import Fact, Proof
-from mercer.params import Vector, positive
+from mercer.params import OPEN, Open, Vector, positive
 from mercer.sparse import Matrix, dense, stored_columns
 
 LEAVES: dict[str, type[Leaf]] = {}
@@ -53,8 +54,7 @@ def leaf(cls: C) -> C:
     """A kernel with a name: frozen, checked at birth, readable by `mercer.parse`."""
     made = expression(cls)
     _require_declared(made)
-    if made.spellings:
-        _accept_spellings(made)
+    _accept_spellings(made)
     LEAVES[made.__name__] = made
     return made
 
@@ -62,9 +62,16 @@ def leaf(cls: C) -> C:
 def _accept_spellings(cls: Any) -> None:
     """Let the constructor also take other names of a parameter, such as gamma for RBF's lengthscale."""
     plain = cls.__init__
+    may_be_open = {f.name for f in fields(cls) if "domain" in f.metadata and f.metadata["domain"].may_be_open}
 
     @functools.wraps(plain)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        if "ard" in kwargs and "lengthscale" in may_be_open:
+            if args or "lengthscale" in kwargs or not isinstance(kwargs["ard"], bool | np.bool_):
+                raise ParameterError(
+                    f"{cls.__name__}: ard=True leaves one lengthscale for each column open; it is True or False, and stands alone."
+                )
+            kwargs["lengthscale"] = Open.EACH if kwargs.pop("ard") else Open.ONE
         for other, (name, convert) in cls.spellings.items():
             if other in kwargs:
                 if args or name in kwargs:
@@ -128,7 +135,9 @@ class Leaf(Kernel):
         parts = []
         for position, f in enumerate(fields(self)):  # type: ignore[arg-type]
             value = getattr(self, f.name)
-            if position == 0:
+            if isinstance(value, Open):
+                parts += ["ard=True"] if value is Open.EACH else []
+            elif position == 0:
                 parts.append(write_value(value))
             elif value != f.default:
                 parts.append(f"{f.name}={write_value(value)}")
@@ -151,7 +160,11 @@ class Leaf(Kernel):
         for f in fields(self):  # type: ignore[arg-type]
             domain = f.metadata.get("domain")
             if domain is not None and np.isfinite(domain.low):
-                shown = write_value(getattr(self, f.name))
+                value = getattr(self, f.name)
+                if isinstance(value, Open):
+                    out.append(f"{f.name} is any number > 0")
+                    continue
+                shown = write_value(value)
                 sign = ">" if domain.open_low else "≥"
                 whole = " is a whole number" if domain.whole else ""
                 out.append(f"{f.name} = {shown if len(shown) < 60 else '…'}{whole} {sign} {domain.low:g}")
@@ -194,9 +207,26 @@ class Leaf(Kernel):
         if not self._takes_things():
             z.require_columns_of(x)
 
+    def _closed(self, name: str) -> Any:
+        """The value of a parameter; an open one is refused with how to close it."""
+        value = getattr(self, name)
+        if isinstance(value, Open):
+            raise OpenParameterError(
+                f"{self} leaves its {name} open, so it has no values yet. Give a number, {type(self).__name__}(1.0), close it by "
+                "the spread of your rows, k.resolved(X), or hand it to a machine, which closes it when it is fitted."
+            )
+        return value
+
+    def _resolved(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
+        names = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Open)]  # type: ignore[arg-type]
+        if not names:
+            return self
+        lengths = closing_lengths(rows.vectors, weight)
+        return self._changed(**{name: _within(lengths, dict(self._bounds).get(name)) for name in names})
+
     def _per_column(self, name: str, d: int) -> np.ndarray:
         """A parameter as one number per column, or an error that says how many columns there are."""
-        value = getattr(self, name)
+        value = self._closed(name)
         if not isinstance(value, tuple):
             return np.full(d, value)
         if len(value) != d:
@@ -259,12 +289,16 @@ class OfOneNumber(Leaf):
 
     def numbers(self) -> dict[str, float]:
         """The tuned parameters by the names that the recording has for them."""
-        return {path: value for path, value, _ in _tuned_numbers(self)}
+        found = (pair for name, _ in self._own_domains() for pair in _flatten(name, getattr(self, name)))
+        return {path: value for path, value in found if not isinstance(value, Open)}
 
 
-def _tuned_numbers(k: Leaf) -> Iterator[tuple[str, float, Any]]:
-    for field_name, domain in k._own_domains():
-        yield from ((path, value, domain) for path, value in _flatten(field_name, getattr(k, field_name)))
+def _within(lengths: Vector, bounds: tuple[float, float] | None) -> Vector:
+    """Lengths, those outside their bounds moved to the nearest end."""
+    if bounds is None:
+        return lengths
+    clipped = np.clip(lengths, *bounds)
+    return float(clipped) if clipped.ndim == 0 else tuple(clipped.tolist())
 
 
 def _symbols(field_name: str, value: Any) -> Any:
@@ -371,7 +405,7 @@ class Radial(OfOneNumber):
     """
 
     _family: ClassVar = True
-    lengthscale: Vector = positive(1.0, per_column=True)
+    lengthscale: Vector = positive(OPEN, per_column=True)
 
     letter: ClassVar = "s"
 
@@ -398,9 +432,8 @@ class Radial(OfOneNumber):
 
     def _checked_lengthscale(self, d: int) -> Any:
         """One number for all of the d columns, which may be many, or an array with one for each."""
-        if isinstance(self.lengthscale, tuple):
-            return self._per_column("lengthscale", d)
-        return np.float64(self.lengthscale)
+        value = self._closed("lengthscale")
+        return self._per_column("lengthscale", d) if isinstance(value, tuple) else np.float64(value)
 
     def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return self.value(self._squares(x.vectors, None if z is None else z.vectors))
@@ -583,6 +616,8 @@ def _as_one_thing(value: str) -> str:
 
 
 def latex_value(value: Any) -> str:
+    if isinstance(value, Open):
+        return r"\ell"
     if isinstance(value, tuple):
         return r"(" + ", ".join(map(latex_value, value)) + ")"
     if isinstance(value, float):

@@ -157,7 +157,7 @@ class RationalQuadratic(Radial):
 
         k(s) = (1 + s / 2α)^-α,    s = ‖(x - z) / ℓ‖²
 
-    >>> float(RationalQuadratic(alpha=1.0)([[0, 0]], [[1, 2]])[0, 0])   # s = 5, so 1 / (1 + 5/2)
+    >>> float(RationalQuadratic(1.0, alpha=1.0)([[0, 0]], [[1, 2]])[0, 0])   # s = 5, so 1 / (1 + 5/2)
     0.285714285714285...
     """
 

@@ -64,6 +64,7 @@ def judge(
     proof = kernel._proof()
     if proof is not None:
         return ProvedAsDeclared(kernel, proof) if proof.declared() else Proved(kernel, proof)
+    kernel = kernel.closed(1.0)
     key = (kernel, columns, random_state)
     if samples is None:
         with _lock:

@@ -31,7 +31,7 @@ from mercer.machines.gaussian_process.laplace import Likelihood, Logistic, Poste
 from mercer.machines.gaussian_process.tune import Tuned, maximise
 from mercer.machines.margin.problems import check_weights
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
-from mercer.machines.shared.defaults import is_open, resolve_by_column
+from mercer.machines.shared.defaults import is_open, resolve, wants_each
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Whole, steps_allowed
 from mercer.machines.shared.targets import as_labels
 from mercer.memory import memory_limit, say_bytes
@@ -53,9 +53,9 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
     Parameters
     ----------
     kernel : Kernel, str
-        A kernel, its text, or "precomputed". Text without a lengthscale, such as the default "RBF()", has one for each column,
-        ℓ_j = s_j √(d/2) with its deviation s_j, all tuned by one common factor, so that units do not matter (sparse rows: one for
-        all, √(d·Var(X)/2)); what was found is in `kernel_`. "1.0*RBF()" also learns the height of the latent function.
+        A kernel, its text, or "precomputed". An open lengthscale, as of the default "RBF()", is closed column by column
+        from the spread of X, and all are tuned by one common factor, so that units do not matter (with `RBF(ard=True)` each by its
+        own); what was found is in `kernel_`. "1.0*RBF()" also learns the height of the latent function.
     optimizer : "L-BFGS-B" or None
         Maximise the log evidence over the free parameters of the kernel, within a factor of 1e5 of the start or its bounds;
         None leaves the kernel as it is.
@@ -155,7 +155,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
                 "two classes. To describe a single class use OneClassSVM."
             )
         self._check_memory(len(rows))
-        kernel = resolve_by_column(self.kernel, A, w)
+        kernel = resolve(self.kernel, self._rows(A), w)
         if kernel is None:
             A = check_gram(A, None)[np.ix_(rows, rows)]
         elif len(rows) < A.shape[0]:
@@ -253,7 +253,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             objective,
             kernel,
             size=float(self._likelihood.w.sum()),
-            shared=is_open(self.kernel),
+            shared=is_open(self.kernel) and not wants_each(self.kernel),
             restarts=int(self.n_restarts),
             max_iter=steps_allowed(self.max_iter),
             n_jobs=self.n_jobs,

@@ -17,7 +17,7 @@ from mercer.machines.gaussian_process.targets import normalization
 from mercer.machines.gaussian_process.tune import FLAT, ROUNDING, search_path
 from mercer.machines.relevance.relevance import RelevanceMachine, RelevanceVectorRegressor
 from mercer.machines.shared.base import PRECOMPUTED, check_weights
-from mercer.machines.shared.defaults import is_open, resolve_by_column
+from mercer.machines.shared.defaults import is_open, resolve
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (
     HISTORY,
@@ -40,7 +40,7 @@ FAR = 5.0  # in log θ: what went further than a factor of 150 may have met the 
 
 def _same_form(exam: Examination, model: Any, A: Any, w: np.ndarray | None = None) -> None:
     """A search moves the free hyperparameters of the kernel asked for, and nothing else."""
-    asked = resolve_by_column(model.kernel, A, w)
+    asked = resolve(model.kernel, model._rows(A), w)
     if asked is None or model.optimizer is None or len(asked.theta) == 0:
         exam.same("kernel_", model.kernel_, PRECOMPUTED if asked is None else asked)
         return
@@ -151,7 +151,7 @@ def _tuned(model: GaussianProcessRegressor, twin: Any) -> Reached:
         return Reached(None, "the slope of the log evidence is an estimate")
     Y = np.asarray(twin.y_fit_).reshape(len(twin.y_fit_), -1)
     value, gradient, *_ = twin._objective(kernel, Y, None, model.n_jobs)(kernel.theta)
-    asked = resolve_by_column(model.kernel, model.X_fit_)
+    asked = resolve(model.kernel, model._rows(model.X_fit_))
     return flat(kernel, asked, value, gradient, float(Y.size), is_open(model.kernel))
 
 
@@ -207,7 +207,7 @@ def _mode_and_slope(model: GaussianProcessClassifier, twin: Any) -> Reached:
         return reached
     assert isinstance(kernel, Kernel)
     gradient = gradient_of(twin._operator(kernel), W=twin.posterior_.weights())
-    asked = resolve_by_column(model.kernel, model.X_fit_)
+    asked = resolve(model.kernel, model._rows(model.X_fit_))
     size = float(twin._likelihood.w.sum())
     return flat(kernel, asked, twin.posterior_.evidence, gradient, size, is_open(model.kernel))
 

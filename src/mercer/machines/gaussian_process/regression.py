@@ -37,7 +37,7 @@ from mercer.machines.gaussian_process.targets import new_noise, take_noise, take
 from mercer.machines.gaussian_process.tune import Objective, Tuned
 from mercer.machines.landmarks.approximation import Approximable
 from mercer.machines.shared.base import PRECOMPUTED, as_machine_kernel, check_gram
-from mercer.machines.shared.defaults import resolve_by_column
+from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.parameters import Choice, Declarations, Number, Special, Whole
 from mercer.memory import memory_limit
 from mercer.solve.operator import relative
@@ -65,10 +65,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
     Parameters
     ----------
     kernel : Kernel, str
-        A kernel, its text, or "precomputed". Text that leaves a lengthscale open, "RBF()", is a kernel for standardised data: a
-        lengthscale for each column, in proportion to its deviation (one for all of sparse rows), heights and noise in units of
+        A kernel, its text, or "precomputed". A kernel that leaves a lengthscale open, "RBF()", is one for standardised data: a
+        lengthscale for each column, in proportion to its deviation, heights and noise in units of
         the variance of y. The lengthscales are searched together first, from several starts, and then one by one where there are 10
-        rows or more for each column. A kernel with its numbers starts there, and also at the scales of the data if far from them.
+        rows or more for each column, or where `RBF(ard=True)` asks for it. A kernel with its numbers starts there, and also at the scales of the data if far from them.
     noise : None, float or array of n
         Variance of the noise of each row, in units of y², besides the kernel's `White` terms. It is not tuned.
     objective : "evidence" or "loo"
@@ -81,7 +81,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         So many further searches from random starts, in parallel.
     normalize_y : "auto", bool or "mean"
         True models (y - mean) / standard deviation of each target instead of y, "mean" models y - mean; predictions are in
-        units of y all the same. "auto" is True where the text of the kernel leaves a lengthscale open, else False.
+        units of y all the same. "auto" is True where the kernel leaves a lengthscale open, else False.
     solver : "auto", "cholesky" or "cg"
         "cholesky" is exact; "cg" never stores K and estimates log-determinant and traces, with the error stated in
         `certificate_`; "auto" is "cholesky" to 10 000 rows, if the n×n factor fits in `memory`.
@@ -212,7 +212,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         Y = take_targets(self, y, A.shape[0])
-        kernel = resolve_by_column(self.kernel, A)
+        kernel = resolve(self.kernel, self._rows(A))
         self.X_fit_, self.kernel_ = A, PRECOMPUTED if kernel is None else kernel
         self.noise_ = take_noise(self, A.shape[0])
         self._fitted_rows = None if kernel is None else self._rows(A, "X_fit_")
@@ -525,7 +525,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         if hasattr(self, "kernel_") and isinstance(self.kernel_, Kernel):
             return self.kernel_
         kernel = (
-            as_machine_kernel(self.kernel) if hasattr(self, "kernel_") else resolve_by_column(self.kernel, A)
+            as_machine_kernel(self.kernel)
+            if hasattr(self, "kernel_")
+            else resolve(self.kernel, self._rows(A))
         )
         if kernel is None:
             raise InputError("a precomputed Gram matrix says nothing of other rows; pass the kernel itself.")

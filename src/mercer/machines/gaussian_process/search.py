@@ -19,7 +19,7 @@ from mercer.machines.gaussian_process.starts import (
     worth_running,
 )
 from mercer.machines.gaussian_process.tune import Start, Tuned, maximise
-from mercer.machines.shared.defaults import is_open
+from mercer.machines.shared.defaults import is_open, wants_each
 from mercer.machines.shared.parameters import steps_allowed
 from mercer.solve.solution import NoteKind, Status, has_note
 from mercer.threads import threads
@@ -52,7 +52,8 @@ class _Task:
         """Few rows first: several starts with all lengthscales together; then each column's own, on more and more rows."""
         n = len(self.Y)
         lists = any(p.name.endswith("]") for p in self.kernel.parameters if p.free)
-        single = lists and n >= PER_COLUMN * self.model.n_features_in_
+        enough = n >= PER_COLUMN * self.model.n_features_in_
+        single = lists and (enough or wants_each(self.model.kernel))
         ladder = row_ladder(n)
         notes: list[str] = []
         starts = open_starts(self.kernel)

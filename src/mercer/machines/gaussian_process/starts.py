@@ -1,6 +1,6 @@
 """Where the search for hyperparameters begins: at the scales of the data.
 
-A kernel whose text leaves a lengthscale open is one for standardised data: its columns weigh alike, and the targets are taken about
+A kernel that leaves a lengthscale open is one for standardised data: its columns weigh alike, and the targets are taken about
 their mean, in units of their deviation. It starts from several lengthscales, on few rows first where there are many. A kernel given with its
 numbers starts from these; where they are far from the scales of the data it has a second start, with the same ratios, at these scales.
 """
@@ -14,10 +14,10 @@ from mercer.arrays import Rows
 from mercer.errors import MercerError
 from mercer.kernels.algebra import Product, Scaled, Sum
 from mercer.kernels.base import Kernel
+from mercer.kernels.leaves.closing import column_deviations
 from mercer.kernels.leaves.families import Radial
 from mercer.kernels.leaves.special import Constant, White
 from mercer.machines.gaussian_process.tune import Objective, Start
-from mercer.machines.shared.defaults import column_deviations
 
 CHEAP = 500  # rows on which a search costs little: several starts
 MIDDLE = 2000  # rows on which lengthscales of single columns are searched before all rows are taken

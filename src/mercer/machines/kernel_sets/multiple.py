@@ -135,9 +135,8 @@ class KernelSet:
         self._notes = tuple(notes)
         return grams
 
-    @staticmethod
-    def _resolved(k: Any, A: Any, w: np.ndarray) -> Kernel:
-        found = resolve(k, A, w)
+    def _resolved(self, k: Any, A: Any, w: np.ndarray) -> Kernel:
+        found = resolve(k, self._rows(A), w)  # type: ignore[attr-defined]
         assert found is not None
         return found
 

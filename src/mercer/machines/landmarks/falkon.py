@@ -26,7 +26,7 @@ from mercer.machines.landmarks.falkon_newton import newton
 from mercer.machines.landmarks.selection import EPS, basis, choose
 from mercer.machines.landmarks.streamed import Scan, Streamed, landmark_factor, scan, solve_normal
 from mercer.machines.shared.base import KernelEstimator, check_weights, duels_of, generator
-from mercer.machines.shared.defaults import with_spread
+from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Switch
 from mercer.machines.shared.targets import as_labels, check_finite_targets, check_numbers
 from mercer.solve.solution import Certificate
@@ -103,7 +103,7 @@ class Falkon(KernelEstimator):
         if is_source(X, y):
             self.n_features_in_ = found.width
             self.__dict__.pop("feature_names_in_", None)
-        kernel = with_spread(self.kernel, found.spread, found.width)
+        kernel = resolve(self.kernel, self._rows(found.rows), found.weights)
         if kernel is None:
             raise ParameterError(
                 "Falkon computes kernels of rows; it has no use for a precomputed Gram matrix."
@@ -261,7 +261,7 @@ class FalkonRegressor(RegressorMixin, Falkon):
 
     Parameters
     ----------
-    kernel : Kernel, str. Text without a lengthscale takes ℓ = √(d·Var(X)/2) from the data.
+    kernel : Kernel, str. An open lengthscale is closed column by column from the spread of a sample of the rows.
     n_landmarks, landmarks : how many, and which: "uniform" (by weight), "kmeans", "leverage", "pivoted", or points. The last
         three look at a sample of max(10 000, 4 n_landmarks) rows.
     alpha : float

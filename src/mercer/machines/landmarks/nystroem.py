@@ -147,7 +147,7 @@ class Nystroem(Approximation):
     def _fit(self, X: Any, *, keep: bool) -> np.ndarray | None:
         self._check_parameters()
         A = self._check_rows(X, reset=True)
-        kernel, rows = resolve(self.kernel, A), self._rows(A)
+        kernel, rows = resolve(self.kernel, self._rows(A)), self._rows(A)
         return self._learn(kernel, rows, np.ones(A.shape[0]), keep=keep, strict=bool(self.strict))
 
     def _learn(

@@ -119,7 +119,7 @@ class RandomFeatures(Approximation):
         """Draw the features for the columns of X, and measure their error on its rows; y is ignored."""
         self._check_parameters()
         A = self._check_rows(X, reset=True)
-        kernel, rows = resolve(self.kernel, A), self._rows(A)
+        kernel, rows = resolve(self.kernel, self._rows(A)), self._rows(A)
         self._learn(kernel, rows, np.ones(A.shape[0]), keep=False, strict=bool(self.strict))
         return self
 

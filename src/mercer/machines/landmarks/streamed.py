@@ -27,31 +27,25 @@ from mercer.solve.solution import Solution
 
 @dataclass(eq=False)
 class Scan:
-    """What one pass over the rows tells: how many, their total weight, their variance, and a sample of them."""
+    """What one pass over the rows tells: how many, their total weight, and a sample of them."""
 
     n: int
     weight: float
     width: int
-    spread: float
     rows: Any
     weights: np.ndarray
 
 
 def scan(source: Any, size: int, rng: np.random.Generator, look: Callable[[np.ndarray], None]) -> Scan:
     """One pass: `look(y)` sees every batch of targets; up to `size` rows are kept, drawn by weight if there are more."""
-    n, total, mean, square, width = 0, 0.0, 0.0, 0.0, None
+    n, total, width = 0, 0.0, None
     kept: Any = None
     keys = weights = np.empty(0)
     for A, y, w in passes(source):
         width, n = A.shape[1], n + A.shape[0]
         look(y)
         X = A.toarray() if not isinstance(A, np.ndarray) else A.astype(np.float64, copy=False)
-        part = float(w.sum()) * width
-        if part > 0:  # Chan's update of mean and sum of squares
-            m = float(w @ X.sum(axis=1)) / part
-            delta, both = m - mean, total + part
-            square += float(w @ ((X - m) ** 2).sum(axis=1)) + delta**2 * total * part / both
-            mean, total = mean + delta * part / both, both
+        total += float(w.sum())
         live = w > 0
         with np.errstate(divide="ignore"):
             fresh = np.log(rng.random(int(live.sum()))) / w[live]  # the largest log(u) / w: draws by weight
@@ -66,9 +60,7 @@ def scan(source: Any, size: int, rng: np.random.Generator, look: Callable[[np.nd
         raise InputError("all weights are zero, so no rows are left. Give some row a positive weight.")
     if len(keys) == size < n:
         weights = np.ones(size)  # a row stands for its weight by having been drawn
-    spread = square / total
-    spread = spread if spread > (1e-14 * mean) ** 2 else 0.0
-    return Scan(n, total / width, width, spread, kept, weights)
+    return Scan(n, total, width, kept, weights)
 
 
 class Streamed:

@@ -83,7 +83,7 @@ class Adatron(Expansion):
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
-        kernel = resolve(self.kernel, A)
+        kernel = resolve(self.kernel, self._rows(A))
         K = self._operator(kernel, A)
         row = row_of(K)
         eta = self.step_ = self._checked_step(K)

@@ -295,7 +295,7 @@ class KernelPerceptron(Expansion):
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
-        kernel = resolve(self.kernel, A)
+        kernel = resolve(self.kernel, self._rows(A))
         K = self._operator(kernel, A)
         row = row_of(K)
         self._begin(A, kernel)
@@ -357,7 +357,7 @@ class KernelPerceptron(Expansion):
             self._check_parameters()
             A = self._check_rows(X, reset=True)
             signs = self._signs(y, A.shape[0], classes)
-            kernel = resolve(self.kernel, A)
+            kernel = resolve(self.kernel, self._rows(A))
             if kernel is None:
                 raise ParameterError(
                     "partial_fit cannot grow a precomputed Gram matrix; give the kernel itself."
@@ -491,7 +491,7 @@ class Perceptron(_Mistaken):
         return self
 
     def _begin(self, A: Any) -> None:
-        kernel = resolve(self.kernel, A, name="features")
+        kernel = resolve(self.kernel, self._rows(A), name="features")
         if kernel is None:
             raise ParameterError("features must be a kernel with a finite map, not 'precomputed'.")
         names = getattr(self, "feature_names_in_", None)

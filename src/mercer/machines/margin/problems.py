@@ -120,7 +120,7 @@ class MarginMachine(Approximable):
 
     def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator]:
         """The kernel of these rows and their Gram operator; an invalid kernel is announced or refused."""
-        kernel = resolve(self.kernel, A, w)
+        kernel = resolve(self.kernel, self._rows(A), w)
         self.__dict__.pop("witness_", None)
         K = self._approximate(kernel, A, w)
         if K is None:

@@ -30,8 +30,8 @@ class SVC(MarginClassifier):
     Parameters
     ----------
     kernel : Kernel, str
-        A kernel, its text, or "precomputed". Text without a lengthscale, such as the default "RBF()", takes
-        ℓ = √(d·Var(X)/2) from the data; what was used is in `kernel_`.
+        A kernel, its text, or "precomputed". An open lengthscale, as of the default "RBF()", is closed
+        column by column from the spread of X; what was used is in `kernel_`.
     C : float
         The price of a row inside the margin, times its weight. `inf` is the hard margin: `NotSeparableError` where
         no hyperplane separates the classes.

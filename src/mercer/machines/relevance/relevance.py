@@ -73,7 +73,7 @@ class RelevanceMachine(KernelEstimator):
 
     def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator, list[str]]:
         """The kernel of these rows and the operator whose columns are the basis functions on them."""
-        kernel = resolve(self.kernel, A, w)
+        kernel = resolve(self.kernel, self._rows(A), w)
         if kernel is None:
             if A.shape[0] != A.shape[1]:
                 raise ShapeError(

@@ -131,7 +131,7 @@ class KernelLeastSquares(RegressorMixin, Approximable):
         n = A.shape[0]
         Y, single = check_target_block(y, n, type(self).__name__)
         w = check_weights(sample_weight, n)
-        kernel = resolve(self.kernel, A, w)
+        kernel = resolve(self.kernel, self._rows(A), w)
         A = check_gram(A, None) if kernel is None else A
         self.kernel_: Any = PRECOMPUTED if kernel is None else kernel
         train, held = self._split(np.flatnonzero(w > 0))

@@ -66,7 +66,7 @@ class RidgeMachine(RegressorMixin, Approximable):
         n = A.shape[0]
         Y, self._single = check_target_block(y, n, type(self).__name__)
         w = check_weights(sample_weight, n)
-        kernel = resolve(self.kernel, A, w)
+        kernel = resolve(self.kernel, self._rows(A), w)
         if kernel is None:
             A = check_gram(A, None)
         self.kernel_: Any = PRECOMPUTED if kernel is None else kernel
@@ -324,7 +324,7 @@ class KernelRidge(RidgeMachine):
     ----------
     kernel : Kernel, str
         A kernel, its text, or "precomputed" (then `fit` takes the Gram matrix, `predict` rows = new, columns = training).
-        "RBF()" without a lengthscale takes the one of `machines.defaults`.
+        An open lengthscale, as of "RBF()", is closed column by column from the spread of X.
     alpha : float, or one for each target
         The penalty α ≥ 0. With 0 the system may be singular; it is then refused with the rows at fault, never changed.
     fit_intercept : bool

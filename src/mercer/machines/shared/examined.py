@@ -27,7 +27,7 @@ def same_kernel(
     """`kernel_` is what `kernel=` means on these rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = resolve(getattr(model, name), A, weight)
+        found = resolve(getattr(model, name), model._rows(A), weight)
     exam.same(f"{name}_", getattr(model, f"{name}_"), PRECOMPUTED if found is None else found)
 
 

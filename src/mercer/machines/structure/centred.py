@@ -62,7 +62,7 @@ def training_gram(
     """The kernel of these rows and their Gram operator: approximate if the machine has an `approximation`, else stored if it
     fits in its `memory`, else in tiles.
     """
-    kernel = resolve(machine.kernel, A, weight)
+    kernel = resolve(machine.kernel, machine._rows(A), weight)
     if isinstance(machine, Approximable):
         approximate = machine._approximate(kernel, A, weight)
         if approximate is not None:

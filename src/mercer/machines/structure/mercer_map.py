@@ -31,7 +31,7 @@ class MercerMap(TransformerMixin, KernelEstimator):
     Parameters
     ----------
     kernel : Kernel, str
-        A kernel, its text ("RBF()" takes ℓ = √(d·Var(X)/2)), or "precomputed" (then `fit` takes the Gram matrix, `transform` rows = new, columns = sample).
+        A kernel, its text ("RBF()" is closed by the spread of X), or "precomputed" (then `fit` takes the Gram matrix, `transform` rows = new, columns = sample).
     n_components : int or None
         At most so many features, those of the largest eigenvalues; None for all that are positive beyond rounding.
     tolerance : float or None
@@ -89,7 +89,7 @@ class MercerMap(TransformerMixin, KernelEstimator):
         start = time.perf_counter()
         self._check_parameters()
         A = self._check_rows(X, reset=True)
-        kernel = resolve(self.kernel, A)
+        kernel = resolve(self.kernel, self._rows(A))
         K = check_gram(A if kernel is None else kernel(self._rows(A)), kernel)
         values, vectors = lapack.eigh(K)
         values, vectors = values[::-1], vectors[:, ::-1]

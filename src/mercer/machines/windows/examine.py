@@ -175,7 +175,7 @@ def _width(
     if model.bandwidth == "kernel":
         same_kernel(exam, model, A, w)
         return
-    asked = resolve(model.kernel, A, w)
+    asked = resolve(model.kernel, model._rows(A), w)
     assert isinstance(asked, Kernel)
     start = np.asarray(asked.get_params()["lengthscale"], dtype=float)
     found = np.asarray(model.kernel_.get_params()["lengthscale"], dtype=float)

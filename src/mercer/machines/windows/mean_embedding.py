@@ -98,7 +98,7 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
-        kernel = resolve(self.kernel, A, w)
+        kernel = resolve(self.kernel, self._rows(A), w)
         notes: tuple[str, ...] = ()
         if self.bandwidth == "loo":
             kernel, note = by_leave_one_out(kernel, lambda k: -self._held_out(k, A, w))

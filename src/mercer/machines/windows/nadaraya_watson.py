@@ -86,7 +86,7 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
         A = self._check_rows(X, reset=True)
         Y, self._single = check_target_block(y, A.shape[0], type(self).__name__)
         w = check_weights(sample_weight, A.shape[0])
-        kernel = resolve(self.kernel, A, w)
+        kernel = resolve(self.kernel, self._rows(A), w)
         if kernel is None:
             A = check_gram(A, None)
         self.X_fit_, self.y_fit_, self.weights_ = A, Y, w

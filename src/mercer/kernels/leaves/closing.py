@@ -1,0 +1,137 @@
+"""Open lengthscales, closed by the spread of the columns, so that units do not matter.
+
+    ℓ_j = s_j √(v/2)
+
+for v columns that vary, with deviations s_j: of standardised columns it is the rule that scikit-learn calls gamma="scale". Some columns
+follow a common rule, because their own deviation says little of how far apart their values are:
+
+    mostly zeros, or 0 and 1 alone    s is the root mean square of the deviations of all such columns, so that a rare one does not count most
+    constant                          s is that of all columns; it makes no difference
+    of very wide sparse rows          s is that of all columns
+
+Rows count by their weight. Twelve digits are kept, so that weight 2 and a row twice give the same kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mercer.errors import PrecisionWarning, warn
+
+WIDEST = 10_000  # columns of sparse rows that have lengthscales of their own
+
+
+def closing_lengths(A: Any, weight: np.ndarray | None = None) -> float | tuple[float, ...]:
+    """One number where all columns have the same, else one for each column.
+
+    >>> closing_lengths(np.array([[0.1, 0.0], [2.1, 2000.0]]))
+    (1.0, 1000.0)
+    """
+    # In units of the largest entry: the variance of very small or very large numbers is no number.
+    unit = _unit(A)
+    B = A if unit == 1.0 else A / unit
+    w = np.ones(A.shape[0]) if weight is None else np.asarray(weight, dtype=float)
+    if sparse.issparse(B):
+        spread, varying = _sparse_spread(sparse.csr_array(B), w)
+    else:
+        spread, varying = column_spread(np.asarray(B, dtype=np.float64), w)
+    if varying == 0:
+        warn(
+            "X is constant, so every kernel value is the same and nothing can be learned from it; the "
+            "lengthscale is taken as 1. Look for a column that varies.",
+            PrecisionWarning,
+        )
+        return 1.0
+    lengths = [float(f"{length:.12g}") for length in unit * np.sqrt(0.5 * varying) * np.unique(spread)]
+    if len(lengths) == 1:
+        return lengths[0]
+    each = unit * np.sqrt(0.5 * varying) * spread
+    return tuple(float(f"{length:.12g}") for length in each)
+
+
+def column_spread(A: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, int]:
+    """The deviation that counts for each column, its own or a common one, and how many columns vary."""
+    own = column_deviations(A, weight)
+    zero = A == 0
+    mostly_zero = 2 * (weight @ zero) >= weight.sum()
+    return _common(own, mostly_zero | (zero | (A == 1)).all(axis=0)), int((own > 0).sum())
+
+
+def _sparse_spread(A: Any, weight: np.ndarray) -> tuple[np.ndarray, int]:
+    """The same of sparse rows, without looking at columns that store nothing; one number for all of very many columns."""
+    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    stored, column = np.unique(A.indices, return_inverse=True)
+    w, x, total = weight[row], A.data, weight.sum()
+
+    def per_column(values: np.ndarray) -> np.ndarray:
+        return np.bincount(column, values, minlength=len(stored))
+
+    mean = per_column(w * x) / total
+    missing = total - per_column(w)
+    own = np.sqrt((per_column(w * (x - mean[column]) ** 2) + missing * mean**2) / total)
+    varying = int((own > 0).sum())
+    if varying == 0:
+        return np.zeros(1), 0
+    mostly_zero = 2 * (total - per_column(w * (x != 0))) >= total
+    pooled = mostly_zero | (per_column((x != 0) & (x != 1)) == 0)
+    if A.shape[1] > WIDEST or (pooled | (own == 0)).all():
+        return np.array([np.sqrt(np.mean(own[own > 0] ** 2))]), varying
+    every = np.zeros(A.shape[1])
+    every[stored] = own
+    common = np.ones(A.shape[1], dtype=bool)
+    common[stored] = pooled
+    return _common(every, common), varying
+
+
+def _common(own: np.ndarray, pooled: np.ndarray) -> np.ndarray:
+    """Deviations, with a common one for pooled and for constant columns."""
+    varies = own > 0
+    out = own.copy()
+    if (pooled & varies).any():
+        out[pooled] = np.sqrt(np.mean(own[pooled & varies] ** 2))
+    if varies.any():
+        out[~varies] = np.sqrt(np.mean(own[varies] ** 2))
+    if (pooled | ~varies).all() and varies.any():
+        # one number says it all
+        out[:] = np.sqrt(np.mean(own[varies] ** 2))
+    return out
+
+
+def column_deviations(A: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """The standard deviation of each column, each row counted by its weight; exactly 0 where a column has one value.
+
+    >>> column_deviations(np.array([[0.1, 1.0], [0.1, 3.0], [0.1, 5.0]]), np.array([1.0, 0.0, 1.0]))
+    array([0., 2.])
+    """
+    w = np.ones(A.shape[0]) if weight is None else np.asarray(weight, dtype=float)
+    kept = A if weight is None else A[w > 0]
+    w = w[w > 0] / w.sum()
+    middle = kept[0] + w @ (kept - kept[0])
+    return np.where(kept.max(axis=0) > kept.min(axis=0), np.sqrt(w @ (kept - middle) ** 2), 0.0)
+
+
+def variance(A: Any, weight: np.ndarray | None = None) -> float:
+    """The variance of all entries of A together, each row counted by its weight."""
+    w = np.ones(A.shape[0]) if weight is None else np.asarray(weight, dtype=float)
+    count = w.sum() * A.shape[1]
+    if sparse.issparse(A):
+        data = A.data
+        row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+        mean = float(w[row] @ data) / count
+        filled = float(w[row] @ (data - mean) ** 2)
+        spread = (filled + (count - float(w[row].sum())) * mean**2) / count
+    else:
+        mean = float(w @ A.sum(axis=1)) / count
+        spread = float(w @ ((A - mean) ** 2).sum(axis=1)) / count
+    return spread if spread > (1e-14 * mean) ** 2 else 0.0
+
+
+def _unit(A: Any) -> float:
+    """A power of two near the largest entry of A where that is far from 1, else 1; to divide by it rounds nothing."""
+    top = float(abs(A).max())
+    if top == 0 or 1e-70 < top < 1e70:
+        return 1.0
+    return float(np.exp2(max(np.floor(np.log2(top)), -1022.0)))
