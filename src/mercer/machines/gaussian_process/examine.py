@@ -11,7 +11,7 @@ from scipy.special import expit
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.evidence import gradient_of
-from mercer.machines.gaussian_process.posterior import Exact, InFeatures
+from mercer.machines.gaussian_process.posterior import Exact, InFeatures, Later
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.gaussian_process.targets import normalization
 from mercer.machines.gaussian_process.tune import FLAT, ROUNDING, search_path
@@ -31,7 +31,7 @@ from mercer.machines.shared.examined import (
 )
 from mercer.machines.shared.targets import check_numbers
 from mercer.solve.operator import relative
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 from mercer.theory.claims import AS_DEFINED, SOLVED, Examination, Reached, at_most
 
 ALL_EIGENVALUES = 2000  # rows up to which K + N is made and factored once more in NumPy
@@ -75,12 +75,29 @@ def _(model: GaussianProcessRegressor, exam: Examination, X: Any, y: Any, sample
     if not (model._exact or model._approximated or seeded):
         exam.cannot("the log evidence: an estimate from probes drawn without a seed")
         skip |= {"log_marginal_likelihood_value_", "_inverse"}
+    skip |= _cut_short(exam, model)
     twin = again(model, X, y, None, **changes)
     loose = 10 * float(model.tol) if not (model._exact or model._approximated) else SOLVED
+    inverse = model._inverse
+    if isinstance(inverse, Exact) and isinstance(inverse.factor, Later):
+        # a fit that was cut short leaves its factor to whoever asks first
+        skip.add("_inverse")
+        exam.same("_inverse", Exact(inverse.factor.found), twin._inverse, within=max(loose, SOLVED))
     same_published(exam, model, twin, skip=frozenset(skip), within=max(loose, SOLVED))
     if A.shape[0] <= ALL_EIGENVALUES:
         _by_formula(exam, model, A)
     _residual(exam, model, twin, added)
+
+
+def _cut_short(exam: Examination, model: GaussianProcessRegressor) -> set[str]:
+    """What iterations that seconds or a key ended leave cannot be computed again: its residual can."""
+    done = model.certificate_
+    unfinished = (done.residual or 0.0) > 10 * float(model.tol)
+    if model._exact or model._approximated or done.converged or not unfinished:
+        return set()
+    exam.cannot("the log evidence: its iterations were cut short, and where they end is not repeatable")
+    exam.same("alpha_", np.asarray(model.alpha_).reshape(model._alpha.shape), model._alpha)
+    return {"_alpha", "alpha_", "log_marginal_likelihood_value_", "_inverse"}
 
 
 def _by_formula(exam: Examination, model: GaussianProcessRegressor, A: Any) -> None:
@@ -177,6 +194,9 @@ def _(model: GaussianProcessClassifier, exam: Examination, X: Any, y: Any, sampl
     changes: dict[str, Any] = {"optimizer": None, "max_seconds": None}
     if isinstance(model.kernel_, Kernel):
         changes["kernel"] = model.kernel_
+    if model.posterior_.status == Status.LIMIT:
+        # seconds do not end twice at the same place, but so many steps do
+        changes["max_iter_newton"] = model.posterior_.iterations
     twin = again(model, X, y, sample_weight, **changes)
     seeded = isinstance(model.random_state, int | np.integer)
     same_published(exam, model, twin, skip=HISTORY if seeded else HISTORY | {"_seed"}, within=SOLVED)

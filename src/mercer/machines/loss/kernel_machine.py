@@ -299,8 +299,12 @@ class KernelMachine(MarginMachine):
             bool(self.fit_intercept),
         )
         self.equivalent_alpha_ = [*self.equivalent_alpha_, price]
-        if c.gap is not None and c.gap > self.tol * abs(c.primal or 0.0) and c.status == Status.CONVERGED:
-            c = replace(c, status=Status.STAGNATED)
+        if c.gap is None or c.status not in (Status.CONVERGED, Status.STAGNATED, Status.LIMIT):
+            return beta, b, c
+        if c.gap <= self.tol * abs(c.primal or 0.0):
+            return beta, b, replace(c, status=Status.CONVERGED)
+        if c.status == Status.CONVERGED:
+            return beta, b, replace(c, status=Status.STAGNATED)
         return beta, b, c
 
     def _solve_at(

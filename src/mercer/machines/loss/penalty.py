@@ -176,8 +176,11 @@ def search(
             r = float(np.sqrt(max(float((answer[0] * f).sum()), 0.0)))
             total = float(problem.value(f + answer[1]).sum()) + penalty.value(r)
             tried[log_price] = (r, total, answer)
-            if answer[2].status.on_request:
-                ended.append(answer[2].status)
+            status = answer[2].status
+            if status.on_request or status == Status.LIMIT:
+                ended.append(status)
+            # what was cut short is no f_a: its norm says nothing of where to look
+            if status.on_request or (status == Status.LIMIT and clock.late()):
                 raise clock.OutOfTime
         return tried[log_price][:2]
 

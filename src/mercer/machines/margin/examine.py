@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from mercer.machines.shared.base import PRECOMPUTED, check_weights
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import same_approximation, same_feature_coef, same_kernel, same_rows
 from mercer.solve.box import BoxProblem
-from mercer.solve.solution import Certificate, joined_certificate
+from mercer.solve.solution import Certificate, Status, joined_certificate
 from mercer.theory.claims import EXACT, SOLVED, Examination, Reached, at_most
 
 NEARLY = 1e-3  # what tolerances give where a solver and this room sum in another order
@@ -41,7 +42,10 @@ def _(model: MarginMachine, exam: Examination, X: Any, y: Any, sample_weight: An
     same_approximation(exam, model, A[order], given[order])
     if isinstance(model, MarginClassifier):
         same_calibration(exam, model, A, targets, w)
-    exam.copies("certificate_", model.certificate_, joined_certificate(list(model.certificates_)))
+    whole = joined_certificate(list(model.certificates_))
+    if isinstance(model, MarginClassifier) and model._cut_calibration() and whole.converged:
+        whole = replace(whole, status=Status.LIMIT)
+    exam.copies("certificate_", model.certificate_, whole)
 
 
 def by_problem(
