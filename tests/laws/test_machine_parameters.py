@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import pydoc
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import mercer
 from mercer.errors import ParameterError
 from mercer.machines.shared.base import KernelEstimator
 from mercer.machines.shared.parameters import (
+    PLACEHOLDER,
     TABLE,
     CheckedBy,
     Choice,
@@ -22,6 +24,7 @@ from mercer.machines.shared.parameters import (
     Whole,
     constructor,
     declared,
+    described,
 )
 
 ESTIMATORS = [
@@ -151,3 +154,28 @@ def test_a_class_speaks_before_those_it_inherits_from_and_those_before_the_table
         "extra": Whole(1),
         "strict": TABLE["strict"],
     }
+
+
+@every
+def test_the_docstring_describes_every_parameter_and_no_other(kind):
+    assert described(kind.__doc__) == set(constructor(kind))
+    assert PLACEHOLDER not in kind.__doc__
+
+
+@every
+def test_what_help_says_of_a_parameter_is_what_is_declared(kind):
+    def words(text):
+        """Without the bars that `help` draws at the left."""
+        return " ".join(text.replace("|", " ").split())
+
+    text = words(pydoc.render_doc(kind, renderer=pydoc.plaintext))
+    for name, p in declared(kind).items():
+        assert p.about, f"{kind.__name__}.{name} has no text"
+        own = name in described(inspect.getsource(kind))
+        assert own or words(p.about) in text, name
+
+
+@pytest.mark.parametrize("kind", [mercer.NuSVC, mercer.NuSVR, mercer.OneClassSVM, mercer.SVDD])
+def test_machines_with_an_equality_constraint_refuse_projected_gradients(kind):
+    with pytest.raises(ParameterError, match=f"{kind.__name__}: solver must be 'working-set'.*equality"):
+        subject_of(kind).fit(solver="projected-gradient")

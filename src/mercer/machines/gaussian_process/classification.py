@@ -56,19 +56,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
         A kernel, its text, or "precomputed". An open lengthscale, as of the default "RBF()", is closed column by column
         from the spread of X, and all are tuned by one common factor, so that units do not matter (with `RBF(ard=True)` each by its
         own); what was found is in `kernel_`. "1.0*RBF()" also learns the height of the latent function.
-    optimizer : "L-BFGS-B" or None
-        Maximise the log evidence over the free parameters of the kernel, within a factor of 1e5 of the start or its bounds;
-        None leaves the kernel as it is.
-    n_restarts : int, more searches, from random parameters.
-    max_iter, max_seconds : limits of the search. max_iter_newton : of Newton's method for one mode.
-    tol : float
-        Largest |a - ∇ log p(y | f)| at the mode f = Ka, relative to the largest weight; or what the rounding of Ka allows, where
-        that is more (a very high prior).
-    n_draws : int
-        More than two classes: the probabilities are averages over so many quasi-random draws (the same for every row,
-        fixed by `random_state`). Two classes are integrated to rounding instead.
-    strict : refuse a kernel that is not positive semi-definite instead of warning.
-    memory : what the n × n arrays may take; more is refused. n_jobs, random_state, verbose.
+    {shared parameters}
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ from mercer.machines.gaussian_process.tune import Objective, Tuned
 from mercer.machines.landmarks.approximation import Approximable
 from mercer.machines.shared.base import PRECOMPUTED, as_machine_kernel, check_gram
 from mercer.machines.shared.defaults import resolve
-from mercer.machines.shared.parameters import Choice, Declarations, Number, Special, Whole
+from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Special, Whole
 from mercer.memory import memory_limit
 from mercer.solve.operator import relative
 from mercer.solve.solution import Status
@@ -69,33 +69,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         lengthscale for each column, in proportion to its deviation, heights and noise in units of
         the variance of y. The lengthscales are searched together first, from several starts, and then one by one where there are 10
         rows or more for each column, or where `RBF(ard=True)` asks for it. A kernel with its numbers starts there, and also at the scales of the data if far from them.
-    noise : None, float or array of n
-        Variance of the noise of each row, in units of y², besides the kernel's `White` terms. It is not tuned.
-    objective : "evidence" or "loo"
-        What the hyperparameters maximise: the log marginal likelihood, or the leave-one-out log predictive likelihood. Both are of
-        the targets as modelled: under `normalize_y` with mean and scale of all rows, while `loo()` leaves the row out of these too.
-    optimizer : "L-BFGS-B" or None
-        None keeps the hyperparameters as given. Fixed ones are kept, bounded ones stay between their bounds, others within a
-        factor of 1e5 of where they start.
-    n_restarts : int
-        So many further searches from random starts, in parallel.
-    normalize_y : "auto", bool or "mean"
-        True models (y - mean) / standard deviation of each target instead of y, "mean" models y - mean; predictions are in
-        units of y all the same. "auto" is True where the kernel leaves a lengthscale open, else False.
-    solver : "auto", "cholesky" or "cg"
-        "cholesky" is exact; "cg" never stores K and estimates log-determinant and traces, with the error stated in
-        `certificate_`; "auto" is "cholesky" to 10 000 rows, if the n×n factor fits in `memory`.
-    singular : "refuse" or "add"
-        What to do if K + N cannot be factored: raise an error that names the rows and the terms, or add a
-        diagonal that does (twice the smallest found to do, and at least 1e-10 of the prior variance), and say how much and what
-        it costs.
-    max_iter, max_seconds : limits of the search; the best found so far is kept, also after Ctrl-C.
-    probes : random vectors of the estimates of "cg"; their error falls with its square root.
-    tol : relative residual asked of α, by conjugate gradients or by the factor; a fit with more than ten times it has not converged.
-    strict : refuse a kernel that is not positive semi-definite instead of warning.
-    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`
-        The posterior of k̂(x, z) = φ(x)·φ(z), at given hyperparameters (optimizer=None), in n × features²; bands are widened
-        by what the features leave out of k(x, x). Noise must be positive.
+    {shared parameters}
 
     Attributes
     ----------
@@ -114,6 +88,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
     """
 
     parameters: ClassVar[Declarations] = {
+        "approximation": TABLE["approximation"].but(
+            about="The posterior of k̂(x, z) = φ(x)·φ(z), at given hyperparameters (optimizer=None), in n × features²; bands "
+            "are widened by what the features leave out of k(x, x). Noise must be positive."
+        ),
         "noise": Special(
             type="float, array of n or None",
             about="Variance of the noise of each row, in units of y², besides the kernel's `White` terms. It is not tuned.",
@@ -135,7 +113,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         "normalize_y": Choice(
             ("auto", True, False, "mean"),
             about='True models (y - mean) / standard deviation of each target instead of y, "mean" models y - mean; predictions are in '
-            'units of y all the same. "auto" is True where the text of the kernel leaves a lengthscale open, else False.',
+            'units of y all the same. "auto" is True where the kernel leaves a lengthscale open, else False.',
         ),
         "solver": Choice(
             ("auto", "cholesky", "cg"),

@@ -13,7 +13,7 @@ from mercer.machines.margin.one_class import OneClassSVM
 from mercer.machines.margin.problems import MarginMachine, Solved, check_weights
 from mercer.machines.margin.svc import SVC
 from mercer.machines.shared.base import PRECOMPUTED
-from mercer.machines.shared.parameters import Declarations, Switch
+from mercer.machines.shared.parameters import TABLE, Declarations, Switch
 from mercer.solve.box import BoxProblem
 from mercer.solve.mixture import Answer
 from mercer.solve.solution import Status
@@ -106,18 +106,7 @@ class MultipleKernelClassifier(MarginSet, MarginClassifier):
 
     Parameters
     ----------
-    kernels : list of kernels or texts, or "precomputed"
-        As `kernel` of `SVC`, many times. With "precomputed", X is a list of Gram matrices (or an array kernels × rows ×
-        training rows), in `fit` and later; cross-validation cannot cut such a list.
-    C : float
-        The price of a row inside the margin.
-    p : float ≥ 1
-        1 chooses few kernels, larger values spread the weight, `inf` takes the plain sum.
-    weights : "learn", "uniform", "alignment" (to the labels, without any solve) or numbers to be used as they are.
-    normalize : "trace" (the mean of each diagonal becomes 1), "variance" (the mean squared distance from the mean in feature
-        space does) or None. Without it a kernel of large values is a cheap one.
-    tol : float, the relative duality gap to be reached. max_iter : steps of the weights.
-    bias, multiclass, class_weight, probability, strict, max_seconds, verbose, memory, n_jobs, random_state : as in `SVC`.
+    {shared parameters}
 
     Attributes
     ----------
@@ -208,13 +197,23 @@ class MultipleKernelOneClass(MarginSet, OneClassSVM):
         dual     -½ ‖(αᵀK_mα)_m‖_p*,      0 ≤ α ≤ 1,  Σα = ν n
 
     The weights go where the rows are most alike, so `normalize` decides what is compared: with "trace", a kernel under
-    which all rows are nearly the same wins. Parameters and attributes as in `MultipleKernelClassifier` and `OneClassSVM`.
+    which all rows are nearly the same wins. Attributes as in `MultipleKernelClassifier` and `OneClassSVM`.
+
+    Parameters
+    ----------
+    {shared parameters}
 
     >>> from mercer import MultipleKernelOneClass
     >>> model = MultipleKernelOneClass(["RBF(1.0)", "RBF(3.0)"], nu=0.5, p=2.0).fit([[0.0], [0.1], [0.2], [0.3]])
     >>> model.predict([[0.15], [5.0]]).tolist(), bool(model.certificate_.gap <= 1e-4 * abs(model.certificate_.primal))
     ([1, -1], True)
     """
+
+    parameters: ClassVar[Declarations] = {
+        "nu": TABLE["nu"].but(
+            about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support vectors."
+        ),
+    }
 
     def __init__(
         self,

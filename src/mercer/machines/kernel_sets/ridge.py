@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,7 @@ from mercer.machines.kernel_sets.multiple import KernelSet
 from mercer.machines.kernel_sets.weights import GramSet
 from mercer.machines.margin.problems import check_weights
 from mercer.machines.shared.base import KernelEstimator
+from mercer.machines.shared.parameters import Declarations, Number
 from mercer.machines.shared.targets import check_target_block
 from mercer.memory import memory_limit
 from mercer.solve.direct import factor
@@ -34,9 +35,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
 
     Parameters
     ----------
-    alpha : float > 0, the λ above. fit_intercept : learn b.
-    kernels, p, weights, normalize, tol, max_iter, max_seconds, strict, verbose, memory, n_jobs :
-        as in `MultipleKernelClassifier`.
+    {shared parameters}
 
     Attributes
     ----------
@@ -49,6 +48,10 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
     >>> model.weights_.round(3).tolist(), bool(model.certificate_.gap < 1e-4 * model.certificate_.primal)
     ([1.0, 0.0], True)
     """
+
+    parameters: ClassVar[Declarations] = {
+        "alpha": Number(about="The λ above."),
+    }
 
     dual_coef_: np.ndarray
     intercept_: Any

@@ -58,8 +58,13 @@ class Falkon(KernelEstimator):
         "landmarks": TABLE["landmarks"].but(
             about="As in `Nystroem`; all but rows by weight and one's own points look at a sample of max(10 000, 4 n_landmarks) rows."
         ),
-        "loss": Choice(
-            ("logistic", "squared"), about="Logistic loss by Newton's method, or one ridge problem."
+        "kernel": TABLE["kernel"].but(
+            about="A kernel or its text. An open lengthscale is closed column by column from the spread of the rows; `kernel_` says what "
+            "was used."
+        ),
+        "alpha": Number(about="The penalty α."),
+        "max_iter": TABLE["max_iter"].but(
+            about="Passes of conjugate gradients over the rows; None for no limit."
         ),
         "solver": Choice(
             ("auto", "direct", "cg"),
@@ -261,20 +266,7 @@ class FalkonRegressor(RegressorMixin, Falkon):
 
     Parameters
     ----------
-    kernel : Kernel, str. An open lengthscale is closed column by column from the spread of a sample of the rows.
-    n_landmarks, landmarks : how many, and which: "uniform" (by weight), "kmeans", "leverage", "pivoted", or points. The last
-        three look at a sample of max(10 000, 4 n_landmarks) rows.
-    alpha : float
-    solver : "auto", "direct", "cg"
-        "direct" sums k(Z, x) k(x, Z) over all rows in one pass, n m² multiply-adds, and takes Cholesky's answer as the
-        start of conjugate gradients, which mostly find nothing left to do. "cg" (Falkon) is preconditioned by the landmarks
-        alone and makes one pass in an iteration. "auto": direct up to 2048 landmarks.
-    tol : relative residual of the normal equations, recomputed from the answer.
-    strict : refuse a kernel that is not positive semi-definite instead of warning. Where the landmarks show it, it is refused
-        in any case.
-    dtype : "float64" or "float32", of the tiles k(x, Z). float32 halves time and memory, and drops landmarks beyond its own
-        rounding; the certificate says so.
-    max_iter, max_seconds, verbose, n_jobs, random_state
+    {shared parameters}
 
     `fit` takes arrays (memory-mapped ones are read in slices), or `Batches` and other re-iterable sources of (X, y) or
     (X, y, weight).
@@ -355,9 +347,12 @@ class FalkonClassifier(ClassifierMixin, Falkon):
     keeps four numbers for each row in memory, beside the tiles. White noise in the kernel is a part of every row's own, as in
     `KernelMachine`: with all rows as landmarks both are the same.
 
-    Parameters and attributes are those of `FalkonRegressor`; `tol` is the length of the gradient, relative to that at
-    f = 0, and `max_iter` counts Newton steps. `gap` in the certificate is ‖gradient‖² / 2α, the most by which the
+    Attributes are those of `FalkonRegressor`. `gap` in the certificate is ‖gradient‖² / 2α, the most by which the
     objective could still fall.
+
+    Parameters
+    ----------
+    {shared parameters}
 
     >>> from mercer import FalkonClassifier
     >>> X = np.linspace(0.0, 3.0, 200)[:, None]
@@ -366,6 +361,18 @@ class FalkonClassifier(ClassifierMixin, Falkon):
     >>> bool(model.score(X, y) > 0.98), model.predict_proba(X).shape
     (True, (200, 2))
     """
+
+    parameters: ClassVar[Declarations] = {
+        "loss": Choice(
+            ("logistic", "squared"), about="Logistic loss by Newton's method, or one ridge problem."
+        ),
+        "tol": Number(
+            about="The length of the gradient, relative to that at f = 0; of the squared loss, the relative residual of the normal equations."
+        ),
+        "max_iter": TABLE["max_iter"].but(
+            about="Newton steps, or passes of conjugate gradients for the squared loss; None for no limit."
+        ),
+    }
 
     def __init__(
         self,

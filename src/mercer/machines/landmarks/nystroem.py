@@ -46,21 +46,7 @@ class Nystroem(Approximation):
 
     Parameters
     ----------
-    kernel : Kernel, str
-        A kernel, its text, or "precomputed" (then `fit` takes the Gram matrix, `transform` rows = new, columns = sample).
-    n_components : int or None
-        At most so many landmarks; None for 100, or for as many as `tolerance` needs.
-    tolerance : float or None
-        Stop at the fewest landmarks found to leave out at most this share of the trace: one by one with "pivoted",
-        else by doubling from 32.
-    landmarks : "uniform", "kmeans", "leverage", "pivoted", or an array
-        Rows drawn by weight; centres of clusters; rows drawn by approximate ridge leverage scores; rows chosen greedily
-        where most is left (pivoted Cholesky); or the user's own, as points or as whole numbers that name rows.
-    alpha : float or None
-        The ridge of the leverage scores; None for tr(K - K̂) / m of m uniform landmarks, as m other rows see it.
-    strict : refuse a kernel that is not positive semi-definite instead of warning. Where the landmarks show it, it is refused
-        in any case: then there are no features.
-    memory : for Φ of `operator`, and for the greedy choice, which beyond it looks at a random part of the rows.
+    {shared parameters}
 
     Attributes
     ----------

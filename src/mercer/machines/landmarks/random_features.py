@@ -17,7 +17,7 @@ from mercer.machines.landmarks.selection import row_slices
 from mercer.machines.landmarks.sketches import KINDS, Plan, Sketch, build
 from mercer.machines.shared.base import generator
 from mercer.machines.shared.defaults import resolve
-from mercer.machines.shared.parameters import Choice, Declarations, Whole
+from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Whole
 from mercer.solve.solution import Certificate, Status
 
 PAIRS = 2000  # on which the error is measured
@@ -60,14 +60,7 @@ class RandomFeatures(Approximation):
 
     Parameters
     ----------
-    n_components : int
-        About so many features, never more; what came of it is `n_components_`.
-    kind : "auto", "gaussian", "orthogonal", "quasi", "tensor-sketch", "maclaurin"
-        Frequencies: independent, orthogonal in blocks (for mixtures of Gaussians), or quasi-random (scrambled Sobol, in
-        very many columns Halton). Dot products: tensor sketch or Maclaurin. Parts that a kind does not concern are made
-        as under "auto": quasi-random in up to 10 columns and where nothing else is possible, else orthogonal; tensor sketch.
-
-    strict : refuse a kernel that is not positive semi-definite instead of warning.
+    {shared parameters}
 
     Attributes
     ----------
@@ -83,6 +76,10 @@ class RandomFeatures(Approximation):
     """
 
     parameters: ClassVar[Declarations] = {
+        "kernel": TABLE["kernel"].but(
+            about="A kernel or its text. An open lengthscale is closed column by column from the spread of the rows; `kernel_` says what "
+            "was used."
+        ),
         "n_components": Whole(
             1, about="About so many features, never more; what came of it is `n_components_`."
         ),

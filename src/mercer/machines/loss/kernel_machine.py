@@ -87,24 +87,7 @@ class KernelMachine(MarginMachine):
 
     Parameters
     ----------
-    kernel : Kernel, str
-        A kernel, its text, or "precomputed"; "RBF()" takes its lengthscale from the data.
-    alpha : float
-        The price of ‖f‖²; C = 1/alpha in the language of support vector machines.
-    penalty : "l2" or a function of the norm
-        Ω(r) = r²/2, or any non-decreasing function Ω of the number r = ‖f‖; of a convex one the optimum is found and its gap
-        stated. What is no such function, as the lasso, is outside the theorem and refused with the reason.
-    fit_intercept : learn b, which costs nothing.
-    quantiles : float or a list of them
-        Levels of loss="quantile". Several are fitted jointly, so that they do not cross on the training rows, and sorted
-        in `predict`, so that they cross nowhere.
-    epsilon, delta : the tube of the ε-insensitive losses; where Huber's loss turns linear. In units of y.
-    class_weight : dict or "balanced", factors of the weights by class.
-    tol : the relative duality gap to reach. Smooth losses then take one more Newton step.
-    max_iter, max_seconds : limits; what was reached is kept and the certificate says so. None: 200 Newton steps.
-    strict : refuse a kernel that is not positive semi-definite instead of warning.
-    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel.
-    memory, n_jobs, random_state (of preconditioners), verbose, callback(iteration, primal, gap)
+    {shared parameters}
 
     Attributes
     ----------

@@ -32,10 +32,7 @@ class Adatron(Expansion):
 
     Parameters
     ----------
-    step : float or "auto" (1 / max k(x, x), the best one for each coordinate of a normalised kernel)
-    tol : float, stop when no α would move h by more than this from its condition.
-    strict : refuse a kernel that is not positive semi-definite instead of warning.
-    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel.
+    {shared parameters}
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.errors import ParameterError, warn
 from mercer.kernels.base import Kernel
 from mercer.machines.margin.classify import MarginClassifier
-from mercer.machines.margin.problems import fixed_unit
+from mercer.machines.margin.problems import ONLY_WORKING_SETS, fixed_unit
 from mercer.machines.margin.svr import filled
+from mercer.machines.shared.parameters import TABLE, Declarations
 from mercer.solve.box import BoxProblem
 
 
@@ -20,14 +21,25 @@ class NuSVC(MarginClassifier):
 
         min ½‖w‖² - ν ρ Σw_i + Σ w_i max(0, ρ - y_i(w·φ(x_i) + b))      then divided by ρ
 
-    The other parameters and the attributes are those of `SVC`. The certificate is of the problem above, before the
+    The attributes are those of `SVC`. The certificate is of the problem above, before the
     division; ν must not exceed twice the share of the smaller class.
+
+    Parameters
+    ----------
+    {shared parameters}
 
     >>> from mercer import NuSVC
     >>> model = NuSVC("Linear()", nu=0.5).fit([[-2.0], [-1.0], [1.0], [2.0]], [0, 0, 1, 1])
     >>> model.predict([[-3.0], [0.5]]).tolist()
     [0, 1]
     """
+
+    parameters: ClassVar[Declarations] = {
+        "nu": TABLE["nu"].but(
+            about="0 < ν ≤ 1: at most this share of the rows lie inside the margin, at least this share are support vectors."
+        ),
+        "solver": ONLY_WORKING_SETS,
+    }
 
     bias = True
 

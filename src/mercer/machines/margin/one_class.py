@@ -10,7 +10,7 @@ from sklearn.base import OutlierMixin
 from mercer.kernels.base import Kernel
 from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine, check_weights, fixed_unit
 from mercer.machines.margin.svr import filled
-from mercer.machines.shared.parameters import Declarations
+from mercer.machines.shared.parameters import TABLE, Declarations
 from mercer.solve.box import BoxProblem
 
 
@@ -22,13 +22,22 @@ class OneClassSVM(OutlierMixin, MarginMachine):
     At most ν·n rows are outliers (`predict` -1) and at least ν·n are support vectors. `offset_` is ρ, so that
     `decision_function` = `score_samples` - `offset_`.
 
+    Parameters
+    ----------
+    {shared parameters}
+
     >>> from mercer import OneClassSVM
     >>> model = OneClassSVM("RBF(1.0)", nu=0.5).fit([[0.0], [0.1], [0.2], [0.3]])
     >>> model.predict([[0.15], [5.0]]).tolist()
     [1, -1]
     """
 
-    parameters: ClassVar[Declarations] = {"solver": ONLY_WORKING_SETS}
+    parameters: ClassVar[Declarations] = {
+        "nu": TABLE["nu"].but(
+            about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support vectors."
+        ),
+        "solver": ONLY_WORKING_SETS,
+    }
 
     def __init__(
         self,

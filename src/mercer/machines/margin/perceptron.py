@@ -24,7 +24,15 @@ from mercer.machines.landmarks.approximation import Approximable
 from mercer.machines.margin.problems import dense_columns
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
 from mercer.machines.shared.defaults import resolve
-from mercer.machines.shared.parameters import Choice, Declarations, Special, Switch, Whole, steps_allowed
+from mercer.machines.shared.parameters import (
+    TABLE,
+    Choice,
+    Declarations,
+    Special,
+    Switch,
+    Whole,
+    steps_allowed,
+)
 from mercer.machines.shared.targets import as_labels
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status
@@ -246,15 +254,7 @@ class KernelPerceptron(Expansion):
 
     Parameters
     ----------
-    kernel : Kernel, str
-    max_iter : passes over the data; it stops after the first one without a mistake.
-    average : "last" keeps the last coefficients, "averaged" their average over all steps, "voted" lets every
-        version that survived vote with its lifetime.
-    bias : bool, learn b; without it the boundary passes through the origin of the feature space.
-    shuffle : bool, see the rows in a random order (`random_state`) instead of as given.
-    strict : refuse a kernel that is not positive semi-definite instead of warning.
-    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel, learned from the rows of
-        `fit` or of the first `partial_fit`.
+    {shared parameters}
 
     Attributes
     ----------
@@ -267,6 +267,12 @@ class KernelPerceptron(Expansion):
     >>> model.predict([[0, 0], [0, 1]]).tolist(), model.converged_
     ([0, 1], True)
     """
+
+    parameters: ClassVar[Declarations] = {
+        "approximation": TABLE["approximation"].but(
+            about="Features in place of the kernel, learned from the rows of `fit` or of the first `partial_fit`."
+        ),
+    }
 
     def __init__(
         self,
@@ -426,6 +432,10 @@ class Perceptron(_Mistaken):
 
     `features` says which space: a kernel with a finite map φ (its text or object), or None for the columns themselves. Without `bias`
     the boundary passes through the origin.
+
+    Parameters
+    ----------
+    {shared parameters}
 
     >>> from mercer import Perceptron
     >>> model = Perceptron("Polynomial(2)").fit([[0, 0], [1, 1], [0, 1], [1, 0]], [0, 0, 1, 1])

@@ -29,32 +29,7 @@ class SVC(MarginClassifier):
 
     Parameters
     ----------
-    kernel : Kernel, str
-        A kernel, its text, or "precomputed". An open lengthscale, as of the default "RBF()", is closed
-        column by column from the spread of X; what was used is in `kernel_`.
-    C : float
-        The price of a row inside the margin, times its weight. `inf` is the hard margin: `NotSeparableError` where
-        no hyperplane separates the classes.
-    bias : bool
-        Learn b. Without it the dual has no equality constraint.
-    multiclass : "ovo" or "ovr"
-        One problem for each pair of classes or for each class; all share one Gram operator.
-    tol : float
-        Largest violation of the optimality conditions; with up to 1000 rows, problems with up to 300 free support
-        vectors are then polished to rounding.
-    gap_tol : float or None
-        A relative duality gap, (primal - dual) / |dual|, that also suffices: the answer is then within this share of
-        the best there is. With a tiny `tol` it decides alone.
-    max_iter, max_seconds : limits; None for none. What was reached is kept and its certificate says so.
-    class_weight : dict or "balanced", factors of C by class.
-    probability : bool
-        Also calibrate `predict_proba`, on decision values of held-out rows.
-    strict : bool
-        Refuse a kernel that is not positive semi-definite instead of warning.
-    solver : "working-set" or "projected-gradient" (the textbook's; bias=False only).
-    approximation : Nystroem(...) or RandomFeatures(...), without a kernel of its own
-        Solve the machine of the approximate kernel; the certificate says what that leaves out.
-    warm_start : go on from the last solution. verbose, callback : progress. memory : for the Gram matrix; beyond it, tiles.
+    {shared parameters}
 
     Attributes
     ----------

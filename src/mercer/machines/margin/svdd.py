@@ -14,7 +14,7 @@ from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine, check_weights
 from mercer.machines.margin.svr import filled
-from mercer.machines.shared.parameters import Declarations
+from mercer.machines.shared.parameters import TABLE, Declarations
 from mercer.solve.box import BoxProblem
 
 
@@ -30,8 +30,12 @@ class SVDD(OutlierMixin, MarginMachine):
     With kernel="precomputed", k(x, x) of new points is not known: only a Gram matrix of constant diagonal can be used
     (or an approximation, whose features have a length).
 
-    Parameters are those of `OneClassSVM`; attributes too, and `radius_` (R), `center_norm_` (‖a‖). `dual_coef_` has 2 α_i / N, so
+    Attributes are those of `OneClassSVM`, and `radius_` (R), `center_norm_` (‖a‖). `dual_coef_` has 2 α_i / N, so
     that the decision is K(X, support_vectors_) @ dual_coef_.T + intercept_ - k(x, x).
+
+    Parameters
+    ----------
+    {shared parameters}
 
     >>> from mercer import SVDD
     >>> model = SVDD("Linear()", nu=0.2).fit([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0], [1.0, 1.0]])
@@ -39,7 +43,12 @@ class SVDD(OutlierMixin, MarginMachine):
     (2.0, [1, -1])
     """
 
-    parameters: ClassVar[Declarations] = {"solver": ONLY_WORKING_SETS}
+    parameters: ClassVar[Declarations] = {
+        "nu": TABLE["nu"].but(
+            about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support vectors."
+        ),
+        "solver": ONLY_WORKING_SETS,
+    }
 
     def __init__(
         self,

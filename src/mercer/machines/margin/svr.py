@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from mercer.errors import ParameterError
 from mercer.kernels.base import Kernel
 from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine, check_weights
-from mercer.machines.shared.parameters import Declarations, Switch
+from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch
 from mercer.machines.shared.targets import check_length, check_numbers
 from mercer.solve.box import BoxProblem
 
@@ -19,6 +19,18 @@ class MarginRegressor(RegressorMixin, MarginMachine):
     """What SVR and NuSVR share: 2n variables, α for rows above the tube and α* for rows below, on n rows of K."""
 
     _edge = "on the tube"
+    parameters: ClassVar[Declarations] = {
+        "tol": Number(
+            about="Largest violation of the optimality conditions, in units of the mean distance of y from its median, so that it means "
+            "the same for targets in metres and in millimetres."
+        ),
+        "C": TABLE["C"].but(
+            about="The price of each unit of error beyond the tube, times the weight of the row."
+        ),
+        "nu": TABLE["nu"].but(
+            about="0 < ν ≤ 1: at most this share of the rows lie outside the tube, at least this share are support vectors."
+        ),
+    }
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X and numbers y; a row of weight 2 counts twice, of weight 0 not at all."""
@@ -65,9 +77,11 @@ class SVR(MarginRegressor):
 
         min ½‖w‖² + Σ C_i max(0, |y_i - w·φ(x_i) - b| - ε)
 
-    Parameters are those of `SVC`, and `epsilon`, half the width of the tube, in units of y. `tol` is in units of the mean
-    distance of y from its median, so that it means the same for targets in metres and in millimetres. Attributes are those
-    of `SVC`, too; `dual_coef_` holds β_i = α_i - α_i*, positive for rows above the tube.
+    Attributes are those of `SVC`; `dual_coef_` holds β_i = α_i - α_i*, positive for rows above the tube.
+
+    Parameters
+    ----------
+    {shared parameters}
 
     >>> from mercer import SVR
     >>> X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]
@@ -133,6 +147,10 @@ class NuSVR(MarginRegressor):
         min ½‖w‖² + C (ν n ε + Σ max(0, |y_i - w·φ(x_i) - b| - ε))      over w, b and ε
 
     `epsilon_` is the width found. At most ν·n rows are outside the tube and at least ν·n are support vectors.
+
+    Parameters
+    ----------
+    {shared parameters}
 
     >>> from mercer import NuSVR
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0]

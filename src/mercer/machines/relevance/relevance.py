@@ -22,7 +22,7 @@ from mercer.machines.relevance.sparse_bayes import NOISE_FLOOR, Basis, Budget, F
 from mercer.machines.relevance.sparse_laplace import classification
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, duels_of
 from mercer.machines.shared.defaults import resolve
-from mercer.machines.shared.parameters import Declarations, Number, Switch, Whole, steps_allowed
+from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch, Whole, steps_allowed
 from mercer.machines.shared.targets import check_numbers
 from mercer.solve.solution import Certificate, Status
 from mercer.theory.judge import judge_on_rows
@@ -44,6 +44,9 @@ class RelevanceMachine(KernelEstimator):
     n_jobs: int | None
 
     parameters: ClassVar[Declarations] = {
+        "kernel": TABLE["kernel"].but(
+            about='A kernel, its text, or "precomputed": then `fit` takes the n × n values of the basis functions, symmetric or not.'
+        ),
         "fit_intercept": Switch(about="Whether 1 is among the basis functions."),
         "tol": Number(
             about="Converged when no log α, nor log σ², would change by more than this and no addition is worth more than tol² nats."
@@ -224,20 +227,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
 
     Parameters
     ----------
-    kernel : Kernel, str
-        A kernel, its text, or "precomputed": then `fit` takes the n × n values of the basis functions, symmetric or not.
-    noise : float or None
-        The variance σ² of the noise if it is known; None to estimate it.
-    fit_intercept : bool
-        Whether 1 is among the basis functions.
-    n_starts : int
-        How many values of σ² to begin from (0.1, 0.03, 0.01, … of the variance of y) when it is estimated; the fit with the
-        largest evidence is kept.
-    tol : float
-        Converged when no log α, nor log σ², would change by more than this and no addition is worth more than tol² nats.
-    max_iter, max_seconds : the steps of one start (None: no limit), and the time of all; the best model so far is kept.
-    strict : refuse a kernel that is not positive semi-definite all the same.
-    verbose, memory, n_jobs : progress, bytes that K may take, threads.
+    {shared parameters}
 
     Attributes
     ----------
@@ -342,8 +332,12 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
     probabilities are divided by their sum. Probabilities are averaged over the posterior of f (MacKay's
     approximation), so they are less sure where f is. The kernel need not be valid, as in `RelevanceVectorRegressor`.
 
-    Parameters are those of `RelevanceVectorRegressor` without the noise. Attributes too, with one row (or one matrix,
+    Attributes are those of `RelevanceVectorRegressor`, with one row (or one matrix,
     for `covariance_`) for each model; `evidence_` is an array; `evidence_path_` that of the first model.
+
+    Parameters
+    ----------
+    {shared parameters}
 
     >>> from mercer import RelevanceVectorClassifier
     >>> X = np.array([[-2.0], [-1.0], [-0.5], [0.5], [1.0], [2.0]])

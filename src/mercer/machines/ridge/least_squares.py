@@ -20,7 +20,7 @@ from mercer.machines.landmarks.approximation import Approximable, factor_of
 from mercer.machines.margin.problems import check_weights, dense_columns
 from mercer.machines.shared.base import PRECOMPUTED, check_gram
 from mercer.machines.shared.defaults import resolve
-from mercer.machines.shared.parameters import Declarations, Number, Switch, Whole, steps_allowed
+from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch, Whole, steps_allowed
 from mercer.machines.shared.targets import check_target_block
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.solution import Certificate, Status
@@ -49,19 +49,7 @@ class KernelLeastSquares(RegressorMixin, Approximable):
 
     Parameters
     ----------
-    kernel : Kernel, str
-        A kernel, its text, or "precomputed".
-    step : float or "auto"
-        s; "auto" is 1 / (2λ), with which every step lowers every part of the error.
-    max_iter : int
-        At most so many steps.
-    tol : float
-        Stop when ‖Kα - y‖ ≤ tol ‖y‖; 0 for all steps.
-    early_stopping : bool
-        Hold out a part of the rows and keep the α with the least error on it.
-    validation_fraction, patience : the share of rows held out, and how many steps may pass without a better α.
-    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel, of the rows learned from.
-    max_seconds, memory, strict, random_state, verbose, n_jobs : as in `KernelRidge`.
+    {shared parameters}
 
     Attributes
     ----------
@@ -76,6 +64,9 @@ class KernelLeastSquares(RegressorMixin, Approximable):
     """
 
     parameters: ClassVar[Declarations] = {
+        "approximation": TABLE["approximation"].but(
+            about="Features in place of the kernel, of the rows learned from."
+        ),
         "step": Number(
             also=("auto",),
             about='s; "auto" is 1 / (2λ), with which every step lowers every part of the error.',

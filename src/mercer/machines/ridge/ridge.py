@@ -23,7 +23,7 @@ from mercer.machines.ridge.parts import Fit, Options, renumbered
 from mercer.machines.ridge.problem import SOLVERS, RidgeProblem
 from mercer.machines.shared.base import PRECOMPUTED, check_gram
 from mercer.machines.shared.defaults import resolve
-from mercer.machines.shared.parameters import CheckedBy, Choice, Declarations, Number, Switch, Whole
+from mercer.machines.shared.parameters import TABLE, CheckedBy, Choice, Declarations, Number, Switch, Whole
 from mercer.machines.shared.targets import check_target_block
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status, joined_certificate
@@ -322,28 +322,7 @@ class KernelRidge(RidgeMachine):
 
     Parameters
     ----------
-    kernel : Kernel, str
-        A kernel, its text, or "precomputed" (then `fit` takes the Gram matrix, `predict` rows = new, columns = training).
-        An open lengthscale, as of "RBF()", is closed column by column from the spread of X.
-    alpha : float, or one for each target
-        The penalty α ≥ 0. With 0 the system may be singular; it is then refused with the rows at fault, never changed.
-    fit_intercept : bool
-        Add a constant b that is not penalised.
-    solver : "auto", "primal", "cholesky", "cg", "nystrom"
-        auto: primal where the kernel has fewer features than there are rows; Cholesky up to 4000 rows; beyond, conjugate
-        gradients where the spectrum of a few rows says that they cost less, or the factor does not fit in `memory`.
-        nystrom is an approximation and only taken when asked for; `certificate_` states its error.
-    tol : float
-        The relative residual asked for.
-    max_iter, max_seconds : limits of conjugate gradients; the best answer so far is kept, with a warning.
-    n_landmarks : int or None
-        Rows that a Nyström approximation is built on; None for 5√n, at least 100.
-    strict : bool
-        Refuse a kernel that is not positive semi-definite instead of warning.
-    memory : int or str
-        How much memory kernel matrices, factors and preconditioners may take.
-    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`
-        Features Φ with ΦΦᵀ ≈ K in place of the kernel: (ΦᵀWΦ + α) β = ΦᵀW y, where they are fewer than the rows.
+    {shared parameters}
 
     Attributes
     ----------
@@ -363,6 +342,9 @@ class KernelRidge(RidgeMachine):
     """
 
     parameters: ClassVar[Declarations] = {
+        "approximation": TABLE["approximation"].but(
+            about="Features Φ with ΦΦᵀ ≈ K in place of the kernel: (ΦᵀWΦ + α) β = ΦᵀW y, where they are fewer than the rows."
+        ),
         "alpha": CheckedBy(
             by=lambda value: _check_alpha(value),
             type="float, or one for each target",

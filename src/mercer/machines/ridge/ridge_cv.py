@@ -13,7 +13,7 @@ from mercer.kernels.base import Kernel
 from mercer.machines.ridge.parts import Options
 from mercer.machines.ridge.problem import RidgeProblem
 from mercer.machines.ridge.ridge import RidgeMachine
-from mercer.machines.shared.parameters import CheckedBy, Choice, Declarations, Number, Special, Switch
+from mercer.machines.shared.parameters import TABLE, CheckedBy, Choice, Declarations, Number, Special, Switch
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.path import PathPoint, RidgePath
 
@@ -32,16 +32,7 @@ class KernelRidgeCV(RidgeMachine):
 
     Parameters
     ----------
-    kernel, fit_intercept, tol, strict, memory, random_state, n_jobs, approximation : as in `KernelRidge`. The features of an
-        approximation are learned once, from all rows.
-    alphas : numbers > 0, or None
-        None for 19 values from 10⁻⁶ to 10³ times the mean of k(x, x).
-    criterion : "loo", "gcv"
-        Leave-one-out in closed form, or generalised cross-validation, which puts the mean leverage in place of each.
-    cv : None, int, splitter or iterable of splits
-        Where given, the error on folds decides instead; one eigendecomposition for each fold.
-    alpha_per_target : bool
-        A best α for each target, or one for all (their errors summed).
+    {shared parameters}
 
     Attributes
     ----------
@@ -58,6 +49,9 @@ class KernelRidgeCV(RidgeMachine):
     """
 
     parameters: ClassVar[Declarations] = {
+        "approximation": TABLE["approximation"].but(
+            about="Features in place of the kernel, learned once, from all rows."
+        ),
         "alphas": CheckedBy(
             by=_check_alphas,
             none=True,

@@ -348,7 +348,8 @@ def _type(parameter: Parameter) -> str:
 
 KERNEL_TEXT = (
     'A kernel, its text, or "precomputed" (then `fit` takes the Gram matrix, and later calls take rows = new, '
-    'columns = training). Text without a lengthscale, such as "RBF()", takes it from the data; `kernel_` says what was used.'
+    'columns = training). An open lengthscale, as of "RBF()", is closed column by column from the spread of X; `kernel_` says '
+    "what was used."
 )
 
 HARD_OR_SOFT = Number(

@@ -37,10 +37,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     Parameters
     ----------
-    n_components : int
-    kernel, kernel_y : the kernels of the two views (`kernel_y=None` for the same); text, objects or "precomputed".
-    regularization : κ > 0, relative to the trace.
-    tol, strict, memory, n_jobs, random_state
+    {shared parameters}
 
     Attributes
     ----------

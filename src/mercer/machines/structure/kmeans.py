@@ -18,7 +18,7 @@ from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximable
 from mercer.machines.margin.problems import check_weights, dense_columns
 from mercer.machines.shared.base import PRECOMPUTED
-from mercer.machines.shared.parameters import ChoiceOrArray, Declarations, Number, Whole, steps_allowed
+from mercer.machines.shared.parameters import TABLE, ChoiceOrArray, Declarations, Number, Whole, steps_allowed
 from mercer.machines.structure.centred import judge, training_gram
 from mercer.machines.structure.lloyd import Run, lloyd, nearest_seed, plus_plus
 from mercer.machines.structure.spectral import spectral_start
@@ -42,19 +42,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     Parameters
     ----------
-    n_clusters : int
-    kernel : Kernel, str
-        A kernel, its text, or "precomputed" (`fit` takes the Gram matrix, `predict` rows = new, columns = sample).
-    init : "k-means++" (greedy, in feature space); "spectral" (the relaxed problem: leading eigenvectors, which also
-        bound the inertia from below; further runs start as "k-means++"); "random" rows as centres; or an array with a
-        label 0 … n_clusters - 1 for each row.
-    n_init : runs from different starts, of which the best is kept; "auto" is 10 for "random" and 1 for the others.
-    max_iter, tol : steps in a run; a run also ends when a step lowers the inertia by less than tol times itself.
-    max_seconds : for all runs together; the best model so far is kept, as it is after Ctrl-C.
-    strict : refuse a Gram matrix with negative eigenvalues instead of warning.
-    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: features in place of the kernel; the centres are then
-        points of that space, the columns of `feature_coef_`.
-    memory, n_jobs, random_state, verbose
+    {shared parameters}
 
     Attributes
     ----------
@@ -73,6 +61,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     """
 
     parameters: ClassVar[Declarations] = {
+        "approximation": TABLE["approximation"].but(
+            about="Features in place of the kernel; the centres are then points of that space, the columns of `feature_coef_`."
+        ),
         "n_clusters": Whole(1, about="How many clusters."),
         "init": ChoiceOrArray(
             INITS,

@@ -30,14 +30,7 @@ class MercerMap(TransformerMixin, KernelEstimator):
 
     Parameters
     ----------
-    kernel : Kernel, str
-        A kernel, its text ("RBF()" is closed by the spread of X), or "precomputed" (then `fit` takes the Gram matrix, `transform` rows = new, columns = sample).
-    n_components : int or None
-        At most so many features, those of the largest eigenvalues; None for all that are positive beyond rounding.
-    tolerance : float or None
-        Stop at the fewest features that leave out at most this share of the trace, from 0 to 1.
-    strict : bool
-        Refuse a Gram matrix with negative eigenvalues instead of dropping them with a warning.
+    {shared parameters}
 
     Attributes
     ----------

@@ -20,7 +20,15 @@ from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximable
 from mercer.machines.shared.base import PRECOMPUTED
-from mercer.machines.shared.parameters import CheckedBy, Choice, Declarations, Number, Whole, steps_allowed
+from mercer.machines.shared.parameters import (
+    TABLE,
+    CheckedBy,
+    Choice,
+    Declarations,
+    Number,
+    Whole,
+    steps_allowed,
+)
 from mercer.machines.structure.centred import Centred, judge, training_gram
 from mercer.machines.structure.mercer_map import with_signs
 from mercer.machines.structure.preimage import METHODS, RidgeMap, pre_images, way_back
@@ -50,20 +58,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
 
     Parameters
     ----------
-    n_components : int, at most so many; a share of the variance 0 < s < 1, the fewest that explain it; None for all that
-        are positive beyond rounding (the last two need all eigenvalues, n³ work).
-    kernel : Kernel, str
-        A kernel, its text, or "precomputed" (`fit` takes the Gram matrix, `transform` rows = new, columns = sample).
-    solver : "auto", "dense", "krylov" or "lanczos", see `mercer.solve.top_eigenpairs`.
-    tol, max_iter : residuals ‖K̃u - λu‖ to tol times the largest λ; products with K allowed.
-    inverse : how `inverse_transform` finds pre-images: "linear" (exact, for `Linear`), "fixed-point" (for `RBF`, `Matern`
-        and other functions of a distance), "ridge" (a kernel ridge regression from components to X, for any kernel), or
-        "auto": the first of these that the kernel allows.
-    ridge : the λ of "ridge".
-    strict : refuse a Gram matrix with negative eigenvalues instead of warning.
-    approximation : None, `Nystroem(...)` or `RandomFeatures(...)`: the components of its features, by one singular value
-        decomposition of n × features. Pre-images are sought with the kernel itself.
-    memory, n_jobs, random_state
+    {shared parameters}
 
     Attributes
     ----------
@@ -82,6 +77,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
     """
 
     parameters: ClassVar[Declarations] = {
+        "approximation": TABLE["approximation"].but(
+            about="The components of its features, by one singular value decomposition of n × features. "
+            "Pre-images are sought with the kernel itself."
+        ),
         "n_components": CheckedBy(
             by=_check_components,
             type="int, float or None",

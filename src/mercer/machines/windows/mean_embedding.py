@@ -37,12 +37,7 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
     ----------
     kernel : Kernel, str
         A kernel, its text, or "precomputed". The open lengthscale of "RBF()" is that of `SVC`: smooth, for a few broad clusters.
-    bandwidth : "kernel" or "loo"
-        The lengthscale of the kernel as it is, or the multiple of it under which the rows, each left out once, have the largest
-        density. For RBF and Laplacian kernels.
-    strict : refuse a kernel that is not positive semi-definite instead of warning.
-    contamination : float in [0, 0.5]
-        The share of the rows of fit that `predict` calls outliers (-1). A row counts itself among its neighbours.
+    {shared parameters}
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram, check_weights
 from mercer.machines.shared.defaults import resolve
-from mercer.machines.shared.parameters import Choice, Declarations, Switch
+from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Switch
 from mercer.machines.shared.targets import check_target_block
 from mercer.machines.windows.bandwidth import by_leave_one_out, windows
 from mercer.solve.solution import Certificate, Status
@@ -34,12 +34,7 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
 
     Parameters
     ----------
-    kernel : Kernel, str
-        A kernel, its text, or "precomputed" (a block of weights, rows = new, columns = training).
-    bandwidth : "kernel" or "loo"
-        The lengthscale of the kernel as it is, or the multiple of it with the smallest error of leaving one out, which has a closed
-        form: the row is left out of both sums.
-    strict : refuse a kernel that is not positive semi-definite; else the certificate says so, and nothing is lost.
+    {shared parameters}
 
     Attributes
     ----------
@@ -53,6 +48,9 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
     """
 
     parameters: ClassVar[Declarations] = {
+        "kernel": TABLE["kernel"].but(
+            about='A kernel, its text, or "precomputed" (a block of weights, rows = new, columns = training).'
+        ),
         "bandwidth": Choice(
             ("kernel", "loo"),
             about="The lengthscale of the kernel as it is, or the multiple of it with the smallest error of leaving one out, which has "
