@@ -23,6 +23,9 @@ def largest_entry(A: np.ndarray) -> float:
     >>> largest_entry(np.array([[1.0, -3.0]]))
     3.0
     """
+    if A.nbytes <= PANEL_BYTES and A.size:
+        high = float(A.max())
+        return high if high != high else max(high, -float(A.min()), 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         ends = [(A[rows].max(), -A[rows].min()) for rows in panels(len(A), A.itemsize, A.shape[1])]
         return float(np.max(ends, initial=0.0))
@@ -34,6 +37,8 @@ def column_ends(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> [v.tolist() for v in column_ends(np.array([[1.0, -3.0], [0.0, 5.0]]))]
     [[0.0, -3.0], [1.0, 5.0]]
     """
+    if A.nbytes <= PANEL_BYTES:
+        return A.min(axis=0), A.max(axis=0)
     runs = panels(len(A), A.itemsize, A.shape[1])
     low = np.min([A[rows].min(axis=0) for rows in runs], axis=0)
     return low, np.max([A[rows].max(axis=0) for rows in runs], axis=0)

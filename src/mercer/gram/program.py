@@ -195,9 +195,10 @@ def origin(X: np.ndarray, Z: np.ndarray | None) -> np.ndarray | None:
     A column far from 0 (its middle beyond eight times its range) lives on a grid of spacing ulp(x); the shift is a
     multiple of a power of two not below that spacing, so every x - shift is exact and differences are unchanged.
     """
-    ends = [column_ends(A) for A in (X, Z) if A is not None]
-    low = np.min([a.astype(float) for a, _ in ends], axis=0)
-    high = np.max([b.astype(float) for _, b in ends], axis=0)
+    low, high = (end.astype(float) for end in column_ends(X))
+    if Z is not None:
+        lower, higher = column_ends(Z)
+        low, high = np.minimum(low, lower), np.maximum(high, higher)
     middle, spread = 0.5 * (low + high), high - low
     far = np.abs(middle) > 8 * spread
     if not far.any():

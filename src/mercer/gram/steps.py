@@ -7,7 +7,7 @@ parameters by its derivatives. A formula that is a whole step of the core (e^(-s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,11 +55,33 @@ def emit_value(k: OfOneNumber, b: Builder, at: Place, variable: Callable[[], Non
         f = k.recorded()
     except NotRecorded as why:
         raise NotLowered(f"the value of {type(k).__name__} is no formula: {why}") from why
+    fused = _fused(f)
+    if fused is not None:
+        variable()
+        b.step(fused.op, *(b.param(getattr(k, name), at, name) for name in fused.parameters))
+        return
     if f.size() > MOST_STEPS:
         raise NotLowered(
             f"the formula of {type(k).__name__} has {f.size()} steps, and {MOST_STEPS} are the most"
         )
-    Writer(k, b, at, variable).whole(f)
+    Writer(k, b, at, variable).write(f)
+
+
+class Fused(NamedTuple):
+    """A step of the core that is a whole formula, and the parameters it takes."""
+
+    op: str
+    parameters: tuple[str, ...]
+
+
+def _fused(f: Formula) -> Fused | None:
+    """The step that is the whole formula, if there is one; looked up once for a recording."""
+    kept = f.__dict__
+    if "_fused" not in kept:
+        parameters = tuple(sorted(f.names() - {VARIABLE}))
+        op = _FUSED.get(_with_names(f, {old: f"p{i}" for i, old in enumerate(parameters)}).key())
+        kept["_fused"] = None if op is None else Fused(op, parameters)
+    return kept["_fused"]
 
 
 class Writer:
@@ -70,15 +92,6 @@ class Writer:
         self.at = at
         self.variable = variable
         self.values = k.numbers()
-
-    def whole(self, f: Formula) -> None:
-        parameters = sorted(f.names() - {VARIABLE})
-        fused = _FUSED.get(_with_names(f, {old: f"p{i}" for i, old in enumerate(parameters)}).key())
-        if fused is None:
-            self.write(f)
-            return
-        self.variable()
-        self.b.step(fused, *(self.number(Formula("name", name=p)) for p in parameters))
 
     def number(self, f: Formula) -> int:
         """A number of the program; its derivatives link it to the parameters it is made of."""

@@ -150,7 +150,8 @@ class Kernel(ABC):
     @property
     def is_open(self) -> bool:
         """Whether a part leaves a lengthscale to the data, as `RBF()` does."""
-        return any(isinstance(p.value, Open) for p in self.parameters)
+        own = (getattr(self, name) for name, _ in self._own_domains())
+        return any(isinstance(value, Open) for value in own) or any(k.is_open for _, k in self._children())
 
     def resolved(self, X: Any, *, sample_weight: Any = None) -> Kernel:
         """The kernel with its open lengthscales closed by the spread of the columns that each part sees.

@@ -321,12 +321,9 @@ _MOST_RECORDINGS = 1000
 
 def _recording(k: OfOneNumber) -> Formula:
     """The recording of a class with given shape parameters, made once; its tuned parameters are names."""
-    tuned = {field_name for field_name, _ in k._own_domains()}
-    key = (
-        type(k),
-        type(k).value,
-        *(_shape(getattr(k, f.name)) if f.name in tuned else getattr(k, f.name) for f in fields(k)),  # type: ignore[arg-type]
-    )
+    tuned, others = _kinds_of_fields(type(k))
+    shapes = (_shape(getattr(k, name)) for name in tuned)
+    key = (type(k), type(k).value, *shapes, *(getattr(k, name) for name in others))
     try:
         found = _RECORDINGS.get(key)
     except TypeError:
@@ -345,7 +342,15 @@ def _recording(k: OfOneNumber) -> Formula:
     return found
 
 
-def _record_value(k: OfOneNumber, tuned: set[str]) -> Formula:
+@functools.cache
+def _kinds_of_fields(cls: type[Leaf]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of tuned parameters, and those of all others."""
+    every = [(f.name, f.metadata.get("domain")) for f in fields(cls)]  # type: ignore[arg-type]
+    tuned = tuple(name for name, domain in every if domain is not None and domain.tuned)
+    return tuned, tuple(name for name, _ in every if name not in tuned)
+
+
+def _record_value(k: OfOneNumber, tuned: tuple[str, ...]) -> Formula:
     own = [m for m in _EVALUATION if getattr(type(k), m, None) and getattr(type(k), m).__module__ != __name__]
     if own:
         raise NotRecorded(f"{type(k).__name__} evaluates rows in its own way ({', '.join(own)})")
