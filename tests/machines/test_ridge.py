@@ -150,12 +150,14 @@ def test_the_solver_is_chosen_by_size_and_stated():
 def test_large_problems_take_conjugate_gradients_or_cholesky_as_the_spectrum_says(monkeypatch):
     from mercer.machines.ridge import dual as ridge_dual
     from mercer.machines.ridge import problem as ridge_problem
+    from mercer.solve import plan
 
-    monkeypatch.setattr(ridge_problem, "DIRECT_ROWS", 100)
+    monkeypatch.setattr(plan, "DIRECT_ROWS", 100)
+    monkeypatch.setattr(plan, "MIXED_ROWS", 100)
     monkeypatch.setattr(ridge_problem, "STORED_ROWS", 100)
     monkeypatch.setattr(ridge_dual, "STORED_ROWS", 100)
     monkeypatch.setattr(ridge_dual, "SINGLE_ROWS", 100)
-    monkeypatch.setattr(ridge_dual, "cholesky_cost", lambda n, entry, single: 1.2e6)  # between the two
+    monkeypatch.setattr(plan, "cholesky_cost", lambda n, entry, single: 1.2e6)  # between the two
     X, y = data(400)
     reference = {a: KernelRidge("RBF(1.0)", a, solver="cholesky", tol=1e-12).fit(X, y) for a in (1.0, 1e-4)}
     easy, hard = (KernelRidge("RBF(1.0)", a).fit(X, y) for a in (1.0, 1e-4))
@@ -206,6 +208,7 @@ def test_float32_products_do_not_change_the_answer(monkeypatch, case, store):
 @pytest.mark.parametrize("alpha", [1e-2, 0.1])
 def test_iterations_of_both_precisions_are_counted(monkeypatch, alpha, max_iter):
     from mercer.machines.ridge import dual as ridge_dual
+    from mercer.solve import system
 
     runs = []
 
@@ -217,8 +220,8 @@ def test_iterations_of_both_precisions_are_counted(monkeypatch, alpha, max_iter)
     def rough(problem, op, scale, store):
         return Tiles(RBF(1.05), problem.rows, dtype=np.float32)
 
-    cg = ridge_dual.cg
-    monkeypatch.setattr(ridge_dual, "cg", spy)
+    cg = system.cg
+    monkeypatch.setattr(system, "cg", spy)
     monkeypatch.setattr(ridge_dual, "single_precision", rough)
     X, y = data(300)
     model = KernelRidge(RBF(1.0), alpha, solver="cg", max_iter=max_iter)
@@ -232,13 +235,12 @@ def test_iterations_of_both_precisions_are_counted(monkeypatch, alpha, max_iter)
 
 
 def test_cholesky_takes_over_where_the_promise_was_wrong(monkeypatch):
-    from mercer.machines.ridge import dual as ridge_dual
-    from mercer.machines.ridge import problem as ridge_problem
+    from mercer.solve import plan
 
-    monkeypatch.setattr(ridge_problem, "DIRECT_ROWS", 100)
-    monkeypatch.setattr(ridge_dual, "cholesky_cost", lambda n, entry, single: 1.5)
-    wrong = ridge_dual.Outlook(ridge_dual.Plan(rank=1, iterations=2, store=False, cost=1.0), 10.0)
-    monkeypatch.setattr(ridge_dual, "look", lambda *_: wrong)
+    monkeypatch.setattr(plan, "DIRECT_ROWS", 100)
+    monkeypatch.setattr(plan, "cholesky_cost", lambda n, entry, single: 1.5)
+    wrong = plan.Outlook(plan.Plan(rank=1, iterations=2, store=False, cost=1.0), 10.0)
+    monkeypatch.setattr(plan, "look", lambda *_, **__: wrong)
     X, y = data(300)
     model = KernelRidge("RBF(1.0)", 1e-3).fit(X, y)
     assert model.solver_ == "cholesky" and "in 6 iterations; Cholesky took over" in str(model.certificate_)

@@ -7,8 +7,9 @@ import pytest
 
 from mercer.errors import NotFiniteError, NotPositiveDefiniteError, ParameterError
 from mercer.solve import as_operator, cg
+from mercer.solve import plan as planning
 from mercer.solve.operator import ArrayOperator, Paired, multiply_exactly
-from mercer.solve.plan import Spectrum, cholesky_cost, iterations, plan, spectrum
+from mercer.solve.plan import Costs, Spectrum, cholesky_cost, choose, iterations, look, plan, spectrum
 from mercer.solve.precondition import column_inverse
 from solve.laboratory import CountingOperator, rbf, relative_residual, with_spectrum
 
@@ -109,3 +110,52 @@ def test_float32_products_end_at_the_answer_in_float64():
     found = cg(pair, y, 0.1, preconditioner=column_inverse(K, 0.1, 50))
     assert found.certificate.converged and relative_residual(K, found.value, y, 0.1) <= 1.01e-10
     np.testing.assert_allclose(found.value, np.linalg.solve(K + 0.1 * np.eye(500), y), rtol=1e-6, atol=1e-7)
+
+
+# ── the choice ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_look_stays_within_the_memory():
+    op = CountingOperator(rbf(300))
+    spectrum(op, memory=100_000)
+    assert 0 < 4 * 8 * op.entries <= 100_000
+
+
+@pytest.mark.parametrize("shift", [10.0, 0.3, 1e-3, 1e-12, 0.0])
+@pytest.mark.parametrize("limit", [1e4, 1e6, 1e8])
+@pytest.mark.parametrize("memory", [10**5, 10**9])
+def test_the_cheaper_method_is_chosen_and_a_broken_promise_ends(monkeypatch, shift, limit, memory):
+    monkeypatch.setattr(planning, "DIRECT_ROWS", 100)
+    monkeypatch.setattr(planning, "cholesky_cost", lambda n, entry, single: limit)
+    op = CountingOperator(rbf(300))
+    costs = Costs(1.0)
+    chosen = choose(op, shift, 1e-8, memory=memory, costs=costs)
+    promised = look(op, shift, 1e-8, memory=memory, costs=costs).plan
+    if memory < 8 * 300 * 300:
+        assert chosen.method == "cg" and chosen.allowed is None and "does not fit" in chosen.note
+    elif shift == 0:
+        assert chosen.method == "cg" and chosen.allowed == max(int(limit / 300**2), 1)
+    elif promised is None or promised.cost > limit:
+        assert chosen.method == "cholesky" and "Cholesky is cheaper" in chosen.note
+    else:
+        assert chosen.method == "cg" and chosen.plan == promised
+        assert chosen.allowed >= 2 * promised.iterations
+    for asked in ("cholesky", "cg"):
+        assert choose(op, shift, 1e-8, asked=asked, memory=memory, costs=costs).method == asked
+
+
+def test_a_matrix_that_is_indefinite_is_left_to_cholesky_where_the_factor_fits(monkeypatch):
+    monkeypatch.setattr(planning, "DIRECT_ROWS", 10)
+    op = as_operator(with_spectrum(np.linspace(-1, 1, 60)))
+    chosen = choose(op, 2.0, 1e-8, memory=10**9, costs=Costs())
+    assert chosen.method == "cholesky" and "indefinite" in chosen.note
+    for asked, memory in (("cg", 10**9), (None, 100)):
+        with pytest.raises(NotPositiveDefiniteError):
+            choose(op, 2.0, 1e-8, asked=asked, memory=memory, costs=Costs())
+
+
+def test_products_in_float64_are_dearer_than_in_float32():
+    known = Spectrum(20_000, 2e4 / np.arange(1.0, 501) ** 2, -2.0)
+    single = plan(known, 0.1, 1e-8, entry=1.0, most=5000)
+    double = plan(known, 0.1, 1e-8, entry=1.0, most=5000, products=1.0)
+    assert double.cost > single.cost and double.rank >= single.rank

@@ -11,7 +11,7 @@ import pytest
 
 import mercer.solve
 from mercer.errors import NotPositiveDefiniteError, ParameterError
-from mercer.solve import Certificate, as_operator, direct, solve, system, top_eigenpairs
+from mercer.solve import Certificate, as_operator, direct, plan, solve, top_eigenpairs
 from solve.laboratory import CountingOperator, rbf, relative_residual, with_spectrum
 
 
@@ -32,8 +32,8 @@ def test_a_factor_that_does_not_fit_goes_to_conjugate_gradients_and_says_why():
 
 
 def test_larger_systems_try_conjugate_gradients_first(monkeypatch):
-    monkeypatch.setattr(system, "DIRECT_ROWS", 100)
-    monkeypatch.setattr(system, "ROWS_PER_ITERATION", 4)
+    monkeypatch.setattr(plan, "DIRECT_ROWS", 100)
+    monkeypatch.setattr(plan, "cholesky_cost", lambda n, entry, single: 1.2e6)  # between the two
     K, y = rbf(300), np.random.default_rng(0).normal(size=300)
     assert "conjugate gradients" in solve(K, y, 0.5).certificate.method
     hard = solve(K, y, 1e-7)

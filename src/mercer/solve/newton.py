@@ -35,8 +35,9 @@ from mercer.memory import memory_limit
 from mercer.panels import scaled_both_sides, whole_from_lower
 from mercer.solve.curved import Curved, block_of
 from mercer.solve.operator import Operator, as_operator
+from mercer.solve.plan import DIRECT_ROWS
 from mercer.solve.solution import Certificate, Solution, Status
-from mercer.solve.system import DIRECT_ROWS, solve
+from mercer.solve.system import solve
 
 HALVINGS = 60
 ROUNDING = 1e-13  # of P: differences below this are no differences

@@ -3,20 +3,27 @@
 The i-th eigenvalue of a random m×m part grows with m, in a straight line in the mean once m is well beyond i; so a part
 and half of it tell that of the whole. From it follow, for every rank r of a Nyström preconditioner, the part left out,
 the iterations of conjugate gradients, and what rank and iterations cost together. Costs are counted in entries
-of A evaluated in float64, never by a clock.
+of A evaluated in float64, never by a clock. `choose` is the one place that decides between Cholesky and conjugate gradients.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigvalsh
 
 from mercer.errors import NotFiniteError, NotPositiveDefiniteError
-from mercer.solve.operator import Operator
+from mercer.memory import say_bytes
+from mercer.solve.operator import ArrayOperator, Operator
 
+Method = Literal["cholesky", "cg"]
+DIRECT_ROWS = 4000  # up to here Cholesky takes a second or so
+MIXED_ROWS = 2000  # from here on a float32 factor, refined, may pay
+MIXED_CONDITION = 5e5  # largest eigenvalue / shift up to which it does
+LEAST_SHIFT = 1e-9  # of the largest eigenvalue: below it, a preconditioner needs orthonormal vectors
+PRECONDITIONER_SHARE = 0.75  # of the memory
 LEAST_ROWS, MOST_ROWS = 400, 2000  # of the part that is looked at
 FLOPS = 48  # floating-point operations of LAPACK in float64 that cost one entry of A
 SINGLE = 0.45  # float32 in place of float64, for entries and for LAPACK
@@ -62,13 +69,15 @@ class Plan:
     cost: float
 
 
-def spectrum(op: Operator, random_state: Any = 0) -> Spectrum:
+def spectrum(op: Operator, random_state: Any = 0, *, memory: float = np.inf) -> Spectrum:
     """The eigenvalues of `op` estimated from random rows and columns: n / 20 of them, at least 400, at most 2000.
 
+    Fewer where four arrays of that size would not fit in `memory`, in bytes.
     Raises `NotPositiveDefiniteError` where they show that `op` is indefinite.
     """
     n = op.shape[0]
-    m = min(n, max(LEAST_ROWS, min(n // 20, MOST_ROWS)))
+    held = max(np.sqrt(memory / (4 * 8)), 16.0)
+    m = int(min(n, max(LEAST_ROWS, min(n // 20, MOST_ROWS)), held))
     chosen = np.random.default_rng(random_state).permutation(n)[:m]
     part = np.asarray(op.block(chosen, chosen), dtype=np.float64)
     if not np.isfinite(part).all():
@@ -95,6 +104,11 @@ def spectrum(op: Operator, random_state: Any = 0) -> Spectrum:
     return Spectrum(n, values, float(slope))
 
 
+def cost_of_entries(op: Operator) -> float:
+    """One entry of an operator that says nothing of its columns."""
+    return entry_cost(None if isinstance(op, ArrayOperator) else 0)
+
+
 def entry_cost(columns: int | None) -> float:
     """One entry k(x, z) of rows with that many columns; None where A is an array already."""
     return STORED / SINGLE if columns is None else 1.0 + 2 * columns / FLOPS
@@ -111,10 +125,33 @@ def iterations(tail: float, shift: float, tol: float) -> int:
     return int(np.ceil(0.5 * np.sqrt(1.0 + tail / shift) * np.log(2 / tol)))
 
 
-def plan(known: Spectrum, shift: float, tol: float, *, entry: float, most: int, storable: int = 0) -> Plan:
+@dataclass(frozen=True)
+class Costs:
+    """What is known of an operator before it is asked for anything.
+
+    `entry` is one entry in float64 and `products` the part of it that conjugate gradients pay for one, which is `SINGLE` where they
+    multiply in float32; `storable` says that entries computed in float32 could be stored, if they fit in memory.
+    """
+
+    entry: float = 1.0
+    products: float = 1.0
+    storable: bool = False
+
+
+def plan(
+    known: Spectrum,
+    shift: float,
+    tol: float,
+    *,
+    entry: float,
+    most: int,
+    storable: int = 0,
+    products: float = SINGLE,
+) -> Plan:
     """The rank up to `most` at which preconditioner and iterations together cost least.
 
-    `storable` is the largest rank beside which the entries of A in float32 would fit in memory; 0 for none.
+    `storable` is the largest rank beside which the entries of A in float32 would fit in memory; 0 for none. `products` is
+    the part of an entry's cost that a product pays for it.
 
     >>> easy = plan(Spectrum(10_000, 100 * 0.5 ** np.arange(200.0), -5.0), 1.0, 1e-10, entry=1.0, most=1000)
     >>> easy.rank, easy.iterations
@@ -123,20 +160,124 @@ def plan(known: Spectrum, shift: float, tol: float, *, entry: float, most: int, 
     n = known.n
     cap = max(1, min(most, n // 2))
     ranks = sorted({min(cap, int(16 * 1.25**k)) for k in range(60)})
-    return min((_priced(known, r, shift, tol, entry, storable) for r in ranks), key=lambda p: p.cost)
+    priced = (_priced(known, r, shift, tol, entry, storable, products) for r in ranks)
+    return min(priced, key=lambda p: p.cost)
 
 
-def _priced(known: Spectrum, rank: int, shift: float, tol: float, entry: float, storable: int) -> Plan:
-    n, r = float(known.n), float(rank)
+def _priced(
+    known: Spectrum, rank: int, shift: float, tol: float, entry: float, storable: int, products: float
+) -> Plan:
+    n = float(known.n)
+    r = float(rank)
     need = iterations(known.beyond(rank), shift, tol) + ROUNDS
-    made = n * r * entry + (2 * n * r * r + r**3) / FLOPS  # columns, triangular solves and their Gram matrix
-    again = SINGLE * entry * n * n
-    kept = STORED * n * n
-    store = rank <= storable and (need * kept + again + FIRST_TOUCH * n * n) < need * again
-    products = need * kept + again + FIRST_TOUCH * n * n if store else need * again
-    return Plan(rank, need, store, made + products + need * 4 * n * r / FLOPS)
+    # columns, triangular solves and their Gram matrix
+    made = n * r * entry + (2 * n * r * r + r**3) / FLOPS
+    again = products * entry * n * n
+    stored = need * STORED * n * n + again + FIRST_TOUCH * n * n
+    store = rank <= storable and stored < need * again
+    multiplied = stored if store else need * again
+    return Plan(rank, need, store, made + multiplied + need * 4 * n * r / FLOPS)
 
 
 def cholesky_cost(n: int, entry: float, *, single: bool) -> float:
     """A factor of n rows and the entries for it and for the residuals."""
     return (SINGLE if single else 1.0) * n**3 / (3 * FLOPS) + (4 if single else 2) * entry * n * n
+
+
+# ── the choice ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Outlook(NamedTuple):
+    """What a look at the spectrum told: the plan of conjugate gradients, if any, and the condition of A + shift."""
+
+    plan: Plan | None
+    condition: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The method; for Cholesky, whether in mixed precision; for conjugate gradients their plan, if there is one, and `allowed`.
+
+    `allowed` are the iterations after which, or after getting stuck, Cholesky takes over; None where it does not.
+    """
+
+    method: Method
+    mixed: bool = False
+    plan: Plan | None = None
+    allowed: int | None = None
+    note: str = ""
+
+
+def choose(
+    op: Operator,
+    shift: float,
+    tol: float,
+    *,
+    asked: Method | None = None,
+    memory: int,
+    costs: Costs,
+    random_state: Any = 0,
+) -> Choice:
+    """Cholesky or conjugate gradients, whichever promises to be cheaper, unless one is `asked` for; `memory` in bytes."""
+    n = op.shape[0]
+    fits = 8 * n * n <= memory
+    method = asked
+    if asked is None and fits and n <= DIRECT_ROWS:
+        method = "cholesky"
+    if method == "cholesky" and n <= MIXED_ROWS:
+        return Choice("cholesky")
+    try:
+        outlook = look(op, shift, tol, memory=memory, costs=costs, random_state=random_state)
+    except NotPositiveDefiniteError:
+        # Indefinite, yet A + shift may be positive: Cholesky will tell.
+        if method == "cg" or not fits:
+            raise
+        said = "K is indefinite, so conjugate gradients were not tried." if method is None else ""
+        return Choice("cholesky", note=said)
+    mixed = n > MIXED_ROWS and outlook.condition <= MIXED_CONDITION
+    if method == "cholesky":
+        return Choice("cholesky", mixed)
+    if not fits:
+        said = f"The n×n factor ({say_bytes(8 * n * n)}) does not fit in the memory allowed."
+        return Choice("cg", mixed, outlook.plan, note=said)
+    if method == "cg":
+        return Choice("cg", mixed, outlook.plan)
+    return _cheaper(n, shift, outlook, mixed, costs)
+
+
+def _cheaper(n: int, shift: float, outlook: Outlook, mixed: bool, costs: Costs) -> Choice:
+    """The choice where both are possible."""
+    limit = cholesky_cost(n, costs.entry, single=outlook.condition <= MIXED_CONDITION)
+    if shift == 0:
+        # Nothing bounds the spectrum from below, so nothing is promised: as many products as Cholesky costs.
+        return Choice("cg", mixed, allowed=max(int(limit / (costs.products * costs.entry * n * n)), 1))
+    promised = outlook.plan
+    if promised is None or promised.cost > limit:
+        need = "too many" if promised is None else f"some {promised.iterations}"
+        said = f"Conjugate gradients would need {need} iterations; Cholesky is cheaper."
+        return Choice("cholesky", mixed, note=said)
+    # twice what was promised at that price, then Cholesky
+    return Choice("cg", mixed, promised, int(2 * promised.iterations * limit / promised.cost))
+
+
+def look(
+    op: Operator, shift: float, tol: float, *, memory: int, costs: Costs, random_state: Any = 0
+) -> Outlook:
+    """The plan of conjugate gradients and the condition, from a few hundred rows."""
+    known = spectrum(op, random_state, memory=memory)
+    if shift <= LEAST_SHIFT * known.largest:
+        return Outlook(None, np.inf)
+    n = known.n
+    storable = 0
+    if costs.storable:
+        storable = max(memory - 4 * n * n, 0) // (8 * n)
+    made = plan(
+        known,
+        shift,
+        tol,
+        entry=costs.entry,
+        most=max(int(PRECONDITIONER_SHARE * memory) // (8 * n), 16),
+        storable=storable,
+        products=costs.products,
+    )
+    return Outlook(made, known.largest / shift + 1.0)

@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer import clock
-from mercer.memory import memory_limit
-from mercer.solve.cg import cg
+from mercer.errors import MemoryBudgetError
+from mercer.memory import memory_limit, say_bytes
+from mercer.solve.cg import Preconditioner, cg
 from mercer.solve.direct import direct
-from mercer.solve.operator import as_operator, check_number, check_targets
-from mercer.solve.precondition import exact_low_rank, nystrom
+from mercer.solve.operator import Operator, Paired, as_operator, check_number, check_targets
+from mercer.solve.plan import Choice, Costs, Method, Plan, choose, cost_of_entries
+from mercer.solve.precondition import column_inverse, exact_low_rank, nystrom, rank_cap
 from mercer.solve.solution import Certificate, Solution, Status
 
-DIRECT_ROWS = 4000  # up to here Cholesky takes a second or so
-ROWS_PER_ITERATION = 100  # Cholesky of n rows costs about as much as n / 100 products with A
+PRECONDITIONER_ARRAYS = 6  # n×r arrays alive at one time while orthonormal vectors are made
+
+
+@dataclass(frozen=True)
+class Means:
+    """How to solve a system, and what a caller who knows more of the matrix has to offer.
+
+    `single(store)` makes the same matrix in float32 for products, computed anew or stored, None where that does not pay;
+    `stored()` makes it in float64 with its entries kept, for products where there is no `single`.
+    """
+
+    method: Method | None = None
+    tol: float = 1e-10
+    memory: int | str = "2GiB"
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    random_state: Any = 0
+    callback: Callable[[int, float], object] | None = None
+    keep: bool = True
+    costs: Costs | None = None
+    single: Callable[[bool], Operator | None] | None = None
+    stored: Callable[[], Operator] | None = None
 
 
 def solve(
@@ -34,8 +58,8 @@ def solve(
 
     - A is known to be F Fᵀ with at most n / 4 columns, and shift > 0: in closed form, checked and refined by conjugate gradients.
     - n <= 4000 and the n×n factor fits in `memory`: Cholesky.
-    - Otherwise conjugate gradients with a Nyström preconditioner from random columns. If the factor does fit, they get n / 100
-      iterations, about what Cholesky costs, and Cholesky takes over if that was not enough, or is not going to be.
+    - Otherwise whichever promises to be cheaper by the eigenvalues of a few hundred rows (`solve.plan`): Cholesky, or conjugate
+      gradients with a preconditioner from random columns. If the factor does fit, Cholesky takes over where they break their promise.
 
     The choice depends on sizes and on the matrix, never on a clock; the certificate says what was chosen and why.
     `max_seconds` stops conjugate gradients with the best answer so far; a factorisation is not cut short.
@@ -45,14 +69,12 @@ def solve(
     >>> print(found.value, found.certificate.method)
     [1. 2.] Cholesky (float64)
     """
-    start, end = clock.now(), clock.until(max_seconds)
     op = as_operator(A)
-    n = op.shape[0]
     check_targets(op, b)
     check_number(tol, "tol", 0.0)
     shift = check_number(shift, "shift", 0.0)
     F = op.low_rank_factor()
-    if F is not None and shift > 0 and 4 * F.shape[1] <= n:
+    if F is not None and shift > 0 and 4 * F.shape[1] <= op.shape[0]:
         P = exact_low_rank(F, shift)
         return cg(
             op,
@@ -64,47 +86,111 @@ def solve(
             max_seconds=max_seconds,
             keep=keep,
         )
-    fits = 8 * n * n <= memory_limit(memory)
-    if fits and n <= DIRECT_ROWS:
-        return direct(op, b, shift, tol=tol)
-    inverse = nystrom(op, shift, sketch="columns", random_state=random_state)
-    allowed = n // ROWS_PER_ITERATION if fits else None
-    notes = (
-        [] if fits else [f"The n×n factor ({8 * n * n / 2**30:.1f} GiB) does not fit in the memory allowed."]
+    means = Means(tol=tol, memory=memory, max_seconds=max_seconds, random_state=random_state, keep=keep)
+    return solve_by(op, b, shift, means)[1]
+
+
+def solve_by(op: Operator, b: Any, shift: float, means: Means) -> tuple[Method, Solution[np.ndarray]]:
+    """The method that was chosen and what it found."""
+    start = clock.now()
+    end = clock.until(means.max_seconds)
+    n = op.shape[0]
+    memory = memory_limit(means.memory)
+    if means.method == "cholesky" and 8 * n * n > memory:
+        raise MemoryBudgetError(
+            f"Cholesky of {n} rows needs {say_bytes(8 * n * n)}; the limit is {say_bytes(memory)}. Raise memory=, or use "
+            "conjugate gradients."
+        )
+    costs = means.costs or Costs(cost_of_entries(op))
+    chosen = choose(
+        op,
+        shift,
+        means.tol,
+        asked=means.method,
+        memory=memory,
+        costs=costs,
+        random_state=means.random_state,
     )
-    if allowed is not None:
-        need = _expected_iterations(inverse.tail, shift, tol)
-        if need > allowed:
-            notes.append(f"Conjugate gradients would need some {need} iterations; Cholesky is cheaper.")
-            return _noted(direct(op, b, shift, tol=tol), notes, start)
-    left = None if end == np.inf else max(end - clock.now(), 0.0)
-    found = cg(op, b, shift, preconditioner=inverse, tol=tol, max_iter=allowed, max_seconds=left, keep=keep)
-    out_of_time = clock.now() >= end
-    if (
-        not fits
-        or out_of_time
-        or found.certificate.status in (Status.CONVERGED, Status.STOPPED, Status.INTERRUPTED, Status.FAILED)
-    ):
-        return _noted(found, notes, start)
-    tried = found.certificate
-    notes.append(
-        f"{tried.method.capitalize()} came to a residual of {tried.residual:.1e} in {tried.iterations} iterations; "
-        "Cholesky took over."
+    notes = [chosen.note] if chosen.note else []
+    method = chosen.method
+    if method == "cg":
+        found = _iterate(op, b, shift, chosen, means, end)
+        tried = found.certificate
+        if clock.now() < end and _gave_up(tried, chosen.allowed, means.max_iter):
+            method = "cholesky"
+            notes.append(
+                f"Conjugate gradients came to a residual of {tried.residual:.1e} in {tried.iterations} iterations; "
+                "Cholesky took over."
+            )
+    if method == "cholesky":
+        found = direct(op, b, shift, tol=means.tol, precision="mixed" if chosen.mixed else "float64")
+    done = dataclasses.replace(
+        found.certificate, notes=(*notes, *found.certificate.notes), seconds=clock.now() - start
     )
-    return _noted(direct(op, b, shift, tol=tol), notes, start)
+    return method, Solution(found.value, done)
 
 
-def _expected_iterations(tail: float, shift: float, tol: float) -> int:
-    """√κ ln(2 / tol) with κ = (tail + shift) / shift; 0, that is unknown, without a shift."""
-    if shift == 0 or tol == 0:
-        return 0
-    return int(np.sqrt((tail + shift) / shift) * np.log(2 / tol))
+def _gave_up(tried: Certificate, allowed: int | None, most: int | None) -> bool:
+    """Whether Cholesky should take over: stuck, or at the limit that is ours and not the user's."""
+    if allowed is None:
+        return False
+    if tried.status in (Status.STAGNATED, Status.FAILED):
+        return True
+    ours = most is None or allowed < most
+    return tried.status == Status.LIMIT and ours and tried.iterations == allowed
 
 
-def _noted(found: Solution[np.ndarray], notes: list[str], start: float) -> Solution[np.ndarray]:
-    done: Certificate = dataclasses.replace(
-        found.certificate,
-        notes=(*notes, *found.certificate.notes),
-        seconds=clock.now() - start,
+def _preconditioner(op: Operator, shift: float, made: Plan | None, means: Means) -> Preconditioner:
+    """Of the rank that was planned; else as many orthonormal vectors as the spectrum needs and memory holds."""
+    if made is not None:
+        return column_inverse(op, shift, made.rank, random_state=means.random_state)
+    n = op.shape[0]
+    most = max(memory_limit(means.memory) // (8 * n * PRECONDITIONER_ARRAYS), 16)
+    inverse = nystrom(
+        op,
+        shift / 10,
+        max_rank=min(most, rank_cap(n)),
+        sketch="columns",
+        random_state=means.random_state,
     )
-    return Solution(found.value, done)
+    return dataclasses.replace(inverse, shift=shift)
+
+
+def _iterate(
+    op: Operator, b: Any, shift: float, chosen: Choice, means: Means, end: float
+) -> Solution[np.ndarray]:
+    """Conjugate gradients: in float32 with float64 residuals where that holds, in float64 else."""
+    inverse = _preconditioner(op, shift, chosen.plan, means)
+    most = min((m for m in (means.max_iter, chosen.allowed) if m is not None), default=None)
+    single = None
+    if chosen.plan is not None and means.single is not None:
+        single = means.single(chosen.plan.store)
+
+    def run(A: Operator, x0: np.ndarray | None, done: int) -> Solution[np.ndarray]:
+        return cg(
+            A,
+            b,
+            shift,
+            preconditioner=inverse,
+            tol=means.tol,
+            max_iter=None if most is None else max(most - done, 0),
+            max_seconds=None if end == np.inf else max(end - clock.now(), 0.0),
+            x0=x0,
+            callback=means.callback,
+            keep=means.keep,
+        )
+
+    if single is None:
+        return run(op if means.stored is None else means.stored(), None, 0)
+    found = run(Paired(single, op), None, 0)
+    first = found.certificate
+    if first.status not in (Status.STAGNATED, Status.FAILED):
+        return found
+    more = run(op, found.value, first.iterations or 0)
+    said = f"float32 products came to a residual of {first.residual:.1e}; float64 went on from there."
+    done = dataclasses.replace(
+        more.certificate,
+        iterations=(first.iterations or 0) + (more.certificate.iterations or 0),
+        notes=(said, *more.certificate.notes),
+    )
+    return Solution(more.value, done)

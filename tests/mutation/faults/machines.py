@@ -94,14 +94,14 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "Cholesky takes over although the limit was the user's",
-        MACHINES + "ridge/dual.py",
+        "src/mercer/solve/system.py",
         "return tried.status == Status.LIMIT and ours and tried.iterations == allowed",
         "return tried.status == Status.LIMIT",
         "tests/machines/test_ridge.py tests/machines/test_budget.py",
     ),
     Fault(
         "iterations in float32 are not counted",
-        MACHINES + "ridge/dual.py",
+        "src/mercer/solve/system.py",
         "iterations=(first.iterations or 0) + (more.certificate.iterations or 0),",
         "iterations=more.certificate.iterations or 0,",
         "tests/machines/test_ridge.py -k counted",

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -41,10 +41,10 @@ from mercer.memory import memory_limit, say_bytes
 from mercer.solve.direct import factor
 from mercer.solve.operator import relative
 from mercer.solve.path import divide_rows
+from mercer.solve.plan import Method
 from mercer.solve.precondition import rank_cap
 from mercer.solve.primal import FeatureRidge
 from mercer.solve.solution import Certificate, Solution, Status
-from mercer.solve.system import DIRECT_ROWS
 
 SOLVERS = ("auto", "primal", "cholesky", "cg", "nystrom")
 NOISE_BLOCK = 128  # rows compared with themselves at a time, to tell the noise of a kernel
@@ -130,7 +130,7 @@ class RidgeProblem:
         return self.rows.names if self.rows.names is not None else self.rows.vectors.shape[1]
 
     def choose(self) -> tuple[str, str]:
-        """The solver and why: primal where φ is smaller than the data, else by size."""
+        """The solver and why: primal where φ is smaller than the data, else "dual", by whichever method is cheaper."""
         asked = self.options.solver
         if asked != "auto":
             return asked, ""
@@ -138,8 +138,6 @@ class RidgeProblem:
         if count < self.n and 4 * 8 * count * count <= memory_limit(self.options.memory):
             whose = "The kernel has" if self.phi is None else "There are"
             return "primal", f"{whose} {int(count)} features, fewer than the {self.n} rows."
-        if self.fits and self.n <= DIRECT_ROWS:
-            return "cholesky", ""
         return "dual", ""
 
     # ── solving ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -157,7 +155,8 @@ class RidgeProblem:
             scale = np.sqrt(penalty.weight)
             B = np.column_stack([Y, np.ones(self.n)]) if self.intercept else Y
             B = scale[:, None] * B
-            name, found, K = solve_dual(self, name, B, penalty, scale)
+            asked = None if name == "dual" else cast(Method, name)
+            name, found, K = solve_dual(self, asked, B, penalty, scale)
             fit = self._finish(K, found, B, Y, penalty, start)
         notes = [why] if why else []
         if self.noise is not None:
