@@ -63,3 +63,13 @@ def left(seconds: Any = None, least: float = 0.0) -> float | None:
 def late() -> bool:
     """Whether the seconds are used up."""
     return now() >= _end.get()
+
+
+def short_of(seconds: float) -> bool:
+    """Whether what takes so many seconds would end too late: do not begin it, if there is something to end with.
+
+    >>> with within(60.0):
+    ...     short_of(59.0), short_of(61.0)
+    (False, True)
+    """
+    return now() + seconds >= _end.get()

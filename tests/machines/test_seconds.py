@@ -172,6 +172,40 @@ def test_threads_of_a_search_see_the_end(monkeypatch):
     assert watch.after <= 2 * FEW and model.certificate_.status == "limit"
 
 
+@contextmanager
+def slow_products(monkeypatch):
+    """A clock by which every product takes one second, and nothing else takes any."""
+    with watched(monkeypatch, None) as watch, monkeypatch.context() as patch:
+        patch.setattr(clock, "now", lambda: float(watch.products))
+        yield watch
+
+
+@pytest.mark.parametrize("seconds", [0.5, 2.5, 4.5, 7.5, 13.5])
+def test_no_evaluation_begins_that_would_end_too_late(seconds, monkeypatch):
+    """An evaluation is a matrix and the contraction of its gradient, and a last product measures the residual."""
+    with slow_products(monkeypatch) as watch:
+        model = GaussianProcessRegressor("RBF(1.5) + White(0.1)", max_seconds=seconds).fit(X, NUMBERS)
+    one, last = 2, 1
+    assert watch.products <= max(seconds, one) + last
+    assert model.certificate_.status == "limit"
+    assert mercer.verify(model, X, NUMBERS)
+
+
+def test_a_search_that_saw_only_some_rows_does_not_call_itself_converged(monkeypatch):
+    """Every moment, because the wrong one lies between the end of the few rows and the beginning of all."""
+    monkeypatch.setattr("mercer.machines.gaussian_process.starts.CHEAP", 12)
+    with watched(monkeypatch, None) as whole:
+        GaussianProcessRegressor(max_seconds=1.0).fit(X, NUMBERS)
+    for moment in range(1, int(whole.products)):
+        model = GaussianProcessRegressor(max_seconds=1.0)
+        with watched(monkeypatch, moment) as watch:
+            model.fit(X, NUMBERS)
+        assert watch.after <= FEW
+        if model.certificate_.status != "limit":
+            found = mercer.verify(model, X, NUMBERS)
+            assert found and found.quality.converged, f"{moment} of {whole.products}: {found}"
+
+
 # ── choose ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 CHOICES = {

@@ -53,6 +53,9 @@ def certify(
         if status == Status.STAGNATED and estimated is not None and _within_noise(estimated):
             status = Status.CONVERGED
             notes.append("The search ended where the gradient is within two standard errors of its estimate.")
+        elif status == Status.STAGNATED and estimated is not None and estimated.evidence.gradient is None:
+            # whether what is left of the gradient is its error was not looked at
+            status = Status.LIMIT
         notes += _say_outcome(model, tuned, Y - R)
     if status == Status.CONVERGED and worst > 10 * model.tol:
         status = Status.STAGNATED

@@ -168,7 +168,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
     def _final_mode(self, tuned: Tuned | None) -> Posterior:
         """The mode at the hyperparameters found; the one that the search kept if there is no time for more."""
         interrupted = tuned is not None and tuned.status == Status.INTERRUPTED
-        if tuned is not None and tuned.kept is not None and (interrupted or clock.late()):
+        if tuned is not None and tuned.kept is not None and (interrupted or clock.short_of(tuned.seconds)):
             return tuned.kept
         if interrupted and len(self.rows_fit_) > SOON:
             raise KeyboardInterrupt

@@ -310,7 +310,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         interrupted = tuned is not None and tuned.status == Status.INTERRUPTED
         if interrupted and tuned is not None and tuned.kept is None and len(Y) > SOON:
             raise KeyboardInterrupt
-        if tuned is not None and tuned.kept is not None and (interrupted or clock.late()):
+        if tuned is not None and tuned.kept is not None and (interrupted or clock.short_of(tuned.seconds)):
             estimated, alpha, value = self._take_kept(tuned.kept)
         elif self._in_place is not None:
             self._inverse = inverse = self._in_place[1]

@@ -68,7 +68,13 @@ class _Task:
                 found = self.run(
                     [Start(found.theta, "the scales of the data")], rows, shared=not single, restarts=restarts
                 )
-            if found.status == Status.INTERRUPTED or clock.late():
+            if last or found.status == Status.INTERRUPTED:
+                break
+            # an evaluation on more rows takes longer, by their number squared at least
+            more = ladder[ladder.index(count) + 1] / count
+            if clock.short_of(found.seconds * more**2):
+                notes.append(f"The seconds ended the search on {count} of {n} rows.")
+                found = replace(found, status=Status.worst((found.status, Status.LIMIT)))
                 break
         if lists and not single:
             notes.append(

@@ -161,10 +161,13 @@ def worth_running(starts: list[Start], objective: Objective, cheap: bool) -> lis
     """All starts where searches cost little; else those that are no worse than the first before any step."""
     if cheap or len(starts) < 2:
         return starts
-    values = []
+    values: list[float] = []
+    seconds = 0.0
     for start in starts:
+        begun = clock.now()
         try:
-            values.append(-np.inf if clock.late() else objective(start.theta)[0])
+            values.append(-np.inf if clock.short_of(seconds) else objective(start.theta)[0])
         except (MercerError, clock.OutOfTime):
             values.append(-np.inf)
+        seconds = max(seconds, clock.now() - begun)
     return [s for i, (s, v) in enumerate(zip(starts, values, strict=True)) if i == 0 or v > values[0]]

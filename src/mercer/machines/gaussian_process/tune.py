@@ -52,7 +52,7 @@ class Tuned:
     """Where the search ended: the best θ, its value, why it stopped, and what is worth knowing.
 
     `ends` says which parameters ended at a bound, with their values; empty if none did. `kept` is what the objective gave
-    to be kept with the best θ.
+    to be kept with the best θ, `seconds` what one evaluation takes at least.
     """
 
     theta: np.ndarray
@@ -63,6 +63,7 @@ class Tuned:
     notes: tuple[str, ...] = ()
     ends: str = ""
     kept: Any = None
+    seconds: float = 0.0
 
 
 # ── where θ may go ──────────────────────────────────────────────────────────────────────────────────────────
@@ -235,6 +236,7 @@ class _Search:
     iterations: int = 0
     evaluations: int = 0
     walls: int = 0
+    seconds: float = np.inf  # of the shortest evaluation
     cut: bool = False  # whether the seconds ended a search before its own end
     refused: list[str] = field(
         default_factory=list
@@ -246,7 +248,8 @@ class _Search:
 
     def value(self, u: np.ndarray, run: _Run) -> tuple[float, np.ndarray]:
         """Minus the objective per observation, for the minimiser; remembers the best."""
-        if self.evaluations and (self.halted.is_set() or clock.now() >= self.until):
+        begun = clock.now()
+        if self.evaluations and (self.halted.is_set() or begun + self.least >= self.until):
             raise clock.OutOfTime
         theta = run.path.theta(u)
         try:
@@ -269,8 +272,14 @@ class _Search:
             high = -run.best.value / self.size
             return high + 1e3 * (1.0 + abs(high)), np.zeros_like(u)
         with self.lock:
+            self.seconds = min(self.seconds, clock.now() - begun)
             self._remember(run, _Point(found, u.copy(), gradient), kept)
         return -found / self.size, -(run.path.T.T @ gradient) / self.size
+
+    @property
+    def least(self) -> float:
+        """What another evaluation takes at least; 0 where none was made yet."""
+        return self.seconds if np.isfinite(self.seconds) else 0.0
 
     def _meet_wall(self, error: Exception) -> None:
         with self.lock:
@@ -366,7 +375,15 @@ class _Search:
         notes += self._say_starts(run)
         theta = run.path.theta(run.best.u)
         return Tuned(
-            theta, run.best.value, status, self.iterations, self.evaluations, tuple(notes), ends, self.kept
+            theta,
+            run.best.value,
+            status,
+            self.iterations,
+            self.evaluations,
+            tuple(notes),
+            ends,
+            self.kept,
+            self.least,
         )
 
     def _slope(self, run: _Run) -> float:
