@@ -125,7 +125,7 @@ SUBJECTS = [
     Subject(
         "SVC, projected gradient",
         SVC,
-        _kernel(bias=False, solver="projected-gradient"),
+        _kernel(fit_intercept=False, solver="projected-gradient"),
         "labels",
         tolerance=1e-6,
     ),

@@ -248,7 +248,7 @@ def test_rows_that_contradict_each_other_are_named(kernel, bias):
     y = rng.choice([0, 1], 40)
     X[11], y[11] = X[29], 1 - y[29]
     with pytest.raises(NotSeparableError, match="rows 11 and 29 are the same to the kernel"):
-        SVC(kernel, C=np.inf, bias=bias).fit(X, y)
+        SVC(kernel, C=np.inf, fit_intercept=bias).fit(X, y)
 
 
 def test_contradictions_are_found_as_a_loop_finds_them():

@@ -52,8 +52,8 @@ def test_both_make_the_mistakes_that_whole_numbers_make(kernel, bias):
         signs[:2] = [-1, 1]
         expected = mistakes_in_whole_numbers(MAPS[kernel], X, signs.tolist(), bias, 12)
         X = X.astype(float)
-        dual = KernelPerceptron(kernel, bias=bias, max_iter=12).fit(X, signs)
-        primal = Perceptron(kernel, bias=bias, max_iter=12).fit(X, signs)
+        dual = KernelPerceptron(kernel, fit_intercept=bias, max_iter=12).fit(X, signs)
+        primal = Perceptron(kernel, fit_intercept=bias, max_iter=12).fit(X, signs)
         assert dual.mistakes_.tolist() == expected
         assert primal.mistakes_.tolist() == expected
         assert (dual.intercept_[0], primal.intercept_[0]) == (dual.b_, dual.b_)
@@ -70,8 +70,8 @@ def test_both_are_the_same_function_on_tenths(average, bias):
         X = rng.integers(-10, 11, size=(15, 2)) / 10
         y = rng.choice([-1, 1], 15)
         y[:2] = [-1, 1]
-        a = KernelPerceptron("Polynomial(2)", average=average, bias=bias, max_iter=20).fit(X, y)
-        b = Perceptron("Polynomial(2)", average=average, bias=bias, max_iter=20).fit(X, y)
+        a = KernelPerceptron("Polynomial(2)", average=average, fit_intercept=bias, max_iter=20).fit(X, y)
+        b = Perceptron("Polynomial(2)", average=average, fit_intercept=bias, max_iter=20).fit(X, y)
         assert a.mistakes_.tolist() == b.mistakes_.tolist()
         np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), atol=1e-9)
 
@@ -86,7 +86,7 @@ def test_every_step_has_one_vote(seed, bias):
     y[:2] = [-1, 1]
     new = rng.integers(-4, 5, size=(9, 2))
     passes = 5
-    model = KernelPerceptron("Polynomial(2)", average="voted", bias=bias, max_iter=passes).fit(X, y)
+    model = KernelPerceptron("Polynomial(2)", average="voted", fit_intercept=bias, max_iter=passes).fit(X, y)
     K, across = (1 + X @ X.T) ** 2, (1 + new @ X.T) ** 2
     alpha, b, votes = np.zeros(12, dtype=int), 0, []
     for _ in range(model.n_iter_):
@@ -101,13 +101,13 @@ def test_every_step_has_one_vote(seed, bias):
 def test_votes_without_a_bias_pass_through_the_origin():
     X = np.array([[1.0], [2.0], [-1.0], [-3.0]])
     y = [1, 1, -1, -1]
-    model = KernelPerceptron("Linear()", average="voted", bias=False).fit(X, y)
+    model = KernelPerceptron("Linear()", average="voted", fit_intercept=False).fit(X, y)
     assert model.decision_function([[0.0]])[0] == 0
     np.testing.assert_allclose(model.decision_function(-X), -model.decision_function(X))
 
 
 def test_a_bias_that_is_no_truth_value_is_refused():
-    for machine in (KernelPerceptron(bias="no"), Perceptron(bias=1.0)):
-        with pytest.raises(ParameterError, match="bias must be True or False"):
+    for machine in (KernelPerceptron(fit_intercept="no"), Perceptron(fit_intercept=1.0)):
+        with pytest.raises(ParameterError, match="fit_intercept must be True or False"):
             machine.fit([[0.0], [1.0]], [0, 1])
-    assert mercer.Perceptron().get_params()["bias"] is True
+    assert mercer.Perceptron().get_params()["fit_intercept"] is True

@@ -24,7 +24,7 @@ def excused(estimator):
 MACHINES = [
     SVC(),
     SVC(multiclass="ovr"),
-    SVC(bias=False, solver="projected-gradient"),
+    SVC(fit_intercept=False, solver="projected-gradient"),
     NuSVC(),
     SVR(),
     NuSVR(),

@@ -33,7 +33,8 @@ def test_mistakes_stay_within_novikoffs_bound(points):
     X, y = X[np.abs(X[:, 0] * X[:, 1]) > 0.3], y[np.abs(X[:, 0] * X[:, 1]) > 0.3]
     model = KernelPerceptron(kernel, max_iter=10_000).fit(X, y)
     assert model.converged_ and model.score(X, y) == 1
-    wide = SVC(kernel + 1.0, np.inf, bias=False).fit(X, y)  # the bias of the perceptron is one more feature
+    # The intercept of the perceptron is one more feature.
+    wide = SVC(kernel + 1.0, np.inf, fit_intercept=False).fit(X, y)
     assert model.n_mistakes_ <= novikoff_bound(radius_of(kernel, X, bias=True), 1 / wide.norms_[0])
 
 
@@ -61,7 +62,7 @@ def test_the_adatron_climbs_to_the_machine_without_bias(points):
     X, y = points
     slow = Adatron("RBF(0.7)", C=5.0, tol=1e-6).fit(X, y)
     assert np.all(np.diff(slow.dual_) >= -1e-12 * slow.dual_[-1])
-    quick = SVC("RBF(0.7)", 5.0, bias=False).fit(X, y)
+    quick = SVC("RBF(0.7)", 5.0, fit_intercept=False).fit(X, y)
     assert slow.certificate_.dual == pytest.approx(quick.certificate_.dual, rel=1e-6)
     np.testing.assert_allclose(slow.decision_function(X), quick.decision_function(X), atol=1e-4)
 

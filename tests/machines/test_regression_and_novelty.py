@@ -82,7 +82,7 @@ def test_one_changed_coefficient_is_seen(diabetes):
 def test_precomputed_and_without_bias(diabetes):
     X, y = diabetes
     k = mercer.RBF(0.5)
-    a, b = SVR(k, bias=False).fit(X, y), SVR("precomputed", bias=False).fit(k(X), y)
+    a, b = SVR(k, fit_intercept=False).fit(X, y), SVR("precomputed", fit_intercept=False).fit(k(X), y)
     np.testing.assert_allclose(a.predict(X), b.predict(k(X)), atol=1e-8)
     assert a.intercept_ == 0
 

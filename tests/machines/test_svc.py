@@ -75,7 +75,7 @@ def test_decisions_are_those_of_libsvm_solved_tightly(iris):
 
 
 @pytest.mark.parametrize(
-    "machine", [SVC(C=2.0), SVC(C=2.0, bias=False), NuSVC(nu=0.2), SVC(multiclass="ovr")]
+    "machine", [SVC(C=2.0), SVC(C=2.0, fit_intercept=False), NuSVC(nu=0.2), SVC(multiclass="ovr")]
 )
 def test_weight_two_is_a_row_twice_and_weight_zero_no_row(iris, machine):
     X, y = iris
@@ -140,7 +140,9 @@ def test_a_limit_is_reported_and_a_warm_start_resumes(moons):
 
 def test_a_callback_that_says_stop_keeps_the_model(moons):
     X, y = moons
-    model = SVC("RBF(0.5)", bias=False, solver="projected-gradient", callback=lambda *state: True, tol=1e-12)
+    model = SVC(
+        "RBF(0.5)", fit_intercept=False, solver="projected-gradient", callback=lambda *state: True, tol=1e-12
+    )
     model.fit(X, y)
     assert model.certificate_.status == "stopped"
     assert model.predict(X).shape == y.shape
@@ -175,7 +177,7 @@ def test_the_smallest_violation_of_a_hard_margin(kernel, bias, monkeypatch):
 
     def said():
         with pytest.raises(NotSeparableError, match="smallest violation") as caught:
-            SVC(kernel, np.inf, bias=bias).fit(X, y)
+            SVC(kernel, np.inf, fit_intercept=bias).fit(X, y)
         found = re.search(r"violation (is|is at most) ([\d.e+]+) in all", str(caught.value))
         return found.group(1), float(found.group(2))
 
@@ -183,7 +185,7 @@ def test_the_smallest_violation_of_a_hard_margin(kernel, bias, monkeypatch):
     assert how == "is" and least >= 2.0 - 1e-3  # the two labels of one row alone cost 2
     sums = []
     for C in (1.0, 1e2, 1e4):
-        f = SVC(kernel, C, bias=bias, tol=1e-6).fit(X, y).decision_function(X)
+        f = SVC(kernel, C, fit_intercept=bias, tol=1e-6).fit(X, y).decision_function(X)
         sums.append(np.maximum(0, 1 - y * f).sum())
     assert least <= sums[-1] * (1 + 1e-3) and sums[-1] <= sums[0]
     if kernel == "Linear()":  # three numbers decide, so a large C is enough
@@ -195,11 +197,11 @@ def test_the_smallest_violation_of_a_hard_margin(kernel, bias, monkeypatch):
 
 def test_projected_gradient_and_working_sets_find_the_same(moons):
     X, y = moons
-    a = SVC("RBF(0.5)", bias=False, solver="projected-gradient").fit(X, y)
-    b = SVC("RBF(0.5)", bias=False).fit(X, y)
+    a = SVC("RBF(0.5)", fit_intercept=False, solver="projected-gradient").fit(X, y)
+    b = SVC("RBF(0.5)", fit_intercept=False).fit(X, y)
     np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), atol=1e-6)
     assert b.intercept_ == 0
-    with pytest.raises(ParameterError, match="bias=False"):
+    with pytest.raises(ParameterError, match="fit_intercept=False"):
         SVC(solver="projected-gradient").fit(X, y)
 
 
@@ -302,7 +304,7 @@ def test_targets_and_weights_that_cannot_be_used_are_refused(moons):
 def test_verify_accepts_the_model_and_sees_one_changed_coefficient(iris):
     X, y = iris
     rng = np.random.default_rng(0)
-    for model in (SVC(), SVC(bias=False), NuSVC(nu=0.3), SVC(multiclass="ovr")):
+    for model in (SVC(), SVC(fit_intercept=False), NuSVC(nu=0.3), SVC(multiclass="ovr")):
         model.fit(X, y)
         found = verify(model, X, y)
         assert found, str(found)
@@ -343,7 +345,7 @@ def test_a_relative_gap_can_decide_alone(n):
     y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
     machines = [
         SVC("RBF(1.0)", C=100.0, tol=1e-12, gap_tol=1e-2),
-        SVC("RBF(1.0)", C=1.0, bias=False, solver="projected-gradient", tol=1e-12, gap_tol=1e-2),
+        SVC("RBF(1.0)", C=1.0, fit_intercept=False, solver="projected-gradient", tol=1e-12, gap_tol=1e-2),
         mercer.SVR("RBF(1.0)", C=100.0, tol=1e-12, gap_tol=1e-2),
         mercer.OneClassSVM("RBF(1.0)", nu=0.2, tol=1e-12, gap_tol=1e-2),
     ]

@@ -228,7 +228,7 @@ HYPERPARAMETERS = {
         NUMBERS,
         0.101,
     ),
-    "bias of SVC": (SVC("RBF(1.5)"), LABELS, False),
+    "fit_intercept of SVC": (SVC("RBF(1.5)"), LABELS, False),
     "n_clusters of KernelKMeans": (KernelKMeans(2, "RBF(1.5)"), None, 3),
     "approximation of SVC": (SVC("RBF(1.5)", approximation=SOME), LABELS, Nystroem(n_components=9)),
 }

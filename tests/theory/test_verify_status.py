@@ -39,7 +39,7 @@ ENDED_EARLY = {
     "SVC": (SVC(ROUGH, C=1000.0, max_iter=3), LABELS),
     "SVC, three classes": (SVC("Polynomial(3)", C=1000.0, max_iter=5), THREE),
     "SVC, projected gradient": (
-        SVC("RBF(1.5)", C=1000.0, bias=False, solver="projected-gradient", max_iter=3),
+        SVC("RBF(1.5)", C=1000.0, fit_intercept=False, solver="projected-gradient", max_iter=3),
         LABELS,
     ),
     "NuSVC": (NuSVC("RBF(1.0)", nu=0.3, max_iter=2), LABELS),

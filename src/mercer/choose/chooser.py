@@ -294,7 +294,7 @@ def _targets(machine: Any, t: np.ndarray) -> np.ndarray:
     """Targets as numbers; centred where the machine has an intercept, for machines without a scale of y in units of it."""
     Y = targets(t, len(t)) if is_classifier(machine) else np.asarray(t, dtype=np.float64).reshape(len(t), -1)
     parameters = machine.get_params(deep=False)
-    if is_classifier(machine) or parameters.get("bias") or parameters.get("fit_intercept"):
+    if is_classifier(machine) or parameters.get("fit_intercept"):
         Y = Y - Y.mean(axis=0)
     if not _is_ridge(machine) and "optimizer" not in parameters:
         size = float(np.sqrt(np.mean(Y**2)))

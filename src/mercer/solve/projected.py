@@ -57,8 +57,8 @@ def projected_gradient(
     """min ½αᵀQα + pᵀα in the box; the answer has the form of every solver of this problem."""
     if problem.equality != 0:
         raise ParameterError(
-            "projected gradient keeps the box only, and a bias adds an equality constraint. "
-            "Use bias=False, or solver='working-set'."
+            "projected gradient keeps the box only, and an intercept adds an equality constraint. "
+            "Use fit_intercept=False, or solver='working-set'."
         )
     began, end = clock.now(), clock.until(max_seconds)
     a = np.array(start, dtype=float)

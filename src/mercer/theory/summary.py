@@ -226,7 +226,7 @@ def _novikoff(machine: Any, functions: Functions, A: Any, signs: np.ndarray) -> 
         lengths = functions.lengths(A)
     except MercerError:
         return Line(name, (None,) * functions.count, note)
-    bias = bool(getattr(machine, "bias", True))
+    bias = bool(getattr(machine, "fit_intercept", True))
     sides = signs * functions.values(A)
     sizes = np.sqrt(np.square(functions.norms()) + (np.square(functions.offset) if bias else 0.0))
     values: list[float | None] = []

@@ -125,7 +125,7 @@ class MultipleKernelClassifier(MarginSet, MarginClassifier):
     """
 
     parameters: ClassVar[Declarations] = {
-        "bias": Switch(about="Learn b. Without it the dual has no equality constraint.")
+        "fit_intercept": Switch(about="Learn b. Without it the dual has no equality constraint.")
     }
 
     def __init__(
@@ -136,7 +136,7 @@ class MultipleKernelClassifier(MarginSet, MarginClassifier):
         p: float = 1.0,
         weights: Any = "learn",
         normalize: str | None = "trace",
-        bias: bool = True,
+        fit_intercept: bool = True,
         multiclass: str = "ovo",
         class_weight: Any = None,
         probability: bool = False,
@@ -154,7 +154,7 @@ class MultipleKernelClassifier(MarginSet, MarginClassifier):
         self.p = p
         self.weights = weights
         self.normalize = normalize
-        self.bias = bias
+        self.fit_intercept = fit_intercept
         self.multiclass = multiclass
         self.class_weight = class_weight
         self.probability = probability
@@ -183,11 +183,16 @@ class MultipleKernelClassifier(MarginSet, MarginClassifier):
 
     def _machine(self) -> SVC:
         return SVC(
-            PRECOMPUTED, self.C, bias=self.bias, tol=0.1 * self.tol, memory=self.memory, n_jobs=self.n_jobs
+            PRECOMPUTED,
+            self.C,
+            fit_intercept=self.fit_intercept,
+            tol=0.1 * self.tol,
+            memory=self.memory,
+            n_jobs=self.n_jobs,
         )
 
     def _problem(self, rows: np.ndarray, signs: np.ndarray, w: np.ndarray) -> BoxProblem:
-        return BoxProblem(rows, signs, np.full(len(rows), -1.0), self.C * w, equality=int(self.bias))
+        return BoxProblem(rows, signs, np.full(len(rows), -1.0), self.C * w, equality=int(self.fit_intercept))
 
 
 class MultipleKernelOneClass(MarginSet, OneClassSVM):

@@ -45,7 +45,7 @@ class Adatron(Expansion):
     """
 
     average = "last"
-    bias = False
+    fit_intercept = False
     parameters: ClassVar[Declarations] = {
         "C": HARD_OR_SOFT,
         "tol": Number(about="Stop when no α would move h by more than this from its condition."),

@@ -34,7 +34,7 @@ def _has_probability(self: Any) -> bool:
 class MarginClassifier(ClassifierMixin, MarginMachine):
     """Two classes give one problem; more give one for each pair ("ovo") or each class ("ovr"), on one Gram operator."""
 
-    bias: bool
+    fit_intercept: bool
     multiclass: str
     class_weight: Any
     probability: bool

@@ -87,7 +87,7 @@ def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Any, y
         twin._f += signs[row] * K[row]
         twin._sum[row] += signs[row] * step
         twin._reach += twin._norms[row]
-        if model.bias:
+        if model.fit_intercept:
             twin.b_ += signs[row]
             twin._sum_b += signs[row] * step
     twin._made, twin._lives, twin._steps = made.tolist(), lives.tolist(), int(lives.sum())

@@ -41,7 +41,7 @@ class NuSVC(MarginClassifier):
         "solver": ONLY_WORKING_SETS,
     }
 
-    bias = True
+    fit_intercept = True
 
     def __init__(
         self,

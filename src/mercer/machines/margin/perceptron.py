@@ -53,7 +53,7 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
 
     max_iter: int | None
     average: str
-    bias: bool
+    fit_intercept: bool
     n_iter_: int
     n_mistakes_: int
     _made: list[int]
@@ -67,7 +67,7 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
             about='"last" keeps the last coefficients, "averaged" their average over all steps, "voted" lets every version that '
             "survived vote with its lifetime.",
         ),
-        "bias": Switch(
+        "fit_intercept": Switch(
             about="Learn b; without it the boundary passes through the origin of the feature space."
         ),
         "shuffle": Switch(about="See the rows in a random order (`random_state`) instead of as given."),
@@ -280,7 +280,7 @@ class KernelPerceptron(Expansion):
         *,
         max_iter: int | None = 100,
         average: str = "last",
-        bias: bool = True,
+        fit_intercept: bool = True,
         shuffle: bool = False,
         random_state: Any = None,
         approximation: Any = None,
@@ -289,7 +289,7 @@ class KernelPerceptron(Expansion):
         self.kernel = kernel
         self.max_iter = max_iter
         self.average = average
-        self.bias = bias
+        self.fit_intercept = fit_intercept
         self.shuffle = shuffle
         self.random_state = random_state
         self.approximation = approximation
@@ -331,7 +331,7 @@ class KernelPerceptron(Expansion):
                 self._f += y[n] * row(n - first)
                 self._sum[n] += y[n] * self._steps
                 self._reach += self._norms[n]
-                if self.bias:
+                if self.fit_intercept:
                     self.b_ += y[n]  # b ← b + y_n
                     self._sum_b += y[n] * self._steps
                 self._made.append(int(n))
@@ -404,7 +404,7 @@ class KernelPerceptron(Expansion):
         if self.average != "voted":
             return super().decision_function(X)
         check_is_fitted(self, "dual_coef_")
-        biases = np.concatenate([[0.0], np.cumsum(self._mistake_signs())]) if self.bias else 0.0
+        biases = np.concatenate([[0.0], np.cumsum(self._mistake_signs())]) if self.fit_intercept else 0.0
         votes = np.sign(self._products(X, self._versions()) + biases)
         return votes @ self.lives_ / max(int(self.lives_.sum()), 1)
 
@@ -430,7 +430,7 @@ class KernelPerceptron(Expansion):
 class Perceptron(_Mistaken):
     """The perceptron in an explicit feature space: the primal twin of `KernelPerceptron`.
 
-    `features` says which space: a kernel with a finite map φ (its text or object), or None for the columns themselves. Without `bias`
+    `features` says which space: a kernel with a finite map φ (its text or object), or None for the columns themselves. Without `fit_intercept`
     the boundary passes through the origin.
 
     Parameters
@@ -449,12 +449,12 @@ class Perceptron(_Mistaken):
         *,
         max_iter: int | None = 100,
         average: str = "last",
-        bias: bool = True,
+        fit_intercept: bool = True,
     ) -> None:
         self.features = features
         self.max_iter = max_iter
         self.average = average
-        self.bias = bias
+        self.fit_intercept = fit_intercept
 
     @property
     def kernel(self) -> Any:
@@ -521,7 +521,7 @@ class Perceptron(_Mistaken):
             a = self._w @ phi[n] + self._b  # a ← w·φ(x) + b
             if self._mistaken(a, y[n], norms[n]):
                 self._w = self._w + y[n] * phi[n]  # w ← w + y φ(x)
-                self._b += y[n] * self.bias  # b ← b + y
+                self._b += y[n] * self.fit_intercept  # b ← b + y
                 self._reach += norms[n]
                 self._made.append(n)
             self._w_sum = self._w_sum + self._w

@@ -47,7 +47,7 @@ class SVC(MarginClassifier):
 
     parameters: ClassVar[Declarations] = {
         "C": HARD_OR_SOFT,
-        "bias": Switch(about="Learn b. Without it the dual has no equality constraint."),
+        "fit_intercept": Switch(about="Learn b. Without it the dual has no equality constraint."),
     }
 
     def __init__(
@@ -55,7 +55,7 @@ class SVC(MarginClassifier):
         kernel: Kernel | str = "RBF()",
         C: float = 1.0,
         *,
-        bias: bool = True,
+        fit_intercept: bool = True,
         multiclass: str = "ovo",
         tol: float = 1e-3,
         gap_tol: float | None = None,
@@ -75,7 +75,7 @@ class SVC(MarginClassifier):
     ) -> None:
         self.kernel = kernel
         self.C = C
-        self.bias = bias
+        self.fit_intercept = fit_intercept
         self.multiclass = multiclass
         self.tol = tol
         self.gap_tol = gap_tol
@@ -95,14 +95,14 @@ class SVC(MarginClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.solver == "projected-gradient" and self.bias:
+        if self.solver == "projected-gradient" and self.fit_intercept:
             raise ParameterError(
-                "solver='projected-gradient' keeps the box only, and a bias adds an equality constraint. "
-                "Use bias=False, or solver='working-set'."
+                "solver='projected-gradient' keeps the box only, and an intercept adds an equality constraint. "
+                "Use fit_intercept=False, or solver='working-set'."
             )
 
     def _problem(self, rows: np.ndarray, signs: np.ndarray, w: np.ndarray) -> BoxProblem:
-        return BoxProblem(rows, signs, np.full(len(rows), -1.0), self.C * w, equality=int(self.bias))
+        return BoxProblem(rows, signs, np.full(len(rows), -1.0), self.C * w, equality=int(self.fit_intercept))
 
     def _solve_all(self, K: Any, problems: list[BoxProblem], *, warm: bool = True) -> list[Solved]:
         if np.isinf(self.C):

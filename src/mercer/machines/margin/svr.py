@@ -91,7 +91,7 @@ class SVR(MarginRegressor):
     """
 
     parameters: ClassVar[Declarations] = {
-        "bias": Switch(about="Learn b. Without it the dual has no equality constraint.")
+        "fit_intercept": Switch(about="Learn b. Without it the dual has no equality constraint.")
     }
 
     def __init__(
@@ -100,7 +100,7 @@ class SVR(MarginRegressor):
         C: float = 1.0,
         *,
         epsilon: float = 0.1,
-        bias: bool = True,
+        fit_intercept: bool = True,
         tol: float = 1e-3,
         gap_tol: float | None = None,
         max_iter: int | None = None,
@@ -117,7 +117,7 @@ class SVR(MarginRegressor):
         self.kernel = kernel
         self.C = C
         self.epsilon = epsilon
-        self.bias = bias
+        self.fit_intercept = fit_intercept
         self.tol = tol
         self.gap_tol = gap_tol
         self.max_iter = max_iter
@@ -133,12 +133,16 @@ class SVR(MarginRegressor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.solver == "projected-gradient" and self.bias:
-            raise ParameterError("solver='projected-gradient' needs bias=False: it keeps the box only.")
+        if self.solver == "projected-gradient" and self.fit_intercept:
+            raise ParameterError(
+                "solver='projected-gradient' needs fit_intercept=False: it keeps the box only."
+            )
 
     def _problems(self, y: np.ndarray, w: np.ndarray) -> list[BoxProblem]:
         rows, signs, t, w = self._twice(y, w)
-        return [BoxProblem(rows, signs, self.epsilon - signs * t, self.C * w, equality=int(self.bias))]
+        return [
+            BoxProblem(rows, signs, self.epsilon - signs * t, self.C * w, equality=int(self.fit_intercept))
+        ]
 
 
 class NuSVR(MarginRegressor):
