@@ -54,7 +54,7 @@ def components(source: str, n: int, d: int, k: int, threads: int, options: argpa
         "arpack": peer("arpack"),
         "arpack 1e-8": peer("arpack", tol=1e-8),
         "randomized": peer("randomized"),
-        "mercer": lambda: mercer.KernelPCA(k, mercer.RBF(gamma=gamma), n_jobs=threads).fit(X),
+        "mercer": lambda: mercer.KernelPCA(mercer.RBF(gamma=gamma), k, n_jobs=threads).fit(X),
     }
     found = race(sides, threads, options.repeat)
     K = Centred(mercer.RBF(gamma=gamma).gram(X))
@@ -77,12 +77,12 @@ def clusters(source: str, n: int, d: int, k: int, threads: int, options: argpars
         from tslearn.clustering import KernelKMeans
 
         sides["tslearn"] = lambda: KernelKMeans(
-            k, kernel="rbf", kernel_params={"gamma": gamma}, max_iter=100, random_state=0
+            n_clusters=k, kernel="rbf", kernel_params={"gamma": gamma}, max_iter=100, random_state=0
         ).fit(X)
     for init in ("k-means++", "spectral"):
         side = "mercer" if init == "k-means++" else f"mercer {init[:4]}"
         sides[side] = lambda init=init: mercer.KernelKMeans(
-            k, mercer.RBF(gamma=gamma), init=init, random_state=0, n_jobs=threads
+            mercer.RBF(gamma=gamma), k, init=init, random_state=0, n_jobs=threads
         ).fit(X)
     K = mercer.RBF(gamma=gamma).gram(X)
     report(name, threads, race(sides, threads, options.repeat), None, lambda _, model: _inertia(K, model))
@@ -108,7 +108,7 @@ def tiles(n: int, k: int, threads: int, options: argparse.Namespace) -> None:
     X = data.classes(n, 10)[0]
     sides = {
         "mercer": lambda: mercer.KernelKMeans(
-            k, mercer.RBF(gamma=0.1), random_state=0, memory="64MiB" if n > 1000 else 1000, n_jobs=threads
+            mercer.RBF(gamma=0.1), k, random_state=0, memory="64MiB" if n > 1000 else 1000, n_jobs=threads
         ).fit(X)
     }
     K = mercer.RBF(gamma=0.1).gram(X, memory="64MiB")

@@ -14,9 +14,9 @@ from mercer import KernelKMeans, plot
 
 def main():
     X, ring = make_circles(300, factor=0.3, noise=0.06, random_state=0)
-    straight = KernelKMeans(2, "Linear()", random_state=0).fit(X)
-    model = KernelKMeans(2, "RBF(0.5)", n_init=10, random_state=0).fit(X)
-    bound = KernelKMeans(2, "RBF(0.5)", init="spectral").fit(X).certificate_.dual
+    straight = KernelKMeans("Linear()", 2, random_state=0).fit(X)
+    model = KernelKMeans("RBF(0.5)", 2, n_init=10, random_state=0).fit(X)
+    bound = KernelKMeans("RBF(0.5)", 2, init="spectral").fit(X).certificate_.dual
     found = model.certificate_
     agree = [abs(adjusted_rand_score(ring, m.labels_)) for m in (straight, model)]
     print(f"agreement with the rings (1 is all): {agree[0]:.2f} with x·z, {agree[1]:.2f} with RBF(0.5)")

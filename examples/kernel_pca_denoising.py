@@ -17,7 +17,7 @@ def main():
     digits = load_digits().data / 16
     noisy = digits + 0.3 * rng.normal(size=digits.shape)
     learn, new = slice(0, 600), slice(600, 610)
-    model = KernelPCA(30, "RBF(4.0)").fit(noisy[learn])
+    model = KernelPCA("RBF(4.0)", 30).fit(noisy[learn])
     clean = model.denoise(noisy[new])
     before, after = (float(np.mean((A - digits[new]) ** 2)) for A in (noisy[new], clean))
     print(

@@ -65,9 +65,9 @@ MACHINES = {
     ),
     "voted": (KernelPerceptron("RBF(0.7)", max_iter=10, average="voted"), LABELS, "decision_function"),
     "adatron": (Adatron("RBF(0.7)", 5.0, tol=1e-6), LABELS, "decision_function"),
-    "k-means": (KernelKMeans(3, "RBF(0.7)", random_state=0), None, "transform"),
-    "spectral k-means": (KernelKMeans(3, "RBF(0.7)", init="spectral", random_state=0), None, "transform"),
-    "components": (KernelPCA(4, "RBF(0.7)"), None, "transform"),
+    "k-means": (KernelKMeans("RBF(0.7)", 3, random_state=0), None, "transform"),
+    "spectral k-means": (KernelKMeans("RBF(0.7)", 3, init="spectral", random_state=0), None, "transform"),
+    "components": (KernelPCA("RBF(0.7)", 4), None, "transform"),
     "process": (
         GaussianProcessRegressor("RBF(0.7)", noise=0.05, optimizer=None, normalize_y=True),
         NUMBERS,
@@ -260,7 +260,7 @@ def test_other_refusals():
     with pytest.raises(ParameterError, match="approximation of the kernel itself"):
         KernelRidge("RBF(0.7)", solver="nystrom", approximation=SOME).fit(X, NUMBERS)
     with pytest.raises(ParameterError, match="approximation must be"):
-        KernelPCA(2, "RBF(0.7)", approximation=10).fit(X)
+        KernelPCA("RBF(0.7)", 2, approximation=10).fit(X)
     assert clone(KernelRidge(approximation=SOME)).get_params()["approximation__n_components"] is None
 
 

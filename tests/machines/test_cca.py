@@ -10,7 +10,7 @@ from mercer import RBF, KernelCCA, Linear, Polynomial
 from mercer.errors import InputError, InvalidKernelWarning, ParameterError, ShapeError
 
 
-@parametrize_with_checks([KernelCCA(1)])
+@parametrize_with_checks([KernelCCA(n_components=1)])
 @pytest.mark.filterwarnings("ignore")
 def test_the_contract(estimator, check):
     check(estimator)
@@ -42,7 +42,7 @@ def test_it_solves_the_generalised_eigenproblem(views, kernels, ridge):
     top = np.block([[np.zeros((n, n)), K @ L], [L @ K, np.zeros((n, n))]])
     both = np.block([[P @ P, np.zeros((n, n))], [np.zeros((n, n)), Q @ Q]])
     expected = eigh(top, both, eigvals_only=True)[::-1][:3]
-    model = KernelCCA(3, *kernels, regularization=ridge).fit(X, Y)
+    model = KernelCCA(kernels[0], 3, kernel_y=kernels[1], regularization=ridge).fit(X, Y)
     np.testing.assert_allclose(model.singular_values_, expected, atol=1e-7)
     a, b = model.alpha_[:, 0], model.beta_[:, 0]
     value = a @ K @ L @ b / np.linalg.norm(P @ a) / np.linalg.norm(Q @ b)
@@ -54,13 +54,13 @@ def test_with_linear_kernels_and_little_ridge_it_is_canonical_correlation(views)
     X, Y = views
     f, g = CCA(2, scale=False, tol=1e-12, max_iter=5000).fit(X, Y).transform(X, Y)
     expected = [np.corrcoef(f[:, i], g[:, i])[0, 1] for i in range(2)]
-    model = KernelCCA(2, "Linear()", regularization=1e-9).fit(X, Y)
+    model = KernelCCA("Linear()", 2, regularization=1e-9).fit(X, Y)
     np.testing.assert_allclose(model.correlations_, expected, atol=1e-4)
 
 
 def test_scores_of_the_sample_have_variance_one_and_the_stated_correlation(views):
     X, Y = views
-    model = KernelCCA(2, RBF(2.0), regularization=0.02).fit(X, Y)
+    model = KernelCCA(RBF(2.0), 2, regularization=0.02).fit(X, Y)
     f, g = model.transform(X, Y)
     np.testing.assert_allclose(f, model.transform(X), atol=1e-12)
     for scores in (f, g):
@@ -75,16 +75,16 @@ def test_a_curved_relation_is_found_on_new_pairs_and_noise_is_not():
     rng = np.random.default_rng(1)
     t = rng.uniform(-2, 2, size=(200, 1))
     view = np.hstack([t**2, rng.normal(size=(200, 1))]) + 0.05 * rng.normal(size=(200, 2))
-    model = KernelCCA(1, "RBF()").fit(t[:100], view[:100])
+    model = KernelCCA("RBF()", 1).fit(t[:100], view[:100])
     assert model.score(t[100:], view[100:]) > 0.9
     other = rng.normal(size=(200, 2))
-    assert abs(KernelCCA(1, "RBF()").fit(t[:100], other[:100]).score(t[100:], other[100:])) < 0.4
+    assert abs(KernelCCA("RBF()", 1).fit(t[:100], other[:100]).score(t[100:], other[100:])) < 0.4
 
 
 def test_precomputed_is_on_the_fly(views):
     X, Y = views
-    a = KernelCCA(2, RBF(2.0), RBF(1.0)).fit(X, Y)
-    b = KernelCCA(2, "precomputed").fit(RBF(2.0)(X), RBF(1.0)(Y))
+    a = KernelCCA(RBF(2.0), 2, kernel_y=RBF(1.0)).fit(X, Y)
+    b = KernelCCA("precomputed", 2).fit(RBF(2.0)(X), RBF(1.0)(Y))
     np.testing.assert_allclose(a.singular_values_, b.singular_values_, atol=1e-10)
     for mine, other in zip(
         a.transform(X[:5], Y[:5]), b.transform(RBF(2.0)(X[:5], X), RBF(1.0)(Y[:5], Y)), strict=True
@@ -104,4 +104,4 @@ def test_bad_input_is_refused_and_invalid_kernels_are_announced(views):
         with pytest.raises(ParameterError, match=next(iter(changes))):
             KernelCCA(**changes).fit(X, Y)
     with pytest.warns(InvalidKernelWarning, match="negative eigenvalue"):
-        KernelCCA(1, "Sigmoid(2.0)", "RBF()", regularization=1.0).fit(X, Y)
+        KernelCCA("Sigmoid(2.0)", 1, kernel_y="RBF()", regularization=1.0).fit(X, Y)

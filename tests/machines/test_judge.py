@@ -68,9 +68,9 @@ MACHINES = [
     (KernelMachine(NO_KERNEL, "squared", 100.0), NUMBERS),
     (GaussianProcessRegressor(NO_KERNEL, noise=100.0, optimizer=None), NUMBERS),
     (GaussianProcessClassifier("0.01*Sigmoid(1.0)", optimizer=None), LABELS),
-    (KernelKMeans(2, NO_KERNEL), None),
-    (KernelPCA(2, NO_KERNEL), None),
-    (KernelCCA(1, NO_KERNEL, "RBF(1.0)", regularization=1.0), X[:, :1]),
+    (KernelKMeans(NO_KERNEL, 2), None),
+    (KernelPCA(NO_KERNEL, 2), None),
+    (KernelCCA(NO_KERNEL, 1, kernel_y="RBF(1.0)", regularization=1.0), X[:, :1]),
     (KernelMeanEmbedding(NO_KERNEL), None),
     (MultipleKernelClassifier([NO_KERNEL, "RBF(1.0)"], p=2.0), LABELS),
 ]
@@ -230,7 +230,10 @@ NOT_ON_MANY = mercer.Custom(in_large_numbers)
 UNDECIDED = mercer.Custom(lambda x, z: float(np.exp(-abs(x[0] - z[0]))))
 
 
-@pytest.mark.parametrize("machine", [SVC(), KernelRidge(), KernelPCA(2), KernelKMeans(2), KernelPerceptron()])
+@pytest.mark.parametrize(
+    "machine",
+    [SVC(), KernelRidge(), KernelPCA(n_components=2), KernelKMeans(n_clusters=2), KernelPerceptron()],
+)
 def test_a_machine_with_an_approximation_is_told_of_the_kernel_and_not_of_its_features(machine):
     y = NUMBERS if isinstance(machine, KernelRidge) else LABELS
     few = mercer.Nystroem(n_components=3, random_state=0)

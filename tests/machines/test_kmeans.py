@@ -31,7 +31,7 @@ def excused(estimator):
 
 
 @parametrize_with_checks(
-    [KernelKMeans(3, random_state=0), KernelKMeans(3, init="spectral", random_state=0)],
+    [KernelKMeans(n_clusters=3, random_state=0), KernelKMeans(n_clusters=3, init="spectral", random_state=0)],
     expected_failed_checks=excused,
 )
 @pytest.mark.filterwarnings("ignore")
@@ -78,7 +78,7 @@ def test_every_number_is_that_of_the_slow_loop(small, kernel):
     X, w, start = small
     K = kernel(X)
     labels, objective = slow_lloyd(K, w, start, 3)
-    model = KernelKMeans(3, kernel, init=start).fit(X, sample_weight=w)
+    model = KernelKMeans(kernel, 3, init=start).fit(X, sample_weight=w)
     np.testing.assert_array_equal(model.labels_, labels)
     np.testing.assert_allclose(model.objective_, objective, rtol=1e-10)
     assert model.inertia_ == pytest.approx(objective[-1], rel=1e-10)
@@ -98,7 +98,7 @@ def test_with_the_linear_kernel_it_is_scikit_learns_kmeans(seed, weighted):
     start = rng.integers(0, 5, size=150)
     centres = np.array([np.average(X[start == j], axis=0, weights=w[start == j]) for j in range(5)])
     peer = KMeans(5, init=centres, n_init=1, tol=0, algorithm="lloyd").fit(X, sample_weight=w)
-    ours = KernelKMeans(5, "Linear()", init=start).fit(X, sample_weight=w)
+    ours = KernelKMeans("Linear()", 5, init=start).fit(X, sample_weight=w)
     np.testing.assert_array_equal(ours.labels_, peer.labels_)
     assert ours.inertia_ == pytest.approx(peer.inertia_, rel=1e-10)
     np.testing.assert_allclose(ours.transform(X), peer.transform(X), atol=1e-7)
@@ -109,7 +109,7 @@ def test_with_the_linear_kernel_it_is_scikit_learns_kmeans(seed, weighted):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_objective_never_rises_and_ends_where_every_row_is_nearest(init, seed):
     X = np.random.default_rng(seed).normal(size=(120, 3))
-    model = KernelKMeans(6, "RBF()", init=init, random_state=seed).fit(X)
+    model = KernelKMeans("RBF()", 6, init=init, random_state=seed).fit(X)
     assert np.all(np.diff(model.objective_) <= 1e-10 * model.objective_[0])
     assert model.certificate_.converged and model.certificate_.primal == model.inertia_
     assert model.inertia_ == pytest.approx(model.objective_[-1], rel=1e-10)
@@ -122,8 +122,8 @@ def test_weight_two_is_a_row_twice(small):
     X, _, start = small
     w = np.where(np.arange(24) % 4 == 0, 2.0, 1.0)
     twice = np.concatenate([np.arange(24), np.flatnonzero(w == 2)])
-    a = KernelKMeans(3, "RBF()", init=start).fit(X, sample_weight=w)
-    b = KernelKMeans(3, "RBF()", init=start[twice]).fit(X[twice])
+    a = KernelKMeans("RBF()", 3, init=start).fit(X, sample_weight=w)
+    b = KernelKMeans("RBF()", 3, init=start[twice]).fit(X[twice])
     np.testing.assert_array_equal(a.labels_, b.labels_[:24])
     assert a.inertia_ == pytest.approx(b.inertia_, rel=1e-12)
     np.testing.assert_allclose(a.transform(X), b.transform(X), atol=1e-12)
@@ -132,8 +132,8 @@ def test_weight_two_is_a_row_twice(small):
 def test_weight_zero_is_no_row_but_gets_a_label(small):
     X, w, start = small
     w = np.where(np.arange(24) < 6, 0.0, w)
-    a = KernelKMeans(3, RBF(1.0), init=start).fit(X, sample_weight=w)
-    b = KernelKMeans(3, RBF(1.0), init=start[6:]).fit(X[6:], sample_weight=w[6:])
+    a = KernelKMeans(RBF(1.0), 3, init=start).fit(X, sample_weight=w)
+    b = KernelKMeans(RBF(1.0), 3, init=start[6:]).fit(X[6:], sample_weight=w[6:])
     np.testing.assert_array_equal(a.labels_, b.predict(X))
     assert a.inertia_ == pytest.approx(b.inertia_, rel=1e-12)
 
@@ -141,9 +141,9 @@ def test_weight_zero_is_no_row_but_gets_a_label(small):
 def test_precomputed_is_on_the_fly_and_tiles_are_the_stored_matrix():
     X = np.random.default_rng(0).normal(size=(90, 3))
     kernel, Z = RBF(1.2) + White(0.05), np.random.default_rng(1).normal(size=(11, 3))
-    stored = KernelKMeans(4, kernel, random_state=5).fit(X)
-    tiled = KernelKMeans(4, kernel, random_state=5, memory=1000).fit(X)
-    given = KernelKMeans(4, "precomputed", random_state=5).fit(kernel(X))
+    stored = KernelKMeans(kernel, 4, random_state=5).fit(X)
+    tiled = KernelKMeans(kernel, 4, random_state=5, memory=1000).fit(X)
+    given = KernelKMeans("precomputed", 4, random_state=5).fit(kernel(X))
     for other, points in ((tiled, Z), (given, kernel(Z, X))):
         np.testing.assert_array_equal(stored.labels_, other.labels_)
         assert stored.inertia_ == pytest.approx(other.inertia_, rel=1e-10)
@@ -159,7 +159,7 @@ def test_precomputed_is_on_the_fly_and_tiles_are_the_stored_matrix():
 
 def test_curved_clusters_are_found_where_the_lines_of_kmeans_fail():
     X, y = make_circles(200, factor=0.3, noise=0.05, random_state=0)
-    ours = KernelKMeans(2, RBF(0.5), n_init=5, random_state=0).fit(X)
+    ours = KernelKMeans(RBF(0.5), 2, n_init=5, random_state=0).fit(X)
     assert adjusted_rand_score(y, ours.labels_) == 1.0
     assert adjusted_rand_score(y, KMeans(2, n_init=5, random_state=0).fit(X).labels_) < 0.1
 
@@ -167,12 +167,12 @@ def test_curved_clusters_are_found_where_the_lines_of_kmeans_fail():
 def test_the_spectral_bound_lies_below_every_clustering():
     X = make_blobs(80, 2, centers=4, cluster_std=0.3, random_state=1)[0]
     w = np.random.default_rng(0).uniform(0.5, 2, size=80)
-    model = KernelKMeans(4, RBF(1.0), init="spectral", random_state=0).fit(X, sample_weight=w)
+    model = KernelKMeans(RBF(1.0), 4, init="spectral", random_state=0).fit(X, sample_weight=w)
     bound = model.certificate_.dual
     exact = np.linalg.eigvalsh(np.sqrt(w[:, None] * w) * RBF(1.0)(X))[::-1]
     assert bound == pytest.approx(w.sum() - exact[:4].sum(), rel=1e-6)
     for seed in range(5):
-        other = KernelKMeans(4, RBF(1.0), init="random", n_init=1, random_state=seed).fit(X, sample_weight=w)
+        other = KernelKMeans(RBF(1.0), 4, init="random", n_init=1, random_state=seed).fit(X, sample_weight=w)
         assert other.inertia_ >= bound - 1e-9
     assert model.certificate_.gap == pytest.approx(model.inertia_ - bound)
 
@@ -180,19 +180,19 @@ def test_the_spectral_bound_lies_below_every_clustering():
 def test_more_runs_are_never_worse_and_the_same_seed_is_the_same_model():
     X = np.random.default_rng(7).normal(size=(100, 2))
     found = [
-        KernelKMeans(7, "RBF()", init="random", n_init=n, random_state=0).fit(X).inertia_ for n in (1, 8)
+        KernelKMeans("RBF()", 7, init="random", n_init=n, random_state=0).fit(X).inertia_ for n in (1, 8)
     ]
     assert found[1] <= found[0]
-    a, b = (KernelKMeans(7, "RBF()", random_state=3).fit(X) for _ in range(2))
+    a, b = (KernelKMeans("RBF()", 7, random_state=3).fit(X) for _ in range(2))
     np.testing.assert_array_equal(a.labels_, b.labels_)
 
 
 def test_a_cluster_that_loses_its_rows_gets_the_farthest_one():
     X = np.array([[0.0], [0.1], [0.2], [9.0]])
-    model = KernelKMeans(2, RBF(1.0), init=[0, 0, 0, 0]).fit(X)
+    model = KernelKMeans(RBF(1.0), 2, init=[0, 0, 0, 0]).fit(X)
     assert model.labels_.tolist()[:3] == [model.labels_[0]] * 3 and model.labels_[3] != model.labels_[0]
     with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(2\)"):
-        twins = KernelKMeans(3, RBF(1.0), random_state=0).fit([[0.0], [0.0], [5.0], [5.0]])
+        twins = KernelKMeans(RBF(1.0), 3, random_state=0).fit([[0.0], [0.0], [5.0], [5.0]])
     assert np.isinf(twins.transform([[1.0]])).sum() == 1
     assert twins.inertia_ == pytest.approx(0.0, abs=1e-12) and len(np.unique(twins.labels_)) == 2
 
@@ -200,11 +200,11 @@ def test_a_cluster_that_loses_its_rows_gets_the_farthest_one():
 def test_limits_are_said_and_the_model_is_usable():
     X = np.random.default_rng(0).normal(size=(200, 2))
     with pytest.warns(ConvergenceWarning, match="max_iter"):
-        model = KernelKMeans(8, "RBF()", init=np.arange(200) % 8, max_iter=2).fit(X)
+        model = KernelKMeans("RBF()", 8, init=np.arange(200) % 8, max_iter=2).fit(X)
     assert model.certificate_.status == "limit" and model.n_iter_ == 2
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert model.inertia_ == pytest.approx((model.transform(X).min(axis=1) ** 2).sum(), rel=1e-9)
-    loose = KernelKMeans(8, "RBF()", init=np.arange(200) % 8, tol=0.5).fit(X)
+    loose = KernelKMeans("RBF()", 8, init=np.arange(200) % 8, tol=0.5).fit(X)
     assert loose.certificate_.converged and loose.n_iter_ < 5
 
 
@@ -226,17 +226,17 @@ def test_a_key_press_keeps_the_best_model():
 
 
 def test_progress_is_printed(capsys):
-    KernelKMeans(2, RBF(1.0), random_state=0, verbose=1).fit([[0.0], [1.0], [5.0]])
+    KernelKMeans(RBF(1.0), 2, random_state=0, verbose=1).fit([[0.0], [1.0], [5.0]])
     assert "run 1, step 1: inertia" in capsys.readouterr().out
 
 
 def test_an_indefinite_kernel_is_announced_or_refused():
     X = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.warns(InvalidKernelWarning, match="negative eigenvalue"):
-        model = KernelKMeans(3, "Sigmoid(3.0)", random_state=0).fit(X)
+        model = KernelKMeans("Sigmoid(3.0)", 3, random_state=0).fit(X)
     assert any("negative eigenvalue" in note for note in model.certificate_.notes)
     with pytest.raises(InvalidKernelError, match="strict=False"):
-        KernelKMeans(3, "Sigmoid(3.0)", strict=True).fit(X)
+        KernelKMeans("Sigmoid(3.0)", 3, strict=True).fit(X)
 
 
 def test_inputs_of_every_kind_give_the_same_clusters():
@@ -244,9 +244,9 @@ def test_inputs_of_every_kind_give_the_same_clusters():
     start = np.arange(50) % 3
     frozen = X.copy()
     frozen.flags.writeable = False
-    expected = KernelKMeans(3, RBF(1.0), init=start).fit(X)
+    expected = KernelKMeans(RBF(1.0), 3, init=start).fit(X)
     for other in (np.asfortranarray(X), X.astype(np.float32), sparse.csr_array(X), frozen, X.tolist()):
-        model = KernelKMeans(3, RBF(1.0), init=start).fit(other)
+        model = KernelKMeans(RBF(1.0), 3, init=start).fit(other)
         np.testing.assert_array_equal(model.labels_, expected.labels_)
         np.testing.assert_allclose(model.transform(other), expected.transform(X), atol=1e-7)
 
@@ -254,8 +254,8 @@ def test_inputs_of_every_kind_give_the_same_clusters():
 def test_a_huge_offset_costs_digits_and_says_so():
     X = np.random.default_rng(0).normal(size=(40, 2)) + 1e6
     with pytest.warns(PrecisionWarning, match="Centre the columns"):
-        KernelKMeans(3, "Linear()", random_state=0).fit(X)
-    KernelKMeans(3, RBF(1.0), random_state=0).fit(X)
+        KernelKMeans("Linear()", 3, random_state=0).fit(X)
+    KernelKMeans(RBF(1.0), 3, random_state=0).fit(X)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from mercer.gram import Precomputed
 from mercer.machines.structure.centred import Centred
 
 
-@parametrize_with_checks([KernelPCA(), KernelPCA(None, "Linear()"), KernelPCA(0.8)])
+@parametrize_with_checks([KernelPCA(), KernelPCA("Linear()", None), KernelPCA(n_components=0.8)])
 @pytest.mark.filterwarnings("ignore")
 def test_the_contract(estimator, check):
     check(estimator)
@@ -50,7 +50,7 @@ def test_every_number_is_that_of_the_slow_loop(cloud, kernel):
     X, Z = cloud
     m = 3
     values, projections = slow_components(kernel, X, Z, m)
-    pca = KernelPCA(m, kernel).fit(X)
+    pca = KernelPCA(kernel, m).fit(X)
     np.testing.assert_allclose(pca.eigenvalues_, values, rtol=1e-9)
     found = pca.transform(Z)
     signs = np.sign(np.sum(found * projections, axis=0))
@@ -62,7 +62,7 @@ def test_every_number_is_that_of_the_slow_loop(cloud, kernel):
 @pytest.mark.parametrize("solver", ["dense", "krylov", "lanczos"])
 def test_with_the_linear_kernel_it_is_scikit_learns_pca(solver):
     X = load_digits().data[:200] / 16
-    ours, peer = KernelPCA(6, "Linear()", solver=solver).fit(X), PCA(6).fit(X)
+    ours, peer = KernelPCA("Linear()", 6, solver=solver).fit(X), PCA(6).fit(X)
     np.testing.assert_allclose(np.abs(ours.transform(X)), np.abs(peer.transform(X)), atol=1e-6)
     np.testing.assert_allclose(ours.explained_variance_, peer.explained_variance_, rtol=1e-9)
     np.testing.assert_allclose(ours.explained_variance_ratio_, peer.explained_variance_ratio_, rtol=1e-9)
@@ -73,7 +73,7 @@ def test_with_the_linear_kernel_it_is_scikit_learns_pca(solver):
 
 def test_it_is_scikit_learns_kernel_pca():
     X = load_digits().data[:150] / 16
-    ours, peer = KernelPCA(5, RBF(gamma=0.1)).fit(X), Peer(5, kernel="rbf", gamma=0.1).fit(X)
+    ours, peer = KernelPCA(RBF(gamma=0.1), 5).fit(X), Peer(5, kernel="rbf", gamma=0.1).fit(X)
     np.testing.assert_allclose(ours.eigenvalues_, peer.eigenvalues_, rtol=1e-10)
     np.testing.assert_allclose(np.abs(ours.transform(X[:20])), np.abs(peer.transform(X[:20])), atol=1e-8)
 
@@ -81,7 +81,7 @@ def test_it_is_scikit_learns_kernel_pca():
 @pytest.mark.parametrize(("n", "solver"), [(60, "auto"), (700, "auto"), (300, "lanczos")])
 def test_every_eigenpair_has_its_residual_in_the_certificate(n, solver):
     X = np.random.default_rng(1).normal(size=(n, 4))
-    pca = KernelPCA(7, RBF(1.5), solver=solver).fit(X)
+    pca = KernelPCA(RBF(1.5), 7, solver=solver).fit(X)
     K, U, values = Centred(RBF(1.5).gram(X)).dense(), pca.eigenvectors_, pca.eigenvalues_
     actual = np.linalg.norm(K @ U - U * values, axis=0)
     np.testing.assert_allclose(pca.certificate_.residuals, actual, atol=1e-9 * values[0])
@@ -92,19 +92,19 @@ def test_every_eigenpair_has_its_residual_in_the_certificate(n, solver):
 
 def test_signs_are_fixed():
     X = np.random.default_rng(1).normal(size=(600, 3))
-    found = [KernelPCA(4, RBF(1.0), random_state=seed).fit_transform(X) for seed in (0, 1)]
+    found = [KernelPCA(RBF(1.0), 4, random_state=seed).fit_transform(X) for seed in (0, 1)]
     np.testing.assert_allclose(found[0], found[1], atol=1e-5)
-    U = KernelPCA(4, RBF(1.0)).fit(X).eigenvectors_
+    U = KernelPCA(RBF(1.0), 4).fit(X).eigenvectors_
     assert np.all(U[np.abs(U).argmax(axis=0), range(4)] > 0)
 
 
 def test_precomputed_is_on_the_fly_and_tiles_are_the_stored_matrix(cloud):
     X, Z = cloud
     kernel = RBF(2.0) + White(0.1)
-    stored = KernelPCA(4, kernel).fit(X)
+    stored = KernelPCA(kernel, 4).fit(X)
     for other, points in (
-        (KernelPCA(4, kernel, memory=100).fit(X), Z),
-        (KernelPCA(4, "precomputed").fit(kernel(X)), kernel(Z, X)),
+        (KernelPCA(kernel, 4, memory=100).fit(X), Z),
+        (KernelPCA("precomputed", 4).fit(kernel(X)), kernel(Z, X)),
     ):
         np.testing.assert_allclose(other.eigenvalues_, stored.eigenvalues_, rtol=1e-10)
         np.testing.assert_allclose(other.transform(points), stored.transform(Z), atol=1e-9)
@@ -113,7 +113,7 @@ def test_precomputed_is_on_the_fly_and_tiles_are_the_stored_matrix(cloud):
 
 def test_all_components_keep_all_distances(cloud):
     X, _ = cloud
-    pca = KernelPCA(None, RBF(1.0)).fit(X)
+    pca = KernelPCA(RBF(1.0), None).fit(X)
     assert pca.n_components_ == len(X) - 1 and pca.explained_variance_ratio_.sum() == pytest.approx(1)
     Y, K = pca.fit_transform(X), Centred(Precomputed(RBF(1.0)(X))).dense()
     np.testing.assert_allclose(Y @ Y.T, K, atol=1e-10)
@@ -123,24 +123,24 @@ def test_all_components_keep_all_distances(cloud):
 
 def test_a_share_of_the_variance_takes_the_fewest_components(cloud):
     X, _ = cloud
-    pca = KernelPCA(0.7, RBF(1.0)).fit(X)
+    pca = KernelPCA(RBF(1.0), 0.7).fit(X)
     assert pca.explained_variance_ratio_.sum() >= 0.7 > pca.explained_variance_ratio_[:-1].sum()
 
 
 def test_components_without_variance_are_left_out_and_said():
     X = np.outer(np.arange(6.0), [1.0, 2.0])
-    pca = KernelPCA(3, "Linear()").fit(X)
+    pca = KernelPCA("Linear()", 3).fit(X)
     assert pca.n_components_ == 1 and "1 of 3 components" in str(pca.certificate_)
     assert pca.transform(X).shape == (6, 1)
-    alone = KernelPCA(2, RBF(1.0)).fit([[1.0, 2.0]])
+    alone = KernelPCA(RBF(1.0), 2).fit([[1.0, 2.0]])
     assert alone.n_components_ == 0 and alone.transform([[3.0, 4.0]]).shape == (1, 0)
-    same = KernelPCA(2, RBF(1.0)).fit(np.ones((5, 2)))
+    same = KernelPCA(RBF(1.0), 2).fit(np.ones((5, 2)))
     assert same.n_components_ == 0 and same.total_variance_ == pytest.approx(0.0, abs=1e-12)
 
 
 def test_circles_come_apart_along_one_component():
     X, y = make_circles(200, factor=0.3, noise=0.05, random_state=0)
-    Y = KernelPCA(5, Polynomial(2)).fit_transform(X)
+    Y = KernelPCA(Polynomial(2), 5).fit_transform(X)
     outer, inner = Y[y == 0], Y[y == 1]
     apart = (outer.max(axis=0) < inner.min(axis=0)) | (inner.max(axis=0) < outer.min(axis=0))
     assert apart.sum() == 1  # the one that holds x1² + x2²
@@ -154,7 +154,7 @@ def test_circles_come_apart_along_one_component():
 )
 def test_a_fixed_point_is_a_maximum_that_no_step_improves(cloud, kernel):
     X, Z = cloud
-    pca = KernelPCA(5, kernel, inverse="fixed-point").fit(X)
+    pca = KernelPCA(kernel, 5, inverse="fixed-point").fit(X)
     Y = pca.transform(Z)
     found = pca.inverse_transform(Y)
     gamma = Y @ pca._coef.T + 1 / len(X)
@@ -172,8 +172,8 @@ def test_a_fixed_point_is_a_maximum_that_no_step_improves(cloud, kernel):
 
 def test_with_all_components_pre_images_are_the_points_themselves(cloud):
     X, _ = cloud
-    np.testing.assert_allclose(KernelPCA(None, RBF(1.0)).fit(X).denoise(X), X, atol=1e-6)
-    ridge = KernelPCA(None, Polynomial(2), ridge=1e-8).fit(X)
+    np.testing.assert_allclose(KernelPCA(RBF(1.0), None).fit(X).denoise(X), X, atol=1e-6)
+    ridge = KernelPCA(Polynomial(2), None, ridge=1e-8).fit(X)
     np.testing.assert_allclose(ridge.denoise(X), X, atol=1e-3)
 
 
@@ -181,20 +181,20 @@ def test_noise_is_taken_away():
     X = load_digits().data[:250] / 16
     noisy = X + 0.3 * np.random.default_rng(0).normal(size=X.shape)
     for inverse in ("fixed-point", "ridge"):
-        clean = KernelPCA(15, RBF(4.0), inverse=inverse).fit(noisy).denoise(noisy)
+        clean = KernelPCA(RBF(4.0), 15, inverse=inverse).fit(noisy).denoise(noisy)
         assert np.mean((clean - X) ** 2) < 0.7 * np.mean((noisy - X) ** 2)
 
 
 def test_a_way_back_that_the_kernel_has_not_is_refused(cloud):
     X, _ = cloud
     for kernel, inverse in ((Polynomial(2), "fixed-point"), (RBF(1.0), "linear")):
-        pca = KernelPCA(2, kernel, inverse=inverse).fit(X)
+        pca = KernelPCA(kernel, 2, inverse=inverse).fit(X)
         with pytest.raises(ParameterError, match="inverse='auto'"):
             pca.inverse_transform(np.zeros((1, 2)))
     with pytest.raises(ParameterError, match="no input space"):
-        KernelPCA(2, "precomputed").fit(RBF(1.0)(X)).inverse_transform(np.zeros((1, 2)))
+        KernelPCA("precomputed", 2).fit(RBF(1.0)(X)).inverse_transform(np.zeros((1, 2)))
     with pytest.raises(ShapeError, match="2 columns"):
-        KernelPCA(2, RBF(1.0)).fit(X).inverse_transform(np.zeros((1, 3)))
+        KernelPCA(RBF(1.0), 2).fit(X).inverse_transform(np.zeros((1, 3)))
 
 
 # ── said, not silent ────────────────────────────────────────────────────────────────────────────────────────
@@ -203,19 +203,19 @@ def test_a_way_back_that_the_kernel_has_not_is_refused(cloud):
 def test_an_indefinite_kernel_is_announced_with_its_lowest_eigenvalue():
     X = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.warns(InvalidKernelWarning, match=r"all 60 rows after centring .* lowest eigenvalue is -"):
-        pca = KernelPCA(3, "Sigmoid(3.0)").fit(X)
+        pca = KernelPCA("Sigmoid(3.0)", 3).fit(X)
     said = float(re.search(r"lowest eigenvalue is (-[\d.e+-]*\d)", str(pca.certificate_))[1])
     values = np.linalg.eigvalsh(Centred(Precomputed(pca.kernel_(X))).dense())
     assert said == pytest.approx(values[0], rel=1e-5)
     assert np.all(pca.eigenvalues_ > 0)
     with pytest.raises(InvalidKernelError):
-        KernelPCA(3, "Sigmoid(3.0)", strict=True).fit(X)
+        KernelPCA("Sigmoid(3.0)", 3, strict=True).fit(X)
 
 
 def test_a_kernel_that_is_valid_only_after_centring_is_welcome(recwarn):
     X = np.random.default_rng(0).normal(size=(30, 2))
     K = -0.5 * ((X[:, None] - X) ** 2).sum(axis=2)
-    found = KernelPCA(2, "precomputed").fit_transform(K)
+    found = KernelPCA("precomputed", 2).fit_transform(K)
     np.testing.assert_allclose(np.abs(found), np.abs(PCA(2).fit_transform(X)), atol=1e-10)
     assert not [w for w in recwarn if issubclass(w.category, InvalidKernelWarning)]
 
@@ -223,7 +223,7 @@ def test_a_kernel_that_is_valid_only_after_centring_is_welcome(recwarn):
 def test_too_few_products_are_said():
     X = np.random.default_rng(0).normal(size=(600, 8))
     with pytest.warns(ConvergenceWarning, match="residual"):
-        pca = KernelPCA(5, RBF(1.0), max_iter=1).fit(X)
+        pca = KernelPCA(RBF(1.0), 5, max_iter=1).fit(X)
     assert pca.certificate_.status == "limit"
 
 
@@ -231,16 +231,16 @@ def test_inputs_of_every_kind_give_the_same_components():
     X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32).astype(float)
     frozen = X.copy()
     frozen.flags.writeable = False
-    expected = KernelPCA(3, RBF(1.0)).fit(X)
+    expected = KernelPCA(RBF(1.0), 3).fit(X)
     for other in (np.asfortranarray(X), X.astype(np.float32), sparse.csr_array(X), frozen, X.tolist()):
-        pca = KernelPCA(3, RBF(1.0)).fit(other)
+        pca = KernelPCA(RBF(1.0), 3).fit(other)
         np.testing.assert_allclose(pca.transform(other), expected.transform(X), atol=1e-9)
         np.testing.assert_allclose(pca.denoise(other), expected.denoise(X), atol=1e-5)
 
 
 def test_a_huge_offset_does_not_hurt_a_radial_kernel():
     X = np.random.default_rng(0).normal(size=(50, 3))
-    a, b = KernelPCA(3, RBF(1.0)).fit(X), KernelPCA(3, RBF(1.0)).fit(X + 1e6)
+    a, b = KernelPCA(RBF(1.0), 3).fit(X), KernelPCA(RBF(1.0), 3).fit(X + 1e6)
     np.testing.assert_allclose(a.eigenvalues_, b.eigenvalues_, rtol=1e-6)
 
 

@@ -17,7 +17,7 @@ def labels_of(axes):
 
 
 def test_a_spectrum_shows_eigenvalues_and_the_variance_they_explain(tmp_path):
-    pca = KernelPCA(6, "RBF()").fit(X)
+    pca = KernelPCA("RBF()", 6).fit(X)
     figure = mercer.plot.spectrum(pca)
     left, right = figure.axes
     np.testing.assert_allclose(left.lines[0].get_ydata(), pca.eigenvalues_)
@@ -42,7 +42,7 @@ def test_a_spectrum_of_a_map_knows_what_was_left_out_and_negative_ones_are_marke
 
 
 def test_an_embedding_shows_the_projections():
-    pca = KernelPCA(3, "RBF()").fit(X)
+    pca = KernelPCA("RBF()", 3).fit(X)
     figure = mercer.plot.embedding(pca, X, Y, components=(0, 2))
     axes = figure.axes[0]
     assert labels_of(axes) == ["0", "1", "2"]
@@ -79,14 +79,14 @@ def test_a_gram_matrix_is_ordered_by_cluster():
 
 def test_clusters_are_drawn_with_smooth_boundaries():
     C, _ = make_circles(120, factor=0.3, noise=0.05, random_state=0)
-    model = KernelKMeans(2, RBF(0.5), n_init=5, random_state=0).fit(C)
+    model = KernelKMeans(RBF(0.5), 2, n_init=5, random_state=0).fit(C)
     axes = mercer.plot.clusters(model, C, resolution=60).axes[0]
     assert sorted(labels_of(axes)) == ["cluster 0", "cluster 1"]
     assert "inertia" in axes.get_title(loc="left")
     edge = np.vstack([p.vertices for c in axes.collections for p in c.get_paths() if len(p.vertices) > 30])
     assert 0.3 < np.linalg.norm(edge, axis=1).mean() < 0.9  # a ring between the circles
     with pytest.raises(MercerError, match="two columns"):
-        mercer.plot.clusters(KernelKMeans(2, random_state=0).fit(X), X)
+        mercer.plot.clusters(KernelKMeans(n_clusters=2, random_state=0).fit(X), X)
 
 
 def test_lifting_draws_the_maps_and_counts_what_they_separate():

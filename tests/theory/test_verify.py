@@ -165,14 +165,14 @@ OTHERS = {
     ),
     "RelevanceVectorRegressor, precomputed": (RelevanceVectorRegressor("precomputed"), K, NUMBERS, WEIGHTS),
     "RelevanceVectorClassifier, three": (RelevanceVectorClassifier("RBF(1.5)"), X, THREE, WEIGHTS),
-    "KernelKMeans, bound": (KernelKMeans(3, "precomputed", init="spectral"), K, None, WEIGHTS),
+    "KernelKMeans, bound": (KernelKMeans("precomputed", 3, init="spectral"), K, None, WEIGHTS),
     "KernelKMeans that stopped early": (
-        KernelKMeans(3, "RBF(1.5)", init="random", max_iter=1, random_state=1),
+        KernelKMeans("RBF(1.5)", 3, init="random", max_iter=1, random_state=1),
         X,
         None,
         None,
     ),
-    "KernelPCA, all": (KernelPCA(0.9, "RBF(1.5)", approximation=SOME), X, None, None),
+    "KernelPCA, all": (KernelPCA("RBF(1.5)", 0.9, approximation=SOME), X, None, None),
     "FalkonClassifier, three": (
         FalkonClassifier("RBF(1.5)", 10, 1.0, landmarks="kmeans", random_state=0),
         ROWS,
@@ -211,7 +211,7 @@ HYPERPARAMETERS = {
     "nu of SVDD": (SVDD("RBF(1.5)", nu=0.3), None, 0.31),
     "epsilon": (SVR("RBF(1.5)"), NUMBERS, 0.11),
     "kernel of SVR": (SVR("RBF(1.5)"), NUMBERS, "RBF(1.51)"),
-    "kernel of KernelPCA": (KernelPCA(2, "RBF(1.5)"), None, "RBF(1.51)"),
+    "kernel of KernelPCA": (KernelPCA("RBF(1.5)", 2), None, "RBF(1.51)"),
     "kernel of GaussianProcessRegressor": (
         GaussianProcessRegressor("RBF(1.5) + White(0.1)", optimizer=None),
         NUMBERS,
@@ -229,7 +229,7 @@ HYPERPARAMETERS = {
         0.101,
     ),
     "fit_intercept of SVC": (SVC("RBF(1.5)"), LABELS, False),
-    "n_clusters of KernelKMeans": (KernelKMeans(2, "RBF(1.5)"), None, 3),
+    "n_clusters of KernelKMeans": (KernelKMeans("RBF(1.5)", 2), None, 3),
     "approximation of SVC": (SVC("RBF(1.5)", approximation=SOME), LABELS, Nystroem(n_components=9)),
 }
 
@@ -287,7 +287,7 @@ def test_the_quality_of_several_problems_is_that_of_the_worst(which):
 
 
 def test_a_component_that_was_turned_around_is_noticed():
-    model = KernelPCA(2, "RBF(1.5)").fit(X)
+    model = KernelPCA("RBF(1.5)", 2).fit(X)
     for part in (model.eigenvectors_, model._coef, model._offset):
         part[..., 0] *= -1
     assert noticed(model, X, None)

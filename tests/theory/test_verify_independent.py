@@ -40,7 +40,7 @@ def scaled(part, factor=1.01):
 
 
 MODELS = {
-    "KernelCCA": (mercer.KernelCCA(1, KERNEL, regularization=0.1), VIEW),
+    "KernelCCA": (mercer.KernelCCA(KERNEL, 1, regularization=0.1), VIEW),
     "KernelLeastSquares": (mercer.KernelLeastSquares(KERNEL, max_iter=40, tol=0.0), NUMBERS),
     "KernelLeastSquares, early": (mercer.KernelLeastSquares(KERNEL, early_stopping=True, tol=0.0), NUMBERS),
     "KernelMeanEmbedding": (mercer.KernelMeanEmbedding(KERNEL), None),

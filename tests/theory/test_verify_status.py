@@ -64,7 +64,7 @@ ENDED_EARLY = {
     "GaussianProcessClassifier": (GaussianProcessClassifier("RBF(0.3)", max_iter=1), LABELS),
     "RelevanceVectorRegressor": (RelevanceVectorRegressor("RBF(1.0)", max_iter=2), NUMBERS),
     "RelevanceVectorClassifier": (RelevanceVectorClassifier("RBF(1.0)", max_iter=1), THREE),
-    "KernelKMeans": (KernelKMeans(3, "RBF(1.5)", init="random", max_iter=1, random_state=1), None),
+    "KernelKMeans": (KernelKMeans("RBF(1.5)", 3, init="random", max_iter=1, random_state=1), None),
     "Nystroem": (Nystroem("RBF(0.5)", n_components=3, tolerance=1e-3, random_state=0), None),
     "MultipleKernelClassifier": (
         MultipleKernelClassifier(["RBF(1.5)", "RBF(0.4)", "Linear()"], tol=1e-9, max_iter=1),

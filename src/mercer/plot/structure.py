@@ -25,7 +25,7 @@ def spectrum(model: Any, *, count: int = 40) -> Figure:
     `model` is a fitted `KernelPCA` or `MercerMap`, or an array of eigenvalues; negative ones get another colour and sign.
 
     >>> import mercer
-    >>> mercer.plot.spectrum(mercer.KernelPCA(5).fit([[0.0], [1.0], [3.0]])).savefig("s.png")     # doctest: +SKIP
+    >>> mercer.plot.spectrum(mercer.KernelPCA(n_components=5).fit([[0.0], [1.0], [3.0]])).savefig("s.png")     # doctest: +SKIP
     """
     values, total, name = _eigenvalues(model)
     shown = values[np.argsort(-values, kind="stable")]

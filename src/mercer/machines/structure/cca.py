@@ -48,7 +48,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     >>> from mercer import KernelCCA
     >>> t = np.linspace(-1, 1, 40)[:, None]
-    >>> model = KernelCCA(1, "RBF()", regularization=1e-3).fit(t, t**2)
+    >>> model = KernelCCA("RBF()", 1, regularization=1e-3).fit(t, t**2)
     >>> bool(model.correlations_[0] > 0.99)
     True
     """
@@ -69,10 +69,10 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def __init__(
         self,
-        n_components: int = 2,
         kernel: Kernel | str = "RBF()",
-        kernel_y: Kernel | str | None = None,
+        n_components: int = 2,
         *,
+        kernel_y: Kernel | str | None = None,
         regularization: float = 0.01,
         tol: float = 1e-8,
         strict: bool = False,
@@ -80,8 +80,8 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         n_jobs: int | None = None,
         random_state: Any = 0,
     ) -> None:
-        self.n_components = n_components
         self.kernel = kernel
+        self.n_components = n_components
         self.kernel_y = kernel_y
         self.regularization = regularization
         self.tol = tol

@@ -53,7 +53,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     >>> from mercer import KernelKMeans
     >>> X = [[0.0], [0.2], [5.0], [5.1]]
-    >>> model = KernelKMeans(2, "RBF(1.0)", random_state=0).fit(X)
+    >>> model = KernelKMeans("RBF(1.0)", 2, random_state=0).fit(X)
     >>> bool(model.labels_[0] == model.labels_[1] != model.labels_[2] == model.labels_[3])
     True
     >>> print(model.certificate_.status, round(model.inertia_, 4))
@@ -88,8 +88,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def __init__(
         self,
-        n_clusters: int = 8,
         kernel: Kernel | str = "RBF()",
+        n_clusters: int = 8,
         *,
         init: Any = "k-means++",
         n_init: int | str = "auto",
@@ -103,8 +103,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         verbose: int = 0,
         approximation: Any = None,
     ) -> None:
-        self.n_clusters = n_clusters
         self.kernel = kernel
+        self.n_clusters = n_clusters
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter

@@ -69,7 +69,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
 
     >>> from mercer import KernelPCA
     >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
-    >>> pca = KernelPCA(1, "Linear()").fit(X)
+    >>> pca = KernelPCA("Linear()", 1).fit(X)
     >>> pca.explained_variance_ratio_.round(6), pca.explained_variance_.round(6)
     (array([1.]), array([3.333333]))
     >>> bool(np.allclose(pca.inverse_transform(pca.transform(X)), X))
@@ -101,8 +101,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
 
     def __init__(
         self,
-        n_components: int | float | None = 2,
         kernel: Kernel | str = "RBF()",
+        n_components: int | float | None = 2,
         *,
         solver: str = "auto",
         tol: float = 1e-8,
@@ -115,8 +115,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
         random_state: Any = 0,
         approximation: Any = None,
     ) -> None:
-        self.n_components = n_components
         self.kernel = kernel
+        self.n_components = n_components
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
