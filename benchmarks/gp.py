@@ -164,7 +164,7 @@ def _co2_sides(train_to: int) -> dict[str, Call]:
     sides: dict[str, Call] = {"sklearn": lambda: _sklearn_co2_fit(X, y)}
     if have("tinygp", "jax"):
         sides["tinygp"] = _tinygp_co2_fit(X, y)
-    sides["mercer"] = lambda: GaussianProcessRegressor(co2_kernel()).fit(X, y).log_marginal_likelihood_value_
+    sides["mercer"] = lambda: GaussianProcessRegressor(co2_kernel()).fit(X, y).log_evidence_
     return sides
 
 

@@ -24,7 +24,7 @@ def main():
     inside = np.abs(y[~known] - mean) <= 1.96 * std
     parts = model.decompose(later, names=("slow change", "wave"))
     print(model.kernel_)
-    print(f"{model.certificate_.status}: log evidence {model.log_marginal_likelihood_value_:.2f}")
+    print(f"{model.certificate_.status}: log evidence {model.log_evidence_:.2f}")
     print(f"{inside.sum()} of {len(later)} later observations lie in the 95 % band")
     assert np.allclose(parts.total_mean, mean), "the terms add up to the forecast"
     return plot.regression(

@@ -22,8 +22,10 @@ def main():
         f"{len(model.relevance_)} relevance vectors, error {error:.3f}; noise {np.sqrt(model.noise_):.3f} (true: 0.1)"
     )
     print(f"{len(peer.support_)} support vectors, error {other:.3f}, with C = 1 and ε = 0.1")
-    print(f"{model.certificate_.status}: log evidence {model.evidence_path_[-1]:.2f}, never fell on the way")
-    assert np.diff(model.evidence_path_).min() > -1e-9
+    print(
+        f"{model.certificate_.status}: log evidence {model.log_evidence_path_[-1]:.2f}, never fell on the way"
+    )
+    assert np.diff(model.log_evidence_path_).min() > -1e-9
 
     mean, std = model.predict(X, return_std=True)
     figure = new_figure(8.0, 4.4)

@@ -140,13 +140,14 @@ SUBJECTS = [
     Subject(
         "Perceptron",
         Perceptron,
-        {"features": "Polynomial(2)"},
+        {"kernel": "Polynomial(2)"},
         "labels",
         {
             **NO_WEIGHT,
             "offset": "its kernel is a polynomial, which an offset changes by definition",
             "constant column": "a constant column is one more feature of a polynomial",
-            "kernel parameters": "`features` names a space, and is replaced as a whole",
+            "kernel parameters": "its kernel is a polynomial, which has no lengthscale",
+            "function as kernel": "a function of two points has no known finite map, and it says so",
         },
     ),
     Subject("Adatron", Adatron, _kernel(C=1.0), "labels", NO_WEIGHT),

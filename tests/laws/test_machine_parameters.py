@@ -179,3 +179,33 @@ def test_what_help_says_of_a_parameter_is_what_is_declared(kind):
 def test_machines_with_an_equality_constraint_refuse_projected_gradients(kind):
     with pytest.raises(ParameterError, match=f"{kind.__name__}: solver must be 'working-set'.*equality"):
         subject_of(kind).fit(solver="projected-gradient")
+
+
+@every
+def test_the_kernel_comes_first(kind):
+    assert next(iter(constructor(kind))) in ("kernel", "kernels")
+
+
+@every
+def test_one_thing_has_one_name(kind):
+    other_names = {
+        "bias",
+        "intercept",
+        "n_iter",
+        "seed",
+        "rng",
+        "threads",
+        "lengthscale",
+        "max_time",
+        "features",
+    }
+    assert not other_names & set(constructor(kind))
+    for name, value in {
+        "max_seconds": None,
+        "n_jobs": None,
+        "strict": False,
+        "verbose": 0,
+        "approximation": None,
+    }.items():
+        if name in constructor(kind):
+            assert constructor(kind)[name].default is value, name

@@ -675,7 +675,7 @@ def test_bad_weights_are_refused(s):
 # ── parameters ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-TEXTS = ("kernel", "kernel_y", "features")  # what cannot be read is quoted, with the place
+TEXTS = ("kernel", "kernel_y")  # what cannot be read is quoted, with the place
 
 
 @every()

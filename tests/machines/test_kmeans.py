@@ -219,7 +219,7 @@ def test_a_key_press_keeps_the_best_model():
 
             return tell
 
-    model = Impatient(8, "RBF()", init=np.arange(200) % 8)
+    model = Impatient("RBF()", 8, init=np.arange(200) % 8)
     with pytest.raises(Interrupted):
         model.fit(X)
     assert model.certificate_.status == "interrupted" and model.n_iter_ == 2

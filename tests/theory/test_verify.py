@@ -295,8 +295,8 @@ def test_a_component_that_was_turned_around_is_noticed():
 
 def test_an_evidence_changed_together_with_its_history_is_noticed():
     model = RelevanceVectorRegressor("RBF(1.5)").fit(X, NUMBERS)
-    vars(model)["evidence_"] *= 1.01
-    model.evidence_path_ = [*model.evidence_path_[:-1], vars(model)["evidence_"]]
+    vars(model)["log_evidence_"] *= 1.01
+    model.log_evidence_path_ = [*model.log_evidence_path_[:-1], vars(model)["log_evidence_"]]
     assert noticed(model, X, NUMBERS)
 
 

@@ -163,7 +163,7 @@ class Study:
         return {
             "schema": "mercer.co2/1",
             "kernel": str(self.model.kernel_),
-            "log_marginal_likelihood": self.model.log_marginal_likelihood_value_,
+            "log_marginal_likelihood": self.model.log_evidence_,
             "train": {"months": len(self.train), "to": self.train_to},
             "later": {
                 "months": len(self.later),

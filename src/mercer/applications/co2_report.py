@@ -132,7 +132,7 @@ def report(study: Study, forecast: str, terms: str) -> str:
             "–" if study.coverage is None else f"{study.coverage:.1%}",
             f"of later months in the {LEVEL:.0%} band",
         ),
-        (f"{model.log_marginal_likelihood_value_:.2f}", "log marginal likelihood"),
+        (f"{model.log_evidence_:.2f}", "log marginal likelihood"),
     ]
     tiles = "".join(f"<div class=tile><b>{v}</b><span>{escape(w)}</span></div>" for v, w in figures)
     return _PAGE.format(

@@ -52,7 +52,7 @@ def run_co2(asked: Request) -> int:
         return 0
     later = found.later
     print(f"{len(found.train)} months to the end of {found.train_to} fitted in {found.seconds:.1f} s")
-    print(f"log marginal likelihood {found.model.log_marginal_likelihood_value_:.2f}")
+    print(f"log marginal likelihood {found.model.log_evidence_:.2f}")
     if found.coverage is not None:
         print(
             f"{int(found.inside.sum())} of the {len(later)} months that followed ({found.coverage:.1%}) lie in the 95 % band; "

@@ -61,7 +61,7 @@ def certify(
         status = Status.STAGNATED
         notes.append(_say_rounding(worst, model.tol))
     if estimated is not None:
-        notes.append(_say_error(estimated, model.log_marginal_likelihood_value_))
+        notes.append(_say_error(estimated, model.log_evidence_))
         notes += estimated.certificate.notes
     if added:
         # (K + N)⁻¹ before and after differ by -added·(K + N)⁻¹(K + N + added)⁻¹, and ‖K(K + N)⁻¹‖ ≤ 1

@@ -74,7 +74,7 @@ def _(model: GaussianProcessRegressor, exam: Examination, X: Any, y: Any, sample
         skip.add("_seed")
     if not (model._exact or model._approximated or seeded):
         exam.cannot("the log evidence: an estimate from probes drawn without a seed")
-        skip |= {"log_marginal_likelihood_value_", "_inverse"}
+        skip |= {"log_evidence_", "_inverse"}
     skip |= _cut_short(exam, model)
     twin = again(model, X, y, None, **changes)
     loose = 10 * float(model.tol) if not (model._exact or model._approximated) else SOLVED
@@ -97,7 +97,7 @@ def _cut_short(exam: Examination, model: GaussianProcessRegressor) -> set[str]:
         return set()
     exam.cannot("the log evidence: its iterations were cut short, and where they end is not repeatable")
     exam.same("alpha_", np.asarray(model.alpha_).reshape(model._alpha.shape), model._alpha)
-    return {"_alpha", "alpha_", "log_marginal_likelihood_value_", "_inverse"}
+    return {"_alpha", "alpha_", "log_evidence_", "_inverse"}
 
 
 def _by_formula(exam: Examination, model: GaussianProcessRegressor, A: Any) -> None:
@@ -132,7 +132,7 @@ def _by_formula(exam: Examination, model: GaussianProcessRegressor, A: Any) -> N
     digits = 100 * np.finfo(float).eps * float((pivots.max() / pivots.min()) ** 2)
     exam.same(
         "the log evidence",
-        model.log_marginal_likelihood_value_,
+        model.log_evidence_,
         evidence,
         within=max(1e-6, digits),
         scale=size,
@@ -252,8 +252,8 @@ def _(model: RelevanceMachine, exam: Examination, X: Any, y: Any, sample_weight:
         _regression(exam, model, phi, check_numbers(y, A.shape[0], "y")[w > 0], w[w > 0])
     else:
         _classification(exam, model, phi, np.asarray(y)[w > 0], w[w > 0], np.asarray(y))
-    last = np.ravel(vars(model)["evidence_"])[0]
-    exam.same("the last of evidence_path_", model.evidence_path_[-1], last)
+    last = np.ravel(vars(model)["log_evidence_"])[0]
+    exam.same("the last of log_evidence_path_", model.log_evidence_path_[-1], last)
     reached = Reached(None, "that no step would raise the evidence of labels is not looked at")
     if isinstance(model, RelevanceVectorRegressor):
         reached = _settled(model, A, check_numbers(y, A.shape[0], "y"), w)
@@ -289,7 +289,8 @@ def _regression(
     fit = float(w @ t**2) / noise - float(mu @ precision @ mu)
     volume = np.linalg.slogdet(precision)[1] - float(np.log(prior).sum())
     evidence = -0.5 * (mass * np.log(2 * np.pi * noise) + volume + fit)
-    exam.same("evidence_", vars(model)["evidence_"], evidence, within=1e-6, scale=max(abs(evidence), mass))
+    size = max(abs(evidence), mass)
+    exam.same("log_evidence_", vars(model)["log_evidence_"], evidence, within=1e-6, scale=size)
 
 
 def _settled(model: RelevanceVectorRegressor, A: Any, y: np.ndarray, w: np.ndarray) -> Reached:
@@ -360,8 +361,8 @@ def _classification(
         volume = np.linalg.slogdet(precision)[1] - float(np.log(prior).sum())
         evidence = value - 0.5 * volume
         exam.same(
-            f"evidence_{of}",
-            model.evidence_[k],
+            f"log_evidence_{of}",
+            model.log_evidence_[k],
             evidence,
             within=1e-6,
             scale=max(abs(evidence), float(w.sum())),

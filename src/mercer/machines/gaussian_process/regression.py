@@ -74,7 +74,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
     Attributes
     ----------
     kernel_ : the kernel with the hyperparameters found.
-    log_marginal_likelihood_value_ : its log evidence (an estimate under "cg").
+    log_evidence_ : its log evidence (an estimate under "cg").
     alpha_ : α, n or n × targets, of the targets as modelled.
     certificate_ : residual, status of the search, added diagonal, and what else is worth knowing.
     X_fit_, y_fit_, noise_, y_mean_, y_scale_, n_iter_, n_features_in_
@@ -329,7 +329,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             alpha, value = estimated.evidence.alpha, estimated.evidence.value
         self._alpha = alpha
         self.alpha_ = alpha[:, 0] if self._single else alpha
-        self.log_marginal_likelihood_value_ = value
+        self.log_evidence_ = value
         return estimated
 
     def _take_kept(self, kept: Any) -> tuple[EstimatedEvidence | None, np.ndarray, float]:
@@ -458,7 +458,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         """The log evidence at `theta` (by default that of the fit), with its gradient if asked."""
         check_is_fitted(self, "alpha_")
         if theta is None and not eval_gradient:
-            return self.log_marginal_likelihood_value_
+            return self.log_evidence_
         gp_features.refuse(self, "the evidence at other hyperparameters")
         kernel = self._own_kernel
         kernel = kernel if theta is None or kernel is None else kernel.with_theta(theta)

@@ -12,7 +12,7 @@ from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import check_vectors, dense
@@ -28,7 +28,6 @@ from mercer.machines.shared.parameters import (
     TABLE,
     Choice,
     Declarations,
-    Special,
     Switch,
     Whole,
     steps_allowed,
@@ -75,11 +74,6 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
             1,
             none=True,
             about="Passes over the data, None for no limit; it stops after the first one without a mistake.",
-        ),
-        "features": Special(
-            type="Kernel, str or None",
-            about="The feature space: a kernel with a finite map φ, or None for the columns themselves.",
-            reason="whether a kernel has a finite map depends on the columns of X",
         ),
     }
 
@@ -430,8 +424,7 @@ class KernelPerceptron(Expansion):
 class Perceptron(_Mistaken):
     """The perceptron in an explicit feature space: the primal twin of `KernelPerceptron`.
 
-    `features` says which space: a kernel with a finite map φ (its text or object), or None for the columns themselves. Without `fit_intercept`
-    the boundary passes through the origin.
+    The space is that of a kernel with a finite map φ; of "Linear()", the columns themselves.
 
     Parameters
     ----------
@@ -443,29 +436,22 @@ class Perceptron(_Mistaken):
     ([0, 1], (1, 6))
     """
 
+    parameters: ClassVar[Declarations] = {
+        "kernel": TABLE["kernel"].but(about="A kernel with a finite map, or its text."),
+    }
+
     def __init__(
         self,
-        features: Kernel | str | None = None,
+        kernel: Kernel | str = "Linear()",
         *,
         max_iter: int | None = 100,
         average: str = "last",
         fit_intercept: bool = True,
     ) -> None:
-        self.features = features
+        self.kernel = kernel
         self.max_iter = max_iter
         self.average = average
         self.fit_intercept = fit_intercept
-
-    @property
-    def kernel(self) -> Any:
-        """The kernel whose map is used."""
-        return "Linear()" if self.features is None else self.features
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return BaseEstimator.get_params(self, deep=False)
-
-    def set_params(self, **params: Any) -> Self:
-        return BaseEstimator.set_params(self, **params)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Algorithm 29."""
@@ -501,9 +487,9 @@ class Perceptron(_Mistaken):
         return self
 
     def _begin(self, A: Any) -> None:
-        kernel = resolve(self.kernel, self._rows(A), name="features")
+        kernel = resolve(self.kernel, self._rows(A))
         if kernel is None:
-            raise ParameterError("features must be a kernel with a finite map, not 'precomputed'.")
+            raise ParameterError("kernel must be one with a finite map, not 'precomputed'.")
         names = getattr(self, "feature_names_in_", None)
         self.map_ = kernel.features(A.shape[1] if names is None else [str(n) for n in names])
         self._w, self._b = np.zeros(self.map_.dimension), 0.0  # w ← 0, b ← 0

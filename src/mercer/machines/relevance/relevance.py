@@ -130,7 +130,7 @@ class RelevanceMachine(KernelEstimator):
         self.relevance_vectors_ = A[used] if kernel is not None else np.empty((len(used), 0))
         self.weights_, self.alpha_, self.covariance_ = weights[:, :-1], alpha, covariance
         self.intercept_ = weights[:, -1]
-        self.evidence_path_ = found[0].path
+        self.log_evidence_path_ = found[0].path
 
     def _certify(self, found: list[Found], notes: list[str], what: str) -> None:
         status = Status.worst(f.status for f in found)
@@ -235,7 +235,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
     weights_, intercept_ : their weights, and b.
     covariance_, alpha_ : posterior covariance and prior precisions of weights and, in the last place, intercept.
     noise_ : σ².
-    evidence_, evidence_path_ : the log marginal likelihood, and after each step; it never falls.
+    log_evidence_, log_evidence_path_ : the log marginal likelihood, and after each step; it never falls.
     certificate_, kernel_, n_features_in_, n_iter_
 
     >>> from mercer import RelevanceVectorRegressor
@@ -309,7 +309,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         self.weights_, self.alpha_ = self.weights_[0], self.alpha_[0]
         self.covariance_, self.intercept_ = self.covariance_[0], float(self.intercept_[0]) + center
         self.noise_: float = found.noise * unit**2 if self.noise is None else float(self.noise)
-        self.evidence_ = float(found.evidence)
+        self.log_evidence_ = float(found.evidence)
         self._certify([found], notes, "log evidence")
         return self
 
@@ -333,7 +333,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
     approximation), so they are less sure where f is. The kernel need not be valid, as in `RelevanceVectorRegressor`.
 
     Attributes are those of `RelevanceVectorRegressor`, with one row (or one matrix,
-    for `covariance_`) for each model; `evidence_` is an array; `evidence_path_` that of the first model.
+    for `covariance_`) for each model; `log_evidence_` is an array; `log_evidence_path_` that of the first model.
 
     Parameters
     ----------
@@ -390,7 +390,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
                 budget.max_iter = 0
             found.append(classification(basis, (codes == c).astype(float), w, budget))
         self._keep(A, kernel, basis, kept, found, 1.0)
-        self.evidence_ = np.array([f.evidence for f in found])
+        self.log_evidence_ = np.array([f.evidence for f in found])
         self._certify(found, notes, "Laplace's log evidence")
         return self
 
