@@ -78,7 +78,7 @@ def top_eigenpairs(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _UncertifiedPairs:
     """What a method found, before it is checked."""
 
     values: np.ndarray
@@ -91,20 +91,20 @@ class _Found:
     )
 
 
-def _dense(op: Operator, k: int) -> _Found:
+def _dense(op: Operator, k: int) -> _UncertifiedPairs:
     values, vectors = lapack.top_eigh(np.asarray(op.dense(), dtype=np.float64), k)
-    return _Found(values[::-1], vectors[:, ::-1], "LAPACK", 0)
+    return _UncertifiedPairs(values[::-1], vectors[:, ::-1], "LAPACK", 0)
 
 
-def _singular(F: np.ndarray, k: int) -> _Found:
+def _singular(F: np.ndarray, k: int) -> _UncertifiedPairs:
     """F = U S Vᵀ, so F Fᵀ = U S² Uᵀ."""
     U, S, _ = lapack.svd(np.asarray(F, dtype=np.float64))
-    return _Found(S[:k] ** 2, U[:, :k], "LAPACK, singular values of a factor", 0)
+    return _UncertifiedPairs(S[:k] ** 2, U[:, :k], "LAPACK, singular values of a factor", 0)
 
 
-def _krylov(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Generator) -> _Found:
+def _krylov(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Generator) -> _UncertifiedPairs:
     """Rayleigh–Ritz on [X, A X, A² X, …]; A times the basis is kept, so residuals of Ritz pairs cost no product."""
-    best: _Found | None = None
+    best: _UncertifiedPairs | None = None
     count, lowest, since = 0, np.inf, 0
     try:
         for count, (values, vectors, residuals) in enumerate(_ritz_pairs(op, k, rng), 1):
@@ -115,7 +115,7 @@ def _krylov(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Gene
                 status = Status.CONVERGED
             elif count - since >= PATIENCE:
                 status = Status.STAGNATED
-            best = _Found(values[:k], vectors[:, :k], "block Krylov", count, status, residuals[:k])
+            best = _UncertifiedPairs(values[:k], vectors[:, :k], "block Krylov", count, status, residuals[:k])
             if status != Status.LIMIT or count >= max_iter:
                 break
     except KeyboardInterrupt:
@@ -172,7 +172,7 @@ def _orthonormal(V: np.ndarray) -> np.ndarray:
     return Q[:, size > 1e-14 * max(float(size[0]), 1e-300)]
 
 
-def _lanczos(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Generator) -> _Found:
+def _lanczos(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Generator) -> _UncertifiedPairs:
     n, calls = op.shape[0], [0]
     if k >= n:
         return _dense(op, k)
@@ -192,10 +192,12 @@ def _lanczos(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Gen
     except ArpackError:  # it gives up on the zero matrix
         return _krylov(op, k, tol, max_iter, rng)
     order = np.argsort(values)[::-1]
-    return _Found(values[order], vectors[:, order], "Lanczos", calls[0], status)
+    return _UncertifiedPairs(values[order], vectors[:, order], "Lanczos", calls[0], status)
 
 
-def _certified(op: Operator, found: _Found, k: int, tol: float, start: float) -> Solution[Eigenpairs]:
+def _certified(
+    op: Operator, found: _UncertifiedPairs, k: int, tol: float, start: float
+) -> Solution[Eigenpairs]:
     """Signs fixed, residuals computed afresh, and what is missing said."""
     vectors = np.ascontiguousarray(found.vectors)
     top = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]

@@ -212,7 +212,7 @@ class _Point:
 
 
 @dataclass(eq=False)
-class _Run:
+class _Ascent:
     """One search from one start: its path, the best point on it, and why it ended."""
 
     start: Start
@@ -230,9 +230,9 @@ class _Search:
     max_iter: int
     verbose: int
     what: str
-    best: _Run | None = None
+    best: _Ascent | None = None
     kept: Any = None
-    runs: list[_Run] = field(default_factory=list)
+    runs: list[_Ascent] = field(default_factory=list)
     iterations: int = 0
     evaluations: int = 0
     walls: int = 0
@@ -246,7 +246,7 @@ class _Search:
         self.lock, self.halted = threading.Lock(), threading.Event()
         self.until = clock.until()
 
-    def value(self, u: np.ndarray, run: _Run) -> tuple[float, np.ndarray]:
+    def value(self, u: np.ndarray, run: _Ascent) -> tuple[float, np.ndarray]:
         """Minus the objective per observation, for the minimiser; remembers the best."""
         begun = clock.now()
         if self.evaluations and (self.halted.is_set() or begun + self.least >= self.until):
@@ -289,7 +289,7 @@ class _Search:
             else:
                 self.refused.append(str(error))
 
-    def _remember(self, run: _Run, point: _Point, kept: list[Any]) -> None:
+    def _remember(self, run: _Ascent, point: _Point, kept: list[Any]) -> None:
         self.evaluations += 1
         if run.best is None or point.value > run.best.value:
             run.best = point
@@ -319,7 +319,7 @@ class _Search:
 
     def run(self, start: Start) -> None:
         path = search_path(self.kernel, start.theta, shared=self.shared)
-        run = _Run(start, path)
+        run = _Ascent(start, path)
         try:
             done = minimize(
                 lambda u: self.value(u, run),
@@ -386,14 +386,14 @@ class _Search:
             self.least,
         )
 
-    def _slope(self, run: _Run) -> float:
+    def _slope(self, run: _Ascent) -> float:
         """The largest slope that is left in a direction that is open; a limit that is pressed upon is none."""
         assert run.best is not None
         g = run.path.T.T @ run.best.gradient
         at = run.path.ended(run.best.u)
         return float(np.abs(g[at == 0]).max(initial=0.0))
 
-    def _ends(self, run: _Run) -> tuple[str, str]:
+    def _ends(self, run: _Ascent) -> tuple[str, str]:
         """What ended at its limit and matters, in words; and what went there because nothing changes any more.
 
         A bound that was asked for, a limit that the value still presses on, and a lengthscale that became so short that its
@@ -429,7 +429,7 @@ class _Search:
             return ""
         return f"{', '.join(names)} went to the end of the search, where the {self.what} is flat: that part has no influence, or is its own limit."
 
-    def _say_starts(self, run: _Run) -> list[str]:
+    def _say_starts(self, run: _Ascent) -> list[str]:
         tops = [(r.start.name, r.best.value) for r in self.runs if r.best is not None]
         if len(tops) < 2:
             return []

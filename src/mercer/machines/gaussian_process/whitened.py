@@ -34,7 +34,7 @@ class Curved(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Mode:
+class WhitenedMode:
     """z, f = Fz, the value ψ, ½ log |H| there, and how many steps it took."""
 
     z: np.ndarray
@@ -59,7 +59,9 @@ def square_root(K: np.ndarray) -> np.ndarray | None:
     return vectors[:, kept] * np.sqrt(values[kept])
 
 
-def whitened_mode(K: np.ndarray, likelihood: Curved, shape: tuple[int, ...], max_iter: int) -> Mode | None:
+def whitened_mode(
+    K: np.ndarray, likelihood: Curved, shape: tuple[int, ...], max_iter: int
+) -> WhitenedMode | None:
     """The mode by damped Newton steps from z = 0; None where K is no kernel, or the system too large."""
     F = square_root(K)
     if F is None:
@@ -89,7 +91,7 @@ def whitened_mode(K: np.ndarray, likelihood: Curved, shape: tuple[int, ...], max
         steps += 1
     half = float(np.log(lower.diagonal()).sum())
     value = float(each.sum()) - 0.5 * float(np.vdot(z, z))
-    return Mode(z, f, value, half, steps)
+    return WhitenedMode(z, f, value, half, steps)
 
 
 def _walk(

@@ -18,7 +18,7 @@ from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.margin.classify import check_labels
 from mercer.machines.margin.problems import check_weights
-from mercer.machines.relevance.sparse_bayes import NOISE_FLOOR, Basis, Budget, Found, regression
+from mercer.machines.relevance.sparse_bayes import NOISE_FLOOR, Basis, Budget, SparsePosterior, regression
 from mercer.machines.relevance.sparse_laplace import classification
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, duels_of
 from mercer.machines.shared.defaults import resolve
@@ -110,7 +110,13 @@ class RelevanceMachine(KernelEstimator):
         ).notes
 
     def _keep(
-        self, A: Any, kernel: Kernel | None, basis: Basis, kept: np.ndarray, found: list[Found], unit: float
+        self,
+        A: Any,
+        kernel: Kernel | None,
+        basis: Basis,
+        kept: np.ndarray,
+        found: list[SparsePosterior],
+        unit: float,
     ) -> None:
         """The model in the units of the data: relevance vectors in the order of the rows, the intercept apart."""
         n = basis.size - int(self.fit_intercept)
@@ -132,7 +138,7 @@ class RelevanceMachine(KernelEstimator):
         self.intercept_ = weights[:, -1]
         self.log_evidence_path_ = found[0].path
 
-    def _certify(self, found: list[Found], notes: list[str], what: str) -> None:
+    def _certify(self, found: list[SparsePosterior], notes: list[str], what: str) -> None:
         status = Status.worst(f.status for f in found)
         for f in found:
             counts = ", ".join(
@@ -383,7 +389,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
             )
         kernel, K, notes = self._operator(A, w)
         basis = Basis(K, intercept=bool(self.fit_intercept))
-        found: list[Found] = []
+        found: list[SparsePosterior] = []
         for c in [1] if len(self.classes_) == 2 else range(len(self.classes_)):
             budget = self._budget(f"class {self.classes_[c]}: ")
             if found and found[-1].status == Status.INTERRUPTED:
@@ -430,10 +436,10 @@ def _weighted(A: Any, w: np.ndarray, kernel: Any) -> tuple[Any, np.ndarray, np.n
     return (A[:, kept] if isinstance(kernel, str) and kernel == PRECOMPUTED else A), w[kept], kept
 
 
-def _nothing(evidence: float, budget: Budget) -> Found:
+def _nothing(evidence: float, budget: Budget) -> SparsePosterior:
     """The model without basis functions."""
     none = np.zeros(0)
-    return Found(
+    return SparsePosterior(
         none.astype(np.intp),
         none,
         none,

@@ -75,7 +75,7 @@ class Basis:
 
 
 @dataclass(eq=False)
-class Found:
+class SparsePosterior:
     """The basis functions kept, their precisions α, weights μ with covariance Σ, and how the evidence rose."""
 
     active: np.ndarray
@@ -180,7 +180,7 @@ def propose(
 
 def regression(
     basis: Basis, t: np.ndarray, mass: float, noise: float | None, budget: Budget, starts: int = 2
-) -> Found:
+) -> SparsePosterior:
     """Maximise the evidence of real targets t (rows already scaled by √weight; the weights sum to `mass`).
 
     With the noise given, every step raises the evidence by its closed-form gain. Otherwise σ² begins at 0.1 of the
@@ -189,7 +189,7 @@ def regression(
     """
     unit = float(t @ t) / mass
     given = [0.1 * unit / 10 ** (k / 2) for k in range(starts)] if noise is None else [noise]
-    best: Found | None = None
+    best: SparsePosterior | None = None
     for first in given:
         found = _from(_Regression(basis, t, mass, first), budget, noise is None)
         if best is None or found.evidence > best.evidence:
@@ -202,7 +202,7 @@ def regression(
     return best
 
 
-def _from(run: _Regression, budget: Budget, free_noise: bool) -> Found:
+def _from(run: _Regression, budget: Budget, free_noise: bool) -> SparsePosterior:
     """Steps until no α and no noise would move by more than `tol`; at first, while σ² is far off, less exactly."""
     path, moves = [run.evidence], ["start"]
     status: Status = Status.LIMIT
@@ -246,7 +246,7 @@ def _from(run: _Regression, budget: Budget, free_noise: bool) -> Found:
         path.append(run.evidence)
     run.refresh()
     path[-1] = run.evidence
-    return Found(
+    return SparsePosterior(
         run.active,
         run.alpha,
         run.mu,

@@ -20,7 +20,7 @@ from scipy.optimize import minimize, root
 from scipy.special import expit
 
 from mercer import clock
-from mercer.machines.relevance.sparse_bayes import Basis, Budget, Found, Proposal, propose
+from mercer.machines.relevance.sparse_bayes import Basis, Budget, Proposal, SparsePosterior, propose
 from mercer.solve.solution import Status
 
 NEWTON = 100  # steps to the mode; it is usually there after five
@@ -29,7 +29,7 @@ POLISHED = 30  # α of a model whose gradient is brought to zero at the end
 
 
 @dataclass(frozen=True, eq=False)
-class Mode:
+class LaplaceMode:
     """The model at one choice of α: the mode μ, the factor of its Hessian, B, weight·(t - p), 1 - 2p, the evidence."""
 
     active: np.ndarray
@@ -50,7 +50,7 @@ class Mode:
 
 def mode(
     active: np.ndarray, alpha: np.ndarray, phi: np.ndarray, t: np.ndarray, w: np.ndarray, start: np.ndarray
-) -> Mode:
+) -> LaplaceMode:
     """Newton's method (iteratively re-weighted least squares) with halved steps, from `start`."""
 
     def posterior(mu: np.ndarray) -> tuple[float, np.ndarray]:
@@ -77,10 +77,10 @@ def mode(
             new, f_new = posterior(mu + share * step)
         mu, height, f = mu + share * step, new, f_new
     logdet = 2 * float(np.log(lower.diagonal()).sum()) - float(np.log(alpha).sum())
-    return Mode(active, alpha, phi, mu, lower, b, slope, 1 - 2 * p, height - 0.5 * logdet)
+    return LaplaceMode(active, alpha, phi, mu, lower, b, slope, 1 - 2 * p, height - 0.5 * logdet)
 
 
-def classification(basis: Basis, t: np.ndarray, w: np.ndarray, budget: Budget) -> Found:
+def classification(basis: Basis, t: np.ndarray, w: np.ndarray, budget: Budget) -> SparsePosterior:
     """Maximise Laplace's evidence of labels t in {0, 1} with weights w, from the empty model."""
     none = np.zeros(0)
     now = mode(none.astype(np.intp), none, np.zeros((len(t), 0)), t, w, none)
@@ -115,7 +115,7 @@ def classification(basis: Basis, t: np.ndarray, w: np.ndarray, budget: Budget) -
             budget.say(len(moves) - 1, len(now.active), now.evidence)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    return Found(
+    return SparsePosterior(
         now.active,
         now.alpha,
         now.mu,
@@ -129,7 +129,7 @@ def classification(basis: Basis, t: np.ndarray, w: np.ndarray, budget: Budget) -
     )
 
 
-def settle(now: Mode, t: np.ndarray, w: np.ndarray, steps: int) -> Mode:
+def settle(now: LaplaceMode, t: np.ndarray, w: np.ndarray, steps: int) -> LaplaceMode:
     """All α of the model towards the maximum of Laplace's evidence together, by L-BFGS in their logarithms."""
     if not len(now.active):
         return now
@@ -154,7 +154,7 @@ def settle(now: Mode, t: np.ndarray, w: np.ndarray, steps: int) -> Mode:
     return best
 
 
-def _flattest(now: Mode, t: np.ndarray, w: np.ndarray) -> Mode:
+def _flattest(now: LaplaceMode, t: np.ndarray, w: np.ndarray) -> LaplaceMode:
     """The zero of the gradient nearby: values of the evidence cannot tell it closer than to half their digits."""
     if not 0 < len(now.active) <= POLISHED or clock.late():
         return now
@@ -172,7 +172,7 @@ def _flattest(now: Mode, t: np.ndarray, w: np.ndarray) -> Mode:
     return then if flatter and near else now
 
 
-def gradient(now: Mode) -> np.ndarray:
+def gradient(now: LaplaceMode) -> np.ndarray:
     """dL/d log α: ½(γ_j - α_j μ_j²), and what the mode's move does to |H| (its third derivatives)."""
     inverse = solve_triangular(now.lower, now.phi.T, lower=True, check_finite=False)
     sigma = now.sigma
@@ -181,7 +181,7 @@ def gradient(now: Mode) -> np.ndarray:
     return 0.5 * (1 - now.alpha * sigma.diagonal() - now.alpha * now.mu**2 + now.alpha * now.mu * pull)
 
 
-def _factors(basis: Basis, now: Mode) -> tuple[np.ndarray, np.ndarray]:
+def _factors(basis: Basis, now: LaplaceMode) -> tuple[np.ndarray, np.ndarray]:
     """S_m = φᵀBφ - φᵀBΦ Σ ΦᵀBφ and Q_m = φᵀ(weight·(t - p)) of every column, by products with the Gram operator."""
     S, Q = basis.squares(now.b), basis.project(now.slope)
     if len(now.active):
@@ -191,8 +191,8 @@ def _factors(basis: Basis, now: Mode) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _attempt(
-    basis: Basis, now: Mode, step: Proposal, t: np.ndarray, w: np.ndarray, tol: float
-) -> Mode | None:
+    basis: Basis, now: LaplaceMode, step: Proposal, t: np.ndarray, w: np.ndarray, tol: float
+) -> LaplaceMode | None:
     """The model after the step, or after a shorter one; None if none of them raises the evidence."""
     if step.move == "delete":
         keep = now.active != step.index

@@ -32,7 +32,7 @@ class Options:
     callback: Callable[[int, float], object] | None = None
 
 
-class Fit(NamedTuple):
+class RidgeFit(NamedTuple):
     """c (n×t), b (t), and where the function is kept in other coordinates, those: features or landmarks."""
 
     c: np.ndarray

@@ -28,9 +28,9 @@ from mercer.kernels.base import Kernel
 from mercer.machines.ridge.dual import STORED_ROWS, solve_dual
 from mercer.machines.ridge.parts import (
     Features,
-    Fit,
     Options,
     Penalty,
+    RidgeFit,
     has_noise,
     inverse_diagonal,
     least_norm,
@@ -142,7 +142,7 @@ class RidgeProblem:
 
     # ── solving ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def solve(self, Y: np.ndarray, alpha: float) -> tuple[str, Fit]:
+    def solve(self, Y: np.ndarray, alpha: float) -> tuple[str, RidgeFit]:
         """The name of the solver and what it found, for targets that share one α."""
         start = time.perf_counter()
         name, why = self.choose()
@@ -181,7 +181,7 @@ class RidgeProblem:
         Y: np.ndarray,
         penalty: Penalty,
         start: float,
-    ) -> Fit:
+    ) -> RidgeFit:
         """c and b from the solution, and the certificate recomputed from them."""
         scale, t = np.sqrt(penalty.weight), Y.shape[1]
         U, b = found.value, np.zeros(t)
@@ -192,7 +192,7 @@ class RidgeProblem:
         c = scale[:, None] * U
         products = np.asarray(K @ c)
         done = self._certify(found.certificate, products, c, b, Y, penalty, start)
-        return Fit(c, b, done)
+        return RidgeFit(c, b, done)
 
     def _certify(
         self,
@@ -274,7 +274,7 @@ class RidgeProblem:
         whole = np.vstack([P for _, P in make()])
         return lambda: iter([(slice(0, self.n), whole)])
 
-    def _in_features(self, features: Features, Y: np.ndarray, penalty: Penalty, start: float) -> Fit:
+    def _in_features(self, features: Features, Y: np.ndarray, penalty: Penalty, start: float) -> RidgeFit:
         """Primal: β by the normal equations, c = W (y - f - b) / α from the errors."""
         problem = self.feature_ridge(features, penalty)
         found = problem.solve(Y, self.options.tol)
@@ -294,14 +294,14 @@ class RidgeProblem:
             notes=tuple(notes),
             seconds=time.perf_counter() - start,
         )
-        return Fit(c, b, done, beta)
+        return RidgeFit(c, b, done, beta)
 
     def feature_ridge(self, features: Features, penalty: Penalty) -> FeatureRidge:
         return FeatureRidge(
             features.blocks, features.dimension, penalty.weight, penalty.alpha, self.intercept
         )
 
-    def _by_landmarks(self, Y: np.ndarray, penalty: Penalty, start: float) -> Fit:
+    def _by_landmarks(self, Y: np.ndarray, penalty: Penalty, start: float) -> RidgeFit:
         """Nyström: the best function over the landmarks, and how far it is from the best of all."""
         if penalty.alpha <= 0:
             raise ParameterError(
@@ -331,11 +331,13 @@ class RidgeProblem:
             gap=max(primal - done.dual, 0.0),
             notes=(*found.certificate.notes, note),
         )
-        return Fit(c, b, done, change @ beta)
+        return RidgeFit(c, b, done, change @ beta)
 
     # ── what the fitted values owe to their own targets ─────────────────────────────────────────────────────
 
-    def leave_one_out(self, solver: str, fit: Fit, Y: np.ndarray, alpha: float) -> tuple[np.ndarray, float]:
+    def leave_one_out(
+        self, solver: str, fit: RidgeFit, Y: np.ndarray, alpha: float
+    ) -> tuple[np.ndarray, float]:
         """Errors y_i - f₋ᵢ(x_i) of the models without row i, and the effective degrees of freedom tr H."""
         penalty = self.penalty(alpha)
         if solver in ("primal", "nystrom"):

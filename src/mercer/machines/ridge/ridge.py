@@ -19,7 +19,7 @@ from mercer.gram.functions import ByFeatures, Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximable, factor_of
 from mercer.machines.margin.problems import check_weights, dense_columns
-from mercer.machines.ridge.parts import Fit, Options, renumbered
+from mercer.machines.ridge.parts import Options, RidgeFit, renumbered
 from mercer.machines.ridge.problem import SOLVERS, RidgeProblem
 from mercer.machines.shared.base import PRECOMPUTED, check_gram
 from mercer.machines.shared.defaults import resolve
@@ -249,7 +249,7 @@ class RidgeMachine(RegressorMixin, Approximable):
         alphas = np.broadcast_to(np.asarray(self._fitted_alpha(), dtype=float), Y.shape[1])
         for alpha in np.unique(alphas):
             mine = np.flatnonzero(alphas == alpha)
-            fit = Fit(c[np.ix_(kept, mine)], np.zeros(len(mine)), self.certificate_)
+            fit = RidgeFit(c[np.ix_(kept, mine)], np.zeros(len(mine)), self.certificate_)
             errors[:, mine], dof[mine] = problem.leave_one_out(
                 self.solver_, fit, Y[np.ix_(kept, mine)], float(alpha)
             )

@@ -20,7 +20,7 @@ from mercer.machines.margin.problems import check_weights, dense_columns
 from mercer.machines.shared.base import PRECOMPUTED
 from mercer.machines.shared.parameters import TABLE, ChoiceOrArray, Declarations, Number, Whole, steps_allowed
 from mercer.machines.structure.centred import judge, training_gram
-from mercer.machines.structure.lloyd import Run, lloyd, nearest_seed, plus_plus
+from mercer.machines.structure.lloyd import Clustering, lloyd, nearest_seed, plus_plus
 from mercer.machines.structure.spectral import spectral_start
 from mercer.solve.solution import Certificate, Status
 
@@ -168,11 +168,13 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             return 10 if self.init == "random" else 1
         return int(self.n_init)
 
-    def _run_all(self, K: GramOperator, w: np.ndarray, runs: int) -> tuple[Run, float | None, list[str]]:
+    def _run_all(
+        self, K: GramOperator, w: np.ndarray, runs: int
+    ) -> tuple[Clustering, float | None, list[str]]:
         """The best of all runs, the spectral bound if there is one, and what has to be said."""
         rng = check_random_state(self.random_state)
         diagonal = np.asarray(K.diag(), dtype=np.float64)
-        best: Run | None = None
+        best: Clustering | None = None
         bound: float | None = None
         notes: list[str] = []
         done = 0
@@ -221,7 +223,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             f"[mercer] run {run}, step {step}: inertia {inertia:.9g}, {moved} rows moved", flush=True
         )
 
-    def _keep(self, A: Any, kernel: Kernel | None, K: GramOperator, w: np.ndarray, run: Run) -> None:
+    def _keep(self, A: Any, kernel: Kernel | None, K: GramOperator, w: np.ndarray, run: Clustering) -> None:
         self.kernel_, self.X_fit_ = (PRECOMPUTED if kernel is None else kernel), A
         self.labels_ = run.labels.astype(np.int32)
         self.inertia_, self.objective_ = run.inertia, np.array(run.objective)

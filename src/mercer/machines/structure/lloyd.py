@@ -17,7 +17,7 @@ AFRESH = 20  # steps by differences after which the sums are computed anew
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Clustering:
     """A clustering: `labels` are nearest to the centres that `members` define (the same, once converged)."""
 
     labels: np.ndarray
@@ -29,7 +29,7 @@ class Run:
     steps: int
     status: Status
 
-    def interrupted(self) -> Run:
+    def interrupted(self) -> Clustering:
         return replace(self, status=Status.INTERRUPTED)
 
 
@@ -73,14 +73,14 @@ def lloyd(
     max_iter: int,
     tol: float,
     tell: Callable[[int, float, int], None] | None,
-) -> Run:
+) -> Clustering:
     """Steps from a clustering until no row moves; a row moves only to a centre nearer by more than rounding."""
     sums = Sums(K, w, k)
     total = float(w @ diagonal)
     slack = 16 * np.finfo(float).eps * float(np.abs(diagonal).max())
     rows = np.arange(len(w))
     objective: list[float] = []
-    best: Run | None = None
+    best: Clustering | None = None
     try:
         for step in range(1, max_iter + 1):
             G = sums.at(labels)
@@ -101,7 +101,7 @@ def lloyd(
                 tell(step, objective[-1], moved)
             slow = step > 1 and objective[-2] - objective[-1] <= tol * objective[-2] and tol > 0
             status: Status = Status.CONVERGED if moved == 0 or slow else Status.LIMIT
-            best = Run(new, labels, masses, norms, inertia, objective, step, status)
+            best = Clustering(new, labels, masses, norms, inertia, objective, step, status)
             if moved == 0 or slow or clock.late():
                 break
             labels = new
