@@ -7,7 +7,7 @@ curvature, one step solves
 
     (αI + RᵀKR) v = Rᵀ(K(β - β') - 1δᵀ),      β ← β' + Rv,      b ← b + δ,      1ᵀβ = 0
 
-by `solve`: Cholesky, or conjugate gradients where n is large. Rows without curvature drop out of the system.
+by `solve_by`: Cholesky, or conjugate gradients where n is large. Rows without curvature drop out of the system.
 A step that overshoots is halved. Where b is free it is made optimal first, so that Σ s_i = 0: then s is a point of
 the dual and, because ℓ*(s) = s z - ℓ(z) at a slope,
 
@@ -37,7 +37,7 @@ from mercer.solve.curved import Curved, block_of
 from mercer.solve.operator import Operator, as_operator
 from mercer.solve.plan import DIRECT_ROWS
 from mercer.solve.solution import Certificate, Solution, Status
-from mercer.solve.system import solve
+from mercer.solve.system import Means, solve_by
 
 HALVINGS = 60
 ROUNDING = 1e-13  # of P: differences below this are no differences
@@ -275,17 +275,15 @@ class _Iteration:
             B = np.column_stack([A.down(c) for c in columns])
             tol = 1e-10 if self._direct() else 1e-2 * min(1.0, max(1e-7, float(np.sqrt(self.gap))))
             left = None if self.end == np.inf else max(self.end - clock.now(), 0.0)
-            found = solve(
-                A,
-                B,
-                self.alpha,
+            means = Means(
                 tol=tol,
                 memory=self.memory,
                 max_seconds=left,
                 random_state=self.random_state,
                 keep=False,
             )
-            self.methods.add(found.certificate.method.split(" with ")[0])
+            method, found = solve_by(A, B, self.alpha, means)
+            self.methods.add("conjugate gradients" if method == "cg" else found.certificate.method)
             out = np.stack([A.up(column) for column in found.value.T], axis=-1)
         return out[:, :, 0], out[:, :, 1:]
 

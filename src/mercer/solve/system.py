@@ -73,19 +73,6 @@ def solve(
     check_targets(op, b)
     check_number(tol, "tol", 0.0)
     shift = check_number(shift, "shift", 0.0)
-    F = op.low_rank_factor()
-    if F is not None and shift > 0 and 4 * F.shape[1] <= op.shape[0]:
-        P = exact_low_rank(F, shift)
-        return cg(
-            op,
-            b,
-            shift,
-            preconditioner=P,
-            x0=P @ np.asarray(b, dtype=np.float64),
-            tol=tol,
-            max_seconds=max_seconds,
-            keep=keep,
-        )
     means = Means(tol=tol, memory=memory, max_seconds=max_seconds, random_state=random_state, keep=keep)
     return solve_by(op, b, shift, means)[1]
 
@@ -95,6 +82,9 @@ def solve_by(op: Operator, b: Any, shift: float, means: Means) -> tuple[Method, 
     start = clock.now()
     end = clock.until(means.max_seconds)
     n = op.shape[0]
+    F = op.low_rank_factor() if means.method is None else None
+    if F is not None and shift > 0 and 4 * F.shape[1] <= n:
+        return "cg", _closed_form(op, F, b, shift, means)
     memory = memory_limit(means.memory)
     if means.method == "cholesky" and 8 * n * n > memory:
         raise MemoryBudgetError(
@@ -128,6 +118,23 @@ def solve_by(op: Operator, b: Any, shift: float, means: Means) -> tuple[Method, 
         found.certificate, notes=(*notes, *found.certificate.notes), seconds=clock.now() - start
     )
     return method, Solution(found.value, done)
+
+
+def _closed_form(op: Operator, F: np.ndarray, b: Any, shift: float, means: Means) -> Solution[np.ndarray]:
+    """x by the inverse of F Fᵀ + shift, checked and refined by conjugate gradients."""
+    P = exact_low_rank(F, shift)
+    return cg(
+        op,
+        b,
+        shift,
+        preconditioner=P,
+        x0=P @ np.asarray(b, dtype=np.float64),
+        tol=means.tol,
+        max_iter=means.max_iter,
+        max_seconds=means.max_seconds,
+        callback=means.callback,
+        keep=means.keep,
+    )
 
 
 def _gave_up(tried: Certificate, allowed: int | None, most: int | None) -> bool:
