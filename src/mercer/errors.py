@@ -8,6 +8,7 @@
     │   └── DomainError                  outside the set on which the kernel is defined
     ├── InputTypeError (TypeError)       the wrong kind of thing: dates, masks, text where numbers belong
     ├── ParameterError (ValueError)      a parameter outside its declared domain
+    │   └── UnknownParameterError (TypeError)  a name that is no parameter, with what it is called here
     ├── ParseError (ValueError)          a kernel expression that cannot be read; knows the column
     ├── InvalidKernelError (ValueError)  a kernel refused because it is not positive semi-definite
     ├── NotSeparableError (ValueError)   a hard margin was asked for and no hyperplane separates the classes
@@ -68,6 +69,10 @@ class ParameterError(MercerError, ValueError):
 
 class OpenParameterError(ParameterError):
     """A kernel was evaluated whose lengthscale is left to the data."""
+
+
+class UnknownParameterError(ParameterError, TypeError):
+    """A name that is no parameter of the estimator; the message says what it is called here."""
 
 
 class InvalidKernelError(MercerError, ValueError):

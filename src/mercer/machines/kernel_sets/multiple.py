@@ -17,6 +17,7 @@ from mercer.machines.kernel_sets.weights import GramSet, check_blocks, check_ker
 from mercer.machines.margin.problems import MarginMachine
 from mercer.machines.shared.base import PRECOMPUTED, check_gram
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.hints import refuse_unknown
 from mercer.machines.shared.parameters import (
     CheckedBy,
     Choice,
@@ -24,6 +25,7 @@ from mercer.machines.shared.parameters import (
     Declarations,
     Number,
     Whole,
+    constructor,
     steps_allowed,
 )
 from mercer.panels import panels
@@ -87,6 +89,8 @@ class KernelSet:
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by the names of `get_params`."""
+        kind: Any = type(self)
+        refuse_unknown(kind.__name__, params, constructor(kind))
         return BaseEstimator.set_params(self, **params)
 
     @property

@@ -2,6 +2,7 @@
 
 base       `KernelEstimator`: rows and weights checked, functions published, scikit-learn's protocol
 parameters what each parameter of a constructor may be, in words, and its lines of the docstrings
+hints      what a parameter is called here, for those who guess
 defaults   what `kernel=` means on given data
 targets    targets checked as strictly as rows
 publish    a fit seen whole, or not at all; Ctrl-C keeps the best so far

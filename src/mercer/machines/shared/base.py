@@ -13,7 +13,8 @@ from mercer.errors import InputError, MercerError, NotFiniteError, ParameterErro
 from mercer.gram.functions import ByRows, Duels, Functions
 from mercer.kernels.base import Kernel
 from mercer.kernels.text import parse
-from mercer.machines.shared.parameters import Declarations, check_parameters, filled
+from mercer.machines.shared.hints import hinting, refuse_unknown
+from mercer.machines.shared.parameters import Declarations, check_parameters, constructor, filled
 from mercer.machines.shared.publish import Published
 from mercer.panels import even, largest_entry, least_symmetric, panels
 from mercer.solve.multipliers import Multipliers
@@ -39,6 +40,8 @@ class KernelEstimator(Published, BaseEstimator):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.__doc__ = filled(cls)
+        if "__init__" in vars(cls):
+            cls.__init__ = hinting(cls.__init__)  # type: ignore[method-assign]
 
     def _check_parameters(self) -> None:
         """Refuse parameters outside their declared domains; a machine adds what several of them say together."""
@@ -62,6 +65,8 @@ class KernelEstimator(Published, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Set parameters by the names of `get_params`; `kernel` itself goes first."""
         nested = {name: params.pop(name) for name in list(params) if name.startswith("kernel__")}
+        kind: Any = type(self)
+        refuse_unknown(kind.__name__, params, constructor(kind))
         super().set_params(**params)
         if nested:
             kernel = as_machine_kernel(self.kernel)
