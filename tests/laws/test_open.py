@@ -113,7 +113,7 @@ def slow_rule(A, w):
         live = column[w > 0]
         s = 0.0 if (live == live[0]).all() else np.sqrt((w * (column - mean) ** 2).sum() / total)
         deviations.append(s)
-        pooled.append(w[column == 0].sum() >= total / 2 or set(np.unique(column)) <= {0.0, 1.0})
+        pooled.append(max(w[column == value].sum() for value in np.unique(column)) > total / 2)
     deviations, pooled = np.array(deviations), np.array(pooled)
     varies = deviations > 0
     if not varies.any():
@@ -141,6 +141,8 @@ def test_the_rule_is_what_the_guide_says_for_dense_sparse_and_repeated_rows(seed
             A[:, j] = rng.random(n) < 0.2
         elif kind == 2:
             A[:, j] = 3.0
+        elif kind == 3:
+            A[rng.random(n) < 0.6, j] = -1.0
     w = rng.integers(0, 3, n).astype(float)
     w[0] = 1.0
     with warnings.catch_warnings():

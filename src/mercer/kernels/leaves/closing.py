@@ -5,7 +5,8 @@
 for v columns that vary, with deviations s_j: of standardised columns it is the rule that scikit-learn calls gamma="scale". Some columns
 follow a common rule, because their own deviation says little of how far apart their values are:
 
-    mostly zeros, or 0 and 1 alone    s is the root mean square of the deviations of all such columns, so that a rare one does not count most
+    more than half of it one value    (zeros, the background of a picture, indicators) s is the root mean square of the deviations of all such
+                                      columns, so that a rare other value does not count most
     constant                          s is that of all columns; it makes no difference
     of very wide sparse rows          s is that of all columns
 
@@ -55,9 +56,23 @@ def closing_lengths(A: Any, weight: np.ndarray | None = None) -> float | tuple[f
 def column_spread(A: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, int]:
     """The deviation that counts for each column, its own or a common one, and how many columns vary."""
     own = column_deviations(A, weight)
-    zero = A == 0
-    mostly_zero = 2 * (weight @ zero) >= weight.sum()
-    return _common(own, mostly_zero | (zero | (A == 1)).all(axis=0)), int((own > 0).sum())
+    return _common(own, mostly_one_value(A, weight)), int((own > 0).sum())
+
+
+def mostly_one_value(A: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Columns in which one value has more than half of the weight; of many rows, a value that is the median of a thousand.
+
+    >>> mostly_one_value(np.array([[0.0, 1.0], [0.0, 2.0], [7.0, 3.0]]), np.ones(3))
+    array([ True, False])
+    """
+    live = np.flatnonzero(weight)
+    some = live[np.linspace(0, len(live) - 1, min(len(live), 1000)).astype(int)]
+    order = np.argsort(A[some], axis=0, kind="stable")
+    below = np.cumsum(weight[some][order], axis=0)
+    middle = np.argmax(2 * below >= below[-1], axis=0)
+    columns = np.arange(A.shape[1])
+    value = A[some][order[middle, columns], columns]
+    return 2 * (weight @ (value == A)) > weight.sum()
 
 
 def _sparse_spread(A: Any, weight: np.ndarray) -> tuple[np.ndarray, int]:
@@ -75,8 +90,10 @@ def _sparse_spread(A: Any, weight: np.ndarray) -> tuple[np.ndarray, int]:
     varying = int((own > 0).sum())
     if varying == 0:
         return np.zeros(1), 0
-    mostly_zero = 2 * (total - per_column(w * (x != 0))) >= total
-    pooled = mostly_zero | (per_column((x != 0) & (x != 1)) == 0)
+    pooled = 2 * (total - per_column(w * (x != 0))) > total
+    if A.shape[1] <= WIDEST and not pooled.all():
+        full = np.flatnonzero(~pooled)
+        pooled[full] = mostly_one_value(A[:, stored[full]].toarray(), weight)
     if A.shape[1] > WIDEST or (pooled | (own == 0)).all():
         return np.array([np.sqrt(np.mean(own[own > 0] ** 2))]), varying
     every = np.zeros(A.shape[1])
