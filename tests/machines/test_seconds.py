@@ -19,6 +19,7 @@ from tests.estimators_under_test import LABELS, NUMBERS, SUBJECTS, Subject, X, o
 import mercer
 from mercer import SVC, GaussianProcessRegressor, KernelMachine, KernelRidge, MultipleKernelRegressor, clock
 from mercer.gram.operators import Dense, Precomputed, Tiles
+from mercer.machines.gaussian_process.search import _Task
 
 MOMENTS = int(
     os.environ.get("MERCER_MOMENTS", "2")
@@ -192,11 +193,19 @@ def test_no_evaluation_begins_that_would_end_too_late(seconds, monkeypatch):
 
 
 def test_a_search_that_saw_only_some_rows_does_not_call_itself_converged(monkeypatch):
-    """Every moment, because the wrong one lies between the end of the few rows and the beginning of all."""
+    """The wrong moment lies between the end of the few rows and the beginning of all."""
     monkeypatch.setattr("mercer.machines.gaussian_process.starts.CHEAP", 12)
-    with watched(monkeypatch, None) as whole:
+    run, began = _Task.run, []
+
+    def noted(*args, **options):
+        began.append(int(whole.products))
+        return run(*args, **options)
+
+    with watched(monkeypatch, None) as whole, monkeypatch.context() as patch:
+        patch.setattr(_Task, "run", noted)
         GaussianProcessRegressor(max_seconds=1.0).fit(X, NUMBERS)
-    for moment in range(1, int(whole.products)):
+    assert len(began) > 1
+    for moment in range(began[-1] - 3, began[-1] + 3):
         model = GaussianProcessRegressor(max_seconds=1.0)
         with watched(monkeypatch, moment) as watch:
             model.fit(X, NUMBERS)
