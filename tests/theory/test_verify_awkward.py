@@ -143,6 +143,17 @@ def test_primal_dual_and_multipliers_do_not_depend_on_the_offset(offset):
     np.testing.assert_allclose(named.xi, slacks, rtol=0, atol=1e-7 * np.abs(slacks).max())
 
 
+@pytest.mark.parametrize("offset", [1e3, 1e5])
+def test_without_a_penalty_the_rows_give_the_function_that_the_features_give(offset):
+    X = 0.1 * SPREAD + offset
+    model = KernelRidge("Linear()", 0.0).fit(X, TARGETS)
+    np.testing.assert_allclose(
+        X.T @ model.dual_coef_, model.coef_, rtol=0, atol=1e-7 * np.abs(model.coef_).max()
+    )
+    found = verify(model, X, TARGETS)
+    assert found, str(found)
+
+
 @pytest.mark.parametrize("kernel, offset", [("Linear()", 0.0), ("Linear()", 1e6), ("Polynomial(2)", 1e3)])
 @pytest.mark.parametrize("bias", [False, True])
 def test_errors_on_folds_are_those_of_fits_without_the_fold(kernel, offset, bias):

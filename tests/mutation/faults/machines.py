@@ -9,6 +9,20 @@ THEORY = "src/mercer/theory/"
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        "a price that was cut short is a price that was tried",
+        MACHINES + "loss/penalty.py",
+        "if status.on_request or status == Status.LIMIT:",
+        "if status.on_request:",
+        "tests/machines/test_seconds.py",
+    ),
+    Fault(
+        "an evaluation of the evidence begins that would end too late",
+        MACHINES + "gaussian_process/tune.py",
+        "begun + self.least >= self.until",
+        "begun >= self.until",
+        "tests/machines/test_seconds.py",
+    ),
+    Fault(
         "an empty cluster is given a row that is the last of its own",
         MACHINES + "structure/lloyd.py",
         "if count[labels[i]] > 1:",

@@ -140,19 +140,22 @@ def _from_landmarks(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarra
         exam.same(
             "dual_coef_ of the rows", c[:, j], factor * errors[:, j], within=1.0, scale=factor * off[:, j]
         )
-        # directions of k(L, L) that rounding hides are left out of a: its square root of what is added up
-        size = float((np.abs(across).T @ np.abs(c[:, j])).max())
-        exam.same("k(L, L) a and k(L, X) c", inner @ a[:, j], across.T @ c[:, j], within=1e-6, scale=size)
+        # directions of k(L, L) that rounding hides are left out of a, by the square root of what is added up
+        size = 1e-6 * float((np.abs(across).T @ np.abs(c[:, j])).max())
+        size = size + np.abs(across).T @ (factor * off[:, j])
+        exam.same("k(L, L) a and k(L, X) c", inner @ a[:, j], across.T @ c[:, j], within=1.0, scale=size)
 
 
 def _landmark_sizes(across: np.ndarray, inner: np.ndarray, a: np.ndarray) -> np.ndarray:
     """‖k(x, L)‖ ‖f‖ / √λ with the least eigenvalue that rounding lets be seen: the size of what is added up for f(x)."""
     values = np.linalg.eigvalsh(inner)
-    seen = values[values > len(a) * np.finfo(float).eps * np.abs(values).max(initial=0.0)]
+    cut = len(a) * np.finfo(float).eps * np.abs(values).max(initial=0.0)
+    # one near the cut may have been on its other side in the fit
+    seen = values[values > 0.1 * cut]
     if not len(seen):
         return np.zeros((len(across), a.shape[1]))
     norms = np.sqrt(np.maximum((a * (inner @ a)).sum(axis=0), 0.0))
-    whole = np.linalg.norm(across, axis=1)[:, None] * norms / np.sqrt(seen[0])
+    whole = np.linalg.norm(across, axis=1)[:, None] * norms / np.sqrt(max(seen[0], cut))
     return np.maximum(whole, np.abs(across) @ np.abs(a))
 
 

@@ -14,7 +14,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.special import White
 from mercer.solve.diagnosis import look_alike
 from mercer.solve.direct import Cholesky
-from mercer.solve.primal import FeatureRidge
+from mercer.solve.primal import REFINEMENTS, FeatureRidge
 from mercer.solve.solution import Certificate
 
 
@@ -95,10 +95,15 @@ def weighted(K: GramOperator, scale: np.ndarray) -> GramOperator:
 
 
 def least_norm(problem: FeatureRidge, beta: np.ndarray) -> np.ndarray:
-    """(ΦᵀΦ)⁻¹β, so that c = Φ(ΦᵀΦ)⁻¹β has Φᵀc = β."""
+    """c = Φ(ΦᵀΦ)⁻¹β, the shortest with Φᵀc = β; refined, because ΦᵀΦ has lost half of the digits of Φ."""
     n = len(problem.weight)
     plain = FeatureRidge(problem.blocks, problem.dimension, np.ones(n), 0.0)
-    return plain.factor.solve(beta)
+    c = np.zeros((n, beta.shape[1]))
+    rest = beta
+    for _ in range(1 + REFINEMENTS):
+        c += plain.image(plain.factor.solve(rest))
+        rest = beta - sum(P.T @ c[rows] for rows, P in plain.blocks())
+    return c
 
 
 def has_noise(kernel: Kernel) -> bool:

@@ -287,7 +287,7 @@ class RidgeProblem:
                 f"alpha = 0: least squares in the {features.dimension} features. K is singular, so of all coefficients that "
                 "give this function dual_coef_ are those of least norm."
             )
-            c = problem.image(least_norm(problem, beta))
+            c = least_norm(problem, beta)
         done = dataclasses.replace(
             found.certificate,
             method=f"primal, {found.certificate.method}",

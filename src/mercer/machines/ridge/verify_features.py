@@ -168,7 +168,9 @@ def examine_coefficients(
             wanted = factor * part.errors.value
             exam.same("dual_coef_", c, wanted, within=1.0, scale=factor * part.errors.rounding)
         else:
-            exam.same("coef_", beta[:, j], phi.T @ c, within=UNDETERMINED)
+            size = UNDETERMINED * np.abs(beta[:, j]).max(initial=0.0)
+            size = size + rounding_unit(len(phi)) * (np.abs(phi).T @ np.abs(c))
+            exam.same("coef_", beta[:, j], phi.T @ c, within=1.0, scale=size)
 
 
 def examine_map(exam: Examination, model: RidgeMachine, problem: RidgeProblem, phi: np.ndarray) -> None:
