@@ -339,7 +339,7 @@ def test_class_weights_are_weights_of_rows():
 def test_the_gap_bounds_the_distance_from_the_minimum_at_every_stop():
     data = sample(40)
     best = KernelMachine("RBF(0.5)", "poisson", 0.01).fit(data.X, data.counts).certificate_.primal
-    for steps in range(5):
+    for steps in range(1, 6):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             c = (
