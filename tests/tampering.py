@@ -21,7 +21,7 @@ IRRELEVANT = {
     "seconds": "time of day",
     "_until": "time of day",
     "worst_row": "among rows that are off by rounding alone, which one is worst is rounding too",
-    "evidence_path_": "the history of a search; its last entry is compared",
+    "log_evidence_path_": "the history of a search; its last entry is compared",
     "objective_": "the history of a search; its last entry is compared",
     "dual_": "the history of a search; its last entry is compared",
     "_last": "where a warm start would begin",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -30,7 +30,6 @@ from mercer.machines.margin.svc import SVC as _SVC
 from mercer.machines.margin.svr import SVR as _SVR
 from mercer.machines.margin.svr import NuSVR as _NuSVR
 from mercer.machines.shared.base import PRECOMPUTED
-from mercer.machines.shared.parameters import Declarations, Whole
 from mercer.machines.shared.publish import Published, fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, symmetric, warn_of_refuted
 from mercer.theory.claims import Examination
@@ -49,8 +48,6 @@ class Quiet:
     """scikit-learn does not judge kernels, and words its own convergence warning."""
 
     _notes: tuple[str, ...]
-    # Zero iterations are a number of iterations there.
-    parameters: ClassVar[Declarations] = {"max_iter": Whole(0, none=True)}
 
     def _judge(self, kernel: Any, K: Any, rows: Any) -> None:
         self._notes = ()

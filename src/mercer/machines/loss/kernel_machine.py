@@ -132,7 +132,7 @@ class KernelMachine(MarginMachine):
             about="The relative duality gap to reach. Smooth losses then take one more Newton step."
         ),
         "max_iter": Whole(
-            1,
+            0,
             none=True,
             about="Steps allowed; None for 200 Newton steps, or for no limit of working sets. What was reached is kept, and the "
             "certificate says so.",

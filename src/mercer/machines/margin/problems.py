@@ -23,7 +23,7 @@ from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximable
 from mercer.machines.shared.base import PRECOMPUTED, check_gram, check_weights
 from mercer.machines.shared.defaults import resolve
-from mercer.machines.shared.parameters import Choice, Declarations, Function, Number
+from mercer.machines.shared.parameters import Choice, Declarations, Function, Number, Whole
 from mercer.memory import memory_limit
 from mercer.solve.active import finished_sets, polish
 from mercer.solve.box import BoxPoint, BoxProblem, certify_all
@@ -73,6 +73,11 @@ class MarginMachine(Approximable):
         "tol": Number(
             about="Largest violation of the optimality conditions, in units of the margin. With up to 1000 rows, problems with up to 300 "
             "free support vectors are then polished to rounding."
+        ),
+        "max_iter": Whole(
+            0,
+            none=True,
+            about="Steps allowed; None for no limit. What was reached is kept, and its certificate says so.",
         ),
         "gap_tol": Number(
             none=True,
