@@ -35,7 +35,7 @@ from mercer.errors import (
 from mercer.kernels.leaves.families import Radial, leaf
 from mercer.machines.gaussian_process import regression as gp_regression
 from mercer.machines.gaussian_process.evidence import log_evidence, log_loo
-from mercer.machines.gaussian_process.terms import latent_diag
+from mercer.machines.shared.terms import latent_diag
 
 SUM = "1.5*RBF([0.8, 1.7]) + 0.3*Linear() + White(0.05)"
 

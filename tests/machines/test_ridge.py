@@ -607,3 +607,17 @@ def test_a_weighted_operator_is_the_weighted_matrix():
 )
 def test_the_contract(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "cg", "nystrom"])
+def test_noise_is_read_from_the_kernel_however_large_its_values_are(solver):
+    rng = np.random.default_rng(0)
+    X = 2e5 + 1e3 * rng.normal(size=(40, 3))
+    y = rng.normal(size=40)
+    settings = {"fit_intercept": False, "random_state": 0, "n_landmarks": 40} if solver == "nystrom" else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        noisy = mercer.KernelRidge("Linear() + White(0.1)", alpha=0.2, solver=solver, **settings).fit(X, y)
+        plain = mercer.KernelRidge("Linear()", alpha=0.3, solver=solver, **settings).fit(X, y)
+    np.testing.assert_allclose(noisy.predict(X), plain.predict(X), atol=5e-3)
+    assert any("acts as 0.3" in str(note) for note in noisy.certificate_.notes)

@@ -1,7 +1,7 @@
 """Gaussian processes.
 
 regression, classification     `GaussianProcessRegressor`, `GaussianProcessClassifier`
-targets, terms                 targets in units; which terms of a sum are noise
+targets                        targets in units
 evidence, loo                  what is maximised, with its gradient
 starts, search, tune           where a search begins, on which rows, and how it climbs
 posterior, views, features     the inverse that is kept, and everything that is asked of it

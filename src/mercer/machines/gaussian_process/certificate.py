@@ -12,9 +12,9 @@ from mercer.errors import PrecisionWarning, warn
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.features import left_share
 from mercer.machines.gaussian_process.posterior import EstimatedEvidence
-from mercer.machines.gaussian_process.terms import has_noise, is_noise, split_noise, terms_of
 from mercer.machines.gaussian_process.tune import Tuned
 from mercer.machines.ridge.ridge import WORTH_A_WORD
+from mercer.machines.shared.terms import has_noise, is_noise, split_noise, terms_of
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate, Status
 

@@ -18,8 +18,8 @@ from mercer.errors import InputError, ParameterError
 from mercer.gram import GramOperator, Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.posterior import InFeatures
-from mercer.machines.gaussian_process.terms import latent_diag
 from mercer.machines.landmarks.approximation import factor_of
+from mercer.machines.shared.terms import latent_diag
 
 if TYPE_CHECKING:
     from mercer.machines.gaussian_process.regression import GaussianProcessRegressor

@@ -9,9 +9,9 @@ import numpy as np
 from mercer.arrays import Rows
 from mercer.errors import ParameterError, ShapeError
 from mercer.kernels.base import Kernel
-from mercer.machines.gaussian_process.terms import latent_diag
 from mercer.machines.shared.defaults import is_open
 from mercer.machines.shared.targets import check_target_block
+from mercer.machines.shared.terms import latent_diag
 
 if TYPE_CHECKING:
     from mercer.machines.gaussian_process.regression import GaussianProcessRegressor

@@ -17,7 +17,7 @@ from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process import features as gp_features
 from mercer.machines.gaussian_process.posterior import Explained, InFeatures, nonnegative
-from mercer.machines.gaussian_process.terms import latent_diag, latent_terms
+from mercer.machines.shared.terms import latent_diag, latent_terms
 
 if TYPE_CHECKING:
     from mercer.machines.gaussian_process.regression import GaussianProcessRegressor

@@ -23,8 +23,8 @@ from mercer.gram import Features, GramOperator, LowRank, Shifted
 from mercer.gram.blocks import row_blocks
 from mercer.gram.functions import ByFeatures, Functions
 from mercer.kernels.base import Kernel
-from mercer.machines.gaussian_process.terms import has_noise, split_noise
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, as_machine_kernel
+from mercer.machines.shared.terms import has_noise, split_noise
 from mercer.memory import memory_limit
 from mercer.solve.solution import Certificate
 from mercer.theory.judge import judge_on_rows

@@ -10,8 +10,6 @@ import numpy as np
 
 from mercer.errors import NotPositiveDefiniteError
 from mercer.gram import GramOperator, Weighted
-from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.special import White
 from mercer.solve.diagnosis import look_alike
 from mercer.solve.direct import Cholesky
 from mercer.solve.primal import REFINEMENTS, FeatureRidge
@@ -104,10 +102,6 @@ def least_norm(problem: FeatureRidge, beta: np.ndarray) -> np.ndarray:
         c += plain.image(plain.factor.solve(rest))
         rest = beta - sum(P.T @ c[rows] for rows, P in plain.blocks())
     return c
-
-
-def has_noise(kernel: Kernel) -> bool:
-    return isinstance(kernel, White) or any(has_noise(child) for _, child in kernel._children())
 
 
 def renumbered(error: NotPositiveDefiniteError, kept: np.ndarray, n: int) -> NotPositiveDefiniteError:

@@ -31,12 +31,12 @@ from mercer.machines.ridge.parts import (
     Options,
     Penalty,
     RidgeFit,
-    has_noise,
     inverse_diagonal,
     least_norm,
     objective,
     weighted,
 )
+from mercer.machines.shared.terms import has_noise, split_noise
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.direct import factor
 from mercer.solve.operator import relative
@@ -77,6 +77,10 @@ class RidgeProblem:
             return np.full(self.n, self.level) if self.level else None
         if self.kernel is None or self.rows is None or not self.separable or not has_noise(self.kernel):
             return None
+        rest, level = split_noise(self.kernel)
+        if rest is None or not has_noise(rest):
+            return np.full(self.n, level)
+        # inside a product the noise is another one for every row
         out = np.array(self.kernel._diag(self.rows), dtype=float)
         for start in range(0, self.n, NOISE_BLOCK):
             index = np.arange(start, min(start + NOISE_BLOCK, self.n))
