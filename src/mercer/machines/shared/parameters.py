@@ -371,7 +371,8 @@ TABLE: dict[str, Parameter] = {
     "C": Number(
         high=LARGEST_C,
         closed_high=True,
-        words=f"a finite number with 0 < C <= {LARGEST_C:g}, so that its square is still a number",
+        words=f"a finite number with 0 < C <= {LARGEST_C:g}, so that its square is still a number (the hard margin is "
+        "SVC with C=inf)",
         about="The price of a row inside the margin, times its weight.",
     ),
     "nu": Number(high=1.0, closed_high=True, about="A share of the rows, 0 < ν ≤ 1."),
