@@ -423,3 +423,18 @@ def test_the_bound_holds_for_the_worst_targets_where_every_row_is_a_landmark(see
         moved = float(abs(values[worst]))
         y = shorten(vectors)[:, worst]
     assert 0 < moved <= model.prediction_bound(y, alpha).training
+
+
+def test_a_part_of_an_operator_is_one():
+    from mercer.machines.landmarks.selection import _Part
+
+    rng = np.random.default_rng(0)
+    K = mercer.RBF(1.0).gram(rng.normal(size=(9, 2)))
+    rows = np.array([7, 1, 4])
+    part, want = _Part(K, rows), K.dense()[np.ix_(rows, rows)]
+    V = rng.normal(size=(3, 2))
+    np.testing.assert_allclose(part @ V, want @ V, atol=1e-14)
+    np.testing.assert_allclose(part.shifted(0.5) @ V[:, 0], (want + 0.5 * np.eye(3)) @ V[:, 0], atol=1e-14)
+    np.testing.assert_array_equal(part.dense(), want)
+    np.testing.assert_array_equal(part.diag(), want.diagonal())
+    np.testing.assert_array_equal(part.block([0, 2], [1]), want[[0, 2]][:, [1]])

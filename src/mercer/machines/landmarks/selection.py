@@ -20,6 +20,7 @@ from mercer import lapack
 from mercer.errors import InvalidKernelError, NotFiniteError, NotPositiveDefiniteError, ParameterError
 from mercer.gram import GramOperator
 from mercer.panels import clear_above, fortran, largest_entry
+from mercer.solve.operator import Operator
 from mercer.solve.precondition import greedy_columns
 
 BLOCK_BYTES = 64 << 20  # of k(x, Z) at one time
@@ -190,12 +191,31 @@ def _greedy(K: GramOperator, live: np.ndarray, m: int, enough: float) -> Choice:
     return Choice(live[found.pivots])
 
 
-class _Part:
-    """Some rows and columns of a Gram operator, as far as the greedy choice needs them."""
+class _Part(Operator):
+    """Some rows and columns of a Gram operator."""
 
     def __init__(self, K: GramOperator, rows: np.ndarray) -> None:
-        self.K, self.rows, self.dtype = K, rows, K.dtype
-        self.shape = (len(rows), len(rows))
+        self.K = K
+        self.rows = rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.rows), len(self.rows)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.K.dtype
+
+    def __matmul__(self, V: np.ndarray) -> np.ndarray:
+        whole = np.zeros((self.K.shape[0], *V.shape[1:]), dtype=V.dtype)
+        whole[self.rows] = V
+        return (self.K @ whole)[self.rows]
+
+    def dense(self) -> np.ndarray:
+        return self.K.block(self.rows, self.rows)
+
+    def shifted(self, lam: float) -> Operator:
+        return _Part(self.K.shifted(lam), self.rows)
 
     def diag(self) -> np.ndarray:
         return self.K.diag()[self.rows]
