@@ -37,7 +37,7 @@ POLISHED = 1000  # rows up to which a solution is polished to rounding
 
 ONLY_WORKING_SETS = Choice(
     ("working-set",),
-    words="'working-set'",
+    words="'working-set': this machine has an equality constraint, which projected gradients do not keep",
     about="Working sets; the equality constraint of this machine leaves no other.",
 )
 
