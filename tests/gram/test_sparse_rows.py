@@ -13,8 +13,9 @@ from scipy import sparse
 from mercer import RBF, SVC, CosineSimilarity, Exponential, KernelRidge, Linear, Matern, Polynomial
 from mercer.arrays import Rows, check_vectors
 from mercer.errors import InputError, MercerError
+from mercer.kernels.leaves.closing import variance
 from mercer.kernels.leaves.families import dot_products, squared_distances, stored_columns
-from mercer.machines.shared.defaults import resolve, variance
+from mercer.machines.shared.defaults import resolve
 from mercer.sparse import take_columns
 
 
