@@ -77,7 +77,9 @@ def mostly_one_value(A: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 def _sparse_spread(A: Any, weight: np.ndarray) -> tuple[np.ndarray, int]:
     """The same of sparse rows, without looking at columns that store nothing; one number for all of very many columns."""
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    live = np.flatnonzero(weight)
+    A, weight = A[live], weight[live]
+    row = np.repeat(np.arange(len(live)), np.diff(A.indptr))
     stored, column = np.unique(A.indices, return_inverse=True)
     w, x, total = weight[row], A.data, weight.sum()
 
@@ -85,15 +87,21 @@ def _sparse_spread(A: Any, weight: np.ndarray) -> tuple[np.ndarray, int]:
         return np.bincount(column, values, minlength=len(stored))
 
     mean = per_column(w * x) / total
-    missing = total - per_column(w)
+    # a column that every row stores has nothing missing, and one value in it is a constant, whatever is rounded
+    full = np.bincount(column, minlength=len(stored)) == len(live)
+    missing = np.where(full, 0.0, total - per_column(w))
     own = np.sqrt((per_column(w * (x - mean[column]) ** 2) + missing * mean**2) / total)
+    first = np.zeros(len(stored))
+    first[column[::-1]] = x[::-1]
+    differs = per_column(x != first[column]) > 0
+    own[~differs & (full | (first == 0))] = 0.0
     varying = int((own > 0).sum())
     if varying == 0:
         return np.zeros(1), 0
     pooled = 2 * (total - per_column(w * (x != 0))) > total
     if A.shape[1] <= WIDEST and not pooled.all():
-        full = np.flatnonzero(~pooled)
-        pooled[full] = mostly_one_value(A[:, stored[full]].toarray(), weight)
+        others = np.flatnonzero(~pooled)
+        pooled[others] = mostly_one_value(A[:, stored[others]].toarray(), weight)
     if A.shape[1] > WIDEST or (pooled | (own == 0)).all():
         return np.array([np.sqrt(np.mean(own[own > 0] ** 2))]), varying
     every = np.zeros(A.shape[1])
