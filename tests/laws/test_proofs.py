@@ -125,8 +125,9 @@ def judged(k, X):
         assert answer.check()
         low, high = answer.bounds()
         # bounds may be exact, and then the referee's own fifty digits are what is rounded
-        slack = mpmath.mpf("1e-45") * (1 + abs(value))
-        assert low - slack <= value <= high + slack
+        with mpmath.workdps(referee.DIGITS):
+            slack = mpmath.mpf("1e-45") * (1 + abs(value))
+            assert mpmath.mpf(low) - slack <= value <= mpmath.mpf(high) + slack
         assert high < 0 or (high == 0 and value <= 0)
     return name
 
