@@ -1,5 +1,6 @@
 """An open lengthscale: one kernel however it is written, closed by one rule, and never evaluated in silence."""
 
+import json
 import pickle
 import warnings
 
@@ -11,6 +12,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 import mercer
+import mercer.plot
+import mercer.sklearn
+import mercer.theory
 from mercer import (
     RBF,
     SVC,
@@ -24,6 +28,7 @@ from mercer import (
     White,
     parse,
 )
+from mercer.cli.check import run_check
 from mercer.errors import OpenParameterError, ParameterError
 from mercer.kernels import Radial, RationalQuadratic, leaf
 from mercer.kernels.leaves.closing import WIDEST, closing_lengths
@@ -98,6 +103,45 @@ def test_ard_is_open_for_each_column():
 
     np.testing.assert_allclose(ratios(few), 1.0, rtol=1e-9)
     assert np.abs(np.log(ratios(each))).max() > 0.01
+
+
+# ── every door ──────────────────────────────────────────────────────────────────────────────────────────────
+
+Y = (X[:, 0] > 0).astype(int)
+CLOSED_BY_THE_ROWS = {
+    "alignment": lambda k: mercer.theory.alignment(k, X, Y),
+    "gram_matrix": lambda k: mercer.plot.gram_matrix(k, X),
+    "mmd_test": lambda k: mercer.theory.mmd_test(X[:15], X[15:], k, random_state=0),
+    "hsic_test": lambda k: mercer.theory.hsic_test(X, X[:, :1], k, random_state=0),
+    "choose": lambda k: mercer.choose(KernelRidge(k), X, X[:, 0], n_trials=2),
+    "RandomFeatures": lambda k: mercer.RandomFeatures(k, random_state=0).fit(X),
+    "Nystroem": lambda k: mercer.Nystroem(k, random_state=0).fit(X),
+    "plot.kernel": lambda k: mercer.plot.kernel(k),
+}
+
+
+@pytest.mark.parametrize("k", [RBF(), "RBF()", RBF(ard=True)], ids=repr)
+@pytest.mark.parametrize("door", CLOSED_BY_THE_ROWS)
+def test_who_is_given_rows_or_draws_closes_an_open_kernel(door, k):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert CLOSED_BY_THE_ROWS[door](k) is not None
+
+
+@pytest.mark.parametrize("k", OPEN_LEAVES, ids=str)
+def test_scikit_learn_has_no_word_for_an_open_kernel(k):
+    with pytest.raises(ParameterError):
+        mercer.sklearn.to_peer(2.0 * k)
+
+
+def test_a_command_shows_the_kernel_that_it_judged(capsys):
+    assert run_check("RBF() - Matern()", None, 60.0, latex=False, as_json=False) == 1
+    shown = capsys.readouterr().out
+    assert "RBF(1.0) - Matern(1.0)" in shown and "RBF() - Matern()" not in shown
+    assert run_check("2.0*RBF()", None, 60.0, latex=False, as_json=True) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["expression"] == "2.0*RBF()"
+    assert [p["value"] for p in told["parameters"]] == [2.0, None]
 
 
 # ── the rule ────────────────────────────────────────────────────────────────────────────────────────────────

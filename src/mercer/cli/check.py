@@ -24,6 +24,7 @@ import numpy as np
 from mercer.cli.talk import complain, complain_of_parse, json_text, results
 from mercer.errors import MercerError, ParseError
 from mercer.kernels import Kernel, Proof, Proved, ProvedAsDeclared, Refuted, Undecided, Validity, parse
+from mercer.params import Open
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,6 +51,8 @@ def run_check(expression: str, dimension: int | None, seconds: float, *, latex: 
         return USAGE
     try:
         judged = k.validity(seconds=seconds)
+        # an open lengthscale that no rule covers was taken as 1, and the answer is about that kernel
+        k = judged.kernel
         sizes = [] if judged.status == "refuted" else feature_dimensions(k, dimension)
     except MercerError as error:
         complain(str(error))
@@ -93,7 +96,7 @@ def facts(k: Kernel, judged: Validity, sizes: Dimensions) -> dict[str, Any]:
         "parameters": [
             {
                 "name": p.name,
-                "value": p.value,
+                "value": None if isinstance(p.value, Open) else p.value,
                 "free": p.free,
                 "fixed": p.fixed,
                 "bounds": None if p.bounds is None else list(p.bounds),

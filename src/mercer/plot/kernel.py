@@ -55,13 +55,13 @@ def kernel(
 ) -> Figure:
     """The profile of `k`, its Gram matrix and its prior samples, side by side.
 
-    `span` is the interval shown of every column (chosen from the lengthscales if not given). `validity` spares
+    An open lengthscale is drawn as 1. `span` is the interval shown of every column (chosen from the lengthscales if not given). `validity` spares
     judging a kernel twice; without it `seconds` limits that. `figure` is a Figure or SubFigure to draw into.
 
     >>> import mercer
     >>> mercer.plot.kernel("RBF(1.0)").savefig("rbf.png")                    # doctest: +SKIP
     """
-    k = as_kernel(k)
+    k = as_kernel(k).closed(1.0)
     if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= MOST_SAMPLES:
         raise ParameterError(f"samples must be a whole number from 1 to {MOST_SAMPLES}; got {samples!r}.")
     lines = _wrapped(str(k))

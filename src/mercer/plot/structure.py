@@ -119,7 +119,9 @@ def gram_matrix(kernel: Any, X: Any, labels: Any = None) -> Figure:
     if isinstance(kernel, str) and kernel == "precomputed":
         K, title = dense(check_vectors(X, "K"))[np.ix_(order, order)], "Gram matrix"
     else:
-        K, title = as_kernel(kernel)(dense(check_vectors(X))[order]), f"Gram matrix of {_short(kernel)}"
+        rows = dense(check_vectors(X))
+        k = as_kernel(kernel).resolved(rows)
+        K, title = k(rows[order]), f"Gram matrix of {_short(k)}"
     inside = np.arange(len(order)) if labels is None else _within(K, codes[order])
     K, order = K[np.ix_(inside, inside)], order[inside]
     figure = new_figure(6.6, 5.6)

@@ -224,13 +224,13 @@ def to_peer(kernel: Kernel) -> Any:
     if isinstance(kernel, own.Linear):
         return peer.DotProduct(0.0, "fixed")
     if isinstance(kernel, own.RBF | own.Exponential | own.Matern):
-        length: Any = kernel.lengthscale
+        length: Any = kernel._closed("lengthscale")
         length = np.array(length) if isinstance(length, tuple) else length
         bounds = _bounds(kernel, "lengthscale")
         if isinstance(kernel, own.RBF):
             return peer.RBF(length, bounds)
         return peer.Matern(length, bounds, nu=kernel.nu if isinstance(kernel, own.Matern) else 0.5)
-    if isinstance(kernel, own.RationalQuadratic) and not isinstance(kernel.lengthscale, tuple):
+    if isinstance(kernel, own.RationalQuadratic) and not isinstance(kernel._closed("lengthscale"), tuple):
         return peer.RationalQuadratic(
             kernel.lengthscale, kernel.alpha, _bounds(kernel, "lengthscale"), _bounds(kernel, "alpha")
         )

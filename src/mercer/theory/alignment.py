@@ -38,7 +38,7 @@ def alignment(
             raise ShapeError(f"the two Gram matrices must have one shape; got {A.shape} and {B.shape}.")
         return _cosine(_centred(A), _centred(B))
     x = Rows.of(second, "X")
-    k = as_kernel(first)
+    k = as_kernel(first).resolved(x)
     judged(k, x, strict=strict, lost="The alignment is then not bounded by 0 from below.")
     K = gram(k, x, memory=memory)
     return align(K, targets(y, len(x)), gradient=False).value
