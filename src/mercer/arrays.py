@@ -42,6 +42,43 @@ def check_vectors(X: Any, name: str = "X", names: Sequence[str] | None = None) -
     return A
 
 
+def read_rows(X: Any, things: bool = False, name: str = "X") -> Matrix:
+    """The rows as float64 numbers, dense or CSR; where `things` are allowed and these are no numbers, as an array of objects.
+
+    >>> read_rows(["kernel", "nerve"], things=True)
+    array(['kernel', 'nerve'], dtype=object)
+    """
+    if things and not _is_numeric(X):
+        return _as_objects(unmasked(X, name), name)
+    return check_vectors(X, name).astype(np.float64, copy=False)
+
+
+def _is_numeric(X: Any) -> bool:
+    """Whether X is a table of numbers, by its type; what could be one or not is looked at cell by cell."""
+    if sparse.issparse(X):
+        return True
+    try:
+        A = np.asarray(X)
+    except (ValueError, TypeError):
+        return False
+    if A.dtype.kind != "O":
+        return A.ndim == 2 and A.dtype.kind not in "US"
+    return A.ndim == 2 and not any(isinstance(cell, str | bytes) or np.ndim(cell) for cell in A.flat)
+
+
+def _as_objects(X: Any, name: str) -> np.ndarray:
+    """Things in one dimension, or the cells of a table in two."""
+    if column_names(X) is not None:
+        return np.asarray(X, dtype=object)
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        return X.astype(object)
+    things = Rows(X, name).things
+    out = np.empty(len(things), dtype=object)
+    for i, thing in enumerate(things):
+        out[i] = thing
+    return out
+
+
 def unmasked(X: Any, name: str) -> Any:
     """A masked array without masked entries as its data; one with them is refused; anything else as it is."""
     if not isinstance(X, np.ma.MaskedArray):
@@ -278,7 +315,11 @@ class Rows:
     @property
     def width(self) -> int:
         """The number of columns."""
-        return len(self.names) if self.names is not None else self.vectors.shape[1]
+        if self.names is not None:
+            return len(self.names)
+        if _is_table_of_objects(self.data):
+            return int(self.data.shape[1])
+        return int(self.vectors.shape[1])
 
     def rows(self, index: np.ndarray) -> Rows:
         """Some of the rows, as a sample of their own."""
@@ -295,7 +336,7 @@ class Rows:
         """The rows as whatever they are: strings, graphs, arrays."""
         if sparse.issparse(self.data):
             return list(dense(self.vectors))
-        if column_names(self.data) is not None:
+        if column_names(self.data) is not None or _is_table_of_objects(self.data):
             table = np.asarray(self.data)
             return list(table[:, 0] if table.shape[1] == 1 else table)
         if isinstance(self.data, str) or not isinstance(self.data, Sequence | np.ndarray):
@@ -315,10 +356,14 @@ class Rows:
         return self._taken[key]
 
     def _select(self, columns: tuple[Column, ...]) -> Rows:
-        if len(columns) == 1 and isinstance(columns[0], slice) and self.names is None:
-            self._require_some(columns[0])
+        one_slice = len(columns) == 1 and isinstance(columns[0], slice)
+        if one_slice and self.names is None and not _is_table_of_objects(self.data):
+            self._require_some(columns[0])  # type: ignore[arg-type]
             return Rows(self.vectors[:, columns[0]], self.name)
         index = [i for c in columns for i in self._positions(c)]
+        if _is_table_of_objects(self.data):
+            names = None if self.names is None else [self.names[i] for i in index]
+            return Rows(self.data[:, index], self.name, names)
         if column_names(self.data) is None:
             return Rows(
                 take_columns(self.vectors, index),
@@ -404,6 +449,11 @@ class Rows:
             return np.asarray(self.data, dtype=object).ndim != 2
         except ValueError:  # arrays of different shapes: graphs, images
             return True
+
+
+def _is_table_of_objects(data: Any) -> bool:
+    """Whether the data are the cells of a table whose columns have several types."""
+    return isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind == "O"
 
 
 def common_dtype(x: Rows, z: Rows | None) -> Any:

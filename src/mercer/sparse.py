@@ -109,3 +109,10 @@ def take_columns(A: Matrix, index: list[int]) -> Matrix:
     counts = np.concatenate([[0], np.cumsum(kept)])[A.indptr]
     few = sparse.csr_array((A.data[kept], place[kept], counts), shape=(A.shape[0], len(wanted)))
     return few[:, np.searchsorted(wanted, index)]
+
+
+def stored_alike(A: Matrix, other: Matrix) -> Matrix:
+    """A, sparse or dense as the other is; things that are not numbers stay what they are."""
+    if sparse.issparse(A) == sparse.issparse(other):
+        return A
+    return sparse.csr_array(A) if sparse.issparse(other) else dense(A)

@@ -644,7 +644,7 @@ def test_conjugate_gradients_are_cholesky_and_state_their_error(data):
 
 
 def test_the_estimated_gradient_is_the_exact_one_within_its_error():
-    from mercer.machines.gaussian_process.posterior import estimate_evidence, iterative
+    from mercer.machines.gaussian_process.inverses import estimate_evidence, iterative
 
     rng = np.random.default_rng(5)
     X, Y = rng.normal(size=(120, 2)), rng.normal(size=(120, 1))

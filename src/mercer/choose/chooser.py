@@ -16,9 +16,9 @@ from mercer.arrays import Rows, check_vectors
 from mercer.choose.criteria import CRITERIA
 from mercer.choose.search import Ledger, Trial, along_gradients, by_trials
 from mercer.errors import InputError, Interrupted, ParameterError, ShapeError
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels import White
 from mercer.kernels.base import Kernel
-from mercer.machines.shared.base import PRECOMPUTED
 from mercer.machines.shared.defaults import resolve
 from mercer.solve.solution import Certificate, Status
 from mercer.theory.alignment import are_labels, targets

@@ -12,17 +12,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from mercer.arrays import Rows, dense
 from mercer.errors import ParameterError
+from mercer.gram.on_rows import Evaluated, KernelOnRows
 from mercer.gram.operators import Tiles
 from mercer.kernels.base import Kernel
+from mercer.sparse import Matrix
+from mercer.typing import Array, Integers, Labels
 
 Duels = tuple[tuple[int, int | None], ...]
+Map = Callable[[Matrix], Array]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,9 +35,9 @@ class Functions(ABC):
     tells apart, with None for all the rest. `canonical` says whether the smallest |f| on the margin is 1 by construction.
     """
 
-    offset: np.ndarray
+    offset: Array
     what: str = "f"
-    classes: np.ndarray | None = None
+    classes: Labels | None = None
     duels: Duels = ()
     canonical: bool = False
 
@@ -45,98 +47,98 @@ class Functions(ABC):
         return len(self.offset)
 
     @abstractmethod
-    def values(self, A: Any) -> np.ndarray:
+    def values(self, A: Matrix) -> Array:
         """Every function on checked rows A, n × count."""
 
     @abstractmethod
-    def norms(self) -> np.ndarray:
+    def norms(self) -> Array:
         """‖f‖ of each function, without its offset."""
 
     @abstractmethod
-    def lengths(self, A: Any) -> np.ndarray:
+    def lengths(self, A: Matrix) -> Array:
         """‖φ(x)‖² = k(x, x) of checked rows."""
 
     @abstractmethod
-    def explicit(self) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
+    def explicit(self) -> tuple[Map, Array]:
         """The map φ of checked rows, and w with f = w·φ + b, count × features; an error where φ is infinite."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ByRows(Functions):
-    """f = Σ c_j k(x_j, ·) + b; `coefficients` is m × count and `index` the places of the x_j among the rows of fit
-    (-1 where they were not kept).
+    """f = Σ c_j k(x_j, ·) + b for the rows x_j of `on`; `coefficients` is m × count.
 
-    A precomputed kernel has neither `kernel` nor `rows`. `observed` says whether noise (`White`) counts in K of the rows.
+    `observed` says whether noise (`White`) counts in K of the rows.
     """
 
-    kernel: Kernel | None
-    rows: Rows | None
-    coefficients: np.ndarray
-    index: np.ndarray
+    on: KernelOnRows
+    coefficients: Array
     observed: bool = True
-    known_norms: np.ndarray | None = None
+    known_norms: Array | None = None
 
-    def values(self, A: Any) -> np.ndarray:
-        if self.kernel is None or self.rows is None:
-            return np.asarray(dense(A[:, self.index]) @ self.coefficients) + self.offset
-        if len(self.index) == 0:
-            return np.tile(self.offset, (A.shape[0], 1))
-        mine = self.rows.data
-        if sparse.issparse(A) != sparse.issparse(mine):
-            A = sparse.csr_array(A) if sparse.issparse(mine) else A.toarray()
-        K = Tiles(self.kernel, Rows(A, "X", self.rows.names), self.rows)
-        return np.asarray(K @ np.ascontiguousarray(self.coefficients)) + self.offset
+    @property
+    def kernel(self) -> Kernel | None:
+        """The kernel; None where a Gram matrix was given."""
+        return self.on.kernel
 
-    def norms(self) -> np.ndarray:
-        if len(self.index) == 0:
+    @property
+    def index(self) -> Integers:
+        """The places of the x_j among the rows of fit, -1 where they were not kept."""
+        return self.on.index
+
+    def values(self, A: Matrix) -> Array:
+        return self.on.products(A, self.coefficients) + self.offset
+
+    def norms(self) -> Array:
+        if len(self.on) == 0:
             return np.zeros(self.count)
-        if self.kernel is None or self.rows is None:
+        if not isinstance(self.on, Evaluated):
             if self.known_norms is None:
                 raise ParameterError(
                     "the norm of f needs the kernel products of the training rows, and the model of a precomputed Gram matrix "
                     "does not keep them. Fit with the kernel itself."
                 )
             return self.known_norms
-        other = None if self.observed else self.rows
-        image = np.asarray(Tiles(self.kernel, self.rows, other) @ np.ascontiguousarray(self.coefficients))
+        other = None if self.observed else self.on.rows
+        K = Tiles(self.on.kernel, self.on.rows, other, n_jobs=self.on.n_jobs)
+        image = np.asarray(K @ np.ascontiguousarray(self.coefficients))
         return np.sqrt(np.maximum((self.coefficients * image).sum(axis=0), 0.0))
 
-    def lengths(self, A: Any) -> np.ndarray:
-        if self.kernel is None or self.rows is None:
-            raise ParameterError(
-                "k(x, x) of rows is not known for a precomputed Gram matrix. Fit with the kernel itself."
-            )
-        return np.asarray(self.kernel.diag(Rows(dense(A), "X", self.rows.names)), dtype=float)
+    def lengths(self, A: Matrix) -> Array:
+        return self._evaluated("k(x, x) of rows is not known for").own(A)
 
-    def explicit(self) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
-        if self.kernel is None or self.rows is None:
-            raise ParameterError("a precomputed Gram matrix has no feature map; give the kernel itself.")
-        names = self.rows.names
-        phi = self.kernel.features(self.rows.width if names is None else names)
+    def explicit(self) -> tuple[Map, Array]:
+        on = self._evaluated("there is no feature map of")
+        names = on.rows.names
+        phi = on.kernel.features(on.rows.width if names is None else names)
 
-        def mapped(A: Any) -> np.ndarray:
+        def mapped(A: Matrix) -> Array:
             return np.asarray(phi(Rows(dense(A), "X", names)), dtype=float)
 
-        if len(self.index) == 0:
+        if len(on) == 0:
             return mapped, np.zeros((self.count, phi.dimension))
-        return mapped, self.coefficients.T @ mapped(self.rows.data)
+        return mapped, self.coefficients.T @ mapped(on.rows.data)
+
+    def _evaluated(self, what: str) -> Evaluated:
+        if not isinstance(self.on, Evaluated):
+            raise ParameterError(f"{what} a precomputed Gram matrix. Fit with the kernel itself.")
+        return self.on
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ByFeatures(Functions):
     """f = w·φ(x) + b, with `weights` count × features and `map` of checked rows."""
 
-    map: Callable[[Any], np.ndarray]
-    weights: np.ndarray
+    map: Map
+    weights: Array
 
-    def values(self, A: Any) -> np.ndarray:
+    def values(self, A: Matrix) -> Array:
         return self.map(A) @ self.weights.T + self.offset
 
-    def norms(self) -> np.ndarray:
+    def norms(self) -> Array:
         return np.linalg.norm(self.weights, axis=1)
 
-    def lengths(self, A: Any) -> np.ndarray:
+    def lengths(self, A: Matrix) -> Array:
         return np.square(self.map(A)).sum(axis=1)
 
-    def explicit(self) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
+    def explicit(self) -> tuple[Map, Array]:
         return self.map, self.weights

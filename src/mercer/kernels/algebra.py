@@ -512,6 +512,11 @@ class Of(Unary):
     def _takes_things(self) -> bool:
         return True
 
+    @property
+    def reads_numbers(self) -> bool:
+        """The map decides what it takes."""
+        return False
+
     def _needs_nonnegative(self) -> bool:
         return False
 
@@ -599,6 +604,11 @@ class On(Unary):
                 _check_slice(c)
         made = tuple(int(c) if isinstance(c, np.integer) else c for c in columns)
         object.__setattr__(self, "columns", made)
+
+    @property
+    def reads_numbers(self) -> bool:
+        """Only the columns that were chosen are read."""
+        return False
 
     def _compare_columns(self, x: Rows, z: Rows) -> None:
         self.kernel._compare_columns(x.take(self.columns), z.take(self.columns))

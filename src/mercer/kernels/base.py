@@ -108,6 +108,14 @@ class Kernel(ABC):
         kids = self._children()
         return bool(kids) and all(child._takes_things() for _, child in kids)
 
+    @property
+    def reads_numbers(self) -> bool:
+        """Whether the kernel reads every column of a row as a number, so that a table with text is not for it."""
+        kids = self._children()
+        if not kids:
+            return not self._takes_things()
+        return any(child.reads_numbers for _, child in kids)
+
     def _needs_nonnegative(self) -> bool:
         return any(child._needs_nonnegative() for _, child in self._children())
 

@@ -18,8 +18,8 @@ from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted, va
 
 from mercer.errors import warn
 from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels import RBF, CosineSimilarity, Kernel, Linear, Polynomial, Sigmoid
-from mercer.machines.shared.base import PRECOMPUTED
 from mercer.machines.shared.publish import Published
 from mercer.machines.structure.centred import Centred
 from mercer.sklearn.careful import refuse_masks_and_dates

@@ -14,10 +14,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from mercer.arrays import check_vectors
 from mercer.errors import MagnitudeError, NotPositiveDefiniteError, warn
 from mercer.gram import Precomputed, Tiles
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels import RBF, CosineSimilarity, Kernel, Laplacian, Linear, Polynomial, Sigmoid
 from mercer.machines.ridge.problem import RidgeProblem
 from mercer.machines.ridge.ridge import KernelRidge as _KernelRidge
-from mercer.machines.shared.base import PRECOMPUTED
 from mercer.machines.shared.publish import Published, fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, warn_of_refuted
 from mercer.theory.claims import Examination

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 
 from mercer.arrays import check_vectors
 from mercer.errors import MagnitudeError, NotFiniteError, warn
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
 from mercer.kernels.leaves.closing import variance
 from mercer.machines.margin.calibrate import Calibration
@@ -29,7 +30,6 @@ from mercer.machines.margin.problems import MarginMachine
 from mercer.machines.margin.svc import SVC as _SVC
 from mercer.machines.margin.svr import SVR as _SVR
 from mercer.machines.margin.svr import NuSVR as _NuSVR
-from mercer.machines.shared.base import PRECOMPUTED
 from mercer.machines.shared.publish import Published, fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, symmetric, warn_of_refuted
 from mercer.theory.claims import Examination

@@ -19,6 +19,7 @@ from mercer.solve.box import BoxPoint, BoxProblem
 from mercer.solve.qp import working_sets
 from mercer.solve.solution import NoteKind, Solution
 
+POLISHED = 1000  # rows up to which a solution is polished to rounding
 MOST_ROWS = 1000  # rows up to which it pays
 MOST_FREE = 400  # free variables up to which it pays
 PATIENCE = 50  # pairs for each variable, and a few more, before the first try; then four times as many

@@ -55,7 +55,7 @@ def judge_on_rows(
     kernel: Kernel | None,
     K: GramOperator,
     rows: np.ndarray,
-    columns: int,
+    columns: int | None,
     *,
     strict: bool = False,
     lost: str,
@@ -69,7 +69,8 @@ def judge_on_rows(
     and keeps its kind.
 
     With `centred`, what counts is qᵀKq for Σq = 0: a constant cancels in all distances. A machine that `keeps` the witness
-    publishes it as `witness_`. Where the rows are a sample, `out_of` says of how many. Where nothing is lost, a kernel is not
+    publishes it as `witness_`. The number of `columns` is None where the rows are no vectors; then no witness is sought among
+    other points. Where the rows are a sample, `out_of` says of how many. Where nothing is lost, a kernel is not
     `needed`: then there is the note alone, without a warning.
     """
     if _of_features(K):
@@ -95,7 +96,8 @@ def judge_on_rows(
         )
         witness = None if found.vector is None else (found.rows, found.vector)
     else:
-        refuted = None if kernel is None or declared else refutation(kernel, columns, centred)
+        known = kernel is None or declared or columns is None
+        refuted = None if known else refutation(kernel, columns, centred)
         if refuted is None:
             return Verdict(True, _no_trouble(kernel, whose, found, len(rows), centred))
         said = refuted

@@ -9,14 +9,17 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.errors import PrecisionWarning, warn
+from mercer.gram.on_rows import Approximated
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.features import left_share
-from mercer.machines.gaussian_process.posterior import EstimatedEvidence
+from mercer.machines.gaussian_process.inverses import EstimatedEvidence
+from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.gaussian_process.tune import Tuned
 from mercer.machines.ridge.ridge import WORTH_A_WORD
 from mercer.machines.shared.terms import has_noise, is_noise, split_noise, terms_of
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate, Status
+from mercer.typing import Array
 
 if TYPE_CHECKING:
     from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
@@ -36,15 +39,17 @@ def certify(
     if tuned is not None and tuned.status == Status.INTERRUPTED:
         return _interrupted(model, tuned, estimated, added, notes, start)
     Y = model.y_fit_.reshape(len(model.y_fit_), -1)
-    R = model._residual(model._alpha, Y)
+    posterior = model.posterior_
+    R = model._residual(posterior.alpha, Y)
     each = relative(R, Y)
     worst = float(each.max(initial=0.0))
     method = "Cholesky" if estimated is None else estimated.certificate.method
-    if model._in_place is not None:
-        method += f" in {model.approximation_._n_features_out} features"
+    if isinstance(posterior.on, Approximated):
+        method += f" in {posterior.on.approximation.dimension} features"
+        share = left_share(posterior.on, model.X_fit_.diagonal() if posterior.on.kernel is None else None)
         notes.append(
-            f"At the rows of fit the features leave out {left_share(model, model._in_place[0]):.3g} of the prior variance; bands are wider by that "
-            "part at each x."
+            f"At the rows of fit the features leave out {share:.3g} of the prior variance; bands are wider by that part at "
+            "each x."
         )
     status: Status = Status.CONVERGED if estimated is None else estimated.certificate.status
     if tuned is not None:
@@ -56,7 +61,7 @@ def certify(
         elif status == Status.STAGNATED and estimated is not None and estimated.evidence.gradient is None:
             # whether what is left of the gradient is its error was not looked at
             status = Status.LIMIT
-        notes += _say_outcome(model, tuned, Y - R)
+        notes += _say_outcome(posterior, tuned, Y, Y - R)
     if status == Status.CONVERGED and worst > 10 * model.tol:
         status = Status.STAGNATED
         notes.append(_say_rounding(worst, model.tol))
@@ -65,7 +70,7 @@ def certify(
         notes += estimated.certificate.notes
     if added:
         # (K + N)⁻¹ before and after differ by -added·(K + N)⁻¹(K + N + added)⁻¹, and ‖K(K + N)⁻¹‖ ≤ 1
-        moved = float((added * np.linalg.norm(model._alpha, axis=0) * model.y_scale_).max())
+        moved = float((added * np.linalg.norm(posterior.alpha, axis=0) * posterior.units.scale).max())
         told = (
             f"{added:.3g} was added to the diagonal, because the Gram matrix could not be factored without: as if every "
             f"observation had that much more noise. It moves the mean at the training rows by at most {moved:.3g}."
@@ -114,15 +119,12 @@ def _interrupted(
     )
 
 
-def _say_outcome(model: GaussianProcessRegressor, tuned: Tuned, reached: np.ndarray) -> list[str]:
+def _say_outcome(posterior: Posterior, tuned: Tuned, Y: Array, reached: Array) -> list[str]:
     """Warn of hyperparameters at the ends of the search, and of an optimum that calls all of y noise."""
     if tuned.ends:
         warn(tuned.ends, ConvergenceWarning)
-    kernel = model._own_kernel
-    assert kernel is not None
-    latent, white = split_noise(kernel)
-    fitted = reached - (white + np.reshape(model.noise_, (-1, 1))) * model._alpha
-    Y = model.y_fit_.reshape(fitted.shape)
+    latent, white = split_noise(posterior.kernel)
+    fitted = reached - (white + np.reshape(posterior.noise, (-1, 1))) * posterior.alpha
     about = Y - Y.mean(axis=0)
     total = float(np.sum(about**2))
     if latent is None or total == 0:

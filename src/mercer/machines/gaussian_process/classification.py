@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import clock
-from mercer.arrays import dense
 from mercer.errors import (
     InputError,
     MemoryBudgetError,
@@ -24,25 +23,26 @@ from mercer.errors import (
 )
 from mercer.gram import GramOperator, Precomputed
 from mercer.gram.functions import Functions
+from mercer.gram.on_rows import Approximated, Evaluated, Given, KernelOnRows
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.averages import average_logistic, average_softmax, draws
 from mercer.machines.gaussian_process.evidence import gradient_of
 from mercer.machines.gaussian_process.laplace import Likelihood, Logistic, Posterior, Softmax
 from mercer.machines.gaussian_process.tune import Tuned, maximise
-from mercer.machines.margin.problems import check_weights
-from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
-from mercer.machines.shared.defaults import is_open, resolve, wants_each
+from mercer.machines.shared.base import check_weights, duels_of
+from mercer.machines.shared.defaults import is_open, wants_each
+from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Whole, steps_allowed
 from mercer.machines.shared.targets import as_labels
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.solution import Certificate, Status
-from mercer.theory.judge import judge_on_rows
+from mercer.typing import Array
 
 SOON = 1000  # rows whose mode is found quickly enough after Ctrl-C
 PANEL = 2**22  # numbers in one block of kernel values with new points
 
 
-class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
+class GaussianProcessClassifier(ClassifierMixin, Machine):
     """Probabilities of classes from latent Gaussian processes, with the kernel chosen by the evidence.
 
         two classes    f ~ GP(0, k),                p(y = 1 | x) = E σ(f(x))
@@ -71,6 +71,10 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
     (['a', 'b'], [[0.5, 0.5]])
     """
 
+    invalid: ClassVar[Invalid] = Invalid(
+        "There is then no Gaussian process behind it: the mode need not be a maximum, and the fit may fail.",
+        "the kernel is not positive semi-definite: a stationary point, not a posterior mode",
+    )
     parameters: ClassVar[Declarations] = {
         "optimizer": Choice(
             ("L-BFGS-B",),
@@ -111,6 +115,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.optimizer = optimizer
@@ -125,6 +130,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.approximation = approximation
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -143,19 +149,20 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
                 "two classes. To describe a single class use OneClassSVM."
             )
         self._check_memory(len(rows))
-        kernel = resolve(self.kernel, self._rows(A), w)
-        if kernel is None:
-            A = check_gram(A, None)[np.ix_(rows, rows)]
-        elif len(rows) < A.shape[0]:
+        on = self._kernel_on(A, w)
+        if len(rows) < A.shape[0]:
+            on = on.part(rows)
             A = A[rows]
-        self.X_fit_, self.rows_fit_, self._width = A, rows, len(w)
+        kernel = on.kernel
+        self.X_fit_ = on.matrix if isinstance(on, Given) else A
+        self.rows_fit_ = rows
         self._likelihood = self._make_likelihood(codes, w[rows])
-        notes = self._judge(kernel)
-        tuned = self._tune(kernel)
-        self.kernel_ = PRECOMPUTED if kernel is None else kernel
+        notes = list(self._judged(on))
+        tuned = self._tune(on)
         if tuned is not None and kernel is not None:
             self.kernel_ = kernel.with_theta(tuned.theta)
         self.posterior_ = self._final_mode(tuned)
+        self._keep_feature_coef(on, self.posterior_.g)
         self.log_evidence_ = self.posterior_.evidence
         self.n_iter_ = max(self.posterior_.iterations, 1)
         self._seed = check_random_state(self.random_state).randint(2**31 - 1)
@@ -197,37 +204,31 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
             return Logistic(2.0 * codes - 1.0, w)
         return Softmax(codes, len(self.classes_), w)
 
-    def _operator(self, kernel: Kernel | str | None) -> GramOperator:
-        if isinstance(kernel, Kernel):
-            return kernel.gram(self._rows(self.X_fit_), memory=self.memory, n_jobs=self.n_jobs)
-        return Precomputed(self.X_fit_)
+    def _operator(self, kernel: Kernel | str | None = None) -> GramOperator:
+        """K of the rows of fit, by the kernel found or by another one."""
+        on = self._fitted_on(self.X_fit_, self.rows_fit_)
+        if isinstance(on, Given):
+            return Precomputed(self.X_fit_)
+        if isinstance(on, Evaluated) and isinstance(kernel, Kernel):
+            on = replace(on, kernel=kernel)
+        return on.gram(finite=False)
 
     def _mode(self, K: GramOperator, start: np.ndarray | None = None) -> Posterior:
         return self._likelihood.mode(
             K.dense(), start, tol=float(self.tol), max_iter=steps_allowed(self.max_iter_newton)
         )
 
-    def _judge(self, kernel: Kernel | None) -> list[str]:
-        """Announce a kernel that is not positive semi-definite on these rows, or refuse it if `strict`."""
-        if kernel is not None and kernel._proof() is None:
-            check_gram(self._operator(kernel).dense(), kernel)
-        verdict = judge_on_rows(
-            kernel,
-            self._operator(kernel),
-            np.arange(self.X_fit_.shape[0]),
-            self.n_features_in_,
-            strict=self.strict,
-            lost="There is then no Gaussian process behind it: the mode need not be a maximum, and the fit may fail.",
-            note="the kernel is not positive semi-definite: a stationary point, not a posterior mode",
-        )
-        return list(verdict.notes)
-
-    def _tune(self, kernel: Kernel | None) -> Tuned | None:
+    def _tune(self, on: KernelOnRows) -> Tuned | None:
+        kernel = on.kernel
         if kernel is None or self.optimizer is None or not len(kernel.theta):
             return None
-        last: list[
-            np.ndarray
-        ] = []  # the mode of one θ is a good start for the next; parallel searches do not share
+        if isinstance(on, Approximated):
+            raise ParameterError(
+                f"the hyperparameters of {kernel} are not searched through an approximation: its features change with them. "
+                "Fit a subset of the rows without approximation=, then pass kernel=model.kernel_ and optimizer=None here."
+            )
+        # The mode of one θ is a good start for the next; parallel searches do not share.
+        last: list[Array] = []
 
         def objective(theta: np.ndarray) -> tuple[Any, ...]:
             K = self._operator(kernel.with_theta(theta))
@@ -310,36 +311,34 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
         return np.concatenate([m for m, _ in parts]), np.concatenate([v for _, v in parts])
 
     def _latent(self, X: Any, diag: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for Ks, own in self._products(X, diag):
+        for Ks, own in self._with_rows_of_fit(X, diag):
             yield self.posterior_.latent(Ks, own)
 
-    def _products(self, X: Any, diag: Any, *, mean_only: bool = False) -> Iterator[tuple[np.ndarray, Any]]:
+    def _with_rows_of_fit(
+        self, X: Any, diag: Any, *, mean_only: bool = False
+    ) -> Iterator[tuple[np.ndarray, Any]]:
         """k(new, training) and k(new, new), some rows at a time."""
         check_is_fitted(self, "posterior_")
         A = self._check_rows(X, reset=False)
-        m, n = A.shape[0], len(self.rows_fit_)
-        if isinstance(self.kernel_, str):
-            if A.shape[1] != self._width:
-                raise ShapeError(f"a precomputed block needs {self._width} columns; got {A.shape[1]}.")
-            own = None if mean_only else self._given_diag(diag, m)
-        elif sparse.issparse(A) != sparse.issparse(self.X_fit_):
-            A = sparse.csr_array(A) if sparse.issparse(self.X_fit_) else A.toarray()
-        step = max(1, PANEL // (n * (1 if len(self.classes_) == 2 else len(self.classes_))))
+        on = self._fitted_on(self.X_fit_, self.rows_fit_)
+        m = A.shape[0]
+        given = self._given_diag(diag, m) if isinstance(on, Given) and not mean_only else None
+        problems = 1 if len(self.classes_) == 2 else len(self.classes_)
+        step = max(1, PANEL // (len(on) * problems))
         for start in range(0, m, step):
-            part = A[start : start + step]
-            if isinstance(self.kernel_, str):
-                yield dense(part)[:, self.rows_fit_], None if own is None else own[start : start + step]
+            part = slice(start, start + step)
+            K = np.asarray(on.between(A[part]).dense(), dtype=np.float64)
+            if mean_only:
+                yield K, None
+            elif given is not None:
+                yield K, given[part]
             else:
-                rows = self._rows(part)
-                K = self.kernel_.gram(
-                    rows, self._rows(self.X_fit_, "X_fit_"), memory=self.memory, n_jobs=self.n_jobs
-                )
-                yield K.dense(), None if mean_only else self.kernel_.diag(rows)
+                yield K, on.own(A[part])
 
     def _functions(self) -> Functions:
         """The mean of the latent function of each class."""
         check_is_fitted(self, "posterior_")
-        return self._by_rows(
+        return self._functions_on(
             self.X_fit_,
             self.posterior_.g,
             0.0,
@@ -383,6 +382,6 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
         """The most probable class; two classes need the mean of the latent function only."""
         check_is_fitted(self, "posterior_")
         if len(self.classes_) == 2:
-            mean = [Ks @ self.posterior_.g for Ks, _ in self._products(X, diag, mean_only=True)]
+            mean = [Ks @ self.posterior_.g for Ks, _ in self._with_rows_of_fit(X, diag, mean_only=True)]
             return self.classes_[(np.concatenate(mean) > 0).astype(int)]
         return self.classes_[self.predict_proba(X, diag=diag).argmax(axis=1)]

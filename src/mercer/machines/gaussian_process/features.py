@@ -9,86 +9,88 @@ then nothing is added, and what is left out counts as independent from row to ro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mercer.arrays import Rows
 from mercer.errors import InputError, ParameterError
-from mercer.gram import GramOperator, Tiles
+from mercer.gram import Tiles
+from mercer.gram.on_rows import Approximated, FeatureApproximation
 from mercer.kernels.base import Kernel
-from mercer.machines.gaussian_process.posterior import InFeatures
-from mercer.machines.landmarks.approximation import factor_of
+from mercer.machines.gaussian_process.inverses import InFeatures
+from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.shared.terms import latent_diag
+from mercer.typing import Array
 
 if TYPE_CHECKING:
     from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 
 
-def approximate_prior(
-    model: GaussianProcessRegressor, kernel: Kernel | None, A: Any
-) -> tuple[GramOperator, InFeatures] | None:
-    """K̂ of the rows and the posterior of the weights; None without an approximation."""
-    searched = model.optimizer is not None and kernel is not None and len(kernel.theta) > 0
-    if model.approximation is not None and searched:
+def refuse_search(model: GaussianProcessRegressor, kernel: Kernel | None) -> None:
+    """Features are those of one kernel: hyperparameters are not searched through them."""
+    if model.optimizer is not None and kernel is not None and len(kernel.theta) > 0:
         raise ParameterError(
             f"the hyperparameters of {kernel} are not searched through an approximation: its features change with them. "
             "Fit a subset of the rows without approximation=, then pass kernel=model.kernel_ and optimizer=None here."
         )
-    K = model._approximate(kernel, A)
-    if K is None:
-        return None
-    noise = np.broadcast_to(model.noise_ + model.approximation_.noise_, A.shape[0]).astype(np.float64)
-    if noise.min() <= 0:
+
+
+def in_features(on: Approximated, noise: Array | float) -> InFeatures:
+    """The posterior of the weights of the features."""
+    total = np.broadcast_to(noise + on.approximation.noise_, len(on)).astype(np.float64)
+    if total.min() <= 0:
         raise ParameterError(
-            f"row {int(np.argmin(noise))} has no noise, and a Gram matrix of {model.approximation_._n_features_out} features "
+            f"row {int(np.argmin(total))} has no noise, and a Gram matrix of {on.approximation.dimension} features "
             "cannot be inverted without. Add + White(0.01) to the kernel, or pass noise=variance."
         )
-    return K, InFeatures.of(factor_of(K), noise)
+    return InFeatures.of(on.phi, total)
 
 
-def variance(model: GaussianProcessRegressor, inverse: InFeatures, rows: Rows) -> np.ndarray:
+def variance(posterior: Posterior, inverse: InFeatures, rows: Rows) -> Array:
     """var f at new rows."""
-    phi = model.approximation_.features(rows)
+    phi = _approximation(posterior).features(rows)
     V = inverse.spread(phi)
-    return np.einsum("rn,rn->n", V, V) + _left_out(model, rows, phi)
+    return np.einsum("rn,rn->n", V, V) + _left_out(posterior, rows, phi)
 
 
-def covariance(model: GaussianProcessRegressor, inverse: InFeatures, rows: Rows) -> np.ndarray:
+def covariance(posterior: Posterior, inverse: InFeatures, rows: Rows) -> Array:
     """The covariance matrix of f at new rows."""
-    phi = model.approximation_.features(rows)
+    approximation = _approximation(posterior)
+    phi = approximation.features(rows)
     V = inverse.spread(phi)
     out = V.T @ V
-    left = _left_out(model, rows, phi)
-    if model.approximation_.from_below:
-        assert isinstance(model.kernel_, Kernel)
-        rest = (
-            Tiles(model.kernel_, rows, Rows(rows.data, "Z", rows.names), n_jobs=model.n_jobs).dense()
-            - phi @ phi.T
-        )
+    left = _left_out(posterior, rows, phi)
+    if approximation.from_below:
+        twin = Rows(rows.data, "Z", rows.names)
+        rest = Tiles(posterior.kernel, rows, twin, n_jobs=posterior.n_jobs).dense() - phi @ phi.T
         rest[np.diag_indices_from(rest)] = left
         return out + 0.5 * (rest + rest.T)
     out[np.diag_indices_from(out)] += left
     return out
 
 
-def _left_out(model: GaussianProcessRegressor, rows: Rows, phi: np.ndarray) -> np.ndarray:
-    assert isinstance(model.kernel_, Kernel)
-    return np.maximum(latent_diag(model.kernel_, rows) - np.einsum("ij,ij->i", phi, phi), 0.0)
+def _approximation(posterior: Posterior) -> FeatureApproximation:
+    assert isinstance(posterior.on, Approximated)
+    return posterior.on.approximation
 
 
-def left_share(model: GaussianProcessRegressor, K: GramOperator) -> float:
-    """Σ max(k(x, x) - ‖φ(x)‖², 0) / Σ k(x, x) over the rows of fit, without noise."""
-    held = K.diag() - model.approximation_.noise_
-    kernel, rows = model._own_kernel, model._fitted_rows
-    own = model.X_fit_.diagonal() if kernel is None or rows is None else latent_diag(kernel, rows)
+def _left_out(posterior: Posterior, rows: Rows, phi: Array) -> Array:
+    return np.maximum(latent_diag(posterior.kernel, rows) - np.einsum("ij,ij->i", phi, phi), 0.0)
+
+
+def left_share(on: Approximated, given: Array | None) -> float:
+    """Σ max(k(x, x) - ‖φ(x)‖², 0) / Σ k(x, x) over the rows of fit, without noise; `given` is a precomputed diagonal."""
+    held = np.einsum("ij,ij->i", on.phi, on.phi)
+    own = given if on.kernel is None else latent_diag(on.kernel, on.rows)
+    assert own is not None
     total = float(np.sum(own))
     return float(np.maximum(own - held, 0.0).sum()) / total if total > 0 else 0.0
 
 
-def refuse(model: GaussianProcessRegressor, what: str) -> None:
+def refuse(posterior: Posterior, what: str) -> None:
     """What is not to be had from features of the whole kernel at given hyperparameters."""
-    if model._approximated:
+    if posterior.approximated:
         raise InputError(
             f"{what} cannot be read off a model with approximation=, whose features are those of the whole kernel at given "
             "hyperparameters. Fit a subset of the rows without it."

@@ -23,7 +23,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 
 from mercer import clock, lapack
 from mercer.errors import NotPositiveDefiniteError
-from mercer.machines.gaussian_process.posterior import nonnegative
+from mercer.machines.gaussian_process.inverses import nonnegative
 from mercer.machines.gaussian_process.whitened import whitened_mode
 from mercer.panels import scaled_both_sides, whole_from_lower
 from mercer.solve.solution import Status

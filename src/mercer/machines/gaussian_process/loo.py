@@ -10,38 +10,42 @@ A(τ₀) = LLᵀ and L⁻¹NL⁻ᵀ = QMQᵀ one decomposition serves all rows: 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
 from mercer.machines.gaussian_process.evidence import loo_moments
-from mercer.machines.gaussian_process.posterior import Exact, InFeatures
+from mercer.machines.gaussian_process.inverses import Exact, InFeatures
+from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.gaussian_process.targets import deviation
-
-if TYPE_CHECKING:
-    from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.typing import Array
 
 CANCELLED = 1e-4  # of a sum of squares: where one row leaves less, the others are summed again
 
 
-def leave_one_out(model: GaussianProcessRegressor) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of every observation given all others, n × targets, in units of y."""
-    Y = model.y_fit_.reshape(len(model.y_fit_), -1)
-    inverse = model._inverse
+def leave_one_out(
+    posterior: Posterior, Y: Array, *, centred: bool, scaled: bool, given: Array | float | None
+) -> tuple[Array, Array]:
+    """Mean and standard deviation of every observation given all others, n × targets, in units of y.
+
+    Y are the targets in units of the model. Whether they were `centred` and `scaled` by their own mean and deviation decides
+    what each row took part in; `given` is a noise in units of y.
+    """
+    inverse = posterior.inverse
+    scale = posterior.units.scale
     assert isinstance(inverse, Exact | InFeatures)
     shift, ratio = _with_all(Y)
-    if model._centred:
-        shift, ratio = _without_each(Y, model._scaled)
-        ratio = np.where(ratio > 0, ratio, 1.0 / model.y_scale_)
-    if model.noise is not None and model._scaled:
-        part, constant, variance = _moments_by_row(model, inverse, Y, ratio[:, 0])
+    if centred:
+        shift, ratio = _without_each(Y, scaled)
+        ratio = np.where(ratio > 0, ratio, 1.0 / scale)
+    if given is not None and scaled:
+        noise = np.broadcast_to(np.asarray(given, dtype=np.float64), len(Y)) / scale[0] ** 2
+        part, constant, variance = _moments_by_row(noise, inverse, Y, ratio[:, 0])
     else:
         diagonal = inverse.inverse_diag()
-        part, variance = loo_moments(diagonal, Y, model._alpha)
+        part, variance = loo_moments(diagonal, Y, posterior.alpha)
         constant = inverse.solve(np.ones((len(Y), 1))) / diagonal[:, None]
-    mean = model.y_mean_ + (part + shift * constant) * model.y_scale_
-    return mean, ratio * model.y_scale_ * np.sqrt(variance)[:, None]
+    mean = posterior.units.mean + (part + shift * constant) * scale
+    return mean, ratio * scale * np.sqrt(variance)[:, None]
 
 
 def _with_all(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -75,10 +79,9 @@ def _without_each(Y: np.ndarray, scaled: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _moments_by_row(
-    model: GaussianProcessRegressor, inverse: Exact | InFeatures, Y: np.ndarray, ratio: np.ndarray
+    given: Array, inverse: Exact | InFeatures, Y: np.ndarray, ratio: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """P_i(y), (A⁻¹1)_i / A⁻¹_ii and 1 / A⁻¹_ii with the noise given in the units that the targets have without row i."""
-    given = np.broadcast_to(np.asarray(model.noise, dtype=np.float64), len(Y)) / model.y_scale_[0] ** 2
     B = np.column_stack([Y, np.ones(len(Y))])
     grown = 1.0 / ratio**2 - 1.0
     if isinstance(inverse, InFeatures):

@@ -1,239 +1,90 @@
-"""(K + noise)⁻¹ as a posterior needs it: exactly by a Cholesky factor, or by conjugate gradients where n is too large.
+"""The posterior of a Gaussian process as a value: f given the targets at the rows of fit.
 
-Both answer `solve(B) = A⁻¹B`, and `explained(B)`: triples (P, Q, s) with Bᵀ A⁻¹ B ≈ Σ s PᵀQ. The exact one has V = L⁻¹B, so
-that what is explained is a sum of squares. The iterative one has X ≈ A⁻¹B and BᵀX + XᵀB - XᵀAX, which is never more than
-BᵀA⁻¹B: an error of the solver can only widen a band.
+        mean(x) = k(x, X) α,      α = (K + N)⁻¹ y,      var(x) = k(x, x) - k(x, X) (K + N)⁻¹ k(X, x)
+
+Views, features, leave-one-out and the certificate read this value, and nothing of the machine that made it. Inside it all is
+in units of the model; `units` leads back to those of y.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
 
 import numpy as np
 
-from mercer import clock, lapack
-from mercer.errors import PrecisionWarning, warn
-from mercer.gram import GramOperator, Tiles
+from mercer.arrays import Rows
+from mercer.errors import InputError
+from mercer.gram import Tiles
+from mercer.gram.on_rows import Approximated, Evaluated, KernelOnRows
 from mercer.kernels.base import Kernel
-from mercer.machines.gaussian_process.evidence import LOG_2PI, Evidence, factor_gram, gradient_of
-from mercer.machines.shared.terms import split_noise
-from mercer.solve.cg import cg
-from mercer.solve.direct import Cholesky
-from mercer.solve.estimate import Estimate, logdet
-from mercer.solve.precondition import LowRank, nystrom
-from mercer.solve.solution import Certificate
-
-EPS = float(np.finfo(float).eps)
-
-Explained = list[tuple[np.ndarray, np.ndarray, float]]
-
-
-class Inverse(Protocol):
-    """What prediction asks of A⁻¹."""
-
-    def solve(self, B: np.ndarray) -> np.ndarray: ...
-
-    def explained(self, B: np.ndarray) -> Explained: ...
+from mercer.machines.gaussian_process.inverses import Inverse
+from mercer.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Later:
-    """The factor of K + noise, made when something of it is first asked for."""
+class Units:
+    """The mean and the scale of the targets, one number for each; `single` says whether y came as a vector."""
 
-    K: GramOperator
-    noise: Any
-
-    @cached_property
-    def found(self) -> Cholesky:
-        return factor_gram(self.K, self.noise)
+    mean: Array
+    scale: Array
+    single: bool
 
     @property
-    def lower(self) -> np.ndarray:
-        return self.found.lower
+    def offset(self) -> Array | float:
+        """The mean of the targets: a number if there is one target."""
+        return float(self.mean[0]) if self.single else self.mean
 
-    def solve(self, B: np.ndarray) -> np.ndarray:
-        return self.found.solve(B)
+    def values(self, values: Array) -> Array:
+        """Model units to units of y, less the mean; one column is a vector if y was one."""
+        values = values * self.scale
+        return values[..., 0] if self.single else values
 
-    def inverse_diag(self) -> np.ndarray:
-        return self.found.inverse_diag()
-
-
-@dataclass(frozen=True, eq=False)
-class Exact:
-    """A⁻¹ by the factor A = L Lᵀ."""
-
-    factor: Cholesky | Later
-
-    def solve(self, B: np.ndarray) -> np.ndarray:
-        return self.factor.solve(B)
-
-    def explained(self, B: np.ndarray) -> Explained:
-        V = lapack.solve_triangular(self.factor.lower, B)
-        return [(V, V, 1.0)]
-
-    def inverse_diag(self) -> np.ndarray:
-        return self.factor.inverse_diag()
+    def squares(self, values: Array) -> Array:
+        """(Co)variances in units of y²; a last axis for the targets if y had several."""
+        if self.single:
+            return values * float(self.scale[0]) ** 2
+        return values[..., None] * self.scale**2
 
 
 @dataclass(frozen=True, eq=False)
-class InFeatures:
-    """A⁻¹ for A = ΦΦᵀ + D with a diagonal D > 0, in the posterior of the weights of the features.
+class Posterior:
+    """f given y: the kernel on the rows of fit, the noise of the observations, (K + N)⁻¹ and α, n × targets."""
 
-        M = I + ΦᵀD⁻¹Φ = R Rᵀ,     A⁻¹ = D⁻¹ - D⁻¹ΦM⁻¹ΦᵀD⁻¹,     var f(x) = ‖R⁻¹φ(x)‖²
-
-    The variance is a sum of squares: nothing cancels.
-
-    >>> inverse = InFeatures.of(np.array([[1.0], [1.0]]), np.ones(2))
-    >>> inverse.solve(np.array([[3.0], [0.0]]))[:, 0], inverse.spread(np.array([[1.0]]))[0]
-    (array([ 2., -1.]), array([0.57735027]))
-    """
-
-    phi: np.ndarray
-    noise: np.ndarray
-    lower: np.ndarray
-
-    @classmethod
-    def of(cls, phi: np.ndarray, noise: np.ndarray) -> InFeatures:
-        scaled = phi / np.sqrt(noise)[:, None]
-        M = lapack.matmul(scaled.T, scaled)
-        M[np.diag_indices_from(M)] += 1.0
-        return cls(phi, noise, lapack.cholesky(M, overwrite_a=True))
-
-    def weights(self, B: np.ndarray) -> np.ndarray:
-        """M⁻¹ΦᵀD⁻¹B = ΦᵀA⁻¹B: the posterior mean of the weights."""
-        return lapack.cho_solve(self.lower, self.phi.T @ (B / self.noise[:, None]))
-
-    def solve(self, B: np.ndarray) -> np.ndarray:
-        return (B - self.phi @ self.weights(B)) / self.noise[:, None]
-
-    def explained(self, B: np.ndarray) -> Explained:
-        return [(B, self.solve(B), 1.0)]
-
-    def spread(self, phi: np.ndarray) -> np.ndarray:
-        """R⁻¹φ(x) for every x, one column each: its squares sum to var f(x)."""
-        return lapack.solve_triangular(self.lower, phi.T)
-
-    def inverse_diag(self) -> np.ndarray:
-        inside = np.einsum("rn,rn->n", V := self.spread(self.phi), V)
-        return (1.0 - inside / self.noise) / self.noise
-
-    def logdet(self) -> float:
-        return 2.0 * float(np.log(self.lower.diagonal()).sum()) + float(np.log(self.noise).sum())
-
-
-@dataclass(frozen=True, eq=False)
-class Iterative:
-    """A⁻¹ by preconditioned conjugate gradients on `op` + `shift`, never storing either."""
-
-    op: GramOperator
-    shift: float
-    preconditioner: LowRank
-    tol: float
-
-    def solve(self, B: np.ndarray) -> np.ndarray:
-        return self.run(B)[0]
-
-    def run(self, B: np.ndarray) -> tuple[np.ndarray, Certificate]:
-        done = cg(
-            self.op,
-            B,
-            self.shift,
-            preconditioner=self.preconditioner,
-            tol=self.tol,
-            keep=False,
-        )
-        return done.value, done.certificate
-
-    def explained(self, B: np.ndarray) -> Explained:
-        X = self.solve(B)
-        return [(B, X, 1.0), (X, B, 1.0), (X, self.op @ X + self.shift * X, -1.0)]
-
-
-def iterative(
-    kernel: Kernel, rows: Any, noise: Any, *, tol: float, n_jobs: int | None, random_state: Any
-) -> Iterative:
-    """The iterative inverse of K + noise: the least noise of a row is the shift, the rest of it stays in the operator."""
-    latent, white = split_noise(kernel)
-    op: GramOperator
-    shift = white + float(np.min(noise))
-    extra = np.asarray(noise, dtype=np.float64) - float(np.min(noise))
-    if latent is None:
-        latent, shift = kernel, float(np.min(noise))
-    op = Tiles(latent, rows, n_jobs=n_jobs)
-    if np.any(extra):
-        op = op.shifted(extra)
-    inverse = nystrom(op, shift, sketch="columns", random_state=random_state)
-    return Iterative(op, shift, inverse, tol)
-
-
-@dataclass(frozen=True)
-class EstimatedEvidence:
-    """An estimate of the evidence, of its gradient, and of the errors of both."""
-
-    evidence: Evidence
-    logdet: Estimate
-    gradient_error: np.ndarray | None
-    certificate: Certificate
-    seconds: float
+    on: KernelOnRows
+    noise: Array | float
+    inverse: Inverse
+    alpha: Array
+    units: Units
+    n_jobs: int | None = None
 
     @property
-    def half_width(self) -> float:
-        """Half the 95 % interval of the evidence: that of the log-determinant, halved and once for each target."""
-        low, high = self.logdet.interval
-        return 0.25 * (high - low) * self.evidence.alpha.shape[1]
+    def n(self) -> int:
+        """The number of rows of fit."""
+        return len(self.alpha)
 
+    @property
+    def approximated(self) -> bool:
+        return isinstance(self.on, Approximated)
 
-def estimate_evidence(
-    inverse: Iterative,
-    K: GramOperator,
-    Y: np.ndarray,
-    *,
-    probes: int = 16,
-    gradient: bool = True,
-    random_state: Any = 0,
-) -> EstimatedEvidence:
-    """The log evidence without a factor: α by conjugate gradients, log det A by Lanczos quadrature, and
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, which new rows need; a Gram matrix that was given has none."""
+        if self.on.kernel is None:
+            raise InputError(
+                "this needs the kernel at new rows, which a precomputed Gram matrix does not have."
+            )
+        return self.on.kernel
 
-        tr(A⁻¹ ∂K) = E[(A⁻¹z)ᵀ ∂K (P⁻¹z)],     z ~ N(0, P)
+    @property
+    def rows(self) -> Rows:
+        """The rows of fit."""
+        assert isinstance(self.on, Evaluated | Approximated)
+        return self.on.rows
 
-    with the preconditioner P, so that the better P is, the less the probes z scatter. The same random numbers are used
-    at every θ, so the estimate is a smooth function of θ up to changes of rank. Where the seconds run out there is no gradient.
-    """
-    start = time.perf_counter()
-    n, targets = Y.shape
-    P = inverse.preconditioner
-    normal = (
-        np.random.default_rng(random_state).standard_normal((n, probes)) if gradient else np.empty((n, 0))
-    )
-    Z, dual = P.power(normal, 0.5), P.power(normal, -0.5)
-    X, done = inverse.run(np.hstack([Y, Z]))
-    alpha, solved = X[:, :targets], X[:, targets:]
-    volume = logdet(inverse.op, inverse.shift, preconditioner=P, probes=probes, random_state=random_state)
-    value = -0.5 * (float(np.vdot(Y, alpha)) + targets * (volume.value + n * LOG_2PI))
-    found: np.ndarray | None = None
-    error: np.ndarray | None = None
-    if gradient and not clock.late():
-        fit = gradient_of(K, alpha)
-        groups = np.array_split(np.arange(probes), 4)  # the scatter between groups is the error of their mean
-        parts = np.array([gradient_of(K, solved[:, g] / len(g), dual[:, g]) for g in groups])
-        sizes = np.array([len(g) for g in groups])
-        found = 0.5 * (fit - targets * (sizes @ parts) / probes)
-        error = 0.5 * targets * parts.std(axis=0, ddof=1) / np.sqrt(len(groups))
-    seconds = time.perf_counter() - start
-    return EstimatedEvidence(Evidence(value, found, alpha), volume, error, done, seconds)
+    def cross(self, kernel: Kernel, rows: Rows) -> Array:
+        """k(X_fit, X) for a kernel, or one term of it: one column for each new row."""
+        return np.asarray(Tiles(kernel, rows, self.rows, n_jobs=self.n_jobs).dense()).T
 
-
-def nonnegative(variance: np.ndarray, prior: np.ndarray, n: int) -> np.ndarray:
-    """Variances, with what rounding made negative set to 0; more than rounding is no variance, and is said."""
-    beyond = variance < -10 * (n + 10) * EPS * np.abs(prior)
-    if beyond.any():
-        warn(
-            f"the variance of {int(beyond.sum())} of {len(variance)} rows came out negative beyond rounding, the lowest as "
-            f"{variance.min():.3g}, and was set to 0: the kernel is not positive semi-definite on these rows, or the noise is "
-            "too small for float64. Look at k.validity().",
-            PrecisionWarning,
-        )
-    return np.maximum(variance, 0.0)
+    def times_alpha(self, kernel: Kernel, rows: Rows) -> Array:
+        """k(X, X_fit) α for a kernel, or one term of it: new rows × targets."""
+        return np.asarray(Tiles(kernel, rows, self.rows, n_jobs=self.n_jobs) @ self.alpha)

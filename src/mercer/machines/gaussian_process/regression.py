@@ -13,16 +13,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import clock
+from mercer.arrays import Rows, column_names, read_rows
 from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.functions import Functions
+from mercer.gram.on_rows import Approximated, Given, check_gram
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process import features as gp_features
 from mercer.machines.gaussian_process import views as gp_views
 from mercer.machines.gaussian_process.certificate import certify, why_singular
 from mercer.machines.gaussian_process.evidence import LOG_2PI, Evidence, factor_gram, log_evidence, log_loo
-from mercer.machines.gaussian_process.loo import leave_one_out
-from mercer.machines.gaussian_process.posterior import (
+from mercer.machines.gaussian_process.inverses import (
     EstimatedEvidence,
     Exact,
     InFeatures,
@@ -32,17 +33,18 @@ from mercer.machines.gaussian_process.posterior import (
     estimate_evidence,
     iterative,
 )
+from mercer.machines.gaussian_process.loo import leave_one_out
+from mercer.machines.gaussian_process.posterior import Posterior, Units
 from mercer.machines.gaussian_process.search import search
 from mercer.machines.gaussian_process.targets import new_noise, take_noise, take_targets
 from mercer.machines.gaussian_process.tune import Objective, Tuned
-from mercer.machines.landmarks.approximation import Approximable
-from mercer.machines.shared.base import PRECOMPUTED, as_machine_kernel, check_gram
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Special, Whole
 from mercer.memory import memory_limit
 from mercer.solve.operator import relative
 from mercer.solve.solution import Status
-from mercer.theory.judge import judge_on_rows
+from mercer.sparse import Matrix
 
 SOON = 2000  # rows that are conditioned on quickly enough after Ctrl-C
 EXACT_ROWS = 10_000  # up to here a factorisation takes seconds; above it, conjugate gradients
@@ -54,7 +56,7 @@ T = TypeVar("T")
 OBJECTIVES = {"evidence": log_evidence, "loo": log_loo}
 
 
-class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
+class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
     """y = f(x) + noise with f ~ GP(0, k): a mean and a band at every x, hyperparameters chosen by the data.
 
         α = (K + N)⁻¹ y,     mean(x) = Σ α_i k(x_i, x),     var(x) = k(x, x) - ‖L⁻¹ k(X, x)‖²,     K + N = L Lᵀ
@@ -181,6 +183,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         self.strict = strict
 
     _inverse: Inverse
+    X_fit_: Matrix
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -190,14 +193,19 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         Y = take_targets(self, y, A.shape[0])
-        kernel = resolve(self.kernel, self._rows(A))
-        self.X_fit_, self.kernel_ = A, PRECOMPUTED if kernel is None else kernel
+        if self.approximation is not None:
+            gp_features.refuse_search(self, resolve(self.kernel, self._rows(A)))
+        on = self._kernel_on(A)
+        kernel = on.kernel
+        self.X_fit_ = on.matrix if isinstance(on, Given) else A
         self.noise_ = take_noise(self, A.shape[0])
         self._fitted_rows = None if kernel is None else self._rows(A, "X_fit_")
-        self._in_place = gp_features.approximate_prior(self, kernel, A)  # K̂ and its inverse
+        self._in_place = None
+        if isinstance(on, Approximated):
+            self._in_place = gp_features.in_features(on, self.noise_)
         self._exact = not self._approximated and self._choose_solver(A.shape[0], kernel)
         self._seed = int(check_random_state(self.random_state).randint(2**31))
-        notes = [*self._approximation_notes(), *self._judge(kernel)]
+        notes = list(self._judged(on, self._looked_at(kernel)))
         tuned, added = self._with_enough_noise(lambda: self._tune(kernel, Y, notes), kernel, 0.0)
         self.n_iter_ = 0 if tuned is None else tuned.iterations
         if tuned is not None:
@@ -217,8 +225,6 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
 
     def _choose_solver(self, n: int, kernel: Kernel | None) -> bool:
         """Whether to factor."""
-        if kernel is None:
-            self._precomputed = Precomputed(check_gram(self.X_fit_, None))
         if self.solver == "cg" and kernel is not None:
             if self.objective == "loo":
                 raise ParameterError(
@@ -229,26 +235,23 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
             return True
         return n <= EXACT_ROWS and 8 * n * n <= memory_limit(self.memory)
 
-    def _judge(self, kernel: Kernel | None) -> tuple[str, ...]:
-        """Announce a kernel that is not positive semi-definite on these rows, or refuse it if `strict`."""
-        proved = kernel is not None and kernel._proof() is not None
-        if self._exact and kernel is not None and not proved:
-            check_gram(self._gram(kernel).dense(), kernel)
-        return judge_on_rows(
-            kernel,
-            self._gram(kernel),
-            np.arange(self.X_fit_.shape[0]),
-            self.n_features_in_,
-            strict=self.strict,
-            lost="There is then no Gaussian process behind it, and a variance may come out negative.",
-            note="the kernel is not positive semi-definite: there is no Gaussian process behind it, and no meaning to variances",
-        ).notes
+    invalid: ClassVar[Invalid] = Invalid(
+        "There is then no Gaussian process behind it, and a variance may come out negative.",
+        "the kernel is not positive semi-definite: there is no Gaussian process behind it, and no meaning to variances",
+    )
+
+    def _looked_at(self, kernel: Kernel | None) -> GramOperator:
+        """K as it is judged: one that will be factored, and that nothing proves, is looked at for symmetry first."""
+        K = self._gram(kernel)
+        if self._exact and kernel is not None and kernel._proof() is None:
+            check_gram(K.dense(), str(kernel))
+        return K
 
     def _gram(self, kernel: Kernel | None, n_jobs: int | None = None) -> GramOperator:
-        if self._in_place is not None:
-            return self._in_place[0]
+        if self._approximated:
+            return self._fitted_on(self.X_fit_).gram()
         if kernel is None or self._fitted_rows is None:
-            return self._precomputed
+            return Precomputed(self.X_fit_)
         return Tiles(kernel, self._fitted_rows, n_jobs=self.n_jobs if n_jobs is None else n_jobs)
 
     def _tune(self, kernel: Kernel | None, Y: np.ndarray, notes: list[str]) -> Tuned | None:
@@ -313,12 +316,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         if tuned is not None and tuned.kept is not None and (interrupted or clock.short_of(tuned.seconds)):
             estimated, alpha, value = self._take_kept(tuned.kept)
         elif self._in_place is not None:
-            self._inverse = inverse = self._in_place[1]
+            self._inverse = inverse = self._in_place
             self.feature_coef_ = inverse.weights(Y)
             alpha = inverse.solve(Y)
             value = -0.5 * (float(np.vdot(Y, alpha)) + Y.shape[1] * (inverse.logdet() + len(Y) * LOG_2PI))
         elif self._exact:
-            factor = factor_gram(self._gram(self._own_kernel), self.noise_)
+            factor = factor_gram(self._gram(self._fitted_kernel), self.noise_)
             alpha = factor.solve(Y)
             self._inverse = Exact(factor)
             alpha = self._refine(alpha, Y)
@@ -335,7 +338,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
     def _take_kept(self, kept: Any) -> tuple[EstimatedEvidence | None, np.ndarray, float]:
         """α and the evidence of the best θ, as the search had them; a factor is made when it is first asked for."""
         if isinstance(kept, Evidence):
-            self._inverse = Exact(Later(self._gram(self._own_kernel), self.noise_))
+            self._inverse = Exact(Later(self._gram(self._fitted_kernel), self.noise_))
             return None, kept.alpha, kept.value
         self._inverse, estimated = kept
         return estimated, estimated.evidence.alpha, estimated.evidence.value
@@ -357,11 +360,19 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
 
     def _residual(self, alpha: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Y - (K + N)α."""
-        return Y - self._gram(self._own_kernel) @ alpha - np.reshape(self.noise_, (-1, 1)) * alpha
+        return Y - self._gram(self._fitted_kernel) @ alpha - np.reshape(self.noise_, (-1, 1)) * alpha
 
     @property
-    def _own_kernel(self) -> Kernel | None:
-        return self.kernel_ if isinstance(self.kernel_, Kernel) else None
+    def posterior_(self) -> Posterior:
+        """The posterior as a value: kernel, rows and noise, (K + N)⁻¹ and α."""
+        check_is_fitted(self, "alpha_")
+        return Posterior(
+            self._fitted_on(self.X_fit_), self.noise_, self._inverse, self._alpha, self._units, self.n_jobs
+        )
+
+    @property
+    def _units(self) -> Units:
+        return Units(self.y_mean_, self.y_scale_, self._single)
 
     def _with_enough_noise(
         self, act: Callable[[], T], kernel: Kernel | None, added: float
@@ -379,7 +390,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         """Refuse a Gram matrix that cannot be factored, with the whole diagnosis; or what to add that is enough."""
         if error.sufficient_diagonal is None and self._exact:
             try:
-                factor_gram(self._gram(self._own_kernel), self.noise_)
+                factor_gram(self._gram(self._fitted_kernel), self.noise_)
             except NotPositiveDefiniteError as whole:
                 error = whole
         if self.singular == "refuse" or error.sufficient_diagonal is None:
@@ -390,7 +401,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
                 error.smallest_eigenvalue,
                 error.sufficient_diagonal,
             ) from error
-        prior = float(np.max(self._gram(self._own_kernel).diag()))
+        prior = float(np.max(self._gram(self._fitted_kernel).diag()))
         return max(2.0 * error.sufficient_diagonal, ADDED * prior)
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -407,60 +418,42 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         if return_std and return_cov:
             raise ParameterError("Not returning standard deviation and full covariance: ask for one of them.")
         A = self._check_rows(X, reset=False)
-        if self._own_kernel is None:
-            return self._predict_precomputed(A, return_std or return_cov)
-        rows = self._rows(A)
-        if self._approximated:
-            products = self._in_features(A)
-        else:
-            between = Tiles(self._own_kernel, rows, self._fitted_rows, n_jobs=self.n_jobs)
-            products = np.asarray(between @ self._alpha)
-        mean = self._in_units(products) + (self.y_mean_[0] if self._single else self.y_mean_)
+        mean = self._units.values(self._products(A, self.X_fit_, self._alpha)) + self._units.offset
         if not (return_std or return_cov):
             return mean
-        extra = new_noise(self, noise, rows)
-        if return_std:
-            variance = gp_views.latent_variance(self, rows) + extra
-            return mean, np.sqrt(self._spread(variance))
-        covariance = gp_views.latent_covariance(self, rows)
-        covariance[np.diag_indices_from(covariance)] += extra
-        return mean, self._spread(covariance)
-
-    def _predict_precomputed(self, A: Any, more: bool) -> np.ndarray:
-        if more:
+        if self._fitted_kernel is None:
             raise InputError(
                 "a precomputed Gram matrix has no k(x, x) of new rows, so there is no band; pass the kernel itself."
             )
-        products = self._in_features(A) if self._approximated else np.asarray(A @ self._alpha)
-        return self._in_units(products) + (self.y_mean_[0] if self._single else self.y_mean_)
+        posterior = self.posterior_
+        rows = self._rows(A)
+        extra = new_noise(posterior, noise, rows)
+        if return_std:
+            variance = gp_views.latent_variance(posterior, rows) + extra
+            return mean, np.sqrt(self._units.squares(variance))
+        covariance = gp_views.latent_covariance(posterior, rows)
+        covariance[np.diag_indices_from(covariance)] += extra
+        return mean, self._units.squares(covariance)
 
     def _functions(self) -> Functions:
         """The posterior mean, in units of y."""
         check_is_fitted(self, "alpha_")
-        if self._approximated:
-            return self._by_features(self.y_mean_, self.y_scale_, what="the posterior mean")
-        return self._by_rows(
-            self.X_fit_, self._alpha * self.y_scale_, self.y_mean_, observed=False, what="the posterior mean"
+        return self._functions_on(
+            self.X_fit_,
+            self._alpha,
+            self.y_mean_,
+            scale=self.y_scale_,
+            observed=False,
+            what="the posterior mean",
         )
-
-    def _in_units(self, values: np.ndarray) -> np.ndarray:
-        """Model units to units of y; one column is a vector if y was one."""
-        values = values * self.y_scale_
-        return values[..., 0] if self._single else values
-
-    def _spread(self, values: np.ndarray) -> np.ndarray:
-        """(Co)variances in units of y²; a last axis for the targets if y had several."""
-        if self._single:
-            return values * float(self.y_scale_[0]) ** 2
-        return values[..., None] * self.y_scale_**2
 
     def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False) -> Any:
         """The log evidence at `theta` (by default that of the fit), with its gradient if asked."""
         check_is_fitted(self, "alpha_")
         if theta is None and not eval_gradient:
             return self.log_evidence_
-        gp_features.refuse(self, "the evidence at other hyperparameters")
-        kernel = self._own_kernel
+        gp_features.refuse(self.posterior_, "the evidence at other hyperparameters")
+        kernel = self._fitted_kernel
         kernel = kernel if theta is None or kernel is None else kernel.with_theta(theta)
         Y = self.y_fit_.reshape(len(self.y_fit_), -1)
         if self._exact or kernel is None:
@@ -477,14 +470,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
         check_is_fitted(self, "alpha_")
         if not isinstance(self._inverse, Exact | InFeatures):
             raise InputError("leave-one-out needs the inverse itself; fit with solver='cholesky'.")
-        mean, std = leave_one_out(self)
+        Y = self.y_fit_.reshape(len(self.y_fit_), -1)
+        mean, std = leave_one_out(
+            self.posterior_, Y, centred=self._centred, scaled=self._scaled, given=self.noise
+        )
         if self._single:
             mean, std = mean[:, 0], std[:, 0]
         return (mean, std) if return_std else mean
 
     def decompose(self, X: Any, *, names: Any = None, full: bool = False) -> gp_views.Terms:
         """Mean and band of every term of a sum of kernels at rows X; see `Terms`."""
-        return gp_views.decompose(self, X, names, full)
+        posterior = self.posterior_
+        return gp_views.decompose(posterior, self._rows(self._check_rows(X, reset=False)), names, full)
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = None, *, prior: bool = False, noise: Any = False
@@ -493,20 +490,34 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
 
         From the posterior, or from the prior if the model is not fitted or `prior=True`; with `noise=True`, observations.
         """
-        return gp_views.sample(self, X, n_samples, random_state, prior, noise)
+        rng = check_random_state(random_state)
+        fitted = hasattr(self, "alpha_")
+        if fitted and not prior:
+            mean, covariance = self.predict(X, return_cov=True, noise=noise)
+            return gp_views.sample_posterior(mean, covariance, n_samples, rng, self._single)
+        if fitted:
+            rows = self._rows(self._check_rows(X, reset=False))
+        else:
+            # Nothing is learned from X, not even its columns.
+            rows = Rows(read_rows(X, self._takes_things()), "X", column_names(X))
+        return gp_views.sample_prior(
+            self._prior_kernel(rows),
+            rows,
+            n_samples,
+            rng,
+            noisy=isinstance(noise, bool | np.bool_) and bool(noise),
+            units=self._units if fitted else None,
+            n_jobs=self.n_jobs,
+        )
 
     def input_gradient(self, X: Any, return_var: bool = False) -> Any:
         """∂mean/∂x at rows X, rows × columns (rows × columns × targets); with `return_var` also that of the variance of f."""
-        return gp_views.input_gradient(self, X, return_var)
+        posterior = self.posterior_
+        return gp_views.input_gradient(posterior, self._rows(self._check_rows(X, reset=False)), return_var)
 
-    def _prior_kernel(self, A: Any) -> Kernel:
-        if hasattr(self, "kernel_") and isinstance(self.kernel_, Kernel):
-            return self.kernel_
-        kernel = (
-            as_machine_kernel(self.kernel)
-            if hasattr(self, "kernel_")
-            else resolve(self.kernel, self._rows(A))
-        )
+    def _prior_kernel(self, rows: Rows) -> Kernel:
+        """The kernel of the fit, or before it the one that these rows make of `kernel=`."""
+        kernel = self._fitted_kernel if hasattr(self, "kernel_") else resolve(self.kernel, rows)
         if kernel is None:
             raise InputError("a precomputed Gram matrix says nothing of other rows; pass the kernel itself.")
         return kernel

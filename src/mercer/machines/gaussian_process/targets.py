@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.arrays import Rows
 from mercer.errors import ParameterError, ShapeError
-from mercer.kernels.base import Kernel
+from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.shared.defaults import is_open
 from mercer.machines.shared.targets import check_target_block
 from mercer.machines.shared.terms import latent_diag
@@ -71,22 +71,22 @@ def take_noise(model: GaussianProcessRegressor, n: int) -> Any:
     return float(noise) if noise.ndim == 0 else noise
 
 
-def new_noise(model: GaussianProcessRegressor, noise: Any, rows: Rows) -> np.ndarray:
+def new_noise(posterior: Posterior, noise: Any, rows: Rows) -> np.ndarray:
     """The variance of the noise of observations at new rows, in units of the model."""
     if isinstance(noise, bool | np.bool_) and not noise:
         return np.zeros(len(rows))
-    assert isinstance(model.kernel_, Kernel)
-    white = np.asarray(model.kernel_._diag(rows), dtype=np.float64) - latent_diag(model.kernel_, rows)
+    kernel = posterior.kernel
+    white = np.asarray(kernel._diag(rows), dtype=np.float64) - latent_diag(kernel, rows)
     if isinstance(noise, bool | np.bool_):
-        if np.ndim(model.noise_):
+        if np.ndim(posterior.noise):
             raise ParameterError(
                 "the noise of this model is per row of the training data, so that of new rows is not known; "
                 "pass noise=variances, one for each row of X, or noise=0.0 for the White terms alone."
             )
-        return np.maximum(white, 0.0) + model.noise_
+        return np.maximum(white, 0.0) + posterior.noise
     given = np.asarray(noise, dtype=np.float64)
     if given.shape not in ((), (len(rows),)) or not np.all(np.isfinite(given)) or np.any(given < 0):
         raise ParameterError(
             f"noise must be True, False, or variances >= 0, a number or {len(rows)} of them."
         )
-    return np.maximum(white, 0.0) + given / float(model.y_scale_[0]) ** 2
+    return np.maximum(white, 0.0) + given / float(posterior.units.scale[0]) ** 2

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import linalg
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Rows, check_vectors, column_names
+from mercer.arrays import Rows
 from mercer.errors import InputError, ParameterError
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process import features as gp_features
-from mercer.machines.gaussian_process.posterior import Explained, InFeatures, nonnegative
+from mercer.machines.gaussian_process.inverses import Explained, InFeatures, nonnegative
+from mercer.machines.gaussian_process.posterior import Posterior, Units
 from mercer.machines.shared.terms import latent_diag, latent_terms
-
-if TYPE_CHECKING:
-    from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.typing import Array
 
 CHUNK = 64 << 20  # bytes of k(X_fit, X) at one time
 EPS = float(np.finfo(float).eps)
@@ -64,98 +61,96 @@ class Terms:
         return iter(zip(self.names, self.mean, self.std, strict=True))
 
 
-def latent_variance(model: GaussianProcessRegressor, rows: Rows) -> np.ndarray:
+def latent_variance(posterior: Posterior, rows: Rows) -> Array:
     """var f at new rows: the prior variance less what the data explain, never negative."""
-    kernel = _kernel(model)
-    prior, out = latent_diag(kernel, rows), np.empty(len(rows))
-    if isinstance(model._inverse, InFeatures):
-        for part in _chunks(len(rows), len(model._inverse.lower)):
-            out[part] = gp_features.variance(model, model._inverse, _take(rows, part))
+    out = np.empty(len(rows))
+    if isinstance(posterior.inverse, InFeatures):
+        for part in _chunks(len(rows), len(posterior.inverse.lower)):
+            out[part] = gp_features.variance(posterior, posterior.inverse, _take(rows, part))
         return out
-    for part in _chunks(len(rows), len(model.y_fit_)):
-        explained = model._inverse.explained(_cross(model, kernel, rows, part))
-        out[part] = prior[part] - _pointwise(explained)
-    return nonnegative(out, prior, len(model.y_fit_))
+    prior = latent_diag(posterior.kernel, rows)
+    for part in _chunks(len(rows), posterior.n):
+        across = posterior.cross(posterior.kernel, _take(rows, part))
+        out[part] = prior[part] - _pointwise(posterior.inverse.explained(across))
+    return nonnegative(out, prior, posterior.n)
 
 
-def latent_covariance(model: GaussianProcessRegressor, rows: Rows) -> np.ndarray:
+def latent_covariance(posterior: Posterior, rows: Rows) -> Array:
     """The covariance matrix of f at new rows, exactly symmetric, its diagonal never negative."""
-    kernel = _kernel(model)
-    if isinstance(model._inverse, InFeatures):
-        return gp_features.covariance(model, model._inverse, rows)
-    prior = Tiles(kernel, rows, _twin(rows), n_jobs=model.n_jobs).dense()
-    out = prior - _whole(model._inverse.explained(_cross(model, kernel, rows, slice(None))))
+    if isinstance(posterior.inverse, InFeatures):
+        return gp_features.covariance(posterior, posterior.inverse, rows)
+    kernel = posterior.kernel
+    prior = Tiles(kernel, rows, _twin(rows), n_jobs=posterior.n_jobs).dense()
+    out = prior - _whole(posterior.inverse.explained(posterior.cross(kernel, rows)))
     out = 0.5 * (out + out.T)
-    out[np.diag_indices_from(out)] = nonnegative(out.diagonal(), prior.diagonal(), len(model.y_fit_))
+    out[np.diag_indices_from(out)] = nonnegative(out.diagonal(), prior.diagonal(), posterior.n)
     return out
 
 
-def decompose(model: GaussianProcessRegressor, X: Any, names: Sequence[str] | None, full: bool) -> Terms:
-    check_is_fitted(model, "alpha_")
-    gp_features.refuse(model, "the terms of the kernel")
-    rows = model._rows(model._check_rows(X, reset=False))
-    kernels = latent_terms(_kernel(model))
+def decompose(posterior: Posterior, rows: Rows, names: Sequence[str] | None, full: bool) -> Terms:
+    """Mean and band of every term of a sum of kernels at new rows."""
+    gp_features.refuse(posterior, "the terms of the kernel")
+    kernels = latent_terms(posterior.kernel)
     if not kernels:
-        raise InputError(f"{model.kernel_} is noise alone: there is no function to take apart.")
+        raise InputError(f"{posterior.kernel} is noise alone: there is no function to take apart.")
     names = tuple(str(k) for k in kernels) if names is None else tuple(names)
     if len(names) != len(kernels):
         raise ParameterError(
             f"{len(kernels)} terms need as many names, in the order of the kernel; got {len(names)}: {names}."
         )
-    t, m, n = len(kernels), len(rows), len(model.y_fit_)
-    mean = np.array([Tiles(k, rows, model._fitted_rows, n_jobs=model.n_jobs) @ model._alpha for k in kernels])
+    t = len(kernels)
+    m = len(rows)
+    mean = np.array([posterior.times_alpha(k, rows) for k in kernels])
     covariance = np.empty((t, t, m))
     prior = np.array([latent_diag(k, rows) for k in kernels])
-    for part in _chunks(m, n * t):
-        B = np.hstack([_cross(model, k, rows, part) for k in kernels])
-        covariance[:, :, part] = -_between_terms(model._inverse.explained(B), t)
+    for part in _chunks(m, posterior.n * t):
+        B = np.hstack([posterior.cross(k, _take(rows, part)) for k in kernels])
+        covariance[:, :, part] = -_between_terms(posterior.inverse.explained(B), t)
     for i in range(t):
-        covariance[i, i] = nonnegative(covariance[i, i] + prior[i], prior[i], n)
-    whole = _full(model, kernels, rows) if full else None
-    offset = model.y_mean_[0] if model._single else model.y_mean_
-    return Terms(
-        names,
-        kernels,
-        model._in_units(mean),
-        model._spread(covariance),
-        offset,
-        None if whole is None else model._spread(whole),
-    )
+        covariance[i, i] = nonnegative(covariance[i, i] + prior[i], prior[i], posterior.n)
+    units = posterior.units
+    whole = units.squares(_full(posterior, kernels, rows)) if full else None
+    return Terms(names, kernels, units.values(mean), units.squares(covariance), units.offset, whole)
 
 
-def _full(model: GaussianProcessRegressor, kernels: Sequence[Kernel], rows: Rows) -> np.ndarray:
-    t, m = len(kernels), len(rows)
-    B = np.hstack([_cross(model, k, rows, slice(None)) for k in kernels])
-    whole = -_whole(model._inverse.explained(B)).reshape(t, m, t, m).transpose(0, 2, 1, 3)
+def _full(posterior: Posterior, kernels: Sequence[Kernel], rows: Rows) -> Array:
+    t = len(kernels)
+    m = len(rows)
+    B = np.hstack([posterior.cross(k, rows) for k in kernels])
+    whole = -_whole(posterior.inverse.explained(B)).reshape(t, m, t, m).transpose(0, 2, 1, 3)
     for i, k in enumerate(kernels):
-        whole[i, i] += Tiles(k, rows, _twin(rows), n_jobs=model.n_jobs).dense()
+        whole[i, i] += Tiles(k, rows, _twin(rows), n_jobs=posterior.n_jobs).dense()
     return whole
 
 
-def sample(
-    model: GaussianProcessRegressor, X: Any, n_samples: int, random_state: Any, prior: bool, noise: Any
-) -> np.ndarray:
-    rng = check_random_state(random_state)
-    fitted = hasattr(model, "alpha_")
-    if fitted and not prior:
-        mean, covariance = model.predict(X, return_cov=True, noise=noise)
-        if model._single:
-            return mean[:, None] + draw(covariance, n_samples, rng)
-        parts = [mean[:, [j]] + draw(covariance[..., j], n_samples, rng) for j in range(mean.shape[1])]
-        return np.stack(parts, axis=1)
-    if fitted:
-        rows = model._rows(model._check_rows(X, reset=False))
-    else:  # nothing is learned from X, not even its columns
-        rows = Rows(check_vectors(X).astype(np.float64, copy=False), "X", column_names(X))
-    kernel = model._prior_kernel(rows.data)
-    noisy = isinstance(noise, bool | np.bool_) and bool(noise)
-    K = Tiles(kernel, rows, None if noisy else _twin(rows), n_jobs=model.n_jobs).dense()
-    if not fitted:
+def sample_posterior(
+    mean: Array, covariance: Array, n_samples: int, rng: np.random.RandomState, single: bool
+) -> Array:
+    """Random functions about the mean, one per column; rows × targets × samples for several targets."""
+    if single:
+        return mean[:, None] + draw(covariance, n_samples, rng)
+    parts = [mean[:, [j]] + draw(covariance[..., j], n_samples, rng) for j in range(mean.shape[1])]
+    return np.stack(parts, axis=1)
+
+
+def sample_prior(
+    kernel: Kernel,
+    rows: Rows,
+    n_samples: int,
+    rng: np.random.RandomState,
+    *,
+    noisy: bool,
+    units: Units | None,
+    n_jobs: int | None,
+) -> Array:
+    """Random functions of the prior; in units of y where these are known."""
+    K = Tiles(kernel, rows, None if noisy else _twin(rows), n_jobs=n_jobs).dense()
+    if units is None:
         return draw(K, n_samples, rng)
-    K = model._spread(K)
-    if model._single:
-        return model.y_mean_[0] + draw(K, n_samples, rng)
-    return np.stack([m + draw(K[..., j], n_samples, rng) for j, m in enumerate(model.y_mean_)], axis=1)
+    K = units.squares(K)
+    if units.single:
+        return units.offset + draw(K, n_samples, rng)
+    return np.stack([m + draw(K[..., j], n_samples, rng) for j, m in enumerate(units.mean)], axis=1)
 
 
 def draw(covariance: np.ndarray, count: int, rng: np.random.RandomState) -> np.ndarray:
@@ -169,38 +164,30 @@ def draw(covariance: np.ndarray, count: int, rng: np.random.RandomState) -> np.n
     return vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.standard_normal((len(values), count)))
 
 
-def input_gradient(model: GaussianProcessRegressor, X: Any, return_var: bool) -> Any:
-    check_is_fitted(model, "alpha_")
-    gp_features.refuse(model, "gradients in the input")
-    rows = model._rows(model._check_rows(X, reset=False))
-    kernel = _kernel(model)
-    between = Tiles(kernel, rows, model._fitted_rows, n_jobs=model.n_jobs)
+def input_gradient(posterior: Posterior, rows: Rows, return_var: bool) -> Any:
+    """∂mean/∂x at new rows; with `return_var` also that of the variance of f."""
+    gp_features.refuse(posterior, "gradients in the input")
+    kernel = posterior.kernel
+    n_jobs = posterior.n_jobs
+    between = Tiles(kernel, rows, posterior.rows, n_jobs=n_jobs)
     ones = np.ones((len(rows), 1))
-    columns = [between.contract_inputs(ones, model._alpha[:, [j]])[0] for j in range(model._alpha.shape[1])]
-    mean = model._in_units(np.stack(columns, axis=-1))
+    alpha = posterior.alpha
+    columns = [between.contract_inputs(ones, alpha[:, [j]])[0] for j in range(alpha.shape[1])]
+    mean = posterior.units.values(np.stack(columns, axis=-1))
     if not return_var:
         return mean
     variance = np.empty((len(rows), np.shape(mean)[1]))
-    for part in _chunks(len(rows), len(model.y_fit_)):
+    for part in _chunks(len(rows), posterior.n):
         some = _take(rows, part)
-        W = model._inverse.solve(_cross(model, kernel, rows, part)).T
-        explained, _ = Tiles(kernel, some, model._fitted_rows, n_jobs=model.n_jobs).contract_inputs(
-            W=-2.0 * W
-        )
-        x_part, z_part = Tiles(kernel, some, _twin(some), n_jobs=model.n_jobs).contract_inputs(
-            W=np.eye(len(some))
-        )
+        W = posterior.inverse.solve(posterior.cross(kernel, some)).T
+        explained, _ = Tiles(kernel, some, posterior.rows, n_jobs=n_jobs).contract_inputs(W=-2.0 * W)
+        own = Tiles(kernel, some, _twin(some), n_jobs=n_jobs)
+        x_part, z_part = own.contract_inputs(W=np.eye(len(some)))
         variance[part] = explained + x_part + (0.0 if z_part is None else z_part)
-    return mean, model._spread(variance)
+    return mean, posterior.units.squares(variance)
 
 
 # ── shared ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _kernel(model: GaussianProcessRegressor) -> Kernel:
-    if not isinstance(model.kernel_, Kernel):
-        raise InputError("this needs the kernel at new rows, which a precomputed Gram matrix does not have.")
-    return model.kernel_
 
 
 def _twin(rows: Rows) -> Rows:
@@ -210,12 +197,6 @@ def _twin(rows: Rows) -> Rows:
 
 def _take(rows: Rows, part: slice) -> Rows:
     return rows.rows(np.arange(len(rows))[part])
-
-
-def _cross(model: GaussianProcessRegressor, kernel: Kernel, rows: Rows, part: slice) -> np.ndarray:
-    """k(X_fit, X) at some of the new rows, one column each."""
-    some = rows if part == slice(None) else _take(rows, part)
-    return Tiles(kernel, some, model._fitted_rows, n_jobs=model.n_jobs).dense().T
 
 
 def _chunks(m: int, n: int) -> Iterator[slice]:

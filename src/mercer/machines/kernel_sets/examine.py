@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.kernel_sets.margin import MarginSet
 from mercer.machines.kernel_sets.multiple import KernelSet
 from mercer.machines.kernel_sets.ridge import MultipleKernelRegressor
@@ -15,7 +16,7 @@ from mercer.machines.kernel_sets.weights import GramSet, check_blocks, check_ker
 from mercer.machines.margin.classify import MarginClassifier
 from mercer.machines.margin.examine import by_problem
 from mercer.machines.margin.problems import MarginMachine
-from mercer.machines.shared.base import PRECOMPUTED, check_weights
+from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import same_rows
 from mercer.machines.shared.targets import check_target_block

@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.kernel_sets.multiple import KernelSet
 from mercer.machines.kernel_sets.weights import GramSet
 from mercer.machines.margin.classify import MarginClassifier
 from mercer.machines.margin.one_class import OneClassSVM
-from mercer.machines.margin.problems import MarginMachine, Solved, check_weights
+from mercer.machines.margin.problems import MarginMachine, Solved
 from mercer.machines.margin.svc import SVC
-from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.parameters import TABLE, Declarations, Switch
 from mercer.solve.box import BoxProblem
 from mercer.solve.mixture import Answer
@@ -64,9 +65,10 @@ class MarginSet(KernelSet):
         self, A: Any, grams: GramSet, problems: list[BoxProblem], w: np.ndarray, order: Any, target: Any
     ) -> None:
         best = self._learn(grams, self._answers(grams, problems), w, target)
-        kernel, certificate, steps = self.kernel_, self.certificate_, self.n_iter_
+        certificate, steps = self.certificate_, self.n_iter_
         rows = np.empty((grams.n, 0)) if isinstance(A, list) else A
-        self._keep(rows, None if isinstance(kernel, str) else kernel, problems, best.kept, order=order)  # type: ignore[attr-defined]
+        on = self._fitted_on(rows)  # type: ignore[attr-defined]
+        self._keep(on, rows, problems, best.kept, order=order)  # type: ignore[attr-defined]
         self.certificate_, self.n_iter_ = certificate, steps
 
     def _report(self) -> None:

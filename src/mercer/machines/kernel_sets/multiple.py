@@ -12,10 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import ParameterError, ShapeError, warn
-from mercer.kernels.base import Kernel
+from mercer.gram.on_rows import PRECOMPUTED, check_gram
+from mercer.kernels.base import Kernel, as_kernel
 from mercer.machines.kernel_sets.weights import GramSet, check_blocks, check_kernels, gram_set
-from mercer.machines.margin.problems import MarginMachine
-from mercer.machines.shared.base import PRECOMPUTED, check_gram
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.hints import refuse_unknown
 from mercer.machines.shared.parameters import (
@@ -117,6 +116,13 @@ class KernelSet:
             )
         return sum(K * (d / s) for K, d, s in zip(blocks, self.weights_, self.scales_, strict=True))
 
+    def _takes_things(self) -> bool:
+        """Whether all kernels can be asked of things that are no vectors."""
+        kernels = check_kernels(self.kernels)
+        if kernels is None:
+            return False
+        return all(not as_kernel(k).reads_numbers for k in kernels)
+
     def _start(self, X: Any) -> tuple[Any, int]:
         """The checked rows (or Gram matrices) and their number."""
         self._check_parameters()  # type: ignore[attr-defined]
@@ -126,7 +132,7 @@ class KernelSet:
     def _grams(self, A: Any, w: np.ndarray) -> GramSet:
         """The operators of all kernels; those that are not positive semi-definite are announced or refused."""
         given = check_kernels(self.kernels)
-        arrays = None if given is not None else [check_gram(K, None) for K in A]
+        arrays = None if given is not None else [check_gram(K) for K in A]
         kernels = None if given is None else [self._resolved(k, A, w) for k in given]
         rows = None if arrays is not None else self._rows(A)  # type: ignore[attr-defined]
         grams = gram_set(
@@ -134,8 +140,9 @@ class KernelSet:
         )
         notes: dict[str, None] = {}
         for m, op in enumerate(grams.operators):
-            MarginMachine._judge(self, None if kernels is None else kernels[m], op, np.flatnonzero(w > 0))  # type: ignore[arg-type]
-            notes.update(dict.fromkeys(self._notes))
+            kernel = None if kernels is None else kernels[m]
+            said = self._verdict(kernel, op, np.flatnonzero(w > 0))  # type: ignore[attr-defined]
+            notes.update(dict.fromkeys(said))
         self._notes = tuple(notes)
         return grams
 

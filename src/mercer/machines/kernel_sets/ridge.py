@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.gram import Tiles
 from mercer.gram.functions import Functions
 from mercer.machines.kernel_sets.multiple import KernelSet
 from mercer.machines.kernel_sets.weights import GramSet
-from mercer.machines.margin.problems import check_weights
-from mercer.machines.shared.base import KernelEstimator
+from mercer.machines.shared.base import check_weights
+from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import Declarations, Number
 from mercer.machines.shared.targets import check_target_block
 from mercer.memory import memory_limit
@@ -24,7 +22,7 @@ from mercer.solve.solution import Status
 from mercer.solve.system import solve
 
 
-class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
+class MultipleKernelRegressor(KernelSet, RegressorMixin, Machine):
     """Ridge regression with several kernels and their weights.
 
         min ½ λ Σ_m ‖w_m‖²/d_m + ½ Σ_i (y_i - Σ_m w_m·φ_m(x_i) - b)²      over w, b and d ≥ 0, ‖d‖_p ≤ 1
@@ -49,6 +47,10 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
     ([1.0, 0.0], True)
     """
 
+    invalid: ClassVar[Invalid] = Invalid(
+        "The penalty is then no norm: the solution is a stationary point, and the gap is not a bound.",
+        "the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+    )
     parameters: ClassVar[Declarations] = {
         "alpha": Number(about="The λ above."),
     }
@@ -161,16 +163,11 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, KernelEstimator):
         """Σ β_i k(x_i, x) + b."""
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
-        if self.X_fit_ is None:
-            return A @ self.dual_coef_ + self.intercept_
-        if sparse.issparse(A) != sparse.issparse(self.X_fit_):
-            A = sparse.csr_array(A) if sparse.issparse(self.X_fit_) else A.toarray()
-        K = Tiles(self.kernel_, self._rows(A), self._rows(self.X_fit_, "X_fit_"), n_jobs=self.n_jobs)
-        return np.asarray(K @ self.dual_coef_) + self.intercept_
+        return self._products(A, self.X_fit_, self.dual_coef_) + self.intercept_
 
     def _functions(self) -> Functions:
         check_is_fitted(self, "dual_coef_")
-        return self._by_rows(self.X_fit_, self.dual_coef_, self.intercept_, observed=False)
+        return self._functions_on(self.X_fit_, self.dual_coef_, self.intercept_, observed=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

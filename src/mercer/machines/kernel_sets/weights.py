@@ -10,9 +10,10 @@ import numpy as np
 
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram import GramOperator, Precomputed
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels.algebra import Scaled, Sum
 from mercer.kernels.base import Kernel, as_kernel
-from mercer.machines.shared.base import PRECOMPUTED, as_machine_kernel
+from mercer.machines.shared.base import as_machine_kernel
 from mercer.memory import memory_limit
 from mercer.panels import largest_entry, panels
 

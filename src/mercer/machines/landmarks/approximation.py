@@ -1,17 +1,13 @@
 """Kernels of finite rank that stand for others: what `Nystroem` and `RandomFeatures` share, and how machines use them.
 
-An approximation is a transformer (`transform(X)` is Φ with ΦΦᵀ ≈ K) and a Gram operator (`operator(X)`). A machine with
-`approximation=` is an `Approximable`, and needs three lines:
-
-    K = self._approximate(kernel, A, w)              # in fit: ΦΦᵀ, or None where the kernel itself is meant
-    self._keep_feature_coef(A, dual_coef)            # β = Φᵀ dual_coef
-    self._in_features(A)                             # in predict: φ(x)·β
+An approximation is a transformer (`transform(X)` is Φ with ΦΦᵀ ≈ K) and a Gram operator (`operator(X)`). Machines take it
+as `approximation=`, and hold it as they hold any kernel on their rows (`shared.machine`).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import TransformerMixin, clone
@@ -19,15 +15,15 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mercer.arrays import Rows
 from mercer.errors import ParameterError
-from mercer.gram import Features, GramOperator, LowRank, Shifted
-from mercer.gram.blocks import row_blocks
-from mercer.gram.functions import ByFeatures, Functions
+from mercer.gram import Features, GramOperator, LowRank
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels.base import Kernel
-from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, as_machine_kernel
+from mercer.machines.shared.base import KernelEstimator, as_machine_kernel
 from mercer.machines.shared.terms import has_noise, split_noise
 from mercer.memory import memory_limit
 from mercer.solve.solution import Certificate
 from mercer.theory.judge import judge_on_rows
+from mercer.typing import Array
 
 DEFAULT_KERNEL = "RBF()"
 
@@ -46,6 +42,7 @@ class Approximation(TransformerMixin, KernelEstimator):
     certificate_: Certificate
     kernel_: Kernel | str
     noise_: float
+    judged_: tuple[str, ...]
 
     # ── an approximation says ───────────────────────────────────────────────────────────────────────────────
 
@@ -66,6 +63,11 @@ class Approximation(TransformerMixin, KernelEstimator):
     @property
     @abstractmethod
     def _n_features_out(self) -> int: ...
+
+    @property
+    def dimension(self) -> int:
+        """The number of features."""
+        return self._n_features_out
 
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -101,7 +103,7 @@ class Approximation(TransformerMixin, KernelEstimator):
 
     def _judge(self, kernel: Kernel | None, K: GramOperator, weight: np.ndarray, *, strict: bool) -> None:
         """Announce a kernel that is not positive semi-definite, or refuse it if `strict`; what was found goes into the notes."""
-        self._judged = judge_on_rows(
+        self.judged_ = judge_on_rows(
             kernel,
             K,
             np.flatnonzero(weight > 0),
@@ -120,6 +122,12 @@ class _Map:
 
     def __call__(self, data: Any) -> np.ndarray:
         return self.of.features(self.of._rows(data))
+
+
+class Frozen(NamedTuple):
+    """A fitted approximation that a machine takes as it is, features and all."""
+
+    fitted: Approximation
 
 
 def without_noise(kernel: Kernel) -> tuple[Kernel, float]:
@@ -151,18 +159,20 @@ def approximate(
     *,
     weight: np.ndarray | None = None,
     strict: bool = False,
-) -> tuple[Approximation, GramOperator]:
-    """The approximation fitted to a machine's kernel and rows, and its Gram operator on them.
+) -> tuple[Approximation, Array]:
+    """The approximation fitted to a machine's kernel and rows, and its features of them.
 
     `approximation` is not changed. Its own `kernel` must be left at its default, or be the machine's. A `strict` machine
     refuses what is no kernel, as a strict approximation does.
 
     >>> from mercer import RBF, Nystroem
     >>> rows = Rows(np.arange(6.0)[:, None])
-    >>> fitted, K = approximate(Nystroem(n_components=2, landmarks="pivoted"), RBF(2.0), rows)
-    >>> K.kind, K.F.shape, fitted.kernel_
-    ('low rank', (6, 2), RBF(2.0))
+    >>> fitted, phi = approximate(Nystroem(n_components=2, landmarks="pivoted"), RBF(2.0), rows)
+    >>> phi.shape, fitted.kernel_
+    ((6, 2), RBF(2.0))
     """
+    if isinstance(approximation, Frozen):
+        return approximation.fitted, approximation.fitted.features(rows)
     if not isinstance(approximation, Approximation):
         raise ParameterError(
             f"approximation must be None, Nystroem(...) or RandomFeatures(...); got {approximation!r}."
@@ -181,87 +191,4 @@ def approximate(
     w = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=float)
     phi = fitted._learn(kernel, rows, w, keep=True, strict=bool(strict or fitted.strict))
     assert phi is not None
-    K: GramOperator = LowRank(phi)
-    return fitted, K.shifted(fitted.noise_) if fitted.noise_ else K
-
-
-def factor_of(K: GramOperator) -> np.ndarray:
-    """Φ of an operator that `approximate` made, with or without noise on its diagonal."""
-    inner = K.inner if isinstance(K, Shifted) else K
-    assert isinstance(inner, LowRank)
-    return inner.F
-
-
-class Approximable(KernelEstimator):
-    """A machine with `approximation=`: it learns from ΦΦᵀ in place of K, and predicts by φ(x)·β.
-
-    `approximation_` is the fitted approximation and `feature_coef_` is β; without `approximation` there are none of them.
-    """
-
-    approximation: Any = None
-    strict: bool = False
-    approximation_: Approximation
-    feature_coef_: np.ndarray
-
-    def _approximate(
-        self, kernel: Kernel | None, A: Any, weight: np.ndarray | None = None
-    ) -> GramOperator | None:
-        """K̂ of checked rows; None without an approximation."""
-        for name in ("approximation_", "feature_coef_"):
-            self.__dict__.pop(name, None)
-        if self.approximation is None:
-            return None
-        self.approximation_, K = approximate(
-            self.approximation, kernel, self._rows(A), weight=weight, strict=self.strict
-        )
-        return K
-
-    @property
-    def _approximated(self) -> bool:
-        return "approximation_" in self.__dict__
-
-    def _approximation_notes(self) -> tuple[str, ...]:
-        """How the Gram was approximated, with the number, and what was found of the kernel, for the certificate."""
-        if not self._approximated:
-            return ()
-        return (self.approximation_.describe(), *self.approximation_._judged)
-
-    def _keep_feature_coef(self, A: Any, coef: np.ndarray) -> None:
-        """β = Φᵀ coef for the coefficients of the rows A."""
-        if not self._approximated:
-            return
-        beta = np.zeros((self.approximation_._n_features_out, *coef.shape[1:]))
-        for part in row_blocks(A.shape[0], max(len(beta), 1)):
-            beta += self.approximation_.features(self._rows(A[part])).T @ coef[part]
-        self.feature_coef_ = beta
-
-    def _in_features(self, A: Any, coef: np.ndarray | None = None) -> np.ndarray:
-        """φ(x)·β for checked rows, in blocks."""
-        beta = self.feature_coef_ if coef is None else coef
-        out = np.empty((A.shape[0], *beta.shape[1:]))
-        for part in row_blocks(A.shape[0], max(len(beta), 1)):
-            out[part] = self.approximation_.features(self._rows(A[part])) @ beta
-        return out
-
-    def _own_in_features(self, A: Any) -> np.ndarray:
-        """k̂(x, x) = ‖φ(x)‖² and the noise."""
-        out = np.empty(A.shape[0])
-        for part in row_blocks(A.shape[0], max(self.approximation_._n_features_out, 1)):
-            phi = self.approximation_.features(self._rows(A[part]))
-            out[part] = np.einsum("ij,ij->i", phi, phi)
-        return out + self.approximation_.noise_
-
-    def _by_features(self, offset: Any, scale: Any = 1.0, **more: Any) -> Functions:
-        """The functions φ(x)·β + b of a machine that learned from ΦΦᵀ."""
-        weights = (self.feature_coef_.reshape(len(self.feature_coef_), -1) * scale).T
-        return ByFeatures(
-            map=lambda A: self.approximation_.features(self._rows(A)),
-            weights=weights,
-            offset=np.broadcast_to(np.asarray(offset, dtype=float), len(weights)).copy(),
-            **more,
-        )
-
-    def _approximate_again(self, A: Any) -> GramOperator:
-        """K̂ of checked rows by the fitted approximation."""
-        K: GramOperator = LowRank(self.approximation_.features(self._rows(A)))
-        return K.shifted(self.approximation_.noise_) if self.approximation_.noise_ else K
+    return fitted, phi

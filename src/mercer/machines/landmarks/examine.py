@@ -11,13 +11,14 @@ from sklearn.base import clone
 
 from mercer.arrays import dense
 from mercer.gram import Tiles
+from mercer.gram.on_rows import PRECOMPUTED, check_gram
 from mercer.machines.landmarks.approximation import Approximation, without_noise
 from mercer.machines.landmarks.batches import Batches, is_source, passes
 from mercer.machines.landmarks.falkon import POOL, Falkon, FalkonClassifier
 from mercer.machines.landmarks.nystroem import Nystroem
 from mercer.machines.landmarks.random_features import RandomFeatures
 from mercer.machines.landmarks.selection import EPS, Basis
-from mercer.machines.shared.base import PRECOMPUTED, check_gram, check_weights
+from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import same_rows
@@ -65,7 +66,7 @@ def _landmarks(model: Nystroem, exam: Examination, A: Any, smooth: Any, weight: 
         same_rows(exam, "landmarks_", model.landmarks_, A, index)
     if smooth is None:
         assert index is not None
-        whole = check_gram(A, None)
+        whole = check_gram(A)
         inner = whole[np.ix_(index, index)]
         own = whole.diagonal()
     else:

@@ -19,6 +19,7 @@ from mercer.arrays import check_vectors
 from mercer.errors import InputError, ParameterError, warn
 from mercer.gram import GramOperator, Tiles
 from mercer.gram.functions import ByRows, Functions
+from mercer.gram.on_rows import Evaluated
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import without_noise
 from mercer.machines.landmarks.batches import BATCH, Batches, is_source
@@ -230,11 +231,11 @@ class Falkon(KernelEstimator):
 
     def _functions(self) -> Functions:
         check_is_fitted(self, "coef_")
-        found = self._by_rows(
-            self.landmarks_, self.coef_, 0.0, np.full(len(self.coef_), -1), **self._function_facts()
-        )
-        assert isinstance(found, ByRows)
-        return replace(found, kernel=self.smooth_, observed=False)
+        index = np.full(len(self.coef_), -1)
+        on = Evaluated(self.smooth_, self._rows(self.landmarks_), index, n_jobs=self.n_jobs)
+        offset = np.zeros(self.coef_.shape[1])
+        facts = self._function_facts()
+        return ByRows(on=on, coefficients=self.coef_, offset=offset, observed=False, **facts)
 
     def _function_facts(self) -> dict[str, Any]:
         """Classes and duels of a classifier."""

@@ -8,24 +8,25 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import lapack
-from mercer.arrays import Rows, check_vectors
+from mercer.arrays import Rows, check_vectors, dense
 from mercer.errors import InvalidKernelError, MemoryBudgetError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram.on_rows import check_gram
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.landmarks.selection import Basis, Choice, basis, choose, row_slices
-from mercer.machines.shared.base import check_gram, generator
+from mercer.machines.shared.base import generator
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch, Whole
 from mercer.machines.shared.targets import check_target_block
 from mercer.memory import memory_limit, say_bytes
 from mercer.panels import panels
 from mercer.solve.solution import Certificate, Status
+from mercer.sparse import stored_alike
 
 DEFAULT_COMPONENTS = 100
 
@@ -143,9 +144,7 @@ class Nystroem(Approximation):
         start = time.perf_counter()
         smooth = self._keep_kernel(kernel)
         K: GramOperator = (
-            Precomputed(check_gram(rows.data, None))
-            if smooth is None
-            else Tiles(smooth, rows, n_jobs=self.n_jobs)
+            Precomputed(check_gram(rows.data)) if smooth is None else Tiles(smooth, rows, n_jobs=self.n_jobs)
         )
         self._smooth = smooth
         self.n_rows_fit_ = len(rows)
@@ -188,8 +187,7 @@ class Nystroem(Approximation):
             inner = np.asarray(K.block(found.index, found.index))
         else:
             Z = Z.astype(np.float64)
-            if sparse.issparse(Z) != sparse.issparse(A):
-                Z = sparse.csr_array(Z) if sparse.issparse(A) else Z.toarray()
+            Z = stored_alike(Z, A)
             inner = Tiles(self._smooth, self._rows(Z, "landmarks"), n_jobs=self.n_jobs).dense()
         self.basis_: Basis = basis(
             inner, "the precomputed Gram matrix" if self._smooth is None else str(self._smooth)
@@ -253,7 +251,7 @@ class Nystroem(Approximation):
             seconds=seconds,
             residual=self.residual_share_,
             added_diagonal=0.0,
-            notes=(self.describe(), *self._judged, *notes),
+            notes=(self.describe(), *self.judged_, *notes),
         )
         if not met:
             warn(
@@ -268,12 +266,8 @@ class Nystroem(Approximation):
         if self._smooth is None:
             if rows.vectors.shape[1] != self.n_rows_fit_:
                 raise ShapeError(f"a precomputed block needs {self.n_rows_fit_} columns, one per row of fit.")
-            part = rows.vectors[:, self.landmark_indices_]
-            return self.basis_.whiten(np.array(part.toarray() if sparse.issparse(part) else part))
-        x = rows
-        if sparse.issparse(rows.vectors) != sparse.issparse(self.landmarks_):
-            A = rows.vectors
-            x = self._rows(sparse.csr_array(A) if sparse.issparse(self.landmarks_) else A.toarray())
+            return self.basis_.whiten(np.array(dense(rows.vectors[:, self.landmark_indices_])))
+        x = self._rows(stored_alike(rows.data, self.landmarks_))
         z = self._rows(self.landmarks_, "landmarks_")
         out = np.empty((len(x), self.basis_.rank))
         if not self.basis_.rank:

@@ -144,7 +144,7 @@ class RandomFeatures(Approximation):
             seconds=time.perf_counter() - start,
             residual=self.error_.rms / self.error_.kernel_rms if self.error_.kernel_rms else None,
             added_diagonal=0.0,
-            notes=(self.describe(), *self._judged),
+            notes=(self.describe(), *self.judged_),
         )
         return self.features(rows) if keep else None
 

@@ -35,9 +35,8 @@ from mercer.machines.loss.quantiles import (
     fit_jointly,
 )
 from mercer.machines.loss.smooth import SmoothLoss, as_loss
-from mercer.machines.margin.classify import check_labels, class_weights
-from mercer.machines.margin.problems import POLISHED, MarginMachine, check_weights
-from mercer.machines.shared.base import PRECOMPUTED, duels_of
+from mercer.machines.shared.base import check_weights, duels_of
+from mercer.machines.shared.machine import Invalid
 from mercer.machines.shared.parameters import (
     CheckedBy,
     Declarations,
@@ -47,13 +46,14 @@ from mercer.machines.shared.parameters import (
     Switch,
     Whole,
 )
-from mercer.machines.shared.targets import as_labels, check_numbers
+from mercer.machines.shared.support import SupportMachine
+from mercer.machines.shared.targets import as_labels, check_labels, check_numbers, class_weights
 from mercer.memory import memory_limit
 from mercer.params import is_real
-from mercer.solve.active import finished_sets, polish
+from mercer.solve.active import POLISHED, finished_sets, polish
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.newton import NewtonPoint, newton
-from mercer.solve.solution import Certificate, NoteKind, Solution, Status, has_note, joined_certificate
+from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status, has_note, joined_certificate
 
 NEWTON_STEPS = 200  # what max_iter=None means for smooth losses
 
@@ -72,7 +72,7 @@ def _has_probabilities(self: Any) -> bool:
     return True
 
 
-class KernelMachine(MarginMachine):
+class KernelMachine(SupportMachine):
     """Any convex loss, one theorem: the best f is a combination of kernel products with the training rows.
 
         min  Σ w_i ℓ(y_i, f(x_i) + b) + alpha Ω(‖f‖),        f = Σ β_i k(x_i, ·),    Ω(r) = r²/2 unless said otherwise
@@ -104,8 +104,14 @@ class KernelMachine(MarginMachine):
     ([[0.5, 0.5]], True)
     """
 
-    solver = "newton or working sets"
-    warm_start = False
+    invalid: ClassVar[Invalid] = Invalid(
+        "The problem is then not convex: the solution is a stationary point, not unique, and the gap is not a bound.",
+        Note(
+            "the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+            NoteKind.STATIONARY_POINT,
+        ),
+    )
+    _notes: tuple[str, ...]
     parameters: ClassVar[Declarations] = {
         "loss": Special(
             type="str or object",
@@ -194,19 +200,18 @@ class KernelMachine(MarginMachine):
         A = self._check_rows(X, reset=True)
         given = check_weights(sample_weight, A.shape[0])
         y, w = self._check_targets(y, given)
-        kernel, K = self._operator(A, given)
-        self.kernel_ = PRECOMPUTED if kernel is None else kernel
-        self.n_rows_fit_ = A.shape[0]
+        on = self._kernel_on(A, given)
+        # Newton's method multiplies by K again and again: it is stored where memory allows.
+        K = on.gram(finite=False)
+        self._notes = self._judged(on, K, np.flatnonzero(given > 0))
         problems = self._problems(y, w)
         self.equivalent_alpha_: list[float] = []
         solved = [self._solve(K, problem) for problem in problems]
         if len(self._levels) > 1:
             problems, solved = self._uncross(K, y, w, problems, solved)
         beta = np.hstack([found[0] for found in solved])
-        self.support_ = np.flatnonzero(np.any(beta != 0, axis=1)).astype(np.int32)
-        self.support_vectors_ = A[self.support_] if kernel is not None else np.empty((len(self.support_), 0))
-        self.dual_coef_ = np.ascontiguousarray(beta[self.support_].T)
-        self._keep_feature_coef(A[self.support_], self.dual_coef_.T)
+        used = np.flatnonzero(np.any(beta != 0, axis=1))
+        self._keep_support(on, A, used, beta[used].T)
         self.intercept_ = np.concatenate([found[1] for found in solved])
         self.certificates_ = [found[2] for found in solved]
         self.certificate_ = joined_certificate(self.certificates_)
@@ -265,9 +270,6 @@ class KernelMachine(MarginMachine):
         if isinstance(self.loss_, Logistic):
             return [SoftmaxObjective(Softmax(), y, w, k)]
         return [Objective(self.loss_, np.where(y == c, 1.0, -1.0), w) for c in range(k)]
-
-    def _many_problems(self) -> bool:
-        return True  # Newton's method multiplies by K again and again: it is stored where memory allows
 
     def _solve(self, K: GramOperator, problem: Any) -> tuple[np.ndarray, np.ndarray, Certificate]:
         """β (n×k), b (k) and the certificate of one problem; the price of ‖f‖² joins `equivalent_alpha_`."""
@@ -545,7 +547,7 @@ class KernelMachine(MarginMachine):
             )
         beta = np.zeros((self.n_rows_fit_, len(self.intercept_)))
         beta[self.support_] = self.dual_coef_.T
-        K = self._fresh_operator(A)
+        K = self._again_on(A).gram()
         f = np.asarray(K @ beta)
         out: list[Multipliers] = []
         for problem, price in zip(self._problems(targets, w), self._prices(), strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,10 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import ParameterError, ShapeError, warn
 from mercer.gram import GramOperator
-from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
 from mercer.machines.margin.perceptron import Expansion, Row, row_of
-from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.parameters import HARD_OR_SOFT, Declarations, Number, Special, steps_allowed
 from mercer.solve.box import BoxProblem
 from mercer.solve.multipliers import Multipliers, of_box
@@ -80,8 +77,7 @@ class Adatron(Expansion):
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
-        kernel = resolve(self.kernel, self._rows(A))
-        K = self._operator(kernel, A)
+        on, K = self._learn_from(A)
         row = row_of(K)
         eta = self.step_ = self._checked_step(K)
         problem = self._problem(y)
@@ -115,9 +111,11 @@ class Adatron(Expansion):
             status=status,
             method="Adatron",
             iterations=self.n_iter_,
-            notes=self._approximation_notes(),
+            notes=self._notes,
         )
-        self._keep_support(A, kernel, y)
+        self.intercept_ = np.zeros(1)
+        used = np.flatnonzero(alpha)
+        self._keep_support(on, A, used, (y * alpha)[used].reshape(1, -1))
         if not status.as_asked:
             warn(
                 f"the Adatron stopped after {self.n_iter_} passes ({self.certificate_}). Raise max_iter; if the dual keeps "
@@ -134,16 +132,8 @@ class Adatron(Expansion):
                 alpha[n] += change
                 f += change * y[n] * row(n)
 
-    def _keep_support(self, A: Any, kernel: Kernel | None, y: np.ndarray) -> None:
-        self.kernel_ = "precomputed" if kernel is None else kernel
-        self.support_ = np.flatnonzero(self.alpha_)
-        self.support_vectors_ = A[self.support_] if kernel is not None else np.empty((len(self.support_), 0))
-        self.dual_coef_ = (y * self.alpha_)[self.support_].reshape(1, -1)
-        self.intercept_ = np.zeros(1)
-        self._keep_feature_coef(A[self.support_], self.dual_coef_.T)
-
-    def _functions(self) -> Functions:
-        return replace(super()._functions(), canonical=True)
+    def _function_facts(self) -> dict[str, Any]:
+        return {**super()._function_facts(), "canonical": True}
 
     def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
         check_is_fitted(self, "dual_coef_")
@@ -155,8 +145,7 @@ class Adatron(Expansion):
         if sample_weight is not None:
             raise ParameterError("the Adatron takes no sample_weight; leave it out.")
         signs = self._signs_again(y, A.shape[0])
-        kernel = None if isinstance(self.kernel_, str) else self.kernel_
-        K = self._approximate_again(A) if self._approximated else self._exact(kernel, A)
+        K = self._again_on(A).gram()
         problem = self._problem(signs)
         beta = np.zeros(A.shape[0])
         beta[self.support_] = self.dual_coef_[0]

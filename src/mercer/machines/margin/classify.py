@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import clock
 from mercer.errors import InputError, ParameterError, ShapeError, warn
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.margin.calibrate import Calibration, calibrate, conformal_threshold, held_out
-from mercer.machines.margin.problems import MarginMachine, by_row, check_weights
-from mercer.machines.shared.base import PRECOMPUTED
-from mercer.machines.shared.targets import as_labels
+from mercer.machines.margin.problems import MarginMachine, by_row
+from mercer.machines.shared.base import check_weights
+from mercer.machines.shared.targets import as_labels, check_labels, class_weights
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import Note, NoteKind, Status, joined_certificate
 
@@ -56,11 +57,11 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         if order is not None:
             A, codes, w, given = A[order], codes[order], w[order], given[order]
         self._order = order
-        kernel, K = self._operator(A, given)
+        on, K = self._learn_from(A, given)
         problems = self._problems(codes, w)
         solved = self._solve_all(K, problems)
         self._meet_failure(K, problems, solved)
-        self._keep(A, kernel, problems, solved, order=codes)
+        self._keep(on, A, problems, solved, order=codes)
         self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_)).astype(np.int32)
         if self.probability:
             self.calibration_ = self._calibrate(K, codes, w)
@@ -270,37 +271,6 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def check_labels(y: Any, n: int, who: str) -> tuple[np.ndarray, np.ndarray]:
-    """The classes of n labels, sorted, at least two; and the labels as codes 0, 1, 2, …"""
-    classes, codes = np.unique(as_labels(y, n, who), return_inverse=True)
-    if len(classes) < 2:
-        raise InputError(
-            f"y has one class only, {classes[0]!r}, and a classifier needs at least two (the number of classes "
-            "has to be greater than one; got 1 class). To describe a single class use OneClassSVM."
-        )
-    return classes, codes
-
-
-def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """One factor for each class: from a dict by label, or "balanced" (rows counted by their weight)."""
-    if given is None:
-        return np.ones(len(classes))
-    if isinstance(given, str) and given == "balanced":
-        mass = np.bincount(codes, w, minlength=len(classes))
-        return np.divide(w.sum(), len(classes) * mass, out=np.zeros(len(classes)), where=mass > 0)
-    if not isinstance(given, dict):
-        raise ParameterError(f"class_weight must be None, 'balanced' or a dict by label; got {given!r}.")
-    unknown = [c for c in given if c not in classes.tolist()]
-    if unknown:
-        raise ParameterError(
-            f"The classes, {unknown}, are not in class_weight's data: y has the classes {classes.tolist()}."
-        )
-    out = np.array([float(given.get(c, 1.0)) for c in classes.tolist()])
-    if not np.all(np.isfinite(out) & (out >= 0)):
-        raise ParameterError(f"class weights must be finite and >= 0; got {given!r}.")
-    return out
 
 
 def votes_and_confidence(values: np.ndarray, k: int) -> np.ndarray:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer.gram import GramOperator, Precomputed
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.margin.adatron import Adatron
-from mercer.machines.margin.perceptron import Expansion, KernelPerceptron, Perceptron
-from mercer.machines.shared.base import PRECOMPUTED, check_gram
+from mercer.machines.margin.perceptron import KernelPerceptron, Perceptron
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (
     HISTORY,
@@ -75,9 +74,10 @@ def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Any, y
     twin.n_features_in_ = A.shape[1]
     if model._approximated:
         twin.approximation_ = model.approximation_
-    twin._begin(A, None if isinstance(model.kernel_, str) else model.kernel_)
+    twin.kernel_ = model.kernel_
+    twin._begin(A)
     twin._y, twin.n_iter_, twin.converged_ = signs, model.n_iter_, bool(lives[-1] > n)
-    K = np.asarray(expansion_gram(model, A).block(slice(None), slice(None)))
+    K = np.asarray(model._again_on(A).gram().block(slice(None), slice(None)))
     twin._norms = np.sqrt(np.abs(K.diagonal()))
     when = np.cumsum(lives)[: len(made)]
     for row, step in zip(made, when, strict=True):
@@ -120,7 +120,7 @@ def _(model: Adatron, exam: Examination, X: Any, y: Any, sample_weight: Any) -> 
     signs = np.where(np.asarray(y) == model.classes_[1], 1.0, -1.0)
     same_kernel(exam, model, A)
     same_approximation(exam, model, A, np.ones(n))
-    K = expansion_gram(model, A)
+    K = model._again_on(A).gram()
     exam.same("step_", model.step_, model._checked_step(K))
     problem = BoxProblem(np.arange(n), signs, np.full(n, -1.0), np.full(n, float(model.C)), equality=0)
     alpha = np.asarray(model.alpha_)
@@ -140,11 +140,3 @@ def _(model: Adatron, exam: Examination, X: Any, y: Any, sample_weight: Any) -> 
     if model.kernel_ != PRECOMPUTED:
         same_rows(exam, "support_vectors_", model.support_vectors_, A, model.support_)
     same_feature_coef(exam, model, A, (signs * alpha)[:, None])
-
-
-def expansion_gram(model: Expansion, A: Any) -> GramOperator:
-    """K of the rows by the fitted kernel, or K̂ by the fitted features."""
-    if model._approximated:
-        return model._approximate_again(A)
-    kernel = None if isinstance(model.kernel_, str) else model.kernel_
-    return Precomputed(check_gram(A if kernel is None else kernel(model._rows(A)), kernel))

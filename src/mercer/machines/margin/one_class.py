@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.base import OutlierMixin
 
 from mercer.kernels.base import Kernel
-from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine, check_weights, fixed_unit
+from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine, fixed_unit
 from mercer.machines.margin.svr import filled
+from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.parameters import TABLE, Declarations
 from mercer.solve.box import BoxProblem
 
@@ -77,10 +78,10 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
-        kernel, K = self._operator(A, w)
+        on, K = self._learn_from(A, w)
         problems = self._problems(None, w)
         solved = self._solve_all(K, problems)
-        self._keep(A, kernel, problems, solved, order=np.zeros(A.shape[0]))
+        self._keep(on, A, problems, solved, order=np.zeros(A.shape[0]))
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
         self.offset_ = -self.intercept_
         return self

@@ -17,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import check_vectors, dense
 from mercer.errors import InputError, ParameterError
-from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram import GramOperator
 from mercer.gram.functions import ByFeatures, Functions
+from mercer.gram.on_rows import KernelOnRows
 from mercer.kernels.base import Kernel
-from mercer.machines.landmarks.approximation import Approximable
-from mercer.machines.margin.problems import dense_columns
-from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram, duels_of
+from mercer.machines.shared.base import KernelEstimator, duels_of
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.machine import Invalid
 from mercer.machines.shared.parameters import (
     TABLE,
     Choice,
@@ -32,10 +32,11 @@ from mercer.machines.shared.parameters import (
     Whole,
     steps_allowed,
 )
+from mercer.machines.shared.support import SupportMachine
 from mercer.machines.shared.targets import as_labels
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status
-from mercer.theory.judge import judge_on_rows
+from mercer.sparse import Matrix
 
 Row = Callable[[int], np.ndarray]
 AVERAGES = ("last", "averaged", "voted")
@@ -59,6 +60,7 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
     _reach: float
     converged_: bool
     mistakes_: np.ndarray
+    _notes: tuple[str, ...] = ()
 
     parameters: ClassVar[Declarations] = {
         "average": Choice(
@@ -121,10 +123,6 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
         rounding = 2 * np.finfo(float).eps * (made + 32) * (norm * self._reach + made)
         return bool(sign * score <= rounding)
 
-    def _approximation_notes(self) -> tuple[str, ...]:
-        """Only the kernel machine may stand on an approximate kernel."""
-        return ()
-
     def _passes(self, once: Callable[[], None]) -> tuple[int, Status]:
         """Passes until one has no mistake: the mistakes in the last one, and why it was the last.
 
@@ -159,7 +157,7 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
             "perceptron",
             iterations=self.n_iter_,
             seconds=time.perf_counter() - start,
-            notes=(*self._approximation_notes(), note),
+            notes=(*self._notes, note),
         )
 
     def predict(self, X: Any) -> np.ndarray:
@@ -177,70 +175,29 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
         return tags
 
 
-class Expansion(Approximable, _Mistaken):
+class Expansion(SupportMachine, _Mistaken):
     """A decision function Σ β_n k(x_n, x) + b over the support vectors."""
 
-    strict: bool
-    _verdict: tuple[str, ...] = ()
+    invalid: ClassVar[Invalid] = Invalid(
+        "There is then no space in which a plane separates the classes: no bound holds, and the steps need not end.",
+        "the kernel is not positive semi-definite: no margin, and no bound on the mistakes",
+    )
+    _notes: tuple[str, ...] = ()
 
-    def _operator(self, kernel: Kernel | None, A: Any) -> GramOperator:
-        """K of the rows, stored; or K̂, which is not."""
-        K = self._approximate(kernel, A)
-        if K is None:
-            K = self._exact(kernel, A)
-        self._judge(kernel, K)
-        return K
+    def _learn_from(self, A: Matrix) -> tuple[KernelOnRows, GramOperator]:
+        """The kernel on these rows and its Gram operator; an invalid kernel is announced or refused."""
+        on = self._kernel_on(A)
+        K = on.gram()
+        self._notes = self._judged(on, K)
+        return on, K
 
-    def _approximation_notes(self) -> tuple[str, ...]:
-        """What the certificate has to say of the kernel: how it was approximated, and that it is none."""
-        return (*super()._approximation_notes(), *self._verdict)
-
-    def _judge(self, kernel: Kernel | None, K: GramOperator) -> None:
-        """Announce a kernel that is not positive semi-definite: there is then no space with a margin in it."""
-        self.__dict__.pop("witness_", None)
-        verdict = judge_on_rows(
-            kernel,
-            K,
-            np.arange(K.shape[0]),
-            self.n_features_in_,
-            strict=self.strict,
-            lost="There is then no space in which a plane separates the classes: no bound holds, and the steps need not end.",
-            note="the kernel is not positive semi-definite: no margin, and no bound on the mistakes",
-            keeps=True,
-        )
-        self._verdict = verdict.notes
-        if verdict.witness is not None:
-            self.witness_ = verdict.witness
-
-    def _exact(self, kernel: Kernel | None, A: Any) -> GramOperator:
-        return Precomputed(check_gram(A if kernel is None else kernel(self._rows(A)), kernel))
-
-    def _products(self, X: Any, coef: np.ndarray) -> np.ndarray:
-        """K(X, support vectors) @ coef; with an approximation φ(x)·β, where β was kept for this coef."""
-        check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
-        if self._approximated:
-            return self._in_features(A)
-        if isinstance(self.kernel_, str):
-            return dense_columns(A, self.support_) @ coef
-        if len(self.support_) == 0:
-            return np.zeros((A.shape[0], coef.shape[1]))
-        support = self._rows(dense(self.support_vectors_), "support_vectors_")
-        return np.asarray(Tiles(self.kernel_, self._rows(dense(A)), support) @ np.ascontiguousarray(coef))
-
-    def _functions(self) -> Functions:
-        check_is_fitted(self, "dual_coef_")
-        facts: dict[str, Any] = {"classes": self.classes_, "duels": duels_of(self.classes_)}
-        if self._approximated:
-            return self._by_features(self.intercept_, **facts)
-        return self._by_rows(
-            self.support_vectors_, self.dual_coef_.T, self.intercept_, self.support_, **facts
-        )
+    def _function_facts(self) -> dict[str, Any]:
+        return {"classes": self.classes_, "duels": duels_of(self.classes_)}
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Σ β_n k(x_n, x) + b over the support vectors."""
         check_is_fitted(self, "dual_coef_")
-        return self._products(X, self.dual_coef_.T)[:, 0] + self.intercept_[0]
+        return self._values(X)[:, 0]
 
 
 class KernelPerceptron(Expansion):
@@ -295,10 +252,9 @@ class KernelPerceptron(Expansion):
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
-        kernel = resolve(self.kernel, self._rows(A))
-        K = self._operator(kernel, A)
+        _, K = self._learn_from(A)
         row = row_of(K)
-        self._begin(A, kernel)
+        self._begin(A)
         self._norms = np.sqrt(np.abs(K.diag()))
         self._y = y
         order = np.arange(len(y))
@@ -309,9 +265,9 @@ class KernelPerceptron(Expansion):
         self._certify(start, last=last, status=status)
         return self
 
-    def _begin(self, A: Any, kernel: Kernel | None) -> None:
+    def _begin(self, A: Matrix) -> None:
         n = A.shape[0]
-        self.kernel_, self._A = (PRECOMPUTED if kernel is None else kernel), A
+        self._A = A
         self.alpha_, self.b_, self._f = np.zeros(n), 0.0, np.zeros(n)  # α ← 0, b ← 0; f = Kα
         self._sum, self._sum_b, self._steps = np.zeros(n), 0.0, 0
         self._made, self._reach = [], 0.0
@@ -339,15 +295,13 @@ class KernelPerceptron(Expansion):
         alpha, b = self.alpha_, self.b_
         if self.average == "averaged" and self._steps:
             alpha, b = alpha - self._sum / self._steps, b - self._sum_b / self._steps
-        self.support_ = np.flatnonzero(alpha) if self.average != "voted" else np.unique(self.mistakes_)
-        self.dual_coef_ = alpha[self.support_].reshape(1, -1)
         self.intercept_ = np.array([b])
-        self.support_vectors_ = (
-            self._A[self.support_] if isinstance(self.kernel_, Kernel) else np.empty((len(self.support_), 0))
-        )
         self.lives_ = np.array(self._lives)
-        coef = self._versions() if self.average == "voted" else self.dual_coef_.T
-        self._keep_feature_coef(self._A[self.support_], coef)
+        used = np.flatnonzero(alpha) if self.average != "voted" else np.unique(self.mistakes_)
+        on = self._fitted_on(self._A)
+        self._keep_support(on, self._A, used, alpha[used].reshape(1, -1))
+        if self.average == "voted":
+            self._keep_feature_coef(on.part(used), self._versions())
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """One pass over some more rows; the first call must see, or be told, both classes."""
@@ -357,13 +311,11 @@ class KernelPerceptron(Expansion):
             self._check_parameters()
             A = self._check_rows(X, reset=True)
             signs = self._signs(y, A.shape[0], classes)
-            kernel = resolve(self.kernel, self._rows(A))
-            if kernel is None:
+            if self._kernel_on(A).kernel is None:
                 raise ParameterError(
                     "partial_fit cannot grow a precomputed Gram matrix; give the kernel itself."
                 )
-            self._approximate(kernel, A)
-            self._begin(A[:0], kernel)
+            self._begin(A[:0])
         else:
             A = self._check_rows(X, reset=False)
             signs = self._signs(y, A.shape[0], self.classes_)
@@ -372,8 +324,9 @@ class KernelPerceptron(Expansion):
         self._y = np.concatenate([self._y, signs]) if old else signs
         grow = np.zeros(new)
         self.alpha_, self._sum = np.concatenate([self.alpha_, grow]), np.concatenate([self._sum, grow])
-        whole = self._fresh_operator()
-        self._judge(self.kernel_, whole)
+        on = self._again_on(self._A)
+        whole = on.gram(memory=0)
+        self._notes = self._judged(on, whole)
         K = whole.block(slice(old, None), slice(None))
         self._f = np.concatenate([self._f, K @ self.alpha_])
         self._norms = np.sqrt(np.abs(whole.diag()))
@@ -385,21 +338,15 @@ class KernelPerceptron(Expansion):
         self._certify(start, last=len(self._made) - before)
         return self
 
-    def _fresh_operator(self) -> GramOperator:
-        """K of all rows so far."""
-        if isinstance(self.kernel_, str):
-            raise ParameterError("partial_fit cannot grow a precomputed Gram matrix; give the kernel itself.")
-        if self._approximated:
-            return self._approximate_again(self._A)
-        return self.kernel_.gram(self._rows(self._A), memory=0)
-
     def decision_function(self, X: Any) -> np.ndarray:
         """Σ α_n k(x_n, x) + b over the rows on which mistakes were made; or the share of votes, from -1 to 1."""
         if self.average != "voted":
             return super().decision_function(X)
         check_is_fitted(self, "dual_coef_")
         biases = np.concatenate([[0.0], np.cumsum(self._mistake_signs())]) if self.fit_intercept else 0.0
-        votes = np.sign(self._products(X, self._versions()) + biases)
+        A = self._check_rows(X, reset=False)
+        products = self._products(A, self.support_vectors_, self._versions(), self.support_)
+        votes = np.sign(products + biases)
         return votes @ self.lives_ / max(int(self.lives_.sum()), 1)
 
     def _functions(self) -> Functions:
@@ -540,7 +487,7 @@ class Perceptron(_Mistaken):
 
 def row_of(K: GramOperator) -> Row:
     """How to get a row of K: from where it is stored, or computed for itself."""
-    if K.kind == "precomputed":
+    if K.kind in ("dense", "precomputed"):
         return K.dense().__getitem__
     return lambda n: K.block(slice(n, n + 1), slice(None))[0]
 

@@ -12,28 +12,24 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import NotFiniteError, ShapeError, warn
-from mercer.gram import GramOperator, Precomputed, Tiles
-from mercer.gram.functions import Functions
-from mercer.kernels.base import Kernel
-from mercer.machines.landmarks.approximation import Approximable
-from mercer.machines.shared.base import PRECOMPUTED, check_gram, check_weights
-from mercer.machines.shared.defaults import resolve
+from mercer.errors import NotFiniteError, warn
+from mercer.gram import GramOperator
+from mercer.gram.on_rows import KernelOnRows
+from mercer.machines.shared.machine import Invalid
 from mercer.machines.shared.parameters import Choice, Declarations, Function, Number, Whole
+from mercer.machines.shared.support import SupportMachine
 from mercer.memory import memory_limit
-from mercer.solve.active import finished_sets, polish
+from mercer.solve.active import POLISHED, finished_sets, polish
 from mercer.solve.box import BoxPoint, BoxProblem, certify_all
 from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.projected import projected_gradients
 from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status, has_note, joined_certificate
-from mercer.theory.judge import judge_on_rows
+from mercer.sparse import Matrix
+from mercer.typing import Array
 
 ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
-POLISHED = 1000  # rows up to which a solution is polished to rounding
 
 ONLY_WORKING_SETS = Choice(
     ("working-set",),
@@ -52,8 +48,8 @@ class Solved:
     certificate: Certificate
 
 
-class MarginMachine(Approximable):
-    """The common part of SVC, NuSVC, SVR, NuSVR, OneClassSVM, SVDD and KernelMachine."""
+class MarginMachine(SupportMachine):
+    """The common part of SVC, NuSVC, SVR, NuSVR, OneClassSVM and SVDD."""
 
     tol: float
     gap_tol: float | None = None
@@ -126,46 +122,24 @@ class MarginMachine(Approximable):
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator]:
-        """The kernel of these rows and their Gram operator; an invalid kernel is announced or refused."""
-        kernel = resolve(self.kernel, self._rows(A), w)
-        self.__dict__.pop("witness_", None)
-        K = self._approximate(kernel, A, w)
-        if K is None:
-            K = Precomputed(check_gram(A, None)) if kernel is None else self._exact_operator(kernel, A)
-        self._judge(kernel, K, np.flatnonzero(w > 0))
-        self._notes = (*self._approximation_notes(), *self._notes)
-        return kernel, K
+    invalid: ClassVar[Invalid] = Invalid(
+        "The dual is then not convex: the solution is a stationary point, not unique, and the gap is not a bound.",
+        Note(
+            "the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+            NoteKind.STATIONARY_POINT,
+        ),
+    )
 
-    def _exact_operator(self, kernel: Kernel, A: Any) -> GramOperator:
+    def _learn_from(self, A: Matrix, w: Array) -> tuple[KernelOnRows, GramOperator]:
+        """The kernel on these rows and its Gram operator; an invalid kernel is announced or refused."""
+        on = self._kernel_on(A, w)
         limit = memory_limit(self.memory)
-        if (
-            not self._many_problems()
-        ):  # one problem needs few rows of a large K, which are computed when asked for
+        if not self._many_problems():
+            # One problem needs few rows of a large K, which are computed when asked for.
             limit = min(limit, ONE_PROBLEM)
-        K = kernel.gram(self._rows(A), memory=limit, n_jobs=self.n_jobs)
-        if K.kind == "dense" and kernel._proof() is None:
-            check_gram(K.dense(), kernel)
-        return K
-
-    def _judge(self, kernel: Kernel | None, K: GramOperator, rows: np.ndarray) -> None:
-        """Announce a kernel that is not positive semi-definite, with the witness; refuse it if `strict`."""
-        verdict = judge_on_rows(
-            kernel,
-            K,
-            rows,
-            self.n_features_in_,
-            strict=self.strict,
-            lost="The dual is then not convex: the solution is a stationary point, not unique, and the gap is not a bound.",
-            note=Note(
-                "the kernel is not positive semi-definite: a stationary point, not a proven optimum",
-                NoteKind.STATIONARY_POINT,
-            ),
-            keeps=True,
-        )
-        self._notes = verdict.notes
-        if verdict.witness is not None:
-            self.witness_ = verdict.witness
+        K = on.gram(limit, finite=False)
+        self._notes = self._judged(on, K, np.flatnonzero(w > 0))
+        return on, K
 
     def _solve_all(self, K: GramOperator, problems: list[BoxProblem], *, warm: bool = True) -> list[Solved]:
         """Every problem on the same operator, within one budget of seconds."""
@@ -248,7 +222,7 @@ class MarginMachine(Approximable):
         return out
 
     def _keep(
-        self, A: Any, kernel: Kernel | None, problems: list[BoxProblem], solved: list[Solved], order: Any
+        self, on: KernelOnRows, A: Matrix, problems: list[BoxProblem], solved: list[Solved], order: Array
     ) -> None:
         """The model: support vectors in `order`, one row of coefficients and one intercept for each problem."""
         n = A.shape[0]
@@ -257,13 +231,8 @@ class MarginMachine(Approximable):
         beta = by_row(problems, [q.signs * s.alpha / c for q, s, c in each], n)
         used = np.flatnonzero(beta.any(axis=0))
         used = used[np.argsort(order[used], kind="stable")]
-        self.kernel_ = PRECOMPUTED if kernel is None else kernel
-        self.support_ = used.astype(np.int32)
-        self.support_vectors_ = A[used] if kernel is not None else np.empty((len(used), 0))
-        self.dual_coef_ = beta[:, used]
+        self._keep_support(on, A, used, beta[:, used])
         self.intercept_ = np.array([self._bias(s.m) / c for s, c in zip(solved, scales, strict=True)])
-        self.n_rows_fit_ = n
-        self._keep_feature_coef(A[used], self.dual_coef_.T)
         full = by_row(problems, [s.alpha >= q.C for q, s in zip(problems, solved, strict=True)], n)
         self.at_bound_ = full[:, used] > 0
         self.certificates_ = [s.certificate for s in solved]
@@ -288,45 +257,11 @@ class MarginMachine(Approximable):
                 ConvergenceWarning,
             )
 
-    # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _values(self, X: Any) -> np.ndarray:
-        """Every decision function on new rows, n × problems; only kernel products with support vectors."""
-        check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
-        if self._approximated:
-            return self._in_features(A) + self.intercept_
-        if isinstance(self.kernel_, str):
-            products = dense_columns(A, self.support_)
-        elif len(self.support_) == 0:
-            return np.tile(self.intercept_, (A.shape[0], 1))
-        else:
-            if sparse.issparse(A) != sparse.issparse(self.support_vectors_):
-                A = sparse.csr_array(A) if sparse.issparse(self.support_vectors_) else A.toarray()
-            rows, support = self._rows(A), self._rows(self.support_vectors_, "support_vectors_")
-            products = Tiles(self.kernel_, rows, support, n_jobs=self.n_jobs)
-        return np.asarray(products @ np.ascontiguousarray(self.dual_coef_.T)) + self.intercept_
-
     # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _functions(self) -> Functions:
-        """Every decision function, by its support vectors."""
-        check_is_fitted(self, "dual_coef_")
-        facts = self._function_facts()
-        if self._approximated:
-            return self._by_features(self.intercept_, **facts)
-        return self._by_rows(
-            self.support_vectors_,
-            self.dual_coef_.T,
-            self.intercept_,
-            self.support_,
-            known_norms=getattr(self, "norms_", None),
-            **facts,
-        )
 
     def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
         A, targets, w = self._check_again(X, y, sample_weight)
-        K = self._fresh_operator(A)
+        K = self._again_on(A).gram()
         return [
             of_box(problem, alpha, np.asarray(K @ beta)[problem.rows], m, K)
             for problem, alpha, m, beta in self._restate(A, targets, w)
@@ -339,10 +274,6 @@ class MarginMachine(Approximable):
             "support vectors at the bound": self.support_[full],
         }
 
-    def _function_facts(self) -> dict[str, Any]:
-        """What is special about the functions of this machine: classes, duels, a name."""
-        return {}
-
     def _restate(
         self, A: Any, y: Any, w: np.ndarray
     ) -> Iterator[tuple[BoxProblem, np.ndarray, tuple[float, float], np.ndarray]]:
@@ -352,27 +283,6 @@ class MarginMachine(Approximable):
             beta = np.zeros(A.shape[0])
             beta[self.support_] = self.dual_coef_[k] * scale
             yield q, q.alpha(beta), self._multipliers(k, scale), beta
-
-    def _check_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, np.ndarray]:
-        """Data and targets checked against the fitted model, for `mercer.verify` and `margins`."""
-        check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
-        if A.shape[0] != self.n_rows_fit_:
-            raise ShapeError(
-                f"X has {A.shape[0]} rows; the model was fitted on {self.n_rows_fit_}. Pass the training data."
-            )
-        return A, *self._targets_again(y, check_weights(sample_weight, A.shape[0]))
-
-    @abstractmethod
-    def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Targets and weights as `_problems` takes them, for a fitted model."""
-
-    def _fresh_operator(self, A: Any) -> GramOperator:
-        if self._approximated:
-            return self._approximate_again(A)
-        if isinstance(self.kernel_, str):
-            return Precomputed(check_gram(A, None))
-        return self.kernel_.gram(self._rows(A), memory=self.memory, n_jobs=self.n_jobs)
 
 
 def advice(status: str) -> str:
@@ -404,12 +314,6 @@ def by_row(problems: list[BoxProblem], values: list[np.ndarray], n: int) -> np.n
     """Values of variables summed by problem and row: problems × n."""
     at = np.concatenate([q.rows + k * n for k, q in enumerate(problems)])
     return np.bincount(at, np.concatenate(values), minlength=len(problems) * n).reshape(len(problems), n)
-
-
-def dense_columns(A: Any, columns: np.ndarray) -> np.ndarray:
-    """Some columns as an ordinary array: the kernel products with support vectors in a precomputed block."""
-    part = A[:, columns]
-    return part.toarray() if sparse.issparse(part) else part
 
 
 def _progress(callback: Any, verbose: int) -> Any:

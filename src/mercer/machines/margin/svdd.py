@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import ParameterError
 from mercer.gram.functions import Functions
+from mercer.gram.on_rows import Given
 from mercer.kernels.base import Kernel
-from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine, check_weights
+from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine
 from mercer.machines.margin.svr import filled
+from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.parameters import TABLE, Declarations
 from mercer.solve.box import BoxProblem
 
@@ -88,9 +89,9 @@ class SVDD(OutlierMixin, MarginMachine):
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
-        kernel, K = self._operator(A, w)
+        on, K = self._learn_from(A, w)
         own = np.asarray(K.diag(), dtype=float)
-        if kernel is None and not self._approximated and np.ptp(own[w > 0]) > 1e-9 * np.abs(own).max():
+        if isinstance(on, Given) and np.ptp(own[w > 0]) > 1e-9 * np.abs(own).max():
             raise ParameterError(
                 f"the diagonal of the precomputed Gram matrix runs from {own.min():.6g} to {own.max():.6g}, so k(x, x) of new "
                 "points cannot be known. Pass the kernel itself, or normalise the matrix to a diagonal of 1."
@@ -98,7 +99,7 @@ class SVDD(OutlierMixin, MarginMachine):
         problems = self._problems(own, w)
         solved = self._solve_all(K, problems)
         self._own = float(own[w > 0][0])
-        self._keep(A, kernel, problems, solved, order=np.zeros(A.shape[0]))
+        self._keep(on, A, problems, solved, order=np.zeros(A.shape[0]))
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
         self.center_norm_ = 0.5 * float(self.norms_[0])
         self.radius_ = float(np.sqrt(max(self.intercept_[0] + self.center_norm_**2, 0.0)))
@@ -126,7 +127,7 @@ class SVDD(OutlierMixin, MarginMachine):
 
     def _check_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, np.ndarray]:
         A, _, w = super()._check_again(X, y, sample_weight)
-        return A, np.asarray(self._fresh_operator(A).diag(), dtype=float), w
+        return A, np.asarray(self._again_on(A).gram().diag(), dtype=float), w
 
     def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
         return None, w
@@ -134,27 +135,22 @@ class SVDD(OutlierMixin, MarginMachine):
     def _functions(self) -> Functions:
         """⟨a, ·⟩: the centre of the ball."""
         check_is_fitted(self, "dual_coef_")
-        if self._approximated:
-            return self._by_features(0.0, 0.5, what="⟨a, ·⟩, the centre of the ball")
-        return self._by_rows(
+        return self._functions_on(
             self.support_vectors_,
-            0.5 * self.dual_coef_.T,
+            self.dual_coef_.T,
             0.0,
             self.support_,
+            scale=0.5,
             known_norms=0.5 * self.norms_,
             what="⟨a, ·⟩, the centre of the ball",
         )
 
     def _own_products(self, X: Any) -> np.ndarray | float:
         """k(x, x) of new points, as points that are not among those of fit."""
-        if self._approximated:
-            return self._own_in_features(self._check_rows(X, reset=False))
-        if isinstance(self.kernel_, str):
+        on = self._fitted_on(self.support_vectors_, self.support_)
+        if isinstance(on, Given):
             return self._own
-        A = self._check_rows(X, reset=False)
-        if sparse.issparse(A) and not sparse.issparse(self.support_vectors_):
-            A = A.toarray()
-        return self.kernel_.diag(self._rows(A))
+        return on.own(self._check_rows(X, reset=False))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """R² - ‖φ(x) - a‖²: positive inside the ball, negative outside; what is no more than rounding is 0."""

@@ -9,7 +9,8 @@ from sklearn.base import RegressorMixin
 
 from mercer.errors import ParameterError
 from mercer.kernels.base import Kernel
-from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine, check_weights
+from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine
+from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch
 from mercer.machines.shared.targets import check_length, check_numbers
 from mercer.solve.box import BoxProblem
@@ -38,10 +39,10 @@ class MarginRegressor(RegressorMixin, MarginMachine):
         A = self._check_rows(X, reset=True)
         y = check_numbers(y, A.shape[0], type(self).__name__)
         w = check_weights(sample_weight, A.shape[0])
-        kernel, K = self._operator(A, w)
+        on, K = self._learn_from(A, w)
         problems = self._problems(y, w)
         solved = self._solve_all(K, problems)
-        self._keep(A, kernel, problems, solved, order=np.zeros(len(y)))
+        self._keep(on, A, problems, solved, order=np.zeros(len(y)))
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
         self._keep_tube(solved[0].m)
         return self

@@ -5,32 +5,32 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import dense
 from mercer.errors import InputError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed
 from mercer.gram.functions import Functions
+from mercer.gram.on_rows import PRECOMPUTED, Given, KernelOnRows
 from mercer.kernels.base import Kernel
-from mercer.machines.margin.classify import check_labels
-from mercer.machines.margin.problems import check_weights
 from mercer.machines.relevance.sparse_bayes import NOISE_FLOOR, Basis, Budget, SparsePosterior, regression
 from mercer.machines.relevance.sparse_laplace import classification
-from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, duels_of
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import as_machine_kernel, check_weights, duels_of
+from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch, Whole, steps_allowed
-from mercer.machines.shared.targets import check_numbers
+from mercer.machines.shared.targets import check_labels, check_numbers
+from mercer.machines.shared.terms import has_noise
+from mercer.memory import memory_limit
 from mercer.solve.solution import Certificate, Status
-from mercer.theory.judge import judge_on_rows
+from mercer.sparse import Matrix
+from mercer.typing import Array
 
 BLOCK = 2**21  # numbers in one block of new rows × relevance vectors
 
 
-class RelevanceMachine(KernelEstimator):
+class RelevanceMachine(Machine):
     """What the two relevance vector machines share: the basis, the budget, the model kept and its products."""
 
     fit_intercept: bool
@@ -74,45 +74,34 @@ class RelevanceMachine(KernelEstimator):
 
         return Budget(float(self.tol), steps_allowed(self.max_iter), tell if self.verbose else None)
 
-    def _operator(self, A: Any, w: np.ndarray) -> tuple[Kernel | None, GramOperator, list[str]]:
-        """The kernel of these rows and the operator whose columns are the basis functions on them."""
-        kernel = resolve(self.kernel, self._rows(A), w)
-        if kernel is None:
-            if A.shape[0] != A.shape[1]:
-                raise ShapeError(
-                    f"a precomputed Gram matrix must be square, with basis function j at row i in entry (i, j); got "
-                    f"shape {A.shape}. New points come later: rows = new, columns = training."
-                )
-            K: GramOperator = Precomputed(dense(A))
-            return None, K, list(self._judge(None, K))
-        rows = self._rows(A)
-        one = rows.rows(np.arange(1))
-        notes: list[str] = []
-        noisy = not np.isclose(kernel(one)[0, 0], kernel(one, one)[0, 0], rtol=1e-9, atol=0.0)
-        if noisy:
-            notes.append("the White part of the kernel is noise and no basis function: it was left out")
-        K = kernel.gram(rows, rows if noisy else None, memory=self.memory, n_jobs=self.n_jobs)
-        if K.kind == "dense":
-            kernel._require_finite(K.dense())
-        return kernel, K, [*self._judge(kernel, K), *notes]
+    invalid: ClassVar[Invalid] = Invalid(
+        "",
+        "the kernel is not positive semi-definite; a relevance vector machine takes any basis, so nothing is lost",
+        needed=False,
+    )
+    symmetric: ClassVar[bool] = False
 
-    def _judge(self, kernel: Kernel | None, K: GramOperator) -> tuple[str, ...]:
-        """What is known of the kernel as a kernel. Basis functions need not be products, so nothing is lost if it is none."""
-        return judge_on_rows(
-            kernel,
-            K,
-            np.arange(K.shape[0]),
-            self.n_features_in_,
-            strict=self.strict,
-            lost="",
-            note="the kernel is not positive semi-definite; a relevance vector machine takes any basis, so nothing is lost",
-            needed=False,
-        ).notes
+    def _learn_from(self, A: Matrix, w: Array) -> tuple[KernelOnRows, GramOperator, list[str]]:
+        """The kernel on these rows, the operator whose columns are the basis functions on them, and what is to be said."""
+        if as_machine_kernel(self.kernel) is None and A.shape[0] != A.shape[1]:
+            raise ShapeError(
+                f"a precomputed Gram matrix must be square, with basis function j at row i in entry (i, j); got "
+                f"shape {A.shape}. New points come later: rows = new, columns = training."
+            )
+        on = self._kernel_on(A, w)
+        K = on.gram()
+        notes = list(self._judged(on, K))
+        if on.kernel is not None and has_noise(on.kernel):
+            notes.append("the White part of the kernel is noise and no basis function: it was left out")
+            K = on.between(A)
+            if 8 * len(on) ** 2 <= memory_limit(self.memory):
+                K = Precomputed(K.dense())
+        return on, K, notes
 
     def _keep(
         self,
-        A: Any,
-        kernel: Kernel | None,
+        on: KernelOnRows,
+        A: Matrix,
         basis: Basis,
         kept: np.ndarray,
         found: list[SparsePosterior],
@@ -131,11 +120,11 @@ class RelevanceMachine(KernelEstimator):
             at, scale = place[f.active], basis.scale[f.active] * unit
             weights[k, at], alpha[k, at] = f.mu * scale, f.alpha / scale**2
             covariance[k][np.ix_(at, at)] = f.sigma * np.outer(scale, scale)
-        self.kernel_ = PRECOMPUTED if kernel is None else kernel
         self.relevance_ = kept[used].astype(np.int32)
-        self.relevance_vectors_ = A[used] if kernel is not None else np.empty((len(used), 0))
+        self.relevance_vectors_ = np.empty((len(used), 0)) if isinstance(on, Given) else A[used]
         self.weights_, self.alpha_, self.covariance_ = weights[:, :-1], alpha, covariance
         self.intercept_ = weights[:, -1]
+        self._keep_feature_coef(on.part(used), self.weights_.T)
         self.log_evidence_path_ = found[0].path
 
     def _certify(self, found: list[SparsePosterior], notes: list[str], what: str) -> None:
@@ -184,7 +173,7 @@ class RelevanceMachine(KernelEstimator):
         step = max(1, BLOCK // (len(self.relevance_) + 1))
         for start in range(0, n, step):
             rows = slice(start, min(start + step, n))
-            phi = self._products(A[rows])
+            phi = self._basis(A[rows])
             mean[rows] += phi @ weights.T
             if variance:
                 full = np.column_stack([phi, np.ones(len(phi))])
@@ -194,7 +183,7 @@ class RelevanceMachine(KernelEstimator):
 
     def _functions(self) -> Functions:
         check_is_fitted(self, "weights_")
-        return self._by_rows(
+        return self._functions_on(
             self.relevance_vectors_,
             np.atleast_2d(self.weights_).T,
             self.intercept_,
@@ -210,16 +199,12 @@ class RelevanceMachine(KernelEstimator):
         """Classes and duels of a classifier."""
         return {}
 
-    def _products(self, A: Any) -> np.ndarray:
+    def _basis(self, A: Matrix) -> Array:
         """The relevant basis functions at some rows."""
-        if isinstance(self.kernel_, str):
-            return np.asarray(dense(A[:, self.relevance_]), dtype=np.float64)
-        if len(self.relevance_) == 0:
+        on = self._fitted_on(self.relevance_vectors_, self.relevance_)
+        if len(on) == 0:
             return np.zeros((A.shape[0], 0))
-        if sparse.issparse(A) != sparse.issparse(self.relevance_vectors_):
-            A = sparse.csr_array(A) if sparse.issparse(self.relevance_vectors_) else A.toarray()
-        mine = self._rows(self.relevance_vectors_, "relevance_vectors_")
-        return self.kernel_.gram(self._rows(A), mine, n_jobs=self.n_jobs).dense()
+        return np.asarray(on.between(A).dense(), dtype=np.float64)
 
 
 class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
@@ -269,6 +254,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         verbose: int = 0,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.noise = noise
@@ -281,6 +267,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         self.verbose = verbose
         self.memory = memory
         self.n_jobs = n_jobs
+        self.approximation = approximation
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X and numbers y; a row of weight 2 counts twice, of weight 0 not at all."""
@@ -289,7 +276,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         y = check_numbers(y, A.shape[0], type(self).__name__)
         A, w, kept = _weighted(A, check_weights(sample_weight, A.shape[0]), self.kernel)
         y = y[kept]
-        kernel, K, notes = self._operator(A, w)
+        on, K, notes = self._learn_from(A, w)
         budget, mass = self._budget(), float(w.sum())
         center = float(w @ y) / mass if self.fit_intercept else 0.0
         unit = float(np.sqrt(w @ (y - center) ** 2 / mass))
@@ -311,7 +298,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
             found.path -= mass * np.log(unit)
         if self.noise is None and 0 < found.noise <= 1.01 * NOISE_FLOOR:
             notes.append(f"the noise came to its floor, {NOISE_FLOOR:g} of the variance of y")
-        self._keep(A, kernel, basis, kept, [found], unit)
+        self._keep(on, A, basis, kept, [found], unit)
         self.weights_, self.alpha_ = self.weights_[0], self.alpha_[0]
         self.covariance_, self.intercept_ = self.covariance_[0], float(self.intercept_[0]) + center
         self.noise_: float = found.noise * unit**2 if self.noise is None else float(self.noise)
@@ -364,6 +351,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         verbose: int = 0,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.fit_intercept = fit_intercept
@@ -374,6 +362,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         self.verbose = verbose
         self.memory = memory
         self.n_jobs = n_jobs
+        self.approximation = approximation
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X and labels y; a row of weight 2 counts twice, of weight 0 not at all."""
@@ -387,7 +376,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
                 "all rows with positive weights belong to the same class, and a classifier needs at least two. "
                 "Give rows of another class a positive weight."
             )
-        kernel, K, notes = self._operator(A, w)
+        on, K, notes = self._learn_from(A, w)
         basis = Basis(K, intercept=bool(self.fit_intercept))
         found: list[SparsePosterior] = []
         for c in [1] if len(self.classes_) == 2 else range(len(self.classes_)):
@@ -395,7 +384,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
             if found and found[-1].status == Status.INTERRUPTED:
                 budget.max_iter = 0
             found.append(classification(basis, (codes == c).astype(float), w, budget))
-        self._keep(A, kernel, basis, kept, found, 1.0)
+        self._keep(on, A, basis, kept, found, 1.0)
         self.log_evidence_ = np.array([f.evidence for f in found])
         self._certify(found, notes, "Laplace's log evidence")
         return self

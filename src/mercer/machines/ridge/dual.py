@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer.errors import MercerError
 from mercer.gram import Dense, GramOperator, Tiles
+from mercer.gram.on_rows import Evaluated, Given
 from mercer.machines.ridge.parts import Penalty, singular_gram, weighted
 from mercer.solve.plan import SINGLE, Costs, Method, entry_cost
 from mercer.solve.solution import Solution
@@ -37,13 +38,14 @@ def solve_dual(
     options = problem.options
     K = problem.operator(stored=False)
     op = weighted(K, scale)
-    columns = None if problem.rows is None else problem.rows.vectors.shape[1]
+    evaluated = isinstance(problem.on, Evaluated)
+    columns = problem.on.rows.width if isinstance(problem.on, Evaluated) else None
 
     def single(store: bool) -> GramOperator | None:
         return single_precision(problem, op, scale, store)
 
     def stored() -> GramOperator:
-        if problem.gram is None and problem.n > STORED_ROWS:
+        if evaluated and problem.n > STORED_ROWS:
             return weighted(problem.operator(stored=True), scale)
         return op
 
@@ -54,7 +56,7 @@ def solve_dual(
         max_iter=options.max_iter,
         random_state=options.random_state,
         callback=options.callback,
-        costs=Costs(entry_cost(columns), SINGLE, storable=problem.gram is None),
+        costs=Costs(entry_cost(columns), SINGLE, storable=not isinstance(problem.on, Given)),
         single=single,
         stored=stored,
     )
@@ -68,11 +70,12 @@ def single_precision(
     problem: RidgeProblem, op: GramOperator, scale: np.ndarray, store: bool
 ) -> GramOperator | None:
     """K in float32, or None where it does not pay or where rounding the rows would change its entries."""
-    if problem.kernel is None or problem.rows is None or problem.n < SINGLE_ROWS or op.dtype != np.float64:
+    on = problem.on
+    if not isinstance(on, Evaluated) or problem.n < SINGLE_ROWS or op.dtype != np.float64:
         return None
     n_jobs = problem.options.n_jobs
     try:
-        tiles = Tiles(problem.kernel, problem.rows, dtype=np.float32, n_jobs=n_jobs)
+        tiles = Tiles(on.kernel, on.rows, dtype=np.float32, n_jobs=n_jobs)
     except MercerError:
         return None
     if tiles.low is None:
@@ -83,5 +86,7 @@ def single_precision(
     np.fill_diagonal(apart, 0.0)
     if not np.abs(apart).max() <= SINGLE_ERROR * float(np.abs(op.diag()).max()):
         return None
-    K: GramOperator = Dense(problem.kernel, problem.rows, dtype=np.float32, n_jobs=n_jobs) if store else tiles
+    K: GramOperator = tiles
+    if store:
+        K = Dense(on.kernel, on.rows, dtype=np.float32, n_jobs=n_jobs)
     return weighted(K if problem.noise is None else K.shifted(-problem.noise), scale)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.ridge.ridge import RidgeMachine
 from mercer.machines.ridge.ridge_cv import GRID, KernelRidgeCV
 from mercer.machines.ridge.verify import (
@@ -21,7 +22,6 @@ from mercer.machines.ridge.verify_features import (
     features_again,
     recertify_in_features,
 )
-from mercer.machines.shared.base import PRECOMPUTED
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (
     again,
@@ -30,6 +30,7 @@ from mercer.machines.shared.examined import (
     same_approximation,
     same_kernel,
     same_rows,
+    same_width,
 )
 from mercer.solve.path import divide_rows
 from mercer.theory.claims import AS_DEFINED, SOLVED, Examination, Reached, at_most
@@ -43,7 +44,7 @@ PATH_WORK = (
 @examine.register
 def _(model: RidgeMachine, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
     A, Y, w = model._check_again(X, y, sample_weight)
-    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    same_width(exam, model, A)
     same_kernel(exam, model, A, w)
     same_approximation(exam, model, A, w)
     exam.same("the weights", model._weight, w)

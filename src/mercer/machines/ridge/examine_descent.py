@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mercer.gram.on_rows import check_gram
 from mercer.machines.ridge.least_squares import GROWTH, KernelLeastSquares
-from mercer.machines.shared.base import check_gram, check_weights
+from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (
     HISTORY,
@@ -22,6 +23,7 @@ from mercer.machines.shared.examined import (
     same_kernel,
     same_published,
     same_rows,
+    same_width,
 )
 from mercer.machines.shared.targets import check_target_block
 from mercer.solve.solution import Certificate, Status
@@ -36,14 +38,14 @@ def _(model: KernelLeastSquares, exam: Examination, X: Any, y: Any, sample_weigh
     A = model._check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
     Y = check_target_block(y, A.shape[0], type(model).__name__)[0]
-    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    same_width(exam, model, A)
     same_kernel(exam, model, A, w)
     train, held = _split(exam, model, np.flatnonzero(w > 0))
     learned = np.zeros(len(w))
     learned[train] = w[train]
     same_approximation(exam, model, A, learned)
     if isinstance(model.kernel_, str):
-        A = check_gram(A, None)
+        A = check_gram(A)
         exam.same("X_fit_", model.X_fit_, A)
     else:
         same_rows(exam, "X_fit_", model.X_fit_, A)

@@ -6,25 +6,24 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import clock
-from mercer.errors import InputError, ParameterError, ShapeError, warn
-from mercer.gram import GramOperator, LowRank, Precomputed, Tiles, Weighted
+from mercer.errors import InputError, ParameterError, warn
+from mercer.gram import GramOperator, Precomputed, Weighted
 from mercer.gram.functions import Functions
+from mercer.gram.on_rows import Given, KernelOnRows
 from mercer.kernels.base import Kernel
-from mercer.machines.landmarks.approximation import Approximable, factor_of
-from mercer.machines.margin.problems import check_weights, dense_columns
-from mercer.machines.shared.base import PRECOMPUTED, check_gram
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import check_weights
+from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch, Whole, steps_allowed
 from mercer.machines.shared.targets import check_target_block
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.solution import Certificate, Status
-from mercer.theory.judge import judge_on_rows
+from mercer.sparse import Matrix
+from mercer.typing import Integers
 
 GROWTH = 1e3  # how far the error may rise above its start before descent is called ascent
 
@@ -39,7 +38,7 @@ class DescentPath:
     best: int
 
 
-class KernelLeastSquares(RegressorMixin, Approximable):
+class KernelLeastSquares(RegressorMixin, Machine):
     """Least squares in feature space by gradient descent from 0, exactly as it follows from w ← w - s ∇Σ(w·φ - y)².
 
         α ← α - 2 s (K α - y),      f = Σ_i α_i k(x_i, ·)
@@ -63,6 +62,11 @@ class KernelLeastSquares(RegressorMixin, Approximable):
     array([0.2, 0.4])
     """
 
+    X_fit_: Matrix
+    invalid: ClassVar[Invalid] = Invalid(
+        "Along a negative eigenvalue the error grows instead of falling.",
+        "the kernel is not positive semi-definite: some part of the error grows with every step",
+    )
     parameters: ClassVar[Declarations] = {
         "approximation": TABLE["approximation"].but(
             about="Features in place of the kernel, of the rows learned from."
@@ -122,49 +126,28 @@ class KernelLeastSquares(RegressorMixin, Approximable):
         n = A.shape[0]
         Y, single = check_target_block(y, n, type(self).__name__)
         w = check_weights(sample_weight, n)
-        kernel = resolve(self.kernel, self._rows(A), w)
-        A = check_gram(A, None) if kernel is None else A
-        self.kernel_: Any = PRECOMPUTED if kernel is None else kernel
         train, held = self._split(np.flatnonzero(w > 0))
         learned = np.zeros(n)
         learned[train] = w[train]
-        whole = self._approximate(kernel, A, learned)
-        phi = None if whole is None else factor_of(whole)
-        K = self._gram(A, kernel, train) if phi is None else LowRank(phi[train])
-        if phi is not None and self.approximation_.noise_:
-            K = K.shifted(self.approximation_.noise_)
-        verdict = judge_on_rows(
-            kernel,
-            K,
-            np.arange(len(train)),
-            self.n_features_in_,
-            strict=self.strict,
-            lost="Along a negative eigenvalue the error grows instead of falling.",
-            note="the kernel is not positive semi-definite: some part of the error grows with every step",
-        )
+        # Open lengthscales are closed by all rows, an approximation learns from those that are not held out.
+        on = self._kernel_on(A, w, learned)
+        A = on.matrix if isinstance(on, Given) else A
+        among = on.part(train)
+        K = among.gram()
+        notes = self._judged(among, K)
         self._set_step(K, w[train])
         across: GramOperator | None = None
         if held is not None:
-            across = self._gram(A, kernel, held, train) if phi is None else LowRank(phi[held], phi[train])
+            across = _between(on, A, held, train)
         alpha, status, seconds = self._descend(K, across, Y, w, train, held)
         coef = np.zeros_like(Y)
         coef[train] = alpha
         self.dual_coef_ = coef[:, 0] if single else coef
         self.X_fit_, self._used = A, train
-        self._keep_feature_coef(A[train], self.dual_coef_[train])
+        self._keep_feature_coef(among, self.dual_coef_[train])
         self.validation_rows_ = np.empty(0, dtype=int) if held is None else held
-        self._certify(
-            K, alpha, Y[train], w[train], status, seconds, (*self._approximation_notes(), *verdict.notes)
-        )
+        self._certify(K, alpha, Y[train], w[train], status, seconds, notes)
         return self
-
-    def _gram(
-        self, A: Any, kernel: Kernel | None, rows: np.ndarray, cols: np.ndarray | None = None
-    ) -> GramOperator:
-        if kernel is None:
-            return Precomputed(A[np.ix_(rows, rows if cols is None else cols)])
-        other = None if cols is None else self._rows(A[cols])
-        return kernel.gram(self._rows(A[rows]), other, memory=self.memory, n_jobs=self.n_jobs)
 
     def _split(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         if not self.early_stopping:
@@ -296,29 +279,12 @@ class KernelLeastSquares(RegressorMixin, Approximable):
         """Σ α_i k(x_i, x)."""
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
-        if self._approximated:
-            return self._in_features(A)
-        coef = self.dual_coef_[self._used]
-        if isinstance(self.kernel_, str):
-            if A.shape[1] != len(self.dual_coef_):
-                raise ShapeError(
-                    f"X has {A.shape[1]} columns; a precomputed block needs {len(self.dual_coef_)}: rows = new, columns = "
-                    "training."
-                )
-            return np.asarray(Precomputed(dense_columns(A, self._used)) @ coef)
-        fitted = self.X_fit_[self._used]
-        if sparse.issparse(A) != sparse.issparse(fitted):
-            A = sparse.csr_array(A) if sparse.issparse(fitted) else A.toarray()
-        K = Tiles(self.kernel_, self._rows(A), self._rows(fitted, "X_fit_"), n_jobs=self.n_jobs)
-        return np.asarray(K @ np.ascontiguousarray(coef))
+        return self._products(A, self.X_fit_[self._used], self.dual_coef_[self._used], self._used)
 
     def _functions(self) -> Functions:
         check_is_fitted(self, "dual_coef_")
-        if self._approximated:
-            return self._by_features(0.0)
-        return self._by_rows(
-            self.X_fit_[self._used], self.dual_coef_[self._used], 0.0, self._used, observed=False
-        )
+        coef = self.dual_coef_[self._used]
+        return self._functions_on(self.X_fit_[self._used], coef, 0.0, self._used, observed=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -328,3 +294,10 @@ class KernelLeastSquares(RegressorMixin, Approximable):
 
 def _mean_square(across: GramOperator, alpha: np.ndarray, Y: np.ndarray, w: np.ndarray) -> float:
     return float((w * (np.asarray(across @ alpha) - Y) ** 2).sum() / w.sum())
+
+
+def _between(on: KernelOnRows, A: Matrix, held: Integers, train: Integers) -> GramOperator:
+    """Products of the rows held out with those learned from."""
+    if isinstance(on, Given):
+        return Precomputed(A[np.ix_(held, train)])
+    return on.part(train).between(A[held])

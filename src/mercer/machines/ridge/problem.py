@@ -19,12 +19,11 @@ from typing import Any, cast
 import numpy as np
 
 from mercer import lapack
-from mercer.arrays import Rows
 from mercer.errors import MemoryBudgetError, MercerError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram import LowRank as LowRankGram
 from mercer.gram.blocks import row_blocks
-from mercer.kernels.base import Kernel
+from mercer.gram.on_rows import Approximated, Evaluated, KernelOnRows
 from mercer.machines.ridge.dual import STORED_ROWS, solve_dual
 from mercer.machines.ridge.parts import (
     Features,
@@ -36,7 +35,7 @@ from mercer.machines.ridge.parts import (
     objective,
     weighted,
 )
-from mercer.machines.shared.terms import has_noise, split_noise
+from mercer.machines.shared.terms import noise_of
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.direct import factor
 from mercer.solve.operator import relative
@@ -45,64 +44,55 @@ from mercer.solve.plan import Method
 from mercer.solve.precondition import rank_cap
 from mercer.solve.primal import FeatureRidge
 from mercer.solve.solution import Certificate, Solution, Status
+from mercer.typing import Array
 
 SOLVERS = ("auto", "primal", "cholesky", "cg", "nystrom")
-NOISE_BLOCK = 128  # rows compared with themselves at a time, to tell the noise of a kernel
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeProblem:
     """Rows of positive weight, their kernel and Gram operator, and whether there is an intercept."""
 
-    kernel: Kernel | None
-    rows: Rows | None
-    gram: np.ndarray | None
+    on: KernelOnRows
     weight: np.ndarray
     intercept: bool
     options: Options
-    separable: bool = True  # whether the noise of the kernel may be told apart
-    phi: np.ndarray | None = None  # features that stand for the kernel without its noise
-    level: float = 0.0  # and that noise
+    separable: bool = True
+    """Whether the noise of the kernel may be told apart."""
 
     @property
     def n(self) -> int:
         return len(self.weight)
+
+    @property
+    def phi(self) -> Array | None:
+        """The features that stand for the kernel without its noise, if there are any."""
+        return self.on.phi if isinstance(self.on, Approximated) else None
 
     # ── the operator ────────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def noise(self) -> np.ndarray | None:
         """What k(x_i, x_i) has for the same observation beyond two equal ones; None without `White`."""
-        if self.phi is not None:
-            return np.full(self.n, self.level) if self.level else None
-        if self.kernel is None or self.rows is None or not self.separable or not has_noise(self.kernel):
+        if isinstance(self.on, Approximated):
+            level = self.on.approximation.noise_
+            return np.full(self.n, level) if level else None
+        if not isinstance(self.on, Evaluated) or not self.separable:
             return None
-        rest, level = split_noise(self.kernel)
-        if rest is None or not has_noise(rest):
-            return np.full(self.n, level)
-        # inside a product the noise is another one for every row
-        out = np.array(self.kernel._diag(self.rows), dtype=float)
-        for start in range(0, self.n, NOISE_BLOCK):
-            index = np.arange(start, min(start + NOISE_BLOCK, self.n))
-            part = self.rows.rows(index)
-            out[index] -= Tiles(self.kernel, part, part).dense().diagonal()
-        return np.where(np.abs(out) <= 1e-12 * np.abs(self.kernel._diag(self.rows)), 0.0, out)
+        return noise_of(self.on.kernel, self.on.rows)
 
     def operator(self, *, stored: bool) -> GramOperator:
         """K without noise, stored if it is asked for and fits."""
         if self.phi is not None:
             return LowRankGram(self.phi)
-        if self.gram is not None:
-            return Precomputed(self.gram)
-        assert self.kernel is not None
+        if not isinstance(self.on, Evaluated):
+            return self.on.gram()
         K: GramOperator | None = None
         if not stored and self.n > STORED_ROWS:
-            tiles = Tiles(self.kernel, self.rows, n_jobs=self.options.n_jobs)
+            tiles = Tiles(self.on.kernel, self.on.rows, n_jobs=self.options.n_jobs)
             K = tiles if tiles.low is not None else None
         if K is None:
-            K = self.kernel.gram(self.rows, memory=self.options.memory, n_jobs=self.options.n_jobs)
-        if K.kind == "dense":
-            self.kernel._require_finite(K.dense())
+            K = self.on.gram(self.options.memory)
         return K if self.noise is None else K.shifted(-self.noise)
 
     def penalty(self, alpha: float) -> Penalty:
@@ -122,16 +112,19 @@ class RidgeProblem:
         """How many features the kernel has on these columns; infinity where none are known."""
         if self.phi is not None:
             return self.phi.shape[1]
-        if self.kernel is None or self.rows is None:
+        if not isinstance(self.on, Evaluated):
             return np.inf
         try:
-            return self.kernel.feature_dimension(self._columns())
+            return self.on.kernel.feature_dimension(self.columns)
         except MercerError:
             return np.inf
 
-    def _columns(self) -> Any:
-        assert self.rows is not None
-        return self.rows.names if self.rows.names is not None else self.rows.vectors.shape[1]
+    @property
+    def columns(self) -> list[str] | int:
+        """The names of the columns, or their number."""
+        assert isinstance(self.on, Evaluated)
+        rows = self.on.rows
+        return rows.width if rows.names is None else rows.names
 
     def choose(self) -> tuple[str, str]:
         """The solver and why: primal where φ is smaller than the data, else "dual", by whichever method is cheaper."""
@@ -237,12 +230,12 @@ class RidgeProblem:
         if self.phi is not None:
             whole = self.phi
             return Features(lambda: iter([(slice(0, self.n), whole)]), whole.shape[1])
-        if self.kernel is None or self.rows is None:
+        if not isinstance(self.on, Evaluated):
             raise ParameterError(
                 "solver='primal' needs a kernel with a finite feature map, not 'precomputed'."
             )
-        phi = self.kernel.features(self._columns(), memory=self.options.memory)
-        rows = self.rows
+        phi = self.on.kernel.features(self.columns, memory=self.options.memory)
+        rows = self.on.rows
 
         def make() -> Iterator[tuple[slice, np.ndarray]]:
             for part in row_blocks(self.n, phi.dimension):
@@ -255,11 +248,11 @@ class RidgeProblem:
         asked = self.options.n_landmarks
         m = rank_cap(self.n) if asked is None else min(int(asked), self.n)
         chosen = np.sort(np.random.default_rng(self.options.random_state).permutation(self.n)[:m])
-        if self.gram is not None:
-            K: GramOperator = Precomputed(self.gram[:, chosen])
+        if isinstance(self.on, Evaluated):
+            rows = self.on.rows
+            K: GramOperator = Tiles(self.on.kernel, rows, rows.rows(chosen), n_jobs=self.options.n_jobs)
         else:
-            assert self.kernel is not None and self.rows is not None
-            K = Tiles(self.kernel, self.rows, self.rows.rows(chosen), n_jobs=self.options.n_jobs)
+            K = Precomputed(self.on.gram().dense()[:, chosen])
         core = K.block(chosen, slice(None))
         values, vectors = lapack.eigh(0.5 * (core + core.T))
         keep = values > m * np.finfo(float).eps * float(np.abs(values).max())

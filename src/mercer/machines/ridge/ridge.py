@@ -7,27 +7,25 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import NotPositiveDefiniteError, ParameterError, PrecisionWarning, ShapeError, warn
-from mercer.gram import Precomputed, Tiles
 from mercer.gram.blocks import row_blocks
 from mercer.gram.functions import ByFeatures, Functions
+from mercer.gram.on_rows import Evaluated, Given, KernelOnRows
 from mercer.kernels.base import Kernel
-from mercer.machines.landmarks.approximation import Approximable, factor_of
-from mercer.machines.margin.problems import check_weights, dense_columns
 from mercer.machines.ridge.parts import Options, RidgeFit, renumbered
 from mercer.machines.ridge.problem import SOLVERS, RidgeProblem
-from mercer.machines.shared.base import PRECOMPUTED, check_gram
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import check_weights
+from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, CheckedBy, Choice, Declarations, Number, Switch, Whole
 from mercer.machines.shared.targets import check_target_block
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status, joined_certificate
-from mercer.theory.judge import Verdict, is_proved, judge_on_rows
+from mercer.sparse import Matrix
+from mercer.typing import Array, Integers
 
 WORTH_A_WORD = 1e-6  # a relative residual above which rounding is warned of, and not only noted
 
@@ -40,7 +38,7 @@ class LeaveOneOut(NamedTuple):
     dof: np.ndarray
 
 
-class RidgeMachine(RegressorMixin, Approximable):
+class RidgeMachine(RegressorMixin, Machine):
     """What `KernelRidge` and `KernelRidgeCV` share: check, build the problem, solve, keep, predict."""
 
     fit_intercept: bool
@@ -49,6 +47,7 @@ class RidgeMachine(RegressorMixin, Approximable):
     strict: bool
     n_jobs: int | None
     _single: bool
+    X_fit_: Matrix
 
     parameters: ClassVar[Declarations] = {
         "tol": Number(about="The relative residual of the linear system."),
@@ -66,59 +65,37 @@ class RidgeMachine(RegressorMixin, Approximable):
         n = A.shape[0]
         Y, self._single = check_target_block(y, n, type(self).__name__)
         w = check_weights(sample_weight, n)
-        kernel = resolve(self.kernel, self._rows(A), w)
-        if kernel is None:
-            A = check_gram(A, None)
-        self.kernel_: Any = PRECOMPUTED if kernel is None else kernel
-        self.X_fit_, self._weight, self._targets = A, w, Y
+        on = self._kernel_on(A, w)
+        self.X_fit_ = on.matrix if isinstance(on, Given) else A
+        self._weight = w
+        self._targets = Y
         self.__dict__.pop("_left_out", None)
-        approximate = self._approximate(kernel, A, w)
-        problem = self._problem(self._options(), None if approximate is None else factor_of(approximate))
+        problem = self._problem(self._options(), on)
         kept = np.flatnonzero(w > 0)
-        verdict = self._judge(problem)
-        self._notes = (*self._approximation_notes(), *verdict.notes)
-        if verdict.witness is not None:
-            self.witness_ = (kept[verdict.witness[0]], verdict.witness[1])
+        self._notes = self._judged(on, rows=kept)
         return problem, Y[kept], kept
 
-    def _problem(self, options: Options, phi: np.ndarray | None = None) -> RidgeProblem:
-        """The problem on the rows of positive weight; `phi` are the features of an approximation, if they are at hand."""
+    def _problem(self, options: Options, on: KernelOnRows | None = None) -> RidgeProblem:
+        """The problem on the rows of positive weight."""
         kept = np.flatnonzero(self._weight > 0)
-        whole = len(kept) == len(self._weight)
-        w = self._weight[kept]
-        if self._approximated:
-            phi = self.approximation_.features(self._rows(self.X_fit_)) if phi is None else phi
-            phi, level = phi if whole else phi[kept], self.approximation_.noise_
-            return RidgeProblem(None, None, None, w, bool(self.fit_intercept), options, phi=phi, level=level)
-        if isinstance(self.kernel_, str):
-            K = self.X_fit_ if whole else self.X_fit_[np.ix_(kept, kept)]
-            return RidgeProblem(None, None, K, w, bool(self.fit_intercept), options)
-        rows = self._rows(self.X_fit_ if whole else self.X_fit_[kept])
-        problem = RidgeProblem(self.kernel_, rows, None, w, bool(self.fit_intercept), options)
+        if on is None:
+            on = self._again_on(self.X_fit_)
+        if len(kept) < len(on):
+            on = on.part(kept)
+        problem = RidgeProblem(on, self._weight[kept], bool(self.fit_intercept), options)
         noise = problem.noise
-        if noise is not None and not self._separable(noise):
+        if noise is not None and isinstance(on, Evaluated) and not self._separable(noise):
             problem = dataclasses.replace(problem, separable=False)
         return problem
+
+    invalid: ClassVar[Invalid] = Invalid(
+        "The penalty is then no norm: the solution is a stationary point, and the gap is not a bound.",
+        "the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+    )
 
     def _separable(self, noise: np.ndarray) -> bool:
         """Whether the noise of the kernel can stand where α stands; else it stays in the kernel."""
         raise NotImplementedError
-
-    def _judge(self, problem: RidgeProblem) -> Verdict:
-        """An invalid kernel is announced or refused; the system may then have no solution, or no minimum."""
-        kernel = None if isinstance(self.kernel_, str) else self.kernel_
-        if kernel is not None and is_proved(kernel):
-            return Verdict(True)
-        return judge_on_rows(
-            kernel,
-            problem.operator(stored=False),
-            np.arange(problem.n),
-            self.n_features_in_,
-            strict=self.strict,
-            lost="The penalty is then no norm: the solution is a stationary point, and the gap is not a bound.",
-            note="the kernel is not positive semi-definite: a stationary point, not a proven optimum",
-            keeps=True,
-        )
 
     def _solve(self, problem: RidgeProblem, Y: np.ndarray, alphas: np.ndarray, kept: np.ndarray) -> None:
         """Every group of targets that shares an α, then the model."""
@@ -162,7 +139,7 @@ class RidgeMachine(RegressorMixin, Approximable):
             self.coef_ = coef
             if self._approximated:
                 return
-            self.feature_map_ = self.kernel_.features(problem._columns(), memory=self.memory)
+            self.feature_map_ = self.kernel_.features(problem.columns, memory=self.memory)
         else:
             self.landmarks_, self.landmark_coef_ = kept[problem.landmarks()[0]], coef
 
@@ -198,43 +175,32 @@ class RidgeMachine(RegressorMixin, Approximable):
         return self._function(A) + self.intercept_
 
     def _function(self, A: Any) -> np.ndarray:
-        if self._approximated:
-            return self._in_features(A)
-        if self.solver_ == "primal":
-            phi, rows = self.feature_map_, self._rows(A)
+        if self.solver_ == "primal" and not self._approximated:
+            phi = self.feature_map_
+            rows = self._rows(A)
             parts = row_blocks(A.shape[0], phi.dimension)
             return np.concatenate([phi(rows.rows(np.arange(A.shape[0])[p])) @ self.coef_ for p in parts])
+        chosen, coef = self._expansion()
+        return self._products(A, self._rows_of_fit(chosen), coef, chosen)
+
+    def _expansion(self) -> tuple[Integers, Array]:
+        """Places among the rows of fit, and their coefficients: all of them, or the landmarks."""
         if self.solver_ == "nystrom":
-            chosen, coef = self.landmarks_, self.landmark_coef_
-        else:
-            chosen, coef = np.arange(len(self._weight)), self.dual_coef_
-        if isinstance(self.kernel_, str):
-            if A.shape[1] != len(self._weight):
-                raise ShapeError(
-                    f"X has {A.shape[1]} columns; a precomputed block needs {len(self._weight)}: rows = new, columns = training."
-                )
-            return np.asarray(Precomputed(dense_columns(A, chosen)) @ coef)
-        fitted = self.X_fit_ if len(chosen) == len(self._weight) else self.X_fit_[chosen]
-        if sparse.issparse(A) != sparse.issparse(fitted):
-            A = sparse.csr_array(A) if sparse.issparse(fitted) else A.toarray()
-        K = Tiles(self.kernel_, self._rows(A), self._rows(fitted, "X_fit_"), n_jobs=self.n_jobs)
-        return np.asarray(K @ np.ascontiguousarray(coef))
+            return self.landmarks_, self.landmark_coef_
+        return np.arange(len(self._weight)), self.dual_coef_
+
+    def _rows_of_fit(self, chosen: Integers) -> Matrix:
+        return self.X_fit_ if len(chosen) == len(self._weight) else self.X_fit_[chosen]
 
     def _functions(self) -> Functions:
         check_is_fitted(self, "dual_coef_")
-        if self._approximated:
-            return self._by_features(self.intercept_)
-        if self.solver_ == "primal":
+        if self.solver_ == "primal" and not self._approximated:
             phi = self.feature_map_
             weights = self.coef_.reshape(len(self.coef_), -1).T
             offset = np.broadcast_to(np.asarray(self.intercept_, dtype=float), len(weights)).copy()
             return ByFeatures(map=lambda A: phi(self._rows(A)), weights=weights, offset=offset)
-        chosen = np.arange(len(self._weight))
-        coef = self.dual_coef_
-        if self.solver_ == "nystrom":
-            chosen = self.landmarks_
-            coef = self.landmark_coef_
-        return self._by_rows(self.X_fit_[chosen], coef, self.intercept_, chosen, observed=False)
+        chosen, coef = self._expansion()
+        return self._functions_on(self._rows_of_fit(chosen), coef, self.intercept_, chosen, observed=False)
 
     # ── leave one out ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -429,6 +395,11 @@ class KernelRidge(RidgeMachine):
             n_jobs=self.n_jobs,
             callback=_tell if self.verbose else None,
         )
+
+    invalid: ClassVar[Invalid] = Invalid(
+        "The penalty is then no norm: the solution is a stationary point, and the gap is not a bound.",
+        "the kernel is not positive semi-definite: a stationary point, not a proven optimum",
+    )
 
     def _separable(self, noise: np.ndarray) -> bool:
         return bool(noise.min() >= 0 and noise.min() + np.min(self.alpha) > 0)

@@ -8,21 +8,19 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer.arrays import Rows, check_vectors, column_names, dense, unmasked
+from mercer.arrays import Rows, column_names, read_rows, unmasked
 from mercer.errors import InputError, MercerError, NotFiniteError, ParameterError, ShapeError
-from mercer.gram.functions import ByRows, Duels, Functions
+from mercer.gram.functions import Duels, Functions
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels.base import Kernel
 from mercer.kernels.text import parse
 from mercer.machines.shared.hints import hinting, refuse_unknown
 from mercer.machines.shared.parameters import Declarations, check_parameters, constructor, filled
 from mercer.machines.shared.publish import Published
-from mercer.panels import even, largest_entry, least_symmetric, panels
 from mercer.solve.multipliers import Multipliers
 
 if TYPE_CHECKING:
     from mercer.theory.claims import Examination
-
-PRECOMPUTED = "precomputed"
 
 
 class KernelEstimator(Published, BaseEstimator):
@@ -86,10 +84,18 @@ class KernelEstimator(Published, BaseEstimator):
         return tags
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        """X as float64 numbers, dense or CSR, with its columns remembered (`reset`) or compared with those of fit."""
-        A = check_vectors(X).astype(np.float64, copy=False)
+        """X as float64 numbers, dense or CSR, with its columns remembered (`reset`) or compared with those of fit.
+
+        Where the kernel takes things that are no numbers, they stay what they are, as an array of objects.
+        """
+        A = read_rows(X, self._takes_things())
         validate_data(self, X if column_names(X) is not None else A, reset=reset, skip_check_array=True)
         return A
+
+    def _takes_things(self) -> bool:
+        """Whether the kernel can be asked of things that are no vectors: strings, graphs, tables of several types."""
+        kernel = as_machine_kernel(self.kernel)
+        return kernel is not None and not kernel.reads_numbers
 
     def _functions(self) -> Functions:
         """The functions f = Σ c_j k(x_j, ·) + b that the fitted machine comes to; here: it has none."""
@@ -112,20 +118,6 @@ class KernelEstimator(Published, BaseEstimator):
     def _named_rows(self) -> dict[str, np.ndarray]:
         """Rows of fit that stand out, by what they are called; nothing where f is made of all rows alike."""
         return {}
-
-    def _by_rows(self, A: Any, coefficients: Any, offset: Any, index: Any = None, **more: Any) -> Functions:
-        """Functions by coefficients of checked rows A, for a machine with `kernel_`; one column is one function."""
-        columns = np.asarray(coefficients, dtype=float)
-        columns = columns.reshape(len(columns), -1) if columns.ndim != 2 else columns
-        given = isinstance(self.kernel_, str)
-        return ByRows(
-            kernel=None if given else self.kernel_,
-            rows=None if given else self._rows(A, "rows of the machine"),
-            coefficients=columns,
-            offset=np.broadcast_to(np.asarray(offset, dtype=float), columns.shape[1]).copy(),
-            index=np.arange(len(columns)) if index is None else np.asarray(index),
-            **more,
-        )
 
     def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
         """Hold what was published against the training data: for `mercer.verify`."""
@@ -157,35 +149,6 @@ def as_machine_kernel(value: Any, name: str = "kernel") -> Kernel | None:
         f"{name} must be a kernel, its text such as 'RBF(2.0)', or 'precomputed'; got {value!r} "
         f"({type(value).__name__}). Any function of two points becomes a kernel by mercer.Custom(function)."
     )
-
-
-def check_gram(K: Any, kernel: Kernel | None) -> np.ndarray:
-    """A square Gram matrix, finite and symmetric to rounding, made exactly symmetric."""
-    K = np.asarray(dense(K), dtype=np.float64)
-    if K.shape[0] != K.shape[1]:
-        raise ShapeError(
-            f"a precomputed Gram matrix must be square, with k(x_i, x_j) in row i and column j; got shape {K.shape}. "
-            "New points come later: rows = new, columns = training."
-        )
-    whose = "the precomputed Gram matrix" if kernel is None else str(kernel)
-    check_finite(K, whose)
-    i, j = least_symmetric(K)
-    if abs(K[i, j] - K[j, i]) > 1e-8 * max(largest_entry(K), np.finfo(float).tiny):
-        raise InputError(
-            f"{whose} is not symmetric: {K[i, j]:.9g} at ({i}, {j}) but {K[j, i]:.9g} at ({j}, {i}). A kernel has "
-            "k(x, z) = k(z, x); (K + K.T) / 2 is the nearest symmetric matrix."
-        )
-    return even(K)
-
-
-def check_finite(K: np.ndarray, whose: str) -> None:
-    """Refuse a Gram matrix with NaN or infinity, with the first pair that has it."""
-    for rows in panels(len(K), K.itemsize, K.shape[1]):
-        fine = np.isfinite(K[rows])
-        if not fine.all():
-            i, j = np.argwhere(~fine)[0]
-            i += rows.start
-            raise NotFiniteError(f"{whose} gives {K[i, j]} for rows {i} and {j}. Look at that pair.")
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray:

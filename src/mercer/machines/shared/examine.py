@@ -19,10 +19,12 @@ from mercer.theory.claims import Examination
 _KNOWN = (
     "mercer.machines.margin.examine",
     "mercer.machines.margin.examine_perceptron",
+    "mercer.machines.loss.examine",
     "mercer.machines.ridge.examine",
     "mercer.machines.ridge.examine_descent",
     "mercer.machines.windows.examine",
     "mercer.machines.gaussian_process.examine",
+    "mercer.machines.relevance.examine",
     "mercer.machines.structure.examine",
     "mercer.machines.landmarks.examine",
     "mercer.machines.kernel_sets.examine",

@@ -12,9 +12,10 @@ from sklearn.base import clone
 
 from mercer.arrays import dense
 from mercer.gram.blocks import block
-from mercer.machines.landmarks.approximation import Approximable, Approximation
-from mercer.machines.shared.base import PRECOMPUTED
+from mercer.gram.on_rows import PRECOMPUTED
+from mercer.machines.landmarks.approximation import Approximation, Frozen
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.machine import Machine
 from mercer.theory.claims import EXACT, Examination, opaque
 
 # how a fit came about, not what came of it: no data can confirm them, and nothing is computed from them
@@ -39,11 +40,17 @@ def same_rows(exam: Examination, what: str, kept: Any, A: Any, index: np.ndarray
     exam.same(what, kept, rows, within=0.0)
 
 
+def same_width(exam: Examination, model: Any, A: Any) -> None:
+    """The model knows how many columns it saw; things that are no vectors have none."""
+    if A.ndim == 2:
+        exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+
+
 def same_labels(exam: Examination, model: Any, y: Any) -> None:
     exam.same("classes_", model.classes_, np.unique(np.asarray(y)))
 
 
-def same_approximation(exam: Examination, model: Approximable, A: Any, weight: np.ndarray) -> None:
+def same_approximation(exam: Examination, model: Machine, A: Any, weight: np.ndarray) -> None:
     """The approximation is the one asked for, and its features follow from its landmarks or its seed."""
     from mercer.machines.landmarks.examine import examine_features
 
@@ -59,7 +66,7 @@ def same_approximation(exam: Examination, model: Approximable, A: Any, weight: n
     examine_features(model.approximation_, exam, A, weight)
 
 
-def same_feature_coef(exam: Examination, model: Approximable, A: Any, coef: np.ndarray) -> None:
+def same_feature_coef(exam: Examination, model: Machine, A: Any, coef: np.ndarray) -> None:
     """β = Φᵀ coef: what `predict` uses follows from the coefficients that the certificate is of."""
     if not model._approximated:
         return
@@ -73,6 +80,11 @@ def features_of(approximation: Approximation, model: Any, A: Any) -> np.ndarray:
 
 def plain_gram(model: Any, A: Any, B: Any = None) -> np.ndarray:
     """K of these rows by the formula in NumPy, and not by the core that the fit used; between A and B without their noise."""
+    if isinstance(model, Machine) and model._approximated:
+        phi = features_of(model.approximation_, model, A)
+        if B is not None:
+            return phi @ features_of(model.approximation_, model, B).T
+        return phi @ phi.T + model.approximation_.noise_ * np.eye(len(phi))
     if isinstance(model.kernel_, str):
         return np.asarray(dense(A), dtype=np.float64)
     z = None if B is None else model._rows(B)
@@ -85,10 +97,9 @@ def again(model: Any, X: Any, y: Any, sample_weight: Any, **changes: Any) -> Any
     twin = clone(model)
     for name, value in changes.items():
         setattr(twin, name, value)
-    if isinstance(model, Approximable) and model._approximated:
-        # the features are examined by themselves; drawn again they would be others
-        twin.approximation_ = model.approximation_
-        twin._approximate = lambda kernel, A, weight=None: model._approximate_again(A)
+    if isinstance(model, Machine) and model._approximated:
+        # The features are examined by themselves; drawn again they would be others.
+        twin.approximation = Frozen(model.approximation_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         takes = "sample_weight" in inspect.signature(twin.fit).parameters

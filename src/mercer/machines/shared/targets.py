@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from mercer.arrays import read_numbers, unmasked
-from mercer.errors import InputError, InputTypeError, NotFiniteError, ShapeError
+from mercer.errors import InputError, InputTypeError, NotFiniteError, ParameterError, ShapeError
 from mercer.params import is_real
 
 
@@ -115,3 +115,34 @@ def check_finite_targets(y: np.ndarray) -> None:
         i = int(np.argmax(~np.isfinite(y)))
         what = "NaN" if np.isnan(y[i]) else "infinity or a value too large for dtype('float64')"
         raise NotFiniteError(f"Input y contains {what}. (First at row {i}: drop these rows.)")
+
+
+def check_labels(y: Any, n: int, who: str) -> tuple[np.ndarray, np.ndarray]:
+    """The classes of n labels, sorted, at least two; and the labels as codes 0, 1, 2, …"""
+    classes, codes = np.unique(as_labels(y, n, who), return_inverse=True)
+    if len(classes) < 2:
+        raise InputError(
+            f"y has one class only, {classes[0]!r}, and a classifier needs at least two (the number of classes "
+            "has to be greater than one; got 1 class). To describe a single class use OneClassSVM."
+        )
+    return classes, codes
+
+
+def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """One factor for each class: from a dict by label, or "balanced" (rows counted by their weight)."""
+    if given is None:
+        return np.ones(len(classes))
+    if isinstance(given, str) and given == "balanced":
+        mass = np.bincount(codes, w, minlength=len(classes))
+        return np.divide(w.sum(), len(classes) * mass, out=np.zeros(len(classes)), where=mass > 0)
+    if not isinstance(given, dict):
+        raise ParameterError(f"class_weight must be None, 'balanced' or a dict by label; got {given!r}.")
+    unknown = [c for c in given if c not in classes.tolist()]
+    if unknown:
+        raise ParameterError(
+            f"The classes, {unknown}, are not in class_weight's data: y has the classes {classes.tolist()}."
+        )
+    out = np.array([float(given.get(c, 1.0)) for c in classes.tolist()])
+    if not np.all(np.isfinite(out) & (out >= 0)):
+        raise ParameterError(f"class weights must be finite and >= 0; got {given!r}.")
+    return out

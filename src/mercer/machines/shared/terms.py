@@ -65,6 +65,19 @@ def _variance(term: Kernel) -> float:
     return term.noise
 
 
+def noise_of(kernel: Kernel, rows: Rows) -> np.ndarray | None:
+    """What k(x, x) of each row has beyond k(x, z) at z = x for two observations; None without `White`."""
+    if not has_noise(kernel):
+        return None
+    rest, level = split_noise(kernel)
+    if rest is None or not has_noise(rest):
+        return np.full(len(rows), level)
+    # Inside a product the noise is another one for every row.
+    whole = np.asarray(kernel._diag(rows), dtype=np.float64)
+    noise = whole - latent_diag(kernel, rows)
+    return np.where(np.abs(noise) <= 1e-12 * np.abs(whole), 0.0, noise)
+
+
 def latent_diag(kernel: Kernel, rows: Rows) -> np.ndarray:
     """k(x, z) at z = x for two different observations: the prior variance of f(x), without the noise of observing it.
 

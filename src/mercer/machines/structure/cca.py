@@ -13,20 +13,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import lapack
-from mercer.arrays import check_vectors, dense
+from mercer.arrays import Rows, check_vectors, dense
 from mercer.errors import InputError, NotPositiveDefiniteError, ShapeError, warn
-from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram import GramOperator
 from mercer.gram.functions import Functions
+from mercer.gram.on_rows import Approximated, Evaluated, KernelOnRows
 from mercer.kernels.base import Kernel
-from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.machine import Invalid, Machine, put_on_rows
 from mercer.machines.shared.parameters import Declarations, Number, Special, Whole
-from mercer.machines.structure.centred import Centred, judge, training_gram
+from mercer.machines.structure.centred import Centred, invalid_after_centring
 from mercer.machines.structure.mercer_map import with_signs
 from mercer.solve.eigen import top_eigenpairs
+from mercer.typing import Array
 
 
-class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
     """Pairs of functions f(x) = Σ α_i k̃(x, x_i) and g(y) = Σ β_i k̃'(y, y_i) that are most correlated over the pairs (x_i, y_i).
 
         max  αᵀK̃L̃β / (‖(K̃ + cI)α‖ ‖(L̃ + c'I)β‖),     c = κ·tr K̃,  c' = κ·tr L̃
@@ -53,6 +56,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     True
     """
 
+    invalid: ClassVar[Invalid] = invalid_after_centring("correlations are then bounded by nothing")
     parameters: ClassVar[Declarations] = {
         "n_components": Whole(1, about="How many pairs of functions."),
         "kernel_y": Special(
@@ -79,6 +83,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
         random_state: Any = 0,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -89,6 +94,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.approximation = approximation
 
     def fit(self, X: Any, y: Any) -> Self:
         """Find the functions of X and of the second view `y` (one column may come as a vector)."""
@@ -102,12 +108,13 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         B = _second_view(y, A.shape[0])
         if len(B) == 1:
             raise InputError("n_samples=1: a correlation needs at least two rows.")
-        kernel, K = training_gram(self, A)
-        kernel_y, L = self._gram_of_y(B)
-        lost = "correlations are then bounded by nothing"
-        notes = judge(kernel, K, A.shape[1], strict=self.strict, lost=lost)
-        notes += judge(kernel_y, L, B.shape[1], strict=self.strict, lost=lost)
-        first, second = Ridged(Centred(K), self.regularization), Ridged(Centred(L), self.regularization)
+        on = self._kernel_on(A)
+        on_y = self._kernel_on_y(B)
+        K = on.gram()
+        L = on_y.gram()
+        notes = (*self._judged(on, K), *self._judged(on_y, L))
+        first = Ridged(Centred(K), self.regularization)
+        second = Ridged(Centred(L), self.regularization)
         k = min(int(self.n_components), A.shape[0] - 1)
         found = top_eigenpairs(
             Agreement(first, second), k, tol=float(self.tol), random_state=self.random_state
@@ -115,11 +122,13 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         values = np.sqrt(np.clip(found.value.values, 0.0, 1.0))
         U = with_signs(found.value.vectors)
         V = second.apply(first.apply(U))
-        self.kernel_, self.kernel_y_ = (PRECOMPUTED if v is None else v for v in (kernel, kernel_y))
         self.X_fit_, self.Y_fit_ = A, B
         self.singular_values_ = values
         self.alpha_, self._offset, f = _scaled(first, U)
         self.beta_, self._offset_y, g = _scaled(second, V)
+        self._keep_feature_coef(on, self.alpha_)
+        if isinstance(on_y, Approximated):
+            self.feature_coef_y_ = on_y.weights(self.beta_)
         self.correlations_ = np.einsum("ij,ij->j", f, g) / A.shape[0]
         self.n_components_ = self._n_features_out = k
         self.certificate_ = replace(
@@ -129,35 +138,51 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             warn(f"not as exact as asked ({self.certificate_}).", ConvergenceWarning)
         return self
 
-    def _gram_of_y(self, B: np.ndarray) -> tuple[Kernel | None, GramOperator]:
-        kernel = resolve(self.kernel if self.kernel_y is None else self.kernel_y, B, name="kernel_y")
-        if kernel is None:
-            return None, Precomputed(check_gram(B, None))
-        return kernel, kernel.gram(B, memory=self.memory, n_jobs=self.n_jobs)
+    def _kernel_on_y(self, B: Array) -> KernelOnRows:
+        """The kernel of the second view on its rows."""
+        for name in ("approximation_y_", "feature_coef_y_"):
+            self.__dict__.pop(name, None)
+        rows = Rows(B, "y")
+        kernel = resolve(self.kernel if self.kernel_y is None else self.kernel_y, rows, name="kernel_y")
+        on = put_on_rows(
+            kernel,
+            rows,
+            approximation=self.approximation,
+            strict=bool(self.strict),
+            memory=self.memory,
+            n_jobs=self.n_jobs,
+        )
+        self.kernel_y_ = on.published
+        if isinstance(on, Approximated):
+            assert isinstance(on.approximation, Approximation)
+            self.approximation_y_ = on.approximation
+        return on
 
     def transform(self, X: Any, y: Any = None) -> Any:
         """f of new rows, n × n_components; with a second view, the pair (f(X), g(y))."""
         check_is_fitted(self, "alpha_")
         A = self._check_rows(X, reset=False)
-        f = self._values(self.kernel_, A, self.X_fit_, self.alpha_) - self._offset
+        f = self._products(A, self.X_fit_, self.alpha_) - self._offset
         if y is None:
             return f
         B = _second_view(y, A.shape[0])
         if B.shape[1] != self.Y_fit_.shape[1]:
             raise ShapeError(f"y has {B.shape[1]} columns; it had {self.Y_fit_.shape[1]} in fit.")
-        return f, self._values(self.kernel_y_, B, self.Y_fit_, self.beta_) - self._offset_y
+        return f, self._products_of_y(B) - self._offset_y
 
     def _functions(self) -> Functions:
         """f of the first view, one for each component."""
         check_is_fitted(self, "alpha_")
-        return self._by_rows(self.X_fit_, self.alpha_, -self._offset, what="f of the first view")
+        return self._functions_on(self.X_fit_, self.alpha_, -self._offset, what="f of the first view")
 
-    def _values(self, kernel: Any, A: Any, sample: Any, coef: np.ndarray) -> np.ndarray:
-        if isinstance(kernel, str):
-            return np.asarray(dense(A) @ coef)
-        if sample is self.X_fit_:
-            A, sample = self._rows(A), self._rows(sample, "X_fit_")
-        return np.asarray(Tiles(kernel, A, sample, n_jobs=self.n_jobs) @ np.ascontiguousarray(coef))
+    def _products_of_y(self, B: Array) -> Array:
+        """Σ_j β_j k(y_j, ·) of new rows of the second view."""
+        if "approximation_y_" in vars(self):
+            return np.asarray(self.approximation_y_.features(Rows(B, "y")) @ self.feature_coef_y_)
+        if isinstance(self.kernel_y_, str):
+            return np.asarray(B @ self.beta_)
+        on = Evaluated.of(self.kernel_y_, Rows(self.Y_fit_, "Y_fit_"), n_jobs=self.n_jobs)
+        return on.products(B, self.beta_)
 
     def score(self, X: Any, y: Any) -> float:
         """The mean correlation of f(x) and g(y) over the components, on these pairs."""

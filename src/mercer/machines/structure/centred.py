@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.gram import GramOperator, Precomputed
-from mercer.kernels.base import Kernel
-from mercer.machines.landmarks.approximation import Approximable
-from mercer.machines.shared.base import check_finite, check_gram
-from mercer.machines.shared.defaults import resolve
+from mercer.gram import GramOperator
+from mercer.machines.shared.machine import Invalid
 from mercer.panels import without_means
-from mercer.theory.judge import judge_on_rows
 
 
 class Centred(GramOperator):
@@ -56,41 +52,7 @@ class Centred(GramOperator):
         return self
 
 
-def training_gram(
-    machine: Any, A: Any, weight: np.ndarray | None = None
-) -> tuple[Kernel | None, GramOperator]:
-    """The kernel of these rows and their Gram operator: approximate if the machine has an `approximation`, else stored if it
-    fits in its `memory`, else in tiles.
-    """
-    kernel = resolve(machine.kernel, machine._rows(A), weight)
-    if isinstance(machine, Approximable):
-        approximate = machine._approximate(kernel, A, weight)
-        if approximate is not None:
-            return kernel, approximate
-    if kernel is None:
-        return None, Precomputed(check_gram(A, None))
-    K = kernel.gram(machine._rows(A), memory=machine.memory, n_jobs=machine.n_jobs)
-    if K.kind == "dense":
-        if kernel._proof() is None:
-            check_gram(K.dense(), kernel)
-        else:
-            check_finite(K.dense(), str(kernel))
-    return kernel, K
-
-
-def judge(
-    kernel: Kernel | None, K: GramOperator, columns: int, *, strict: bool, lost: str
-) -> tuple[str, ...]:
-    """What has to be said of a kernel of which only distances count; refused if `strict`."""
-    note = f"the kernel is not positive semi-definite after centring: {lost}"
-    rows = np.arange(K.shape[0])
-    return judge_on_rows(
-        kernel,
-        K,
-        rows,
-        columns,
-        strict=strict,
-        lost=lost[0].upper() + lost[1:] + ".",
-        note=note,
-        centred=True,
-    ).notes
+def invalid_after_centring(lost: str) -> Invalid:
+    """What is lost where only distances count, so that a constant may be taken from the kernel."""
+    said = lost[0].upper() + lost[1:] + "."
+    return Invalid(said, f"the kernel is not positive semi-definite after centring: {lost}", centred=True)

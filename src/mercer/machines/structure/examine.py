@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.arrays import Rows
-from mercer.gram import Precomputed
 from mercer.gram.blocks import block
-from mercer.kernels.base import Kernel
-from mercer.machines.shared.base import PRECOMPUTED, check_gram, check_weights
+from mercer.gram.on_rows import PRECOMPUTED
+from mercer.machines.landmarks.examine import examine_features
+from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (
@@ -22,9 +22,10 @@ from mercer.machines.shared.examined import (
     same_kernel,
     same_published,
     same_rows,
+    same_width,
 )
 from mercer.machines.structure.cca import KernelCCA, _second_view
-from mercer.machines.structure.centred import Centred, training_gram
+from mercer.machines.structure.centred import Centred
 from mercer.machines.structure.kmeans import KernelKMeans
 from mercer.machines.structure.lloyd import filled
 from mercer.machines.structure.mercer_map import MercerMap
@@ -36,14 +37,8 @@ from mercer.theory.claims import EXACT, SOLVED, Examination, Reached, at_most
 ALL_EIGENVALUES = 2000  # rows up to which it is checked that no larger eigenvalue was missed
 
 
-def _operator(model: Any, A: Any, w: np.ndarray | None = None) -> Any:
-    if getattr(model, "approximation", None) is not None:
-        return model._approximate_again(A)
-    return training_gram(model, A, w)[1]
-
-
 def _kept(exam: Examination, model: Any, A: Any, w: np.ndarray | None = None) -> None:
-    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    same_width(exam, model, A)
     same_kernel(exam, model, A, w)
     same_rows(exam, "X_fit_", model.X_fit_, A)
 
@@ -57,7 +52,7 @@ def _(model: KernelKMeans, exam: Examination, X: Any, y: Any, sample_weight: Any
     w = check_weights(sample_weight, A.shape[0])
     _kept(exam, model, A, w)
     same_approximation(exam, model, A, w)
-    K, k = _operator(model, A, w), int(model.n_clusters)
+    K, k = model._again_on(A).gram(), int(model.n_clusters)
     members = np.flatnonzero(w > 0)
     exam.same("the rows with weight", model._members, members)
     codes = np.asarray(model._codes)
@@ -130,7 +125,7 @@ def _(model: KernelPCA, exam: Examination, X: Any, y: Any, sample_weight: Any) -
     _kept(exam, model, A)
     same_approximation(exam, model, A, np.ones(A.shape[0]))
     n = A.shape[0]
-    centred = Centred(_operator(model, A))
+    centred = Centred(model._again_on(A).gram())
     values, U = model.eigenvalues_, model.eigenvectors_
     trace = float(centred.diag().sum())
     every = _eigenpairs(exam, model, centred, values, U)
@@ -215,9 +210,8 @@ def _(model: MercerMap, exam: Examination, X: Any, y: Any, sample_weight: Any) -
     twin = again(model, X, y, None)
     same_published(exam, model, twin, skip=HISTORY | {"eigenvectors_"}, within=SOLVED)
     A = model._check_rows(X, reset=False)
-    kernel = model.kernel_ if isinstance(model.kernel_, Kernel) else None
-    K = Precomputed(check_gram(A if kernel is None else kernel(model._rows(A)), kernel))
-    _eigenpairs(exam, model, K, model.eigenvalues_, model.eigenvectors_)
+    same_approximation(exam, model, A, np.ones(A.shape[0]))
+    _eigenpairs(exam, model, model._again_on(A).gram(), model.eigenvalues_, model.eigenvectors_)
 
 
 # ── two views ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -235,7 +229,10 @@ def _(model: KernelCCA, exam: Examination, X: Any, y: Any, sample_weight: Any) -
     exam.same("kernel_y_", model.kernel_y_, PRECOMPUTED if kernel_y is None else kernel_y)
     exam.same("n_components_", (model.n_components_, model._n_features_out), (k, k))
     first = _View.of(plain_gram(model, A), model.regularization)
-    second = _View.of(_gram_of_y(kernel_y, B), model.regularization)
+    second = _View.of(_gram_of_y(model, B), model.regularization)
+    same_approximation(exam, model, A, np.ones(n))
+    same_feature_coef(exam, model, A, model.alpha_)
+    _features_of_y(exam, model, B)
     exam.same(
         "the offset",
         model._offset,
@@ -295,8 +292,22 @@ class _View(NamedTuple):
         return np.linalg.solve(A, np.linalg.solve(A, V))
 
 
-def _gram_of_y(kernel: Kernel | None, B: np.ndarray) -> np.ndarray:
-    if kernel is None:
+def _features_of_y(exam: Examination, model: KernelCCA, B: np.ndarray) -> None:
+    """The features of the second view, and β by which it predicts."""
+    if model.approximation is None:
+        return
+    rows = Rows.of(B, "y")
+    examine_features(model.approximation_y_, exam, B, np.ones(len(B)))
+    phi = model.approximation_y_.features(rows)
+    exam.same("feature_coef_y_", model.feature_coef_y_, phi.T @ model.beta_)
+
+
+def _gram_of_y(model: KernelCCA, B: np.ndarray) -> np.ndarray:
+    if model.approximation is not None:
+        phi = model.approximation_y_.features(Rows.of(B, "y"))
+        return phi @ phi.T + model.approximation_y_.noise_ * np.eye(len(phi))
+    kernel = model.kernel_y_
+    if isinstance(kernel, str):
         return B
     every = slice(None)
     return np.asarray(block(kernel, Rows.of(B, "y"), None, every, every), dtype=np.float64)

@@ -12,22 +12,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import clock
 from mercer.errors import InputError, ParameterError, PrecisionWarning, ShapeError, warn
-from mercer.gram import GramOperator, Tiles
+from mercer.gram import GramOperator
 from mercer.gram.functions import Functions
+from mercer.gram.on_rows import Approximated, Given, KernelOnRows
 from mercer.kernels.base import Kernel
-from mercer.machines.landmarks.approximation import Approximable
-from mercer.machines.margin.problems import check_weights, dense_columns
-from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.shared.base import check_weights
+from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, ChoiceOrArray, Declarations, Number, Whole, steps_allowed
-from mercer.machines.structure.centred import judge, training_gram
+from mercer.machines.structure.centred import invalid_after_centring
 from mercer.machines.structure.lloyd import Clustering, lloyd, nearest_seed, plus_plus
 from mercer.machines.structure.spectral import spectral_start
 from mercer.solve.solution import Certificate, Status
+from mercer.sparse import Matrix
+from mercer.typing import Array
 
 INITS = ("k-means++", "spectral", "random")
 
 
-class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Approximable):
+class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Machine):
     """The clusters whose rows are nearest to their own centre in feature space, seen only through kernel products.
 
         c_j = Σ_n α_nj φ(x_n),   α_nj = w_n / Σ_{m in j} w_m for the rows of cluster j, else 0
@@ -60,6 +62,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     converged 0.0248
     """
 
+    invalid: ClassVar[Invalid] = invalid_after_centring("distances may be negative and the inertia may rise")
     parameters: ClassVar[Declarations] = {
         "approximation": TABLE["approximation"].but(
             about="Features in place of the kernel; the centres are then points of that space, the columns of `feature_coef_`."
@@ -130,16 +133,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             raise InputError(
                 f"n_samples={int((w > 0).sum())} (rows of positive weight) should be >= n_clusters={self.n_clusters}."
             )
-        kernel, K = training_gram(self, A, w)
-        notes = judge(
-            kernel,
-            K,
-            A.shape[1],
-            strict=self.strict,
-            lost="distances may be negative and the inertia may rise",
-        )
+        on = self._kernel_on(A, w)
+        K = on.gram()
+        notes = self._judged(on, K)
         best, bound, more = self._run_all(K, w, runs)
-        self._keep(A, kernel, K, w, best)
+        self._keep(on, A, w, best)
         status: Status = best.status
         self.certificate_ = Certificate(
             status,
@@ -149,7 +147,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             primal=self.inertia_,
             dual=bound,
             gap=None if bound is None else self.inertia_ - bound,
-            notes=(*self._approximation_notes(), *notes, *more, *self._doubts(K, w)),
+            notes=(*notes, *more, *self._doubts(K, w)),
         )
         self.n_iter_ = best.steps
         if status == Status.LIMIT:
@@ -223,8 +221,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             f"[mercer] run {run}, step {step}: inertia {inertia:.9g}, {moved} rows moved", flush=True
         )
 
-    def _keep(self, A: Any, kernel: Kernel | None, K: GramOperator, w: np.ndarray, run: Clustering) -> None:
-        self.kernel_, self.X_fit_ = (PRECOMPUTED if kernel is None else kernel), A
+    def _keep(self, on: KernelOnRows, A: Matrix, w: Array, run: Clustering) -> None:
+        self.X_fit_ = A
         self.labels_ = run.labels.astype(np.int32)
         self.inertia_, self.objective_ = run.inertia, np.array(run.objective)
         self.cluster_weights_ = run.masses
@@ -232,7 +230,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self._codes = run.members[self._members]
         self._alpha = w[self._members] / run.masses[self._codes]
         self._norms = run.norms
-        self._keep_feature_coef(A[self._members], self._memberships())
+        self._keep_feature_coef(on.part(self._members), self._memberships())
         self._n_features_out = int(self.n_clusters)
 
     def _memberships(self) -> np.ndarray:
@@ -269,30 +267,24 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """-2 Σ α k + ΣΣ αα k for every cluster, and k(x, x) where it is known."""
         check_is_fitted(self, "labels_")
         A = self._check_rows(X, reset=False)
-        if self._approximated:
-            return self._norms - 2 * self._in_features(A), self._own_in_features(A)
-        coef = self._memberships()
-        if isinstance(self.kernel_, str):
-            return self._norms - 2 * (dense_columns(A, self._members) @ coef), None
-        rows = self._rows(A)
-        all_rows = len(self._members) == self.X_fit_.shape[0]
-        sample = self._rows(self.X_fit_ if all_rows else self.X_fit_[self._members], "X_fit_")
-        products = Tiles(self.kernel_, rows, sample, n_jobs=self.n_jobs) @ coef
-        return self._norms - 2 * np.asarray(products), self.kernel_._diag(rows)
+        on = self._fitted_on(self.X_fit_)
+        if len(self._members) < len(on):
+            on = on.part(self._members)
+        if isinstance(on, Approximated):
+            return self._norms - 2 * on.times(A, self.feature_coef_), on.own(A)
+        partial = self._norms - 2 * on.products(A, self._memberships())
+        return partial, None if isinstance(on, Given) else on.own(A)
 
     def _functions(self) -> Functions:
         """⟨c_j, ·⟩: the centres."""
         check_is_fitted(self, "labels_")
-        said = "⟨c_j, ·⟩, the centres"
-        if self._approximated:
-            return self._by_features(0.0, what=said)
-        return self._by_rows(
+        return self._functions_on(
             self.X_fit_[self._members],
             self._memberships(),
             0.0,
             self._members,
             known_norms=np.sqrt(np.maximum(self._norms, 0.0)),
-            what=said,
+            what="⟨c_j, ·⟩, the centres",
         )
 
     def predict(self, X: Any) -> np.ndarray:

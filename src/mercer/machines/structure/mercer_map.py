@@ -12,15 +12,15 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from mercer import lapack
 from mercer.gram import Precomputed
 from mercer.gram.functions import Functions
+from mercer.gram.on_rows import check_gram
 from mercer.kernels.base import Kernel
-from mercer.machines.shared.base import KernelEstimator, check_gram
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import Declarations, Number, Whole
 from mercer.solve.solution import Certificate, Status
-from mercer.theory.judge import judge_on_rows
+from mercer.typing import Array
 
 
-class MercerMap(TransformerMixin, KernelEstimator):
+class MercerMap(TransformerMixin, Machine):
     """Finitely many features of any kernel, from its eigen-expansion on a sample.
 
         K = Σ λ_l u_l u_lᵀ,     φ_l(x) = Σ_i k(x, x_i) u_il / √λ_l
@@ -48,6 +48,10 @@ class MercerMap(TransformerMixin, KernelEstimator):
     0.069
     """
 
+    invalid: ClassVar[Invalid] = Invalid(
+        "That part is dropped: ΦΦᵀ is not the Gram matrix but its positive part.",
+        "the kernel is not positive semi-definite: no real features reproduce it",
+    )
     parameters: ClassVar[Declarations] = {
         "n_components": Whole(
             1,
@@ -71,28 +75,35 @@ class MercerMap(TransformerMixin, KernelEstimator):
         *,
         tolerance: float | None = None,
         strict: bool = False,
+        memory: int | str = "2GiB",
+        n_jobs: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
         self.tolerance = tolerance
         self.strict = strict
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.approximation = approximation
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Expand the Gram matrix of X; `y` is ignored."""
         start = time.perf_counter()
         self._check_parameters()
         A = self._check_rows(X, reset=True)
-        kernel = resolve(self.kernel, self._rows(A))
-        K = check_gram(A if kernel is None else kernel(self._rows(A)), kernel)
+        on = self._kernel_on(A)
+        K = check_gram(on.gram().dense(), str(on.published))
         values, vectors = lapack.eigh(K)
         values, vectors = values[::-1], vectors[:, ::-1]
         rounding = len(K) * np.finfo(float).eps * float(np.abs(values).max())
-        notes = self._judge(kernel, K)
+        notes = self._judged(on, Precomputed(K))
         self.negative_eigenvalues_ = values[values < -rounding]
         kept = self._how_many(values[values > rounding], float(np.abs(values).sum()))
-        self.kernel_, self.X_fit_ = ("precomputed" if kernel is None else kernel), A
+        self.X_fit_ = A
         self.eigenvalues_ = values[:kept].copy()
         self.eigenvectors_ = with_signs(vectors[:, :kept])
+        self._keep_feature_coef(on, self._coef)
         self.residual_trace_ = float(np.abs(values[kept:]).sum())
         self.residual_share_ = self.residual_trace_ / float(np.abs(values).sum()) if np.any(values) else 0.0
         self.certificate_ = self._certify(K, notes, time.perf_counter() - start)
@@ -115,18 +126,6 @@ class MercerMap(TransformerMixin, KernelEstimator):
             notes=(*judged, *notes),
         )
 
-    def _judge(self, kernel: Kernel | None, K: np.ndarray) -> tuple[str, ...]:
-        """Announce a kernel that is not positive semi-definite, or refuse it if `strict`."""
-        return judge_on_rows(
-            kernel,
-            Precomputed(K),
-            np.arange(len(K)),
-            self.n_features_in_,
-            strict=self.strict,
-            lost="That part is dropped: ΦΦᵀ is not the Gram matrix but its positive part.",
-            note="the kernel is not positive semi-definite: no real features reproduce it",
-        ).notes
-
     def _how_many(self, positive: np.ndarray, total: float) -> int:
         kept = len(positive)
         if self.tolerance is not None:
@@ -140,18 +139,17 @@ class MercerMap(TransformerMixin, KernelEstimator):
         """φ of new points, n × n_components, by the Nyström extension."""
         check_is_fitted(self, "eigenvalues_")
         A = self._check_rows(X, reset=False)
-        if isinstance(self.kernel_, Kernel):
-            K = self.kernel_(self._rows(A), self._rows(self.X_fit_, "X_fit_"))
-        else:
-            K = A
-        return np.asarray(K @ (self.eigenvectors_ / np.sqrt(self.eigenvalues_)))
+        return self._products(A, self.X_fit_, self._coef)
+
+    @property
+    def _coef(self) -> Array:
+        """Coefficients of the rows of fit: u_l / √λ_l."""
+        return self.eigenvectors_ / np.sqrt(self.eigenvalues_)
 
     def _functions(self) -> Functions:
         """The features φ_l = √λ_l u_l, extended to all points."""
         check_is_fitted(self, "eigenvalues_")
-        return self._by_rows(
-            self.X_fit_, self.eigenvectors_ / np.sqrt(self.eigenvalues_), 0.0, observed=False, what="φ_l"
-        )
+        return self._functions_on(self.X_fit_, self._coef, 0.0, observed=False, what="φ_l")
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """φ of the sample itself, √λ_l u_l."""

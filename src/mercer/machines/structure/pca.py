@@ -15,11 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import dense
 from mercer.errors import ParameterError, ShapeError, warn
-from mercer.gram import Tiles
 from mercer.gram.functions import Functions
+from mercer.gram.on_rows import KernelOnRows
 from mercer.kernels.base import Kernel
-from mercer.machines.landmarks.approximation import Approximable
-from mercer.machines.shared.base import PRECOMPUTED
+from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import (
     TABLE,
     CheckedBy,
@@ -29,11 +28,13 @@ from mercer.machines.shared.parameters import (
     Whole,
     steps_allowed,
 )
-from mercer.machines.structure.centred import Centred, judge, training_gram
+from mercer.machines.structure.centred import Centred, invalid_after_centring
 from mercer.machines.structure.mercer_map import with_signs
 from mercer.machines.structure.preimage import METHODS, RidgeMap, pre_images, way_back
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.solution import Certificate
+from mercer.sparse import Matrix
+from mercer.typing import Array
 
 SOLVERS = ("auto", "dense", "krylov", "lanczos")
 
@@ -47,7 +48,7 @@ def _check_components(m: Any) -> None:
         )
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
     """The directions of feature space along which φ(x) varies most.
 
         K̃ = HKH with H = I - 11ᵀ/n,     K̃ u_l = λ_l u_l
@@ -76,6 +77,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
     True
     """
 
+    invalid: ClassVar[Invalid] = invalid_after_centring(
+        "that part has no directions and is left out of the components"
+    )
     parameters: ClassVar[Declarations] = {
         "approximation": TABLE["approximation"].but(
             about="The components of its features, by one singular value decomposition of n × features. "
@@ -135,15 +139,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
         start = time.perf_counter()
         self._check_parameters()
         A = self._check_rows(X, reset=True)
-        kernel, K = training_gram(self, A)
-        judged = judge(
-            kernel,
-            K,
-            A.shape[1],
-            strict=self.strict,
-            lost="that part has no directions and is left out of the components",
-        )
-        notes = (*self._approximation_notes(), *judged)
+        on = self._kernel_on(A)
+        K = on.gram()
+        notes = self._judged(on, K)
         centred = Centred(K)
         n, wanted = A.shape[0], self.n_components
         whole = not isinstance(wanted, numbers.Integral)
@@ -172,15 +170,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
                 *notes,
                 f"{kept} of {count} components have variance beyond rounding; the others are left out",
             )
-        self._keep(A, kernel, centred, values[:kept], with_signs(vectors[:, :kept]), trace)
+        self._keep(on, A, centred, values[:kept], with_signs(vectors[:, :kept]), trace)
         self._certify(found.certificate, residuals[:kept], notes, start)
         return self
 
     def _keep(
-        self, A: Any, kernel: Kernel | None, K: Centred, values: np.ndarray, vectors: np.ndarray, trace: float
+        self, on: KernelOnRows, A: Matrix, K: Centred, values: Array, vectors: Array, trace: float
     ) -> None:
         n = A.shape[0]
-        self.kernel_, self.X_fit_ = (PRECOMPUTED if kernel is None else kernel), A
+        self.X_fit_ = A
         self.eigenvalues_, self.eigenvectors_ = values.copy(), vectors
         self.explained_variance_ = self.eigenvalues_ / max(n - 1, 1)
         self.explained_variance_ratio_ = self.eigenvalues_ / trace if trace > 0 else np.zeros(len(values))
@@ -189,7 +187,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
         scaled = vectors / np.sqrt(values)
         self._coef = np.ascontiguousarray(scaled - scaled.mean(axis=0)) if len(values) else scaled
         self._offset = K.means @ self._coef  # the mean of φ, seen from the components
-        self._keep_feature_coef(A, self._coef)
+        self._keep_feature_coef(on, self._coef)
         self._ridge: RidgeMap | None = None
 
     def _certify(
@@ -215,20 +213,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Approximable)
         A = self._check_rows(X, reset=False)
         if self.n_components_ == 0:
             return np.empty((A.shape[0], 0))
-        if self._approximated:
-            return self._in_features(A) - self._offset
-        if isinstance(self.kernel_, str):
-            return np.asarray(dense(A) @ self._coef) - self._offset
-        K = Tiles(self.kernel_, self._rows(A), self._rows(self.X_fit_, "X_fit_"), n_jobs=self.n_jobs)
-        return np.asarray(K @ self._coef) - self._offset
+        return self._products(A, self.X_fit_, self._coef) - self._offset
 
     def _functions(self) -> Functions:
         """The components: ⟨v_l, φ(x) - mean⟩."""
         check_is_fitted(self, "eigenvalues_")
-        said = "the components"
-        if self._approximated:
-            return self._by_features(-self._offset, what=said)
-        return self._by_rows(self.X_fit_, self._coef, -self._offset, what=said)
+        return self._functions_on(self.X_fit_, self._coef, -self._offset, what="the components")
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """The components of the sample itself, √λ_l u_l."""

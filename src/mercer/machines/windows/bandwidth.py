@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from mercer.arrays import Rows
 from mercer.errors import ParameterError
-from mercer.gram import Tiles
 from mercer.gram.blocks import row_blocks
+from mercer.gram.on_rows import KernelOnRows
 from mercer.kernels.base import Kernel
+from mercer.sparse import Matrix
+from mercer.typing import Array
 
 OCTAVES = 8.0  # how far the lengthscale is looked for: 2⁸ times smaller and larger than where it starts
 PER_OCTAVE = 2
@@ -51,18 +52,12 @@ def _times(lengthscale: Any, factor: float) -> Any:
     return factor * float(lengthscale)
 
 
-def windows(
-    kernel: Kernel | None, A: Any, rows: Rows, fitted: Rows, n_jobs: Any
-) -> Iterator[tuple[slice, np.ndarray]]:
+def windows(on: KernelOnRows, A: Matrix) -> Iterator[tuple[slice, Array]]:
     """k(x, x_j) of some rows at a time; refused where it is negative, since a window is a weight."""
-    for part in row_blocks(A.shape[0], max(len(fitted), 1)):
-        if kernel is None:
-            K = np.asarray(A[part] if isinstance(A, np.ndarray) else A[part].toarray(), dtype=float)
-        else:
-            some = rows.rows(np.arange(A.shape[0])[part])
-            K = Tiles(kernel, some, fitted, n_jobs=n_jobs).dense()
+    for part in row_blocks(A.shape[0], max(len(on), 1)):
+        K = np.asarray(on.between(A[part]).dense(), dtype=np.float64)
         if K.size and float(K.min()) < 0:
-            whose = "the precomputed block" if kernel is None else str(kernel)
+            whose = "the precomputed block" if on.kernel is None else str(on.kernel)
             raise ParameterError(
                 f"{whose} gives {K.min():.3g}, and a window of weights cannot be negative. Use a kernel that is nowhere below 0, "
                 "such as RBF, Laplacian or Matern."

@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 from mercer.gram.blocks import row_blocks
+from mercer.gram.on_rows import check_gram
 from mercer.kernels.base import Kernel
-from mercer.machines.shared.base import check_gram, check_weights
+from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.examine import examine
-from mercer.machines.shared.examined import plain_gram, same_kernel, same_rows
+from mercer.machines.shared.examined import (
+    plain_gram,
+    same_approximation,
+    same_feature_coef,
+    same_kernel,
+    same_rows,
+    same_width,
+)
 from mercer.machines.shared.targets import check_target_block
 from mercer.machines.windows.bandwidth import OCTAVES, PER_OCTAVE
 from mercer.machines.windows.mean_embedding import KernelMeanEmbedding, _log_integral
@@ -31,7 +39,7 @@ Error = Callable[[Any], float]
 def _(model: KernelMeanEmbedding, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
     A = model._check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
-    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    same_width(exam, model, A)
     share = w / w.sum()
     exam.same("weights_", model.weights_, share)
     if model.X_fit_ is not None:
@@ -41,7 +49,9 @@ def _(model: KernelMeanEmbedding, exam: Examination, X: Any, y: Any, sample_weig
         return _minus_log_density(_of(model, k), A, w)
 
     _width(exam, model, A, w, error)
-    scores = _products(model, A if model.X_fit_ is not None else check_gram(A, None), share)
+    same_approximation(exam, model, A, w)
+    same_feature_coef(exam, model, A, share)
+    scores = _products(model, A if model.X_fit_ is not None else check_gram(A), share)
     squared = float(share @ scores)
     exam.same("norm_²", model.norm_**2, max(squared, 0.0), within=SOLVED, scale=float(share @ np.abs(scores)))
     exam.same("offset_", model.offset_, _offset(scores, share, float(model.contamination)), within=SOLVED)
@@ -54,11 +64,11 @@ def _(model: NadarayaWatson, exam: Examination, X: Any, y: Any, sample_weight: A
     A = model._check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
     Y = check_target_block(y, A.shape[0], "NadarayaWatson")[0]
-    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    same_width(exam, model, A)
     exam.same("weights_", model.weights_, w)
     exam.same("y_fit_", model.y_fit_, Y)
     if isinstance(model.kernel_, str):
-        A = check_gram(A, None)
+        A = check_gram(A)
         exam.same("X_fit_", model.X_fit_, A)
     else:
         same_rows(exam, "X_fit_", model.X_fit_, A)
@@ -95,11 +105,13 @@ class _of:
     def __init__(self, model: Any, kernel: Any) -> None:
         self.kernel_ = kernel
         self._rows = model._rows
-        self.n_features_in_ = model.n_features_in_
+        self.n_features_in_ = getattr(model, "n_features_in_", None)
 
 
 def _products(model: Any, A: Any, share: np.ndarray) -> np.ndarray:
     """Σ_j w_j k(x_i, x_j), with what a row has for itself."""
+    if model.approximation is not None:
+        return plain_gram(model, A) @ share
     if isinstance(model.kernel_, str):
         return np.asarray(A @ share)
     out = np.empty(A.shape[0])

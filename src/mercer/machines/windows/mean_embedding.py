@@ -6,26 +6,23 @@ import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import ParameterError
-from mercer.gram import Precomputed, Tiles
 from mercer.gram.functions import Functions
+from mercer.gram.on_rows import Evaluated, Given
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.columns import Laplacian
 from mercer.kernels.leaves.radial import RBF
-from mercer.machines.margin.problems import check_weights
-from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import check_weights
+from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import Choice, Declarations, Number
 from mercer.machines.windows.bandwidth import by_leave_one_out, windows
 from mercer.solve.solution import Certificate, Status
-from mercer.theory.judge import judge_on_rows
 
 
-class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
+class KernelMeanEmbedding(OutlierMixin, Machine):
     """The mean of the data in feature space, as a score: how alike x is to the rows of fit, on average.
 
         score(x) = ⟨μ, φ(x)⟩ = Σ w_i k(x_i, x) / Σ w_i,      μ = Σ w_i φ(x_i) / Σ w_i
@@ -49,6 +46,10 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
     ([1, -1], 0.079788)
     """
 
+    invalid: ClassVar[Invalid] = Invalid(
+        "There is then no mean in feature space behind the score, and its norm means nothing.",
+        "the kernel is not positive semi-definite: a mean of products, and of nothing else",
+    )
     parameters: ClassVar[Declarations] = {
         "bandwidth": Choice(
             ("kernel", "loo"),
@@ -80,6 +81,7 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
         strict: bool = False,
         memory: int | str = "2GiB",
         n_jobs: int | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.contamination = contamination
@@ -87,46 +89,40 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
         self.strict = strict
         self.memory = memory
         self.n_jobs = n_jobs
+        self.approximation = approximation
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Remember the rows X and their weights, and find the offset; y is ignored."""
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
-        kernel = resolve(self.kernel, self._rows(A), w)
+        on = self._kernel_on(A, w)
         notes: tuple[str, ...] = ()
         if self.bandwidth == "loo":
-            kernel, note = by_leave_one_out(kernel, lambda k: -self._held_out(k, A, w))
+            if self.approximation is not None:
+                raise ParameterError(
+                    "bandwidth='loo' looks for a lengthscale, and an approximation is of one kernel. Find the lengthscale "
+                    "without approximation=, and pass that kernel."
+                )
+            self.kernel_, note = by_leave_one_out(on.kernel, lambda k: -self._held_out(k, A, w))
+            on = self._again_on(A)
             notes = (note,)
-        if kernel is None:
-            K: Any = Precomputed(check_gram(A, None))
-        else:
-            K = kernel.gram(self._rows(A), memory=self.memory, n_jobs=self.n_jobs)
-        self.kernel_ = PRECOMPUTED if kernel is None else kernel
+        K = on.gram()
         self.weights_ = w / w.sum()
-        self.X_fit_ = None if kernel is None else A
+        self.X_fit_ = None if isinstance(on, Given) else A
+        self._keep_feature_coef(on, self.weights_)
         scores = np.asarray(K @ self.weights_, dtype=float)
         self.norm_ = float(np.sqrt(max(float(self.weights_ @ scores), 0.0)))
         self.offset_ = _between(scores, self.weights_, float(self.contamination))
-        verdict = judge_on_rows(
-            kernel,
-            K,
-            np.flatnonzero(w > 0),
-            self.n_features_in_,
-            strict=bool(self.strict),
-            lost="There is then no mean in feature space behind the score, and its norm means nothing.",
-            note="the kernel is not positive semi-definite: a mean of products, and of nothing else",
-        )
-        said = (*notes, *K.notes, *verdict.notes)
+        said = (*notes, *K.notes, *self._judged(on, K, np.flatnonzero(w > 0)))
         self.certificate_ = Certificate(Status.CONVERGED, "mean of kernel products", residual=0.0, notes=said)
         return self
 
     def _held_out(self, kernel: Kernel, A: Any, w: np.ndarray) -> float:
         """The mean logarithm of the density of each row, made of the others."""
         constant = _log_integral(kernel, self.n_features_in_)
-        rows = self._rows(A)
         total = 0.0
-        for part, K in windows(kernel, A, rows, rows, self.n_jobs):
+        for part, K in windows(Evaluated.of(kernel, self._rows(A), n_jobs=self.n_jobs), A):
             mine = np.arange(A.shape[0])[part]
             K = K.copy()
             K[np.arange(len(mine)), mine] = 0.0
@@ -147,17 +143,12 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
         """⟨μ, φ(x)⟩: large where the data are."""
         check_is_fitted(self, "weights_")
         A = self._check_rows(X, reset=False)
-        if self.X_fit_ is None:
-            return np.asarray(A @ self.weights_)
-        if sparse.issparse(A) != sparse.issparse(self.X_fit_):
-            A = sparse.csr_array(A) if sparse.issparse(self.X_fit_) else A.toarray()
-        K = Tiles(self.kernel_, self._rows(A), self._rows(self.X_fit_, "X_fit_"), n_jobs=self.n_jobs)
-        return np.asarray(K @ self.weights_)
+        return self._products(A, self.X_fit_, self.weights_)
 
     def _functions(self) -> Functions:
         """⟨μ, ·⟩."""
         check_is_fitted(self, "weights_")
-        return self._by_rows(
+        return self._functions_on(
             self.X_fit_, self.weights_, 0.0, known_norms=np.array([self.norm_]), what="⟨μ, ·⟩, the mean"
         )
 

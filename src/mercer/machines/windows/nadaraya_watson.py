@@ -5,25 +5,24 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Rows
-from mercer.errors import ParameterError, PrecisionWarning, ShapeError, warn
-from mercer.gram import Precomputed, Tiles
+from mercer.errors import ParameterError, PrecisionWarning, warn
 from mercer.gram.functions import Functions
+from mercer.gram.on_rows import Evaluated, Given, KernelOnRows
 from mercer.kernels.base import Kernel
-from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram, check_weights
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import check_weights
+from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Switch
 from mercer.machines.shared.targets import check_target_block
 from mercer.machines.windows.bandwidth import by_leave_one_out, windows
 from mercer.solve.solution import Certificate, Status
-from mercer.theory.judge import judge_on_rows
+from mercer.sparse import Matrix
+from mercer.typing import Array
 
 
-class NadarayaWatson(RegressorMixin, KernelEstimator):
+class NadarayaWatson(RegressorMixin, Machine):
     """A weighted mean of the targets, with the kernel as a window around x.
 
         f(x) = Σ w_i k(x_i, x) y_i / Σ w_i k(x_i, x)
@@ -47,6 +46,11 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
     ([0.5], [1.0, 0.0])
     """
 
+    invalid: ClassVar[Invalid] = Invalid(
+        "",
+        "the kernel is not positive semi-definite; a window of weights need not be, so nothing is lost",
+        needed=False,
+    )
     parameters: ClassVar[Declarations] = {
         "kernel": TABLE["kernel"].but(
             about='A kernel, its text, or "precomputed" (a block of weights, rows = new, columns = training).'
@@ -71,11 +75,13 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
         *,
         bandwidth: str = "kernel",
         strict: bool = False,
+        memory: int | str = "2GiB",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.strict = strict
+        self.memory = memory
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -84,45 +90,27 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
         A = self._check_rows(X, reset=True)
         Y, self._single = check_target_block(y, A.shape[0], type(self).__name__)
         w = check_weights(sample_weight, A.shape[0])
-        kernel = resolve(self.kernel, self._rows(A), w)
-        if kernel is None:
-            A = check_gram(A, None)
-        self.X_fit_, self.y_fit_, self.weights_ = A, Y, w
+        on = self._kernel_on(A, w)
+        self.X_fit_ = on.matrix if isinstance(on, Given) else A
+        self.y_fit_ = Y
+        self.weights_ = w
         notes: tuple[str, ...] = ()
         if self.bandwidth == "loo":
-            kernel, note = by_leave_one_out(kernel, self._error_of)
+            self.kernel_, note = by_leave_one_out(on.kernel, self._error_of)
+            on = self._again_on(A)
             notes = (note,)
-        self.kernel_ = PRECOMPUTED if kernel is None else kernel
-        left, _ = self._left_out(kernel)
+        left, _ = self._left_out(on)
         self.loo_predictions_ = left[:, 0] if self._single else left
         self.loo_error_ = self._error(left)
-        notes += self._judge(kernel)
+        notes += self._judged(on, rows=np.flatnonzero(w > 0))
         self.certificate_ = Certificate(Status.CONVERGED, "weighted means", residual=0.0, notes=notes)
         return self
-
-    def _judge(self, kernel: Kernel | None) -> tuple[str, ...]:
-        """What is known of the kernel as a kernel. A window need not be one, so nothing is lost if it is none."""
-        return judge_on_rows(
-            kernel,
-            Precomputed(self.X_fit_) if kernel is None else Tiles(kernel, self._fitted(), n_jobs=self.n_jobs),
-            np.flatnonzero(self.weights_ > 0),
-            self.n_features_in_,
-            strict=self.strict,
-            lost="",
-            note="the kernel is not positive semi-definite; a window of weights need not be, so nothing is lost",
-            needed=False,
-        ).notes
 
     def predict(self, X: Any) -> np.ndarray:
         """Σ w k y / Σ w k. Where no row is in the window, the mean of all targets, with a warning."""
         check_is_fitted(self, "weights_")
         A = self._check_rows(X, reset=False)
-        kernel = None if isinstance(self.kernel_, str) else self.kernel_
-        if kernel is None and A.shape[1] != len(self.weights_):
-            raise ShapeError(
-                f"X has {A.shape[1]} columns; a precomputed block needs {len(self.weights_)}: rows = new, columns = training."
-            )
-        found, empty = self._means(kernel, A)
+        found, empty = self._means(A)
         if empty:
             warn(
                 f"{empty} of {A.shape[0]} rows have no training row in their window: k(x, x_i) is 0 to the last digit. They get the "
@@ -131,23 +119,21 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
             )
         return found[:, 0] if self._single else found
 
-    def _means(self, kernel: Kernel | None, A: Any) -> tuple[np.ndarray, int]:
+    def _means(self, A: Matrix) -> tuple[Array, int]:
         """The weighted means at checked rows, and how many rows have an empty window."""
-        if sparse.issparse(A) != sparse.issparse(self.X_fit_):
-            A = sparse.csr_array(A) if sparse.issparse(self.X_fit_) else A.toarray()
         out = np.empty((A.shape[0], self.y_fit_.shape[1]))
         empty = 0
-        for part, K in windows(kernel, A, self._rows(A), self._fitted(), self.n_jobs):
+        for part, K in windows(self._fitted_on(self.X_fit_), A):
             out[part], lost = self._mean(K)
             empty += lost
         return out, empty
 
-    def _left_out(self, kernel: Kernel | None) -> tuple[np.ndarray, int]:
+    def _left_out(self, on: KernelOnRows) -> tuple[Array, int]:
         """The prediction for each row of fit without itself, and how many have nothing else in their window."""
         A = self.X_fit_
         out = np.empty_like(self.y_fit_)
         empty = 0
-        for part, K in windows(kernel, A, self._rows(A), self._fitted(), self.n_jobs):
+        for part, K in windows(on, A):
             rows = np.arange(A.shape[0])[part]
             K = K.copy()
             K[np.arange(len(rows)), rows] = 0.0
@@ -157,7 +143,8 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
 
     def _error_of(self, kernel: Kernel) -> float:
         """The error of leaving one out; infinite where some row is alone in its window, so that nothing predicts it."""
-        left, empty = self._left_out(kernel)
+        on = Evaluated.of(kernel, self._rows(self.X_fit_), n_jobs=self.n_jobs)
+        left, empty = self._left_out(on)
         return np.inf if empty else self._error(left)
 
     def _mean(self, K: np.ndarray, without: np.ndarray | None = None) -> tuple[np.ndarray, int]:
@@ -181,9 +168,6 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
     def _error(self, left: np.ndarray) -> float:
         squares = np.square(left - self.y_fit_).mean(axis=1)
         return float(self.weights_ @ squares / self.weights_.sum())
-
-    def _fitted(self) -> Rows:
-        return self._rows(self.X_fit_, "X_fit_")
 
     def _functions(self) -> Functions:
         raise ParameterError(

@@ -1,0 +1,239 @@
+"""(K + noise)⁻¹ as a posterior needs it: exactly by a Cholesky factor, or by conjugate gradients where n is too large.
+
+Both answer `solve(B) = A⁻¹B`, and `explained(B)`: triples (P, Q, s) with Bᵀ A⁻¹ B ≈ Σ s PᵀQ. The exact one has V = L⁻¹B, so
+that what is explained is a sum of squares. The iterative one has X ≈ A⁻¹B and BᵀX + XᵀB - XᵀAX, which is never more than
+BᵀA⁻¹B: an error of the solver can only widen a band.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from mercer import clock, lapack
+from mercer.errors import PrecisionWarning, warn
+from mercer.gram import GramOperator, Tiles
+from mercer.kernels.base import Kernel
+from mercer.machines.gaussian_process.evidence import LOG_2PI, Evidence, factor_gram, gradient_of
+from mercer.machines.shared.terms import split_noise
+from mercer.solve.cg import cg
+from mercer.solve.direct import Cholesky
+from mercer.solve.estimate import Estimate, logdet
+from mercer.solve.precondition import LowRank, nystrom
+from mercer.solve.solution import Certificate
+
+EPS = float(np.finfo(float).eps)
+
+Explained = list[tuple[np.ndarray, np.ndarray, float]]
+
+
+class Inverse(Protocol):
+    """What prediction asks of A⁻¹."""
+
+    def solve(self, B: np.ndarray) -> np.ndarray: ...
+
+    def explained(self, B: np.ndarray) -> Explained: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Later:
+    """The factor of K + noise, made when something of it is first asked for."""
+
+    K: GramOperator
+    noise: Any
+
+    @cached_property
+    def found(self) -> Cholesky:
+        return factor_gram(self.K, self.noise)
+
+    @property
+    def lower(self) -> np.ndarray:
+        return self.found.lower
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        return self.found.solve(B)
+
+    def inverse_diag(self) -> np.ndarray:
+        return self.found.inverse_diag()
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """A⁻¹ by the factor A = L Lᵀ."""
+
+    factor: Cholesky | Later
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        return self.factor.solve(B)
+
+    def explained(self, B: np.ndarray) -> Explained:
+        V = lapack.solve_triangular(self.factor.lower, B)
+        return [(V, V, 1.0)]
+
+    def inverse_diag(self) -> np.ndarray:
+        return self.factor.inverse_diag()
+
+
+@dataclass(frozen=True, eq=False)
+class InFeatures:
+    """A⁻¹ for A = ΦΦᵀ + D with a diagonal D > 0, in the posterior of the weights of the features.
+
+        M = I + ΦᵀD⁻¹Φ = R Rᵀ,     A⁻¹ = D⁻¹ - D⁻¹ΦM⁻¹ΦᵀD⁻¹,     var f(x) = ‖R⁻¹φ(x)‖²
+
+    The variance is a sum of squares: nothing cancels.
+
+    >>> inverse = InFeatures.of(np.array([[1.0], [1.0]]), np.ones(2))
+    >>> inverse.solve(np.array([[3.0], [0.0]]))[:, 0], inverse.spread(np.array([[1.0]]))[0]
+    (array([ 2., -1.]), array([0.57735027]))
+    """
+
+    phi: np.ndarray
+    noise: np.ndarray
+    lower: np.ndarray
+
+    @classmethod
+    def of(cls, phi: np.ndarray, noise: np.ndarray) -> InFeatures:
+        scaled = phi / np.sqrt(noise)[:, None]
+        M = lapack.matmul(scaled.T, scaled)
+        M[np.diag_indices_from(M)] += 1.0
+        return cls(phi, noise, lapack.cholesky(M, overwrite_a=True))
+
+    def weights(self, B: np.ndarray) -> np.ndarray:
+        """M⁻¹ΦᵀD⁻¹B = ΦᵀA⁻¹B: the posterior mean of the weights."""
+        return lapack.cho_solve(self.lower, self.phi.T @ (B / self.noise[:, None]))
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        return (B - self.phi @ self.weights(B)) / self.noise[:, None]
+
+    def explained(self, B: np.ndarray) -> Explained:
+        return [(B, self.solve(B), 1.0)]
+
+    def spread(self, phi: np.ndarray) -> np.ndarray:
+        """R⁻¹φ(x) for every x, one column each: its squares sum to var f(x)."""
+        return lapack.solve_triangular(self.lower, phi.T)
+
+    def inverse_diag(self) -> np.ndarray:
+        inside = np.einsum("rn,rn->n", V := self.spread(self.phi), V)
+        return (1.0 - inside / self.noise) / self.noise
+
+    def logdet(self) -> float:
+        return 2.0 * float(np.log(self.lower.diagonal()).sum()) + float(np.log(self.noise).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Iterative:
+    """A⁻¹ by preconditioned conjugate gradients on `op` + `shift`, never storing either."""
+
+    op: GramOperator
+    shift: float
+    preconditioner: LowRank
+    tol: float
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        return self.run(B)[0]
+
+    def run(self, B: np.ndarray) -> tuple[np.ndarray, Certificate]:
+        done = cg(
+            self.op,
+            B,
+            self.shift,
+            preconditioner=self.preconditioner,
+            tol=self.tol,
+            keep=False,
+        )
+        return done.value, done.certificate
+
+    def explained(self, B: np.ndarray) -> Explained:
+        X = self.solve(B)
+        return [(B, X, 1.0), (X, B, 1.0), (X, self.op @ X + self.shift * X, -1.0)]
+
+
+def iterative(
+    kernel: Kernel, rows: Any, noise: Any, *, tol: float, n_jobs: int | None, random_state: Any
+) -> Iterative:
+    """The iterative inverse of K + noise: the least noise of a row is the shift, the rest of it stays in the operator."""
+    latent, white = split_noise(kernel)
+    op: GramOperator
+    shift = white + float(np.min(noise))
+    extra = np.asarray(noise, dtype=np.float64) - float(np.min(noise))
+    if latent is None:
+        latent, shift = kernel, float(np.min(noise))
+    op = Tiles(latent, rows, n_jobs=n_jobs)
+    if np.any(extra):
+        op = op.shifted(extra)
+    inverse = nystrom(op, shift, sketch="columns", random_state=random_state)
+    return Iterative(op, shift, inverse, tol)
+
+
+@dataclass(frozen=True)
+class EstimatedEvidence:
+    """An estimate of the evidence, of its gradient, and of the errors of both."""
+
+    evidence: Evidence
+    logdet: Estimate
+    gradient_error: np.ndarray | None
+    certificate: Certificate
+    seconds: float
+
+    @property
+    def half_width(self) -> float:
+        """Half the 95 % interval of the evidence: that of the log-determinant, halved and once for each target."""
+        low, high = self.logdet.interval
+        return 0.25 * (high - low) * self.evidence.alpha.shape[1]
+
+
+def estimate_evidence(
+    inverse: Iterative,
+    K: GramOperator,
+    Y: np.ndarray,
+    *,
+    probes: int = 16,
+    gradient: bool = True,
+    random_state: Any = 0,
+) -> EstimatedEvidence:
+    """The log evidence without a factor: α by conjugate gradients, log det A by Lanczos quadrature, and
+
+        tr(A⁻¹ ∂K) = E[(A⁻¹z)ᵀ ∂K (P⁻¹z)],     z ~ N(0, P)
+
+    with the preconditioner P, so that the better P is, the less the probes z scatter. The same random numbers are used
+    at every θ, so the estimate is a smooth function of θ up to changes of rank. Where the seconds run out there is no gradient.
+    """
+    start = time.perf_counter()
+    n, targets = Y.shape
+    P = inverse.preconditioner
+    normal = (
+        np.random.default_rng(random_state).standard_normal((n, probes)) if gradient else np.empty((n, 0))
+    )
+    Z, dual = P.power(normal, 0.5), P.power(normal, -0.5)
+    X, done = inverse.run(np.hstack([Y, Z]))
+    alpha, solved = X[:, :targets], X[:, targets:]
+    volume = logdet(inverse.op, inverse.shift, preconditioner=P, probes=probes, random_state=random_state)
+    value = -0.5 * (float(np.vdot(Y, alpha)) + targets * (volume.value + n * LOG_2PI))
+    found: np.ndarray | None = None
+    error: np.ndarray | None = None
+    if gradient and not clock.late():
+        fit = gradient_of(K, alpha)
+        groups = np.array_split(np.arange(probes), 4)  # the scatter between groups is the error of their mean
+        parts = np.array([gradient_of(K, solved[:, g] / len(g), dual[:, g]) for g in groups])
+        sizes = np.array([len(g) for g in groups])
+        found = 0.5 * (fit - targets * (sizes @ parts) / probes)
+        error = 0.5 * targets * parts.std(axis=0, ddof=1) / np.sqrt(len(groups))
+    seconds = time.perf_counter() - start
+    return EstimatedEvidence(Evidence(value, found, alpha), volume, error, done, seconds)
+
+
+def nonnegative(variance: np.ndarray, prior: np.ndarray, n: int) -> np.ndarray:
+    """Variances, with what rounding made negative set to 0; more than rounding is no variance, and is said."""
+    beyond = variance < -10 * (n + 10) * EPS * np.abs(prior)
+    if beyond.any():
+        warn(
+            f"the variance of {int(beyond.sum())} of {len(variance)} rows came out negative beyond rounding, the lowest as "
+            f"{variance.min():.3g}, and was set to 0: the kernel is not positive semi-definite on these rows, or the noise is "
+            "too small for float64. Look at k.validity().",
+            PrecisionWarning,
+        )
+    return np.maximum(variance, 0.0)
