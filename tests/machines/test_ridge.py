@@ -218,7 +218,7 @@ def test_iterations_of_both_precisions_are_counted(monkeypatch, alpha, max_iter)
 
     # a product so rough that it stagnates, after which float64 goes on
     def rough(problem, op, scale, store):
-        return Tiles(RBF(1.05), problem.rows, dtype=np.float32)
+        return Tiles(RBF(1.05), problem.on.rows, dtype=np.float32)
 
     cg = system.cg
     monkeypatch.setattr(system, "cg", spy)

@@ -22,6 +22,7 @@ from mercer import clock
 from mercer.errors import InputError, NotFiniteError, NotPositiveDefiniteError
 from mercer.kernels.base import Kernel
 from mercer.params import Parameter
+from mercer.progress import say
 from mercer.solve.solution import Note, NoteKind, Status
 from mercer.threads import threads
 
@@ -299,10 +300,8 @@ class _Search:
             self.kept = kept[0] if kept else None
         if self.verbose:
             assert self.best.best is not None
-            print(
-                f"[mercer] evaluation {self.evaluations}: {self.what} {point.value:.6f}, best {self.best.best.value:.6f}",
-                flush=True,
-            )
+            best = self.best.best.value
+            say(f"evaluation {self.evaluations}: {self.what} {point.value:.6f}, best {best:.6f}")
 
     def run_side_by_side(self, starts: Sequence[Start], workers: int) -> None:
         """Searches in threads; who presses Ctrl-C does not wait for the evaluations they are at."""

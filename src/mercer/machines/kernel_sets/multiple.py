@@ -28,6 +28,7 @@ from mercer.machines.shared.parameters import (
     steps_allowed,
 )
 from mercer.panels import panels
+from mercer.progress import teller
 from mercer.solve.mixture import Answer, holder_slack, learn_weights, unit
 from mercer.solve.solution import Certificate
 
@@ -163,7 +164,7 @@ class KernelSet:
             p=p,
             tol=self.tol,
             max_iter=steps_allowed(self.max_iter) if learned else 0,
-            tell=_progress(self.verbose),
+            tell=teller(self.verbose, _say),
         )
         d, best = found.value
         certificate = found.certificate
@@ -268,14 +269,5 @@ def _of_fixed(c: Certificate, best: Answer, d: np.ndarray, p: float, how: str) -
     return replace(c, status=best.status, gap=best.gap, dual=best.primal - best.gap, notes=notes)
 
 
-def _progress(verbose: int) -> Any:
-    if not verbose:
-        return None
-
-    def tell(steps: int, gap: float, primal: float, d: np.ndarray) -> None:
-        print(
-            f"[mercer] {steps} weight steps, primal {primal:.9g}, gap {gap:.3g}, {int((d > 0).sum())} kernels",
-            flush=True,
-        )
-
-    return tell
+def _say(steps: int, gap: float, primal: float, d: np.ndarray) -> str:
+    return f"{steps} weight steps, primal {primal:.9g}, gap {gap:.3g}, {int((d > 0).sum())} kernels"

@@ -30,6 +30,7 @@ from mercer.machines.shared.base import KernelEstimator, check_weights, duels_of
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Switch
 from mercer.machines.shared.targets import as_labels, check_finite_targets, check_numbers
+from mercer.progress import teller
 from mercer.solve.solution import Certificate
 from mercer.theory.judge import judge_on_rows
 
@@ -189,12 +190,7 @@ class Falkon(KernelEstimator):
         return self.solver == "direct" or (self.solver == "auto" and self.basis_.rank <= DIRECT_LANDMARKS)
 
     def _limits(self) -> dict[str, Any]:
-        return {"max_iter": self.max_iter, "callback": self._progress()}
-
-    def _progress(self) -> Any:
-        if not self.verbose:
-            return None
-        return lambda i, r: print(f"[mercer] {i} iterations, residual {r:.3g}", flush=True)
+        return {"max_iter": self.max_iter, "callback": teller(self.verbose, _say)}
 
     def _ridge(self, system: Streamed, found: Scan, targets: Any) -> tuple[np.ndarray, Certificate]:
         """Weighted least squares with ridge α, and the noise of the kernel in it, for one or several columns of targets."""
@@ -330,6 +326,10 @@ class FalkonRegressor(RegressorMixin, Falkon):
     def predict(self, X: Any) -> np.ndarray:
         """k(x, landmarks_) @ coef_."""
         return self._values(X)[:, 0]
+
+
+def _say(iteration: int, residual: float) -> str:
+    return f"{iteration} iterations, residual {residual:.3g}"
 
 
 def _is_logistic(self: Any) -> bool:

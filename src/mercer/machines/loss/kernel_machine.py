@@ -50,6 +50,7 @@ from mercer.machines.shared.support import SupportMachine
 from mercer.machines.shared.targets import as_labels, check_labels, check_numbers, class_weights
 from mercer.memory import memory_limit
 from mercer.params import is_real
+from mercer.progress import Tell, teller
 from mercer.solve.active import POLISHED, finished_sets, polish
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.newton import NewtonPoint, newton
@@ -396,16 +397,11 @@ class KernelMachine(SupportMachine):
     def _stationary(self) -> bool:
         return has_note(self._notes, NoteKind.STATIONARY_POINT)
 
-    def _progress(self) -> Any:
-        if self.callback is None and not self.verbose:
-            return None
+    def _progress(self) -> Tell | None:
+        def words(iteration: int, primal: float, gap: float) -> str:
+            return f"iteration {iteration}, objective {primal:.9g}, gap {gap:.3g}"
 
-        def tell(iteration: int, primal: float, gap: float) -> Any:
-            if self.verbose:
-                print(f"[mercer] iteration {iteration}, objective {primal:.9g}, gap {gap:.3g}", flush=True)
-            return self.callback(iteration, primal, gap) if self.callback is not None else None
-
-        return tell
+        return teller(self.verbose, words, self.callback)
 
     def _uncross(
         self,

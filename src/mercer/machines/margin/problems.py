@@ -21,6 +21,7 @@ from mercer.machines.shared.machine import Invalid
 from mercer.machines.shared.parameters import Choice, Declarations, Function, Number, Whole
 from mercer.machines.shared.support import SupportMachine
 from mercer.memory import memory_limit
+from mercer.progress import teller
 from mercer.solve.active import POLISHED, finished_sets, polish
 from mercer.solve.box import BoxPoint, BoxProblem, certify_all
 from mercer.solve.multipliers import Multipliers, of_box
@@ -159,7 +160,7 @@ class MarginMachine(SupportMachine):
             max_iter=-1 if self.max_iter is None else int(self.max_iter),
             cache_bytes=min(memory_limit(self.memory), 2**30),
             n_jobs=self.n_jobs,
-            callback=_progress(self.callback, self.verbose),
+            callback=teller(self.verbose, _say, self.callback),
         )
         for q, each in zip(problems, found, strict=True):
             if each.certificate.says(NoteKind.NOT_FINITE):
@@ -316,13 +317,5 @@ def by_row(problems: list[BoxProblem], values: list[np.ndarray], n: int) -> np.n
     return np.bincount(at, np.concatenate(values), minlength=len(problems) * n).reshape(len(problems), n)
 
 
-def _progress(callback: Any, verbose: int) -> Any:
-    if callback is None and not verbose:
-        return None
-
-    def tell(iterations: int, kkt: float, objective: float) -> Any:
-        if verbose:
-            print(f"[mercer] {iterations} iterations, violation {kkt:.3g}, dual {-objective:.9g}", flush=True)
-        return callback(iterations, kkt, objective) if callback is not None else None
-
-    return tell
+def _say(iterations: int, kkt: float, objective: float) -> str:
+    return f"{iterations} iterations, violation {kkt:.3g}, dual {-objective:.9g}"

@@ -23,6 +23,7 @@ from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switc
 from mercer.machines.shared.targets import check_labels, check_numbers
 from mercer.machines.shared.terms import has_noise
 from mercer.memory import memory_limit
+from mercer.progress import teller
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
 from mercer.typing import Array
@@ -69,10 +70,8 @@ class RelevanceMachine(Machine):
     }
 
     def _budget(self, who: str = "") -> Budget:
-        def tell(text: str) -> None:
-            print(f"[mercer] {who}{text}", flush=True)
-
-        return Budget(float(self.tol), steps_allowed(self.max_iter), tell if self.verbose else None)
+        tell = teller(self.verbose, lambda text: f"{who}{text}")
+        return Budget(float(self.tol), steps_allowed(self.max_iter), tell)
 
     invalid: ClassVar[Invalid] = Invalid(
         "",

@@ -20,6 +20,7 @@ from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch, Whole, steps_allowed
 from mercer.machines.shared.targets import check_target_block
+from mercer.progress import say
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
@@ -230,7 +231,7 @@ class KernelLeastSquares(RegressorMixin, Machine):
     def _tell(self, t: int, train: list[float], held: list[float]) -> None:
         if self.verbose and t % 10 == 0:
             beside = f", held out {held[-1]:.6g}" if held else ""
-            print(f"[mercer] step {t}: mean squared error {train[-1]:.6g}{beside}", flush=True)
+            say(f"step {t}: mean squared error {train[-1]:.6g}{beside}")
 
     def _certify(
         self,

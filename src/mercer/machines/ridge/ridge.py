@@ -22,6 +22,7 @@ from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, CheckedBy, Choice, Declarations, Number, Switch, Whole
 from mercer.machines.shared.targets import check_target_block
+from mercer.progress import teller
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status, joined_certificate
 from mercer.sparse import Matrix
@@ -393,13 +394,8 @@ class KernelRidge(RidgeMachine):
             n_landmarks=self.n_landmarks,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
-            callback=_tell if self.verbose else None,
+            callback=teller(self.verbose, _say),
         )
-
-    invalid: ClassVar[Invalid] = Invalid(
-        "The penalty is then no norm: the solution is a stationary point, and the gap is not a bound.",
-        "the kernel is not positive semi-definite: a stationary point, not a proven optimum",
-    )
 
     def _separable(self, noise: np.ndarray) -> bool:
         return bool(noise.min() >= 0 and noise.min() + np.min(self.alpha) > 0)
@@ -415,8 +411,8 @@ def _check_alpha(value: Any) -> None:
         raise ParameterError(f"alpha must be a finite number >= 0, or one for each target; got {value!r}.")
 
 
-def _tell(iteration: int, residual: float) -> None:
-    print(f"[mercer] {iteration} iterations, residual {residual:.3g}", flush=True)
+def _say(iteration: int, residual: float) -> str:
+    return f"{iteration} iterations, residual {residual:.3g}"
 
 
 def _joined(parts: list[Certificate], notes: tuple[str, ...]) -> Certificate:

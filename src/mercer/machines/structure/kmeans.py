@@ -22,6 +22,7 @@ from mercer.machines.shared.parameters import TABLE, ChoiceOrArray, Declarations
 from mercer.machines.structure.centred import invalid_after_centring
 from mercer.machines.structure.lloyd import Clustering, lloyd, nearest_seed, plus_plus
 from mercer.machines.structure.spectral import spectral_start
+from mercer.progress import Tell, teller
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
 from mercer.typing import Array
@@ -214,12 +215,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             seeds = plus_plus(K, w, diagonal, k, rng)
         return nearest_seed(K, diagonal, seeds), None, []
 
-    def _teller(self, run: int) -> Any:
-        if not self.verbose:
-            return None
-        return lambda step, inertia, moved: print(
-            f"[mercer] run {run}, step {step}: inertia {inertia:.9g}, {moved} rows moved", flush=True
-        )
+    def _teller(self, run: int) -> Tell | None:
+        def words(step: int, inertia: float, moved: int) -> str:
+            return f"run {run}, step {step}: inertia {inertia:.9g}, {moved} rows moved"
+
+        return teller(self.verbose, words)
 
     def _keep(self, on: KernelOnRows, A: Matrix, w: Array, run: Clustering) -> None:
         self.X_fit_ = A
