@@ -56,6 +56,13 @@ def test_an_undeclared_field_is_refused_when_the_class_is_made(family):
         leaf(type("Mine", (family,), body))
 
 
+@pytest.mark.parametrize("name", ["block", "text", "proof", "nesting", "gram"])
+def test_a_field_that_would_hide_a_method_of_kernels_is_refused(name):
+    body = {"__module__": __name__, "__annotations__": {name: float}, name: positive(2.0)}
+    with pytest.raises(ParameterError, match=f"every kernel has a '{name}' of its own"):
+        leaf(type("Mine", (DotProduct,), body))
+
+
 def test_a_class_that_is_not_decorated_says_so_at_birth():
     class Forgotten(DotProduct):
         power: float = positive(2.0)

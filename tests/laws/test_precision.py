@@ -28,7 +28,7 @@ from reference import kernels as ref
 
 
 def numpy_spelling(kernel, X, Z=None):
-    return kernel._block(Rows.of(X), None if Z is None else Rows.of(Z))
+    return kernel.block(Rows.of(X), None if Z is None else Rows.of(Z))
 
 
 def engine(kernel, X, Z=None):

@@ -18,11 +18,11 @@ def floats(rows):
 
 
 def contains_white(k: Kernel) -> bool:
-    return isinstance(k, White) or any(contains_white(child) for _, child in k._children())
+    return isinstance(k, White) or any(contains_white(child) for _, child in k.children())
 
 
 def contains_custom(k: Kernel) -> bool:
-    return isinstance(k, Custom) or any(contains_custom(child) for _, child in k._children())
+    return isinstance(k, Custom) or any(contains_custom(child) for _, child in k.children())
 
 
 def test_every_registered_leaf_is_under_test():
@@ -42,7 +42,7 @@ def test_every_rule_of_the_algebra_is_under_test():
 
     def walk(k):
         seen.add(type(k).__name__)
-        for _, child in k._children():
+        for _, child in k.children():
             walk(child)
 
     for case in every_rule():

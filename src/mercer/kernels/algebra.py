@@ -23,7 +23,8 @@ from mercer.kernels.latex import join_signs, times
 from mercer.kernels.leaves.families import expression, latex_value, write_value
 from mercer.kernels.leaves.special import Constant
 from mercer.kernels.proofs.proof import Fact, Proof
-from mercer.params import children, coefficients, given, shape_number, signed
+from mercer.params import children as several_kernels
+from mercer.params import coefficients, given, shape_number, signed
 
 DEEPEST = 100  # nested rules; every method follows the nesting by calling itself
 
@@ -33,13 +34,13 @@ class Combined(Kernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        depth = 1 + max(child._depth for _, child in self._children())
+        depth = 1 + max(child.nesting for _, child in self.children())
         if depth > DEEPEST:
             raise ParameterError(
                 f"this kernel would be nested {depth} deep; at most {DEEPEST} are allowed. Sums of many terms are not "
                 "nested: build them as k1 + k2 + …, and write repeated products as powers."
             )
-        object.__setattr__(self, "_depth", depth)
+        object.__setattr__(self, "nesting", depth)
 
 
 def remembered(prove: Callable[[Any], Proof | None]) -> Callable[[Any], Proof | None]:
@@ -59,15 +60,15 @@ class Unary(Combined):
 
     kernel: Kernel
 
-    def _children(self) -> list[tuple[str, Kernel]]:
+    def children(self) -> list[tuple[str, Kernel]]:
         return [("kernel", self.kernel)]
 
-    def _with_children(self, children: list[Kernel]) -> Kernel:
-        return self._changed(kernel=children[0])
+    def with_children(self, children: list[Kernel]) -> Kernel:
+        return self.changed(kernel=children[0])
 
     def _passed_on(self, fact: Fact, conditions: tuple[str, ...] = (), *, root: bool = False) -> Proof | None:
         """The proof by one rule whose only premise is the part's own proof."""
-        inner = self.kernel._root_proof() if root else self.kernel._proof()
+        inner = self.kernel.root_proof() if root else self.kernel.proof()
         return None if inner is None else Proof(self, fact, (inner,), conditions)
 
 
@@ -76,11 +77,11 @@ class Nary(Combined):
 
     parts: tuple[Kernel, ...]
 
-    def _children(self) -> list[tuple[str, Kernel]]:
+    def children(self) -> list[tuple[str, Kernel]]:
         return [(f"k{i}", part) for i, part in enumerate(self.parts, 1)]
 
     def _premises(self) -> tuple[Proof, ...] | None:
-        proofs = tuple(part._proof() for part in self.parts)
+        proofs = tuple(part.proof() for part in self.parts)
         return None if any(p is None for p in proofs) else proofs  # type: ignore[return-value]
 
 
@@ -117,7 +118,7 @@ def multiply(a: Kernel, b: Any) -> Kernel:
 
 
 def _plain(k: Kernel) -> bool:
-    return not (k._fixed or k._bounds)
+    return not (k.fixed_names or k.stated_bounds)
 
 
 # ── the rules ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -132,29 +133,29 @@ class Scaled(Unary):
 
     precedence = 2
 
-    def _with_children(self, children: list[Kernel]) -> Kernel:
+    def with_children(self, children: list[Kernel]) -> Kernel:
         """Numbers stay gathered in front, as `multiply` puts them: 3·(2·k) is 6·k."""
         inner = children[0]
         if isinstance(inner, Scaled) and _plain(inner):
-            return self._changed(kernel=inner.kernel, scale=self.scale * inner.scale)
-        return self._changed(kernel=inner)
+            return self.changed(kernel=inner.kernel, scale=self.scale * inner.scale)
+        return self.changed(kernel=inner)
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        return self.scale * self.kernel._block(x, z)
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self.scale * self.kernel.block(x, z)
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return self.scale * self.kernel._diag(x)
+    def diagonal(self, x: Rows) -> np.ndarray:
+        return self.scale * self.kernel.diagonal(x)
 
-    def _text(self) -> str:
-        inside = self.kernel._inside(2)
+    def text(self) -> str:
+        inside = self.kernel.text_inside(2)
         return f"-{inside}" if self.scale == -1 else f"{self.scale!r}*{inside}"
 
-    def _latex(self) -> str:
-        inside = self.kernel._latex_inside(2)
+    def latex(self) -> str:
+        inside = self.kernel.latex_inside(2)
         return f"-{inside}" if self.scale == -1 else times(latex_value(self.scale), inside)
 
     @remembered
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         if self.scale >= 0:
             fact = Fact("positive multiple", "qᵀ(cK)q = c · qᵀKq ≥ 0 for c ≥ 0")
             found = self._passed_on(fact, (f"c = {self.scale!r} ≥ 0",))
@@ -164,7 +165,7 @@ class Scaled(Unary):
 
         return proof_by_expansion(self)
 
-    def _root_proof(self) -> Proof | None:
+    def root_proof(self) -> Proof | None:
         if self.scale < 0:
             return None
         return self._passed_on(Fact("infinitely divisible", "(ck)^r = c^r k^r with c ≥ 0"), root=True)
@@ -174,33 +175,33 @@ class Scaled(Unary):
 class Sum(Nary):
     """k₁ + k₂ + …"""
 
-    parts: tuple[Kernel, ...] = children()
+    parts: tuple[Kernel, ...] = several_kernels()
 
     precedence = 1
 
-    def _with_children(self, children: list[Kernel]) -> Kernel:
+    def with_children(self, children: list[Kernel]) -> Kernel:
         out = children[0]
         for child in children[1:]:
             out = out + child
         return out
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        out = self.parts[0]._block(x, z).copy()
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        out = self.parts[0].block(x, z).copy()
         for part in self.parts[1:]:
-            out += part._block(x, z)
+            out += part.block(x, z)
         return out
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return sum((part._diag(x) for part in self.parts[1:]), self.parts[0]._diag(x))
+    def diagonal(self, x: Rows) -> np.ndarray:
+        return sum((part.diagonal(x) for part in self.parts[1:]), self.parts[0].diagonal(x))
 
-    def _text(self) -> str:
-        return join_signs([part._inside(2) for part in self.parts])
+    def text(self) -> str:
+        return join_signs([part.text_inside(2) for part in self.parts])
 
-    def _latex(self) -> str:
-        return join_signs([part._latex_inside(1) for part in self.parts])
+    def latex(self) -> str:
+        return join_signs([part.latex_inside(1) for part in self.parts])
 
     @remembered
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         premises = self._premises()
         if premises is None:
             from mercer.kernels.proofs.expansion import proof_by_expansion
@@ -213,36 +214,36 @@ class Sum(Nary):
 class Product(Nary):
     """k₁ · k₂ · …, over the same columns or, with `on`, over different ones (the tensor product)."""
 
-    parts: tuple[Kernel, ...] = children()
+    parts: tuple[Kernel, ...] = several_kernels()
 
     precedence = 2
 
-    def _with_children(self, children: list[Kernel]) -> Kernel:
+    def with_children(self, children: list[Kernel]) -> Kernel:
         out = children[0]
         for child in children[1:]:
             out = out * child
         return out
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        out = self.parts[0]._block(x, z).copy()
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        out = self.parts[0].block(x, z).copy()
         for part in self.parts[1:]:
-            out *= part._block(x, z)
+            out *= part.block(x, z)
         return out
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        out = self.parts[0]._diag(x).copy()
+    def diagonal(self, x: Rows) -> np.ndarray:
+        out = self.parts[0].diagonal(x).copy()
         for part in self.parts[1:]:
-            out *= part._diag(x)
+            out *= part.diagonal(x)
         return out
 
-    def _text(self) -> str:
-        return "*".join(part._inside(3) for part in self.parts)
+    def text(self) -> str:
+        return "*".join(part.text_inside(3) for part in self.parts)
 
-    def _latex(self) -> str:
-        return r"\cdot ".join(part._latex_inside(2) for part in self.parts)
+    def latex(self) -> str:
+        return r"\cdot ".join(part.latex_inside(2) for part in self.parts)
 
     @remembered
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         premises = self._premises()
         if premises is None:
             from mercer.kernels.proofs.expansion import proof_by_expansion
@@ -251,8 +252,8 @@ class Product(Nary):
         reason = "Schur: the entrywise product of the Gram matrices is a principal block of their Kronecker product"
         return Proof(self, Fact("product of kernels", reason), premises)
 
-    def _root_proof(self) -> Proof | None:
-        proofs = tuple(part._root_proof() for part in self.parts)
+    def root_proof(self) -> Proof | None:
+        proofs = tuple(part.root_proof() for part in self.parts)
         if any(p is None for p in proofs):
             return None
         reason = "(k₁k₂)^r = k₁^r k₂^r, a product of kernels"
@@ -271,7 +272,7 @@ class Power(Unary):
 
     precedence = 3
 
-    def _of(self, K: np.ndarray) -> np.ndarray:
+    def applied(self, K: np.ndarray) -> np.ndarray:
         p = self.exponent
         if p != int(p) and K.size and K.min() < 0:
             where = tuple(int(i) for i in np.unravel_index(int(np.argmin(K)), K.shape))
@@ -281,34 +282,34 @@ class Power(Unary):
         return K**p
 
     @property
-    def _revives(self) -> bool:
+    def revives(self) -> bool:
         """Whether the power is so small that numbers below the range of float64 become ordinary ones."""
         return 0 < self.exponent < SMALL_POWER
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        return self._careful(self.kernel._block(x, z), x, z, diagonal=False)
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self._careful(self.kernel.block(x, z), x, z, diagonal=False)
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return self._careful(self.kernel._diag(x), x, None, diagonal=True)
+    def diagonal(self, x: Rows) -> np.ndarray:
+        return self._careful(self.kernel.diagonal(x), x, None, diagonal=True)
 
     def _careful(self, K: np.ndarray, x: Rows, z: Rows | None, *, diagonal: bool) -> np.ndarray:
         """The power of K, by logarithms where a small power revives what has vanished."""
-        out = self._of(K)
-        if not self._revives or np.all(K > 1e-290):
+        out = self.applied(K)
+        if not self.revives or np.all(K > 1e-290):
             return out
         from mercer.kernels.logarithms import Pairs, power
 
         return power(self, Pairs(x, z, diagonal))
 
-    def _text(self) -> str:
+    def text(self) -> str:
         p = int(self.exponent) if self.exponent == int(self.exponent) else self.exponent
-        return f"{self.kernel._inside(4)}**{p!r}"
+        return f"{self.kernel.text_inside(4)}**{p!r}"
 
-    def _latex(self) -> str:
-        return rf"{{{self.kernel._latex_inside(4)}}}^{{{self.exponent:g}}}"
+    def latex(self) -> str:
+        return rf"{{{self.kernel.latex_inside(4)}}}^{{{self.exponent:g}}}"
 
     @remembered
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         p = self.exponent
         if p == int(p):
             if p == 0:
@@ -326,7 +327,7 @@ class Power(Unary):
         )
         return self._passed_on(fact, (f"p = {p:g} > 0",), root=True)
 
-    def _root_proof(self) -> Proof | None:
+    def root_proof(self) -> Proof | None:
         if self.exponent == 0:
             return Proof(self, Fact("infinitely divisible", "1^r = 1"))
         return self._passed_on(Fact("infinitely divisible", "(k^p)^r = k^(pr)"), root=True)
@@ -338,20 +339,20 @@ class Exp(Unary):
 
     kernel: Kernel = given()
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        return np.exp(self.kernel._block(x, z))
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return np.exp(self.kernel.block(x, z))
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return np.exp(self.kernel._diag(x))
+    def diagonal(self, x: Rows) -> np.ndarray:
+        return np.exp(self.kernel.diagonal(x))
 
-    def _text(self) -> str:
-        return f"{self.kernel._inside(4)}.exp()"
+    def text(self) -> str:
+        return f"{self.kernel.text_inside(4)}.exp()"
 
-    def _latex(self) -> str:
-        return rf"\exp\left({self.kernel._latex()}\right)"
+    def latex(self) -> str:
+        return rf"\exp\left({self.kernel.latex()}\right)"
 
     @remembered
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         fact = Fact("exponential", "e^k = Σ k^n / n!, a limit of positive sums of powers of the kernel")
         found = self._passed_on(fact) or self._shifted()
         if found is not None:
@@ -360,8 +361,8 @@ class Exp(Unary):
 
         return proof_by_expansion(self)
 
-    def _root_proof(self) -> Proof | None:
-        inner = self.kernel._proof()
+    def root_proof(self) -> Proof | None:
+        inner = self.kernel.proof()
         if inner is not None:
             return Proof(self, Fact("infinitely divisible", "(e^k)^r = e^(rk) and rk is a kernel"), (inner,))
         shifted = self._shifted()
@@ -379,7 +380,7 @@ class Exp(Unary):
         if not rest:
             return Proof(self, Fact("constant", "e^c is a constant > 0, and qᵀKq = e^c (Σ q_i)² ≥ 0"))
         core = rest[0] if len(rest) == 1 else Sum(tuple(rest))
-        premise = core._proof()
+        premise = core.proof()
         if premise is None:
             return None
         fact = Fact("exponential", "e^(k + c) = e^c · e^k with e^c > 0, and e^k is a kernel")
@@ -393,21 +394,21 @@ class PolynomialOf(Unary):
     kernel: Kernel = given()
     coefs: tuple[float, ...] = coefficients(words="a list of finite numbers, the constant first")
 
-    def _of(self, K: np.ndarray) -> np.ndarray:
+    def applied(self, K: np.ndarray) -> np.ndarray:
         return np.polynomial.polynomial.polyval(K, self.coefs)
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        return self._of(self.kernel._block(x, z))
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self.applied(self.kernel.block(x, z))
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return self._of(self.kernel._diag(x))
+    def diagonal(self, x: Rows) -> np.ndarray:
+        return self.applied(self.kernel.diagonal(x))
 
-    def _text(self) -> str:
-        return f"{self.kernel._inside(4)}.polynomial({write_value(self.coefs)})"
+    def text(self) -> str:
+        return f"{self.kernel.text_inside(4)}.polynomial({write_value(self.coefs)})"
 
-    def _latex(self) -> str:
-        inside = self.kernel._latex_inside(4)
-        product = self.kernel._latex_inside(2)
+    def latex(self) -> str:
+        inside = self.kernel.latex_inside(4)
+        product = self.kernel.latex_inside(2)
         terms = []
         for n, c in enumerate(self.coefs):
             power = product if n == 1 else f"{{{inside}}}^{{{n}}}"
@@ -416,7 +417,7 @@ class PolynomialOf(Unary):
         return join_signs(terms) if terms else "0"
 
     @remembered
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         if min(self.coefs) >= 0:
             fact = Fact(
                 "polynomial",
@@ -444,7 +445,7 @@ class Times(Unary):
                 f"times(f) needs a function of the points; got {self.f!r}. For a number write c * k."
             )
 
-    def _factor(self, x: Rows) -> np.ndarray:
+    def factor(self, x: Rows) -> np.ndarray:
         out = real_numbers(self.f(x.points), "times(f)")
         if out.shape == (len(x), 1):
             out = out[:, 0]
@@ -455,25 +456,25 @@ class Times(Unary):
             )
         return out
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        a = self._factor(x)
-        b = a if z is None else self._factor(z)
-        return (a[:, None] * b[None, :]) * self.kernel._block(
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        a = self.factor(x)
+        b = a if z is None else self.factor(z)
+        return (a[:, None] * b[None, :]) * self.kernel.block(
             x, z
         )  # in this order it is symmetric to the last bit
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return self._factor(x) ** 2 * self.kernel._diag(x)
+    def diagonal(self, x: Rows) -> np.ndarray:
+        return self.factor(x) ** 2 * self.kernel.diagonal(x)
 
-    def _text(self) -> str:
-        return f"{self.kernel._inside(4)}.times({write_value(self.f)})"
+    def text(self) -> str:
+        return f"{self.kernel.text_inside(4)}.times({write_value(self.f)})"
 
-    def _latex(self) -> str:
+    def latex(self) -> str:
         name = latex_value(self.f)
-        return rf"\mathrm{{{name}}}(x)\,{self.kernel._latex_inside(2)}\,\mathrm{{{name}}}(z)"
+        return rf"\mathrm{{{name}}}(x)\,{self.kernel.latex_inside(2)}\,\mathrm{{{name}}}(z)"
 
     @remembered
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         return self._passed_on(
             Fact("rule f(x) k(x, z) f(z)", "qᵀKq is the form of k at the vector with entries q_i f(x_i)")
         )
@@ -486,48 +487,48 @@ class Of(Unary):
     kernel: Kernel = given()
     map: Callable[[Any], Any] = given()
 
-    def _resolved(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
-        return self._with_children([self.kernel._resolved(self._mapped(rows), weight)])
+    def resolved_on(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
+        return self.with_children([self.kernel.resolved_on(self.mapped(rows), weight)])
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        a = self._mapped(x)
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        a = self.mapped(x)
         if z is None:
-            return self.kernel._block(a, None)
-        b = self._mapped(z)
-        self.kernel._compare_columns(a, b)
-        return self.kernel._block(a, b)
+            return self.kernel.block(a, None)
+        b = self.mapped(z)
+        self.kernel.compare_columns(a, b)
+        return self.kernel.block(a, b)
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return self.kernel._diag(self._mapped(x))
+    def diagonal(self, x: Rows) -> np.ndarray:
+        return self.kernel.diagonal(self.mapped(x))
 
-    def _mapped(self, x: Rows) -> Rows:
+    def mapped(self, x: Rows) -> Rows:
         return x.mapped(self.map, write_value(self.map))
 
-    def _compare_columns(self, x: Rows, z: Rows) -> None:
-        """The map decides what it takes; its results are compared in `_block`."""
+    def compare_columns(self, x: Rows, z: Rows) -> None:
+        """The map decides what it takes; its results are compared in `block`."""
 
-    def _columns_needed(self) -> tuple[int | None, int]:
+    def columns_needed(self) -> tuple[int | None, int]:
         return None, 1
 
-    def _takes_things(self) -> bool:
+    def takes_things(self) -> bool:
         return True
 
-    def _needs_nonnegative(self) -> bool:
+    def needs_nonnegative(self) -> bool:
         return False
 
-    def _text(self) -> str:
-        return f"{self.kernel._inside(4)}.of({write_value(self.map)})"
+    def text(self) -> str:
+        return f"{self.kernel.text_inside(4)}.of({write_value(self.map)})"
 
-    def _latex(self) -> str:
-        return rf"\left[{self.kernel._latex()}\right]_{{x\to\mathrm{{{latex_value(self.map)}}}(x),\,z\to\mathrm{{{latex_value(self.map)}}}(z)}}"
+    def latex(self) -> str:
+        return rf"\left[{self.kernel.latex()}\right]_{{x\to\mathrm{{{latex_value(self.map)}}}(x),\,z\to\mathrm{{{latex_value(self.map)}}}(z)}}"
 
     @remembered
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         return self._passed_on(
             Fact("composition with a map", "the Gram matrix is that of k at the points ψ(x_i)")
         )
 
-    def _root_proof(self) -> Proof | None:
+    def root_proof(self) -> Proof | None:
         return self._passed_on(
             Fact("infinitely divisible", "the Gram matrix is that of k at the points ψ(x_i)"), root=True
         )
@@ -542,37 +543,37 @@ class LinearMap(Unary):
         ndim=2, words="a matrix of finite numbers, one row per new column"
     )
 
-    def _resolved(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
-        return self._with_children([self.kernel._resolved(self._mapped(rows), weight)])
+    def resolved_on(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
+        return self.with_children([self.kernel.resolved_on(self.mapped(rows), weight)])
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        return self.kernel._block(self._mapped(x), None if z is None else self._mapped(z))
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self.kernel.block(self.mapped(x), None if z is None else self.mapped(z))
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return self.kernel._diag(self._mapped(x))
+    def diagonal(self, x: Rows) -> np.ndarray:
+        return self.kernel.diagonal(self.mapped(x))
 
-    def _mapped(self, x: Rows) -> Rows:
+    def mapped(self, x: Rows) -> Rows:
         X, d = x.vectors, len(self.A[0])
         if X.shape[1] != d:
             raise ShapeError(f"of(A): A has {d} columns, but {x.name} has {X.shape[1]}.")
         return Rows(np.asarray(X.astype(np.float64, copy=False) @ np.array(self.A).T), f"A{x.name}")
 
-    def _columns_needed(self) -> tuple[int | None, int]:
+    def columns_needed(self) -> tuple[int | None, int]:
         return len(self.A[0]), len(self.A[0])
 
-    def _text(self) -> str:
-        return f"{self.kernel._inside(4)}.of({write_value(self.A)})"
+    def text(self) -> str:
+        return f"{self.kernel.text_inside(4)}.of({write_value(self.A)})"
 
-    def _latex(self) -> str:
-        return rf"\left[{self.kernel._latex()}\right]_{{x\to Ax,\,z\to Az}}"
+    def latex(self) -> str:
+        return rf"\left[{self.kernel.latex()}\right]_{{x\to Ax,\,z\to Az}}"
 
     @remembered
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         return self._passed_on(
             Fact("composition with a map", "the Gram matrix is that of k at the points Ax_i")
         )
 
-    def _root_proof(self) -> Proof | None:
+    def root_proof(self) -> Proof | None:
         return self._passed_on(
             Fact("infinitely divisible", "the Gram matrix is that of k at the points Ax_i"), root=True
         )
@@ -600,19 +601,19 @@ class On(Unary):
         made = tuple(int(c) if isinstance(c, np.integer) else c for c in columns)
         object.__setattr__(self, "columns", made)
 
-    def _compare_columns(self, x: Rows, z: Rows) -> None:
-        self.kernel._compare_columns(x.take(self.columns), z.take(self.columns))
+    def compare_columns(self, x: Rows, z: Rows) -> None:
+        self.kernel.compare_columns(x.take(self.columns), z.take(self.columns))
 
-    def _resolved(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
-        return self._with_children([self.kernel._resolved(rows.take(self.columns), weight)])
+    def resolved_on(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
+        return self.with_children([self.kernel.resolved_on(rows.take(self.columns), weight)])
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        return self.kernel._block(x.take(self.columns), None if z is None else z.take(self.columns))
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self.kernel.block(x.take(self.columns), None if z is None else z.take(self.columns))
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return self.kernel._diag(x.take(self.columns))
+    def diagonal(self, x: Rows) -> np.ndarray:
+        return self.kernel.diagonal(x.take(self.columns))
 
-    def _columns_needed(self) -> tuple[int | None, int]:
+    def columns_needed(self) -> tuple[int | None, int]:
         ends = [1]
         for c in self.columns:
             if isinstance(c, slice):
@@ -622,18 +623,18 @@ class On(Unary):
                 ends.append(c + 1 if c >= 0 else -c)
         return None, max(ends)
 
-    def _text(self) -> str:
-        return f"{self.kernel._inside(4)}.on({', '.join(_write_column(c) for c in self.columns)})"
+    def text(self) -> str:
+        return f"{self.kernel.text_inside(4)}.on({', '.join(_write_column(c) for c in self.columns)})"
 
-    def _latex(self) -> str:
+    def latex(self) -> str:
         shown = ", ".join(latex_value(c).replace("_", r"\_") for c in self.columns)
-        return rf"\left[{self.kernel._latex()}\right]_{{\mathrm{{{shown}}}}}"
+        return rf"\left[{self.kernel.latex()}\right]_{{\mathrm{{{shown}}}}}"
 
     @remembered
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         return self._passed_on(Fact("composition with a map", "choosing columns is a map ψ"))
 
-    def _root_proof(self) -> Proof | None:
+    def root_proof(self) -> Proof | None:
         return self._passed_on(Fact("infinitely divisible", "choosing columns is a map ψ"), root=True)
 
 
@@ -668,10 +669,10 @@ class Normalized(Unary):
                 "of a gradient. Normalise once, on the outside; what is inside is divided out."
             )
 
-    def _norms(self, x: Rows, dtype: Any = np.float64) -> np.ndarray | None:
+    def norms(self, x: Rows, dtype: Any = np.float64) -> np.ndarray | None:
         """1/√k(x, x) for every row, 0 where k(x, x) is 0; None where one leaves the range of `dtype`."""
         with np.errstate(over="ignore"):
-            s = self.kernel._diag(x)
+            s = self.kernel.diagonal(x)
         room = np.finfo(dtype)
         low, high = float(room.tiny) / float(room.eps), float(room.max) * float(room.eps)
         if not np.all((s == 0) | ((s > low) & (s < high))):
@@ -679,9 +680,9 @@ class Normalized(Unary):
         refuse_vanished(self.kernel, x, s == 0)
         return 1 / np.sqrt(np.where(s == 0, np.inf, s))
 
-    def _inverse_norm(self, x: Rows) -> np.ndarray:
+    def inverse_norms(self, x: Rows) -> np.ndarray:
         """1/√k(x, x) for every row, or a sentence where that is no ordinary number."""
-        norms = self._norms(x)
+        norms = self.norms(x)
         if norms is None:
             raise MagnitudeError(
                 f"{self}: k(x, x) leaves the range of float64, so its values are known by their logarithms, and its "
@@ -689,22 +690,22 @@ class Normalized(Unary):
             )
         return norms
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        a = self._norms(x)
-        b = a if z is None else self._norms(z)
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        a = self.norms(x)
+        b = a if z is None else self.norms(z)
         if a is None or b is None:
             from mercer.kernels.logarithms import cosines
 
             K = cosines(self.kernel, x, z)
         else:
             # In this order it is symmetric to the last bit.
-            K = (a[:, None] * b[None, :]) * self.kernel._block(x, z)
+            K = (a[:, None] * b[None, :]) * self.kernel.block(x, z)
         if z is None:
             np.fill_diagonal(K, self._ones(x, a))
         return K
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return self._ones(x, self._norms(x))
+    def diagonal(self, x: Rows) -> np.ndarray:
+        return self._ones(x, self.norms(x))
 
     def _ones(self, x: Rows, norms: np.ndarray | None) -> np.ndarray:
         """1 for every row whose norm is not 0."""
@@ -714,17 +715,17 @@ class Normalized(Unary):
             return (log_norms(self.kernel, x) > -np.inf).astype(float)
         return (norms > 0).astype(float)
 
-    def _text(self) -> str:
-        return f"{self.kernel._inside(4)}.normalized()"
+    def text(self) -> str:
+        return f"{self.kernel.text_inside(4)}.normalized()"
 
-    def _latex(self) -> str:
-        return rf"\overline{{{self.kernel._latex()}}}"
+    def latex(self) -> str:
+        return rf"\overline{{{self.kernel.latex()}}}"
 
     @remembered
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         return self._passed_on(Fact("normalisation", "the rule f(x) k(x, z) f(z) with f(x) = 1/√k(x, x)"))
 
-    def _root_proof(self) -> Proof | None:
+    def root_proof(self) -> Proof | None:
         return self._passed_on(
             Fact("infinitely divisible", "the power of a normalised kernel is the normalised power"),
             root=True,
@@ -736,7 +737,7 @@ MOST_NORMALIZATIONS = 6
 
 def _normalizations(k: Kernel) -> int:
     """How many normalized() lie inside one another."""
-    inside = max((_normalizations(child) for _, child in k._children()), default=0)
+    inside = max((_normalizations(child) for _, child in k.children()), default=0)
     return inside + isinstance(k, Normalized)
 
 

@@ -6,7 +6,7 @@
     tune         parameters, theta, with_theta, fix, bounded, get_params, set_params
     judge        validity(), features(d), feature_dimension(d)
 
-A subclass must give `_block` and `_diag` (the values), and should give `_proof` (why it is a kernel).
+A subclass must give `block` and `diagonal` (the values), and should give `proof` (why it is a kernel).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Kernel(ABC):
 
     __array_ufunc__ = None  # numpy scalars on the left then hand over to __rmul__ and friends
 
-    _fixed: frozenset[str] = frozenset()
-    _bounds: tuple[tuple[str, Bounds], ...] = ()
+    fixed_names: frozenset[str] = frozenset()
+    stated_bounds: tuple[tuple[str, Bounds], ...] = ()
     _tunable_copy: bool = False
-    _depth: int = 1
-    _family: ClassVar[bool] = True  # set by a class that may be inherited from
+    nesting: int = 1
+    is_family: ClassVar[bool] = True  # set by a class that may be inherited from
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -61,55 +61,56 @@ class Kernel(ABC):
     # ── must override ───────────────────────────────────────────────────────────────────────────────────────
 
     @abstractmethod
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
         """k(x_i, z_j) in float64; z is None when the two samples are the same observations."""
 
     @abstractmethod
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> np.ndarray:
         """k(x_i, x_i) for the same observation."""
 
     @abstractmethod
-    def _text(self) -> str:
+    def text(self) -> str:
         """The expression, without fix() and bounded()."""
 
     # ── may override ────────────────────────────────────────────────────────────────────────────────────────
 
     precedence = 4  # of the text form: 1 sum, 2 product, 3 power, 4 call
 
-    def _latex(self) -> str:
+    def latex(self) -> str:
+        """The kernel as a formula in x and z."""
         return rf"\mathrm{{{type(self).__name__}}}(x, z)"
 
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         """Why this is a kernel, by the rules alone; None where they do not say."""
         return None
 
-    def _root_proof(self) -> Proof | None:
+    def root_proof(self) -> Proof | None:
         """Why every power k^r, r > 0, is a kernel (infinite divisibility); None where the rules do not say."""
         return None
 
-    def _wanting(self) -> str:
+    def wanting(self) -> str:
         """What this part would need to be proved, in a sentence; empty where nothing could be declared."""
         return ""
 
-    def _children(self) -> list[tuple[str, Kernel]]:
+    def children(self) -> list[tuple[str, Kernel]]:
         return []
 
-    def _with_children(self, children: list[Kernel]) -> Kernel:
+    def with_children(self, children: list[Kernel]) -> Kernel:
         return self
 
-    def _columns_needed(self) -> tuple[int | None, int]:
+    def columns_needed(self) -> tuple[int | None, int]:
         """(exactly how many columns X must have, if that is known; at least how many)."""
-        needs = [child._columns_needed() for _, child in self._children()]
+        needs = [child.columns_needed() for _, child in self.children()]
         exact = {e for e, _ in needs if e is not None}
         return (max(exact) if exact else None, max([1, *(m for _, m in needs)]))
 
-    def _takes_things(self) -> bool:
+    def takes_things(self) -> bool:
         """Whether the kernel can be evaluated on things that are not vectors."""
-        kids = self._children()
-        return bool(kids) and all(child._takes_things() for _, child in kids)
+        kids = self.children()
+        return bool(kids) and all(child.takes_things() for _, child in kids)
 
-    def _needs_nonnegative(self) -> bool:
-        return any(child._needs_nonnegative() for _, child in self._children())
+    def needs_nonnegative(self) -> bool:
+        return any(child.needs_nonnegative() for _, child in self.children())
 
     # ── evaluate ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -125,9 +126,9 @@ class Kernel(ABC):
         """
         x = Rows.of(X, "X")
         z = None if Z is None else Rows.of(Z, "Z")
-        self._check_same_columns(x, z)
+        self.check_same_columns(x, z)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return self._require_finite(_gram_room().evaluate(self, x, z))
+            return self.require_finite(_gram_room().evaluate(self, x, z))
 
     def gram(
         self,
@@ -150,8 +151,8 @@ class Kernel(ABC):
     @property
     def is_open(self) -> bool:
         """Whether a part leaves a lengthscale to the data, as `RBF()` does."""
-        own = (getattr(self, name) for name, _ in self._own_domains())
-        return any(isinstance(value, Open) for value in own) or any(k.is_open for _, k in self._children())
+        own = (getattr(self, name) for name, _ in self.own_domains())
+        return any(isinstance(value, Open) for value in own) or any(k.is_open for _, k in self.children())
 
     def resolved(self, X: Any, *, sample_weight: Any = None) -> Kernel:
         """The kernel with its open lengthscales closed by the spread of the columns that each part sees.
@@ -165,7 +166,7 @@ class Kernel(ABC):
         if not self.is_open:
             return self
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        return self._resolved(Rows.of(X, "X"), weight)
+        return self.resolved_on(Rows.of(X, "X"), weight)
 
     def closed(self, lengthscale: float) -> Kernel:
         """The kernel with one number in place of every open lengthscale.
@@ -176,14 +177,14 @@ class Kernel(ABC):
         """
         if not self.is_open:
             return self
-        own = {n: lengthscale for n, _ in self._own_domains() if isinstance(getattr(self, n), Open)}
-        out = self._changed(**own) if own else self
-        kids = [child.closed(lengthscale) for _, child in out._children()]
-        return out._with_children(kids) if kids else out
+        own = {n: lengthscale for n, _ in self.own_domains() if isinstance(getattr(self, n), Open)}
+        out = self.changed(**own) if own else self
+        kids = [child.closed(lengthscale) for _, child in out.children()]
+        return out.with_children(kids) if kids else out
 
-    def _resolved(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
-        kids = [child._resolved(rows, weight) if child.is_open else child for _, child in self._children()]
-        return self._with_children(kids) if kids else self
+    def resolved_on(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
+        kids = [child.resolved_on(rows, weight) if child.is_open else child for _, child in self.children()]
+        return self.with_children(kids) if kids else self
 
     def diag(self, X: Any) -> np.ndarray:
         """k(x_i, x_i) for every row, in O(n).
@@ -194,18 +195,18 @@ class Kernel(ABC):
         """
         x = Rows.of(X, "X")
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return self._require_finite(self._diag(x).astype(common_dtype(x, None), copy=False))
+            return self.require_finite(self.diagonal(x).astype(common_dtype(x, None), copy=False))
 
-    def _check_same_columns(self, x: Rows, z: Rows | None) -> None:
+    def check_same_columns(self, x: Rows, z: Rows | None) -> None:
         """Refuse two samples that differ in the columns this kernel looks at."""
         if z is not None:
-            self._compare_columns(x, z)
+            self.compare_columns(x, z)
 
-    def _compare_columns(self, x: Rows, z: Rows) -> None:
-        for _, child in self._children():
-            child._compare_columns(x, z)
+    def compare_columns(self, x: Rows, z: Rows) -> None:
+        for _, child in self.children():
+            child.compare_columns(x, z)
 
-    def _require_finite(self, K: np.ndarray) -> np.ndarray:
+    def require_finite(self, K: np.ndarray) -> np.ndarray:
         """`K` itself; an infinity or NaN in it is the kernel's doing, because the data were checked."""
         if np.isfinite(K.sum()):  # one pass and no temporary; only a suspicion is looked at closely
             return K
@@ -306,14 +307,14 @@ class Kernel(ABC):
     # ── text ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __str__(self) -> str:
-        text = self._text()
-        if self._fixed or self._bounds:
+        text = self.text()
+        if self.fixed_names or self.stated_bounds:
             text = text if self.precedence == 4 else f"({text})"
-        if self._bounds:
-            pairs = ", ".join(f"{n}=({lo!r}, {hi!r})" for n, (lo, hi) in self._bounds)
+        if self.stated_bounds:
+            pairs = ", ".join(f"{n}=({lo!r}, {hi!r})" for n, (lo, hi) in self.stated_bounds)
             text += f".bounded({pairs})"
-        if self._fixed:
-            names = ", ".join('"' + n + '"' for n in sorted(self._fixed))
+        if self.fixed_names:
+            names = ", ".join('"' + n + '"' for n in sorted(self.fixed_names))
             text += f".fix({names})"
         return text
 
@@ -322,18 +323,14 @@ class Kernel(ABC):
     @property
     def _rank(self) -> int:
         """Precedence of the printed form, fix() and bounded() included."""
-        return 4 if self._fixed or self._bounds else self.precedence
+        return 4 if self.fixed_names or self.stated_bounds else self.precedence
 
-    def _inside(self, level: int) -> str:
+    def text_inside(self, level: int) -> str:
         """The text as an operand at `level`: in brackets where it binds more loosely."""
         return str(self) if self._rank >= level else f"({self})"
 
-    def latex(self) -> str:
-        """The kernel as a formula in x and z."""
-        return self._latex()
-
-    def _latex_inside(self, level: int) -> str:
-        return bracketed(self._latex(), level)
+    def latex_inside(self, level: int) -> str:
+        return bracketed(self.latex(), level)
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle k(x, z) = {self.latex()}$"
@@ -344,19 +341,19 @@ class Kernel(ABC):
 
     # ── equality ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _key(self) -> tuple:
+    def key(self) -> tuple:
         values = (_hashable(getattr(self, f.name)) for f in dataclasses.fields(self))  # type: ignore[arg-type]
-        return (type(self), self._fixed, self._bounds, *values)
+        return (type(self), self.fixed_names, self.stated_bounds, *values)
 
     def __eq__(self, other: object) -> bool:
-        return self._key() == other._key() if isinstance(other, Kernel) else NotImplemented
+        return self.key() == other.key() if isinstance(other, Kernel) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self.key())
 
     # ── parameters ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _own_domains(self) -> Iterator[tuple[str, Domain]]:
+    def own_domains(self) -> Iterator[tuple[str, Domain]]:
         for f in dataclasses.fields(self):  # type: ignore[arg-type]
             if "domain" in f.metadata and f.metadata["domain"].tuned:
                 yield f.name, f.metadata["domain"]
@@ -370,12 +367,12 @@ class Kernel(ABC):
         ['k1__scale', 'k1__kernel__lengthscale[0]', 'k1__kernel__lengthscale[1]']
         """
         out: list[Parameter] = []
-        bounds = dict(self._bounds)
-        for name, domain in self._own_domains():
-            fixed, box = name in self._fixed, bounds.get(name)
+        bounds = dict(self.stated_bounds)
+        for name, domain in self.own_domains():
+            fixed, box = name in self.fixed_names, bounds.get(name)
             for path, value in _flatten(name, getattr(self, name)):
                 out.append(Parameter(path, value, domain, fixed, box))
-        for prefix, child in self._children():
+        for prefix, child in self.children():
             out += [dataclasses.replace(p, name=f"{prefix}__{p.name}") for p in child.parameters]
         return tuple(out)
 
@@ -401,9 +398,9 @@ class Kernel(ABC):
         return self._from_theta(iter(values.tolist()))
 
     def _from_theta(self, theta: Iterator[float]) -> Self:
-        changes, bounds = {}, dict(self._bounds)
-        for name, domain in self._own_domains():
-            if name in self._fixed:
+        changes, bounds = {}, dict(self.stated_bounds)
+        for name, domain in self.own_domains():
+            if name in self.fixed_names:
                 continue
             box = bounds.get(name)
 
@@ -411,9 +408,9 @@ class Kernel(ABC):
                 return domain.from_real(next(theta), box, v) if domain.is_free(v) else v
 
             changes[name] = _map_leaves(move, getattr(self, name))
-        moved = self._changed(**changes) if changes else self
-        kids = [child._from_theta(theta) for _, child in moved._children()]
-        return moved._with_children(kids) if kids else moved  # type: ignore[return-value]
+        moved = self.changed(**changes) if changes else self
+        kids = [child._from_theta(theta) for _, child in moved.children()]
+        return moved.with_children(kids) if kids else moved  # type: ignore[return-value]
 
     def fix(self, *names: str) -> Self:
         """The kernel with these parameters held: a full name, or a bare one for all of that name below.
@@ -426,7 +423,7 @@ class Kernel(ABC):
             raise ParameterError(f"name at least one parameter to fix; this kernel has {self._names()}.")
         out = self
         for name in names:
-            out = out._mark(name, lambda k, own: k._stated(fixed=k._fixed | {own}))
+            out = out._mark(name, lambda k, own: k.with_tuning(fixed=k.fixed_names | {own}))
         return out
 
     def bounded(self, **bounds: Bounds) -> Self:
@@ -442,8 +439,8 @@ class Kernel(ABC):
         for name, box in bounds.items():
 
             def mark(k: Kernel, own: str, box: Any = box) -> Kernel:
-                pair = check_bounds(box, getattr(k, own), dict(k._own_domains())[own], own)
-                return k._stated(bounds=tuple(sorted({**dict(k._bounds), own: pair}.items())))
+                pair = check_bounds(box, getattr(k, own), dict(k.own_domains())[own], own)
+                return k.with_tuning(bounds=tuple(sorted({**dict(k.stated_bounds), own: pair}.items())))
 
             out = out._mark(name, mark)
         return out
@@ -462,45 +459,45 @@ class Kernel(ABC):
 
     def _marked(self, name: str, exact: bool, mark: Callable[[Kernel, str], Kernel]) -> Kernel:
         out: Kernel = self
-        if name in dict(self._own_domains()):
+        if name in dict(self.own_domains()):
             out = mark(out, name)
             if exact:
                 return out
         kids = []
-        for prefix, child in out._children():
+        for prefix, child in out.children():
             if exact:
                 head, _, rest = name.partition("__")
                 kids.append(child._marked(rest, True, mark) if head == prefix else child)
             else:
                 kids.append(child._marked(name, False, mark))
-        return out._with_children(kids) if kids else out
+        return out.with_children(kids) if kids else out
 
     def _names(self) -> list[str]:
         return sorted({p.name.split("[")[0] for p in self.parameters})
 
-    def _stated(self, fixed: frozenset[str] | None = None, bounds: tuple | None = None) -> Self:
+    def with_tuning(self, fixed: frozenset[str] | None = None, bounds: tuple | None = None) -> Self:
         """A copy with other fixed names or bounds."""
         out = object.__new__(type(self))
         out.__dict__.update(self.__dict__)
         out.__dict__.pop("_tunable_copy", None)
         out.__dict__.pop("_remembered_proof", None)
-        object.__setattr__(out, "_fixed", self._fixed if fixed is None else fixed)
-        object.__setattr__(out, "_bounds", self._bounds if bounds is None else bounds)
+        object.__setattr__(out, "fixed_names", self.fixed_names if fixed is None else fixed)
+        object.__setattr__(out, "stated_bounds", self.stated_bounds if bounds is None else bounds)
         return out
 
-    def _changed(self, **changes: Any) -> Self:
+    def changed(self, **changes: Any) -> Self:
         """A copy with other field values, checked like new ones; fixed names and bounds stay."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         new = type(self)(**{**values, **changes})
-        for name, box in self._bounds:
-            check_bounds(box, getattr(new, name), dict(self._own_domains())[name], name)
-        return new._stated(self._fixed, self._bounds)
+        for name, box in self.stated_bounds:
+            check_bounds(box, getattr(new, name), dict(self.own_domains())[name], name)
+        return new.with_tuning(self.fixed_names, self.stated_bounds)
 
     # ── the scikit-learn protocol ───────────────────────────────────────────────────────────────────────────
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The fields by name; with `deep`, those of the parts too, as `k1__lengthscale`."""
-        kids = dict(self._children())
+        kids = dict(self.children())
         out: dict[str, Any] = {
             f.name: getattr(self, f.name)
             for f in dataclasses.fields(self)  # type: ignore[arg-type]
@@ -531,7 +528,7 @@ class Kernel(ABC):
         return new
 
     def _with_params(self, params: dict[str, Any]) -> Self:
-        kids = dict(self._children())
+        kids = dict(self.children())
         known = self.get_params(deep=False)
         own: dict[str, Any] = {}
         nested: dict[str, dict[str, Any]] = {}
@@ -547,15 +544,15 @@ class Kernel(ABC):
                 kids[head] = as_kernel(value)
             else:
                 own[head] = value
-        out = self._changed(**own) if own else self
+        out = self.changed(**own) if own else self
         for head, changes in nested.items():
             kids[head] = kids[head]._with_params(changes)
-        if kids and list(kids.values()) != [child for _, child in out._children()]:
-            out = out._with_children(list(kids.values()))  # type: ignore[assignment]
+        if kids and list(kids.values()) != [child for _, child in out.children()]:
+            out = out.with_children(list(kids.values()))  # type: ignore[assignment]
         return out
 
     def __sklearn_clone__(self) -> Self:
-        out = self._stated()
+        out = self.with_tuning()
         object.__setattr__(out, "_tunable_copy", True)
         return out
 

@@ -32,18 +32,18 @@ class Pairs:
     diagonal: bool = False
 
     def values(self, k: Kernel) -> np.ndarray:
-        return k._diag(self.x) if self.diagonal else k._block(self.x, self.z)
+        return k.diagonal(self.x) if self.diagonal else k.block(self.x, self.z)
 
     def variable(self, k: OfOneNumber) -> np.ndarray:
         """What the formula of a leaf is one of: scaled squared distances, dot products, or what its columns add up to."""
         z = self.x if self.z is None else self.z
         if isinstance(k, PerColumn):
-            X, Z = k._numbers(self.x), k._numbers(z)
+            X, Z = k.checked_rows(self.x), k.checked_rows(z)
             if self.diagonal:
-                return k._reduce(X, X, (len(X),))
-            return k._reduce(X[:, None, :], Z[None, :, :], (len(X), len(Z)))
+                return k.reduced(X, X, (len(X),))
+            return k.reduced(X[:, None, :], Z[None, :, :], (len(X), len(Z)))
         if isinstance(k, Radial):
-            return np.zeros(len(self.x)) if self.diagonal else k._squares(self.x.vectors, z.vectors)
+            return np.zeros(len(self.x)) if self.diagonal else k.squares(self.x.vectors, z.vectors)
         return squared_norms(self.x.vectors) if self.diagonal else dot_products(self.x.vectors, z.vectors)
 
     def through(self, view: Callable[[Rows], Rows]) -> Pairs:
@@ -175,7 +175,7 @@ def _(k: algebra.Power, at: Pairs) -> Logarithm:
         return log, np.ones_like(log)
     log, sign = logarithm(k.kernel, at)
     if k.exponent != int(k.exponent):
-        k._of(sign)  # refuses a negative number
+        k.applied(sign)  # refuses a negative number
     return k.exponent * log, sign**k.exponent
 
 
@@ -187,4 +187,4 @@ def _(k: algebra.On, at: Pairs) -> Logarithm:
 @logarithm.register(algebra.Of)
 @logarithm.register(algebra.LinearMap)
 def _(k: algebra.Of | algebra.LinearMap, at: Pairs) -> Logarithm:
-    return logarithm(k.kernel, at.through(k._mapped))
+    return logarithm(k.kernel, at.through(k.mapped))

@@ -187,7 +187,7 @@ class _Parser:
                 self.fail("a number has no methods", name.column)
             args, named = self.arguments()
             value = self.build(getattr(value, name.text), args, named, name)
-            if _depth(value) > _DEEPEST:
+            if value.nesting > _DEEPEST:
                 self.fail(f"nested more than {_DEEPEST} deep", name.column)
         return value
 
@@ -293,10 +293,6 @@ class _Parser:
                 self.fail(f"expected ',' or {closing!r} to close the bracket of column {opening.column}")
         self.depth -= 1
         return None if closing == ")" and commas == 0 else items
-
-
-def _depth(k: Kernel) -> int:
-    return 1 + max((_depth(child) for _, child in k._children()), default=0)
 
 
 def _holds_kernel(value: Any) -> bool:

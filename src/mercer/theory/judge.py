@@ -127,7 +127,7 @@ def is_proved(kernel: Kernel) -> bool:
 
 def _declared(kernel: Kernel) -> tuple[str, ...] | None:
     """What the proof takes from declarations; None where there is no proof."""
-    proof = kernel._proof()
+    proof = kernel.proof()
     return None if proof is None else proof.declared()
 
 

@@ -31,7 +31,7 @@ class Linear(DotProduct):
 
     because: ClassVar = Fact("inner product", "qᵀKq = ‖Σ q_i x_i‖² ≥ 0")
 
-    def _text(self) -> str:
+    def text(self) -> str:
         return "Linear()"
 
     def value(self, t: Any) -> Any:
@@ -175,14 +175,14 @@ class Dot(DotProduct):
                 f"and the series {declared[worst]:.9g}. Pass all coefficients, or a function n -> a_n for an infinite series."
             )
 
-    def _text(self) -> str:
+    def text(self) -> str:
         if isinstance(self.taylor, tuple):
             return f"Dot(taylor={write_value(self.taylor)})"
         if self.radius is not None and math.isfinite(self.radius):
             return f"Dot({write_value(self.f)}, radius={self.radius!r})"
         return f"Dot({write_value(self.f)})"
 
-    def _key(self) -> tuple:
+    def key(self) -> tuple:
         series = self.taylor if isinstance(self.taylor, tuple) else (self.f, self.taylor, self.radius)
         return (type(self), series)
 
@@ -222,17 +222,17 @@ class Dot(DotProduct):
             )
         return out
 
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         if isinstance(self.taylor, tuple):
             if min(self.taylor) < 0:
                 return None
             return Proof(
                 self, Fact("non-negative Taylor series", "a polynomial in x·z with non-negative coefficients")
             )
-        known = super()._proof()
+        known = super().proof()
         if not callable(self.taylor):
             return known
-        if self._wanting():
+        if self.wanting():
             # a declared series that is not the function's is a mistake, whatever the function is
             return None
         if known is not None:
@@ -252,11 +252,11 @@ class Dot(DotProduct):
     def _reach(self) -> float:
         return math.inf if self.radius is None else self.radius
 
-    def _wanting(self) -> str:
+    def wanting(self) -> str:
         if isinstance(self.taylor, tuple):
             return ""
         if not callable(self.taylor):
-            if super()._proof() is not None:
+            if super().proof() is not None:
                 return ""
             return (
                 f"For a proof of {self}, declare its Taylor series: taylor= a list, or a function n -> a_n."
@@ -264,9 +264,9 @@ class Dot(DotProduct):
         assert self.f is not None
         return doubt(self.f, self.taylor, self.radius)
 
-    def _latex(self) -> str:
+    def latex(self) -> str:
         try:
             self.recorded()
         except NotRecorded:
             return rf"\mathrm{{{latex_value(self.f)}}}\left(x^\top z\right)"
-        return super()._latex()
+        return super().latex()

@@ -104,6 +104,10 @@ def _require_declared(cls: Any) -> None:
                 f"tuned. Write for example {f.name}: float = positive(1.0); positive, nonnegative, real, whole, "
                 "shape_number, coefficients and given are in mercer.params. What is no field is a ClassVar."
             )
+        if hasattr(Kernel, f.name):
+            raise ParameterError(
+                f"{cls.__name__}: every kernel has a {f.name!r} of its own, so no field can have that name. Choose another."
+            )
 
 
 def _word_of(owner: type, reason: str) -> tuple[str, ...]:
@@ -116,7 +120,7 @@ def _word_of(owner: type, reason: str) -> tuple[str, ...]:
 class Leaf(Kernel):
     """A named kernel. Class facts: `because` (why it is a kernel), `divisible` (why its powers are), `formula`."""
 
-    _family: ClassVar = True
+    is_family: ClassVar = True
     because: ClassVar[Fact | None] = None
     divisible: ClassVar[str | None] = None
     formula: ClassVar[str | None] = None
@@ -131,7 +135,7 @@ class Leaf(Kernel):
                 )
         return super().__new__(cls)
 
-    def _text(self) -> str:
+    def text(self) -> str:
         parts = []
         for position, f in enumerate(fields(self)):  # type: ignore[arg-type]
             value = getattr(self, f.name)
@@ -143,7 +147,7 @@ class Leaf(Kernel):
                 parts.append(f"{f.name}={write_value(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
-    def _latex(self) -> str:
+    def latex(self) -> str:
         values = {f.name: latex_value(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
         if self.formula is None:
             inside = ", ".join(f"{name}={v}" for name, v in values.items())
@@ -170,13 +174,13 @@ class Leaf(Kernel):
                 out.append(f"{f.name} = {shown if len(shown) < 60 else '…'}{whole} {sign} {domain.low:g}")
         return tuple(out)
 
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         owner = self._owner("because")
         if owner is None or self.because is None:
             return None
         return Proof(self, self.because, (), self._conditions(), _word_of(owner, self.because.reason))
 
-    def _root_proof(self) -> Proof | None:
+    def root_proof(self) -> Proof | None:
         owner = self._owner("divisible")
         if owner is None or self.divisible is None:
             return None
@@ -192,7 +196,7 @@ class Leaf(Kernel):
                 return None
         return None
 
-    def _columns_needed(self) -> tuple[int | None, int]:
+    def columns_needed(self) -> tuple[int | None, int]:
         lengths = {
             len(getattr(self, f.name))
             for f in fields(self)  # type: ignore[arg-type]
@@ -203,11 +207,11 @@ class Leaf(Kernel):
         }
         return (max(lengths), max(lengths)) if lengths else (None, 1)
 
-    def _compare_columns(self, x: Rows, z: Rows) -> None:
-        if not self._takes_things():
+    def compare_columns(self, x: Rows, z: Rows) -> None:
+        if not self.takes_things():
             z.require_columns_of(x)
 
-    def _closed(self, name: str) -> Any:
+    def closed_value(self, name: str) -> Any:
         """The value of a parameter; an open one is refused with how to close it."""
         value = getattr(self, name)
         if isinstance(value, Open):
@@ -217,16 +221,16 @@ class Leaf(Kernel):
             )
         return value
 
-    def _resolved(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
+    def resolved_on(self, rows: Rows, weight: np.ndarray | None) -> Kernel:
         names = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Open)]  # type: ignore[arg-type]
         if not names:
             return self
         lengths = closing_lengths(rows.vectors, weight)
-        return self._changed(**{name: _within(lengths, dict(self._bounds).get(name)) for name in names})
+        return self.changed(**{name: _within(lengths, dict(self.stated_bounds).get(name)) for name in names})
 
-    def _per_column(self, name: str, d: int) -> np.ndarray:
+    def column_values(self, name: str, d: int) -> np.ndarray:
         """A parameter as one number per column, or an error that says how many columns there are."""
-        value = self._closed(name)
+        value = self.closed_value(name)
         if not isinstance(value, tuple):
             return np.full(d, value)
         if len(value) != d:
@@ -243,7 +247,7 @@ class Leaf(Kernel):
 class OfOneNumber(Leaf):
     """A leaf that is a function `value` of one number, which its family makes of two rows."""
 
-    _family: ClassVar = True
+    is_family: ClassVar = True
     letter: ClassVar[str] = "r"
 
     def value(self, r: Any) -> Any:
@@ -265,17 +269,17 @@ class OfOneNumber(Leaf):
         """
         return _recording(self)
 
-    def _variable_latex(self) -> str:
+    def variable_latex(self) -> str:
         raise NotRecorded("what it is a function of has no sign")
 
-    def _latex(self) -> str:
+    def latex(self) -> str:
         if self.formula is not None:
-            return super()._latex()
+            return super().latex()
         try:
             values = {path: latex_value(value) for path, value in self.numbers().items()}
-            return latex(self.recorded(), self._variable_latex(), values)
+            return latex(self.recorded(), self.variable_latex(), values)
         except NotRecorded:
-            return super()._latex()
+            return super().latex()
 
     def _by_rules(self, rule: Callable[[Formula, dict[str, float]], bool], fact: Fact) -> Proof | None:
         """The proof that a rule of `monotone` finds in the formula."""
@@ -289,7 +293,7 @@ class OfOneNumber(Leaf):
 
     def numbers(self) -> dict[str, float]:
         """The tuned parameters by the names that the recording has for them."""
-        found = (pair for name, _ in self._own_domains() for pair in _flatten(name, getattr(self, name)))
+        found = (pair for name, _ in self.own_domains() for pair in _flatten(name, getattr(self, name)))
         return {path: value for path, value in found if not isinstance(value, Open)}
 
 
@@ -313,7 +317,7 @@ def _shape(value: Any) -> Any:
 
 
 # How a family makes numbers of rows; a class that does it differently is more than its formula.
-_EVALUATION = ("_block", "_diag", "_squares", "_reduce", "_numbers")
+_EVALUATION = ("block", "diagonal", "squares", "reduced", "checked_rows")
 
 _RECORDINGS: dict[Any, Formula | NotRecorded] = {}
 _MOST_RECORDINGS = 1000
@@ -409,7 +413,7 @@ class Radial(OfOneNumber):
     Such a function is a kernel in every dimension iff it is completely monotone in s (Schoenberg).
     """
 
-    _family: ClassVar = True
+    is_family: ClassVar = True
     lengthscale: Vector = positive(OPEN, per_column=True)
 
     letter: ClassVar = "s"
@@ -417,18 +421,18 @@ class Radial(OfOneNumber):
     def value(self, s: Any) -> Any:
         raise _not_written(self, "value", "s", "a function of the scaled squared distance s")
 
-    def _proof(self) -> Proof | None:
-        stated = super()._proof()
+    def proof(self) -> Proof | None:
+        stated = super().proof()
         return unless_declared(stated) or self._by_rules(is_completely_monotone, _FALLS) or stated
 
-    def _root_proof(self) -> Proof | None:
-        stated = super()._root_proof()
+    def root_proof(self) -> Proof | None:
+        stated = super().root_proof()
         return unless_declared(stated) or self._by_rules(is_divisible, _POWERS_FALL) or stated
 
-    def _variable_latex(self) -> str:
+    def variable_latex(self) -> str:
         return rf"\left\lVert\frac{{x-z}}{{{latex_value(self.lengthscale)}}}\right\rVert^2"
 
-    def _squares(self, X: Matrix, Z: Matrix | None) -> np.ndarray:
+    def squares(self, X: Matrix, Z: Matrix | None) -> np.ndarray:
         """s for every pair of rows."""
         length = self._checked_lengthscale(X.shape[1])
         if np.all((length > 1e-90) & (length < 1e90)):
@@ -437,13 +441,13 @@ class Radial(OfOneNumber):
 
     def _checked_lengthscale(self, d: int) -> Any:
         """One number for all of the d columns, which may be many, or an array with one for each."""
-        value = self._closed("lengthscale")
-        return self._per_column("lengthscale", d) if isinstance(value, tuple) else np.float64(value)
+        value = self.closed_value("lengthscale")
+        return self.column_values("lengthscale", d) if isinstance(value, tuple) else np.float64(value)
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        return self.value(self._squares(x.vectors, None if z is None else z.vectors))
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return self.value(self.squares(x.vectors, None if z is None else z.vectors))
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> np.ndarray:
         self._checked_lengthscale(x.vectors.shape[1])
         return np.full(len(x), float(self.value(np.zeros(1))[0]))
 
@@ -451,27 +455,27 @@ class Radial(OfOneNumber):
 class DotProduct(OfOneNumber):
     """A function of t = x · z. A kernel in every dimension iff its Taylor coefficients are non-negative."""
 
-    _family: ClassVar = True
+    is_family: ClassVar = True
     letter: ClassVar = "t"
 
     def value(self, t: Any) -> Any:
         raise _not_written(self, "value", "t", "a function of the dot product t = x · z")
 
-    def _proof(self) -> Proof | None:
-        stated = super()._proof()
+    def proof(self) -> Proof | None:
+        stated = super().proof()
         return unless_declared(stated) or self._by_rules(is_power_series, _SERIES) or stated
 
-    def _root_proof(self) -> Proof | None:
-        stated = super()._root_proof()
+    def root_proof(self) -> Proof | None:
+        stated = super().root_proof()
         return unless_declared(stated) or self._by_rules(has_power_series_powers, _EXPONENTIALS) or stated
 
-    def _variable_latex(self) -> str:
+    def variable_latex(self) -> str:
         return r"x^\top z"
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return self.value(dot_products(x.vectors, None if z is None else z.vectors))
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> np.ndarray:
         return self.value(squared_norms(x.vectors))
 
 
@@ -482,7 +486,7 @@ class PerColumn(OfOneNumber):
     column for every parameter declared `per_column`.
     """
 
-    _family: ClassVar = True
+    is_family: ClassVar = True
     reduction: ClassVar[Literal["sum", "product"]] = "sum"
     histogram: ClassVar[bool] = False
 
@@ -493,13 +497,13 @@ class PerColumn(OfOneNumber):
     def value(self, r: Any) -> Any:
         return r
 
-    def _needs_nonnegative(self) -> bool:
+    def needs_nonnegative(self) -> bool:
         return self.histogram
 
-    def _reduce(self, X: np.ndarray, Z: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    def reduced(self, X: np.ndarray, Z: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         d = X.shape[-1]
         names = [f.name for f in fields(self) if f.metadata.get("domain") and f.metadata["domain"].per_column]  # type: ignore[arg-type]
-        columns = {name: self._per_column(name, d) for name in names}
+        columns = {name: self.column_values(name, d) for name in names}
         out = np.zeros(shape) if self.reduction == "sum" else np.ones(shape)
         for j in range(d):
             term = self.term(X[..., j], Z[..., j], **{name: column[j] for name, column in columns.items()})
@@ -509,19 +513,19 @@ class PerColumn(OfOneNumber):
                 out *= term
         return out
 
-    def _numbers(self, x: Rows) -> np.ndarray:
+    def checked_rows(self, x: Rows) -> np.ndarray:
         if self.histogram:
             require_nonnegative(x.vectors, type(self).__name__, x.name)
         return dense(x.vectors).astype(np.float64, copy=False)
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        X = self._numbers(x)
-        Z = X if z is None else self._numbers(z)
-        return self.value(self._reduce(X[:, None, :], Z[None, :, :], (len(X), len(Z))))
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        X = self.checked_rows(x)
+        Z = X if z is None else self.checked_rows(z)
+        return self.value(self.reduced(X[:, None, :], Z[None, :, :], (len(X), len(Z))))
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        X = self._numbers(x)
-        return self.value(self._reduce(X, X, (len(X),)))
+    def diagonal(self, x: Rows) -> np.ndarray:
+        X = self.checked_rows(x)
+        return self.value(self.reduced(X, X, (len(X),)))
 
 
 # ── the primitives ──────────────────────────────────────────────────────────────────────────────────────────

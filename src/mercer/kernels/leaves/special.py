@@ -29,22 +29,22 @@ class Constant(Leaf):
 
     formula: ClassVar = "<value>"
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return np.full((len(x), len(x if z is None else z)), self.value)
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> np.ndarray:
         return np.full(len(x), self.value)
 
-    def _takes_things(self) -> bool:
+    def takes_things(self) -> bool:
         return True
 
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         if self.value < 0:
             return None
         fact = Fact("constant", "qᵀKq = c (Σ q_i)² ≥ 0")
         return Proof(self, fact, conditions=(f"c = {self.value!r} ≥ 0",))
 
-    def _root_proof(self) -> Proof | None:
+    def root_proof(self) -> Proof | None:
         return (
             Proof(self, Fact("infinitely divisible", "c^r is again a constant ≥ 0"))
             if self.value >= 0
@@ -71,13 +71,13 @@ class White(Leaf):
     divisible: ClassVar = "k^r is noise^r · I"
     formula: ClassVar = r"<noise>\,\delta_{xz}"
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
         return self.noise * np.eye(len(x)) if z is None else np.zeros((len(x), len(z)))
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> np.ndarray:
         return np.full(len(x), self.noise)
 
-    def _takes_things(self) -> bool:
+    def takes_things(self) -> bool:
         return True
 
 
@@ -104,10 +104,10 @@ class Bilinear(Leaf):
     def matrix(self) -> np.ndarray:
         return np.array(self.A)
 
-    def _columns_needed(self) -> tuple[int | None, int]:
+    def columns_needed(self) -> tuple[int | None, int]:
         return len(self.A), len(self.A)
 
-    def _times_matrix(self, x: Rows) -> np.ndarray:
+    def times_matrix(self, x: Rows) -> np.ndarray:
         X = x.vectors
         if X.shape[1] != len(self.A):
             raise ShapeError(
@@ -115,19 +115,19 @@ class Bilinear(Leaf):
             )
         return X.astype(np.float64, copy=False) @ self.matrix
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        left = self._times_matrix(x)
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        left = self.times_matrix(x)
         Z = (x if z is None else z).vectors
         K = np.asarray((Z.astype(np.float64, copy=False) @ left.T).T) if sparse.issparse(Z) else left @ Z.T
         return 0.5 * (K + K.T) if z is None and self._symmetric() else K
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return np.einsum("ij,ij->i", self._times_matrix(x), dense(x.vectors))
+    def diagonal(self, x: Rows) -> np.ndarray:
+        return np.einsum("ij,ij->i", self.times_matrix(x), dense(x.vectors))
 
     def _symmetric(self) -> bool:
         return bool(np.array_equal(self.matrix, self.matrix.T))
 
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         if not self._symmetric():
             return None
         form = judge_form(self.A)
@@ -157,16 +157,16 @@ class CosineSimilarity(Leaf):
     )
     formula: ClassVar = r"\frac{x^\top z}{\lVert x\rVert\,\lVert z\rVert}"
 
-    def _text(self) -> str:
+    def text(self) -> str:
         return "CosineSimilarity()"
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
         K = dot_products(unit_rows(x.vectors), None if z is None else unit_rows(z.vectors))
         if z is None:
-            np.fill_diagonal(K, self._diag(x))
+            np.fill_diagonal(K, self.diagonal(x))
         return K
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> np.ndarray:
         return (_largest(x.vectors) > 0).astype(float)
 
 
@@ -211,7 +211,7 @@ class ArcCosine(Leaf):
     )
     formula: ClassVar = r"\tfrac{1}{\pi}\lVert x\rVert^{<order>}\lVert z\rVert^{<order>} J_{<order>}(\theta)"
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
         a = np.sqrt(squared_norms(x.vectors))
         b = a if z is None else np.sqrt(squared_norms(z.vectors))
         theta = _angles(x.vectors, None if z is None else z.vectors)
@@ -226,7 +226,7 @@ class ArcCosine(Leaf):
             return (sine + (np.pi - theta) * cosine) / np.pi
         return (3 * sine * cosine + (np.pi - theta) * (1 + 2 * cosine**2)) / np.pi
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> np.ndarray:
         s = squared_norms(x.vectors)
         if self.order == 0:
             return np.where(s == 0, 0.5, 1.0)
@@ -281,18 +281,18 @@ class SpectralMixture(Leaf):
         if len(widths) != 1:
             raise ParameterError("SpectralMixture: every mean and scale needs the same number of columns.")
 
-    def _text(self) -> str:
+    def text(self) -> str:
         from mercer.kernels.leaves.families import write_value
 
         parts = (f"{n}={write_value(getattr(self, n))}" for n in ("weights", "means", "scales"))
         return f"SpectralMixture({', '.join(parts)})"
 
-    def _columns_needed(self) -> tuple[int | None, int]:
+    def columns_needed(self) -> tuple[int | None, int]:
         d = len(self.means[0]) if isinstance(self.means[0], tuple) else 1
         return d, d
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        self._check_columns(x)
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        self.check_columns(x)
         X = dense(x.vectors).astype(np.float64, copy=False)
         Z = X if z is None else dense(z.vectors).astype(np.float64, copy=False)
         out = np.zeros((len(X), len(Z)))
@@ -304,13 +304,13 @@ class SpectralMixture(Leaf):
             out += part
         return out
 
-    def _check_columns(self, x: Rows) -> None:
-        d, _ = self._columns_needed()
+    def check_columns(self, x: Rows) -> None:
+        d, _ = self.columns_needed()
         if x.width != d:
             raise ShapeError(f"SpectralMixture: means are for {d} column(s), but {x.name} has {x.width}.")
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> np.ndarray:
         return np.full(len(x), sum(self.weights))
 
-    def _latex(self) -> str:
+    def latex(self) -> str:
         return r"\sum_q w_q \prod_d e^{-2\pi^2\delta_d^2\sigma_{qd}^2}\cos(2\pi\delta_d\mu_{qd})"

@@ -161,7 +161,7 @@ def _space(kernel: Kernel, d: Any) -> Space:
             raise ParameterError(f"d: column names must be distinct and at least one; got {names}.")
         return Space(len(names), tuple(names), given=True)
     if d is None:
-        d = kernel._columns_needed()[0]
+        d = kernel.columns_needed()[0]
     try:
         count = -1 if isinstance(d, bool) else operator.index(d)
     except TypeError:

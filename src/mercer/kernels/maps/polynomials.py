@@ -162,7 +162,7 @@ def _width(k: Of, d: int) -> int:
     """How many columns a user's map makes of d, by calling it once on two rows."""
     try:
         with np.errstate(all="ignore"):
-            return int(k._mapped(Rows(np.full((2, d), 0.5))).vectors.shape[1])
+            return int(k.mapped(Rows(np.full((2, d), 0.5))).vectors.shape[1])
     except Exception as error:
         raise NoFiniteMapError(
             f"{k}: the map was tried on rows of {d} numbers to see how many it makes of them, and failed: {error}"

@@ -204,7 +204,7 @@ def spectrum(k: Kernel, d: int, names: Any = None) -> Spectrum:
 
 
 def _inverse(k: Any, d: int, name: str = "lengthscale") -> np.ndarray:
-    return 1.0 / k._per_column(name, d)
+    return 1.0 / k.column_values(name, d)
 
 
 @spectrum.register
@@ -244,7 +244,7 @@ def _(k: columns.Laplacian, d: int, names: Any = None) -> Spectrum:
 @spectrum.register
 def _(k: columns.Periodic, d: int, names: Any = None) -> Spectrum:
     weights = []
-    for length in k._per_column("lengthscale", d):
+    for length in k.column_values("lengthscale", d):
         a = float(length) ** -2.0  # e^(-2 sin²(u/2)/ℓ²) = Σ c_k cos ku with c_0 = Ĩ_0(a), c_k = 2 Ĩ_k(a)
         terms = int(min(MOST_TERMS, 20 + a + 12 * np.sqrt(a)))
         w = 2 * ive(np.arange(terms), a)
@@ -264,8 +264,8 @@ def _(k: columns.Cosine, d: int, names: Any = None) -> Spectrum:
 
 @spectrum.register
 def _(k: special.SpectralMixture, d: int, names: Any = None) -> Spectrum:
-    if k._columns_needed()[0] != d:
-        raise ShapeError(f"SpectralMixture: means are for {k._columns_needed()[0]} column(s), not {d}.")
+    if k.columns_needed()[0] != d:
+        raise ShapeError(f"SpectralMixture: means are for {k.columns_needed()[0]} column(s), not {d}.")
     w = np.array(k.weights)
     means = np.array(k.means, dtype=float).reshape(len(w), -1)
     scales = np.array(k.scales, dtype=float).reshape(len(w), -1)

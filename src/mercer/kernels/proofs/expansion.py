@@ -104,7 +104,7 @@ def _fact(terms: Terms, negative: list[Term]) -> Fact:
 def _premises(kernel: Kernel, terms: Terms) -> tuple[Proof, ...] | None:
     out = []
     for atom in _atoms(terms):
-        proof = None if atom == kernel else atom._proof()
+        proof = None if atom == kernel else atom.proof()
         if proof is None:
             return None
         out.append(proof)
@@ -269,19 +269,19 @@ class LargerSubsets(Leaf):
     )
     formula: ClassVar = r"\left(\prod_d (1 + x_d z_d) - x^\top z - 1\right)"
 
-    def _text(self) -> str:
+    def text(self) -> str:
         return "(AllSubsets() - Linear() - 1)"
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        return AllSubsets()._block(x, z) - Linear()._block(x, z) - 1
+    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+        return AllSubsets().block(x, z) - Linear().block(x, z) - 1
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return AllSubsets()._diag(x) - Linear()._diag(x) - 1
+    def diagonal(self, x: Rows) -> np.ndarray:
+        return AllSubsets().diagonal(x) - Linear().diagonal(x) - 1
 
 
 def _atom(k: Kernel) -> Term:
     """An atom without its tuning state: a fixed RBF(1.0) is the same function as a free one."""
-    bare = k._stated(frozenset(), ()) if k._fixed or k._bounds else k
+    bare = k.with_tuning(frozenset(), ()) if k.fixed_names or k.stated_bounds else k
     return Term(frozenset({(bare, 1)}))
 
 

@@ -61,7 +61,7 @@ def judge(
     kernel: Kernel, samples: Any = None, *, columns: int | None, seconds: float, random_state: int
 ) -> Validity:
     """`Proved`, `ProvedAsDeclared`, `Refuted` or `Undecided`; see `Kernel.validity`."""
-    proof = kernel._proof()
+    proof = kernel.proof()
     if proof is not None:
         return ProvedAsDeclared(kernel, proof) if proof.declared() else Proved(kernel, proof)
     kernel = kernel.closed(1.0)
@@ -90,7 +90,7 @@ def _nodes(kernel: Kernel) -> Iterator[Kernel]:
     while stack:
         k = stack.pop()
         yield k
-        stack += [child for _, child in k._children()]
+        stack += [child for _, child in k.children()]
 
 
 def _names(kernel: Kernel) -> tuple[str, ...] | None:
@@ -141,7 +141,7 @@ class _Search:
         return None
 
     def everywhere(self, columns: int | None) -> Refuted | None:
-        exact, least = self.kernel._columns_needed()
+        exact, least = self.kernel.columns_needed()
         least = max(least, len(self.names or ()))
         if columns is not None:
             dimensions = [columns]
@@ -212,7 +212,7 @@ class _Search:
 
     def sets(self, d: int) -> Iterator[np.ndarray]:
         """Sets of points in d dimensions, small ones first, at the kernel's own scales."""
-        signed = not self.kernel._needs_nonnegative()
+        signed = not self.kernel.needs_nonnegative()
         scales = self.scales()
         for scale in scales:
             for base in corners(d, signed):
@@ -242,7 +242,7 @@ class _Search:
                     break
                 starts += 1
                 start = self.rng.normal(size=(m, d)) * self.rng.choice(self.scales()[:4])
-                if self.kernel._needs_nonnegative():
+                if self.kernel.needs_nonnegative():
                     start = np.abs(start)
                 options = {"maxfev": 150, "xatol": 1e-3, "fatol": 1e-6}
                 best = minimize(
@@ -340,7 +340,7 @@ class _Search:
             return None
         if form.high >= 0:
             return None
-        remark = self.kernel._wanting() if _is_against(self.kernel) else ""
+        remark = self.kernel.wanting() if _is_against(self.kernel) else ""
         return Refuted(self.kernel, X, q, form.middle(), False, tuple(self.tried), names, remark)
 
     # ── book-keeping ──
@@ -370,7 +370,7 @@ def _is_against(kernel: Kernel) -> bool:
 
 def _advice(kernel: Kernel) -> Iterator[str]:
     """What a part of the kernel would need to be proved, in its own words."""
-    yield from dict.fromkeys(k._wanting() for k in _nodes(kernel) if k._wanting())
+    yield from dict.fromkeys(k.wanting() for k in _nodes(kernel) if k.wanting())
 
 
 def _rounder(X: Any) -> Iterator[Any]:

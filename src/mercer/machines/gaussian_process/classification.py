@@ -209,7 +209,7 @@ class GaussianProcessClassifier(ClassifierMixin, KernelEstimator):
 
     def _judge(self, kernel: Kernel | None) -> list[str]:
         """Announce a kernel that is not positive semi-definite on these rows, or refuse it if `strict`."""
-        if kernel is not None and kernel._proof() is None:
+        if kernel is not None and kernel.proof() is None:
             check_gram(self._operator(kernel).dense(), kernel)
         verdict = judge_on_rows(
             kernel,

@@ -231,7 +231,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Approximable):
 
     def _judge(self, kernel: Kernel | None) -> tuple[str, ...]:
         """Announce a kernel that is not positive semi-definite on these rows, or refuse it if `strict`."""
-        proved = kernel is not None and kernel._proof() is not None
+        proved = kernel is not None and kernel.proof() is not None
         if self._exact and kernel is not None and not proved:
             check_gram(self._gram(kernel).dense(), kernel)
         return judge_on_rows(

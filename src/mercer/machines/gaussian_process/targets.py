@@ -76,7 +76,7 @@ def new_noise(model: GaussianProcessRegressor, noise: Any, rows: Rows) -> np.nda
     if isinstance(noise, bool | np.bool_) and not noise:
         return np.zeros(len(rows))
     assert isinstance(model.kernel_, Kernel)
-    white = np.asarray(model.kernel_._diag(rows), dtype=np.float64) - latent_diag(model.kernel_, rows)
+    white = np.asarray(model.kernel_.diagonal(rows), dtype=np.float64) - latent_diag(model.kernel_, rows)
     if isinstance(noise, bool | np.bool_):
         if np.ndim(model.noise_):
             raise ParameterError(

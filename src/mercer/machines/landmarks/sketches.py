@@ -172,12 +172,12 @@ def _not_stationary(k: Kernel, size: int, plan: Plan, reason: str) -> Sketch:
         inner = build(k.kernel, size, plan.at(plan.rows.take(k.columns)))
         return Inside(inner.dimension, inner.how, inner.exact, inner, partial(Rows.take, columns=k.columns))
     if isinstance(k, algebra.Of | algebra.LinearMap):
-        inner = build(k.kernel, size, plan.at(k._mapped(plan.rows)))
-        return Inside(inner.dimension, inner.how, inner.exact, inner, k._mapped)
+        inner = build(k.kernel, size, plan.at(k.mapped(plan.rows)))
+        return Inside(inner.dimension, inner.how, inner.exact, inner, k.mapped)
     if isinstance(k, algebra.Times):
-        return times(build(k.kernel, size, plan), k._factor)
+        return times(build(k.kernel, size, plan), k.factor)
     if isinstance(k, algebra.Normalized):
-        return times(build(k.kernel, size, plan), k._inverse_norm)
+        return times(build(k.kernel, size, plan), k.inverse_norms)
     if isinstance(k, algebra.Product):
         return _product(k.parts, size, plan)
     if isinstance(k, algebra.Power) and float(k.exponent).is_integer() and 2 <= k.exponent <= 16:
@@ -359,7 +359,7 @@ def _sum(k: algebra.Sum, size: int, plan: Plan) -> Sketch:
     open_ = [i for i, s in enumerate(parts) if s is None]
     if open_ and left < 2 * len(open_):
         raise ParameterError(f"{k} has {len(k.parts)} terms, too many for n_components={size}.")
-    mass = np.array([max(float(k.parts[i]._diag(plan.rows).mean()), 0.0) for i in open_])
+    mass = np.array([max(float(k.parts[i].diagonal(plan.rows).mean()), 0.0) for i in open_])
     share = mass / mass.sum() if mass.sum() > 0 else np.full(len(open_), 1 / max(len(open_), 1))
     for i, f in zip(open_, share, strict=True):
         parts[i] = build(k.parts[i], 2 + int((left - 2 * len(open_)) * f), plan)

@@ -144,7 +144,7 @@ class MarginMachine(Approximable):
         ):  # one problem needs few rows of a large K, which are computed when asked for
             limit = min(limit, ONE_PROBLEM)
         K = kernel.gram(self._rows(A), memory=limit, n_jobs=self.n_jobs)
-        if K.kind == "dense" and kernel._proof() is None:
+        if K.kind == "dense" and kernel.proof() is None:
             check_gram(K.dense(), kernel)
         return K
 

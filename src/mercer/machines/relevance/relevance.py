@@ -93,7 +93,7 @@ class RelevanceMachine(KernelEstimator):
             notes.append("the White part of the kernel is noise and no basis function: it was left out")
         K = kernel.gram(rows, rows if noisy else None, memory=self.memory, n_jobs=self.n_jobs)
         if K.kind == "dense":
-            kernel._require_finite(K.dense())
+            kernel.require_finite(K.dense())
         return kernel, K, [*self._judge(kernel, K), *notes]
 
     def _judge(self, kernel: Kernel | None, K: GramOperator) -> tuple[str, ...]:

@@ -81,12 +81,12 @@ class RidgeProblem:
         if rest is None or not has_noise(rest):
             return np.full(self.n, level)
         # inside a product the noise is another one for every row
-        out = np.array(self.kernel._diag(self.rows), dtype=float)
+        out = np.array(self.kernel.diagonal(self.rows), dtype=float)
         for start in range(0, self.n, NOISE_BLOCK):
             index = np.arange(start, min(start + NOISE_BLOCK, self.n))
             part = self.rows.rows(index)
             out[index] -= Tiles(self.kernel, part, part).dense().diagonal()
-        return np.where(np.abs(out) <= 1e-12 * np.abs(self.kernel._diag(self.rows)), 0.0, out)
+        return np.where(np.abs(out) <= 1e-12 * np.abs(self.kernel.diagonal(self.rows)), 0.0, out)
 
     def operator(self, *, stored: bool) -> GramOperator:
         """K without noise, stored if it is asked for and fits."""
@@ -102,7 +102,7 @@ class RidgeProblem:
         if K is None:
             K = self.kernel.gram(self.rows, memory=self.options.memory, n_jobs=self.options.n_jobs)
         if K.kind == "dense":
-            self.kernel._require_finite(K.dense())
+            self.kernel.require_finite(K.dense())
         return K if self.noise is None else K.shifted(-self.noise)
 
     def penalty(self, alpha: float) -> Penalty:

@@ -71,7 +71,7 @@ def training_gram(
         return None, Precomputed(check_gram(A, None))
     K = kernel.gram(machine._rows(A), memory=machine.memory, n_jobs=machine.n_jobs)
     if K.kind == "dense":
-        if kernel._proof() is None:
+        if kernel.proof() is None:
             check_gram(K.dense(), kernel)
         else:
             check_finite(K.dense(), str(kernel))

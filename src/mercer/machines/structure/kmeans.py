@@ -278,7 +278,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         all_rows = len(self._members) == self.X_fit_.shape[0]
         sample = self._rows(self.X_fit_ if all_rows else self.X_fit_[self._members], "X_fit_")
         products = Tiles(self.kernel_, rows, sample, n_jobs=self.n_jobs) @ coef
-        return self._norms - 2 * np.asarray(products), self.kernel_._diag(rows)
+        return self._norms - 2 * np.asarray(products), self.kernel_.diagonal(rows)
 
     def _functions(self) -> Functions:
         """⟨c_j, ·⟩: the centres."""
