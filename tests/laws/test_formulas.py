@@ -20,7 +20,7 @@ from mercer.kernels.formulas.monotone import (
     is_divisible,
     is_power_series,
 )
-from mercer.kernels.leaves.families import LEAVES
+from mercer.kernels.leaves.leaf import LEAVES
 from mercer.kernels.proofs.intervals import Interval, NotEnclosed
 from mercer.params import positive
 

@@ -8,8 +8,9 @@ import pytest
 import mercer
 from mercer.errors import ParameterError
 from mercer.kernels import DotProduct, Kernel, PerColumn, Radial, algebra, leaf
-from mercer.kernels.leaves.families import LEAVES, Leaf, OfOneNumber
 from mercer.kernels.leaves.inheritance import is_ours
+from mercer.kernels.leaves.leaf import LEAVES, Leaf
+from mercer.kernels.leaves.recording import OfOneNumber
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import positive
 

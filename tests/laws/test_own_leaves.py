@@ -6,7 +6,7 @@ import pytest
 from mercer import KernelRidge
 from mercer.errors import ParameterError
 from mercer.kernels import DotProduct, PerColumn, Radial, leaf
-from mercer.kernels.leaves.families import LEAVES
+from mercer.kernels.leaves.leaf import LEAVES
 from mercer.params import positive
 
 X = np.random.default_rng(0).normal(size=(9, 2))

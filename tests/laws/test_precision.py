@@ -23,7 +23,7 @@ from mercer.kernels import (
     Periodic,
     RationalQuadratic,
 )
-from mercer.kernels.leaves.families import squared_distances
+from mercer.kernels.leaves.distances import squared_distances
 from reference import kernels as ref
 
 

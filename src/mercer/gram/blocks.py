@@ -19,15 +19,10 @@ from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
 from mercer.kernels.formulas.formula import NotRecorded
 from mercer.kernels.leaves import special
-from mercer.kernels.leaves.families import (
-    DotProduct,
-    Leaf,
-    OfOneNumber,
-    PerColumn,
-    Radial,
-    derivative_of,
-    dot_products,
-)
+from mercer.kernels.leaves.distances import dot_products
+from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
+from mercer.kernels.leaves.leaf import Leaf
+from mercer.kernels.leaves.recording import OfOneNumber, derivative_of
 
 _BLOCK = 2**22  # entries of one block: 32 MiB in float64
 

@@ -32,7 +32,9 @@ from mercer.gram.steps import emit_value
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves import columns, dot, special
-from mercer.kernels.leaves.families import DotProduct, Leaf, PerColumn, Radial, squared_norms
+from mercer.kernels.leaves.distances import squared_norms
+from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
+from mercer.kernels.leaves.leaf import Leaf
 
 
 def lower(

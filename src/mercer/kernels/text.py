@@ -21,9 +21,11 @@ import operator
 import re
 from typing import Any, NamedTuple
 
-from mercer.errors import MercerError, ParseError
-from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.families import LEAVES
+from mercer.errors import MercerError, ParameterError, ParseError
+from mercer.kernels import doors
+from mercer.kernels.base import Kernel, is_number
+from mercer.kernels.leaves.leaf import LEAVES
+from mercer.kernels.leaves.special import Constant
 
 METHODS = ("exp", "polynomial", "of", "on", "normalized", "fix", "bounded")
 _OPERATORS = {
@@ -322,3 +324,17 @@ def _unknown(name: str) -> str:
     ]
     hint = f"did you mean {close[0]}?" if close else f"known kernels: {', '.join(sorted(LEAVES))}"
     return f"expected a kernel, found {name!r} ({hint})"
+
+
+def read(value: object) -> Kernel:
+    """A kernel, its text, or a number (as a constant) — as a kernel."""
+    if isinstance(value, Kernel):
+        return value
+    if isinstance(value, str):
+        return parse(value)
+    if is_number(value):
+        return Constant(value)
+    raise ParameterError(f"a kernel was expected, or its text such as 'RBF(2.0)'; got {value!r}.")
+
+
+doors.reading.open(read)

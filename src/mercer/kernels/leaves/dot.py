@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from mercer.arrays import real_numbers
 from mercer.errors import DomainError, ParameterError, ShapeError
-from mercer.kernels.formulas.formula import Formula, NotRecorded, polynomial
-from mercer.kernels.leaves.families import DotProduct, latex_value, leaf, write_value
+from mercer.kernels.formulas.formula import Formula, NotRecorded, Values, polynomial
+from mercer.kernels.leaves.families import DotProduct
+from mercer.kernels.leaves.leaf import leaf
+from mercer.kernels.leaves.writing import latex_value, write_value
+from mercer.kernels.proofs import expansion
+from mercer.kernels.proofs.expansion import Terms
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.proofs.series import DECLARED_TERMS, doubt
 from mercer.params import Domain, given, is_real, nonnegative, positive, real, whole
@@ -34,7 +39,7 @@ class Linear(DotProduct):
     def text(self) -> str:
         return "Linear()"
 
-    def value(self, t: Any) -> Any:
+    def value(self, t: Values) -> Values:
         return t
 
 
@@ -58,8 +63,15 @@ class Polynomial(DotProduct):
         "sums of the kernel x·z are kernels",
     )
 
-    def value(self, t: Any) -> Any:
+    def value(self, t: Values) -> Values:
         return (self.offset + self.scale * t) ** self.degree
+
+    def expanded(self, *, split: bool) -> Terms:
+        if self.degree > expansion.HIGHEST_POWER:
+            return expansion.one_atom(self)
+        linear = {t: Fraction(self.scale) * c for t, c in expansion.one_atom(Linear()).items()}
+        inside = expansion.plus(expansion.number(self.offset), linear)
+        return expansion.power(inside, self.degree)
 
 
 @leaf
@@ -80,8 +92,11 @@ class ExpDot(DotProduct):
     )
     divisible: ClassVar = "k^r is the same kernel with scale r·c"
 
-    def value(self, t: Any) -> Any:
+    def value(self, t: Values) -> Values:
         return np.exp(self.scale * t)
+
+    def expanded(self, *, split: bool) -> Terms:
+        return expansion.exponential(self, self.scale * Linear(), split=split)
 
 
 @leaf
@@ -97,7 +112,7 @@ class Sigmoid(DotProduct):
     scale: float = positive(1.0)
     offset: float = real(0.0)
 
-    def value(self, t: Any) -> Any:
+    def value(self, t: Values) -> Values:
         return np.tanh(self.scale * t + self.offset)
 
 
@@ -114,7 +129,7 @@ class Logistic(DotProduct):
     scale: float = positive(1.0)
     offset: float = real(0.0)
 
-    def value(self, t: Any) -> Any:
+    def value(self, t: Values) -> Values:
         with np.errstate(over="ignore"):
             return 1 / (1 + np.exp(-(self.scale * t + self.offset)))
 
@@ -133,7 +148,7 @@ class Dot(DotProduct):
     132.0
     """
 
-    f: Callable[[Any], Any] | None = given(None)
+    f: Callable[[Values], Values] | None = given(None)
     taylor: Sequence[float] | Callable[[int], float] | None = given(None)
     radius: float | None = given(None)
 
@@ -182,11 +197,11 @@ class Dot(DotProduct):
             return f"Dot({write_value(self.f)}, radius={self.radius!r})"
         return f"Dot({write_value(self.f)})"
 
-    def key(self) -> tuple:
+    def key(self) -> tuple[Hashable, ...]:
         series = self.taylor if isinstance(self.taylor, tuple) else (self.f, self.taylor, self.radius)
         return (type(self), series)
 
-    def value(self, t: Any) -> Any:
+    def value(self, t: Values) -> Values:
         if isinstance(self.taylor, tuple):
             return polynomial(t, self.taylor)
         if self.radius is not None:
@@ -198,7 +213,12 @@ class Dot(DotProduct):
                 )
         return self._f(t)
 
-    def slope(self, t: Any) -> Any:
+    def expanded(self, *, split: bool) -> Terms:
+        if not isinstance(self.taylor, tuple) or len(self.taylor) > expansion.HIGHEST_POWER:
+            return expansion.one_atom(self)
+        return expansion.horner(expansion.one_atom(Linear()), self.taylor)
+
+    def slope(self, t: Values) -> Values:
         """The derivative of the formula; of a function that is none, a central difference."""
         try:
             self.recorded()
@@ -208,7 +228,7 @@ class Dot(DotProduct):
             return (self._f(t + h) - self._f(t - h)) / (2 * h)
         return super().slope(t)
 
-    def _f(self, t: Any) -> Any:
+    def _f(self, t: Values) -> Values:
         assert self.f is not None
         if isinstance(t, Formula):
             return self.f(t)

@@ -10,10 +10,12 @@ import numpy as np
 
 from mercer.arrays import Rows, dense, real_numbers
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from mercer.kernels.leaves.families import Leaf, latex_value, leaf
+from mercer.kernels.leaves.leaf import Leaf, leaf
+from mercer.kernels.leaves.writing import latex_value
 from mercer.kernels.proofs.densities import Band, Verdict, judge_density
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import given
+from mercer.typing import Array
 
 MOST_COLUMNS = 32  # of a declared density: the volumes of higher dimensions leave no digits to compare
 
@@ -37,8 +39,8 @@ class Stationary(Leaf):
     'declared'
     """
 
-    f: Callable[[np.ndarray], np.ndarray] = given()
-    density: Callable[[np.ndarray], np.ndarray] | None = given(None)
+    f: Callable[[Array], Array] = given()
+    density: Callable[[Array], Array] | None = given(None)
     columns: int | None = given(None)
 
     def __post_init__(self) -> None:
@@ -66,7 +68,7 @@ class Stationary(Leaf):
     def columns_needed(self) -> tuple[int | None, int]:
         return self.columns, self.columns or 1
 
-    def _evaluate(self, delta: np.ndarray) -> np.ndarray:
+    def _evaluate(self, delta: Array) -> Array:
         if self.columns is not None and delta.shape[-1] != self.columns:
             raise ShapeError(
                 f"Stationary: the declared density is one of {self.columns} column(s), but the rows have {delta.shape[-1]}. "
@@ -80,12 +82,12 @@ class Stationary(Leaf):
             )
         return out
 
-    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         X = dense(x.vectors).astype(np.float64, copy=False)
         Z = X if z is None else dense(z.vectors).astype(np.float64, copy=False)
         return self._evaluate(X[:, None, :] - Z[None, :, :])
 
-    def diagonal(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         return self._evaluate(np.zeros(x.vectors.shape))
 
     @cached_property
@@ -156,7 +158,7 @@ class Custom(Leaf):
             )
         return number
 
-    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         a = x.things
         b = a if z is None else z.things
         if not self.blocks:
@@ -173,7 +175,7 @@ class Custom(Leaf):
             )
         return out
 
-    def diagonal(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         if self.blocks:
             return np.array([self.block(Rows(x.things[i : i + 1]), None)[0, 0] for i in range(len(x))])
         return np.array([self._call(p, p, i, i) for i, p in enumerate(x.things)])

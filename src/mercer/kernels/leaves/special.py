@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from mercer.arrays import Matrix, Rows, dense
 from mercer.errors import ParameterError, ShapeError
-from mercer.kernels.leaves.families import Leaf, dot_products, leaf, squared_distances, squared_norms
+from mercer.kernels.formulas.formula import Values
+from mercer.kernels.leaves.distances import dot_products, squared_distances, squared_norms
+from mercer.kernels.leaves.leaf import Leaf, leaf
+from mercer.kernels.leaves.writing import write_value
+from mercer.kernels.maps.spectral import Components, Spectrum
+from mercer.kernels.proofs import expansion
+from mercer.kernels.proofs.expansion import Terms
 from mercer.kernels.proofs.forms import judge_form
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import coefficients, positive, real, signed, whole
+from mercer.typing import Array
 
 
 @leaf
@@ -29,14 +37,17 @@ class Constant(Leaf):
 
     formula: ClassVar = "<value>"
 
-    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         return np.full((len(x), len(x if z is None else z)), self.value)
 
-    def diagonal(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         return np.full(len(x), self.value)
 
     def takes_things(self) -> bool:
         return True
+
+    def expanded(self, *, split: bool) -> Terms:
+        return expansion.number(self.value)
 
     def proof(self) -> Proof | None:
         if self.value < 0:
@@ -45,11 +56,9 @@ class Constant(Leaf):
         return Proof(self, fact, conditions=(f"c = {self.value!r} ≥ 0",))
 
     def root_proof(self) -> Proof | None:
-        return (
-            Proof(self, Fact("infinitely divisible", "c^r is again a constant ≥ 0"))
-            if self.value >= 0
-            else None
-        )
+        if self.value < 0:
+            return None
+        return Proof(self, Fact("infinitely divisible", "c^r is again a constant ≥ 0"))
 
 
 @leaf
@@ -71,10 +80,10 @@ class White(Leaf):
     divisible: ClassVar = "k^r is noise^r · I"
     formula: ClassVar = r"<noise>\,\delta_{xz}"
 
-    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         return self.noise * np.eye(len(x)) if z is None else np.zeros((len(x), len(z)))
 
-    def diagonal(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         return np.full(len(x), self.noise)
 
     def takes_things(self) -> bool:
@@ -101,13 +110,13 @@ class Bilinear(Leaf):
             raise ParameterError(f"Bilinear: A must be square; got {len(self.A)} by {len(self.A[0])}.")
 
     @property
-    def matrix(self) -> np.ndarray:
+    def matrix(self) -> Array:
         return np.array(self.A)
 
     def columns_needed(self) -> tuple[int | None, int]:
         return len(self.A), len(self.A)
 
-    def times_matrix(self, x: Rows) -> np.ndarray:
+    def times_matrix(self, x: Rows) -> Array:
         X = x.vectors
         if X.shape[1] != len(self.A):
             raise ShapeError(
@@ -115,13 +124,13 @@ class Bilinear(Leaf):
             )
         return X.astype(np.float64, copy=False) @ self.matrix
 
-    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         left = self.times_matrix(x)
         Z = (x if z is None else z).vectors
         K = np.asarray((Z.astype(np.float64, copy=False) @ left.T).T) if sparse.issparse(Z) else left @ Z.T
         return 0.5 * (K + K.T) if z is None and self._symmetric() else K
 
-    def diagonal(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         return np.einsum("ij,ij->i", self.times_matrix(x), dense(x.vectors))
 
     def _symmetric(self) -> bool:
@@ -160,17 +169,17 @@ class CosineSimilarity(Leaf):
     def text(self) -> str:
         return "CosineSimilarity()"
 
-    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         K = dot_products(unit_rows(x.vectors), None if z is None else unit_rows(z.vectors))
         if z is None:
             np.fill_diagonal(K, self.diagonal(x))
         return K
 
-    def diagonal(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         return (_largest(x.vectors) > 0).astype(float)
 
 
-def _largest(X: Matrix) -> np.ndarray:
+def _largest(X: Matrix) -> Array:
     """The largest size of an entry in each row."""
     top = abs(X).max(axis=1)
     return np.asarray(top.toarray() if sparse.issparse(top) else top, dtype=np.float64).ravel()
@@ -188,7 +197,7 @@ def unit_rows(X: Matrix) -> Matrix:
     return _scale_rows(Y, 1 / np.where(norm == 0, np.inf, norm))
 
 
-def _scale_rows(X: Matrix, factors: np.ndarray) -> Matrix:
+def _scale_rows(X: Matrix, factors: Array) -> Matrix:
     return X.multiply(factors[:, None]).tocsr() if sparse.issparse(X) else X * factors[:, None]
 
 
@@ -211,13 +220,13 @@ class ArcCosine(Leaf):
     )
     formula: ClassVar = r"\tfrac{1}{\pi}\lVert x\rVert^{<order>}\lVert z\rVert^{<order>} J_{<order>}(\theta)"
 
-    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         a = np.sqrt(squared_norms(x.vectors))
         b = a if z is None else np.sqrt(squared_norms(z.vectors))
         theta = _angles(x.vectors, None if z is None else z.vectors)
         return (a[:, None] * b[None, :]) ** self.order * self.value(theta)
 
-    def value(self, theta: Any) -> Any:
+    def value(self, theta: Values) -> Values:
         """J_n(θ) / π."""
         if self.order == 0:
             return (np.pi - theta) / np.pi
@@ -226,14 +235,14 @@ class ArcCosine(Leaf):
             return (sine + (np.pi - theta) * cosine) / np.pi
         return (3 * sine * cosine + (np.pi - theta) * (1 + 2 * cosine**2)) / np.pi
 
-    def diagonal(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         s = squared_norms(x.vectors)
         if self.order == 0:
             return np.where(s == 0, 0.5, 1.0)
         return s if self.order == 1 else 3 * s**2
 
 
-def _angles(X: Matrix, Z: Matrix | None) -> np.ndarray:
+def _angles(X: Matrix, Z: Matrix | None) -> Array:
     """The angle between every two rows, π/2 where one is zero.
 
     By tan(θ/2) = ‖u - v‖ / ‖u + v‖ for unit vectors, which is right to rounding at every angle; the arc cosine of u·v
@@ -242,8 +251,8 @@ def _angles(X: Matrix, Z: Matrix | None) -> np.ndarray:
     U = unit_rows(X)
     V = U if Z is None else unit_rows(Z)
     apart = np.sqrt(squared_distances(U, None if Z is None else V, 1.0))
-    together = np.sqrt(squared_distances(U, -V, 1.0))
-    return np.where((apart == 0) & (together == 0), np.pi / 2, 2 * np.arctan2(apart, together))
+    across = np.sqrt(squared_distances(U, -V, 1.0))
+    return np.where((apart == 0) & (across == 0), np.pi / 2, 2 * np.arctan2(apart, across))
 
 
 @leaf
@@ -261,8 +270,8 @@ class SpectralMixture(Leaf):
     """
 
     weights: tuple[float, ...] = positive(ndim=1)
-    means: tuple = real(ndim=1, per_column=True)
-    scales: tuple = positive(ndim=1, per_column=True)
+    means: tuple[float | tuple[float, ...], ...] = real(ndim=1, per_column=True)
+    scales: tuple[float | tuple[float, ...], ...] = positive(ndim=1, per_column=True)
 
     because: ClassVar = Fact(
         "Bochner's theorem",
@@ -282,8 +291,6 @@ class SpectralMixture(Leaf):
             raise ParameterError("SpectralMixture: every mean and scale needs the same number of columns.")
 
     def text(self) -> str:
-        from mercer.kernels.leaves.families import write_value
-
         parts = (f"{n}={write_value(getattr(self, n))}" for n in ("weights", "means", "scales"))
         return f"SpectralMixture({', '.join(parts)})"
 
@@ -291,7 +298,7 @@ class SpectralMixture(Leaf):
         d = len(self.means[0]) if isinstance(self.means[0], tuple) else 1
         return d, d
 
-    def block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         self.check_columns(x)
         X = dense(x.vectors).astype(np.float64, copy=False)
         Z = X if z is None else dense(z.vectors).astype(np.float64, copy=False)
@@ -304,12 +311,20 @@ class SpectralMixture(Leaf):
             out += part
         return out
 
+    def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
+        if self.columns_needed()[0] != d:
+            raise ShapeError(f"SpectralMixture: means are for {self.columns_needed()[0]} column(s), not {d}.")
+        w = np.array(self.weights)
+        means = np.array(self.means, dtype=float).reshape(len(w), -1)
+        scales = np.array(self.scales, dtype=float).reshape(len(w), -1)
+        return Components(d, float(w.sum()), w / w.sum(), means, scales)
+
     def check_columns(self, x: Rows) -> None:
         d, _ = self.columns_needed()
         if x.width != d:
             raise ShapeError(f"SpectralMixture: means are for {d} column(s), but {x.name} has {x.width}.")
 
-    def diagonal(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         return np.full(len(x), sum(self.weights))
 
     def latex(self) -> str:

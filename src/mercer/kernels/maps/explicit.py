@@ -19,6 +19,7 @@ from mercer.errors import (
     ParameterError,
     ShapeError,
 )
+from mercer.kernels import doors
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.dot import Polynomial
 from mercer.kernels.maps.parts import (
@@ -171,3 +172,6 @@ def _space(kernel: Kernel, d: Any) -> Space:
             f"d must be the number of columns, a whole number >= 1 (or their names); got {d!r}."
         )
     return Space(count)
+
+
+doors.mapping.open(doors.Mapping(build, dimension))

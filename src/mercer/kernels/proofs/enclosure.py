@@ -23,7 +23,8 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.formulas.certain import KNOWN, bounds
 from mercer.kernels.formulas.formula import NotRecorded
 from mercer.kernels.leaves import columns, radial, special
-from mercer.kernels.leaves.families import DotProduct, OfOneNumber, Radial
+from mercer.kernels.leaves.families import DotProduct, Radial
+from mercer.kernels.leaves.recording import OfOneNumber
 from mercer.kernels.proofs.intervals import Interval, NotEnclosed, pi
 
 Enclosed = list[list[Interval]]

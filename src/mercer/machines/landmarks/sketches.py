@@ -21,9 +21,9 @@ from mercer.errors import MercerError, ParameterError
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves import dot, special
-from mercer.kernels.leaves.families import squared_norms
+from mercer.kernels.leaves.distances import squared_norms
 from mercer.kernels.leaves.radial import RBF
-from mercer.kernels.maps.spectral import NoSpectrum, Spectrum, draw, orthogonal, spectrum
+from mercer.kernels.maps.spectral import NoSpectrum, Spectrum, draw, orthogonal
 
 KINDS = ("auto", "gaussian", "orthogonal", "quasi", "tensor-sketch", "maclaurin")
 QUASI_COLUMNS = (
@@ -71,7 +71,7 @@ def build(k: Kernel, size: int, plan: Plan) -> Sketch:
     if isinstance(k, algebra.Sum):
         return _sum(k, size, plan)
     try:
-        found = spectrum(k, plan.d, plan.rows.names)
+        found = k.spectrum(plan.d, plan.rows.names)
     except NoSpectrum as reason:
         return _not_stationary(k, size, plan, str(reason))
     return _fourier(found, size, plan)
@@ -83,7 +83,7 @@ def _exact(k: Kernel, size: int, plan: Plan) -> Sketch | None:
     if found is not None:
         return found
     try:
-        s = spectrum(k, plan.d, plan.rows.names)
+        s = k.spectrum(plan.d, plan.rows.names)
     except NoSpectrum:
         return None
     atoms = s.atoms(size // 2)
@@ -195,7 +195,7 @@ def _dot(k: Any, size: int, plan: Plan) -> Sketch:
     if isinstance(k, dot.ExpDot):
         # e^(c x·z) = e^(c‖x‖²/2) e^(-c‖x - z‖²/2) e^(c‖z‖²/2): a Gaussian kernel between two factors
         gauss = RBF(1.0 / np.sqrt(k.scale))
-        inner = _fourier(spectrum(gauss, plan.d), size, plan)
+        inner = _fourier(gauss.spectrum(plan.d), size, plan)
         return times(inner, partial(_half_exponential, scale=k.scale))
     scale, offset, degree = (1.0, 0.0, 1) if isinstance(k, dot.Linear) else (k.scale, k.offset, k.degree)
     return _tensor_sketch(plan.d, scale, offset, degree, size, plan.rng)

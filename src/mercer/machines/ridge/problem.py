@@ -94,7 +94,7 @@ class RidgeProblem:
             return LowRankGram(self.phi)
         if self.gram is not None:
             return Precomputed(self.gram)
-        assert self.kernel is not None
+        assert self.kernel is not None and self.rows is not None
         K: GramOperator | None = None
         if not stored and self.n > STORED_ROWS:
             tiles = Tiles(self.kernel, self.rows, n_jobs=self.options.n_jobs)
