@@ -106,7 +106,7 @@ def composites(options: argparse.Namespace, machine: Machine, threads: int) -> N
             sides["mercer"] = lambda X=X: Dense(kernel, X).array
             limit = machine.limit(flops=n * n * d, exps=exps, written=8 * n * n, threads=threads)
             rows = rng.integers(n, size=5)
-            exact = np.asarray(kernel._block(*_two(X, rows)))
+            exact = np.asarray(kernel.block(*_two(X, rows)))
             report(
                 cell, threads, race(sides, threads, options.repeat), limit, _composite_error(rows, exact, d)
             )

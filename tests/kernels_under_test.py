@@ -39,7 +39,7 @@ from mercer.kernels import (
     Stationary,
     White,
 )
-from mercer.kernels.leaves.families import LEAVES
+from mercer.kernels.leaves.leaf import LEAVES
 from reference import kernels as ref
 
 

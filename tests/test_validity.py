@@ -305,7 +305,7 @@ def test_the_search_can_be_kept_to_one_dimension():
 
 
 def test_every_leaf_says_why_it_is_a_kernel_or_is_known_not_to_be():
-    from mercer.kernels.leaves.families import LEAVES
+    from mercer.kernels.leaves.leaf import LEAVES
 
     users = {"Custom", "Stationary", "Dot"}
     invalid = {"Sigmoid", "Logistic"}

@@ -9,6 +9,8 @@ Targets    what is to be learned, one entry or one row for each row of the table
 Weights    one number for each row, or None where all count alike
 Seed       what scikit-learn calls random_state
 Memory     bytes, or a text such as "2GiB"
+Numbers    what becomes an array of numbers
+Setting    the value of a parameter: a number, several, a word, a function, a kernel
 """
 
 from __future__ import annotations
@@ -47,3 +49,5 @@ Targets: TypeAlias = npt.ArrayLike | Frame
 Weights: TypeAlias = npt.ArrayLike | None
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 Memory: TypeAlias = int | str
+Numbers: TypeAlias = npt.ArrayLike
+Setting: TypeAlias = Any

@@ -93,7 +93,7 @@ def slopes_of(k, W):
     out = []
     for i in range(len(k.theta)):
         step = 1e-5 * np.eye(len(k.theta))[i]
-        up, down = (k.with_theta(k.theta + s * step)._block(Rows(X), None) for s in (1, -1))
+        up, down = (k.with_theta(k.theta + s * step).block(Rows(X), None) for s in (1, -1))
         out.append(float((W * (up - down)).sum() / 2e-5))
     return np.array(out)
 
@@ -164,7 +164,7 @@ def test_a_fractional_power_of_a_product_is_the_power_of_its_value(kernel, formu
             t = mpmath.fsum(mpmath.mpf(float(a)) * mpmath.mpf(float(b)) for a, b in zip(x, z, strict=True))
             expected[i, j] = float(formula(s, t) ** mpmath.mpf(power))
     k = kernel**power
-    for K in (k(Y), k(Y, Y.copy()), Tiles(k, Y) @ np.eye(6), k._block(Rows(Y), None)):
+    for K in (k(Y), k(Y, Y.copy()), Tiles(k, Y) @ np.eye(6), k.block(Rows(Y), None)):
         np.testing.assert_allclose(K, expected, rtol=1e-10, atol=1e-12 * expected.max())
 
 

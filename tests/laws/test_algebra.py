@@ -25,7 +25,7 @@ X = cloud(6, 2, seed=0)
 def test_a_kernel_cannot_be_changed(case):
     k = case.kernel
     before = str(k), hash(k)
-    for name in [*k.get_params(deep=False), "something_new", "_fixed", "_bounds"]:
+    for name in [*k.get_params(deep=False), "something_new", "fixed_names", "stated_bounds"]:
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(k, name, 1.0)
         with pytest.raises(dataclasses.FrozenInstanceError):

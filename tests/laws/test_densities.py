@@ -101,14 +101,14 @@ def test_a_function_that_is_not_its_declared_transform_is_never_proved(name, mon
     k = Stationary(f, density=density, columns=columns)
     answer = k.validity()
     assert isinstance(answer, Refuted | Undecided)
-    assert k._wanting()
+    assert k.wanting()
     if isinstance(answer, Undecided):
-        assert k._wanting() in answer.missing
+        assert k.wanting() in answer.missing
 
 
 def test_a_density_below_zero_by_rounding_alone_is_neither_believed_nor_called_negative():
     k = Stationary(gauss, density=lambda w: gauss_density(1)(w) - 1e-20)
-    assert "If that is rounding" in k._wanting()
+    assert "If that is rounding" in k.wanting()
     assert isinstance(k.validity(), Undecided)
 
 

@@ -20,7 +20,7 @@ from mercer.kernels.formulas.monotone import (
     is_divisible,
     is_power_series,
 )
-from mercer.kernels.leaves.families import LEAVES
+from mercer.kernels.leaves.leaf import LEAVES
 from mercer.kernels.proofs.intervals import Interval, NotEnclosed
 from mercer.params import positive
 
@@ -144,7 +144,7 @@ def test_the_core_computes_what_numpy_does(tree):
     for family in (Radial, DotProduct):
         k = make(family, lambda self, u: f(u) + 0.0 * u)(*((0.9,) if family is Radial else ()))
         with np.errstate(all="ignore"):
-            direct = k._block(Rows(X), None)
+            direct = k.block(Rows(X), None)
         if not np.all(np.isfinite(direct)) or np.abs(direct).max() > 1e6:
             continue
         for K in (k(X), k.gram(X) @ np.eye(4)):
@@ -223,13 +223,13 @@ def test_a_class_that_evaluates_rows_in_its_own_way_has_no_recording():
         def value(self, s):
             return np.exp(-s)
 
-        def _block(self, x, z):
-            return -super()._block(x, z)
+        def block(self, x, z):
+            return -super().block(x, z)
 
     k = leaf(Own)(1.0)
     X = np.array([[0.0], [1.0]])
     assert not isinstance(k.validity(columns=1), Proved)
-    np.testing.assert_array_equal(k(X, X.copy()), k._block(Rows(X), Rows(X)))
+    np.testing.assert_array_equal(k(X, X.copy()), k.block(Rows(X), Rows(X)))
 
 
 # ── proofs ──────────────────────────────────────────────────────────────────────────────────────────────────

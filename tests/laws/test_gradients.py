@@ -126,7 +126,7 @@ def refereed(name, d):
     W = np.random.default_rng(1).normal(size=(ROWS, ROWS))
 
     def total(t):
-        return float((W * kernel.with_theta(t)._block(Rows(X), None)).sum())
+        return float((W * kernel.with_theta(t).block(Rows(X), None)).sum())
 
     chosen = np.unique(np.linspace(0, len(theta) - 1, min(MOST, len(theta))).astype(int))
     steps = 1e-5 * np.eye(len(theta))[chosen]

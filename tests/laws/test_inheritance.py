@@ -8,8 +8,9 @@ import pytest
 import mercer
 from mercer.errors import ParameterError
 from mercer.kernels import DotProduct, Kernel, PerColumn, Radial, algebra, leaf
-from mercer.kernels.leaves.families import LEAVES, Leaf, OfOneNumber
 from mercer.kernels.leaves.inheritance import is_ours
+from mercer.kernels.leaves.leaf import LEAVES, Leaf
+from mercer.kernels.leaves.recording import OfOneNumber
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import positive
 
@@ -48,13 +49,13 @@ def another(self, *args):
 METHODS = (
     "value",
     "term",
-    "_block",
-    "_diag",
+    "block",
+    "diagonal",
     "_evaluate",
-    "_squares",
-    "_mapped",
+    "squares",
+    "mapped",
     "__call__",
-    "_proof",
+    "proof",
     "gram",
 )
 FIELDS = {"because": Fact("a fact", "of nothing"), "power": positive(2.0), "reduction": "product"}
@@ -96,11 +97,11 @@ def test_a_leaf_of_ones_own_passes_its_fact_on_to_no_other_formula(family, metho
     )
     second = leaf(type("Second", (first,), {"__module__": "mine", method: lambda self, *a: -SAME(a[0])}))
     renamed = leaf(type("Renamed", (first,), {"__module__": "mine"}))
-    assert first()._proof().declared() and renamed()._proof().declared()
-    assert second()._proof() is None and second()._root_proof() is None
+    assert first().proof().declared() and renamed().proof().declared()
+    assert second().proof() is None and second().root_proof() is None
     k = second()
     for expression in (k, k + 1.0, 2.0 * k, k * k, k.exp(), k**0.5):
-        assert expression._proof() is None
+        assert expression.proof() is None
 
 
 def test_the_proof_that_a_class_brings_of_itself_is_its_authors_word():
@@ -112,7 +113,7 @@ def test_the_proof_that_a_class_brings_of_itself_is_its_authors_word():
         def slope(self, s):
             return -np.ones_like(s)
 
-        def _proof(self):
+        def proof(self):
             return Proof(self, Fact("a theorem", "of its author"))
 
     for k in (Boast(), 2.0 * Boast() + mercer.RBF(1.0)):

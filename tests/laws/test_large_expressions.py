@@ -72,7 +72,7 @@ def first_of(points):
 @pytest.mark.parametrize("make", [many_terms, many_factors], ids=lambda f: f.__name__)
 def test_hundreds_of_parts_are_evaluated_differentiated_and_read_back(make, n):
     k = make(n)
-    np.testing.assert_allclose(k(X), k._block(Rows(X), None), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(k(X), k.block(Rows(X), None), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(Tiles(k, X) @ u, k(X) @ u, rtol=1e-9, atol=1e-9)
     slopes = Tiles(k, X).contract(u)
     assert len(slopes) == len(k.theta)
@@ -91,7 +91,7 @@ def test_a_long_program_says_that_numpy_does_the_work():
 def deepest(grow):
     """As deep a kernel as is accepted."""
     k = RBF(1.0)
-    while k._depth < DEEPEST - 3:
+    while k.nesting < DEEPEST - 3:
         k = grow(k)
     return k
 

@@ -32,7 +32,7 @@ def spellings(k, X):
     yield "dense tiles", Tiles(k, X).dense()
     yield "block", Tiles(k, X).block(slice(None), np.arange(len(X)))
     with np.errstate(all="ignore"):
-        yield "NumPy", k._block(Rows(X), None)
+        yield "NumPy", k.block(Rows(X), None)
         yield "NumPy in blocks", blocks.apply(k, Rows(X), None, one)
 
 

@@ -32,7 +32,7 @@ from mercer.cli.check import run_check
 from mercer.errors import OpenParameterError, ParameterError
 from mercer.kernels import Radial, RationalQuadratic, leaf
 from mercer.kernels.leaves.closing import WIDEST, closing_lengths
-from mercer.kernels.leaves.families import LEAVES
+from mercer.kernels.leaves.leaf import LEAVES
 from mercer.params import OPEN, Open
 
 OPEN_LEAVES = [RBF(), Exponential(), Matern(), Matern(nu=2.5), RationalQuadratic(alpha=0.5), Laplacian()]

@@ -6,7 +6,7 @@ import pytest
 from mercer import KernelRidge
 from mercer.errors import ParameterError
 from mercer.kernels import DotProduct, PerColumn, Radial, leaf
-from mercer.kernels.leaves.families import LEAVES
+from mercer.kernels.leaves.leaf import LEAVES
 from mercer.params import positive
 
 X = np.random.default_rng(0).normal(size=(9, 2))
@@ -54,6 +54,13 @@ def test_an_undeclared_field_is_refused_when_the_class_is_made(family):
     body = {"__module__": __name__, "__annotations__": {"power": float}, "power": 2.0}
     with pytest.raises(ParameterError, match=r"'power' is not declared.*power: float = positive"):
         leaf(type("Mine", (family,), body))
+
+
+@pytest.mark.parametrize("name", ["block", "text", "proof", "nesting", "gram"])
+def test_a_field_that_would_hide_a_method_of_kernels_is_refused(name):
+    body = {"__module__": __name__, "__annotations__": {name: float}, name: positive(2.0)}
+    with pytest.raises(ParameterError, match=f"every kernel has a '{name}' of its own"):
+        leaf(type("Mine", (DotProduct,), body))
 
 
 def test_a_class_that_is_not_decorated_says_so_at_birth():

@@ -23,12 +23,12 @@ from mercer.kernels import (
     Periodic,
     RationalQuadratic,
 )
-from mercer.kernels.leaves.families import squared_distances
+from mercer.kernels.leaves.distances import squared_distances
 from reference import kernels as ref
 
 
 def numpy_spelling(kernel, X, Z=None):
-    return kernel._block(Rows.of(X), None if Z is None else Rows.of(Z))
+    return kernel.block(Rows.of(X), None if Z is None else Rows.of(Z))
 
 
 def engine(kernel, X, Z=None):

@@ -90,8 +90,8 @@ def less_one_square(n):
 )
 def test_a_true_series_with_a_negative_coefficient_proves_nothing(f, taylor):
     k = Dot(f, taylor=taylor)
-    assert k._proof() is None
-    assert "negative coefficient" in k._wanting()
+    assert k.proof() is None
+    assert "negative coefficient" in k.wanting()
 
 
 def test_a_series_outside_its_radius_is_not_proved():

@@ -32,7 +32,7 @@ from mercer.errors import (
     PrecisionWarning,
     ShapeError,
 )
-from mercer.kernels.leaves.families import Radial, leaf
+from mercer.kernels import Radial, leaf
 from mercer.machines.gaussian_process import regression as gp_regression
 from mercer.machines.gaussian_process.evidence import log_evidence, log_loo
 from mercer.machines.shared.terms import latent_diag

@@ -47,7 +47,7 @@ from mercer.errors import (
 )
 from mercer.gram import Precomputed
 from mercer.kernels import Radial
-from mercer.kernels.leaves.families import LEAVES, leaf
+from mercer.kernels.leaves.leaf import LEAVES, leaf
 from mercer.kernels.proofs.proof import Fact
 from mercer.machines.landmarks import falkon
 from mercer.theory import judge

@@ -30,7 +30,7 @@ from mercer import (
 )
 from mercer.arrays import Rows
 from mercer.errors import MercerError, ParameterError
-from mercer.kernels.maps.spectral import draw, spectrum
+from mercer.kernels.maps.spectral import draw
 from mercer.machines.landmarks.sketches import Plan, build
 
 X = np.random.default_rng(0).normal(size=(25, 3))
@@ -112,7 +112,7 @@ def test_the_error_of_independent_frequencies_is_the_one_of_theory():
     """Var = (1 + k(2δ) - 2 k(δ)²) / (2m) with m pairs of cosine and sine."""
     k, m, draws = RBF(1.0), 8, 4000
     delta = np.array([[0.0], [0.9]])
-    s = spectrum(k, 1)
+    s = k.spectrum(1)
     got = np.array(
         [np.cos(draw(s, m, "gaussian", np.random.default_rng(i)) * 0.9).mean() for i in range(draws)]
     )

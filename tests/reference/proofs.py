@@ -63,7 +63,7 @@ def reference(k):
         return _LEAVES[type(k)](k)
     if isinstance(k, m.Dot):
         return ref.dot(_function(k))
-    inner = [reference(child) for _, child in k._children()]
+    inner = [reference(child) for _, child in k.children()]
     match k:
         case algebra.Sum():
             return ref.plus(*inner)

@@ -68,7 +68,7 @@ def run_check(expression: str, dimension: int | None, seconds: float, *, latex: 
 
 def feature_dimensions(k: Kernel, asked: int | None) -> Dimensions:
     """How many features there are for the columns asked for, or for a few counts that the kernel takes."""
-    exact, least = k._columns_needed()
+    exact, least = k.columns_needed()
     if asked is not None:
         return [(asked, k.feature_dimension(asked))]
     counts = sorted({max(d, least) for d in (1, 2, 3, 10)}) if exact is None else [exact]

@@ -19,6 +19,7 @@ from mercer.gram.operators import (
     dense_block,
 )
 from mercer.gram.weighted import Weighted
+from mercer.kernels import doors
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.memory import memory_limit
 
@@ -64,3 +65,6 @@ def gram(
 def evaluate(kernel: Kernel, x: Rows, z: Rows | None) -> np.ndarray:
     """The dense block behind `kernel(X, Z)`."""
     return dense_block(kernel, x, z, common_dtype(x, z), None)
+
+
+doors.evaluating.open(doors.Evaluating(evaluate, gram))

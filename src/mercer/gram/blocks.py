@@ -19,15 +19,10 @@ from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
 from mercer.kernels.formulas.formula import NotRecorded
 from mercer.kernels.leaves import special
-from mercer.kernels.leaves.families import (
-    DotProduct,
-    Leaf,
-    OfOneNumber,
-    PerColumn,
-    Radial,
-    derivative_of,
-    dot_products,
-)
+from mercer.kernels.leaves.distances import dot_products
+from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
+from mercer.kernels.leaves.leaf import Leaf
+from mercer.kernels.leaves.recording import OfOneNumber, derivative_of
 
 _BLOCK = 2**22  # entries of one block: 32 MiB in float64
 
@@ -43,10 +38,10 @@ def block(kernel: Kernel, x: Rows, z: Rows | None, rows: Any, cols: Any) -> np.n
     """k between some rows of x and some of z; noise is added where both name the same observation."""
     i = np.arange(len(x))[rows]
     j = np.arange(len(x if z is None else z))[cols]
-    out = kernel._block(x.rows(i), (x if z is None else z).rows(j))
+    out = kernel.block(x.rows(i), (x if z is None else z).rows(j))
     if z is None:
         a, b = same_observations(i, j)
-        out[a, b] = kernel._diag(x.rows(i[a])) if len(a) else 0.0
+        out[a, b] = kernel.diagonal(x.rows(i[a])) if len(a) else 0.0
     return out
 
 
@@ -102,11 +97,11 @@ class _Pull:
 
     def value(self, k: Kernel, x: Rows, z: Rows) -> np.ndarray:
         """The block of a part, with noise where the observation is the same."""
-        out = k._block(x, z)
+        out = k.block(x, z)
         if self.same:
             i = np.arange(len(x))
             out = np.array(out)
-            out[i, i + self.start] = k._diag(x)
+            out[i, i + self.start] = k.diagonal(x)
         return out
 
     def down(self, k: Kernel, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
@@ -116,7 +111,7 @@ class _Pull:
 @singledispatch
 def _down(k: Kernel, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
     """A leaf without slopes: its own parameters by central differences (none of ours has any)."""
-    for name, _ in k._own_domains():
+    for name, _ in k.own_domains():
         for tail, value, moved in _perturbed(k, name):
             h = 1e-6 * max(1.0, abs(value))
             up, down = (pull.value(moved(value + s * h), x, z) for s in (1, -1))
@@ -151,7 +146,7 @@ def _own_parameters(
     k: OfOneNumber, pull: _Pull, W: np.ndarray, path: str, r: np.ndarray, skip: set[str]
 ) -> None:
     """Parameters inside `value` (alpha, gamma, offset, …): by its formula, or by the complex step where it has none."""
-    own = [name for name, _ in k._own_domains() if name not in skip]
+    own = [name for name, _ in k.own_domains() if name not in skip]
     for name in own:
         for tail, value, moved in _perturbed(k, name):
             try:
@@ -167,7 +162,7 @@ def _own_parameters(
 @_down.register(Radial)
 def _(k: Radial, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
     X, Z = x.vectors, z.vectors
-    s = k._squares(X, Z)
+    s = k.squares(X, Z)
     G = W * k.slope(s)
     G[s == 0] = 0.0
     if isinstance(k.lengthscale, tuple):
@@ -186,9 +181,9 @@ def _(k: DotProduct, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) ->
 
 @_down.register(PerColumn)
 def _(k: PerColumn, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
-    X, Z = k._numbers(x), k._numbers(z)
-    names = [name for name, domain in k._own_domains() if domain.per_column]
-    at = {name: k._per_column(name, X.shape[1]) for name in names}
+    X, Z = k.checked_rows(x), k.checked_rows(z)
+    names = [name for name, domain in k.own_domains() if domain.per_column]
+    at = {name: k.column_values(name, X.shape[1]) for name in names}
     terms = [
         k.term(X[:, None, j], Z[None, :, j], **{n: v[j] for n, v in at.items()}) for j in range(X.shape[1])
     ]
@@ -237,14 +232,14 @@ def _(k: algebra.Scaled, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows
 
 @_down.register(algebra.Sum)
 def _(k: algebra.Sum, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
-    for name, part in k._children():
+    for name, part in k.children():
         pull.down(part, W, f"{path}{name}__", x, z)
 
 
 @_down.register(algebra.Product)
 def _(k: algebra.Product, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
     values = [pull.value(part, x, z) for part in k.parts]
-    for i, (name, part) in enumerate(k._children()):
+    for i, (name, part) in enumerate(k.children()):
         others = np.prod([v for j, v in enumerate(values) if j != i], axis=0)
         pull.down(part, W * others, f"{path}{name}__", x, z)
 
@@ -256,7 +251,7 @@ def _(k: Any, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
     inside = pull.value(k.kernel, x, z)
     if isinstance(k, algebra.Power):
         slope = _slope_of_power(inside, k.exponent)
-        if k._revives and np.any(k._block(x, z)[inside == 0]):
+        if k.revives and np.any(k.block(x, z)[inside == 0]):
             raise MagnitudeError(
                 f"{k}: the kernel inside is so small that float64 takes it for 0, and its power is not, so its gradient is "
                 "not known. Take a longer lengthscale, which says the same as a small power."
@@ -279,13 +274,13 @@ def _slope_of_power(t: np.ndarray, p: float) -> np.ndarray:
 
 @_down.register(algebra.Times)
 def _(k: algebra.Times, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
-    pull.down(k.kernel, k._factor(x)[:, None] * W * k._factor(z)[None, :], f"{path}kernel__", x, z)
+    pull.down(k.kernel, k.factor(x)[:, None] * W * k.factor(z)[None, :], f"{path}kernel__", x, z)
 
 
 @_down.register(algebra.Of)
 @_down.register(algebra.LinearMap)
 def _(k: algebra.Of | algebra.LinearMap, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
-    pull.down(k.kernel, W, f"{path}kernel__", k._mapped(x), k._mapped(z))
+    pull.down(k.kernel, W, f"{path}kernel__", k.mapped(x), k.mapped(z))
 
 
 @_down.register(algebra.On)
@@ -295,7 +290,7 @@ def _(k: algebra.On, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) ->
 
 @_down.register(algebra.Normalized)
 def _(k: algebra.Normalized, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
-    a, b = k._inverse_norm(x), k._inverse_norm(z)
+    a, b = k.inverse_norms(x), k.inverse_norms(z)
     inside = pull.value(k.kernel, x, z)
     pull.down(k.kernel, a[:, None] * W * b[None, :], f"{path}kernel__", x, z)
     T = W * inside

@@ -32,7 +32,9 @@ from mercer.gram.steps import emit_value
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves import columns, dot, special
-from mercer.kernels.leaves.families import DotProduct, Leaf, PerColumn, Radial, squared_norms
+from mercer.kernels.leaves.distances import squared_norms
+from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
+from mercer.kernels.leaves.leaf import Leaf
 
 
 def lower(
@@ -62,11 +64,11 @@ def emit(k: Kernel, b: Builder, at: Place) -> None:
 
 def _squared_distance(k: Leaf, b: Builder, at: Place) -> None:
     """s = Σ ((x - z)/ℓ)²: one ℓ multiplies the sum, so that differences stay exact; several scale the columns."""
-    value = k._closed("lengthscale")
+    value = k.closed_value("lengthscale")
     for length in value if isinstance(value, tuple) else (value,):
         _require_usual(length, k)
     if isinstance(value, tuple):
-        scale = 1 / k._per_column("lengthscale", at.width)
+        scale = 1 / k.column_values("lengthscale", at.width)
         v = b.view(at, centred=True, scale=scale)
         b.step("SQDIST", v)
         for j, length in enumerate(value):
@@ -110,14 +112,14 @@ def _(k: PerColumn, b: Builder, at: Place) -> None:
 
 def _absolute(k: Any, b: Builder, at: Place) -> None:
     """Σ |x - z|/ℓ."""
-    value = k._closed("lengthscale")
+    value = k.closed_value("lengthscale")
     for length in value if isinstance(value, tuple) else (value,):
         _require_usual(length, k)
     if not isinstance(value, tuple):
         b.step("L1", b.view(at, centred=True, dense_only=True))
         b.affine(b.param(1 / value, at, "lengthscale", -(value**-2.0)))
         return
-    v = b.view(at, centred=True, scale=1 / k._per_column("lengthscale", at.width), dense_only=True)
+    v = b.view(at, centred=True, scale=1 / k.column_values("lengthscale", at.width), dense_only=True)
     b.step("L1", v)
     for j, length in enumerate(value):
         b.link((v, 0, j), at, f"lengthscale[{j}]", -1 / length)
@@ -125,8 +127,8 @@ def _absolute(k: Any, b: Builder, at: Place) -> None:
 
 def _periodic(k: Any, b: Builder, at: Place) -> None:
     """Σ sin²(π(x - z)/p)/ℓ²."""
-    period = k._per_column("period", at.width)
-    length = k._per_column("lengthscale", at.width)
+    period = k.column_values("period", at.width)
+    length = k.column_values("lengthscale", at.width)
     v = b.view(at, centred=True, scale=np.pi / period, period=period, dense_only=True)
     b.step("PERIODIC", v, b.weights(length**-2.0))
     for name, row, values, power in (("lengthscale", 0, length, -2.0), ("period", 1, period, -1.0)):
@@ -137,7 +139,7 @@ def _periodic(k: Any, b: Builder, at: Place) -> None:
 
 def _cosines(k: Any, b: Builder, at: Place) -> None:
     """Π cos(2π(x - z)/p)."""
-    period = k._per_column("period", at.width)
+    period = k.column_values("period", at.width)
     v = b.view(at, centred=True, scale=2 * np.pi / period, period=period, dense_only=True)
     b.step("COSPROD", v)
     for j, value in enumerate(period):
@@ -171,13 +173,13 @@ def _(k: special.White, b: Builder, at: Place) -> None:
 
 @emit.register(special.Bilinear)
 def _(k: special.Bilinear, b: Builder, at: Place) -> None:
-    if k._proof() is None:
+    if k.proof() is None:
         raise NotLowered("Bilinear with a matrix that is not positive semi-definite")
     values, vectors = np.linalg.eigh(k.matrix)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
 
     def mapped(rows: Rows) -> Rows:
-        k._times_matrix(rows)
+        k.times_matrix(rows)
         return Rows(np.asarray(rows.vectors.astype(np.float64, copy=False) @ root), rows.name)
 
     pull = at.pull
@@ -243,7 +245,7 @@ def _(k: special.ArcCosine, b: Builder, at: Place) -> None:
 
 @emit.register(special.SpectralMixture)
 def _(k: special.SpectralMixture, b: Builder, at: Place) -> None:
-    k._check_columns(at.x)
+    k.check_columns(at.x)
     for q, weight in enumerate(k.weights):
         mean, scale = np.ravel(k.means[q]).astype(float), np.ravel(k.scales[q]).astype(float)
         wide = isinstance(k.means[q], tuple)
@@ -274,7 +276,7 @@ def _(k: algebra.Scaled, b: Builder, at: Place) -> None:
 @emit.register(algebra.Sum)
 @emit.register(algebra.Product)
 def _(k: algebra.Sum | algebra.Product, b: Builder, at: Place) -> None:
-    for i, (name, part) in enumerate(k._children()):
+    for i, (name, part) in enumerate(k.children()):
         emit(part, b, at.child(name))
         if i:
             b.step("ADD" if isinstance(k, algebra.Sum) else "MUL")
@@ -283,9 +285,9 @@ def _(k: algebra.Sum | algebra.Product, b: Builder, at: Place) -> None:
 @emit.register(algebra.Power)
 def _(k: algebra.Power, b: Builder, at: Place) -> None:
     p = k.exponent
-    if p != int(p) and k.kernel._root_proof() is None:
+    if p != int(p) and k.kernel.root_proof() is None:
         raise NotLowered("a fractional power of a kernel that may be negative")
-    if k._revives:
+    if k.revives:
         raise NotLowered("a power so small that it is taken of logarithms, where values vanish")
     emit(k.kernel, b, at.child("kernel"))
     if p == int(p):
@@ -312,21 +314,21 @@ def _(k: algebra.PolynomialOf, b: Builder, at: Place) -> None:
 @emit.register(algebra.Times)
 def _(k: algebra.Times, b: Builder, at: Place) -> None:
     emit(k.kernel, b, at.child("kernel"))
-    v = None if at.z is None else k._factor(at.z)
-    b.step("ROWSCALE", b.row_vectors(RowVectors(k._factor(at.x), v)))
+    v = None if at.z is None else k.factor(at.z)
+    b.step("ROWSCALE", b.row_vectors(RowVectors(k.factor(at.x), v)))
 
 
 @emit.register(algebra.Of)
 def _(k: algebra.Of, b: Builder, at: Place) -> None:
-    x, z = k._mapped(at.x), None if at.z is None else k._mapped(at.z)
+    x, z = k.mapped(at.x), None if at.z is None else k.mapped(at.z)
     if z is not None:
-        k.kernel._check_same_columns(x, z)
+        k.kernel.check_same_columns(x, z)
     emit(k.kernel, b, at.moved(x, z, None))
 
 
 @emit.register(algebra.LinearMap)
 def _(k: algebra.LinearMap, b: Builder, at: Place) -> None:
-    x, z = k._mapped(at.x), None if at.z is None else k._mapped(at.z)
+    x, z = k.mapped(at.x), None if at.z is None else k.mapped(at.z)
     A, pull = np.array(k.A), at.pull
     emit(k.kernel, b, at.moved(x, z, None if pull is None else lambda adjoint: pull(adjoint @ A)))
 
@@ -358,8 +360,8 @@ def _(k: algebra.Normalized, b: Builder, at: Place) -> None:
         b.affine(b.param(k.kernel.scale, at.child("kernel"), "scale"))
         b.step("RBF")
         return
-    u = k._norms(at.x, b.out.dtype)
-    v = None if at.z is None else k._norms(at.z, b.out.dtype)
+    u = k.norms(at.x, b.out.dtype)
+    v = None if at.z is None else k.norms(at.z, b.out.dtype)
     if u is None or (at.z is not None and v is None):
         raise NotLowered("its norms leave the range of numbers, and their logarithms do not")
     emit(k.kernel, b, at.child("kernel"))

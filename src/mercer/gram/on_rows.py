@@ -105,7 +105,7 @@ class Evaluated(KernelOnRows):
 
     def _look_through(self, K: Array, finite: bool) -> None:
         """A stored matrix is finite, and symmetric if nothing proves that it must be."""
-        if self.kernel._proof() is None:
+        if self.kernel.proof() is None:
             check_gram(K, str(self.kernel))
         elif finite:
             check_finite(K, str(self.kernel))

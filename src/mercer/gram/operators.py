@@ -136,7 +136,7 @@ class OfKernel(GramOperator):
         self.x = Rows.of(X, "X")
         self.z = None if Z is None else Rows.of(Z, "Z")
         if self.z is not None:
-            kernel._check_same_columns(self.x, self.z)
+            kernel.check_same_columns(self.x, self.z)
         self.n_jobs = n_jobs
         dtype = np.dtype(common_dtype(self.x, self.z) if dtype is None else dtype)
         self.low, self.notes = lowered(kernel, self.x, self.z, dtype)
@@ -150,7 +150,7 @@ class OfKernel(GramOperator):
     def diag(self) -> np.ndarray:
         if self.z is not None:
             raise ShapeError("diag() needs one sample; this Gram is between two.")
-        return self.kernel._diag(self.x).astype(self.dtype, copy=False)
+        return self.kernel.diagonal(self.x).astype(self.dtype, copy=False)
 
     def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
         U, V, W = self._weights(U, V, W)
@@ -426,10 +426,10 @@ def dense_block(
     if low is None:
         low, _ = lowered(kernel, x, z, dtype)
     if low is None:
-        return kernel._block(x, z).astype(dtype, copy=False)
+        return kernel.block(x, z).astype(dtype, copy=False)
     K = core.gram(low, threads(n_jobs))
     if z is None and low.unit_diagonal:
-        np.fill_diagonal(K, kernel._diag(x))
+        np.fill_diagonal(K, kernel.diagonal(x))
     return K
 
 
@@ -445,5 +445,5 @@ def block_of(
     out = dense_block(kernel, x.rows(i), other.rows(j), dtype, n_jobs)
     if z is None:
         a, b = blocks.same_observations(i, j)
-        out[a, b] = kernel._diag(x.rows(i[a])) if len(a) else 0.0
+        out[a, b] = kernel.diagonal(x.rows(i[a])) if len(a) else 0.0
     return out

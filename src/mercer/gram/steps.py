@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer.gram.program import MOST_STEPS, Builder, NotLowered, Place
 from mercer.kernels.formulas.formula import ONE, VARIABLE, ZERO, Formula, NotRecorded, apply, record
-from mercer.kernels.leaves.families import OfOneNumber
+from mercer.kernels.leaves.recording import OfOneNumber
 
 _UNARY = {
     "exp": "EXP",

@@ -11,7 +11,8 @@ from mercer.kernels.leaves.columns import (
     Periodic,
 )
 from mercer.kernels.leaves.dot import Dot, ExpDot, Linear, Logistic, Polynomial, Sigmoid
-from mercer.kernels.leaves.families import DotProduct, Leaf, PerColumn, Radial, leaf
+from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
+from mercer.kernels.leaves.leaf import Leaf, leaf
 from mercer.kernels.leaves.own import Custom, Stationary
 from mercer.kernels.leaves.radial import RBF, Exponential, Matern, RationalQuadratic
 from mercer.kernels.leaves.special import (
@@ -22,7 +23,8 @@ from mercer.kernels.leaves.special import (
     SpectralMixture,
     White,
 )
-from mercer.kernels.proofs.proof import Fact, Proof, Proved, ProvedAsDeclared, Refuted, Undecided, Validity
+from mercer.kernels.proofs.answers import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
+from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.text import parse
 
 __all__ = [

@@ -1,26 +1,30 @@
 """Logarithms of kernel values, for kernels whose values leave the range of float64 while what is made of them does not.
 
-e^(½ x·x) at ‖x‖ = 40 is 10³⁴⁷; the cosine k(x, z) / √(k(x, x) k(z, z)) made of such numbers is an ordinary one. A rule here says
-what a construction does to logarithm and sign; every other kernel is evaluated, and refused where that overflows.
+e^(½ x·x) at ‖x‖ = 40 is 10³⁴⁷; the cosine k(x, z) / √(k(x, x) k(z, z)) made of such numbers is an ordinary one. `Kernel.logarithm` says what
+a construction does to logarithm and sign; every other kernel is evaluated, and refused where that overflows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import singledispatch
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import logsumexp
 
 from mercer.arrays import Rows
 from mercer.errors import DomainError, MagnitudeError
-from mercer.kernels import algebra
-from mercer.kernels.base import Kernel
-from mercer.kernels.formulas.formula import Formula, NotRecorded
-from mercer.kernels.leaves.families import OfOneNumber, PerColumn, Radial, dot_products, squared_norms
+from mercer.kernels.formulas.formula import Formula
+from mercer.typing import Array, Flags
 
-Logarithm = tuple[np.ndarray, np.ndarray]  # log|k| and the sign of k
+if TYPE_CHECKING:
+    from mercer.kernels.base import Kernel
+
+# log|k| and the sign of k
+Logarithm = tuple[Array, Array]
+
+# Below it, numbers near the end of the range of float64 lose digits.
+SMALLEST = 1e-290
 
 
 @dataclass(frozen=True)
@@ -31,46 +35,38 @@ class Pairs:
     z: Rows | None = None
     diagonal: bool = False
 
-    def values(self, k: Kernel) -> np.ndarray:
-        return k._diag(self.x) if self.diagonal else k._block(self.x, self.z)
-
-    def variable(self, k: OfOneNumber) -> np.ndarray:
-        """What the formula of a leaf is one of: scaled squared distances, dot products, or what its columns add up to."""
-        z = self.x if self.z is None else self.z
-        if isinstance(k, PerColumn):
-            X, Z = k._numbers(self.x), k._numbers(z)
-            if self.diagonal:
-                return k._reduce(X, X, (len(X),))
-            return k._reduce(X[:, None, :], Z[None, :, :], (len(X), len(Z)))
-        if isinstance(k, Radial):
-            return np.zeros(len(self.x)) if self.diagonal else k._squares(self.x.vectors, z.vectors)
-        return squared_norms(self.x.vectors) if self.diagonal else dot_products(self.x.vectors, z.vectors)
+    def values(self, k: Kernel) -> Array:
+        """The values themselves."""
+        if self.diagonal:
+            return k.diagonal(self.x)
+        return k.block(self.x, self.z)
 
     def through(self, view: Callable[[Rows], Rows]) -> Pairs:
+        """The same pairs of other rows."""
         return Pairs(view(self.x), None if self.z is None else view(self.z), self.diagonal)
 
 
-def cosines(k: Kernel, x: Rows, z: Rows | None) -> np.ndarray:
+def cosines(k: Kernel, x: Rows, z: Rows | None) -> Array:
     """k(x, z) / √(k(x, x) k(z, z)) by differences of logarithms; 0 where a norm is 0."""
     a = log_norms(k, x)
     b = a if z is None else log_norms(k, z)
     with np.errstate(invalid="ignore"):
-        log, sign = logarithm(k, Pairs(x, z))
+        log, sign = k.logarithm(Pairs(x, z))
         K = sign * np.exp(log - (a[:, None] + b[None, :]))
     K[np.isneginf(a), :] = 0.0
     K[:, np.isneginf(b)] = 0.0
     return K
 
 
-def log_norms(k: Kernel, x: Rows) -> np.ndarray:
+def log_norms(k: Kernel, x: Rows) -> Array:
     """½ log k(x, x) for every row; -∞ where k(x, x) = 0."""
-    log, sign = logarithm(k, Pairs(x, diagonal=True))
+    log, sign = k.logarithm(Pairs(x, diagonal=True))
     if np.any(sign < 0):
         i = int(np.argmin(sign))
         raise DomainError(
             f"{k}: k(x, x) is negative at row {i} of {x.name}, so it has no norm there (and is no kernel)."
         )
-    algebra.refuse_vanished(k, x, np.isneginf(log))
+    refuse_vanished(k, x, np.isneginf(log))
     beyond = ~(log < np.inf)
     if beyond.any():
         raise MagnitudeError(
@@ -80,21 +76,25 @@ def log_norms(k: Kernel, x: Rows) -> np.ndarray:
     return 0.5 * log
 
 
-def power(k: algebra.Power, at: Pairs) -> np.ndarray:
-    """k^p as e^(p log k): also where k is below the range of float64 and its power is not."""
-    log, sign = logarithm(k, at)
+def from_logarithm(k: Kernel, at: Pairs) -> Array:
+    """k as ± e^(log |k|): also where what it is made of is below the range of float64."""
+    log, sign = k.logarithm(at)
     with np.errstate(over="ignore"):
         return sign * np.exp(log)
 
 
-@singledispatch
-def logarithm(k: Kernel, at: Pairs) -> Logarithm:
-    """log|k| and the sign of k, from the value itself."""
-    return _of_numbers(at.values(k), k, at)
+def refuse_vanished(k: Kernel, x: Rows, zero: Flags) -> None:
+    """Refuse a row with k(x, x) = 0 that is not zero itself, but so small that its squares are."""
+    vanished = np.intersect1d(np.flatnonzero(zero), x.vanishing())
+    if len(vanished):
+        raise MagnitudeError(
+            f"{k}: row {vanished[0]} of {x.name} is so small that its squares vanish, and its norm with them. "
+            "Rescale the columns."
+        )
 
 
-def _of_numbers(values: np.ndarray, k: Kernel, at: Pairs) -> Logarithm:
-    """Logarithm and sign; numbers of the diagonal that have lost digits are refused."""
+def of_numbers(values: Array, k: Kernel, at: Pairs) -> Logarithm:
+    """Logarithm and sign of values; numbers of the diagonal that have lost digits are refused."""
     with np.errstate(divide="ignore"):
         log = np.log(np.abs(values))
     if at.diagonal:
@@ -107,84 +107,21 @@ def _of_numbers(values: np.ndarray, k: Kernel, at: Pairs) -> Logarithm:
     return log, np.sign(values)
 
 
-SMALLEST = 1e-290  # below it, numbers near the end of the range of float64 lose digits
-
-
-@logarithm.register
-def _(k: OfOneNumber, at: Pairs) -> Logarithm:
-    """By the recorded formula: exponentials lose theirs, products become sums, powers multiples."""
-    try:
-        f = k.recorded()
-    except NotRecorded:
-        return _of_numbers(at.values(k), k, at)
-    if not f.operations() & {"exp", "power"}:
-        return _of_numbers(at.values(k), k, at)
-    with np.errstate(over="ignore", divide="ignore"):
-        return _of_formula(f, at.variable(k), k, at)
-
-
-def _of_formula(f: Formula, u: np.ndarray, k: OfOneNumber, at: Pairs) -> Logarithm:
+def of_formula(f: Formula, u: Array, numbers: Mapping[str, float], k: Kernel, at: Pairs) -> Logarithm:
+    """By the steps of a formula of u: exponentials lose theirs, products become sums, powers multiples."""
     parts = f.parts
     if f.op == "exp":
-        log = parts[0].at(u, k.numbers()) + np.zeros_like(u)
+        log = parts[0].at(u, numbers) + np.zeros_like(u)
         return log, np.ones_like(u)
     if f.op == "negative":
-        log, sign = _of_formula(parts[0], u, k, at)
+        log, sign = of_formula(parts[0], u, numbers, k, at)
         return log, -sign
     if f.op in ("multiply", "divide"):
-        log, sign = _of_formula(parts[0], u, k, at)
-        other, other_sign = _of_formula(parts[1], u, k, at)
-        return (log + other if f.op == "multiply" else log - other), sign * other_sign
+        log, sign = of_formula(parts[0], u, numbers, k, at)
+        other, other_sign = of_formula(parts[1], u, numbers, k, at)
+        both = log + other if f.op == "multiply" else log - other
+        return both, sign * other_sign
     if f.op == "power" and parts[1].op == "number" and parts[1].number == int(parts[1].number):
-        log, sign = _of_formula(parts[0], u, k, at)
+        log, sign = of_formula(parts[0], u, numbers, k, at)
         return parts[1].number * log, sign ** int(abs(parts[1].number))
-    return _of_numbers(f.at(u, k.numbers()) + np.zeros_like(u), k, at)
-
-
-@logarithm.register
-def _(k: algebra.Exp, at: Pairs) -> Logarithm:
-    log = at.values(k.kernel)
-    return log, np.ones_like(log)
-
-
-@logarithm.register
-def _(k: algebra.Scaled, at: Pairs) -> Logarithm:
-    log, sign = logarithm(k.kernel, at)
-    with np.errstate(divide="ignore"):
-        return log + np.log(abs(k.scale)), sign * np.sign(k.scale)
-
-
-@logarithm.register
-def _(k: algebra.Product, at: Pairs) -> Logarithm:
-    parts = [logarithm(part, at) for part in k.parts]
-    log = np.sum([part[0] for part in parts], axis=0)
-    return log, np.prod([part[1] for part in parts], axis=0)
-
-
-@logarithm.register
-def _(k: algebra.Sum, at: Pairs) -> Logarithm:
-    parts = [logarithm(part, at) for part in k.parts]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return logsumexp([p[0] for p in parts], b=[p[1] for p in parts], axis=0, return_sign=True)
-
-
-@logarithm.register
-def _(k: algebra.Power, at: Pairs) -> Logarithm:
-    if k.exponent == 0:
-        log = np.zeros_like(at.values(k))
-        return log, np.ones_like(log)
-    log, sign = logarithm(k.kernel, at)
-    if k.exponent != int(k.exponent):
-        k._of(sign)  # refuses a negative number
-    return k.exponent * log, sign**k.exponent
-
-
-@logarithm.register
-def _(k: algebra.On, at: Pairs) -> Logarithm:
-    return logarithm(k.kernel, at.through(lambda rows: rows.take(k.columns)))
-
-
-@logarithm.register(algebra.Of)
-@logarithm.register(algebra.LinearMap)
-def _(k: algebra.Of | algebra.LinearMap, at: Pairs) -> Logarithm:
-    return logarithm(k.kernel, at.through(k._mapped))
+    return of_numbers(f.at(u, numbers) + np.zeros_like(u), k, at)

@@ -21,9 +21,11 @@ import operator
 import re
 from typing import Any, NamedTuple
 
-from mercer.errors import MercerError, ParseError
-from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.families import LEAVES
+from mercer.errors import MercerError, ParameterError, ParseError
+from mercer.kernels import doors
+from mercer.kernels.base import Kernel, is_number
+from mercer.kernels.leaves.leaf import LEAVES
+from mercer.kernels.leaves.special import Constant
 
 METHODS = ("exp", "polynomial", "of", "on", "normalized", "fix", "bounded")
 _OPERATORS = {
@@ -187,7 +189,7 @@ class _Parser:
                 self.fail("a number has no methods", name.column)
             args, named = self.arguments()
             value = self.build(getattr(value, name.text), args, named, name)
-            if _depth(value) > _DEEPEST:
+            if value.nesting > _DEEPEST:
                 self.fail(f"nested more than {_DEEPEST} deep", name.column)
         return value
 
@@ -295,10 +297,6 @@ class _Parser:
         return None if closing == ")" and commas == 0 else items
 
 
-def _depth(k: Kernel) -> int:
-    return 1 + max((_depth(child) for _, child in k._children()), default=0)
-
-
 def _holds_kernel(value: Any) -> bool:
     return isinstance(value, Kernel) or (isinstance(value, list) and any(map(_holds_kernel, value)))
 
@@ -326,3 +324,17 @@ def _unknown(name: str) -> str:
     ]
     hint = f"did you mean {close[0]}?" if close else f"known kernels: {', '.join(sorted(LEAVES))}"
     return f"expected a kernel, found {name!r} ({hint})"
+
+
+def read(value: object) -> Kernel:
+    """A kernel, its text, or a number (as a constant) — as a kernel."""
+    if isinstance(value, Kernel):
+        return value
+    if isinstance(value, str):
+        return parse(value)
+    if is_number(value):
+        return Constant(value)
+    raise ParameterError(f"a kernel was expected, or its text such as 'RBF(2.0)'; got {value!r}.")
+
+
+doors.reading.open(read)

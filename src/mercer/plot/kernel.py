@@ -32,7 +32,7 @@ from mercer.plot.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from mercer.kernels.proofs.proof import Validity
+    from mercer.kernels.proofs.answers import Validity
 
 VERDICTS = {
     "proved": ("proved: a kernel", GOOD),

@@ -63,14 +63,14 @@ class Space:
 def space_of(k: Kernel, span: tuple[float, float] | None) -> Space:
     """The space in which to show `k`; a range that the caller did not choose is chosen from its lengths."""
     names = tuple(dict.fromkeys(_column_names(k)))
-    exact, least = k._columns_needed()
+    exact, least = k.columns_needed()
     columns = max(exact or least, len(names))
     labels = (names + tuple(f"column {i}" for i in range(len(names), columns))) if names else ()
     if span is not None:
         low, high = _checked_span(span)
         return Space(k, columns, labels, low, high)
     half = _half_width(k)
-    space = Space(k, columns, labels, 0.0 if k._needs_nonnegative() else -half, half)
+    space = Space(k, columns, labels, 0.0 if k.needs_nonnegative() else -half, half)
     try:
         space.block(space.points(5))
     except DomainError:  # a root of something negative, say: the positive half may do
@@ -102,5 +102,5 @@ def _half_width(k: Kernel) -> float:
 
 def _column_names(k: Kernel) -> Iterator[str]:
     yield from (c for c in getattr(k, "columns", ()) if isinstance(c, str))
-    for _, child in k._children():
+    for _, child in k.children():
         yield from _column_names(child)

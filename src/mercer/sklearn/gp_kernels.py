@@ -146,7 +146,7 @@ def _walk(k: Any, columns: int | None, *, marked: bool) -> tuple[Kernel, list[tu
         return (a + b if kind is peer.Sum else a * b), left + moved
     if kind is peer.Exponentiation:
         inner, links = _walk(k.kernel, columns, marked=marked)
-        if k.exponent != int(k.exponent) and inner._root_proof() is None:
+        if k.exponent != int(k.exponent) and inner.root_proof() is None:
             raise _Untranslatable("a fractional power of a kernel that may be negative")
         return algebra.Power(inner, k.exponent), links
     made, rules = _leaf(k, columns)
@@ -224,13 +224,15 @@ def to_peer(kernel: Kernel) -> Any:
     if isinstance(kernel, own.Linear):
         return peer.DotProduct(0.0, "fixed")
     if isinstance(kernel, own.RBF | own.Exponential | own.Matern):
-        length: Any = kernel._closed("lengthscale")
+        length: Any = kernel.closed_value("lengthscale")
         length = np.array(length) if isinstance(length, tuple) else length
         bounds = _bounds(kernel, "lengthscale")
         if isinstance(kernel, own.RBF):
             return peer.RBF(length, bounds)
         return peer.Matern(length, bounds, nu=kernel.nu if isinstance(kernel, own.Matern) else 0.5)
-    if isinstance(kernel, own.RationalQuadratic) and not isinstance(kernel._closed("lengthscale"), tuple):
+    if isinstance(kernel, own.RationalQuadratic) and not isinstance(
+        kernel.closed_value("lengthscale"), tuple
+    ):
         return peer.RationalQuadratic(
             kernel.lengthscale, kernel.alpha, _bounds(kernel, "lengthscale"), _bounds(kernel, "alpha")
         )
@@ -247,9 +249,9 @@ def to_peer(kernel: Kernel) -> Any:
 
 
 def _bounds(kernel: Kernel, name: str) -> Any:
-    if name in kernel._fixed:
+    if name in kernel.fixed_names:
         return "fixed"
-    return dict(kernel._bounds).get(name, (1e-5, 1e5))
+    return dict(kernel.stated_bounds).get(name, (1e-5, 1e5))
 
 
 # ── on data ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -23,7 +23,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from mercer.errors import InvalidKernelError, InvalidKernelWarning, warn
 from mercer.gram import Features, GramOperator, LowRank, Shifted
 from mercer.kernels.base import Kernel
-from mercer.kernels.proofs.proof import Refuted
+from mercer.kernels.proofs.answers import Refuted
 from mercer.solve.solution import Note
 
 EXACT_ROWS = 5000  # of a matrix that is stored, or under strict: Cholesky takes a second or two
@@ -129,7 +129,7 @@ def is_proved(kernel: Kernel) -> bool:
 
 def _declared(kernel: Kernel) -> tuple[str, ...] | None:
     """What the proof takes from declarations; None where there is no proof."""
-    proof = kernel._proof()
+    proof = kernel.proof()
     return None if proof is None else proof.declared()
 
 

@@ -31,8 +31,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a block of one sample puts the noise on the wrong places",
         GRAM + "operators.py",
-        "out[a, b] = kernel._diag(x.rows(i[a])) if len(a) else 0.0",
-        "out[a, b] = kernel._diag(x.rows(j[a])) if len(a) else 0.0",
+        "out[a, b] = kernel.diagonal(x.rows(i[a])) if len(a) else 0.0",
+        "out[a, b] = kernel.diagonal(x.rows(j[a])) if len(a) else 0.0",
         "tests/gram/test_parts.py tests/gram/test_operators.py",
     ),
     Fault(

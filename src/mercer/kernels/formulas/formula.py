@@ -18,14 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from scipy import special
 
 # The name of the variable in a recording; parameters have the names of their fields, which never look like this.
 VARIABLE = "·"
-MOST_STEPS = 2000  # of one recording
+# The most steps of one recording.
+MOST_STEPS = 2000
+# What a formula is called with: an array of numbers, real or complex, or the symbol that records what is done to it.
+Values: TypeAlias = Any
 
 
 class NotRecorded(Exception):

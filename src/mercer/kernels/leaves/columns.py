@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
+from scipy.special import ive
 
-from mercer.kernels.leaves.families import PerColumn, leaf
+from mercer.arrays import Rows
+from mercer.kernels.formulas.formula import Values
+from mercer.kernels.leaves.dot import Linear
+from mercer.kernels.leaves.families import PerColumn
+from mercer.kernels.leaves.leaf import Leaf, expression, leaf
+from mercer.kernels.maps.spectral import CauchyColumns, NoSpectrum, Series, Spectrum
+from mercer.kernels.proofs import expansion
+from mercer.kernels.proofs.expansion import Terms
 from mercer.kernels.proofs.proof import Fact
 from mercer.params import OPEN, Vector, positive
+from mercer.typing import Array
+
+# The most terms of one Fourier series.
+MOST_TERMS = 4096
 
 
-def _phase(delta: Any, period: Any) -> Any:
+def _phase(delta: Values, period: Values) -> Values:
     """δ/p less whole periods, so that its digits are kept far away (fmod is exact).
 
     A derivative by the period (a complex step) needs the whole of δ, and gets it.
@@ -38,12 +51,15 @@ class Laplacian(PerColumn):
     divisible: ClassVar = "k^r is the same kernel with ℓ/r in place of ℓ"
     formula: ClassVar = r"\exp\left(-\left\lVert\frac{x-z}{<lengthscale>}\right\rVert_1\right)"
 
-    def term(self, x: Any, z: Any, lengthscale: Any = 1.0) -> Any:
+    def term(self, x: Values, z: Values, lengthscale: Values = 1.0) -> Values:
         with np.errstate(over="ignore"):
             return np.abs(x - z) / lengthscale
 
-    def value(self, r: Any) -> Any:
+    def value(self, r: Values) -> Values:
         return np.exp(-r)
+
+    def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
+        return CauchyColumns(d, 1.0, 1.0 / self.column_values("lengthscale", d))
 
 
 @leaf
@@ -67,11 +83,27 @@ class Periodic(PerColumn):
     divisible: ClassVar = "k^r is the same kernel with ℓ/√r in place of ℓ"
     formula: ClassVar = r"\exp\left(-\frac{2}{<lengthscale>^2}\sin^2\frac{\pi(x-z)}{<period>}\right)"
 
-    def term(self, x: Any, z: Any, period: Any = 1.0, lengthscale: Any = 1.0) -> Any:
+    def term(self, x: Values, z: Values, period: Values = 1.0, lengthscale: Values = 1.0) -> Values:
         return (np.sin(np.pi * _phase(x - z, period)) / lengthscale) ** 2
 
-    def value(self, r: Any) -> Any:
+    def value(self, r: Values) -> Values:
         return np.exp(-2 * r)
+
+    def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
+        weights = tuple(self._series(float(length)) for length in self.column_values("lengthscale", d))
+        return Series(d, 1.0, 2 * np.pi * (1.0 / self.column_values("period", d)), weights)
+
+    def _series(self, length: float) -> Array:
+        """e^(-2 sin²(u/2)/ℓ²) = Σ c_k cos ku with c_0 = Ĩ_0(a), c_k = 2 Ĩ_k(a), a = 1/ℓ²."""
+        a = length**-2.0
+        terms = int(min(MOST_TERMS, 20 + a + 12 * np.sqrt(a)))
+        w: Array = 2 * ive(np.arange(terms), a)
+        w[0] *= 0.5
+        if not abs(w.sum() - 1) < 1e-12:
+            raise NoSpectrum(
+                f"{self} needs more than {MOST_TERMS} terms of its Fourier series, because its lengthscale is so small"
+            )
+        return w
 
 
 @leaf
@@ -94,8 +126,13 @@ class Cosine(PerColumn):
     )
     formula: ClassVar = r"\prod_d \cos\frac{2\pi(x_d-z_d)}{<period>}"
 
-    def term(self, x: Any, z: Any, period: Any = 1.0) -> Any:
+    def term(self, x: Values, z: Values, period: Values = 1.0) -> Values:
         return np.cos(2 * np.pi * _phase(x - z, period))
+
+    def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
+        return Series(
+            d, 1.0, 2 * np.pi * (1.0 / self.column_values("period", d)), (np.array([0.0, 1.0]),) * d
+        )
 
 
 @leaf
@@ -115,8 +152,34 @@ class AllSubsets(PerColumn):
     )
     formula: ClassVar = r"\prod_d (1 + x_d z_d)"
 
-    def term(self, x: Any, z: Any) -> Any:
+    def term(self, x: Values, z: Values) -> Values:
         return 1 + x * z
+
+    def expanded(self, *, split: bool) -> Terms:
+        if not split:
+            return expansion.one_atom(self)
+        small = expansion.plus(expansion.number(1), expansion.one_atom(Linear()))
+        return expansion.plus(small, expansion.one_atom(LargerSubsets()))
+
+
+@expression
+class LargerSubsets(Leaf):
+    """Products of two and more distinct columns: what `AllSubsets` has beyond 1 + x·z."""
+
+    because: ClassVar = Fact(
+        "sum of kernels",
+        "Π (1 + x_d z_d) - 1 - x·z is the sum of Π x_d z_d over all sets of two or more columns, each a kernel",
+    )
+    formula: ClassVar = r"\left(\prod_d (1 + x_d z_d) - x^\top z - 1\right)"
+
+    def text(self) -> str:
+        return "(AllSubsets() - Linear() - 1)"
+
+    def block(self, x: Rows, z: Rows | None) -> Array:
+        return AllSubsets().block(x, z) - Linear().block(x, z) - 1
+
+    def diagonal(self, x: Rows) -> Array:
+        return AllSubsets().diagonal(x) - Linear().diagonal(x) - 1
 
 
 @leaf
@@ -138,7 +201,7 @@ class Brownian(PerColumn):
     divisible: ClassVar = "min(|x|, |z|)^r = min(|x|^r, |z|^r), so k^r is the same kernel at the points with coordinates ±|x_d|^r"
     formula: ClassVar = r"\prod_d \min(\lvert x_d\rvert, \lvert z_d\rvert)\,[x_d z_d > 0]"
 
-    def term(self, x: Any, z: Any) -> Any:
+    def term(self, x: Values, z: Values) -> Values:
         return np.where(np.sign(x) == np.sign(z), np.minimum(np.abs(x), np.abs(z)), 0.0)
 
 
@@ -159,7 +222,7 @@ class Intersection(PerColumn):
     )
     formula: ClassVar = r"\sum_d \min(x_d, z_d)"
 
-    def term(self, x: Any, z: Any) -> Any:
+    def term(self, x: Values, z: Values) -> Values:
         return np.minimum(x, z)
 
 
@@ -184,9 +247,9 @@ class Chi2(PerColumn):
     divisible: ClassVar = "k^r is the same kernel with rγ in place of γ"
     formula: ClassVar = r"\exp\left(-<gamma> \sum_d \frac{(x_d-z_d)^2}{x_d+z_d}\right)"
 
-    def term(self, x: Any, z: Any) -> Any:
+    def term(self, x: Values, z: Values) -> Values:
         total = x + z
         return (x - z) ** 2 / np.where(total == 0, 1.0, total)
 
-    def value(self, r: Any) -> Any:
+    def value(self, r: Values) -> Values:
         return np.exp(-self.gamma * r)

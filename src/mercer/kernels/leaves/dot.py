@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from mercer.arrays import real_numbers
 from mercer.errors import DomainError, ParameterError, ShapeError
-from mercer.kernels.formulas.formula import Formula, NotRecorded, polynomial
-from mercer.kernels.leaves.families import DotProduct, latex_value, leaf, write_value
+from mercer.kernels.formulas.formula import Formula, NotRecorded, Values, polynomial
+from mercer.kernels.leaves.families import DotProduct
+from mercer.kernels.leaves.leaf import leaf
+from mercer.kernels.leaves.writing import latex_value, write_value
+from mercer.kernels.proofs import expansion
+from mercer.kernels.proofs.expansion import Terms
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.proofs.series import DECLARED_TERMS, doubt
 from mercer.params import Domain, given, is_real, nonnegative, positive, real, whole
@@ -31,10 +36,10 @@ class Linear(DotProduct):
 
     because: ClassVar = Fact("inner product", "qᵀKq = ‖Σ q_i x_i‖² ≥ 0")
 
-    def _text(self) -> str:
+    def text(self) -> str:
         return "Linear()"
 
-    def value(self, t: Any) -> Any:
+    def value(self, t: Values) -> Values:
         return t
 
 
@@ -58,8 +63,15 @@ class Polynomial(DotProduct):
         "sums of the kernel x·z are kernels",
     )
 
-    def value(self, t: Any) -> Any:
+    def value(self, t: Values) -> Values:
         return (self.offset + self.scale * t) ** self.degree
+
+    def expanded(self, *, split: bool) -> Terms:
+        if self.degree > expansion.HIGHEST_POWER:
+            return expansion.one_atom(self)
+        linear = {t: Fraction(self.scale) * c for t, c in expansion.one_atom(Linear()).items()}
+        inside = expansion.plus(expansion.number(self.offset), linear)
+        return expansion.power(inside, self.degree)
 
 
 @leaf
@@ -80,8 +92,11 @@ class ExpDot(DotProduct):
     )
     divisible: ClassVar = "k^r is the same kernel with scale r·c"
 
-    def value(self, t: Any) -> Any:
+    def value(self, t: Values) -> Values:
         return np.exp(self.scale * t)
+
+    def expanded(self, *, split: bool) -> Terms:
+        return expansion.exponential(self, self.scale * Linear(), split=split)
 
 
 @leaf
@@ -97,7 +112,7 @@ class Sigmoid(DotProduct):
     scale: float = positive(1.0)
     offset: float = real(0.0)
 
-    def value(self, t: Any) -> Any:
+    def value(self, t: Values) -> Values:
         return np.tanh(self.scale * t + self.offset)
 
 
@@ -114,7 +129,7 @@ class Logistic(DotProduct):
     scale: float = positive(1.0)
     offset: float = real(0.0)
 
-    def value(self, t: Any) -> Any:
+    def value(self, t: Values) -> Values:
         with np.errstate(over="ignore"):
             return 1 / (1 + np.exp(-(self.scale * t + self.offset)))
 
@@ -133,7 +148,7 @@ class Dot(DotProduct):
     132.0
     """
 
-    f: Callable[[Any], Any] | None = given(None)
+    f: Callable[[Values], Values] | None = given(None)
     taylor: Sequence[float] | Callable[[int], float] | None = given(None)
     radius: float | None = given(None)
 
@@ -175,18 +190,18 @@ class Dot(DotProduct):
                 f"and the series {declared[worst]:.9g}. Pass all coefficients, or a function n -> a_n for an infinite series."
             )
 
-    def _text(self) -> str:
+    def text(self) -> str:
         if isinstance(self.taylor, tuple):
             return f"Dot(taylor={write_value(self.taylor)})"
         if self.radius is not None and math.isfinite(self.radius):
             return f"Dot({write_value(self.f)}, radius={self.radius!r})"
         return f"Dot({write_value(self.f)})"
 
-    def _key(self) -> tuple:
+    def key(self) -> tuple[Hashable, ...]:
         series = self.taylor if isinstance(self.taylor, tuple) else (self.f, self.taylor, self.radius)
         return (type(self), series)
 
-    def value(self, t: Any) -> Any:
+    def value(self, t: Values) -> Values:
         if isinstance(self.taylor, tuple):
             return polynomial(t, self.taylor)
         if self.radius is not None:
@@ -198,7 +213,12 @@ class Dot(DotProduct):
                 )
         return self._f(t)
 
-    def slope(self, t: Any) -> Any:
+    def expanded(self, *, split: bool) -> Terms:
+        if not isinstance(self.taylor, tuple) or len(self.taylor) > expansion.HIGHEST_POWER:
+            return expansion.one_atom(self)
+        return expansion.horner(expansion.one_atom(Linear()), self.taylor)
+
+    def slope(self, t: Values) -> Values:
         """The derivative of the formula; of a function that is none, a central difference."""
         try:
             self.recorded()
@@ -208,7 +228,7 @@ class Dot(DotProduct):
             return (self._f(t + h) - self._f(t - h)) / (2 * h)
         return super().slope(t)
 
-    def _f(self, t: Any) -> Any:
+    def _f(self, t: Values) -> Values:
         assert self.f is not None
         if isinstance(t, Formula):
             return self.f(t)
@@ -222,17 +242,17 @@ class Dot(DotProduct):
             )
         return out
 
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         if isinstance(self.taylor, tuple):
             if min(self.taylor) < 0:
                 return None
             return Proof(
                 self, Fact("non-negative Taylor series", "a polynomial in x·z with non-negative coefficients")
             )
-        known = super()._proof()
+        known = super().proof()
         if not callable(self.taylor):
             return known
-        if self._wanting():
+        if self.wanting():
             # a declared series that is not the function's is a mistake, whatever the function is
             return None
         if known is not None:
@@ -252,11 +272,11 @@ class Dot(DotProduct):
     def _reach(self) -> float:
         return math.inf if self.radius is None else self.radius
 
-    def _wanting(self) -> str:
+    def wanting(self) -> str:
         if isinstance(self.taylor, tuple):
             return ""
         if not callable(self.taylor):
-            if super()._proof() is not None:
+            if super().proof() is not None:
                 return ""
             return (
                 f"For a proof of {self}, declare its Taylor series: taylor= a list, or a function n -> a_n."
@@ -264,9 +284,9 @@ class Dot(DotProduct):
         assert self.f is not None
         return doubt(self.f, self.taylor, self.radius)
 
-    def _latex(self) -> str:
+    def latex(self) -> str:
         try:
             self.recorded()
         except NotRecorded:
             return rf"\mathrm{{{latex_value(self.f)}}}\left(x^\top z\right)"
-        return super()._latex()
+        return super().latex()

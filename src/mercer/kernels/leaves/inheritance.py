@@ -11,7 +11,7 @@ from typing import Any
 from mercer.errors import ParameterError
 
 # What a subclass may change without becoming another function.
-MAY_DIFFER = frozenset({"formula", "spellings", "slope", "_text", "_latex", "_abc_impl"})
+MAY_DIFFER = frozenset({"formula", "spellings", "slope", "text", "latex", "_abc_impl"})
 # what Python writes into every class
 WRITTEN_BY_PYTHON = frozenset(
     {
@@ -45,11 +45,11 @@ def require_same_function(cls: Any) -> None:
     if is_ours(cls):
         return
     ours = [base for base in cls.__mro__[1:] if is_ours(base)]
-    final = [base for base in ours if "_family" not in base.__dict__]
+    final = [base for base in ours if "is_family" not in base.__dict__]
     changed = changes(cls)
     if not final or not changed:
         return
-    family = next(base.__name__ for base in ours if "_family" in base.__dict__)
+    family = next(base.__name__ for base in ours if "is_family" in base.__dict__)
     name = final[0].__name__
     raise ParameterError(
         f"{cls.__name__} changes {', '.join(changed)} of {name}, and {name} is final: its proof, its program and its feature "
@@ -59,7 +59,7 @@ def require_same_function(cls: Any) -> None:
 
 def own_proof(kernel: Any) -> tuple[str, ...]:
     """A proof that a class outside mercer gives of itself is its author's word."""
-    for name in ("_proof", "_root_proof"):
+    for name in ("proof", "root_proof"):
         owner = next(cls for cls in type(kernel).__mro__ if name in cls.__dict__)
         if not is_ours(owner):
             return (f"the class {owner.__name__} brings its own proof",)

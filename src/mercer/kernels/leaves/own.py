@@ -10,10 +10,12 @@ import numpy as np
 
 from mercer.arrays import Rows, dense, real_numbers
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from mercer.kernels.leaves.families import Leaf, latex_value, leaf
+from mercer.kernels.leaves.leaf import Leaf, leaf
+from mercer.kernels.leaves.writing import latex_value
 from mercer.kernels.proofs.densities import Band, Verdict, judge_density
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import given
+from mercer.typing import Array
 
 MOST_COLUMNS = 32  # of a declared density: the volumes of higher dimensions leave no digits to compare
 
@@ -37,8 +39,8 @@ class Stationary(Leaf):
     'declared'
     """
 
-    f: Callable[[np.ndarray], np.ndarray] = given()
-    density: Callable[[np.ndarray], np.ndarray] | None = given(None)
+    f: Callable[[Array], Array] = given()
+    density: Callable[[Array], Array] | None = given(None)
     columns: int | None = given(None)
 
     def __post_init__(self) -> None:
@@ -63,10 +65,10 @@ class Stationary(Leaf):
             )
         object.__setattr__(self, "columns", int(columns))
 
-    def _columns_needed(self) -> tuple[int | None, int]:
+    def columns_needed(self) -> tuple[int | None, int]:
         return self.columns, self.columns or 1
 
-    def _evaluate(self, delta: np.ndarray) -> np.ndarray:
+    def _evaluate(self, delta: Array) -> Array:
         if self.columns is not None and delta.shape[-1] != self.columns:
             raise ShapeError(
                 f"Stationary: the declared density is one of {self.columns} column(s), but the rows have {delta.shape[-1]}. "
@@ -80,12 +82,12 @@ class Stationary(Leaf):
             )
         return out
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         X = dense(x.vectors).astype(np.float64, copy=False)
         Z = X if z is None else dense(z.vectors).astype(np.float64, copy=False)
         return self._evaluate(X[:, None, :] - Z[None, :, :])
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         return self._evaluate(np.zeros(x.vectors.shape))
 
     @cached_property
@@ -94,14 +96,14 @@ class Stationary(Leaf):
         assert self.density is not None and self.columns is not None
         return judge_density(self._evaluate, self.density, self.columns)
 
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         if self.density is None or self._verdict.doubt:
             return None
         fact = Fact("Bochner's theorem", "a mixture of the kernels cos ω·(x - z) with weights ρ(‖ω‖) ≥ 0")
         claim = "f(δ) = ∫ ρ(‖ω‖) cos(ω·δ) dω with ρ ≥ 0 (ρ was looked at on a grid, and compared with f by quadrature)"
         return Proof(self, fact, (), (f"x and z have {self.columns} column(s)",), (claim,))
 
-    def _wanting(self) -> str:
+    def wanting(self) -> str:
         if self.density is None:
             return f"For a proof of {self}, declare its Fourier transform with density=."
         return self._verdict.doubt
@@ -110,7 +112,7 @@ class Stationary(Leaf):
         """Frequencies at which the declared density is negative, if some were met."""
         return None if self.density is None else self._verdict.band
 
-    def _latex(self) -> str:
+    def latex(self) -> str:
         return rf"\mathrm{{{latex_value(self.f)}}}(x - z)"
 
 
@@ -133,7 +135,7 @@ class Custom(Leaf):
         if not callable(self.function):
             raise ParameterError(f"Custom: a function of two things was expected; got {self.function!r}.")
 
-    def _takes_things(self) -> bool:
+    def takes_things(self) -> bool:
         return True
 
     def _call(self, a: Any, b: Any, i: int, j: int) -> float:
@@ -156,7 +158,7 @@ class Custom(Leaf):
             )
         return number
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         a = x.things
         b = a if z is None else z.things
         if not self.blocks:
@@ -173,10 +175,10 @@ class Custom(Leaf):
             )
         return out
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         if self.blocks:
-            return np.array([self._block(Rows(x.things[i : i + 1]), None)[0, 0] for i in range(len(x))])
+            return np.array([self.block(Rows(x.things[i : i + 1]), None)[0, 0] for i in range(len(x))])
         return np.array([self._call(p, p, i, i) for i, p in enumerate(x.things)])
 
-    def _latex(self) -> str:
+    def latex(self) -> str:
         return rf"\mathrm{{{latex_value(self.function)}}}(x, z)"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import factorial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaln, kve
 
-from mercer.kernels.formulas.formula import polynomial
-from mercer.kernels.leaves.families import Radial, leaf
+from mercer.kernels.formulas.formula import Values, polynomial
+from mercer.kernels.leaves.families import Radial
+from mercer.kernels.leaves.leaf import leaf
+from mercer.kernels.maps.spectral import GaussianMixture, Spectrum
 from mercer.kernels.proofs.proof import Fact
 from mercer.params import Vector, positive, shape_number
+from mercer.typing import Array
 
 
 def _schoenberg(mixture: str) -> Fact:
@@ -48,8 +52,11 @@ class RBF(Radial):
         "sigma": ("lengthscale", lambda s: s),
     }
 
-    def value(self, s: Any) -> Any:
+    def value(self, s: Values) -> Values:
         return np.exp(-0.5 * s)
+
+    def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
+        return GaussianMixture(d, 1.0, 1.0 / self.column_values("lengthscale", d))
 
 
 @leaf
@@ -65,8 +72,11 @@ class Exponential(Radial):
     because: ClassVar = _schoenberg("e^(-√s) = ∫ e^(-su) dμ(u) with the Lévy density μ")
     divisible: ClassVar = "k^r is the same kernel with ℓ/r in place of ℓ"
 
-    def value(self, s: Any) -> Any:
+    def value(self, s: Values) -> Values:
         return np.exp(-np.sqrt(s))
+
+    def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
+        return GaussianMixture(d, 1.0, 1.0 / self.column_values("lengthscale", d), _student(0.5))
 
 
 @leaf
@@ -92,7 +102,7 @@ class Matern(Radial):
         r"\mathrm{Mat\'ern}_{\nu=<nu>}\left(\left\lVert\frac{x-z}{<lengthscale>}\right\rVert\right)"
     )
 
-    def value(self, s: Any) -> Any:
+    def value(self, s: Values) -> Values:
         a = np.sqrt(2 * self.nu * s)
         if self.nu == 0.5:
             return np.exp(-a)
@@ -104,7 +114,7 @@ class Matern(Radial):
             return polynomial(a, _bessel_polynomial(int(self.nu))) * np.exp(-a)
         return _matern(self.nu, a)
 
-    def slope(self, s: Any) -> Any:
+    def slope(self, s: Values) -> Values:
         a = np.sqrt(2 * self.nu * s)
         if self.nu == 0.5:
             return -0.5 * np.exp(-a) / np.where(a == 0, np.inf, a)
@@ -122,7 +132,24 @@ class Matern(Radial):
                 * kve(1 - self.nu, np.where(a == 0, 1.0, a))
                 * np.where(a == 0, 0.0, 1.0)
             )
-        return -self.nu / (2 * (self.nu - 1)) * _matern(self.nu - 1, a) if self.nu > 1 else -_k0(a)
+        if self.nu == 1:
+            return -_k0(a)
+        return -self.nu / (2 * (self.nu - 1)) * _matern(self.nu - 1, a)
+
+    def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
+        return GaussianMixture(d, 1.0, 1.0 / self.column_values("lengthscale", d), _student(self.nu))
+
+
+def _student(nu: float) -> Callable[[Array], Array]:
+    """The quantiles of τ with 1/τ ~ χ²(2ν)/2ν, which makes a Gaussian of variance τ a Student t."""
+
+    def quantile(U: Array) -> Array:
+        # scipy.stats takes a second to import, and only random features need it
+        from scipy import stats
+
+        return 2 * nu / np.asarray(stats.chi2.isf(U, 2 * nu))
+
+    return quantile
 
 
 def _bessel_polynomial(p: int) -> tuple[float, ...]:
@@ -135,7 +162,7 @@ def _bessel_polynomial(p: int) -> tuple[float, ...]:
     return tuple(coefs)
 
 
-def _matern(nu: float, a: Any) -> Any:
+def _matern(nu: float, a: Values) -> Values:
     """2^(1-ν)/Γ(ν) a^ν K_ν(a), by its series where K_ν overflows or a = 0."""
     scale = (1 - nu) * math.log(2) - gammaln(nu)
     tiny = np.abs(a) < 1e-5 * max(nu, 1) ** 0.5 if nu > 2 else np.abs(a) < 1e-140
@@ -145,7 +172,7 @@ def _matern(nu: float, a: Any) -> Any:
     return np.where(tiny, series, whole)
 
 
-def _k0(a: Any) -> Any:
+def _k0(a: Values) -> Values:
     """a⁰ K_0(a) of the slope at ν = 1: a logarithmic singularity at 0, where 0 stands for it."""
     safe = np.where(a == 0, 1.0, a)
     return np.where(a == 0, 0.0, kve(0, safe) * np.exp(-safe))
@@ -169,5 +196,15 @@ class RationalQuadratic(Radial):
     )
     formula: ClassVar = r"\left(1+\frac{1}{2\cdot <alpha>}\left\lVert\frac{x-z}{<lengthscale>}\right\rVert^2\right)^{-<alpha>}"
 
-    def value(self, s: Any) -> Any:
+    def value(self, s: Values) -> Values:
         return np.exp(-self.alpha * np.log1p(s / (2 * self.alpha)))
+
+    def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
+        return GaussianMixture(d, 1.0, 1.0 / self.column_values("lengthscale", d), self._mixing)
+
+    def _mixing(self, U: Array) -> Array:
+        """The quantiles of τ ~ Γ(α)/α."""
+        # scipy.stats takes a second to import, and only random features need it
+        from scipy import stats
+
+        return np.asarray(stats.gamma.ppf(U, self.alpha) / self.alpha)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from mercer.arrays import Matrix, Rows, dense
 from mercer.errors import ParameterError, ShapeError
-from mercer.kernels.leaves.families import Leaf, dot_products, leaf, squared_distances, squared_norms
+from mercer.kernels.formulas.formula import Values
+from mercer.kernels.leaves.distances import dot_products, squared_distances, squared_norms
+from mercer.kernels.leaves.leaf import Leaf, leaf
+from mercer.kernels.leaves.writing import write_value
+from mercer.kernels.maps.spectral import Components, Spectrum
+from mercer.kernels.proofs import expansion
+from mercer.kernels.proofs.expansion import Terms
 from mercer.kernels.proofs.forms import judge_form
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import coefficients, positive, real, signed, whole
+from mercer.typing import Array
 
 
 @leaf
@@ -29,27 +37,28 @@ class Constant(Leaf):
 
     formula: ClassVar = "<value>"
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         return np.full((len(x), len(x if z is None else z)), self.value)
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         return np.full(len(x), self.value)
 
-    def _takes_things(self) -> bool:
+    def takes_things(self) -> bool:
         return True
 
-    def _proof(self) -> Proof | None:
+    def expanded(self, *, split: bool) -> Terms:
+        return expansion.number(self.value)
+
+    def proof(self) -> Proof | None:
         if self.value < 0:
             return None
         fact = Fact("constant", "qᵀKq = c (Σ q_i)² ≥ 0")
         return Proof(self, fact, conditions=(f"c = {self.value!r} ≥ 0",))
 
-    def _root_proof(self) -> Proof | None:
-        return (
-            Proof(self, Fact("infinitely divisible", "c^r is again a constant ≥ 0"))
-            if self.value >= 0
-            else None
-        )
+    def root_proof(self) -> Proof | None:
+        if self.value < 0:
+            return None
+        return Proof(self, Fact("infinitely divisible", "c^r is again a constant ≥ 0"))
 
 
 @leaf
@@ -71,13 +80,13 @@ class White(Leaf):
     divisible: ClassVar = "k^r is noise^r · I"
     formula: ClassVar = r"<noise>\,\delta_{xz}"
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         return self.noise * np.eye(len(x)) if z is None else np.zeros((len(x), len(z)))
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         return np.full(len(x), self.noise)
 
-    def _takes_things(self) -> bool:
+    def takes_things(self) -> bool:
         return True
 
 
@@ -101,13 +110,13 @@ class Bilinear(Leaf):
             raise ParameterError(f"Bilinear: A must be square; got {len(self.A)} by {len(self.A[0])}.")
 
     @property
-    def matrix(self) -> np.ndarray:
+    def matrix(self) -> Array:
         return np.array(self.A)
 
-    def _columns_needed(self) -> tuple[int | None, int]:
+    def columns_needed(self) -> tuple[int | None, int]:
         return len(self.A), len(self.A)
 
-    def _times_matrix(self, x: Rows) -> np.ndarray:
+    def times_matrix(self, x: Rows) -> Array:
         X = x.vectors
         if X.shape[1] != len(self.A):
             raise ShapeError(
@@ -115,19 +124,19 @@ class Bilinear(Leaf):
             )
         return X.astype(np.float64, copy=False) @ self.matrix
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        left = self._times_matrix(x)
+    def block(self, x: Rows, z: Rows | None) -> Array:
+        left = self.times_matrix(x)
         Z = (x if z is None else z).vectors
         K = np.asarray((Z.astype(np.float64, copy=False) @ left.T).T) if sparse.issparse(Z) else left @ Z.T
         return 0.5 * (K + K.T) if z is None and self._symmetric() else K
 
-    def _diag(self, x: Rows) -> np.ndarray:
-        return np.einsum("ij,ij->i", self._times_matrix(x), dense(x.vectors))
+    def diagonal(self, x: Rows) -> Array:
+        return np.einsum("ij,ij->i", self.times_matrix(x), dense(x.vectors))
 
     def _symmetric(self) -> bool:
         return bool(np.array_equal(self.matrix, self.matrix.T))
 
-    def _proof(self) -> Proof | None:
+    def proof(self) -> Proof | None:
         if not self._symmetric():
             return None
         form = judge_form(self.A)
@@ -157,20 +166,20 @@ class CosineSimilarity(Leaf):
     )
     formula: ClassVar = r"\frac{x^\top z}{\lVert x\rVert\,\lVert z\rVert}"
 
-    def _text(self) -> str:
+    def text(self) -> str:
         return "CosineSimilarity()"
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         K = dot_products(unit_rows(x.vectors), None if z is None else unit_rows(z.vectors))
         if z is None:
-            np.fill_diagonal(K, self._diag(x))
+            np.fill_diagonal(K, self.diagonal(x))
         return K
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         return (_largest(x.vectors) > 0).astype(float)
 
 
-def _largest(X: Matrix) -> np.ndarray:
+def _largest(X: Matrix) -> Array:
     """The largest size of an entry in each row."""
     top = abs(X).max(axis=1)
     return np.asarray(top.toarray() if sparse.issparse(top) else top, dtype=np.float64).ravel()
@@ -188,7 +197,7 @@ def unit_rows(X: Matrix) -> Matrix:
     return _scale_rows(Y, 1 / np.where(norm == 0, np.inf, norm))
 
 
-def _scale_rows(X: Matrix, factors: np.ndarray) -> Matrix:
+def _scale_rows(X: Matrix, factors: Array) -> Matrix:
     return X.multiply(factors[:, None]).tocsr() if sparse.issparse(X) else X * factors[:, None]
 
 
@@ -211,13 +220,13 @@ class ArcCosine(Leaf):
     )
     formula: ClassVar = r"\tfrac{1}{\pi}\lVert x\rVert^{<order>}\lVert z\rVert^{<order>} J_{<order>}(\theta)"
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
+    def block(self, x: Rows, z: Rows | None) -> Array:
         a = np.sqrt(squared_norms(x.vectors))
         b = a if z is None else np.sqrt(squared_norms(z.vectors))
         theta = _angles(x.vectors, None if z is None else z.vectors)
         return (a[:, None] * b[None, :]) ** self.order * self.value(theta)
 
-    def value(self, theta: Any) -> Any:
+    def value(self, theta: Values) -> Values:
         """J_n(θ) / π."""
         if self.order == 0:
             return (np.pi - theta) / np.pi
@@ -226,14 +235,14 @@ class ArcCosine(Leaf):
             return (sine + (np.pi - theta) * cosine) / np.pi
         return (3 * sine * cosine + (np.pi - theta) * (1 + 2 * cosine**2)) / np.pi
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         s = squared_norms(x.vectors)
         if self.order == 0:
             return np.where(s == 0, 0.5, 1.0)
         return s if self.order == 1 else 3 * s**2
 
 
-def _angles(X: Matrix, Z: Matrix | None) -> np.ndarray:
+def _angles(X: Matrix, Z: Matrix | None) -> Array:
     """The angle between every two rows, π/2 where one is zero.
 
     By tan(θ/2) = ‖u - v‖ / ‖u + v‖ for unit vectors, which is right to rounding at every angle; the arc cosine of u·v
@@ -242,8 +251,8 @@ def _angles(X: Matrix, Z: Matrix | None) -> np.ndarray:
     U = unit_rows(X)
     V = U if Z is None else unit_rows(Z)
     apart = np.sqrt(squared_distances(U, None if Z is None else V, 1.0))
-    together = np.sqrt(squared_distances(U, -V, 1.0))
-    return np.where((apart == 0) & (together == 0), np.pi / 2, 2 * np.arctan2(apart, together))
+    across = np.sqrt(squared_distances(U, -V, 1.0))
+    return np.where((apart == 0) & (across == 0), np.pi / 2, 2 * np.arctan2(apart, across))
 
 
 @leaf
@@ -261,8 +270,8 @@ class SpectralMixture(Leaf):
     """
 
     weights: tuple[float, ...] = positive(ndim=1)
-    means: tuple = real(ndim=1, per_column=True)
-    scales: tuple = positive(ndim=1, per_column=True)
+    means: tuple[float | tuple[float, ...], ...] = real(ndim=1, per_column=True)
+    scales: tuple[float | tuple[float, ...], ...] = positive(ndim=1, per_column=True)
 
     because: ClassVar = Fact(
         "Bochner's theorem",
@@ -281,18 +290,16 @@ class SpectralMixture(Leaf):
         if len(widths) != 1:
             raise ParameterError("SpectralMixture: every mean and scale needs the same number of columns.")
 
-    def _text(self) -> str:
-        from mercer.kernels.leaves.families import write_value
-
+    def text(self) -> str:
         parts = (f"{n}={write_value(getattr(self, n))}" for n in ("weights", "means", "scales"))
         return f"SpectralMixture({', '.join(parts)})"
 
-    def _columns_needed(self) -> tuple[int | None, int]:
+    def columns_needed(self) -> tuple[int | None, int]:
         d = len(self.means[0]) if isinstance(self.means[0], tuple) else 1
         return d, d
 
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        self._check_columns(x)
+    def block(self, x: Rows, z: Rows | None) -> Array:
+        self.check_columns(x)
         X = dense(x.vectors).astype(np.float64, copy=False)
         Z = X if z is None else dense(z.vectors).astype(np.float64, copy=False)
         out = np.zeros((len(X), len(Z)))
@@ -304,13 +311,21 @@ class SpectralMixture(Leaf):
             out += part
         return out
 
-    def _check_columns(self, x: Rows) -> None:
-        d, _ = self._columns_needed()
+    def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
+        if self.columns_needed()[0] != d:
+            raise ShapeError(f"SpectralMixture: means are for {self.columns_needed()[0]} column(s), not {d}.")
+        w = np.array(self.weights)
+        means = np.array(self.means, dtype=float).reshape(len(w), -1)
+        scales = np.array(self.scales, dtype=float).reshape(len(w), -1)
+        return Components(d, float(w.sum()), w / w.sum(), means, scales)
+
+    def check_columns(self, x: Rows) -> None:
+        d, _ = self.columns_needed()
         if x.width != d:
             raise ShapeError(f"SpectralMixture: means are for {d} column(s), but {x.name} has {x.width}.")
 
-    def _diag(self, x: Rows) -> np.ndarray:
+    def diagonal(self, x: Rows) -> Array:
         return np.full(len(x), sum(self.weights))
 
-    def _latex(self) -> str:
+    def latex(self) -> str:
         return r"\sum_q w_q \prod_d e^{-2\pi^2\delta_d^2\sigma_{qd}^2}\cos(2\pi\delta_d\mu_{qd})"

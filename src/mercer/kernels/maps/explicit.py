@@ -19,6 +19,7 @@ from mercer.errors import (
     ParameterError,
     ShapeError,
 )
+from mercer.kernels import doors
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.dot import Polynomial
 from mercer.kernels.maps.parts import (
@@ -161,7 +162,7 @@ def _space(kernel: Kernel, d: Any) -> Space:
             raise ParameterError(f"d: column names must be distinct and at least one; got {names}.")
         return Space(len(names), tuple(names), given=True)
     if d is None:
-        d = kernel._columns_needed()[0]
+        d = kernel.columns_needed()[0]
     try:
         count = -1 if isinstance(d, bool) else operator.index(d)
     except TypeError:
@@ -171,3 +172,6 @@ def _space(kernel: Kernel, d: Any) -> Space:
             f"d must be the number of columns, a whole number >= 1 (or their names); got {d!r}."
         )
     return Space(count)
+
+
+doors.mapping.open(doors.Mapping(build, dimension))

@@ -236,7 +236,7 @@ class Through(Wrapped):
 
 
 def seen_through(how: On | Of | LinearMap, x: Rows) -> Rows:
-    return x.take(how.columns) if isinstance(how, On) else how._mapped(x)
+    return x.take(how.columns) if isinstance(how, On) else how.mapped(x)
 
 
 class Factor(Wrapped):
@@ -253,7 +253,7 @@ class Factor(Wrapped):
         return [f"{function_name(self.times.f, 'f')}(x)", *self.inner.factors(i)]
 
     def apply(self, x: Rows) -> np.ndarray:
-        return self.times._factor(x)[:, None] * self.inner.apply(x)
+        return self.times.factor(x)[:, None] * self.inner.apply(x)
 
 
 class Unit(Wrapped):

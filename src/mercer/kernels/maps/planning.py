@@ -294,7 +294,7 @@ _PLANS: list[tuple[Any, Callable[[Any, Space], Node]]] = [
     (Normalized, _wrapped(lambda node, k: Unit(node, "|φ|"))),
     (CosineSimilarity, lambda k, space: Unit(Monomials(Expansion.series((0, 1)), space), "|x|")),
     (Bilinear, _plan_bilinear),
-    (Cosine, lambda k, space: Waves(k._per_column("period", space.d), space)),
+    (Cosine, lambda k, space: Waves(k.column_values("period", space.d), space)),
     (ArcCosine, _plan_arc_cosine),
     ((Sigmoid, Logistic), _plan_never),
     (Dot, _plan_dot),

@@ -29,7 +29,7 @@ from mercer.kernels.algebra import (
     Scaled,
     Sum,
 )
-from mercer.kernels.base import Kernel, _hashable
+from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.columns import AllSubsets
 from mercer.kernels.leaves.dot import Dot, Linear, Polynomial
 from mercer.kernels.leaves.special import Constant
@@ -41,6 +41,7 @@ from mercer.kernels.maps.parts import (
     Through,
     function_name,
 )
+from mercer.kernels.tuning import hashable
 
 Path = tuple[
     Kernel, ...
@@ -62,7 +63,7 @@ class Polynome:
 def _way(k: Any) -> Any:
     return (
         type(k).__name__,
-        _hashable(k.columns if isinstance(k, On) else k.map if isinstance(k, Of) else k.A),
+        hashable(k.columns if isinstance(k, On) else k.map if isinstance(k, Of) else k.A),
     )
 
 
@@ -162,7 +163,7 @@ def _width(k: Of, d: int) -> int:
     """How many columns a user's map makes of d, by calling it once on two rows."""
     try:
         with np.errstate(all="ignore"):
-            return int(k._mapped(Rows(np.full((2, d), 0.5))).vectors.shape[1])
+            return int(k.mapped(Rows(np.full((2, d), 0.5))).vectors.shape[1])
     except Exception as error:
         raise NoFiniteMapError(
             f"{k}: the map was tried on rows of {d} numbers to see how many it makes of them, and failed: {error}"

@@ -23,7 +23,8 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.formulas.certain import KNOWN, bounds
 from mercer.kernels.formulas.formula import NotRecorded
 from mercer.kernels.leaves import columns, radial, special
-from mercer.kernels.leaves.families import DotProduct, OfOneNumber, Radial
+from mercer.kernels.leaves.families import DotProduct, Radial
+from mercer.kernels.leaves.recording import OfOneNumber
 from mercer.kernels.proofs.intervals import Interval, NotEnclosed, pi
 
 Enclosed = list[list[Interval]]
@@ -105,7 +106,7 @@ def enclose(kernel: Kernel, sample: Sample) -> Enclosed:
 
 def measured(k: Any, sample: Sample) -> Enclosed:
     """The values that a function of a user returns, with the error they are taken to have."""
-    K = np.asarray(k._block(sample.rows, None), dtype=float)
+    K = np.asarray(k.block(sample.rows, None), dtype=float)
     if not np.all(np.isfinite(K)):
         raise NotEnclosed("an infinite value")
     error = MEASURED * float(np.abs(K).max(initial=0.0))
@@ -342,14 +343,14 @@ def _power(k: algebra.Power, sample: Sample) -> Enclosed:
 
 def _times(k: algebra.Times, sample: Sample) -> Enclosed:
     """f is whatever it returns: any function will do, a rounded one too."""
-    f = [Interval.exact(float(v)) for v in k._factor(sample.rows)]
+    f = [Interval.exact(float(v)) for v in k.factor(sample.rows)]
     K = enclose(k.kernel, sample)
     return [[a * b * v for b, v in zip(f, row, strict=True)] for a, row in zip(f, K, strict=True)]
 
 
 def _of(k: algebra.Of, sample: Sample) -> Enclosed:
     """ψ is whatever it returns: any map will do, a rounded one too."""
-    return enclose(k.kernel, Sample.of(k._mapped(sample.rows)))
+    return enclose(k.kernel, Sample.of(k.mapped(sample.rows)))
 
 
 def _linear_map(k: algebra.LinearMap, sample: Sample) -> Enclosed:
@@ -357,7 +358,7 @@ def _linear_map(k: algebra.LinearMap, sample: Sample) -> Enclosed:
         raise NotEnclosed("these are no vectors")
     A = [[Interval.exact(v) for v in row] for row in k.A]
     points = [[_dot(row, x) for row in A] for x in sample.points]
-    return enclose(k.kernel, Sample(k._mapped(sample.rows), points))
+    return enclose(k.kernel, Sample(k.mapped(sample.rows), points))
 
 
 def _on(k: algebra.On, sample: Sample) -> Enclosed:

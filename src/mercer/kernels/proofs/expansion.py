@@ -14,30 +14,23 @@ looked at, all with fractions, so that ½·½ - ¼ is exactly 0:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import numpy as np
-
-from mercer.arrays import Rows
-from mercer.kernels.algebra import Exp, PolynomialOf, Power, Product, Scaled, Sum
-from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.columns import AllSubsets
-from mercer.kernels.leaves.dot import Dot, ExpDot, Linear, Polynomial
-from mercer.kernels.leaves.families import Leaf, expression
-from mercer.kernels.leaves.special import Constant
 from mercer.kernels.proofs.proof import Fact, Proof
 
+if TYPE_CHECKING:
+    from mercer.kernels.base import Kernel
+
 # Atoms with their powers. A set, because two different kernels may be written the same.
-Monomial = frozenset[tuple[Kernel, int]]
-Polynome = dict[Monomial, Fraction]
+Monomial: TypeAlias = "frozenset[tuple[Kernel, int]]"
+Polynomial: TypeAlias = dict[Monomial, Fraction]
 
 ONE: Monomial = frozenset()
 
 _MOST_TERMS = 500
-_HIGHEST_POWER = 64
+HIGHEST_POWER = 64
 _LARGEST_EXPONENT = 1000
 
 
@@ -48,33 +41,31 @@ class Term(NamedTuple):
     exponent: frozenset[tuple[Monomial, Fraction]] = frozenset()
 
 
-Terms = dict[Term, Fraction]
+Terms: TypeAlias = dict[Term, Fraction]
 
 
-class _TooLarge(Exception):
+class TooLarge(Exception):
     """The expansion has more terms than anyone would read."""
 
 
 def proof_by_expansion(kernel: Kernel) -> Proof | None:
     """The proof that `kernel` is a positive combination of products of kernels, or None."""
-    for split in (False, True):
-        try:
-            terms = expand(kernel, split=split)
-        except _TooLarge:
-            return None
+    try:
+        terms = expand(kernel)
         found = _proof_from_terms(kernel, terms)
         if found is not None:
             return found
-        if not any(type(a) is AllSubsets for a in _atoms(terms)):
-            return None
-    return None
+        divided = expand(kernel, split=True)
+        return None if divided == terms else _proof_from_terms(kernel, divided)
+    except TooLarge:
+        return None
 
 
 def _proof_from_terms(kernel: Kernel, terms: Terms) -> Proof | None:
     if not _exponentials_are_covered(terms):
         return None
     negative = [t for t, c in terms.items() if c < 0 and _is_pure(t)]
-    if any(_degree(t.monomial) > _HIGHEST_POWER for t in negative):
+    if any(_degree(t.monomial) > HIGHEST_POWER for t in negative):
         return None
     if any(_least_coefficient(terms, t.monomial) < 0 for t in negative):
         return None
@@ -104,7 +95,7 @@ def _fact(terms: Terms, negative: list[Term]) -> Fact:
 def _premises(kernel: Kernel, terms: Terms) -> tuple[Proof, ...] | None:
     out = []
     for atom in _atoms(terms):
-        proof = None if atom == kernel else atom._proof()
+        proof = None if atom == kernel else atom.proof()
         if proof is None:
             return None
         out.append(proof)
@@ -168,17 +159,17 @@ def _coefficient_of_exp(term: Term, target: Monomial) -> Fraction:
     P = {m: r for m, r in term.exponent if m}
     if not P:
         return Fraction(target == ONE)
-    power: Polynome = {ONE: Fraction(1)}
+    power: Polynomial = {ONE: Fraction(1)}
     total = Fraction(target == ONE)
     for n in range(1, _degree(target) + 1):
-        step: Polynome = {}
+        step: Polynomial = {}
         for m, c in power.items():
             for a, r in P.items():
                 made = _times(m, a)
                 if _divide(target, made) is not None:
                     step[made] = step.get(made, Fraction(0)) + c * r / n
         if len(step) > 20 * _MOST_TERMS:
-            raise _TooLarge
+            raise TooLarge
         power = step
         total += power.get(target, Fraction(0))
     return total
@@ -200,108 +191,55 @@ def _exp_bounds(term: Term) -> tuple[Fraction, Fraction]:
 
 
 def expand(kernel: Kernel, *, split: bool = False) -> Terms:
-    """The kernel as terms over its atoms, without those that cancel; `split` takes 1 + x·z out of `AllSubsets`."""
-    return {t: c for t, c in _Expander(split).expand(kernel).items() if c != 0}
+    """The kernel as terms over its atoms, without those that cancel; `split` divides atoms that are sums, as `AllSubsets` is."""
+    return {t: c for t, c in kernel.expanded(split=split).items() if c != 0}
 
 
-@dataclass(frozen=True)
-class _Expander:
-    split: bool
-
-    def expand(self, k: Kernel) -> Terms:
-        """By exact class: a user's subclass may compute something else."""
-        kind = type(k)
-        if kind is Constant:
-            return {Term(ONE): Fraction(k.value)}  # type: ignore[attr-defined]
-        if isinstance(k, Scaled):
-            return {t: Fraction(k.scale) * c for t, c in self.expand(k.kernel).items()}
-        if isinstance(k, Sum):
-            out: Terms = {}
-            for part in k.parts:
-                out = _plus(out, self.expand(part))
-            return out
-        if isinstance(k, Product):
-            out = {Term(ONE): Fraction(1)}
-            for part in k.parts:
-                out = _multiply(out, self.expand(part))
-            return out
-        if isinstance(k, Power) and k.exponent == int(k.exponent) and k.exponent <= _HIGHEST_POWER:
-            return _power(self.expand(k.kernel), int(k.exponent))
-        if isinstance(k, PolynomialOf) and len(k.coefs) <= _HIGHEST_POWER:
-            return _horner(self.expand(k.kernel), k.coefs)
-        if isinstance(k, Exp):
-            return self.exponential(k)
-        return self.leaf(k)
-
-    def leaf(self, k: Kernel) -> Terms:
-        linear = _atom(Linear())
-        if type(k) is Polynomial and k.degree <= _HIGHEST_POWER:
-            inside = {Term(ONE): Fraction(k.offset), linear: Fraction(k.scale)}
-            return _power(inside, k.degree)
-        if type(k) is Dot and isinstance(k.taylor, tuple) and len(k.taylor) <= _HIGHEST_POWER:
-            return _horner({linear: Fraction(1)}, k.taylor)
-        if type(k) is ExpDot:
-            return {Term(ONE, frozenset({(linear.monomial, Fraction(k.scale))})): Fraction(1)}
-        if type(k) is AllSubsets and self.split:
-            rest = _atom(LargerSubsets())
-            return {Term(ONE): Fraction(1), linear: Fraction(1), rest: Fraction(1)}
-        return {_atom(k): Fraction(1)}
-
-    def exponential(self, k: Exp) -> Terms:
-        """e^P where the part multiplies out to a polynomial P; else one atom."""
-        try:
-            inside = {t: c for t, c in self.expand(k.kernel).items() if c != 0}
-        except _TooLarge:
-            return {_atom(k): Fraction(1)}
-        constant = abs(inside.get(Term(ONE), Fraction(0)))
-        if any(t.exponent for t in inside) or constant > _LARGEST_EXPONENT:
-            return {_atom(k): Fraction(1)}
-        return {Term(ONE, frozenset((t.monomial, c) for t, c in inside.items())): Fraction(1)}
+def number(c: float) -> Terms:
+    """A constant."""
+    return {Term(ONE): Fraction(c)}
 
 
-@expression
-class LargerSubsets(Leaf):
-    """Products of two and more distinct columns: what `AllSubsets` has beyond 1 + x·z."""
-
-    because: ClassVar = Fact(
-        "sum of kernels",
-        "Π (1 + x_d z_d) - 1 - x·z is the sum of Π x_d z_d over all sets of two or more columns, each a kernel",
-    )
-    formula: ClassVar = r"\left(\prod_d (1 + x_d z_d) - x^\top z - 1\right)"
-
-    def _text(self) -> str:
-        return "(AllSubsets() - Linear() - 1)"
-
-    def _block(self, x: Rows, z: Rows | None) -> np.ndarray:
-        return AllSubsets()._block(x, z) - Linear()._block(x, z) - 1
-
-    def _diag(self, x: Rows) -> np.ndarray:
-        return AllSubsets()._diag(x) - Linear()._diag(x) - 1
+def one_atom(k: Kernel) -> Terms:
+    """A kernel that is not taken apart."""
+    return {atom(k): Fraction(1)}
 
 
-def _atom(k: Kernel) -> Term:
+def exponential(k: Kernel, inside: Kernel, *, split: bool) -> Terms:
+    """e^P where the kernel `inside` multiplies out to a polynomial P; else k is one atom."""
+    try:
+        P = expand(inside, split=split)
+    except TooLarge:
+        return one_atom(k)
+    constant = abs(P.get(Term(ONE), Fraction(0)))
+    if any(t.exponent for t in P) or constant > _LARGEST_EXPONENT:
+        return one_atom(k)
+    return {Term(ONE, frozenset((t.monomial, c) for t, c in P.items())): Fraction(1)}
+
+
+def atom(k: Kernel) -> Term:
     """An atom without its tuning state: a fixed RBF(1.0) is the same function as a free one."""
-    bare = k._stated(frozenset(), ()) if k._fixed or k._bounds else k
+    bare = k.with_tuning(frozenset(), ()) if k.fixed_names or k.stated_bounds else k
     return Term(frozenset({(bare, 1)}))
 
 
-def _plus(a: Terms, b: Terms) -> Terms:
+def plus(a: Terms, b: Terms) -> Terms:
     out = dict(a)
     for t, c in b.items():
         out[t] = out.get(t, Fraction(0)) + c
     return out
 
 
-def _multiply(a: Terms, b: Terms) -> Terms:
+def multiply(a: Terms, b: Terms) -> Terms:
     if len(a) * len(b) > 50 * _MOST_TERMS:
-        raise _TooLarge
+        raise TooLarge
     out: Terms = {}
     for s, c in a.items():
         for t, d in b.items():
             made = Term(_times(s.monomial, t.monomial), _add_exponents(s, t))
             out[made] = out.get(made, Fraction(0)) + c * d
     if len(out) > _MOST_TERMS:
-        raise _TooLarge
+        raise TooLarge
     return out
 
 
@@ -334,17 +272,17 @@ def _divide(a: Monomial, b: Monomial) -> Monomial | None:
     return frozenset((atom, p) for atom, p in powers.items() if p)
 
 
-def _power(a: Terms, p: int) -> Terms:
+def power(a: Terms, p: int) -> Terms:
     out: Terms = {Term(ONE): Fraction(1)}
     for _ in range(p):
-        out = _multiply(out, a)
+        out = multiply(out, a)
     return out
 
 
-def _horner(a: Terms, coefs: tuple[float, ...]) -> Terms:
+def horner(a: Terms, coefs: tuple[float, ...]) -> Terms:
     out: Terms = {}
     for c in reversed(coefs):
-        out = _plus(_multiply(out, a), {Term(ONE): Fraction(c)})
+        out = plus(multiply(out, a), {Term(ONE): Fraction(c)})
     return out
 
 
@@ -374,7 +312,7 @@ def _degree(m: Monomial) -> int:
 
 
 def _only_linear(terms: Terms) -> bool:
-    return all(type(a) is Linear for a in _atoms(terms))
+    return all(str(a) == "Linear()" for a in _atoms(terms))
 
 
 def _write(m: Monomial, c: Fraction) -> str:

@@ -25,13 +25,14 @@ from scipy.optimize import minimize
 
 from mercer.arrays import Rows
 from mercer.errors import MercerError
+from mercer.kernels import doors
 from mercer.kernels.algebra import On
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.own import Custom, Stationary
 from mercer.kernels.leaves.special import Bilinear
+from mercer.kernels.proofs.answers import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.proofs.enclosure import difference, quadratic_form
 from mercer.kernels.proofs.intervals import NotEnclosed
-from mercer.kernels.proofs.proof import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.proofs.witness import (
     FOUND,
     cloud,
@@ -61,7 +62,7 @@ def judge(
     kernel: Kernel, samples: Any = None, *, columns: int | None, seconds: float, random_state: int
 ) -> Validity:
     """`Proved`, `ProvedAsDeclared`, `Refuted` or `Undecided`; see `Kernel.validity`."""
-    proof = kernel._proof()
+    proof = kernel.proof()
     if proof is not None:
         return ProvedAsDeclared(kernel, proof) if proof.declared() else Proved(kernel, proof)
     kernel = kernel.closed(1.0)
@@ -84,23 +85,14 @@ def judge(
     return answer
 
 
-def _nodes(kernel: Kernel) -> Iterator[Kernel]:
-    """The kernel and all its parts."""
-    stack = [kernel]
-    while stack:
-        k = stack.pop()
-        yield k
-        stack += [child for _, child in k._children()]
-
-
 def _names(kernel: Kernel) -> tuple[str, ...] | None:
     """Column names that `on(…)` asks for somewhere in the expression."""
-    found = [c for k in _nodes(kernel) if isinstance(k, On) for c in k.columns if isinstance(c, str)]
+    found = [c for k in kernel.walk() if isinstance(k, On) for c in k.columns if isinstance(c, str)]
     return tuple(dict.fromkeys(found)) or None
 
 
 def _work(kernel: Kernel) -> int:
-    slow = any(isinstance(k, Custom) and not k.blocks for k in _nodes(kernel))
+    slow = any(isinstance(k, Custom) and not k.blocks for k in kernel.walk())
     return _WORK_PAIR_BY_PAIR if slow else _WORK
 
 
@@ -141,7 +133,7 @@ class _Search:
         return None
 
     def everywhere(self, columns: int | None) -> Refuted | None:
-        exact, least = self.kernel._columns_needed()
+        exact, least = self.kernel.columns_needed()
         least = max(least, len(self.names or ()))
         if columns is not None:
             dimensions = [columns]
@@ -171,7 +163,7 @@ class _Search:
 
     def directions(self) -> Refuted | None:
         """A single point at which a form xᵀAz in the expression is negative."""
-        for k in _nodes(self.kernel):
+        for k in self.kernel.walk():
             v = k.negative_direction() if isinstance(k, Bilinear) else None
             if v is not None:
                 X = np.array([v])
@@ -187,7 +179,7 @@ class _Search:
 
     def frequencies(self, dimensions: list[int]) -> Refuted | None:
         """Grids that tell frequencies at which a declared density is negative from their neighbours."""
-        for k in _nodes(self.kernel):
+        for k in self.kernel.walk():
             band = k.negative_band() if isinstance(k, Stationary) else None
             if band is None:
                 continue
@@ -212,7 +204,7 @@ class _Search:
 
     def sets(self, d: int) -> Iterator[np.ndarray]:
         """Sets of points in d dimensions, small ones first, at the kernel's own scales."""
-        signed = not self.kernel._needs_nonnegative()
+        signed = not self.kernel.needs_nonnegative()
         scales = self.scales()
         for scale in scales:
             for base in corners(d, signed):
@@ -242,7 +234,7 @@ class _Search:
                     break
                 starts += 1
                 start = self.rng.normal(size=(m, d)) * self.rng.choice(self.scales()[:4])
-                if self.kernel._needs_nonnegative():
+                if self.kernel.needs_nonnegative():
                     start = np.abs(start)
                 options = {"maxfev": 150, "xatol": 1e-3, "fatol": 1e-6}
                 best = minimize(
@@ -340,7 +332,7 @@ class _Search:
             return None
         if form.high >= 0:
             return None
-        remark = self.kernel._wanting() if _is_against(self.kernel) else ""
+        remark = self.kernel.wanting() if _is_against(self.kernel) else ""
         return Refuted(self.kernel, X, q, form.middle(), False, tuple(self.tried), names, remark)
 
     # ── book-keeping ──
@@ -370,7 +362,7 @@ def _is_against(kernel: Kernel) -> bool:
 
 def _advice(kernel: Kernel) -> Iterator[str]:
     """What a part of the kernel would need to be proved, in its own words."""
-    yield from dict.fromkeys(k._wanting() for k in _nodes(kernel) if k._wanting())
+    yield from dict.fromkeys(k.wanting() for k in kernel.walk() if k.wanting())
 
 
 def _rounder(X: Any) -> Iterator[Any]:
@@ -381,3 +373,6 @@ def _rounder(X: Any) -> Iterator[Any]:
             if len(np.unique(rounded, axis=0)) == len(X):
                 yield rounded if isinstance(X, np.ndarray) else rounded.tolist()
     yield X
+
+
+doors.judging.open(judge)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from mercer.kernels.proofs.densities import Band
-from mercer.kernels.proofs.proof import relative_form
 
 FOUND = -1e-9  # qᵀKq relative to |q|ᵀ|K||q| at which a set of points is worth a closer look
 _LONGEST = 200  # points of one wave
@@ -142,3 +141,9 @@ def round_vector(K: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 def take(X: Any, index: list[int]) -> Any:
     return X[index] if isinstance(X, np.ndarray) else [X[i] for i in index]
+
+
+def relative_form(K: np.ndarray, q: np.ndarray) -> float:
+    """qᵀKq / |q|ᵀ|K||q|: the quadratic form on a scale where rounding is about 1e-16."""
+    size = float(np.abs(q) @ np.abs(K) @ np.abs(q))
+    return float(q @ K @ q) / size if size > 0 else 0.0

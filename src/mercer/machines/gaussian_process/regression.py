@@ -243,7 +243,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
     def _looked_at(self, kernel: Kernel | None) -> GramOperator:
         """K as it is judged: one that will be factored, and that nothing proves, is looked at for symmetry first."""
         K = self._gram(kernel)
-        if self._exact and kernel is not None and kernel._proof() is None:
+        if self._exact and kernel is not None and kernel.proof() is None:
             check_gram(K.dense(), str(kernel))
         return K
 

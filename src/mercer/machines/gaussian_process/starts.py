@@ -90,7 +90,7 @@ def scaled_starts(kernel: Kernel, rows: Rows, Y: np.ndarray, noise: np.ndarray |
 
 def _to_targets(kernel: Kernel, rows: Rows, Y: np.ndarray, noise: np.ndarray | float) -> np.ndarray:
     """What makes the prior variance the mean square of the targets: one number added to the logarithms of all heights."""
-    prior = float(np.mean(kernel._diag(rows)))
+    prior = float(np.mean(kernel.diagonal(rows)))
     wanted = float(np.mean(Y**2)) - float(np.mean(noise))
     movable = _movable(kernel, heights(kernel))
     if not (prior > 0 and wanted > 0 and np.isfinite(prior) and np.isfinite(wanted)):
@@ -139,7 +139,7 @@ def heights(kernel: Kernel, prefix: str = "") -> set[str]:
     own = {Scaled: "scale", White: "noise", Constant: "value"}.get(type(kernel))
     if own is not None and any(p.name == own and p.free for p in kernel.parameters):
         return {prefix + own}
-    inner = [heights(child, f"{prefix}{name}__") for name, child in kernel._children()]
+    inner = [heights(child, f"{prefix}{name}__") for name, child in kernel.children()]
     if isinstance(kernel, Sum):
         return set().union(*inner)
     if isinstance(kernel, Scaled | Product):
@@ -153,7 +153,7 @@ def radial_leaves(kernel: Kernel, prefix: str = "") -> list[tuple[str, Radial]]:
         return [(prefix, kernel)]
     if not isinstance(kernel, Sum | Product | Scaled):
         return []
-    parts = kernel._children()
+    parts = kernel.children()
     return [found for name, child in parts for found in radial_leaves(child, f"{prefix}{name}__")]
 
 

@@ -76,7 +76,7 @@ def new_noise(posterior: Posterior, noise: Any, rows: Rows) -> np.ndarray:
     if isinstance(noise, bool | np.bool_) and not noise:
         return np.zeros(len(rows))
     kernel = posterior.kernel
-    white = np.asarray(kernel._diag(rows), dtype=np.float64) - latent_diag(kernel, rows)
+    white = np.asarray(kernel.diagonal(rows), dtype=np.float64) - latent_diag(kernel, rows)
     if isinstance(noise, bool | np.bool_):
         if np.ndim(posterior.noise):
             raise ParameterError(

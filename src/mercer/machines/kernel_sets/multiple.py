@@ -122,7 +122,7 @@ class KernelSet:
         kernels = check_kernels(self.kernels)
         if kernels is None:
             return False
-        return all(not as_kernel(k).reads_numbers for k in kernels)
+        return all(not as_kernel(k).reads_numbers() for k in kernels)
 
     def _start(self, X: Any) -> tuple[Any, int]:
         """The checked rows (or Gram matrices) and their number."""

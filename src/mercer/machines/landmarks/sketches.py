@@ -21,9 +21,9 @@ from mercer.errors import MercerError, ParameterError
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves import dot, special
-from mercer.kernels.leaves.families import squared_norms
+from mercer.kernels.leaves.distances import squared_norms
 from mercer.kernels.leaves.radial import RBF
-from mercer.kernels.maps.spectral import NoSpectrum, Spectrum, draw, orthogonal, spectrum
+from mercer.kernels.maps.spectral import NoSpectrum, Spectrum, draw, orthogonal
 
 KINDS = ("auto", "gaussian", "orthogonal", "quasi", "tensor-sketch", "maclaurin")
 QUASI_COLUMNS = (
@@ -71,7 +71,7 @@ def build(k: Kernel, size: int, plan: Plan) -> Sketch:
     if isinstance(k, algebra.Sum):
         return _sum(k, size, plan)
     try:
-        found = spectrum(k, plan.d, plan.rows.names)
+        found = k.spectrum(plan.d, plan.rows.names)
     except NoSpectrum as reason:
         return _not_stationary(k, size, plan, str(reason))
     return _fourier(found, size, plan)
@@ -83,7 +83,7 @@ def _exact(k: Kernel, size: int, plan: Plan) -> Sketch | None:
     if found is not None:
         return found
     try:
-        s = spectrum(k, plan.d, plan.rows.names)
+        s = k.spectrum(plan.d, plan.rows.names)
     except NoSpectrum:
         return None
     atoms = s.atoms(size // 2)
@@ -172,12 +172,12 @@ def _not_stationary(k: Kernel, size: int, plan: Plan, reason: str) -> Sketch:
         inner = build(k.kernel, size, plan.at(plan.rows.take(k.columns)))
         return Inside(inner.dimension, inner.how, inner.exact, inner, partial(Rows.take, columns=k.columns))
     if isinstance(k, algebra.Of | algebra.LinearMap):
-        inner = build(k.kernel, size, plan.at(k._mapped(plan.rows)))
-        return Inside(inner.dimension, inner.how, inner.exact, inner, k._mapped)
+        inner = build(k.kernel, size, plan.at(k.mapped(plan.rows)))
+        return Inside(inner.dimension, inner.how, inner.exact, inner, k.mapped)
     if isinstance(k, algebra.Times):
-        return times(build(k.kernel, size, plan), k._factor)
+        return times(build(k.kernel, size, plan), k.factor)
     if isinstance(k, algebra.Normalized):
-        return times(build(k.kernel, size, plan), k._inverse_norm)
+        return times(build(k.kernel, size, plan), k.inverse_norms)
     if isinstance(k, algebra.Product):
         return _product(k.parts, size, plan)
     if isinstance(k, algebra.Power) and float(k.exponent).is_integer() and 2 <= k.exponent <= 16:
@@ -195,7 +195,7 @@ def _dot(k: Any, size: int, plan: Plan) -> Sketch:
     if isinstance(k, dot.ExpDot):
         # e^(c x·z) = e^(c‖x‖²/2) e^(-c‖x - z‖²/2) e^(c‖z‖²/2): a Gaussian kernel between two factors
         gauss = RBF(1.0 / np.sqrt(k.scale))
-        inner = _fourier(spectrum(gauss, plan.d), size, plan)
+        inner = _fourier(gauss.spectrum(plan.d), size, plan)
         return times(inner, partial(_half_exponential, scale=k.scale))
     scale, offset, degree = (1.0, 0.0, 1) if isinstance(k, dot.Linear) else (k.scale, k.offset, k.degree)
     return _tensor_sketch(plan.d, scale, offset, degree, size, plan.rng)
@@ -359,7 +359,7 @@ def _sum(k: algebra.Sum, size: int, plan: Plan) -> Sketch:
     open_ = [i for i, s in enumerate(parts) if s is None]
     if open_ and left < 2 * len(open_):
         raise ParameterError(f"{k} has {len(k.parts)} terms, too many for n_components={size}.")
-    mass = np.array([max(float(k.parts[i]._diag(plan.rows).mean()), 0.0) for i in open_])
+    mass = np.array([max(float(k.parts[i].diagonal(plan.rows).mean()), 0.0) for i in open_])
     share = mass / mass.sum() if mass.sum() > 0 else np.full(len(open_), 1 / max(len(open_), 1))
     for i, f in zip(open_, share, strict=True):
         parts[i] = build(k.parts[i], 2 + int((left - 2 * len(open_)) * f), plan)

@@ -95,7 +95,7 @@ class KernelEstimator(Published, BaseEstimator):
     def _takes_things(self) -> bool:
         """Whether the kernel can be asked of things that are no vectors: strings, graphs, tables of several types."""
         kernel = as_machine_kernel(self.kernel)
-        return kernel is not None and not kernel.reads_numbers
+        return kernel is not None and not kernel.reads_numbers()
 
     def _functions(self) -> Functions:
         """The functions f = Σ c_j k(x_j, ·) + b that the fitted machine comes to; here: it has none."""

@@ -33,7 +33,7 @@ def is_noise(term: Kernel) -> bool:
 
 def has_noise(kernel: Kernel) -> bool:
     """Whether white noise occurs anywhere in the expression."""
-    return isinstance(kernel, White) or any(has_noise(child) for _, child in kernel._children())
+    return isinstance(kernel, White) or any(has_noise(child) for _, child in kernel.children())
 
 
 def latent_terms(kernel: Kernel) -> tuple[Kernel, ...]:
@@ -73,7 +73,7 @@ def noise_of(kernel: Kernel, rows: Rows) -> np.ndarray | None:
     if rest is None or not has_noise(rest):
         return np.full(len(rows), level)
     # Inside a product the noise is another one for every row.
-    whole = np.asarray(kernel._diag(rows), dtype=np.float64)
+    whole = np.asarray(kernel.diagonal(rows), dtype=np.float64)
     noise = whole - latent_diag(kernel, rows)
     return np.where(np.abs(noise) <= 1e-12 * np.abs(whole), 0.0, noise)
 
@@ -86,7 +86,7 @@ def latent_diag(kernel: Kernel, rows: Rows) -> np.ndarray:
     array([2., 2.])
     """
     if not has_noise(kernel):
-        return np.asarray(kernel._diag(rows), dtype=np.float64)
+        return np.asarray(kernel.diagonal(rows), dtype=np.float64)
     if is_noise(kernel):
         return np.zeros(len(rows))
     terms = terms_of(kernel)
@@ -95,5 +95,5 @@ def latent_diag(kernel: Kernel, rows: Rows) -> np.ndarray:
     out = np.empty(len(rows))
     for start in range(0, len(rows), BLOCK):  # noise inside a product or power: small blocks of two samples
         some = rows.rows(np.arange(start, min(start + BLOCK, len(rows))))
-        out[start : start + len(some)] = np.diagonal(kernel._block(some, Rows(some.data, "Z", some.names)))
+        out[start : start + len(some)] = np.diagonal(kernel.block(some, Rows(some.data, "Z", some.names)))
     return out

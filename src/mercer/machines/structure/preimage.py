@@ -56,7 +56,7 @@ def pre_images(
         return Y @ (coef.T @ X) + base @ X
     radial = kernel.kernel if isinstance(kernel, Scaled) else kernel
     assert isinstance(radial, Radial)
-    lengths = radial._per_column("lengthscale", X.shape[1])
+    lengths = radial.column_values("lengthscale", X.shape[1])
     scaled = X / lengths
     out = np.empty((len(Y), X.shape[1]))
     step = max(1, panels(len(X))[0].stop // 4)  # a few blocks of rows × sample at a time
@@ -111,7 +111,7 @@ def _uphill(weights: np.ndarray, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
 
 def _nearest_rows(kernel: Radial, X: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     """For each row of γ the training point with the largest Σ_i γ_i k(x_j, x_i)."""
-    unit = kernel._changed(lengthscale=1.0)
+    unit = kernel.changed(lengthscale=1.0)
     return np.argmax(Tiles(unit, X) @ np.ascontiguousarray(gamma.T), axis=0)
 
 

@@ -115,7 +115,7 @@ def _products(model: Any, A: Any, share: np.ndarray) -> np.ndarray:
     if isinstance(model.kernel_, str):
         return np.asarray(A @ share)
     out = np.empty(A.shape[0])
-    own = np.asarray(model.kernel_._diag(model._rows(A)), dtype=np.float64)
+    own = np.asarray(model.kernel_.diagonal(model._rows(A)), dtype=np.float64)
     for part in row_blocks(A.shape[0], A.shape[0]):
         K = plain_gram(model, A[part], A)
         rows = np.arange(A.shape[0])[part]

@@ -1,0 +1,33 @@
+"""Values of parameters as text and as LaTeX."""
+
+from __future__ import annotations
+
+from mercer.params import Open
+from mercer.typing import Setting
+
+
+def write_value(value: Setting) -> str:
+    """A parameter as text that the parser reads back; functions as <name>."""
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(write_value, value)) + "]"
+    if callable(value):
+        return f"<{getattr(value, '__name__', type(value).__name__).strip('<>')}>"
+    return repr(value)
+
+
+def as_one_thing(value: str) -> str:
+    """A value inside a formula: a sign or a power of ten in brackets."""
+    return rf"\left({value}\right)" if value.startswith("-") or "^" in value else value
+
+
+def latex_value(value: Setting) -> str:
+    if isinstance(value, Open):
+        return r"\ell"
+    if isinstance(value, tuple):
+        return r"(" + ", ".join(map(latex_value, value)) + ")"
+    if isinstance(value, float):
+        mantissa, _, exponent = f"{value:.6g}".partition("e")
+        return rf"{mantissa}\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+    if callable(value):
+        return getattr(value, "__name__", "f").replace("<lambda>", "f").replace("_", r"\_")
+    return str(value)

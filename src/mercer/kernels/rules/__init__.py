@@ -1,0 +1,8 @@
+"""The construction rules, one class each; `mercer.kernels.algebra` gathers them.
+
+combined       what all rules share
+arithmetic     multiples, sums, products
+functions      powers, the exponential, polynomials
+views          maps of the rows: a function, a matrix, a choice of columns
+factors        f(x) k(x, z) f(z), and the cosine in feature space
+"""

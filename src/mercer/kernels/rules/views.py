@@ -1,0 +1,240 @@
+"""A kernel on what a map makes of the rows: a function, a matrix, a choice of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mercer.arrays import Column, Rows
+from mercer.errors import ParameterError, ShapeError
+from mercer.kernels.base import Kernel
+from mercer.kernels.leaves.leaf import expression
+from mercer.kernels.leaves.writing import latex_value, write_value
+from mercer.kernels.logarithms import Logarithm, Pairs
+from mercer.kernels.maps.spectral import Mapped, Spectrum
+from mercer.kernels.proofs.proof import Fact, Proof
+from mercer.kernels.rules.combined import Unary, remembered
+from mercer.params import coefficients, given
+from mercer.typing import Array, Table
+
+
+def after(kernel: Kernel, map: Callable[[Table], Table] | Table) -> Kernel:
+    """k(ψ(x), ψ(z)) for a function ψ or a matrix."""
+    if callable(map):
+        return Of(kernel, map)
+    return LinearMap(kernel, map)  # type: ignore[arg-type]
+
+
+@expression
+class Of(Unary):
+    """k(ψ(x), ψ(z)) for any map ψ."""
+
+    kernel: Kernel = given()
+    map: Callable[[Table], Table] = given()
+
+    def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
+        return self.with_children([self.kernel.resolved_on(self.mapped(rows), weight)])
+
+    def block(self, x: Rows, z: Rows | None) -> Array:
+        a = self.mapped(x)
+        if z is None:
+            return self.kernel.block(a, None)
+        b = self.mapped(z)
+        self.kernel.compare_columns(a, b)
+        return self.kernel.block(a, b)
+
+    def diagonal(self, x: Rows) -> Array:
+        return self.kernel.diagonal(self.mapped(x))
+
+    def mapped(self, x: Rows) -> Rows:
+        return x.mapped(self.map, write_value(self.map))
+
+    def compare_columns(self, x: Rows, z: Rows) -> None:
+        """The map decides what it takes; its results are compared in `block`."""
+
+    def columns_needed(self) -> tuple[int | None, int]:
+        return None, 1
+
+    def takes_things(self) -> bool:
+        return True
+
+    def reads_numbers(self) -> bool:
+        """The map decides what it takes."""
+        return False
+
+    def needs_nonnegative(self) -> bool:
+        return False
+
+    def logarithm(self, at: Pairs) -> Logarithm:
+        return self.kernel.logarithm(at.through(self.mapped))
+
+    def text(self) -> str:
+        return f"{self.kernel.text_inside(4)}.of({write_value(self.map)})"
+
+    def latex(self) -> str:
+        name = rf"\mathrm{{{latex_value(self.map)}}}"
+        return rf"\left[{self.kernel.latex()}\right]_{{x\to{name}(x),\,z\to{name}(z)}}"
+
+    @remembered
+    def proof(self) -> Proof | None:
+        return self._passed_on(
+            Fact("composition with a map", "the Gram matrix is that of k at the points ψ(x_i)")
+        )
+
+    def root_proof(self) -> Proof | None:
+        return self._passed_on(
+            Fact("infinitely divisible", "the Gram matrix is that of k at the points ψ(x_i)"), root=True
+        )
+
+
+@expression
+class LinearMap(Unary):
+    """k(Ax, Az) for a matrix A."""
+
+    kernel: Kernel = given()
+    A: tuple[tuple[float, ...], ...] = coefficients(
+        ndim=2, words="a matrix of finite numbers, one row per new column"
+    )
+
+    def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
+        return self.with_children([self.kernel.resolved_on(self.mapped(rows), weight)])
+
+    def block(self, x: Rows, z: Rows | None) -> Array:
+        return self.kernel.block(self.mapped(x), None if z is None else self.mapped(z))
+
+    def diagonal(self, x: Rows) -> Array:
+        return self.kernel.diagonal(self.mapped(x))
+
+    def mapped(self, x: Rows) -> Rows:
+        X = x.vectors
+        d = len(self.A[0])
+        if X.shape[1] != d:
+            raise ShapeError(f"of(A): A has {d} columns, but {x.name} has {X.shape[1]}.")
+        return Rows(np.asarray(X.astype(np.float64, copy=False) @ np.array(self.A).T), f"A{x.name}")
+
+    def columns_needed(self) -> tuple[int | None, int]:
+        return len(self.A[0]), len(self.A[0])
+
+    def logarithm(self, at: Pairs) -> Logarithm:
+        return self.kernel.logarithm(at.through(self.mapped))
+
+    def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
+        A = np.array(self.A)
+        if A.shape[1] != d:
+            raise ShapeError(f"of(A): A has {A.shape[1]} columns, but there are {d}.")
+        inner = self.kernel.spectrum(len(A))
+        return Mapped(d, inner.amplitude, inner, A)
+
+    def text(self) -> str:
+        return f"{self.kernel.text_inside(4)}.of({write_value(self.A)})"
+
+    def latex(self) -> str:
+        return rf"\left[{self.kernel.latex()}\right]_{{x\to Ax,\,z\to Az}}"
+
+    @remembered
+    def proof(self) -> Proof | None:
+        return self._passed_on(
+            Fact("composition with a map", "the Gram matrix is that of k at the points Ax_i")
+        )
+
+    def root_proof(self) -> Proof | None:
+        return self._passed_on(
+            Fact("infinitely divisible", "the Gram matrix is that of k at the points Ax_i"), root=True
+        )
+
+
+@expression
+class On(Unary):
+    """k on some of the columns."""
+
+    kernel: Kernel = given()
+    columns: tuple[Column, ...] = given()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        columns = self.columns if isinstance(self.columns, tuple) else (self.columns,)
+        if not columns:
+            raise ParameterError(
+                'on() needs at least one column: a name, a number or a slice, as in k.on("age", 3).'
+            )
+        for c in columns:
+            if isinstance(c, bool) or not isinstance(c, str | int | slice | np.integer):
+                raise ParameterError(f"on(): a column is a name, a number or a slice; got {c!r}.")
+            if isinstance(c, slice):
+                _check_slice(c)
+        made = tuple(int(c) if isinstance(c, np.integer) else c for c in columns)
+        object.__setattr__(self, "columns", made)
+
+    def reads_numbers(self) -> bool:
+        """Only the columns that were chosen are read."""
+        return False
+
+    def compare_columns(self, x: Rows, z: Rows) -> None:
+        self.kernel.compare_columns(self.chosen(x), self.chosen(z))
+
+    def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
+        return self.with_children([self.kernel.resolved_on(self.chosen(rows), weight)])
+
+    def block(self, x: Rows, z: Rows | None) -> Array:
+        return self.kernel.block(self.chosen(x), None if z is None else self.chosen(z))
+
+    def diagonal(self, x: Rows) -> Array:
+        return self.kernel.diagonal(self.chosen(x))
+
+    def columns_needed(self) -> tuple[int | None, int]:
+        ends = [1]
+        for c in self.columns:
+            if isinstance(c, slice):
+                stop = c.stop if c.stop is not None else (c.start or 0) + 1
+                ends.append(abs(stop))
+            elif isinstance(c, int):
+                ends.append(c + 1 if c >= 0 else -c)
+        return None, max(ends)
+
+    def logarithm(self, at: Pairs) -> Logarithm:
+        return self.kernel.logarithm(at.through(self.chosen))
+
+    def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
+        columns = self.chosen(Rows(np.eye(d), "X", names))
+        A = np.asarray(columns.vectors).T
+        inner = self.kernel.spectrum(len(A), columns.names)
+        return Mapped(d, inner.amplitude, inner, A)
+
+    def chosen(self, x: Rows) -> Rows:
+        """The columns that the kernel inside sees."""
+        return x.take(self.columns)
+
+    def text(self) -> str:
+        return f"{self.kernel.text_inside(4)}.on({', '.join(_write_column(c) for c in self.columns)})"
+
+    def latex(self) -> str:
+        shown = ", ".join(latex_value(c).replace("_", r"\_") for c in self.columns)
+        return rf"\left[{self.kernel.latex()}\right]_{{\mathrm{{{shown}}}}}"
+
+    @remembered
+    def proof(self) -> Proof | None:
+        return self._passed_on(Fact("composition with a map", "choosing columns is a map ψ"))
+
+    def root_proof(self) -> Proof | None:
+        return self._passed_on(Fact("infinitely divisible", "choosing columns is a map ψ"), root=True)
+
+
+def _check_slice(c: slice) -> None:
+    try:
+        c.indices(1)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"on(): a slice of columns is made of whole numbers; got {c}. ({error})"
+        ) from error
+
+
+def _write_column(c: Column) -> str:
+    if isinstance(c, slice):
+        parts = [c.start, c.stop]
+        if c.step is not None:
+            parts.append(c.step)
+        return f"slice({', '.join(map(repr, parts))})"
+    if isinstance(c, str):
+        return '"' + c.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(c)

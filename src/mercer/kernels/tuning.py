@@ -1,0 +1,303 @@
+"""The numbers of a kernel: which are tuned, how they are held and bounded, and scikit-learn's names for them."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+
+from mercer.errors import ParameterError, ShapeError
+from mercer.kernels import doors
+from mercer.params import Bounds, Domain, Open, Parameter, check_bounds
+from mercer.typing import Array, Numbers, Setting
+
+if TYPE_CHECKING:
+    from mercer.kernels.base import Kernel
+
+Mark = Callable[["Tunable", str], "Tunable"]
+
+
+def fields_of(k: object) -> tuple[dataclasses.Field[Setting], ...]:
+    """The fields of a kernel or of its class, in the order of its constructor."""
+    return dataclasses.fields(k)  # type: ignore[arg-type]
+
+
+class Tunable(ABC):
+    """An expression whose numbers have names, domains, and a vector `theta` of free ones."""
+
+    fixed_names: frozenset[str] = frozenset()
+    stated_bounds: tuple[tuple[str, Bounds], ...] = ()
+    is_family: ClassVar[bool] = True
+    _tunable_copy: bool = False
+
+    @abstractmethod
+    def children(self) -> list[tuple[str, Kernel]]:
+        """The parts by name."""
+
+    @abstractmethod
+    def with_children(self, children: list[Kernel]) -> Kernel:
+        """The same construction of other parts."""
+
+    # ── parameters ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def own_domains(self) -> Iterator[tuple[str, Domain]]:
+        for f in fields_of(self):
+            if "domain" in f.metadata and f.metadata["domain"].tuned:
+                yield f.name, f.metadata["domain"]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Every tunable number of the expression, from left to right.
+
+        >>> from mercer import RBF, Linear
+        >>> [p.name for p in (2.0 * RBF([1.0, 3.0]) + Linear()).parameters]
+        ['k1__scale', 'k1__kernel__lengthscale[0]', 'k1__kernel__lengthscale[1]']
+        """
+        out: list[Parameter] = []
+        bounds = dict(self.stated_bounds)
+        for name, domain in self.own_domains():
+            fixed, box = name in self.fixed_names, bounds.get(name)
+            for path, value in flatten(name, getattr(self, name)):
+                out.append(Parameter(path, value, domain, fixed, box))
+        for prefix, child in self.children():
+            out += [dataclasses.replace(p, name=f"{prefix}__{p.name}") for p in child.parameters]
+        return tuple(out)
+
+    @property
+    def theta(self) -> Array:
+        """The free parameters as real numbers: logarithms of positive ones, logits of bounded ones."""
+        return np.array([p.theta for p in self.parameters if p.free])
+
+    def with_theta(self, theta: Numbers) -> Self:
+        """The kernel with its free parameters taken from `theta`: the way back.
+
+        >>> from mercer import RBF
+        >>> k = 2.0 * RBF(3.0)
+        >>> round(k.with_theta(k.theta + 1.0).kernel.lengthscale / 3.0, 9)   # one step of the logarithm
+        2.718281828
+        """
+        values = np.asarray(theta, dtype=float).ravel()
+        free = sum(p.free for p in self.parameters)
+        if len(values) != free:
+            raise ShapeError(f"theta must have {free} numbers, one per free parameter; got {len(values)}.")
+        if not np.all(np.isfinite(values)):
+            raise ParameterError(f"theta must be finite; got {values}.")
+        return self._from_theta(iter(values.tolist()))
+
+    def _from_theta(self, theta: Iterator[float]) -> Self:
+        changes, bounds = {}, dict(self.stated_bounds)
+        for name, domain in self.own_domains():
+            if name in self.fixed_names:
+                continue
+            box = bounds.get(name)
+
+            def move(v: float, domain: Domain = domain, box: Bounds | None = box) -> float:
+                return domain.from_real(next(theta), box, v) if domain.is_free(v) else v
+
+            changes[name] = _map_numbers(move, getattr(self, name))
+        moved = self.changed(**changes) if changes else self
+        kids = [child._from_theta(theta) for _, child in moved.children()]
+        return moved._rebuilt(kids)  # type: ignore[return-value]
+
+    def fix(self, *names: str) -> Self:
+        """The kernel with these parameters held: a full name, or a bare one for all of that name below.
+
+        >>> from mercer import RBF
+        >>> (2.0 * RBF(1.0)).fix("lengthscale")
+        2.0*RBF(1.0).fix("lengthscale")
+        """
+        if not names:
+            raise ParameterError(f"name at least one parameter to fix; this kernel has {self._names()}.")
+        out = self
+        for name in names:
+            out = out._mark(name, lambda k, own: k.with_tuning(fixed=k.fixed_names | {own}))
+        return out
+
+    def bounded(self, **bounds: Bounds) -> Self:
+        """The kernel with these parameters kept between two numbers.
+
+        >>> from mercer import RBF
+        >>> RBF(1.0).bounded(lengthscale=(0.1, 10))
+        RBF(1.0).bounded(lengthscale=(0.1, 10.0))
+        """
+        if not bounds:
+            raise ParameterError(f"name at least one parameter to bound; this kernel has {self._names()}.")
+        out = self
+        for name, box in bounds.items():
+
+            def mark(k: Tunable, own: str, box: Bounds = box) -> Tunable:
+                pair = check_bounds(box, getattr(k, own), dict(k.own_domains())[own], own)
+                return k.with_tuning(bounds=tuple(sorted({**dict(k.stated_bounds), own: pair}.items())))
+
+            out = out._mark(name, mark)
+        return out
+
+    def _mark(self, name: str, mark: Mark) -> Self:
+        """Apply `mark` where `name` points: exactly there if it is a full name, else to all bare names below."""
+        if not isinstance(name, str):
+            raise ParameterError(
+                f"parameters are named by text; got {name!r}. This kernel has {self._names()}."
+            )
+        owners = {p.name.split("[")[0] for p in self.parameters}
+        exact = name in owners
+        if not exact and name not in {o.split("__")[-1] for o in owners}:
+            raise ParameterError(f"{self} has no tunable parameter {name!r}; it has {self._names()}.")
+        return self._marked(name, exact, mark)  # type: ignore[return-value]
+
+    def _marked(self, name: str, exact: bool, mark: Mark) -> Tunable:
+        out: Tunable = self
+        if name in dict(self.own_domains()):
+            out = mark(out, name)
+            if exact:
+                return out
+        kids: list[Tunable] = []
+        head, _, rest = name.partition("__")
+        for prefix, child in out.children():
+            if not exact:
+                kids.append(child._marked(name, False, mark))
+            elif head == prefix:
+                kids.append(child._marked(rest, True, mark))
+            else:
+                kids.append(child)
+        return out._rebuilt(kids)
+
+    def _rebuilt(self, kids: Sequence[Tunable]) -> Tunable:
+        """The same construction of other parts; itself where there are none."""
+        return self.with_children(list(kids)) if kids else self  # type: ignore[arg-type]
+
+    def _names(self) -> list[str]:
+        return sorted({p.name.split("[")[0] for p in self.parameters})
+
+    def with_tuning(
+        self, fixed: frozenset[str] | None = None, bounds: tuple[tuple[str, Bounds], ...] | None = None
+    ) -> Self:
+        """A copy with other fixed names or bounds."""
+        out = object.__new__(type(self))
+        out.__dict__.update(self.__dict__)
+        out.__dict__.pop("_tunable_copy", None)
+        out.__dict__.pop("_remembered_proof", None)
+        object.__setattr__(out, "fixed_names", self.fixed_names if fixed is None else fixed)
+        object.__setattr__(out, "stated_bounds", self.stated_bounds if bounds is None else bounds)
+        return out
+
+    def changed(self, **changes: Setting) -> Self:
+        """A copy with other field values, checked like new ones; fixed names and bounds stay."""
+        values = {f.name: getattr(self, f.name) for f in fields_of(self)}
+        new = type(self)(**{**values, **changes})
+        for name, box in self.stated_bounds:
+            check_bounds(box, getattr(new, name), dict(self.own_domains())[name], name)
+        return new.with_tuning(self.fixed_names, self.stated_bounds)
+
+    # ── the scikit-learn protocol ───────────────────────────────────────────────────────────────────────────
+
+    def get_params(self, deep: bool = True) -> dict[str, Setting]:
+        """The fields by name; with `deep`, those of the parts too, as `k1__lengthscale`."""
+        kids = dict(self.children())
+        out: dict[str, Setting] = {
+            f.name: getattr(self, f.name) for f in fields_of(self) if not f.metadata.get("children")
+        }
+        out.update({k: v for k, v in kids.items() if k not in out})
+        if deep:
+            for prefix, child in kids.items():
+                out.update({f"{prefix}__{k}": v for k, v in child.get_params().items()})
+        return out
+
+    def set_params(self, **params: Setting) -> Self:
+        """The kernel with other values, by the names of `get_params`.
+
+        Kernels are values, so this returns a new kernel. Only a copy made by `sklearn.base.clone` is changed in
+        place, which is what lets `GridSearchCV` tune `kernel__lengthscale` inside any estimator.
+
+        >>> from mercer import RBF
+        >>> (2.0 * RBF(1.0)).set_params(kernel__lengthscale=3.0)
+        2.0*RBF(3.0)
+        """
+        new = self._with_params(params)
+        if self._tunable_copy and params:
+            object.__setattr__(self, "__class__", type(new))
+            self.__dict__.clear()
+            self.__dict__.update(new.__dict__, _tunable_copy=True)
+            return self
+        return new
+
+    def _with_params(self, params: dict[str, Setting]) -> Self:
+        kids = dict(self.children())
+        known = self.get_params(deep=False)
+        own: dict[str, Setting] = {}
+        nested: dict[str, dict[str, Setting]] = {}
+        for key, value in params.items():
+            head, _, rest = key.partition("__")
+            if head not in known or (rest and head not in kids):
+                raise ParameterError(
+                    f"Invalid parameter {key!r} for kernel {self}. Valid parameters are: {sorted(self.get_params())}."
+                )
+            if rest:
+                nested.setdefault(head, {})[rest] = value
+            elif head in kids:
+                kids[head] = doors.reading()(value)
+            else:
+                own[head] = value
+        out = self.changed(**own) if own else self
+        for head, changes in nested.items():
+            kids[head] = kids[head]._with_params(changes)
+        if kids and list(kids.values()) != [child for _, child in out.children()]:
+            out = out.with_children(list(kids.values()))  # type: ignore[assignment]
+        return out
+
+    def __sklearn_clone__(self) -> Self:
+        out = self.with_tuning()
+        object.__setattr__(out, "_tunable_copy", True)
+        return out
+
+    # ── open lengthscales ───────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a part leaves a lengthscale to the data, as `RBF()` does."""
+        own = (getattr(self, name) for name, _ in self.own_domains())
+        return any(isinstance(value, Open) for value in own) or any(k.is_open for _, k in self.children())
+
+    def closed(self, lengthscale: float) -> Self:
+        """The kernel with one number in place of every open lengthscale.
+
+        >>> from mercer import RBF
+        >>> (2.0 * RBF()).closed(3.0)
+        2.0*RBF(3.0)
+        """
+        if not self.is_open:
+            return self
+        own = {n: lengthscale for n, _ in self.own_domains() if isinstance(getattr(self, n), Open)}
+        out = self.changed(**own) if own else self
+        kids = [child.closed(lengthscale) for _, child in out.children()]
+        return out._rebuilt(kids)  # type: ignore[return-value]
+
+
+# ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def flatten(name: str, value: Setting) -> Iterator[tuple[str, float]]:
+    """Every number inside a parameter, with the name it has there."""
+    if isinstance(value, tuple):
+        for i, v in enumerate(value):
+            yield from flatten(f"{name}[{i}]", v)
+    else:
+        yield name, value
+
+
+def _map_numbers(function: Callable[[float], float], value: Setting) -> Setting:
+    if isinstance(value, tuple):
+        return tuple(_map_numbers(function, v) for v in value)
+    return function(value)
+
+
+def hashable(value: Setting) -> Hashable:
+    """A parameter as something that equality and hashes can compare."""
+    if isinstance(value, slice):
+        return ("slice", value.start, value.stop, value.step)
+    if isinstance(value, tuple):
+        return tuple(hashable(v) for v in value)
+    found: Hashable = value
+    return found
