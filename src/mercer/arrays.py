@@ -321,6 +321,13 @@ class Rows:
             return int(self.data.shape[1])
         return int(self.vectors.shape[1])
 
+    @property
+    def columns(self) -> list[str] | int | None:
+        """The names of the columns, or their number; None where the rows are things that have no columns."""
+        if self.names is not None:
+            return self.names
+        return None if self._is_opaque() else self.width
+
     def rows(self, index: np.ndarray) -> Rows:
         """Some of the rows, as a sample of their own."""
         if column_names(self.data) is not None and not self._is_opaque():

@@ -109,7 +109,10 @@ class ByRows(Functions):
     def explicit(self) -> tuple[Map, Array]:
         on = self._evaluated("there is no feature map of")
         names = on.rows.names
-        phi = on.kernel.features(on.rows.width if names is None else names)
+        columns = on.rows.columns
+        if columns is None:
+            raise ParameterError(f"{on.kernel} has no feature map on things that have no columns.")
+        phi = on.kernel.features(columns)
 
         def mapped(A: Matrix) -> Array:
             return np.asarray(phi(Rows(dense(A), "X", names)), dtype=float)

@@ -107,7 +107,7 @@ class Approximation(TransformerMixin, KernelEstimator):
             kernel,
             K,
             np.flatnonzero(weight > 0),
-            self.n_features_in_,
+            getattr(self, "n_features_in_", None),
             strict=strict,
             lost="Products of features are positive semi-definite, and do not come close to it.",
             note="the kernel is not positive semi-definite: no features reproduce it",
@@ -185,7 +185,8 @@ def approximate(
         )
     fitted = clone(approximation)
     fitted.kernel = PRECOMPUTED if kernel is None else kernel
-    fitted.n_features_in_ = rows.width
+    if rows.columns is not None:
+        fitted.n_features_in_ = rows.width
     if rows.names is not None:
         fitted.feature_names_in_ = np.array(rows.names, dtype=object)
     w = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=float)

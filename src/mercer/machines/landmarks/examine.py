@@ -21,7 +21,7 @@ from mercer.machines.landmarks.selection import EPS, Basis
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.examine import examine
-from mercer.machines.shared.examined import same_rows
+from mercer.machines.shared.examined import same_rows, same_width
 from mercer.solve.solution import Certificate
 from mercer.theory.claims import AS_DEFINED, EXACT, SOLVED, Examination, at_most
 
@@ -47,7 +47,7 @@ def examine_features(model: Approximation, exam: Examination, A: Any, weight: np
     kernel = None if isinstance(model.kernel_, str) else model.kernel_
     smooth, noise = (None, 0.0) if kernel is None else without_noise(kernel)
     exam.same("noise_", model.noise_, noise)
-    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    same_width(exam, model, A)
     if isinstance(model, Nystroem):
         exam.same("the smooth part of kernel_", model._smooth, smooth)
         residual: float | None = _landmarks(model, exam, A, smooth, weight)
@@ -122,7 +122,8 @@ def _drawn(model: RandomFeatures, exam: Examination, A: Any, weight: np.ndarray)
         return residual
     kernel = None if isinstance(model.kernel_, str) else model.kernel_
     fresh = clone(model)
-    fresh.n_features_in_ = A.shape[1]
+    if A.ndim == 2:
+        fresh.n_features_in_ = A.shape[1]
     with warnings.catch_warnings():
         # what was said of the kernel was said when the model was fitted
         warnings.simplefilter("ignore")
@@ -140,7 +141,7 @@ def _(model: Falkon, exam: Examination, X: Any, y: Any, sample_weight: Any) -> N
     source = _source(model, X, y, sample_weight)
     A, targets, w = _gathered(source)
     exam.same("n_rows_fit_", model.n_rows_fit_, len(A))
-    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    same_width(exam, model, A)
     # of many rows a fit has seen a sample when it closes open lengthscales
     every = len(A) <= max(POOL, 4 * int(model.n_landmarks))
     asked = resolve(model.kernel, model._rows(A), w)

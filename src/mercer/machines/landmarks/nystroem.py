@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import lapack
-from mercer.arrays import Rows, check_vectors, dense
+from mercer.arrays import Rows, dense, read_rows
 from mercer.errors import InvalidKernelError, MemoryBudgetError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.on_rows import check_gram
@@ -174,19 +174,22 @@ class Nystroem(Approximation):
         self, m: int, K: GramOperator, rows: Rows, weight: np.ndarray, rng: np.random.Generator, total: float
     ) -> list[str]:
         """Choose m landmarks and factor their Gram matrix."""
-        A = rows.data if self._smooth is None else rows.vectors
+        things = self._smooth is not None and not self._smooth.reads_numbers()
+        A = rows.data if self._smooth is None or things else rows.vectors
         pool, notes = self._pool(m, weight, rng)
         enough = -1.0 if self.tolerance is None else self.tolerance * total
         if isinstance(self.landmarks, str) and self.landmarks == "kmeans" and self._smooth is None:
             raise ParameterError("landmarks='kmeans' needs points, and a precomputed Gram matrix has none.")
         found: Choice = choose(self.landmarks, m, K, A, weight=pool, rng=rng, alpha=self.alpha, enough=enough)
-        Z = A[found.index] if found.index is not None else check_vectors(found.points, "landmarks")
+        if found.index is not None:
+            Z = A[found.index]
+        else:
+            Z = read_rows(found.points, things, "landmarks")
         if self._smooth is None:
             if found.index is None:
                 raise ParameterError("a precomputed Gram matrix has no points: name landmarks by their rows.")
             inner = np.asarray(K.block(found.index, found.index))
         else:
-            Z = Z.astype(np.float64)
             Z = stored_alike(Z, A)
             inner = Tiles(self._smooth, self._rows(Z, "landmarks"), n_jobs=self.n_jobs).dense()
         self.basis_: Basis = basis(

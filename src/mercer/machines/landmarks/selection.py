@@ -148,13 +148,15 @@ def choose(
     live = np.flatnonzero(weight > 0)
     m = min(m, len(live))
     if not isinstance(way, str):
-        return own(way, K.shape[0], A.shape[1])
+        return own(way, K.shape[0], A.shape[1] if A.ndim == 2 else 0)
     if way == "uniform":
         return Choice(np.sort(draw(weight, m, rng)))
     if way == "pivoted":
         return _greedy(K, live, m, enough)
     if way == "leverage":
         return _by_leverage(K, live, m, weight, rng, alpha)
+    if A.dtype.kind == "O":
+        raise ParameterError("landmarks='kmeans' needs columns of numbers, and these rows have none.")
     return Choice(points=k_means(A[live], m, weight[live], rng))
 
 

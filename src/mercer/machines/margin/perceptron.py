@@ -437,8 +437,12 @@ class Perceptron(_Mistaken):
         kernel = resolve(self.kernel, self._rows(A))
         if kernel is None:
             raise ParameterError("kernel must be one with a finite map, not 'precomputed'.")
-        names = getattr(self, "feature_names_in_", None)
-        self.map_ = kernel.features(A.shape[1] if names is None else [str(n) for n in names])
+        columns = self._rows(A).columns
+        if columns is None:
+            raise ParameterError(
+                "kernel must be one with a finite map of numbers; X holds things that have no columns."
+            )
+        self.map_ = kernel.features(columns)
         self._w, self._b = np.zeros(self.map_.dimension), 0.0  # w ← 0, b ← 0
         self._w_sum, self._b_sum, self._steps = np.zeros(self.map_.dimension), 0.0, 0
         self._made, self._reach = [], 0.0

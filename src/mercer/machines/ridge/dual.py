@@ -39,7 +39,9 @@ def solve_dual(
     K = problem.operator(stored=False)
     op = weighted(K, scale)
     evaluated = isinstance(problem.on, Evaluated)
-    columns = problem.on.rows.width if isinstance(problem.on, Evaluated) else None
+    columns = problem.columns
+    if isinstance(columns, list):
+        columns = len(columns)
 
     def single(store: bool) -> GramOperator | None:
         return single_precision(problem, op, scale, store)

@@ -112,19 +112,18 @@ class RidgeProblem:
         """How many features the kernel has on these columns; infinity where none are known."""
         if self.phi is not None:
             return self.phi.shape[1]
-        if not isinstance(self.on, Evaluated):
+        columns = self.columns
+        if not isinstance(self.on, Evaluated) or columns is None:
             return np.inf
         try:
-            return self.on.kernel.feature_dimension(self.columns)
+            return self.on.kernel.feature_dimension(columns)
         except MercerError:
             return np.inf
 
     @property
-    def columns(self) -> list[str] | int:
-        """The names of the columns, or their number."""
-        assert isinstance(self.on, Evaluated)
-        rows = self.on.rows
-        return rows.width if rows.names is None else rows.names
+    def columns(self) -> list[str] | int | None:
+        """The names of the columns, or their number; None where the rows have none."""
+        return self.on.rows.columns if isinstance(self.on, Evaluated) else None
 
     def choose(self) -> tuple[str, str]:
         """The solver and why: primal where φ is smaller than the data, else "dual", by whichever method is cheaper."""
@@ -230,11 +229,12 @@ class RidgeProblem:
         if self.phi is not None:
             whole = self.phi
             return Features(lambda: iter([(slice(0, self.n), whole)]), whole.shape[1])
-        if not isinstance(self.on, Evaluated):
+        columns = self.columns
+        if not isinstance(self.on, Evaluated) or columns is None:
             raise ParameterError(
-                "solver='primal' needs a kernel with a finite feature map, not 'precomputed'."
+                "solver='primal' needs a kernel with a finite feature map on columns of numbers, not 'precomputed'."
             )
-        phi = self.on.kernel.features(self.columns, memory=self.options.memory)
+        phi = self.on.kernel.features(columns, memory=self.options.memory)
         rows = self.on.rows
 
         def make() -> Iterator[tuple[slice, np.ndarray]]:
