@@ -450,8 +450,9 @@ def test_ctrl_c_keeps_the_iterate(monkeypatch):
     def interrupt(iteration, residual):
         if iteration == 3:
             raise KeyboardInterrupt
+        return ""
 
-    monkeypatch.setattr(ridge, "_tell", interrupt)
+    monkeypatch.setattr(ridge, "_say", interrupt)
     X, y = data(300, 8)
     model = KernelRidge("RBF(0.5)", 1e-3, solver="cg", verbose=1)
     with pytest.raises(Interrupted):

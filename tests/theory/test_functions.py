@@ -72,8 +72,8 @@ def test_the_norm_is_the_double_sum_of_the_coefficients(subject):
     if subject.name == "Perceptron":
         np.testing.assert_allclose(f.norms() ** 2, (f.weights**2).sum(axis=1), rtol=1e-12)
         return
-    other = f.rows.data.copy()
-    K = f.kernel(f.rows.data) if f.observed else f.kernel(f.rows.data, other)
+    other = f.on.rows.data.copy()
+    K = f.kernel(f.on.rows.data) if f.observed else f.kernel(f.on.rows.data, other)
     for k in range(f.count):
         c = f.coefficients[:, k]
         slow = sum(c[i] * c[j] * K[i, j] for i in range(len(c)) for j in range(len(c)))

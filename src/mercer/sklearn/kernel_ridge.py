@@ -16,12 +16,10 @@ from mercer.errors import MagnitudeError, NotPositiveDefiniteError, warn
 from mercer.gram import Precomputed, Tiles
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels import RBF, CosineSimilarity, Kernel, Laplacian, Linear, Polynomial, Sigmoid
-from mercer.machines.ridge.problem import RidgeProblem
 from mercer.machines.ridge.ridge import KernelRidge as _KernelRidge
 from mercer.machines.shared.publish import Published, fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, warn_of_refuted
 from mercer.theory.claims import Examination
-from mercer.theory.judge import Verdict
 
 __all__ = ["KernelRidge"]
 
@@ -29,8 +27,8 @@ __all__ = ["KernelRidge"]
 class QuietRidge(_KernelRidge):
     """scikit-learn does not judge kernels, names or residuals; the certificate has it all."""
 
-    def _judge(self, problem: RidgeProblem) -> Verdict:
-        return Verdict(True)
+    def _judged(self, on: Any, K: Any = None, rows: Any = None) -> tuple[str, ...]:
+        return ()
 
     def _report(self) -> None:
         """Said in the certificate."""

@@ -19,6 +19,7 @@ from mercer.machines.shared.examined import (
     same_kernel,
     same_published,
     same_rows,
+    same_width,
 )
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import Certificate, Status
@@ -63,7 +64,7 @@ def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Any, y
     """An order that nobody knows: the record says on which rows mistakes were made and how long each version lived."""
     n = A.shape[0]
     exam.same("classes_", model.classes_, np.unique(np.asarray(y)))
-    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    same_width(exam, model, A)
     same_kernel(exam, model, A)
     signs = np.where(np.asarray(y) == model.classes_[1], 1.0, -1.0)
     made, lives = np.asarray(model.mistakes_), np.asarray(model.lives_)
@@ -115,7 +116,8 @@ def _says(exam: Examination, model: Any, still: bool | None) -> None:
 def _(model: Adatron, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
     A = model._check_rows(X, reset=False)
     n = A.shape[0]
-    exam.same("n_features_in_", model.n_features_in_, A.shape[1])
+    same_width(exam, model, A)
+    exam.same("n_rows_fit_", model.n_rows_fit_, n)
     exam.same("classes_", model.classes_, np.unique(np.asarray(y)))
     signs = np.where(np.asarray(y) == model.classes_[1], 1.0, -1.0)
     same_kernel(exam, model, A)
