@@ -41,7 +41,8 @@ template <class T> class Ledger {
 struct Pointers {
     std::vector<double*> views, u, v, x, z;
     Gradient gradient{};
-    template <class T> Pointers(const Ledger<T>& ledger, double* base, bool inputs, const std::vector<char>& wanted) {
+    template <class T>
+    Pointers(const Ledger<T>& ledger, double* base, bool inputs, const std::vector<char>& wanted) {
         double* params = base;
         ledger.parts([&](char which, size_t, int64_t begin, int64_t) {
             double* p = base + begin;
@@ -53,13 +54,19 @@ struct Pointers {
                 case 'z': z.push_back(p); break;
             }
         });
-        gradient = {params, views.data(), u.data(), v.data(), inputs ? x.data() : nullptr,
-                    inputs ? z.data() : nullptr, wanted.data()};
+        gradient = {params,
+                    views.data(),
+                    u.data(),
+                    v.data(),
+                    inputs ? x.data() : nullptr,
+                    inputs ? z.data() : nullptr,
+                    wanted.data()};
     }
 };
 
 // The groups summed in order, cut into the answer.
-template <class T> Gradients settle(const Ledger<T>& ledger, const std::vector<double>& books, int64_t groups) {
+template <class T>
+Gradients settle(const Ledger<T>& ledger, const std::vector<double>& books, int64_t groups) {
     Gradients out;
     ledger.parts([&](char which, size_t, int64_t begin, int64_t length) {
         std::vector<double> sum(size_t(length), 0.0);
@@ -79,7 +86,8 @@ template <class T> Gradients settle(const Ledger<T>& ledger, const std::vector<d
 
 template <class T> void check_inputs(const Inputs<T>& in, bool inputs) {
     for (auto& v : in.views)
-        if (inputs && v.sparse) throw std::invalid_argument("input gradients need dense rows; a view is sparse");
+        if (inputs && v.sparse)
+            throw std::invalid_argument("input gradients need dense rows; a view is sparse");
 }
 
 // Per view: whether its coordinates are owed a gradient.
@@ -87,8 +95,8 @@ template <class T> std::vector<char> wanted_views(const Inputs<T>& in) {
     std::vector<char> all(in.views.size(), 1);
     if (in.wanted.empty()) return all;
     if (in.wanted.size() != all.size())
-        throw std::invalid_argument("wanted has " + std::to_string(in.wanted.size()) + " entries; there are " +
-                                    std::to_string(all.size()) + " views");
+        throw std::invalid_argument("wanted has " + std::to_string(in.wanted.size()) +
+                                    " entries; there are " + std::to_string(all.size()) + " views");
     return in.wanted;
 }
 
@@ -114,9 +122,11 @@ template <class T> class Seeds {
                 for (int64_t j = 0; j < t.cols; ++j) to[j] = fold ? to[j] + from[j] : from[j];
             }
         } else {
-            prep_.isa.multiply(w_.u + t.i0 * r, r, 1, t.rows, r, v_.get() + t.j0 * r, P * r, t.ld / P, out, t.ld, false);
+            prep_.isa.multiply(w_.u + t.i0 * r, r, 1, t.rows, r, v_.get() + t.j0 * r, P * r, t.ld / P, out,
+                               t.ld, false);
             if (fold)
-                prep_.isa.multiply(w_.v + t.i0 * r, r, 1, t.rows, r, u_.get() + t.j0 * r, P * r, t.ld / P, out, t.ld, true);
+                prep_.isa.multiply(w_.v + t.i0 * r, r, 1, t.rows, r, u_.get() + t.j0 * r, P * r, t.ld / P,
+                                   out, t.ld, true);
         }
         for (int64_t i = 0; i < t.rows; ++i) std::fill(out + i * t.ld + t.cols, out + (i + 1) * t.ld, T(0));
     }
@@ -134,8 +144,8 @@ template <class T> class Seeds {
 //   memory  at most 32 sets of accumulators (fewer if they are large); a strip-sized tape per thread
 //   order   tiles of a group in order, groups in order: bitwise the same for any number of threads
 template <class T>
-Gradients contract(const Program& program, const Inputs<T>& in, const Weights<T>& weights, bool inputs, int threads,
-                   const Poll& poll) {
+Gradients contract(const Program& program, const Inputs<T>& in, const Weights<T>& weights, bool inputs,
+                   int threads, const Poll& poll) {
     check_inputs(in, inputs);
     Prepared<T> prep(program, in, false);
     const std::vector<char> wanted = wanted_views(in);
@@ -188,8 +198,9 @@ Gradients contract_diag(const Program& program, const Inputs<T>& in, const T* w,
     return settle(ledger, books, 1);
 }
 
-#define MERCER_INSTANTIATE(T)                                                                                     \
-    template Gradients contract(const Program&, const Inputs<T>&, const Weights<T>&, bool, int, const Poll&); \
+#define MERCER_INSTANTIATE(T)                                                                   \
+    template Gradients contract(const Program&, const Inputs<T>&, const Weights<T>&, bool, int, \
+                                const Poll&);                                                   \
     template Gradients contract_diag(const Program&, const Inputs<T>&, const T*, bool, int, const Poll&);
 MERCER_INSTANTIATE(double)
 MERCER_INSTANTIATE(float)

@@ -12,8 +12,10 @@ namespace mercer {
 namespace {
 
 constexpr int64_t kWorkingSet = 1024;
-constexpr double kDepth = 0.1;     // an inner problem ends when its violation is this part of the outer one
-constexpr int64_t kDirect = 1024;  // up to this many variables the working set is everything
+// An inner problem ends when its violation is this part of the outer one.
+constexpr double kDepth = 0.1;
+// Up to this many variables the working set is everything.
+constexpr int64_t kDirect = 1024;
 
 [[noreturn]] void bad(const std::string& what) { throw std::invalid_argument(what); }
 
@@ -51,8 +53,10 @@ template <class T> struct Bench {
 template <class T> class Solver : private QpIterate {
   public:
     Solver(const QpProblem& p, const QpOptions& o, RowSource<T>& s)
-        : QpIterate(p, s.n, s.diag, s.norm), o_(o), s_(s), cache_(s.n, o.cache_bytes / o.sharing), start_(Clock::now()),
-          most_(o.max_iter >= 0 ? o.max_iter : std::max<int64_t>(100'000'000, 1000 * p.variables)), tol_(o.tol) {}
+        : QpIterate(p, s.n, s.diag, s.norm), o_(o), s_(s), cache_(s.n, o.cache_bytes / o.sharing),
+          start_(Clock::now()),
+          most_(o.max_iter >= 0 ? o.max_iter : std::max<int64_t>(100'000'000, 1000 * p.variables)),
+          tol_(o.tol) {}
 
     // Whether float32 rows turned out too coarse for the tolerance; go on with float64 from problem.alpha.
     bool coarse = false;
@@ -117,7 +121,8 @@ template <class T> class Solver : private QpIterate {
         std::fill(f_known_.begin(), f_known_.end(), 0.0);
         refresh();
     }
-    // The violation is small enough, and so is the gap; where it is not, a smaller violation is asked for from now on.
+    // The violation is small enough, and so is the gap; where it is not, a smaller violation is asked for
+    // from now on.
     bool good_enough(double share) {
         if (o_.gap_tol >= 0 && gap() <= o_.gap_tol * std::abs(objective_)) return true;
         if (!(kkt_ <= share * tol_)) return false;
@@ -141,10 +146,11 @@ template <class T> class Solver : private QpIterate {
             if (x_[b] > lo_[b]) desk_.fall[a] = 0;
         }
     }
-    // The block K[W, W] of the variables laid out, from its rows (each once).  Where every variable has a row of its
-    // own it is computed in the order of the desk; otherwise the block of the rows is spread.
+    // The block K[W, W] of the variables laid out, from its rows (each once).  Where every variable has a row
+    // of its own it is computed in the order of the desk; otherwise the block of the rows is spread.
     void bring(const std::vector<int64_t>& rows) {
-        const int64_t q = desk_.size(), padding = std::count(desk_.variable.begin(), desk_.variable.end(), int64_t(-1));
+        const int64_t q = desk_.size();
+        const int64_t padding = std::count(desk_.variable.begin(), desk_.variable.end(), int64_t(-1));
         const bool plain = q - padding == int64_t(rows.size());
         std::vector<int64_t> which = rows;
         if (plain) {
@@ -157,15 +163,16 @@ template <class T> class Solver : private QpIterate {
         s_.square(which, square_.get(), o_.threads, o_.poll);
         block_at_ = plain ? square_.get() : spread(square_.get(), side);
     }
-    // Rows of K[W, W] one by one, when the inner solver first asks for them.  Every variable is on the desk, so their order
-    // never changes and rows that are there stay.
+    // Rows of K[W, W] one by one, when the inner solver first asks for them.  Every variable is on the desk,
+    // so their order never changes and rows that are there stay.
     void gather() {
         const int64_t q = desk_.size();
         if (gathered_.empty()) {
             gathered_.assign(size_t(q), nullptr);
             if (q * q > block_size_) block_.reset(block_size_ = q * q);
             std::vector<int64_t> columns;
-            for (int64_t i : desk_.variable) columns.push_back(p_.rows[i < 0 ? 0 : i]);  // padding reads anything
+            // Padding reads anything.
+            for (int64_t i : desk_.variable) columns.push_back(p_.rows[i < 0 ? 0 : i]);
             s_.focus(columns);
             one(0);
         }
@@ -180,7 +187,8 @@ template <class T> class Solver : private QpIterate {
         const int64_t q = desk_.size();
         std::vector<int64_t> at(size_t(q), 0);
         for (int64_t k = 0; k < q; ++k)
-            if (desk_.variable[size_t(k)] >= 0) at[size_t(k)] = index_[size_t(p_.rows[desk_.variable[size_t(k)]])];
+            if (desk_.variable[size_t(k)] >= 0)
+                at[size_t(k)] = index_[size_t(p_.rows[desk_.variable[size_t(k)]])];
         if (q * q > block_size_) block_.reset(block_size_ = q * q);
         for (int64_t k = 0; k < q; ++k) {
             if (desk_.variable[size_t(k)] < 0) continue;
@@ -195,18 +203,34 @@ template <class T> class Solver : private QpIterate {
         double violation;
         bool unbounded, stuck;
     };
-    template <class R> Found run(void (*solve)(Inner<T, R>&), const R* diag, R* v, R* rise, R* fall, double target, int64_t most) {
-        Inner<T, R> p{p_.equality, desk_.size(), desk_.split, desk_.rows.data(),
-                      [](void* self, int64_t k) { return static_cast<Solver*>(self)->one(k); }, this, diag, v, rise, fall, desk_.value.data(),
-                      desk_.lo.data(), desk_.hi.data(), kQpTau * (top_near_ > 0 ? top_near_ : 1.0), target, std::min(most, most_ - steps_), 0, 0, 0, false, false};
+    template <class R>
+    Found run(void (*solve)(Inner<T, R>&), const R* diag, R* v, R* rise, R* fall, double target,
+              int64_t most) {
+        Inner<T, R> p{};
+        p.equality = p_.equality;
+        p.q = desk_.size();
+        p.split = desk_.split;
+        p.K = desk_.rows.data();
+        p.bring = [](void* self, int64_t k) { return static_cast<Solver*>(self)->one(k); };
+        p.source = this;
+        p.diag = diag;
+        p.v = v;
+        p.rise = rise;
+        p.fall = fall;
+        p.value = desk_.value.data();
+        p.lo = desk_.lo.data();
+        p.hi = desk_.hi.data();
+        p.tau = kQpTau * (top_near_ > 0 ? top_near_ : 1.0);
+        p.target = target;
+        p.most = std::min(most, most_ - steps_);
         solve(p);
         steps_ += p.steps;
         objective_ -= p.decrease;
         if (p.steps > 0) fresh_ = false;
         return {p.steps, p.violation, p.unbounded, p.stuck};
     }
-    // Solves the inner problem; in float32 where the target is far above its rounding.  Afterwards only the values on the desk
-    // are up to date: lay() it again before the next one.
+    // Solves the inner problem; in float32 where the target is far above its rounding.  Afterwards only the
+    // values on the desk are up to date: lay() it again before the next one.
     Found inner(double target, int64_t most) {
         const double middle = p_.equality == 1 ? 0.5 * (top_[0] + bottom_[0]) : 0;
         double size = 0;
@@ -216,13 +240,15 @@ template <class T> class Solver : private QpIterate {
             const std::vector<double>* from[] = {&desk_.diag, &desk_.v, &desk_.rise, &desk_.fall};
             for (int k = 0; k < 4; ++k) desk_.fast[k].assign(from[k]->begin(), from[k]->end());
             auto& a = desk_.fast;
-            found = run<float>(qp_kernels<T>().fast, a[0].data(), a[1].data(), a[2].data(), a[3].data(), target, most);
+            found = run<float>(qp_kernels<T>().fast, a[0].data(), a[1].data(), a[2].data(), a[3].data(),
+                               target, most);
         } else {
             found = run<double>(qp_kernels<T>().inner, desk_.diag.data(), desk_.v.data(), desk_.rise.data(),
                                 desk_.fall.data(), target, most);
         }
         for (int64_t k = 0; k < desk_.size(); ++k)
-            if (desk_.variable[size_t(k)] >= 0) x_[size_t(desk_.variable[size_t(k)])] = desk_.value[size_t(k)];
+            if (desk_.variable[size_t(k)] >= 0)
+                x_[size_t(desk_.variable[size_t(k)])] = desk_.value[size_t(k)];
         return found;
     }
 
@@ -230,7 +256,8 @@ template <class T> class Solver : private QpIterate {
 
     double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-    // A reason to stop that has nothing to do with optimality, or null.  Polls every 50 ms, reports every 200 ms.
+    // A reason to stop that has nothing to do with optimality, or null.  Polls every 50 ms,
+    // reports every 200 ms.
     const char* outside() {
         if (broken_) return "nonfinite";
         if (steps_ >= most_) return "max_iter";
@@ -248,9 +275,9 @@ template <class T> class Solver : private QpIterate {
     }
     // ---- the two loops ---------------------------------------------------------------------------------
 
-    // Few variables: all of them are the working set.  Solved in stretches, f computed anew after each; where a stretch is
-    // solved and f then says that it is not, the next one is solved further, then in float64 throughout, then (by the caller)
-    // on float64 rows.  What even that leaves is rounding.
+    // Few variables: all of them are the working set.  Solved in stretches, f computed anew after each; where
+    // a stretch is solved and f then says that it is not, the next one is solved further, then in float64
+    // throughout, then (by the caller) on float64 rows.  What even that leaves is rounding.
     const char* direct() {
         double before = kInf;
         int failures = 0;
@@ -290,10 +317,12 @@ template <class T> class Solver : private QpIterate {
     bool lower_than(double last) const { return objective_ < last - kSameObjective * std::abs(last); }
     // Many variables: working sets, shrinking, and an exact look at everything before the end.
     const char* large() {
-        const int64_t fit = RowCache<T>::affordable(o_.cache_bytes, n_);  // not the share: threads must not show
+        // Of all the bytes, not of this problem's share: the number of threads must not show.
+        const int64_t fit = RowCache<T>::affordable(o_.cache_bytes, n_);
         const int64_t q = std::min({kWorkingSet, N_, std::max<int64_t>(2, fit)});
         columns_changed_ = true;
-        const double rehearsal = s_.exact ? 1.0 : 0.9;  // rows in float32: look closer before f is computed anew
+        // With rows in float32, look closer before f is computed anew.
+        const double rehearsal = s_.exact ? 1.0 : 0.9;
         double best = kInf, last_exact = kInf, mark = objective_;
         int64_t since_best = 0, since_shrink = 0, rounds = 0;
         for (;; ++outer_) {
@@ -328,7 +357,8 @@ template <class T> class Solver : private QpIterate {
             }
             if (kkt_ < 0.9 * best) {
                 best = kkt_, mark = objective_, since_best = 0;
-            } else if (++since_best > 200) {  // the violation goes up and down; the objective tells whether that leads anywhere
+            } else if (++since_best > 200) {
+                // The violation goes up and down; the objective tells whether that leads anywhere.
                 stalled_ = !lower_than(mark);
                 mark = objective_, since_best = 0;
                 if (stalled_) continue;
@@ -352,7 +382,8 @@ template <class T> class Solver : private QpIterate {
 
     enum Step { kMoved, kStuck, kUnbounded };
 
-    // One working set: K[W, W], the inner problem, then the rows of the variables that moved bring f up to date.
+    // One working set: K[W, W], the inner problem, then the rows of the variables that moved bring
+    // f up to date.
     Step sweep(int64_t q) {
         const std::vector<int64_t> set = choose(q);
         const std::vector<int64_t> rows = rows_of(set);
@@ -362,7 +393,8 @@ template <class T> class Solver : private QpIterate {
         std::vector<double> d(rows.size(), 0.0), before;
         for (int64_t i : set) before.push_back(x_[size_t(i)]);
         const Found found = inner(std::max(kDepth * kkt_, 0.5 * tol_), 50 * q);
-        for (size_t k = 0; k < set.size(); ++k) d[size_t(index_[size_t(p_.rows[set[k]])])] += x_[size_t(set[k])] - before[k];
+        for (size_t k = 0; k < set.size(); ++k)
+            d[size_t(index_[size_t(p_.rows[set[k]])])] += x_[size_t(set[k])] - before[k];
         last_ = set;
         bool still = true;  // a row may stay as it is while two variables of it move
         for (size_t k = 0; k < set.size(); ++k) still &= x_[size_t(set[k])] == before[k];
@@ -380,8 +412,8 @@ template <class T> class Solver : private QpIterate {
         Crew crew(count * width < (1 << 20) ? 1 : o_.threads, kNoPoll);
         crew.run((width + chunk - 1) / chunk, [&](int, auto& take) {
             for (int64_t t; (t = take()) >= 0;)
-                qp_kernels<T>().accumulate(pointers.data(), d.data(), count, t * chunk, std::min(width, (t + 1) * chunk),
-                                           near_.data());
+                qp_kernels<T>().accumulate(pointers.data(), d.data(), count, t * chunk,
+                                           std::min(width, (t + 1) * chunk), near_.data());
         });
         if (found.unbounded) return kUnbounded;
         return still ? kStuck : kMoved;
@@ -420,7 +452,8 @@ bool balanced(const QpProblem& p) {
     return std::abs(sum) <= 1e-12 * size;
 }
 
-// float32 rows first; where they turn out too coarse or overflow, float64 rows from where the first run ended.
+// float32 rows first; where they turn out too coarse or overflow, float64 rows from where
+// the first run ended.
 //   make(T()) gives the source of rows in precision T
 template <class Make> QpResult solve_one(const QpProblem& p, const QpOptions& o, const Make& make) {
     const std::vector<double> start(p.alpha, p.alpha + p.variables);
@@ -466,7 +499,8 @@ struct Local {
 
 // make(T(), which) gives the source of these rows in precision T.
 template <class Make>
-std::vector<QpResult> solve_each(const QpProblems& problems, int64_t n, const QpOptions& o, bool apart, const Make& make) {
+std::vector<QpResult> solve_each(const QpProblems& problems, int64_t n, const QpOptions& o, bool apart,
+                                 const Make& make) {
     const auto start = Clock::now();
     std::vector<QpResult> out(problems.size());
     std::atomic<bool> stop{false};
@@ -486,7 +520,8 @@ std::vector<QpResult> solve_each(const QpProblems& problems, int64_t n, const Qp
                 mine.poll = worker == 0 ? ask : listen;
                 if (apart) mine.threads = 1, mine.sharing = workers;
                 if (o.max_seconds >= 0)
-                    mine.max_seconds = std::max(0.0, o.max_seconds - std::chrono::duration<double>(Clock::now() - start).count());
+                    mine.max_seconds = std::max(
+                        0.0, o.max_seconds - std::chrono::duration<double>(Clock::now() - start).count());
                 const bool skip = stop;  // what is left keeps its start
                 if (skip) mine.max_iter = 0, mine.poll = nullptr;
                 QpResult& r = out[size_t(t)];
@@ -504,22 +539,29 @@ std::vector<QpResult> solve_each(const QpProblems& problems, int64_t n, const Qp
 
 }  // namespace
 
-template <class S> std::vector<QpResult> solve_qps(const QpProblems& p, const QpOptions& o, const S* K, int64_t n) {
+template <class S>
+std::vector<QpResult> solve_qps(const QpProblems& p, const QpOptions& o, const S* K, int64_t n) {
     const bool apart = p.size() > 1 && o.threads > 1 && !o.report;
     return solve_each(p, n, o, apart, [&]<class T>(T, const std::vector<int64_t>& which, const QpOptions&) {
         return dense_rows<T, S>(K, n, which);
     });
 }
 template <class S>
-std::vector<QpResult> solve_qps(const QpProblems& p, const QpOptions& o, const Program& program, const Inputs<S>& data) {
-    if (!data.same) bad("the solver needs the same observations on both sides: pass None as the second part of views and rows");
-    return solve_each(p, data.n, o, false, [&]<class T>(T, const std::vector<int64_t>& which, const QpOptions& mine) {
-        return tile_rows<T, S>(program, data, which, mine.threads, mine.poll);
-    });
+std::vector<QpResult> solve_qps(const QpProblems& p, const QpOptions& o, const Program& program,
+                                const Inputs<S>& data) {
+    if (!data.same)
+        bad("the solver needs the same observations on both sides: "
+            "pass None as the second part of views and rows");
+    return solve_each(p, data.n, o, false,
+                      [&]<class T>(T, const std::vector<int64_t>& which, const QpOptions& mine) {
+                          return tile_rows<T, S>(program, data, which, mine.threads, mine.poll);
+                      });
 }
 template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const double*, int64_t);
 template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const float*, int64_t);
-template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&, const Inputs<double>&);
-template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&, const Inputs<float>&);
+template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&,
+                                         const Inputs<double>&);
+template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&,
+                                         const Inputs<float>&);
 
 }  // namespace mercer

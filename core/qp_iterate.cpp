@@ -7,19 +7,26 @@
 namespace mercer {
 namespace {
 
-constexpr int kPatience = 2;    // checks in a row before a variable rests
-constexpr double kFewer = 0.6;  // columns are dropped when no more than this share is left: each time moves the cache
-constexpr double kNear = 0.01;  // of the objective: a larger gap is not an optimum, however small the violation
-constexpr double kHead = 0.3;   // share of the new variables that are the very worst; the others are spread
+// Checks in a row before a variable rests.
+constexpr int kPatience = 2;
+// Columns are dropped when no more than this share is left: each time moves the cache.
+constexpr double kFewer = 0.6;
+// A gap above this share of the objective is not an optimum, however small the violation.
+constexpr double kNear = 0.01;
+// The share of the new variables that are the very worst; the others are spread.
+constexpr double kHead = 0.3;
 
 [[noreturn]] void bad(const std::string& what) { throw std::invalid_argument(what); }
 
 }  // namespace
 
-QpIterate::QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& diag, const std::vector<double>& norm)
+QpIterate::QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& diag,
+                     const std::vector<double>& norm)
     : p_(p), n_(n), N_(p.variables), norm_(norm) {
     const size_t N = size_t(N_);
-    x_.resize(N), lo_.resize(N), hi_.resize(N), lin_.resize(N), v_.resize(N), resting_.assign(N, 0), mark_.assign(N, 0);
+    for (auto* values : {&x_, &lo_, &hi_, &lin_, &v_}) values->resize(N);
+    resting_.assign(N, 0);
+    mark_.assign(N, 0);
     for (size_t i = 0; i < N; ++i) {
         const double sign = p.signs[i];
         x_[i] = sign * p.alpha[i];
@@ -79,7 +86,10 @@ void QpIterate::scan() {
     for (int g = 0; g < 2; ++g) {
         double here = top_[g] - bottom_[g];
         if (p_.equality == 0) here = std::max(top_[g], -bottom_[g]);
-        if (here > kkt_) kkt_ = here, worst_ = p_.equality == 0 && !(top_[g] >= -bottom_[g]) ? at_bottom_[g] : at_top_[g];
+        if (here > kkt_) {
+            kkt_ = here;
+            worst_ = p_.equality == 0 && !(top_[g] >= -bottom_[g]) ? at_bottom_[g] : at_top_[g];
+        }
     }
 }
 
@@ -197,7 +207,11 @@ std::vector<int64_t> QpIterate::rows_of(const std::vector<int64_t>& set) {
     seen_.resize(size_t(n_), 0), index_.resize(size_t(n_), 0);
     for (int64_t i : set) {
         const size_t r = size_t(p_.rows[i]);
-        if (seen_[r] != row_stamp_) seen_[r] = row_stamp_, index_[r] = int64_t(rows.size()), rows.push_back(int64_t(r));
+        if (seen_[r] != row_stamp_) {
+            seen_[r] = row_stamp_;
+            index_[r] = int64_t(rows.size());
+            rows.push_back(int64_t(r));
+        }
     }
     return rows;
 }
@@ -229,7 +243,8 @@ bool QpIterate::stretch() {
     if (!(t > 1.5)) return false;
     for (auto* a : {&x_, &near_, &f_, &f_known_, &beta_known_})
         for (double& value : *a) value *= t;
-    for (int64_t i = 0; i < N_; ++i) x_[size_t(i)] = std::clamp(x_[size_t(i)], lo_[size_t(i)], hi_[size_t(i)]);
+    for (int64_t i = 0; i < N_; ++i)
+        x_[size_t(i)] = std::clamp(x_[size_t(i)], lo_[size_t(i)], hi_[size_t(i)]);
     objective_ += linear * (t - 1) + 0.5 * quad * (t * t - 1);
     fresh_ = false;
     return false;
@@ -237,15 +252,18 @@ bool QpIterate::stretch() {
 
 void check_qp(const QpProblem& p, int64_t n) {
     auto at = [](const char* name, int64_t i) { return std::string(name) + "[" + std::to_string(i) + "]"; };
-    if (p.equality < 0 || p.equality > 2) bad("equality must be 0, 1 or 2; got " + std::to_string(p.equality));
+    if (p.equality < 0 || p.equality > 2)
+        bad("equality must be 0, 1 or 2; got " + std::to_string(p.equality));
     for (int64_t i = 0; i < p.variables; ++i) {
         if (p.rows[i] < 0 || p.rows[i] >= n)
-            bad(at("rows", i) + " is " + std::to_string(p.rows[i]) + "; K has " + std::to_string(n) + " rows");
+            bad(at("rows", i) + " is " + std::to_string(p.rows[i]) + "; K has " + std::to_string(n) +
+                " rows");
         if (p.signs[i] != 1 && p.signs[i] != -1) bad(at("signs", i) + " must be -1 or 1");
         if (!std::isfinite(p.p[i])) bad(at("p", i) + " is not finite");
         if (!(p.C[i] >= 0)) bad(at("C", i) + " must be at least 0 (infinity is allowed)");
         if (!std::isfinite(p.alpha[i]) || p.alpha[i] < 0 || p.alpha[i] > p.C[i])
-            bad(at("alpha", i) + " is " + std::to_string(p.alpha[i]) + "; it must lie between 0 and C = " + std::to_string(p.C[i]));
+            bad(at("alpha", i) + " is " + std::to_string(p.alpha[i]) +
+                "; it must lie between 0 and C = " + std::to_string(p.C[i]));
     }
 }
 
