@@ -26,6 +26,7 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run -Werror $(CORE)
+	! grep -nE '.{111,}' $(CORE)
 	$(BIN)/mypy
 
 format: $(VENV)/.installed

@@ -190,7 +190,7 @@ int crew(int threads) {
     return threads > 1024 ? 1024 : threads;
 }
 
-bool signalled() {
+inline bool signalled() {
     nb::gil_scoped_acquire lock;
     return PyErr_CheckSignals() != 0;
 }
@@ -208,7 +208,7 @@ template <class F> auto release(F&& f) {
 }
 
 std::string shape_of(int64_t a, int64_t b) {
-    return "(" + std::to_string(a) + ", " + std::to_string(b) + ")";
+    return std::string("(") + std::to_string(a) + ", " + std::to_string(b) + ")";
 }
 
 template <class A> void need_shape(const A& a, const char* name, int64_t rows, int64_t cols) {

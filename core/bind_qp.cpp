@@ -34,7 +34,7 @@ struct Listener {
     }
 };
 
-struct Arrays {
+struct ProblemArrays {
     In<int64_t, 1> rows;
     In<int8_t, 1> signs;
     In<double, 1> p, C;
@@ -47,8 +47,8 @@ template <class T> In<T, 1> vector_of(nb::handle h, const char* name, const char
     return a;
 }
 
-QpProblem problem(Arrays& a, nb::handle rows, nb::handle signs, nb::handle p, nb::handle C, nb::handle alpha,
-                  int equality) {
+QpProblem problem(ProblemArrays& a, nb::handle rows, nb::handle signs, nb::handle p, nb::handle C,
+                  nb::handle alpha, int equality) {
     a.rows = vector_of<int64_t>(rows, "rows", "int64");
     a.signs = vector_of<int8_t>(signs, "signs", "int8");
     a.p = vector_of<double>(p, "p", "float64");
@@ -69,12 +69,12 @@ QpProblem problem(Arrays& a, nb::handle rows, nb::handle signs, nb::handle p, nb
 }
 
 // Problems as Python states them: a list of (rows, signs, p, C, alpha, equality).
-struct Stated {
-    std::deque<Arrays> arrays;
+struct StatedProblems {
+    std::deque<ProblemArrays> arrays;
     std::vector<nb::object> alphas;
     QpProblems problems;
 
-    explicit Stated(nb::sequence given) {
+    explicit StatedProblems(nb::sequence given) {
         for (nb::handle h : given) {
             if (!nb::isinstance<nb::tuple>(h) || nb::len(h) != 6)
                 bad("a problem is a tuple (rows, signs, p, C, alpha, equality)");
@@ -125,13 +125,13 @@ nb::dict answer(nb::handle alpha, QpResult& r) {
     return d;
 }
 
-template <class F> nb::list solved(const Stated& stated, Listener& listener, const F& solve) {
-    std::vector<QpResult> found;
+template <class F> nb::list solve_unlocked(const StatedProblems& stated, Listener& listener, const F& solve) {
+    std::vector<QpResult> results;
     bool stopped = false;
     {
         nb::gil_scoped_release unlocked;
         try {
-            found = solve();
+            results = solve();
         } catch (const Interrupted&) {  // before the first iterate: the start is the answer
             stopped = true;
         }
@@ -142,7 +142,7 @@ template <class F> nb::list solved(const Stated& stated, Listener& listener, con
         throw nb::python_error();
     }
     nb::list out;
-    for (size_t k = 0; k < found.size(); ++k) out.append(answer(stated.alphas[k], found[k]));
+    for (size_t k = 0; k < results.size(); ++k) out.append(answer(stated.alphas[k], results[k]));
     return out;
 }
 
@@ -161,12 +161,13 @@ void bind_qp(nb::module_& m) {
         [](nb::handle K, nb::sequence problems, double tol, std::optional<double> gap_tol, int64_t max_iter,
            std::optional<double> max_seconds, int64_t cache_bytes, int threads, nb::object callback) {
             Listener listener{callback, std::nullopt};
-            const Stated stated(problems);
+            const StatedProblems stated(problems);
             const QpOptions o = options(tol, gap_tol, max_iter, max_seconds, cache_bytes, threads, listener);
             In<double, 2> k64;
             In<float, 2> k32;
             auto run = [&](const auto* entries, int64_t n) {
-                return solved(stated, listener, [&] { return solve_qps(stated.problems, o, entries, n); });
+                return solve_unlocked(stated, listener,
+                                      [&] { return solve_qps(stated.problems, o, entries, n); });
             };
             if (dense(K, k64)) return run(k64.data(), int64_t(k64.shape(0)));
             if (!dense(K, k32)) bad("K must be a C-contiguous float64 or float32 array of 2 axes");
@@ -183,13 +184,13 @@ void bind_qp(nb::module_& m) {
            nb::sequence problems, double tol, std::optional<double> gap_tol, int64_t max_iter,
            std::optional<double> max_seconds, int64_t cache_bytes, int threads, nb::object callback) {
             Listener listener{callback, std::nullopt};
-            const Stated stated(problems);
+            const StatedProblems stated(problems);
             const QpOptions o = options(tol, gap_tol, max_iter, max_seconds, cache_bytes, threads, listener);
             auto run = [&]<class T>(T) {
                 auto args = arguments<T>(views, row_vectors, columns);
-                for (const Arrays& a : stated.arrays) args.refuse_overlap(a.alpha, "alpha");
-                return solved(stated, listener,
-                              [&] { return solve_qps<T>(stated.problems, o, program, args.in); });
+                for (const ProblemArrays& a : stated.arrays) args.refuse_overlap(a.alpha, "alpha");
+                return solve_unlocked(stated, listener,
+                                      [&] { return solve_qps<T>(stated.problems, o, program, args.in); });
             };
             return single(views, row_vectors) ? run(float()) : run(double());
         },

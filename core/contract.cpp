@@ -5,9 +5,9 @@ namespace mercer {
 namespace {
 
 // One group's accumulators, laid out in one block of float64.
-template <class T> class Ledger {
+template <class T> class GradientLayout {
   public:
-    Ledger(const Inputs<T>& in, const std::vector<char>& wanted, int64_t params, bool inputs)
+    GradientLayout(const Inputs<T>& in, const std::vector<char>& wanted, int64_t params, bool inputs)
         : in_(in), wanted_(wanted), params_(params), inputs_(inputs) {
         size = 0;
         parts([&](char, size_t, int64_t, int64_t length) { size += length; });
@@ -38,13 +38,14 @@ template <class T> class Ledger {
     bool inputs_;
 };
 
-struct Pointers {
+struct GradientPointers {
     std::vector<double*> views, u, v, x, z;
     Gradient gradient{};
     template <class T>
-    Pointers(const Ledger<T>& ledger, double* base, bool inputs, const std::vector<char>& wanted) {
+    GradientPointers(const GradientLayout<T>& layout, double* base, bool inputs,
+                     const std::vector<char>& wanted) {
         double* params = base;
-        ledger.parts([&](char which, size_t, int64_t begin, int64_t) {
+        layout.parts([&](char which, size_t, int64_t begin, int64_t) {
             double* p = base + begin;
             switch (which) {
                 case 's': views.push_back(p); break;
@@ -66,12 +67,14 @@ struct Pointers {
 
 // The groups summed in order, cut into the answer.
 template <class T>
-Gradients settle(const Ledger<T>& ledger, const std::vector<double>& books, int64_t groups) {
+Gradients sum_of_groups(const GradientLayout<T>& layout, const std::vector<double>& accumulators,
+                        int64_t groups) {
     Gradients out;
-    ledger.parts([&](char which, size_t, int64_t begin, int64_t length) {
+    layout.parts([&](char which, size_t, int64_t begin, int64_t length) {
         std::vector<double> sum(size_t(length), 0.0);
         for (int64_t g = 0; g < groups; ++g)
-            for (int64_t i = 0; i < length; ++i) sum[size_t(i)] += books[size_t(g * ledger.size + begin + i)];
+            for (int64_t i = 0; i < length; ++i)
+                sum[size_t(i)] += accumulators[size_t(g * layout.size + begin + i)];
         switch (which) {
             case 'p': out.params = std::move(sum); break;
             case 's': out.views.push_back(std::move(sum)); break;
@@ -150,26 +153,26 @@ Gradients contract(const Program& program, const Inputs<T>& in, const Weights<T>
     Prepared<T> prep(program, in, false);
     const std::vector<char> wanted = wanted_views(in);
     const Seeds<T> seeds(prep, weights);
-    const Ledger<T> ledger(in, wanted, int64_t(program.params.size()), inputs);
+    const GradientLayout<T> layout(in, wanted, int64_t(program.params.size()), inputs);
     const int64_t stripes = in.m > 0 ? prep.row_blocks() : 0;
-    const int64_t groups = group_count(stripes, ledger.size * 8);
+    const int64_t groups = group_count(stripes, layout.size * 8);
     const auto hands = deal(stripes, groups);
-    std::vector<double> books(size_t(groups * ledger.size), 0.0);
+    std::vector<double> accumulators(size_t(groups * layout.size), 0.0);
     Crew crew(stripes * prep.column_blocks() < 4 ? 1 : threads, poll);
     crew.run(groups, [&](int worker, auto& take) {
-        Desk<T> desk(prep, &wanted);
+        Workspace<T> workspace(prep, &wanted);
         for (int64_t g; (g = take()) >= 0;) {
-            const Pointers to(ledger, books.data() + g * ledger.size, inputs, wanted);
+            const GradientPointers to(layout, accumulators.data() + g * layout.size, inputs, wanted);
             for (int64_t I : hands[size_t(g)])
                 for (int64_t J = prep.first(I); J < prep.column_blocks(); ++J) {
                     const Tile tile = prep.at(I, J);
-                    seeds.fill(tile, in.same && I != J, desk.work.seeds);
-                    prep.isa.differentiate(prep.call, tile, desk.work, to.gradient);
+                    seeds.fill(tile, in.same && I != J, workspace.work.seeds);
+                    prep.isa.differentiate(prep.call, tile, workspace.work, to.gradient);
                     crew.checkpoint(worker);
                 }
         }
     });
-    return settle(ledger, books, groups);
+    return sum_of_groups(layout, accumulators, groups);
 }
 
 // The same for L = sum_i w_i k(x_i, x_i).
@@ -180,22 +183,22 @@ Gradients contract_diag(const Program& program, const Inputs<T>& in, const T* w,
     check_inputs(in, inputs);
     Prepared<T> prep(program, in, true);
     const std::vector<char> wanted = wanted_views(in);
-    const Ledger<T> ledger(in, wanted, int64_t(program.params.size()), inputs);
-    std::vector<double> books(size_t(ledger.size), 0.0);
+    const GradientLayout<T> layout(in, wanted, int64_t(program.params.size()), inputs);
+    std::vector<double> accumulators(size_t(layout.size), 0.0);
     Crew crew(1, poll);
     crew.run(1, [&](int worker, auto& take) {
-        Desk<T> desk(prep, &wanted);
-        const Pointers to(ledger, books.data(), inputs, wanted);
+        Workspace<T> workspace(prep, &wanted);
+        const GradientPointers to(layout, accumulators.data(), inputs, wanted);
         if (take() < 0) return;
         for (int64_t J = 0; J < prep.row_blocks(); ++J) {
             const Tile tile = prep.pairs(J);
-            std::copy(w + tile.j0, w + tile.j0 + tile.cols, desk.work.seeds);
-            std::fill(desk.work.seeds + tile.cols, desk.work.seeds + tile.ld, T(0));
-            prep.isa.differentiate(prep.call, tile, desk.work, to.gradient);
+            std::copy(w + tile.j0, w + tile.j0 + tile.cols, workspace.work.seeds);
+            std::fill(workspace.work.seeds + tile.cols, workspace.work.seeds + tile.ld, T(0));
+            prep.isa.differentiate(prep.call, tile, workspace.work, to.gradient);
             crew.checkpoint(worker);
         }
     });
-    return settle(ledger, books, 1);
+    return sum_of_groups(layout, accumulators, 1);
 }
 
 #define MERCER_INSTANTIATE(T)                                                                   \

@@ -273,7 +273,7 @@ template <class T> SparseIndex<T>::SparseIndex(const SparseRows<T>& rows, int64_
     }
 }
 
-template <class T> Desk<T>::Desk(const Prepared<T>& prep, const std::vector<char>* wanted) {
+template <class T> Workspace<T>::Workspace(const Prepared<T>& prep, const std::vector<char>* wanted) {
     const Call<T>& c = prep.call;
     const bool reverse = wanted != nullptr;
     const int64_t width = round_up(std::min(prep.tile, std::max<int64_t>(c.m, 1)), prep.isa.panel);
@@ -317,7 +317,7 @@ template struct SparseIndex<double>;
 template struct SparseIndex<float>;
 template class Prepared<double>;
 template class Prepared<float>;
-template class Desk<double>;
-template class Desk<float>;
+template class Workspace<double>;
+template class Workspace<float>;
 
 }  // namespace mercer

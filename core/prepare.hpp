@@ -93,10 +93,10 @@ template <class T> class Prepared {
 };
 
 // The buffers of one worker.
-template <class T> class Desk {
+template <class T> class Workspace {
   public:
     // `wanted`: per view, whether `contract` owes its coordinates a gradient; null to evaluate alone.
-    explicit Desk(const Prepared<T>& prep, const std::vector<char>* wanted = nullptr);
+    explicit Workspace(const Prepared<T>& prep, const std::vector<char>* wanted = nullptr);
     Work<T> work{};
 
   private:

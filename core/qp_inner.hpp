@@ -123,7 +123,7 @@ MERCER_INLINE Choice single(const R* v, const R* rise, const R* fall, const R* d
 }
 
 template <class T, class R> MERCER_INLINE const T* row(Inner<T, R>& p, int64_t k) {
-    if (!p.K[k]) p.K[k] = p.bring(p.source, k);
+    if (!p.K[k]) p.K[k] = p.fetch_row(p.source, k);
     return p.K[k];
 }
 

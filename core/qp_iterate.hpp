@@ -10,16 +10,16 @@ namespace mercer {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Invariants: lo <= x <= hi and the sums of the equality constraint hold, up to rounding, at every moment;
-// f_known_ = K beta_known_ in float64; near_ is f over columns_ (exactly so if fresh_).
+// f_known_ = K beta_known_ in float64; f_active_ is f over columns_ (exactly so if fresh_).
 class QpIterate {
   protected:
     QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& diag,
               const std::vector<double>& norm);
 
     int group(int64_t i) const { return p_.equality == 2 && p_.signs[i] < 0; }
-    void beta_now();
+    void update_beta();
     // The working copy of f, as far as it is known, back into f_.
-    void f_full();
+    void spread_f();
     double value_of_objective() const;
     void everything_active();
     // v of the active variables, the extremes, the violation.
@@ -38,27 +38,27 @@ class QpIterate {
     // spread evenly over the violators of the outer half: the worst alone tend to be neighbours that say the
     // same thing.
     std::vector<int64_t> choose(int64_t q);
-    // The different rows of some variables; index_[r] is the number of row r among them.
+    // The different rows of some variables; row_number_[r] is the number of row r among them.
     std::vector<int64_t> rows_of(const std::vector<int64_t>& set);
     // No float64 evaluation of f can tell a smaller violation from rounding.
     double rounding() const;
     // With C = inf: the best multiple of the whole of x, and whether the problem has no bottom.  Along x the
     // objective is t L + t^2 q / 2, so its bottom is at most -L^2 / 2q, however long x is.
-    bool stretch();
+    bool rescale();
 
     const QpProblem& p_;
     const int64_t n_, N_;
     const std::vector<double>& norm_;  // sqrt |K_ii|
     // The largest |p|, |K_ii|, and |K_ii| of the rows in use.
-    double scale_ = 0, top_diag_ = 0, top_near_ = 0;
+    double scale_ = 0, top_diag_ = 0, top_diag_active_ = 0;
     double objective_ = 0;
-    bool endless_ = false, broken_ = false, fresh_ = false, columns_changed_ = true;
-    std::vector<double> x_, lo_, hi_, lin_, v_;            // per variable
+    bool unlimited_ = false, nonfinite_ = false, fresh_ = false, columns_changed_ = true;
+    std::vector<double> x_, lo_, hi_, linear_, v_;         // per variable
     std::vector<double> beta_, beta_known_, f_, f_known_;  // per row
     // Variables; rows; of a row its position among the columns, or -1.
-    std::vector<int64_t> active_, columns_, place_;
-    std::vector<double> near_;           // f over columns_: the working copy
-    std::vector<int64_t> last_, index_;  // the last working set; numbers given by rows_of
+    std::vector<int64_t> active_, columns_, column_of_row_;
+    std::vector<double> f_active_;                // f over columns_: the working copy
+    std::vector<int64_t> last_set_, row_number_;  // the last working set; numbers given by rows_of
     // The extremes of v over what may rise and what may fall, for each group.
     double top_[2], bottom_[2], kkt_ = 0;
     int64_t at_top_[2], at_bottom_[2], worst_ = -1;

@@ -17,7 +17,7 @@ template <class T, class R> struct Inner {
     int equality;      // 0 none, 1 the sum of all is kept, 2 the sums of [0, split) and of [split, q) are
     int64_t q, split;  // split is a multiple of kQpPad, or q for one group
     const T** K;       // null: not asked for yet; K[0] is there from the start
-    const T* (*bring)(void* source, int64_t k);
+    const T* (*fetch_row)(void* source, int64_t k);
     void* source;
     const R* diag;  // K[k][k]
     R* v;

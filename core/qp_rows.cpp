@@ -10,14 +10,14 @@ namespace {
 // Below this many entries a second thread costs more than it brings.
 constexpr int64_t kWorthThreads = 1 << 17;
 
-// Positions as stretches of neighbours, which are copied and summed at the speed of memory.
-struct Stretches {
+// Positions as runs of neighbours, which are copied and summed at the speed of memory.
+struct ColumnRuns {
     struct Part {
         int64_t from, to, length;  // position in the long row, in the short one
     };
     std::vector<Part> parts;
 
-    explicit Stretches(const std::vector<int64_t>& positions = {}) {
+    explicit ColumnRuns(const std::vector<int64_t>& positions = {}) {
         for (size_t k = 0; k < positions.size(); ++k) {
             if (!parts.empty() && positions[k] == parts.back().from + parts.back().length)
                 ++parts.back().length;
@@ -32,10 +32,11 @@ struct Stretches {
         }
     }
     // The same with a number for the row and one for each column subtracted.
-    template <class S, class T> void copy(const S* row, T* out, double mine, const double* theirs) const {
+    template <class S, class T>
+    void copy(const S* row, T* out, double of_row, const double* of_columns) const {
         for (const Part p : parts)
             for (int64_t c = 0; c < p.length; ++c)
-                out[p.to + c] = T(double(row[p.from + c]) - (mine + theirs[p.to + c]));
+                out[p.to + c] = T(double(row[p.from + c]) - (of_row + of_columns[p.to + c]));
     }
     // No longer than `most`: pieces of work.
     std::vector<Part> cut(int64_t most) const {
@@ -81,16 +82,16 @@ template <class T, class S> class DenseRows final : public RowSource<T> {
     void focus(const std::vector<int64_t>& columns) override {
         std::vector<int64_t> at;
         for (int64_t c : columns) at.push_back(which_[size_t(c)]);
-        columns_ = Stretches(at);
-        near_.clear();
+        columns_ = ColumnRuns(at);
+        shift_in_focus_.clear();
         if (!shift_.empty())
-            for (int64_t c : columns) near_.push_back(shift_[size_t(c)]);
+            for (int64_t c : columns) shift_in_focus_.push_back(shift_[size_t(c)]);
     }
     void rows(const std::vector<int64_t>& which, T* const* out, int, const Poll&) override {
         for (size_t k = 0; k < which.size(); ++k) {
             const S* from = row(which_[size_t(which[k])]);
             if (shift_.empty()) columns_.copy(from, out[k]);
-            else columns_.copy(from, out[k], shift_[size_t(which[k])], near_.data());
+            else columns_.copy(from, out[k], shift_[size_t(which[k])], shift_in_focus_.data());
         }
     }
     void square(const std::vector<int64_t>& which, T* out, int, const Poll&) override {
@@ -130,8 +131,8 @@ template <class T, class S> class DenseRows final : public RowSource<T> {
     const S* K_;
     const int64_t side_;
     const std::vector<int64_t>& which_;
-    Stretches all_, columns_;
-    std::vector<double> shift_, near_;  // of every row, of the columns in focus; empty: as given
+    ColumnRuns all_, columns_;
+    std::vector<double> shift_, shift_in_focus_;  // of every row, of the columns in focus; empty: as given
 };
 
 // ---- the tile engine -----------------------------------------------------------------------------------
@@ -271,14 +272,14 @@ template <class T> class Block {
         const int64_t tile = prep_.tile, nb = (call.n + tile - 1) / tile, mb = (call.m + tile - 1) / tile;
         Crew crew(call.n * call.m < kWorthThreads ? 1 : threads, poll);
         crew.run(mb, [&](int worker, auto& take) {
-            Desk<T> desk(prep_);
+            Workspace<T> workspace(prep_);
             for (int64_t J; (J = take()) >= 0;)
                 for (int64_t I = 0; I < nb; ++I) {
                     const int64_t i0 = I * tile, j0 = J * tile;
                     const int64_t height = std::min(tile, call.n - i0), width = std::min(tile, call.m - j0);
                     const Tile t{i0, height, j0, width, round_up(width, prep_.isa.panel), false};
-                    prep_.isa.evaluate(call, t, desk.work);
-                    store(t, desk.work.result);
+                    prep_.isa.evaluate(call, t, workspace.work);
+                    store(t, workspace.work.result);
                     crew.checkpoint(worker);
                 }
         });
@@ -345,28 +346,28 @@ template <class T, class S> class TileRows final : public RowSource<T> {
     void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads,
                const Poll& poll) override {
         if (which.empty()) return;
-        Sample<double> some, rest;
-        take_rows(data_, which, some);
+        Sample<double> chosen, unchosen;
+        take_rows(data_, which, chosen);
         std::vector<double> sum(which.size(), 0.0);
-        mercer::apply(quiet_, some.in, d.data(), 1, sum.data(), threads, poll);
+        mercer::apply(quiet_, chosen.in, d.data(), 1, sum.data(), threads, poll);
         for (size_t k = 0; k < which.size(); ++k)
             f[which[k]] += sum[k] + d[k] * (this->diag[size_t(which[k])] - plain_[size_t(which[k])]);
-        std::vector<char> chosen(size_t(this->n), 0);
-        for (int64_t r : which) chosen[size_t(r)] = 1;
+        std::vector<char> is_chosen(size_t(this->n), 0);
+        for (int64_t r : which) is_chosen[size_t(r)] = 1;
         std::vector<int64_t> others;
         for (int64_t r = 0; r < this->n; ++r)
-            if (!chosen[size_t(r)]) others.push_back(r);
+            if (!is_chosen[size_t(r)]) others.push_back(r);
         if (others.empty()) return;
-        take_rows(data_, others, rest);
-        for (size_t k = 0; k < rest.in.views.size(); ++k) {
-            rest.in.views[k].z = some.in.views[k].x;
-            rest.in.views[k].sz = some.in.views[k].sx;
+        take_rows(data_, others, unchosen);
+        for (size_t k = 0; k < unchosen.in.views.size(); ++k) {
+            unchosen.in.views[k].z = chosen.in.views[k].x;
+            unchosen.in.views[k].sz = chosen.in.views[k].sx;
         }
-        for (size_t k = 0; k < rest.in.rows.size(); ++k) rest.in.rows[k].v = some.u[k].data();
-        rest.in.m = int64_t(which.size());
-        rest.in.same = false;
+        for (size_t k = 0; k < unchosen.in.rows.size(); ++k) unchosen.in.rows[k].v = chosen.u[k].data();
+        unchosen.in.m = int64_t(which.size());
+        unchosen.in.same = false;
         sum.assign(others.size(), 0.0);
-        mercer::apply(quiet_, rest.in, d.data(), 1, sum.data(), threads, poll);
+        mercer::apply(quiet_, unchosen.in, d.data(), 1, sum.data(), threads, poll);
         for (size_t k = 0; k < others.size(); ++k) f[others[k]] += sum[k];
     }
 
