@@ -10,7 +10,8 @@ import mercer
 ROOT = Path(mercer.__file__).parent
 
 BASE = {"errors", "arrays", "params", "clock", "lapack", "memory", "panels", "sparse", "threads", "typing"}
-# room -> the rooms it may import; a room not listed here fails the test, so that a new one takes its place on purpose
+# room -> the rooms it may import; a room not listed here fails the test,
+# so that a new one takes its place on purpose
 MAY_IMPORT = {
     "errors": set(),
     "typing": set(),
@@ -31,6 +32,7 @@ MAY_IMPORT = {
     "sklearn": BASE | {"kernels", "gram", "solve", "theory", "machines"},
     "__init__": {"kernels", "machines", "theory", "gram", "plot"},
 }
+# They use public names only, and one another.
 OUTSIDE = {
     "__main__",
     "files",
@@ -40,7 +42,7 @@ OUTSIDE = {
     "cli",
     "studio",
     "applications",
-}  # they use public names only, and one another
+}
 PUBLIC = set(MAY_IMPORT) - {"__init__"} | OUTSIDE | {""}
 
 # The one door up: a kernel asks the room above to evaluate it.

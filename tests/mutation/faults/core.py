@@ -11,7 +11,8 @@ FAULTS: tuple[Fault, ...] = (
         "squared distances of a tile's padding are not done again where they cancelled",
         CORE + "primitives.hpp",
         "for (int64_t j = j0; j < j0 + W; ++j) {\n                if (!bad[j - j0]) continue;",
-        "for (int64_t j = j0; j < least(j0 + W, tile.cols); ++j) {\n                if (!bad[j - j0]) continue;",
+        "for (int64_t j = j0; j < least(j0 + W, tile.cols); ++j) {\n"
+        "                if (!bad[j - j0]) continue;",
         "tests/core/test_contract.py tests/laws/test_gradients.py",
     ),
     Fault(
@@ -59,7 +60,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "an interrupt keeps x and forgets f",
         CORE + "qp_solver.hpp",
-        "            for (size_t k = 0; k < set.size(); ++k) x_[size_t(set[k])] = before[k];\n            throw;",
+        "            for (size_t k = 0; k < set.size(); ++k) x_[size_t(set[k])] = before[k];\n"
+        "            throw;",
         "            throw;",
         "tests/core/test_qp.py",
     ),
