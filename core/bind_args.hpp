@@ -20,24 +20,24 @@ template <class T, int N> using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, 
 
 [[noreturn]] void bad(const std::string& what) { throw std::invalid_argument(what); }
 
-template <class T>
-constexpr const char* kType = std::is_same_v<T, int32_t> ? "int32"
-                              : sizeof(T) == 8           ? "float64"
-                                                         : "float32";
+template <class T> constexpr const char* type_name() {
+    if (std::is_same_v<T, int32_t>) return "int32";
+    return sizeof(T) == 8 ? "float64" : "float32";
+}
 
 // An argument as an array of exactly this type and layout; nothing is converted or copied.
 template <class A> bool is_array(nb::handle h, A& out) { return !h.is_none() && nb::try_cast(h, out, false); }
 template <class T, int N> In<T, N> array(nb::handle h, const std::string& name) {
     In<T, N> a;
     if (!is_array(h, a))
-        bad(name + " must be a C-contiguous " + kType<T> + " array of " + std::to_string(N) +
+        bad(name + " must be a C-contiguous " + type_name<T>() + " array of " + std::to_string(N) +
             (N == 1 ? " axis" : " axes"));
     return a;
 }
 template <class T, int N> Out<T, N> writable(nb::handle h, const std::string& name) {
     Out<T, N> a;
     if (!is_array(h, a))
-        bad(name + " must be a writable C-contiguous " + kType<T> + " array of " + std::to_string(N) +
+        bad(name + " must be a writable C-contiguous " + type_name<T>() + " array of " + std::to_string(N) +
             (N == 1 ? " axis" : " axes"));
     return a;
 }

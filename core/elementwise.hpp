@@ -91,7 +91,9 @@ template <class V> MERCER_INLINE V arc(V c, V theta, int32_t order) {
 }
 template <class V> MERCER_INLINE V arccos_kernel(V p, V c, int32_t order) {
     using T = typename Scalar<V>::type;
-    V scale = order == 0 ? V{} + T(1) : order == 1 ? p : p * p;
+    V scale = V{} + T(1);  // P^n
+    if (order == 1) scale = p;
+    if (order == 2) scale = p * p;
     return scale * arc(c, vacos(c), order) * T(1 / kPi);
 }
 template <class T>

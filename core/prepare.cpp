@@ -85,6 +85,9 @@ constexpr int64_t kMostColumns = int64_t(1) << 40;
 // Up to this many coordinates direct differences cost less than the expansion's extra pass.
 constexpr int64_t kDirect = 16;
 
+// Sides of a tile.
+constexpr int64_t kTile = 96, kDiagonalTile = 384;
+
 // From this many coordinates on tiles are larger and their rows are regrouped,
 // as long as a stripe of them fits.
 constexpr int64_t kGroup = 64, kWideTile = 192, kGroupBytes = int64_t(16) << 20;
@@ -214,7 +217,9 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
     call.views = views_.data();
     call.rows = rows_.data();
     call.columns = columns_.data();
-    tile = diagonal ? 384 : widest >= kGroup ? kWideTile : 96;  // wide rows are worth reusing more often
+    // Wide rows are worth reusing more often.
+    tile = widest >= kGroup ? kWideTile : kTile;
+    if (diagonal) tile = kDiagonalTile;
     for (size_t k = 0; k < in.views.size(); ++k) {
         if (!used[k] || diagonal || !in.views[k].sparse || views_[k].panels || in.n == 0 || in.m == 0)
             continue;

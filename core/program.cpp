@@ -8,6 +8,10 @@ namespace mercer {
 namespace {
 
 enum Kind { Primitive, Constant, Unary, Binary };
+constexpr size_t operands(Kind kind) {
+    if (kind == Binary) return 2;
+    return kind == Unary ? 1 : 0;
+}
 enum Arg { None, View, Column, Param, ParamRange, Count, Natural, Row, Order };
 
 struct Entry {
@@ -69,7 +73,7 @@ Program make_program(const int32_t* code, int64_t k, const double* params, int64
         const Entry& entry = kTable[op.code];
         check_argument(prog, i, entry.a, op.a, op);
         check_argument(prog, i, entry.b, op.b, op);
-        const size_t needs = entry.kind == Binary ? 2 : entry.kind == Unary ? 1 : 0;
+        const size_t needs = operands(entry.kind);
         if (stack.size() < needs)
             fail(i, std::string(entry.name) + " needs " + std::to_string(needs) +
                         " values on the stack; there are " + std::to_string(stack.size()));

@@ -105,7 +105,9 @@ static void arccos_back(const Call<T>& call, const Op& op, const Strip& s, const
         if (here) c[own] = 1;
         Vec<T> theta = vacos(c), slope = s.tile.pairs ? Vec<T>{} : arc_slope(c, theta, order);
         if (here) slope[own] = 0;
-        Vec<T> lower = order == 2 ? p : order == 1 ? splat<T>(1) : T(1) / p;  // P^(n-1)
+        Vec<T> lower = splat<T>(1);  // P^(n-1)
+        if (order == 0) lower = T(1) / p;
+        if (order == 2) lower = p;
         Vec<T> a = load(A + at) * lower * T(1 / kPi);
         Mask<T> zero = p == T(0);
         Vec<T> tbar = a * slope, pbar = a * (T(order) * arc(c, theta, order) - slope * c);
