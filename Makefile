@@ -1,5 +1,6 @@
 # make run    the main job, on a fresh machine with Python >= 3.11, pip and a C++ compiler
 # make test   lint, types and every test, likewise
+# make lint   ruff, clang-format and mypy; `make format` puts right what the two formatters complain about
 # make proofs     thousands of random kernels: proofs and witnesses refereed in fifty digits
 # make processors   the delicate tests under every BLAS kernel and instruction set that this machine has
 # make sanitize   the core's tests under AddressSanitizer and UBSan
@@ -11,7 +12,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 CORE    = $(wildcard core/*) $(wildcard core/*/*)
 
-.PHONY: run test lint proofs ctrl-c sanitize compilers processors mutation clean
+.PHONY: run test lint format proofs ctrl-c sanitize compilers processors mutation clean
 
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -24,7 +25,13 @@ run: $(VENV)/.installed
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(CORE)
+	! grep -nE '.{111,}' $(CORE)
 	$(BIN)/mypy
+
+format: $(VENV)/.installed
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CORE)
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -q

@@ -1,8 +1,9 @@
 """Smaller Grams: Nyström and ridge beside scikit-learn, at equal error on held-out rows.
 
-The certificate column holds the root mean square error on rows not used in fit; for mercer also the residual it proves.
-Uniform landmarks on all sides; scikit-learn's are its own draw. `Falkon` here is the direct solver in float64 ("mercer")
-and float32 tiles ("mercer f32"); "mercer map" is `Nystroem` followed by scikit-learn's Ridge.
+The certificate column holds the root mean square error on rows not used in fit; for mercer also the residual
+it proves. Uniform landmarks on all sides; scikit-learn's are its own draw. `Falkon` here is the direct solver
+in float64 ("mercer") and float32 tiles ("mercer f32"); "mercer map" is `Nystroem` followed by scikit-learn's
+Ridge.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     python -m benchmarks.ctrl_c [words of names …] [--seconds 4] [--limit | --listen]
 
-Each fit runs in a process of its own, which presses the key on itself after some seconds and times what follows. Times are of
-the processor, so that a busy machine does not change them: run it with OMP_NUM_THREADS=1. With --listen nothing is pressed: it
-shows where in the whole fit a key would have waited longest.
+Each fit runs in a process of its own, which presses the key on itself after some seconds and times what
+follows. Times are of the processor, so that a busy machine does not change them: run it with
+OMP_NUM_THREADS=1. With --listen nothing is pressed: it shows where in the whole fit a key would have waited
+longest.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ def test(function: Any, n: int) -> Callable[[], Any]:
 
 
 def searched(width: int) -> Any:
-    """The search for a witness against a kernel of one's own; a new kernel each time, because answers are kept."""
+    """The search for a witness against a kernel of one's own; a new kernel each time,
+    because answers are kept.
+    """
     return mercer.Custom(lambda x, z: float(np.exp(-np.sum(np.abs(x - z)) / (1 + width)))).validity(columns=3)
 
 
@@ -176,7 +179,9 @@ def press(name: str, after: float) -> None:
 
 
 def listen(name: str, seconds: float) -> None:
-    """Run one task for some seconds, and print the longest time in which it would not have heard the key, and where."""
+    """Run one task for some seconds, and print the longest time in which it would not have heard the key,
+    and where.
+    """
     task = TASKS[name]()
     began = heard = time.process_time()
     deaf, where = 0.0, "—"

@@ -1,4 +1,6 @@
-"""Data of the benchmarks: made here, or read from a folder of real sets (`--data`, by default ../shared/data)."""
+"""Data of the benchmarks: made here, or read from a folder of real sets (`--data`,
+by default ../shared/data).
+"""
 
 from __future__ import annotations
 

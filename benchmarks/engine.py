@@ -23,7 +23,8 @@ def run(options: argparse.Namespace) -> None:
     machine = Machine.measure()
     print(machine)
     print(
-        "ratio = strongest peer / mercer; roof = share of the arithmetic and memory limit; certificate = largest error"
+        "ratio = strongest peer / mercer; roof = share of the arithmetic and memory limit; "
+        "certificate = largest error"
     )
     print(HEAD)
     for threads in options.threads:

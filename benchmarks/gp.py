@@ -1,7 +1,8 @@
-"""Gaussian processes: evidence with gradient, prediction with bands, and the CO₂ fit, beside the peers that are installed.
+"""Gaussian processes: evidence with gradient, prediction with bands, and the CO₂ fit,
+beside the peers that are installed.
 
-The certificate column holds the log evidence: the same number on all sides for the same hyperparameters, the higher the
-better for a fit. Peers that compile (tinygp on jax) do so before the clock starts.
+The certificate column holds the log evidence: the same number on all sides for the same hyperparameters, the
+higher the better for a fit. Peers that compile (tinygp on jax) do so before the clock starts.
 """
 
 from __future__ import annotations

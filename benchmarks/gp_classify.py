@@ -1,8 +1,10 @@
-"""Gaussian process classification and the Gaussian process twins beside scikit-learn, hyperparameters searched on all sides.
+"""Gaussian process classification and the Gaussian process twins beside scikit-learn,
+hyperparameters searched on all sides.
 
-The certificate column holds the log evidence (larger is better; the same problem on all sides for two classes and for the
-twins), the accuracy on the training rows, and for mercer the residual of Newton's method. With three classes the peer
-solves three problems of two classes and mercer one of three, so their evidences differ in meaning.
+The certificate column holds the log evidence (larger is better; the same problem on all sides for two classes
+and for the twins), the accuracy on the training rows, and for mercer the residual of Newton's method. With
+three classes the peer solves three problems of two classes and mercer one of three, so their evidences differ
+in meaning.
 """
 
 from __future__ import annotations

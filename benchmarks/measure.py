@@ -1,11 +1,11 @@
 """How we time: one process, peer and mercer in turn, threads pinned on both sides, allocation included.
 
-On one thread the clock is the CPU time of the process, which other work on the machine disturbs least; on more it is the
-wall. The best of the runs decides the ratio; the median is printed beside it. Peak memory is the high-water mark of the
-process during the call, above what it held before, as Linux counts it.
+On one thread the clock is the CPU time of the process, which other work on the machine disturbs least; on
+more it is the wall. The best of the runs decides the ratio; the median is printed beside it. Peak memory is
+the high-water mark of the process during the call, above what it held before, as Linux counts it.
 
-On a virtual machine the first touch of a page can cost the host thirty times what any later one costs. Before each timed
-call 2 GiB are therefore touched and given back, so that no side pays for that by chance.
+On a virtual machine the first touch of a page can cost the host thirty times what any later one costs. Before
+each timed call 2 GiB are therefore touched and given back, so that no side pays for that by chance.
 """
 
 from __future__ import annotations
@@ -38,16 +38,14 @@ def _status(field: str) -> float:
 
 
 def _reset_peak() -> None:
-    with contextlib.suppress(
-        OSError
-    ):  # other systems have no such file, and the peak is then that of the process
+    # Other systems have no such file, and the peak is then that of the process.
+    with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 warm_bytes = 2**31  # touched before each timed call; `--quick` sets 0
-SHORT = (
-    0.05  # seconds: calls below it need little memory, and would rather find their caches as they left them
-)
+# Seconds: calls below it need little memory, and would rather find their caches as they left them.
+SHORT = 0.05
 
 
 def _touch_memory() -> None:
@@ -135,7 +133,9 @@ class Machine:
     def limit(
         self, *, flops: float, exps: float, written: float, threads: int, single: bool = False
     ) -> float:
-        """Seconds below which the work cannot go: arithmetic spread over the threads, memory shared by them."""
+        """Seconds below which the work cannot go: arithmetic spread over the threads,
+        memory shared by them.
+        """
         gemm, exp = (self.gemm32, self.exp32) if single else (self.gemm, self.exp)
         return max((flops / gemm + exps / exp) / threads, written / self.write)
 
@@ -146,7 +146,10 @@ class Machine:
         )
 
 
-HEAD = f"{'cell':34}{'thr':>4}  {'side':12}{'best s':>9}{'median':>9}{'ratio':>8}{'roof':>7}{'peak MB':>9}  certificate"
+HEAD = (
+    f"{'cell':34}{'thr':>4}  {'side':12}{'best s':>9}{'median':>9}"
+    f"{'ratio':>8}{'roof':>7}{'peak MB':>9}  certificate"
+)
 
 
 def report(
@@ -164,7 +167,7 @@ def report(
         ratio = f"{strongest / t.best:.2f}x" if name.startswith("mercer") and peers else ""
         roof = f"{limit / t.best:.0%}" if limit is not None and name == "mercer" else ""
         print(
-            f"{cell:34}{threads:>4}  {name:12}{t.best:>9.4f}{t.median:>9.4f}{ratio:>8}{roof:>7}{t.peak_mb:>9.0f}  "
-            f"{certificate(name, t.value)}",
+            f"{cell:34}{threads:>4}  {name:12}{t.best:>9.4f}{t.median:>9.4f}"
+            f"{ratio:>8}{roof:>7}{t.peak_mb:>9.0f}  {certificate(name, t.value)}",
             flush=True,
         )

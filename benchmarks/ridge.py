@@ -1,6 +1,8 @@
-"""Kernel ridge beside scikit-learn and numpy + LAPACK: exact to a residual of 1e-10, by conjugate gradients, and large.
+"""Kernel ridge beside scikit-learn and numpy + LAPACK: exact to a residual of 1e-10, by conjugate gradients,
+and large.
 
-The certificate column holds the relative residual ‖(K + αI)c - y‖ / ‖y‖, computed for every side by the same products.
+The certificate column holds the relative residual ‖(K + αI)c - y‖ / ‖y‖, computed for every side by the same
+products.
 """
 
 from __future__ import annotations

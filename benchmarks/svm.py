@@ -1,7 +1,8 @@
-"""Support vector machines beside scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL), at the same tolerance.
+"""Support vector machines beside scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL),
+at the same tolerance.
 
-The certificate column holds the dual objective (larger is better; the same problem on all sides), the support vectors and
-the accuracy on held-out rows; for mercer also the duality gap it proves.
+The certificate column holds the dual objective (larger is better; the same problem on all sides), the support
+vectors and the accuracy on held-out rows; for mercer also the duality gap it proves.
 """
 
 from __future__ import annotations

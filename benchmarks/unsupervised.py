@@ -1,9 +1,10 @@
 """Structure without labels beside scikit-learn (KernelPCA, arpack and randomized) and tslearn (KernelKMeans).
 
-Kernel PCA: the certificate is the worst residual ‖K̃u - λu‖ / λ₁ of what each side found, by the same formula, and the sum
-of its eigenvalues. mercer stops at 1e-8; "arpack 1e-8" is scikit-learn told to do the same, its default being the last
-digit. Kernel K-means: the certificate is the inertia (smaller is better) and the number of steps; tslearn starts from random
-labels and stops when the inertia falls by less than 1e-6, mercer starts by k-means++ and stops when no row moves.
+Kernel PCA: the certificate is the worst residual ‖K̃u - λu‖ / λ₁ of what each side found, by the same
+formula, and the sum of its eigenvalues. mercer stops at 1e-8; "arpack 1e-8" is scikit-learn told to do the
+same, its default being the last digit. Kernel K-means: the certificate is the inertia (smaller is better) and
+the number of steps; tslearn starts from random labels and stops when the inertia falls by less than 1e-6,
+mercer starts by k-means++ and stops when no row moves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The table of handwritten digits: polynomial degrees 1 to 7 on USPS, one machine against the rest for each digit.
+"""The table of handwritten digits: polynomial degrees 1 to 7 on USPS,
+one machine against the rest for each digit.
 
-Beside the figures of the lecture notes (raw error in percent) stand ours: feature dimension, mean support vectors of a
-two-class machine, error on the classic test set. The kernel is ((x·z)/256)^degree and C = 10, on raw pixels.
+Beside the figures of the lecture notes (raw error in percent) stand ours: feature dimension, mean support
+vectors of a two-class machine, error on the classic test set. The kernel is ((x·z)/256)^degree and C = 10, on
+raw pixels.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-// What every binding shares: Python arguments as typed arrays, checked; the lock released while the core works.
+// What every binding shares: Python arguments as typed arrays, checked; the lock released
+// while the core works.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -19,20 +20,24 @@ template <class T, int N> using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, 
 
 [[noreturn]] void bad(const std::string& what) { throw std::invalid_argument(what); }
 
-template <class T> constexpr const char* kType = std::is_same_v<T, int32_t> ? "int32" : sizeof(T) == 8 ? "float64" : "float32";
+template <class T> constexpr const char* type_name() {
+    if (std::is_same_v<T, int32_t>) return "int32";
+    return sizeof(T) == 8 ? "float64" : "float32";
+}
 
 // An argument as an array of exactly this type and layout; nothing is converted or copied.
 template <class A> bool is_array(nb::handle h, A& out) { return !h.is_none() && nb::try_cast(h, out, false); }
 template <class T, int N> In<T, N> array(nb::handle h, const std::string& name) {
     In<T, N> a;
     if (!is_array(h, a))
-        bad(name + " must be a C-contiguous " + kType<T> + " array of " + std::to_string(N) + (N == 1 ? " axis" : " axes"));
+        bad(name + " must be a C-contiguous " + type_name<T>() + " array of " + std::to_string(N) +
+            (N == 1 ? " axis" : " axes"));
     return a;
 }
 template <class T, int N> Out<T, N> writable(nb::handle h, const std::string& name) {
     Out<T, N> a;
     if (!is_array(h, a))
-        bad(name + " must be a writable C-contiguous " + kType<T> + " array of " + std::to_string(N) +
+        bad(name + " must be a writable C-contiguous " + type_name<T>() + " array of " + std::to_string(N) +
             (N == 1 ? " axis" : " axes"));
     return a;
 }
@@ -51,7 +56,8 @@ template <class T> struct Arguments {
     template <class A> void refuse_overlap(const A& a, const char* name) const {
         const char *p = reinterpret_cast<const char*>(a.data()), *q = p + a.nbytes();
         for (auto& s : spans)
-            if (p < s.second && s.first < q) bad(std::string(name) + " overlaps an input; pass memory of its own");
+            if (p < s.second && s.first < q)
+                bad(std::string(name) + " overlaps an input; pass memory of its own");
     }
     void size(const std::string& name, int64_t n, bool same, int64_t m) {
         if (same) m = n;
@@ -59,8 +65,8 @@ template <class T> struct Arguments {
             bad(name + (same ? " has no second part" : " has a second part") +
                 ", unlike the ones before; pass None in all of them or in none");
         if (sized && (n != in.n || m != in.m))
-            bad(name + " has " + std::to_string(n) + " and " + std::to_string(m) + " rows; the ones before have " +
-                std::to_string(in.n) + " and " + std::to_string(in.m));
+            bad(name + " has " + std::to_string(n) + " and " + std::to_string(m) +
+                " rows; the ones before have " + std::to_string(in.n) + " and " + std::to_string(in.m));
         sized = moded = true;
         in.n = n, in.m = m, in.same = same;
     }
@@ -75,7 +81,8 @@ std::vector<int64_t> indices(nb::handle h, const std::string& name) {
 }
 
 // (data, indices, indptr, ncols)
-template <class T> SparseRows<T> sparse(Arguments<T>& args, nb::handle h, const std::string& name, int64_t& d) {
+template <class T>
+SparseRows<T> sparse(Arguments<T>& args, nb::handle h, const std::string& name, int64_t& d) {
     nb::tuple t = nb::cast<nb::tuple>(h);
     if (t.size() != 4) bad(name + ": sparse rows are (data, indices, indptr, ncols)");
     SparseRows<T> s;
@@ -85,13 +92,15 @@ template <class T> SparseRows<T> sparse(Arguments<T>& args, nb::handle h, const 
     s.indices = indices(t[1], name + " indices");
     s.indptr = indices(t[2], name + " indptr");
     if (!nb::try_cast(t[3], d, false) || d < 0) bad(name + ": ncols must be a non-negative integer");
-    if (s.indptr.empty() || s.indices.size() != data.shape(0)) bad(name + ": data, indices and indptr do not fit together");
+    if (s.indptr.empty() || s.indices.size() != data.shape(0))
+        bad(name + ": data, indices and indptr do not fit together");
     s.rows = int64_t(s.indptr.size()) - 1;
     return s;
 }
 
 nb::sequence list(nb::handle h, const char* name) {
-    if (!nb::isinstance<nb::list>(h) && !nb::isinstance<nb::tuple>(h)) bad(std::string(name) + " must be a list");
+    if (!nb::isinstance<nb::list>(h) && !nb::isinstance<nb::tuple>(h))
+        bad(std::string(name) + " must be a list");
     return nb::borrow<nb::sequence>(h);
 }
 void two(nb::handle h, const std::string& name) {
@@ -128,7 +137,8 @@ template <class T> Arguments<T> arguments(nb::handle views, nb::handle rows, nb:
                 v.z = b.data(), m = int64_t(b.shape(0)), other = int64_t(b.shape(1));
             }
         }
-        if (other != v.d) bad(name + " has " + std::to_string(v.d) + " and " + std::to_string(other) + " columns");
+        if (other != v.d)
+            bad(name + " has " + std::to_string(v.d) + " and " + std::to_string(other) + " columns");
         args.size(name, n, same, m);
         args.in.views.push_back(std::move(v));
     }
@@ -154,7 +164,8 @@ template <class T> Arguments<T> arguments(nb::handle views, nb::handle rows, nb:
         auto a = array<double, 1>(item, "columns " + std::to_string(k++));
         args.in.columns.emplace_back(a.data(), a.data() + a.shape(0));
     }
-    if (!args.sized) bad("pass at least one view or row vector; a view of zero columns tells the number of rows");
+    if (!args.sized)
+        bad("pass at least one view or row vector; a view of zero columns tells the number of rows");
     return args;
 }
 
@@ -179,7 +190,7 @@ int crew(int threads) {
     return threads > 1024 ? 1024 : threads;
 }
 
-bool signalled() {
+inline bool signalled() {
     nb::gil_scoped_acquire lock;
     return PyErr_CheckSignals() != 0;
 }
@@ -196,24 +207,29 @@ template <class F> auto release(F&& f) {
     }
 }
 
-std::string shape_of(int64_t a, int64_t b) { return "(" + std::to_string(a) + ", " + std::to_string(b) + ")"; }
+std::string shape_of(int64_t a, int64_t b) {
+    return std::string("(") + std::to_string(a) + ", " + std::to_string(b) + ")";
+}
 
 template <class A> void need_shape(const A& a, const char* name, int64_t rows, int64_t cols) {
     if (int64_t(a.shape(0)) != rows || int64_t(a.shape(1)) != cols)
-        bad(std::string(name) + " has shape " + shape_of(int64_t(a.shape(0)), int64_t(a.shape(1))) + "; needed is " +
-            shape_of(rows, cols));
+        bad(std::string(name) + " has shape " + shape_of(int64_t(a.shape(0)), int64_t(a.shape(1))) +
+            "; needed is " + shape_of(rows, cols));
 }
 template <class A> void need_length(const A& a, const char* name, int64_t n) {
     if (int64_t(a.shape(0)) != n)
-        bad(std::string(name) + " has length " + std::to_string(a.shape(0)) + "; needed is " + std::to_string(n));
+        bad(std::string(name) + " has length " + std::to_string(a.shape(0)) + "; needed is " +
+            std::to_string(n));
 }
 
 // A float64 numpy array of two axes (or one, cols < 0) that owns its memory.
 nb::object owned(std::vector<double>&& values, int64_t rows, int64_t cols) {
     auto* kept = new std::vector<double>(std::move(values));
     nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-    if (cols < 0) return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<1>>(kept->data(), {size_t(rows)}, owner));
-    return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<2>>(kept->data(), {size_t(rows), size_t(cols)}, owner));
+    if (cols < 0)
+        return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<1>>(kept->data(), {size_t(rows)}, owner));
+    return nb::cast(
+        nb::ndarray<nb::numpy, double, nb::ndim<2>>(kept->data(), {size_t(rows), size_t(cols)}, owner));
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 namespace mercer {
 namespace {
 
-// Signals and callbacks of one solve.  A KeyboardInterrupt is an answer (stop, keep the iterate); any other exception
-// of a signal handler or of the callback stops the solver too and is raised once it has returned.
+// Signals and callbacks of one solve.  A KeyboardInterrupt is an answer (stop, keep the iterate); any other
+// exception of a signal handler or of the callback stops the solver too and is raised once it has returned.
 struct Listener {
     nb::object callback;
     std::optional<nb::python_error> pending;
@@ -34,7 +34,7 @@ struct Listener {
     }
 };
 
-struct Arrays {
+struct ProblemArrays {
     In<int64_t, 1> rows;
     In<int8_t, 1> signs;
     In<double, 1> p, C;
@@ -47,7 +47,8 @@ template <class T> In<T, 1> vector_of(nb::handle h, const char* name, const char
     return a;
 }
 
-QpProblem problem(Arrays& a, nb::handle rows, nb::handle signs, nb::handle p, nb::handle C, nb::handle alpha, int equality) {
+QpProblem problem(ProblemArrays& a, nb::handle rows, nb::handle signs, nb::handle p, nb::handle C,
+                  nb::handle alpha, int equality) {
     a.rows = vector_of<int64_t>(rows, "rows", "int64");
     a.signs = vector_of<int8_t>(signs, "signs", "int8");
     a.p = vector_of<double>(p, "p", "float64");
@@ -68,14 +69,15 @@ QpProblem problem(Arrays& a, nb::handle rows, nb::handle signs, nb::handle p, nb
 }
 
 // Problems as Python states them: a list of (rows, signs, p, C, alpha, equality).
-struct Stated {
-    std::deque<Arrays> arrays;
+struct StatedProblems {
+    std::deque<ProblemArrays> arrays;
     std::vector<nb::object> alphas;
     QpProblems problems;
 
-    explicit Stated(nb::sequence given) {
+    explicit StatedProblems(nb::sequence given) {
         for (nb::handle h : given) {
-            if (!nb::isinstance<nb::tuple>(h) || nb::len(h) != 6) bad("a problem is a tuple (rows, signs, p, C, alpha, equality)");
+            if (!nb::isinstance<nb::tuple>(h) || nb::len(h) != 6)
+                bad("a problem is a tuple (rows, signs, p, C, alpha, equality)");
             auto t = nb::borrow<nb::tuple>(h);
             arrays.emplace_back();
             problems.push_back(problem(arrays.back(), t[0], t[1], t[2], t[3], t[4], nb::cast<int>(t[5])));
@@ -84,10 +86,11 @@ struct Stated {
     }
 };
 
-QpOptions options(double tol, std::optional<double> gap_tol, int64_t max_iter, std::optional<double> max_seconds,
-                  int64_t cache_bytes, int threads, Listener& listener) {
+QpOptions options(double tol, std::optional<double> gap_tol, int64_t max_iter,
+                  std::optional<double> max_seconds, int64_t cache_bytes, int threads, Listener& listener) {
     if (!(tol >= 0) || !std::isfinite(tol)) bad("tol must be a finite number of at least 0");
-    if (gap_tol && (!(*gap_tol >= 0) || !std::isfinite(*gap_tol))) bad("gap_tol must be None or a finite number of at least 0");
+    if (gap_tol && (!(*gap_tol >= 0) || !std::isfinite(*gap_tol)))
+        bad("gap_tol must be None or a finite number of at least 0");
     if (max_seconds && !(*max_seconds >= 0)) bad("max_seconds must be None or at least 0");
     if (cache_bytes < 0) bad("cache_bytes must be at least 0");
     QpOptions o;
@@ -99,7 +102,9 @@ QpOptions options(double tol, std::optional<double> gap_tol, int64_t max_iter, s
     o.threads = crew(threads);
     o.poll = [&listener] { return listener.poll(); };
     if (!listener.callback.is_none())
-        o.report = [&listener](int64_t steps, double kkt, double objective) { return listener.report(steps, kkt, objective); };
+        o.report = [&listener](int64_t steps, double kkt, double objective) {
+            return listener.report(steps, kkt, objective);
+        };
     return o;
 }
 
@@ -120,13 +125,13 @@ nb::dict answer(nb::handle alpha, QpResult& r) {
     return d;
 }
 
-template <class F> nb::list solved(const Stated& stated, Listener& listener, const F& solve) {
-    std::vector<QpResult> found;
+template <class F> nb::list solve_unlocked(const StatedProblems& stated, Listener& listener, const F& solve) {
+    std::vector<QpResult> results;
     bool stopped = false;
     {
         nb::gil_scoped_release unlocked;
         try {
-            found = solve();
+            results = solve();
         } catch (const Interrupted&) {  // before the first iterate: the start is the answer
             stopped = true;
         }
@@ -137,57 +142,63 @@ template <class F> nb::list solved(const Stated& stated, Listener& listener, con
         throw nb::python_error();
     }
     nb::list out;
-    for (size_t k = 0; k < found.size(); ++k) out.append(answer(stated.alphas[k], found[k]));
+    for (size_t k = 0; k < results.size(); ++k) out.append(answer(stated.alphas[k], results[k]));
     return out;
 }
 
 template <class T> bool dense(nb::handle K, In<T, 2>& a) {
     if (!is_array(K, a)) return false;
-    if (a.shape(0) != a.shape(1)) bad("K has shape " + shape_of(int64_t(a.shape(0)), int64_t(a.shape(1))) + "; it must be square");
+    if (a.shape(0) != a.shape(1))
+        bad("K has shape " + shape_of(int64_t(a.shape(0)), int64_t(a.shape(1))) + "; it must be square");
     return true;
 }
 
 }  // namespace
 
 void bind_qp(nb::module_& m) {
-    m.def("solve_qps",
-          [](nb::handle K, nb::sequence problems, double tol, std::optional<double> gap_tol, int64_t max_iter,
-             std::optional<double> max_seconds, int64_t cache_bytes, int threads, nb::object callback) {
-              Listener listener{callback, std::nullopt};
-              const Stated stated(problems);
-              const QpOptions o = options(tol, gap_tol, max_iter, max_seconds, cache_bytes, threads, listener);
-              In<double, 2> k64;
-              In<float, 2> k32;
-              auto run = [&](const auto* entries, int64_t n) {
-                  return solved(stated, listener, [&] { return solve_qps(stated.problems, o, entries, n); });
-              };
-              if (dense(K, k64)) return run(k64.data(), int64_t(k64.shape(0)));
-              if (!dense(K, k32)) bad("K must be a C-contiguous float64 or float32 array of 2 axes");
-              return run(k32.data(), int64_t(k32.shape(0)));
-          },
-          "K"_a, "problems"_a, "tol"_a = 1e-3, "gap_tol"_a.none() = nb::none(), "max_iter"_a = -1,
-          "max_seconds"_a.none() = nb::none(), "cache_bytes"_a = int64_t(1) << 28, "threads"_a = 1,
-          "callback"_a.none() = nb::none(),
-          "min 1/2 a'Qa + p'a, 0 <= a <= C, Q_ij = s_i s_j K[r_i, r_j], for each (r, s, p, C, a, equality) of a list.  "
-          "a is the start and is overwritten.");
-    m.def("solve_qps_tiles",
-          [](const Program& program, nb::handle views, nb::handle row_vectors, nb::handle columns, nb::sequence problems,
-             double tol, std::optional<double> gap_tol, int64_t max_iter, std::optional<double> max_seconds,
-             int64_t cache_bytes, int threads, nb::object callback) {
-              Listener listener{callback, std::nullopt};
-              const Stated stated(problems);
-              const QpOptions o = options(tol, gap_tol, max_iter, max_seconds, cache_bytes, threads, listener);
-              auto run = [&]<class T>(T) {
-                  auto args = arguments<T>(views, row_vectors, columns);
-                  for (const Arrays& a : stated.arrays) args.refuse_overlap(a.alpha, "alpha");
-                  return solved(stated, listener, [&] { return solve_qps<T>(stated.problems, o, program, args.in); });
-              };
-              return single(views, row_vectors) ? run(float()) : run(double());
-          },
-          "program"_a, "views"_a, "row_vectors"_a, "columns"_a, "problems"_a, "tol"_a = 1e-3,
-          "gap_tol"_a.none() = nb::none(), "max_iter"_a = -1, "max_seconds"_a.none() = nb::none(),
-          "cache_bytes"_a = int64_t(1) << 28, "threads"_a = 1, "callback"_a.none() = nb::none(),
-          "solve_qps with K given as a program on data, as `gram` takes it; rows of K are computed when needed.");
+    m.def(
+        "solve_qps",
+        [](nb::handle K, nb::sequence problems, double tol, std::optional<double> gap_tol, int64_t max_iter,
+           std::optional<double> max_seconds, int64_t cache_bytes, int threads, nb::object callback) {
+            Listener listener{callback, std::nullopt};
+            const StatedProblems stated(problems);
+            const QpOptions o = options(tol, gap_tol, max_iter, max_seconds, cache_bytes, threads, listener);
+            In<double, 2> k64;
+            In<float, 2> k32;
+            auto run = [&](const auto* entries, int64_t n) {
+                return solve_unlocked(stated, listener,
+                                      [&] { return solve_qps(stated.problems, o, entries, n); });
+            };
+            if (dense(K, k64)) return run(k64.data(), int64_t(k64.shape(0)));
+            if (!dense(K, k32)) bad("K must be a C-contiguous float64 or float32 array of 2 axes");
+            return run(k32.data(), int64_t(k32.shape(0)));
+        },
+        "K"_a, "problems"_a, "tol"_a = 1e-3, "gap_tol"_a.none() = nb::none(), "max_iter"_a = -1,
+        "max_seconds"_a.none() = nb::none(), "cache_bytes"_a = int64_t(1) << 28, "threads"_a = 1,
+        "callback"_a.none() = nb::none(),
+        "min 1/2 a'Qa + p'a, 0 <= a <= C, Q_ij = s_i s_j K[r_i, r_j], "
+        "for each (r, s, p, C, a, equality) of a list.  a is the start and is overwritten.");
+    m.def(
+        "solve_qps_tiles",
+        [](const Program& program, nb::handle views, nb::handle row_vectors, nb::handle columns,
+           nb::sequence problems, double tol, std::optional<double> gap_tol, int64_t max_iter,
+           std::optional<double> max_seconds, int64_t cache_bytes, int threads, nb::object callback) {
+            Listener listener{callback, std::nullopt};
+            const StatedProblems stated(problems);
+            const QpOptions o = options(tol, gap_tol, max_iter, max_seconds, cache_bytes, threads, listener);
+            auto run = [&]<class T>(T) {
+                auto args = arguments<T>(views, row_vectors, columns);
+                for (const ProblemArrays& a : stated.arrays) args.refuse_overlap(a.alpha, "alpha");
+                return solve_unlocked(stated, listener,
+                                      [&] { return solve_qps<T>(stated.problems, o, program, args.in); });
+            };
+            return single(views, row_vectors) ? run(float()) : run(double());
+        },
+        "program"_a, "views"_a, "row_vectors"_a, "columns"_a, "problems"_a, "tol"_a = 1e-3,
+        "gap_tol"_a.none() = nb::none(), "max_iter"_a = -1, "max_seconds"_a.none() = nb::none(),
+        "cache_bytes"_a = int64_t(1) << 28, "threads"_a = 1, "callback"_a.none() = nb::none(),
+        "solve_qps with K given as a program on data, as `gram` takes it; "
+        "rows of K are computed when needed.");
 }
 
 }  // namespace mercer

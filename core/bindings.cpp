@@ -1,4 +1,5 @@
-// The verbs of the core as Python functions: arrays become pointers, shapes are checked, the lock is released.
+// The verbs of the core as Python functions: arrays become pointers, shapes are checked,
+// the lock is released.
 #include "bind_args.hpp"
 
 namespace mercer {
@@ -11,7 +12,8 @@ namespace {
 #define MERCER_BY_TYPE(f, ...) (single(views, rows) ? f<float>(__VA_ARGS__) : f<double>(__VA_ARGS__))
 
 template <class T>
-void py_gram(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle out, int threads) {
+void py_gram(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle out,
+             int threads) {
     auto args = arguments<T>(views, rows, columns);
     auto K = writable<T, 2>(out, "out");
     need_shape(K, "out", args.in.n, args.in.m);
@@ -20,8 +22,8 @@ void py_gram(const Program& p, nb::handle views, nb::handle rows, nb::handle col
 }
 
 template <class T>
-void py_apply(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle V, nb::handle out,
-              int threads) {
+void py_apply(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle V,
+              nb::handle out, int threads) {
     auto args = arguments<T>(views, rows, columns);
     auto v = array<T, 2>(V, "V");
     args.span(v);
@@ -29,13 +31,16 @@ void py_apply(const Program& p, nb::handle views, nb::handle rows, nb::handle co
     need_shape(v, "V", args.in.m, int64_t(v.shape(1)));
     need_shape(y, "out", args.in.n, int64_t(v.shape(1)));
     args.refuse_overlap(y, "out");
-    release([&](const Poll& poll) { apply(p, args.in, v.data(), int64_t(v.shape(1)), y.data(), threads, poll); });
+    release(
+        [&](const Poll& poll) { apply(p, args.in, v.data(), int64_t(v.shape(1)), y.data(), threads, poll); });
 }
 
 template <class T>
-void py_diag(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle out, int threads) {
+void py_diag(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle out,
+             int threads) {
     auto args = arguments<T>(views, rows, columns);
-    if (!args.in.same) bad("diag needs the same observations on both sides: pass None as the second part of views and rows");
+    if (!args.in.same)
+        bad("diag needs the same observations on both sides: pass None as the second part of views and rows");
     auto y = writable<T, 1>(out, "out");
     need_length(y, "out", args.in.n);
     args.refuse_overlap(y, "out");
@@ -52,7 +57,8 @@ template <class T> nb::dict answer(const Inputs<T>& in, Gradients&& g, bool inpu
     for (size_t k = 0; k < g.u.size(); ++k)
         rows.append(nb::make_tuple(owned(std::move(g.u[k]), in.n, -1), owned(std::move(g.v[k]), in.m, -1)));
     for (size_t k = 0; k < g.x.size(); ++k)
-        xz.append(nb::make_tuple(owned(std::move(g.x[k]), in.n, in.views[k].d), owned(std::move(g.z[k]), in.m, in.views[k].d)));
+        xz.append(nb::make_tuple(owned(std::move(g.x[k]), in.n, in.views[k].d),
+                                 owned(std::move(g.z[k]), in.m, in.views[k].d)));
     const int64_t p = int64_t(g.params.size());
     d["params"] = owned(std::move(g.params), p, -1);
     d["views"] = views;
@@ -62,8 +68,8 @@ template <class T> nb::dict answer(const Inputs<T>& in, Gradients&& g, bool inpu
 }
 
 template <class T>
-nb::dict py_contract(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle U, nb::handle V,
-                     nb::handle W, int threads, bool inputs, const std::vector<bool>& wanted) {
+nb::dict py_contract(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle U,
+                     nb::handle V, nb::handle W, int threads, bool inputs, const std::vector<bool>& wanted) {
     auto args = arguments<T>(views, rows, columns);
     args.in.wanted.assign(wanted.begin(), wanted.end());
     Weights<T> weights;
@@ -82,21 +88,24 @@ nb::dict py_contract(const Program& p, nb::handle views, nb::handle rows, nb::ha
         need_shape(v, "V", args.in.m, weights.r);
         weights.u = u.data(), weights.v = v.data();
     }
-    return answer(args.in, release([&](const Poll& poll) { return contract(p, args.in, weights, inputs, threads, poll); }),
-                  inputs);
+    Gradients gradients =
+        release([&](const Poll& poll) { return contract(p, args.in, weights, inputs, threads, poll); });
+    return answer(args.in, std::move(gradients), inputs);
 }
 
 template <class T>
-nb::dict py_contract_diag(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle weights,
-                          int threads, bool inputs, const std::vector<bool>& wanted) {
+nb::dict py_contract_diag(const Program& p, nb::handle views, nb::handle rows, nb::handle columns,
+                          nb::handle weights, int threads, bool inputs, const std::vector<bool>& wanted) {
     auto args = arguments<T>(views, rows, columns);
     args.in.wanted.assign(wanted.begin(), wanted.end());
     if (!args.in.same)
-        bad("contract_diag needs the same observations on both sides: pass None as the second part of views and rows");
+        bad("contract_diag needs the same observations on both sides: "
+            "pass None as the second part of views and rows");
     auto w = array<T, 1>(weights, "w");
     need_length(w, "w", args.in.n);
-    return answer(args.in, release([&](const Poll& poll) { return contract_diag(p, args.in, w.data(), inputs, threads, poll); }),
-                  inputs);
+    Gradients gradients =
+        release([&](const Poll& poll) { return contract_diag(p, args.in, w.data(), inputs, threads, poll); });
+    return answer(args.in, std::move(gradients), inputs);
 }
 
 template <class T> void py_math(int which, nb::handle in, nb::handle out, double p) {
@@ -124,56 +133,68 @@ NB_MODULE(_core, m) {
     m.attr("OPCODES") = opcodes;
 
     m.def("instruction_set", [] { return current_isa().name; }, "The instruction set the core runs with.");
-    m.def("force_isa", &force_isa, "name"_a, "Use this instruction set from now on; False if the CPU lacks it. For tests.");
+    m.def("force_isa", &force_isa, "name"_a,
+          "Use this instruction set from now on; False if the CPU lacks it. For tests.");
 
     nb::class_<Program>(m, "Program", "A kernel as a postfix program: rows (opcode, a, b) and parameters.")
-        .def("__init__",
-             [](Program* self, nb::handle code, nb::handle params) {
-                 auto c = array<int32_t, 2>(code, "code");
-                 need_shape(c, "code", int64_t(c.shape(0)), 3);
-                 auto p = array<double, 1>(params, "params");
-                 new (self) Program(make_program(c.data(), int64_t(c.shape(0)), p.data(), int64_t(p.shape(0))));
-             },
-             "code"_a, "params"_a)
+        .def(
+            "__init__",
+            [](Program* self, nb::handle code, nb::handle params) {
+                auto c = array<int32_t, 2>(code, "code");
+                need_shape(c, "code", int64_t(c.shape(0)), 3);
+                auto p = array<double, 1>(params, "params");
+                new (self)
+                    Program(make_program(c.data(), int64_t(c.shape(0)), p.data(), int64_t(p.shape(0))));
+            },
+            "code"_a, "params"_a)
         .def_prop_ro("steps", [](const Program& p) { return p.ops.size(); });
 
-    m.def("gram",
-          [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle out, int threads) {
-              MERCER_BY_TYPE(py_gram, p, views, rows, columns, out, crew(threads));
-          },
-          "program"_a, "views"_a, "rows"_a, "columns"_a, "out"_a, "threads"_a = 1, "out = K, n x m.");
-    m.def("apply",
-          [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle V, nb::handle out,
-             int threads) { MERCER_BY_TYPE(py_apply, p, views, rows, columns, V, out, crew(threads)); },
-          "program"_a, "views"_a, "rows"_a, "columns"_a, "V"_a, "out"_a, "threads"_a = 1, "out = K @ V without K.");
-    m.def("diag",
-          [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle out, int threads) {
-              MERCER_BY_TYPE(py_diag, p, views, rows, columns, out, crew(threads));
-          },
-          "program"_a, "views"_a, "rows"_a, "columns"_a, "out"_a, "threads"_a = 1, "out[i] = k(x_i, x_i).");
+    m.def(
+        "gram",
+        [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle out,
+           int threads) { MERCER_BY_TYPE(py_gram, p, views, rows, columns, out, crew(threads)); },
+        "program"_a, "views"_a, "rows"_a, "columns"_a, "out"_a, "threads"_a = 1, "out = K, n x m.");
+    m.def(
+        "apply",
+        [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle V,
+           nb::handle out,
+           int threads) { MERCER_BY_TYPE(py_apply, p, views, rows, columns, V, out, crew(threads)); },
+        "program"_a, "views"_a, "rows"_a, "columns"_a, "V"_a, "out"_a, "threads"_a = 1,
+        "out = K @ V without K.");
+    m.def(
+        "diag",
+        [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle out,
+           int threads) { MERCER_BY_TYPE(py_diag, p, views, rows, columns, out, crew(threads)); },
+        "program"_a, "views"_a, "rows"_a, "columns"_a, "out"_a, "threads"_a = 1, "out[i] = k(x_i, x_i).");
 
-    m.def("contract",
-          [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle U, nb::handle V,
-             nb::handle W, int threads, bool inputs, const std::vector<bool>& wanted) {
-              return MERCER_BY_TYPE(py_contract, p, views, rows, columns, U, V, W, crew(threads), inputs, wanted);
-          },
-          "program"_a, "views"_a, "rows"_a, "columns"_a, "U"_a.none() = nb::none(), "V"_a.none() = nb::none(),
-          "W"_a.none() = nb::none(), "threads"_a = 1, "inputs"_a = false, "wanted"_a = std::vector<bool>(),
-          "Gradients of sum(W * K), W = U @ V.T or explicit: params, views (those `wanted`; all if it is empty), rows "
-          "and, if asked, inputs.");
-    m.def("contract_diag",
-          [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle w, int threads, bool inputs,
-             const std::vector<bool>& wanted) {
-              return MERCER_BY_TYPE(py_contract_diag, p, views, rows, columns, w, crew(threads), inputs, wanted);
-          },
-          "program"_a, "views"_a, "rows"_a, "columns"_a, "w"_a, "threads"_a = 1, "inputs"_a = false,
-          "wanted"_a = std::vector<bool>(),
-          "Gradients of sum_i w_i k(x_i, x_i).");
+    m.def(
+        "contract",
+        [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle U,
+           nb::handle V, nb::handle W, int threads, bool inputs, const std::vector<bool>& wanted) {
+            return MERCER_BY_TYPE(py_contract, p, views, rows, columns, U, V, W, crew(threads), inputs,
+                                  wanted);
+        },
+        "program"_a, "views"_a, "rows"_a, "columns"_a, "U"_a.none() = nb::none(), "V"_a.none() = nb::none(),
+        "W"_a.none() = nb::none(), "threads"_a = 1, "inputs"_a = false, "wanted"_a = std::vector<bool>(),
+        "Gradients of sum(W * K), W = U @ V.T or explicit: params, views (those `wanted`; "
+        "all if it is empty), rows and, if asked, inputs.");
+    m.def(
+        "contract_diag",
+        [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle w, int threads,
+           bool inputs, const std::vector<bool>& wanted) {
+            return MERCER_BY_TYPE(py_contract_diag, p, views, rows, columns, w, crew(threads), inputs,
+                                  wanted);
+        },
+        "program"_a, "views"_a, "rows"_a, "columns"_a, "w"_a, "threads"_a = 1, "inputs"_a = false,
+        "wanted"_a = std::vector<bool>(), "Gradients of sum_i w_i k(x_i, x_i).");
 
     const char* names[] = {"vexp", "vlog", "vsin", "vcos", "vtanh", "vacos", "vlog1p"};
     const int codes[] = {0, 1, 3, 4, 5, 6, 7};
     for (size_t i = 0; i < std::size(codes); ++i)
-        m.def(names[i], [which = codes[i]](nb::handle in, nb::handle out) { math(which, in, out, 0); }, "x"_a, "out"_a);
-    m.def("vpow", [](nb::handle in, double p, nb::handle out) { math(2, in, out, p); }, "x"_a, "p"_a, "out"_a);
+        m.def(
+            names[i], [which = codes[i]](nb::handle in, nb::handle out) { math(which, in, out, 0); }, "x"_a,
+            "out"_a);
+    m.def(
+        "vpow", [](nb::handle in, double p, nb::handle out) { math(2, in, out, p); }, "x"_a, "p"_a, "out"_a);
     bind_qp(m);
 }

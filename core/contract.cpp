@@ -5,9 +5,9 @@ namespace mercer {
 namespace {
 
 // One group's accumulators, laid out in one block of float64.
-template <class T> class Ledger {
+template <class T> class GradientLayout {
   public:
-    Ledger(const Inputs<T>& in, const std::vector<char>& wanted, int64_t params, bool inputs)
+    GradientLayout(const Inputs<T>& in, const std::vector<char>& wanted, int64_t params, bool inputs)
         : in_(in), wanted_(wanted), params_(params), inputs_(inputs) {
         size = 0;
         parts([&](char, size_t, int64_t, int64_t length) { size += length; });
@@ -38,12 +38,14 @@ template <class T> class Ledger {
     bool inputs_;
 };
 
-struct Pointers {
+struct GradientPointers {
     std::vector<double*> views, u, v, x, z;
     Gradient gradient{};
-    template <class T> Pointers(const Ledger<T>& ledger, double* base, bool inputs, const std::vector<char>& wanted) {
+    template <class T>
+    GradientPointers(const GradientLayout<T>& layout, double* base, bool inputs,
+                     const std::vector<char>& wanted) {
         double* params = base;
-        ledger.parts([&](char which, size_t, int64_t begin, int64_t) {
+        layout.parts([&](char which, size_t, int64_t begin, int64_t) {
             double* p = base + begin;
             switch (which) {
                 case 's': views.push_back(p); break;
@@ -53,18 +55,26 @@ struct Pointers {
                 case 'z': z.push_back(p); break;
             }
         });
-        gradient = {params, views.data(), u.data(), v.data(), inputs ? x.data() : nullptr,
-                    inputs ? z.data() : nullptr, wanted.data()};
+        gradient = {params,
+                    views.data(),
+                    u.data(),
+                    v.data(),
+                    inputs ? x.data() : nullptr,
+                    inputs ? z.data() : nullptr,
+                    wanted.data()};
     }
 };
 
 // The groups summed in order, cut into the answer.
-template <class T> Gradients settle(const Ledger<T>& ledger, const std::vector<double>& books, int64_t groups) {
+template <class T>
+Gradients sum_of_groups(const GradientLayout<T>& layout, const std::vector<double>& accumulators,
+                        int64_t groups) {
     Gradients out;
-    ledger.parts([&](char which, size_t, int64_t begin, int64_t length) {
+    layout.parts([&](char which, size_t, int64_t begin, int64_t length) {
         std::vector<double> sum(size_t(length), 0.0);
         for (int64_t g = 0; g < groups; ++g)
-            for (int64_t i = 0; i < length; ++i) sum[size_t(i)] += books[size_t(g * ledger.size + begin + i)];
+            for (int64_t i = 0; i < length; ++i)
+                sum[size_t(i)] += accumulators[size_t(g * layout.size + begin + i)];
         switch (which) {
             case 'p': out.params = std::move(sum); break;
             case 's': out.views.push_back(std::move(sum)); break;
@@ -79,7 +89,8 @@ template <class T> Gradients settle(const Ledger<T>& ledger, const std::vector<d
 
 template <class T> void check_inputs(const Inputs<T>& in, bool inputs) {
     for (auto& v : in.views)
-        if (inputs && v.sparse) throw std::invalid_argument("input gradients need dense rows; a view is sparse");
+        if (inputs && v.sparse)
+            throw std::invalid_argument("input gradients need dense rows; a view is sparse");
 }
 
 // Per view: whether its coordinates are owed a gradient.
@@ -87,8 +98,8 @@ template <class T> std::vector<char> wanted_views(const Inputs<T>& in) {
     std::vector<char> all(in.views.size(), 1);
     if (in.wanted.empty()) return all;
     if (in.wanted.size() != all.size())
-        throw std::invalid_argument("wanted has " + std::to_string(in.wanted.size()) + " entries; there are " +
-                                    std::to_string(all.size()) + " views");
+        throw std::invalid_argument("wanted has " + std::to_string(in.wanted.size()) +
+                                    " entries; there are " + std::to_string(all.size()) + " views");
     return in.wanted;
 }
 
@@ -114,9 +125,11 @@ template <class T> class Seeds {
                 for (int64_t j = 0; j < t.cols; ++j) to[j] = fold ? to[j] + from[j] : from[j];
             }
         } else {
-            prep_.isa.multiply(w_.u + t.i0 * r, r, 1, t.rows, r, v_.get() + t.j0 * r, P * r, t.ld / P, out, t.ld, false);
+            prep_.isa.multiply(w_.u + t.i0 * r, r, 1, t.rows, r, v_.get() + t.j0 * r, P * r, t.ld / P, out,
+                               t.ld, false);
             if (fold)
-                prep_.isa.multiply(w_.v + t.i0 * r, r, 1, t.rows, r, u_.get() + t.j0 * r, P * r, t.ld / P, out, t.ld, true);
+                prep_.isa.multiply(w_.v + t.i0 * r, r, 1, t.rows, r, u_.get() + t.j0 * r, P * r, t.ld / P,
+                                   out, t.ld, true);
         }
         for (int64_t i = 0; i < t.rows; ++i) std::fill(out + i * t.ld + t.cols, out + (i + 1) * t.ld, T(0));
     }
@@ -134,32 +147,32 @@ template <class T> class Seeds {
 //   memory  at most 32 sets of accumulators (fewer if they are large); a strip-sized tape per thread
 //   order   tiles of a group in order, groups in order: bitwise the same for any number of threads
 template <class T>
-Gradients contract(const Program& program, const Inputs<T>& in, const Weights<T>& weights, bool inputs, int threads,
-                   const Poll& poll) {
+Gradients contract(const Program& program, const Inputs<T>& in, const Weights<T>& weights, bool inputs,
+                   int threads, const Poll& poll) {
     check_inputs(in, inputs);
     Prepared<T> prep(program, in, false);
     const std::vector<char> wanted = wanted_views(in);
     const Seeds<T> seeds(prep, weights);
-    const Ledger<T> ledger(in, wanted, int64_t(program.params.size()), inputs);
+    const GradientLayout<T> layout(in, wanted, int64_t(program.params.size()), inputs);
     const int64_t stripes = in.m > 0 ? prep.row_blocks() : 0;
-    const int64_t groups = group_count(stripes, ledger.size * 8);
+    const int64_t groups = group_count(stripes, layout.size * 8);
     const auto hands = deal(stripes, groups);
-    std::vector<double> books(size_t(groups * ledger.size), 0.0);
+    std::vector<double> accumulators(size_t(groups * layout.size), 0.0);
     Crew crew(stripes * prep.column_blocks() < 4 ? 1 : threads, poll);
     crew.run(groups, [&](int worker, auto& take) {
-        Desk<T> desk(prep, &wanted);
+        Workspace<T> workspace(prep, &wanted);
         for (int64_t g; (g = take()) >= 0;) {
-            const Pointers to(ledger, books.data() + g * ledger.size, inputs, wanted);
+            const GradientPointers to(layout, accumulators.data() + g * layout.size, inputs, wanted);
             for (int64_t I : hands[size_t(g)])
                 for (int64_t J = prep.first(I); J < prep.column_blocks(); ++J) {
                     const Tile tile = prep.at(I, J);
-                    seeds.fill(tile, in.same && I != J, desk.work.seeds);
-                    prep.isa.differentiate(prep.call, tile, desk.work, to.gradient);
+                    seeds.fill(tile, in.same && I != J, workspace.work.seeds);
+                    prep.isa.differentiate(prep.call, tile, workspace.work, to.gradient);
                     crew.checkpoint(worker);
                 }
         }
     });
-    return settle(ledger, books, groups);
+    return sum_of_groups(layout, accumulators, groups);
 }
 
 // The same for L = sum_i w_i k(x_i, x_i).
@@ -170,26 +183,27 @@ Gradients contract_diag(const Program& program, const Inputs<T>& in, const T* w,
     check_inputs(in, inputs);
     Prepared<T> prep(program, in, true);
     const std::vector<char> wanted = wanted_views(in);
-    const Ledger<T> ledger(in, wanted, int64_t(program.params.size()), inputs);
-    std::vector<double> books(size_t(ledger.size), 0.0);
+    const GradientLayout<T> layout(in, wanted, int64_t(program.params.size()), inputs);
+    std::vector<double> accumulators(size_t(layout.size), 0.0);
     Crew crew(1, poll);
     crew.run(1, [&](int worker, auto& take) {
-        Desk<T> desk(prep, &wanted);
-        const Pointers to(ledger, books.data(), inputs, wanted);
+        Workspace<T> workspace(prep, &wanted);
+        const GradientPointers to(layout, accumulators.data(), inputs, wanted);
         if (take() < 0) return;
         for (int64_t J = 0; J < prep.row_blocks(); ++J) {
             const Tile tile = prep.pairs(J);
-            std::copy(w + tile.j0, w + tile.j0 + tile.cols, desk.work.seeds);
-            std::fill(desk.work.seeds + tile.cols, desk.work.seeds + tile.ld, T(0));
-            prep.isa.differentiate(prep.call, tile, desk.work, to.gradient);
+            std::copy(w + tile.j0, w + tile.j0 + tile.cols, workspace.work.seeds);
+            std::fill(workspace.work.seeds + tile.cols, workspace.work.seeds + tile.ld, T(0));
+            prep.isa.differentiate(prep.call, tile, workspace.work, to.gradient);
             crew.checkpoint(worker);
         }
     });
-    return settle(ledger, books, 1);
+    return sum_of_groups(layout, accumulators, 1);
 }
 
-#define MERCER_INSTANTIATE(T)                                                                                     \
-    template Gradients contract(const Program&, const Inputs<T>&, const Weights<T>&, bool, int, const Poll&); \
+#define MERCER_INSTANTIATE(T)                                                                   \
+    template Gradients contract(const Program&, const Inputs<T>&, const Weights<T>&, bool, int, \
+                                const Poll&);                                                   \
     template Gradients contract_diag(const Program&, const Inputs<T>&, const T*, bool, int, const Poll&);
 MERCER_INSTANTIATE(double)
 MERCER_INSTANTIATE(float)

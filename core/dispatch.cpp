@@ -16,7 +16,8 @@ static const Isa* find(const std::string& name) {
     __builtin_cpu_init();
     if (name == "avx512" && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
         return &avx512::table;
-    if (name == "avx2" && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &avx2::table;
+    if (name == "avx2" && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return &avx2::table;
 #endif
     return name == "baseline" ? &baseline::table : nullptr;
 }

@@ -49,7 +49,8 @@ template <class V> MERCER_INLINE V powi(V t, int32_t e) {
         if (e & 1) y *= base;
     return y;
 }
-// A squared distance that no later product makes infinite; every radial kernel is at its limit there.  NaN stays.
+// A squared distance that no later product makes infinite; every radial kernel is at its limit there.
+// NaN stays.
 template <class V> MERCER_INLINE V near(V s) {
     using T = typename Scalar<V>::type;
     const T most = sizeof(T) == 8 ? T(1e300) : T(1e36);
@@ -90,10 +91,13 @@ template <class V> MERCER_INLINE V arc(V c, V theta, int32_t order) {
 }
 template <class V> MERCER_INLINE V arccos_kernel(V p, V c, int32_t order) {
     using T = typename Scalar<V>::type;
-    V scale = order == 0 ? V{} + T(1) : order == 1 ? p : p * p;
+    V scale = V{} + T(1);  // P^n
+    if (order == 1) scale = p;
+    if (order == 2) scale = p * p;
     return scale * arc(c, vacos(c), order) * T(1 / kPi);
 }
-template <class T> static void arccos(const Call<T>& call, const Op& op, const Strip& s, const T* in, T* out) {
+template <class T>
+static void arccos(const Call<T>& call, const Op& op, const Strip& s, const T* in, T* out) {
     const Row<T>& row = call.rows[op.a];
     const int32_t order = op.b;
     auto diagonal = [order](Vec<T> p) { return arccos_kernel(p, splat<T>(1), order); };
@@ -104,7 +108,8 @@ template <class T> static void arccos(const Call<T>& call, const Op& op, const S
         });
         return;
     }
-    map_rows(row, s, in, out, [&](Vec<T> t, Vec<T> u, Vec<T> v) { return arccos_kernel(u * v, cosine(t, u * v), order); });
+    map_rows(row, s, in, out,
+             [&](Vec<T> t, Vec<T> u, Vec<T> v) { return arccos_kernel(u * v, cosine(t, u * v), order); });
     for (int64_t r = 0; r < s.rows; ++r) {  // rounding must not open an angle between x and itself
         const int64_t j = own_column(call, s, r);
         const T p = j < 0 ? T(0) : row.u[s.tile.i0 + s.r0 + r] * row.v[s.tile.j0 + j];
@@ -115,7 +120,8 @@ template <class T> static void arccos(const Call<T>& call, const Op& op, const S
 template <class T> static void constant(const Call<T>& call, const Op& op, const Strip& s, T* out) {
     const T c = T(call.params[op.a]);
     const bool everywhere = op.code == CONST || s.tile.pairs;
-    for (int64_t i = 0; i < s.rows * s.tile.ld; i += kLanes<T>) store(out + i, everywhere ? splat(c) : Vec<T>{});
+    for (int64_t i = 0; i < s.rows * s.tile.ld; i += kLanes<T>)
+        store(out + i, everywhere ? splat(c) : Vec<T>{});
     if (everywhere) return;
     for (int64_t r = 0; r < s.rows; ++r)
         if (int64_t j = own_column(call, s, r); j >= 0) out[r * s.tile.ld + j] = c;
@@ -128,7 +134,8 @@ static void step(const Call<T>& call, const Op& op, const Strip& s, const T* lef
     const int64_t n = s.rows * s.tile.ld;
     const double* p = call.params;
     switch (op.code) {
-        case CONST: case DELTA: return constant(call, op, s, out);
+        case CONST:
+        case DELTA: return constant(call, op, s, out);
         case AFFINE: return map(n, left, out, [a = T(p[op.a]), b = T(p[op.b])](V t) { return a * t + b; });
         case EXP: return map(n, left, out, [](V t) { return vexp(t); });
         case LOG: return map(n, left, out, [](V t) { return vlog(t); });
@@ -168,8 +175,8 @@ MERCER_INLINE int64_t strip_rows(int64_t strip, int64_t ld) { return strip / ld 
 // work.result = K on the tile.
 //   cost    the primitives, then one pass per step over strips in cache
 //   memory  the buffers of `work`
-// The bottom of the stack is never popped, so it lives in the result; a primitive that several steps read keeps a
-// place of its own.
+// The bottom of the stack is never popped, so it lives in the result; a primitive that several steps read
+// keeps a place of its own.
 template <class T> static void evaluate(const Call<T>& call, const Tile& tile, Work<T>& work) {
     const T* slot[kMostSlots];
     auto home = [&](const Op& op) {
@@ -190,7 +197,8 @@ template <class T> static void evaluate(const Call<T>& call, const Tile& tile, W
                 continue;
             }
             T* out = op.depth == 0 ? work.result + r0 * tile.ld : work.stack + op.depth * work.strip;
-            step(call, op, s, op.left < 0 ? nullptr : slot[op.depth], op.right < 0 ? nullptr : slot[op.depth + 1], out);
+            step(call, op, s, op.left < 0 ? nullptr : slot[op.depth],
+                 op.right < 0 ? nullptr : slot[op.depth + 1], out);
             slot[op.depth] = out;
         }
     }

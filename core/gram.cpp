@@ -29,16 +29,17 @@ void gram(const Program& program, const Inputs<T>& in, T* out, int threads, cons
     for (int64_t I = 0; I < nb; ++I) start.push_back(start.back() + mb - prep.first(I));
     Crew crew(crew_size(threads, start.back()), poll);
     crew.run(start.back(), [&](int worker, auto& take) {
-        Desk<T> desk(prep);
+        Workspace<T> workspace(prep);
         for (int64_t t; (t = take()) >= 0;) {
             const int64_t I = std::upper_bound(start.begin(), start.end(), t) - start.begin() - 1;
             const int64_t J = prep.first(I) + t - start[size_t(I)];
             const Tile tile = prep.at(I, J);
-            T* K = desk.work.result;
-            prep.isa.evaluate(prep.call, tile, desk.work);
+            T* K = workspace.work.result;
+            prep.isa.evaluate(prep.call, tile, workspace.work);
             if (in.same && I == J) mirror(K, tile.rows, tile.ld);
             for (int64_t i = 0; i < tile.rows; ++i)
-                std::memcpy(out + (tile.i0 + i) * in.m + tile.j0, K + i * tile.ld, size_t(tile.cols) * sizeof(T));
+                std::memcpy(out + (tile.i0 + i) * in.m + tile.j0, K + i * tile.ld,
+                            size_t(tile.cols) * sizeof(T));
             if (in.same && I != J)
                 prep.isa.transpose(K, tile.rows, tile.cols, tile.ld, out + tile.j0 * in.m + tile.i0, in.m);
             crew.checkpoint(worker);
@@ -81,22 +82,26 @@ template <class T> std::vector<Task> plan_apply(const Prepared<T>& prep, int64_t
 //   order   inside a tile in T, across tiles in float64, in an order fixed by the problem: bitwise the same
 //           for any number of threads
 template <class T>
-void apply(const Program& program, const Inputs<T>& in, const T* V, int64_t r, T* out, int threads, const Poll& poll) {
+void apply(const Program& program, const Inputs<T>& in, const T* V, int64_t r, T* out, int threads,
+           const Poll& poll) {
     Prepared<T> prep(program, in, false);
     const int64_t P = prep.isa.panel, npanels = (r + P - 1) / P, wide = npanels * P;
     Buffer<T> packed(r > 1 ? wide * in.m : 0);
     if (r > 1 && in.m > 0) prep.isa.pack(V, r, in.m, 1, r, packed.get());
     int64_t accumulators = 1;
-    const std::vector<Task> tasks = in.m > 0 && r > 0 ? plan_apply(prep, r, accumulators) : std::vector<Task>();
+    const std::vector<Task> tasks =
+        in.m > 0 && r > 0 ? plan_apply(prep, r, accumulators) : std::vector<Task>();
     std::vector<double> sums(size_t(accumulators * in.n * r), 0.0);
     Crew crew(crew_size(threads, prep.row_blocks() * prep.column_blocks()), poll);
     crew.run(int64_t(tasks.size()), [&](int worker, auto& take) {
-        Desk<T> desk(prep);
+        Workspace<T> workspace(prep);
         Buffer<T> products(prep.tile * wide);
-        const T* K = desk.work.result;
+        const T* K = workspace.work.result;
         // sums[a0 ...] += A V[b0 ...] for the tile or its transpose, r > 1.
-        auto add = [&](int64_t rs, int64_t cs, int64_t a0, int64_t rows, int64_t b0, int64_t depth, double* y) {
-            prep.isa.multiply(K, rs, cs, rows, depth, packed.get() + b0 * P, P * in.m, npanels, products.get(), wide, false);
+        auto add = [&](int64_t rs, int64_t cs, int64_t a0, int64_t rows, int64_t b0, int64_t depth,
+                       double* y) {
+            prep.isa.multiply(K, rs, cs, rows, depth, packed.get() + b0 * P, P * in.m, npanels,
+                              products.get(), wide, false);
             for (int64_t i = 0; i < rows; ++i)
                 for (int64_t l = 0; l < r; ++l) y[(a0 + i) * r + l] += products.get()[i * wide + l];
         };
@@ -107,8 +112,8 @@ void apply(const Program& program, const Inputs<T>& in, const T* V, int64_t r, T
                 for (int64_t J = std::max(task.j0, prep.first(I)); J < task.j1; ++J) {
                     const Tile tile = prep.at(I, J);
                     const bool both = in.same && I != J;
-                    prep.isa.evaluate(prep.call, tile, desk.work);
-                    if (in.same && I == J) mirror(desk.work.result, tile.rows, tile.ld);
+                    prep.isa.evaluate(prep.call, tile, workspace.work);
+                    if (in.same && I == J) mirror(workspace.work.result, tile.rows, tile.ld);
                     if (r == 1) {
                         prep.isa.matvec(K, tile.rows, tile.cols, tile.ld, V + tile.j0, y + tile.i0,
                                         both ? V + tile.i0 : nullptr, both ? y + tile.j0 : nullptr);
@@ -135,11 +140,11 @@ void diag(const Program& program, const Inputs<T>& in, T* out, int threads, cons
     const int64_t blocks = prep.row_blocks();
     Crew crew(blocks < 64 ? 1 : threads, poll);
     crew.run(blocks, [&](int worker, auto& take) {
-        Desk<T> desk(prep);
+        Workspace<T> workspace(prep);
         for (int64_t J; (J = take()) >= 0;) {
             const Tile tile = prep.pairs(J);
-            prep.isa.evaluate(prep.call, tile, desk.work);
-            std::memcpy(out + tile.j0, desk.work.result, size_t(tile.cols) * sizeof(T));
+            prep.isa.evaluate(prep.call, tile, workspace.work);
+            std::memcpy(out + tile.j0, workspace.work.result, size_t(tile.cols) * sizeof(T));
             crew.checkpoint(worker);
         }
     });

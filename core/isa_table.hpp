@@ -36,7 +36,8 @@ static void multiply(const T* a, int64_t rs, int64_t cs, int64_t rows, int64_t d
 // y += K v and, if w is given, yt += K' w, in one pass over the tile.
 //   order   within a tile in T (at most a few hundred terms), across tiles in float64
 template <class T>
-static void matvec(const T* K, int64_t rows, int64_t cols, int64_t ld, const T* v, double* y, const T* w, double* yt) {
+static void matvec(const T* K, int64_t rows, int64_t cols, int64_t ld, const T* v, double* y, const T* w,
+                   double* yt) {
     constexpr int W = kLanes<T>, kMost = 512;
     T down[kMost];  // cols <= ld <= kMost
     const int64_t full = cols / W * W;
@@ -72,7 +73,8 @@ static void matvec(const T* K, int64_t rows, int64_t cols, int64_t ld, const T* 
 }
 
 // out[j*out_ld + i] = a[i*ld + j], in blocks that fit the first-level cache.
-template <class T> static void transpose(const T* a, int64_t rows, int64_t cols, int64_t ld, T* out, int64_t out_ld) {
+template <class T>
+static void transpose(const T* a, int64_t rows, int64_t cols, int64_t ld, T* out, int64_t out_ld) {
     constexpr int64_t B = 64 / sizeof(T);
     for (int64_t j0 = 0; j0 < cols; j0 += B)
         for (int64_t i0 = 0; i0 < rows; i0 += B) {
@@ -81,7 +83,8 @@ template <class T> static void transpose(const T* a, int64_t rows, int64_t cols,
                 T square[B][B];
                 for (int64_t i = 0; i < B; ++i)
                     for (int64_t j = 0; j < B; ++j) square[j][i] = a[(i0 + i) * ld + j0 + j];
-                for (int64_t j = 0; j < B; ++j) __builtin_memcpy(out + (j0 + j) * out_ld + i0, square[j], sizeof square[j]);
+                for (int64_t j = 0; j < B; ++j)
+                    __builtin_memcpy(out + (j0 + j) * out_ld + i0, square[j], sizeof square[j]);
             } else {
                 for (int64_t j = j0; j < j1; ++j)
                     for (int64_t i = i0; i < i1; ++i) out[j * out_ld + i] = a[i * ld + j];
@@ -116,8 +119,8 @@ template <class T> static void elementwise(int which, const T* in, T* out, int64
 }
 
 template <class T> constexpr Kernels<T> kernels() {
-    return {kPanel<T>,   pack<T>,   norms<T>,     phases<T>,     evaluate<T>, differentiate<T>,
-            multiply<T>, matvec<T>, transpose<T>, elementwise<T>};
+    return {kPanel<T>,        pack<T>,     norms<T>,  phases<T>,    evaluate<T>,
+            differentiate<T>, multiply<T>, matvec<T>, transpose<T>, elementwise<T>};
 }
 
 extern const Isa table;

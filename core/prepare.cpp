@@ -19,14 +19,16 @@ template <class T> void check_sparse(const SparseRows<T>& s, int64_t d, size_t v
                 bad(where + "column index " + std::to_string(s.indices[a]) + " in row " + std::to_string(i) +
                     "; there are " + std::to_string(d) + " columns");
             if (a > s.indptr[i] && s.indices[a] <= s.indices[a - 1])
-                bad(where + "column indices of row " + std::to_string(i) + " do not increase; sort them and sum duplicates");
+                bad(where + "column indices of row " + std::to_string(i) +
+                    " do not increase; sort them and sum duplicates");
         }
 }
 
 template <class T> void sparse_norms(const SparseRows<T>& s, T* out) {
     for (int64_t i = 0; i < s.rows; ++i) {
         double total = 0;
-        for (int64_t a = s.indptr[i]; a < s.indptr[i + 1]; ++a) total += double(s.data[a]) * double(s.data[a]);
+        for (int64_t a = s.indptr[i]; a < s.indptr[i + 1]; ++a)
+            total += double(s.data[a]) * double(s.data[a]);
         out[i] = T(total);
     }
 }
@@ -47,13 +49,15 @@ template <class T> void sparse_panels(const SparseRows<T>& s, int64_t d, int64_t
         for (int64_t a = s.indptr[row]; a < s.indptr[row + 1]; ++a) panel[s.indices[a] * P] = s.data[a];
     }
 }
-// Panels, zeros included, are read from memory for every tile; from so many coordinates on it is faster to look up the
-// stored ones.
+// Panels, zeros included, are read from memory for every tile; from so many coordinates on it is faster to
+// look up the stored ones.
 constexpr int64_t kPanelColumns = 400, kMostPanels = int64_t(1) << 26;
 
-// A coordinate that one row in so many stores is written out for all of them: that is faster than adding one by one.
+// A coordinate that one row in so many stores is written out for all of them: that is faster than
+// adding one by one.
 constexpr int32_t kOften = 4;
-constexpr int64_t kMostStored = int64_t(1) << 30;  // entries of one column of tiles, so that 32 bits number them
+// Entries of one column of tiles, so that 32 bits number them.
+constexpr int64_t kMostStored = int64_t(1) << 30;
 
 // A hash table as SparseBlock describes it, in `places` from `begin` on, while it is filled.
 struct Table {
@@ -64,7 +68,8 @@ struct Table {
     int64_t mask() const { return (int64_t(1) << bits) - 1; }
     SparsePlace& at(int64_t k) {  // the place of coordinate k, or the empty one where it belongs
         int64_t h = int64_t((uint64_t(k) * kSparseHash) >> (64 - bits));
-        while (places[begin + size_t(h)].coordinate != k && places[begin + size_t(h)].coordinate >= 0) h = (h + 1) & mask();
+        while (places[begin + size_t(h)].coordinate != k && places[begin + size_t(h)].coordinate >= 0)
+            h = (h + 1) & mask();
         return places[begin + size_t(h)];
     }
 };
@@ -80,7 +85,11 @@ constexpr int64_t kMostColumns = int64_t(1) << 40;
 // Up to this many coordinates direct differences cost less than the expansion's extra pass.
 constexpr int64_t kDirect = 16;
 
-// From this many coordinates on tiles are larger and their rows are regrouped, as long as a stripe of them fits.
+// Sides of a tile.
+constexpr int64_t kTile = 96, kDiagonalTile = 384;
+
+// From this many coordinates on tiles are larger and their rows are regrouped,
+// as long as a stripe of them fits.
 constexpr int64_t kGroup = 64, kWideTile = 192, kGroupBytes = int64_t(16) << 20;
 
 }  // namespace
@@ -88,8 +97,8 @@ constexpr int64_t kGroup = 64, kWideTile = 192, kGroupBytes = int64_t(16) << 20;
 template <class T> void check(const Program& program, const Inputs<T>& in) {
     auto short_of = [](const char* what, int64_t need, size_t have) {
         if (need > int64_t(have))
-            bad("the program reads " + std::string(what) + " " + std::to_string(need - 1) + "; " + std::to_string(have) +
-                " were passed");
+            bad("the program reads " + std::string(what) + " " + std::to_string(need - 1) + "; " +
+                std::to_string(have) + " were passed");
     };
     short_of("view", program.views, in.views.size());
     short_of("rows", program.rows, in.rows.size());
@@ -105,18 +114,28 @@ template <class T> void check(const Program& program, const Inputs<T>& in) {
         if (op.primitive < 0) continue;
         const ViewInput<T>& v = in.views[size_t(op.a)];
         if (v.sparse && op.code != DOT && op.code != SQDIST)
-            bad(std::string(opcode_name(op.code)) + " needs dense rows; only DOT and SQDIST read sparse ones");
+            bad(std::string(opcode_name(op.code)) +
+                " needs dense rows; only DOT and SQDIST read sparse ones");
         if (op.code == PERIODIC && int64_t(in.columns[size_t(op.b)].size()) != v.d)
-            bad("columns " + std::to_string(op.b) + " has length " + std::to_string(in.columns[size_t(op.b)].size()) +
-                "; view " + std::to_string(op.a) + " has " + std::to_string(v.d) + " columns");
+            bad("columns " + std::to_string(op.b) + " has length " +
+                std::to_string(in.columns[size_t(op.b)].size()) + "; view " + std::to_string(op.a) + " has " +
+                std::to_string(v.d) + " columns");
     }
 }
 
 template <class T>
-Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal) : isa(kernels<T>()), diagonal(diagonal) {
+Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal)
+    : isa(kernels<T>()), diagonal(diagonal) {
     check(program, in);
-    call = Call<T>{program.ops.data(), int32_t(program.ops.size()), program.depth, program.primitives,
-                   program.params.data(), int32_t(program.params.size()), in.n, in.m, in.same, nullptr, nullptr, nullptr};
+    call.ops = program.ops.data();
+    call.steps = int32_t(program.ops.size());
+    call.depth = program.depth;
+    call.primitives = program.primitives;
+    call.params = program.params.data();
+    call.nparams = int32_t(program.params.size());
+    call.n = in.n;
+    call.m = in.m;
+    call.same = in.same;
     int64_t widest = 0;
     std::vector<char> used(in.views.size(), 0), squared(in.views.size(), 0), turned(in.views.size(), 0);
     for (const Op& op : program.ops)
@@ -198,10 +217,14 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
     call.views = views_.data();
     call.rows = rows_.data();
     call.columns = columns_.data();
-    tile = diagonal ? 384 : widest >= kGroup ? kWideTile : 96;  // wide rows are worth reusing more often
+    // Wide rows are worth reusing more often.
+    tile = widest >= kGroup ? kWideTile : kTile;
+    if (diagonal) tile = kDiagonalTile;
     for (size_t k = 0; k < in.views.size(); ++k) {
-        if (!used[k] || diagonal || !in.views[k].sparse || views_[k].panels || in.n == 0 || in.m == 0) continue;
-        indices_.push_back(std::make_unique<SparseIndex<T>>(in.same ? in.views[k].sx : in.views[k].sz, tile, isa.panel));
+        if (!used[k] || diagonal || !in.views[k].sparse || views_[k].panels || in.n == 0 || in.m == 0)
+            continue;
+        indices_.push_back(
+            std::make_unique<SparseIndex<T>>(in.same ? in.views[k].sx : in.views[k].sz, tile, isa.panel));
         views_[k].blocks = indices_.back()->blocks.data();
         views_[k].block = tile;
     }
@@ -210,10 +233,13 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
 template <class T> SparseIndex<T>::SparseIndex(const SparseRows<T>& rows, int64_t width, int64_t panel) {
     std::vector<SparsePlace> scratch;
     for (int64_t j0 = 0; j0 < rows.rows; j0 += width) {
-        const int64_t j1 = std::min(rows.rows, j0 + width), start = rows.indptr[size_t(j0)], stop = rows.indptr[size_t(j1)];
-        if (stop - start > kMostStored) bad("more than 2^30 entries are stored in " + std::to_string(j1 - j0) + " sparse rows");
+        const int64_t j1 = std::min(rows.rows, j0 + width);
+        const int64_t start = rows.indptr[size_t(j0)], stop = rows.indptr[size_t(j1)];
+        if (stop - start > kMostStored)
+            bad("more than 2^30 entries are stored in " + std::to_string(j1 - j0) + " sparse rows");
         const int32_t full = int32_t(round_up(j1 - j0, panel));
-        // How often each coordinate is stored; then a table no larger than the number of different ones asks for.
+        // How often each coordinate is stored; then a table no larger than the number of
+        // different ones asks for.
         Table count{scratch, 0, table_bits(stop - start)};
         scratch.assign(size_t(count.mask()) + 1, {-1, 0, 0});
         int64_t different = 0;
@@ -252,7 +278,7 @@ template <class T> SparseIndex<T>::SparseIndex(const SparseRows<T>& rows, int64_
     }
 }
 
-template <class T> Desk<T>::Desk(const Prepared<T>& prep, const std::vector<char>* wanted) {
+template <class T> Workspace<T>::Workspace(const Prepared<T>& prep, const std::vector<char>* wanted) {
     const Call<T>& c = prep.call;
     const bool reverse = wanted != nullptr;
     const int64_t width = round_up(std::min(prep.tile, std::max<int64_t>(c.m, 1)), prep.isa.panel);
@@ -262,10 +288,8 @@ template <class T> Desk<T>::Desk(const Prepared<T>& prep, const std::vector<char
     for (int32_t k = 0; k < c.steps; ++k)
         if (c.ops[k].primitive >= 0) {
             const View<T>& v = c.views[c.ops[k].a];
-            if (!v.sparse)
-                d = std::max(d, v.d);
-            else if (reverse && (*wanted)[size_t(c.ops[k].a)])
-                sparse = std::max(sparse, v.d);
+            if (!v.sparse) d = std::max(d, v.d);
+            else if (reverse && (*wanted)[size_t(c.ops[k].a)]) sparse = std::max(sparse, v.d);
             if (v.grouped) grouped = std::max(grouped, v.d);
         }
     const int64_t sizes[] = {work.area,
@@ -298,7 +322,7 @@ template struct SparseIndex<double>;
 template struct SparseIndex<float>;
 template class Prepared<double>;
 template class Prepared<float>;
-template class Desk<double>;
-template class Desk<float>;
+template class Workspace<double>;
+template class Workspace<float>;
 
 }  // namespace mercer

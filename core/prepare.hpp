@@ -17,7 +17,8 @@ inline void ask_for_large_pages(void* at, size_t bytes) {
     constexpr size_t page = 4096;
     if (bytes < (size_t(4) << 20)) return;
     const size_t first = (reinterpret_cast<size_t>(at) + page - 1) / page * page;
-    madvise(reinterpret_cast<void*>(first), (reinterpret_cast<size_t>(at) + bytes - first) / page * page, MADV_HUGEPAGE);
+    madvise(reinterpret_cast<void*>(first), (reinterpret_cast<size_t>(at) + bytes - first) / page * page,
+            MADV_HUGEPAGE);
 #else
     (void)at, (void)bytes;
 #endif
@@ -69,9 +70,9 @@ template <class T> class Prepared {
     const bool diagonal;  // tiles are single rows of pairs
 
     Tile at(int64_t I, int64_t J) const {
-        Tile t{I * tile, std::min(tile, call.n - I * tile), J * tile, std::min(tile, call.m - J * tile), 0, false};
-        t.ld = round_up(t.cols, isa.panel);
-        return t;
+        const int64_t i0 = I * tile, j0 = J * tile;
+        const int64_t rows = std::min(tile, call.n - i0), cols = std::min(tile, call.m - j0);
+        return {i0, rows, j0, cols, round_up(cols, isa.panel), false};
     }
     Tile pairs(int64_t J) const {
         Tile t{J * tile, 1, J * tile, std::min(tile, call.n - J * tile), 0, true};
@@ -92,10 +93,10 @@ template <class T> class Prepared {
 };
 
 // The buffers of one worker.
-template <class T> class Desk {
+template <class T> class Workspace {
   public:
     // `wanted`: per view, whether `contract` owes its coordinates a gradient; null to evaluate alone.
-    explicit Desk(const Prepared<T>& prep, const std::vector<char>* wanted = nullptr);
+    explicit Workspace(const Prepared<T>& prep, const std::vector<char>* wanted = nullptr);
     Work<T> work{};
 
   private:

@@ -8,8 +8,10 @@
 
 namespace mercer::MERCER_ISA {
 
-constexpr int64_t kDepth = 256;  // coordinates per block: a panel of z (16 KiB) stays in the first-level cache
-constexpr int64_t kHeight = 96;  // rows per block: a multiple of every R
+// Coordinates per block: a panel of z (16 KiB) stays in the first-level cache.
+constexpr int64_t kDepth = 256;
+// Rows per block: a multiple of every R; they stay in the second-level cache for all panels.
+constexpr int64_t kHeight = 96;
 
 // ---- what one coordinate contributes -----------------------------------------------------------------
 // start: value over no coordinates; step: acc with coordinate (x, z) of weight w; join: two blocks into one.
@@ -78,8 +80,8 @@ template <class T> struct ChiSquare : Sum<T> {
 // R rows of x against one panel, coordinates k0 .. k1; joined to `out` unless this is the first block.
 // kGrouped: the R values of a coordinate lie side by side (rs = 1, cs = R).
 template <class T, class F, int R, bool kGrouped = false>
-MERCER_INLINE void block(const T* x, int64_t rs, int64_t cs, const T* z, int64_t k0, int64_t k1, bool first, T* out,
-                         int64_t ld) {
+MERCER_INLINE void block(const T* x, int64_t rs, int64_t cs, const T* z, int64_t k0, int64_t k1, bool first,
+                         T* out, int64_t ld) {
     constexpr int P = kPanel<T>, W = kLanes<T>;
     Vec<T> acc[R][2];
     for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = F::start();
@@ -105,34 +107,34 @@ MERCER_INLINE void block(const T* x, int64_t rs, int64_t cs, const T* z, int64_t
 //   order   coordinates left to right in blocks of kDepth, whatever the tile: a pair's value does not
 //           depend on where its tile lies
 template <class T, class F>
-static void sweep(const T* x, int64_t rs, int64_t cs, int64_t rows, int64_t d, const T* panels, int64_t panel_stride,
-                  int64_t npanels, const T* group, bool accumulate, T* out, int64_t ld) {
+static void sweep(const T* x, int64_t rs, int64_t cs, int64_t rows, int64_t d, const T* panels,
+                  int64_t panel_stride, int64_t npanels, const T* group, bool accumulate, T* out,
+                  int64_t ld) {
     constexpr int P = kPanel<T>, R = F::R;
     int64_t k0 = 0;
     do {
         int64_t k1 = least(k0 + kDepth, d);
         bool first = k0 == 0 && !accumulate;
-        for (int64_t i0 = 0; i0 < rows; i0 += kHeight)  // rows that stay in the second-level cache for all panels
+        for (int64_t i0 = 0; i0 < rows; i0 += kHeight)
             for (int64_t q = 0; q < npanels; ++q) {
                 const T* z = panels + q * panel_stride;
                 const int64_t i1 = least(i0 + kHeight, rows);
                 int64_t i = i0;
                 for (; i + R <= i1; i += R) {
                     T* to = out + i * ld + q * P;
-                    if (group)
-                        block<T, F, R, true>(group + i * d, 1, R, z, k0, k1, first, to, ld);
-                    else
-                        block<T, F, R>(x + i * rs, rs, cs, z, k0, k1, first, to, ld);
+                    if (group) block<T, F, R, true>(group + i * d, 1, R, z, k0, k1, first, to, ld);
+                    else block<T, F, R>(x + i * rs, rs, cs, z, k0, k1, first, to, ld);
                 }
-                for (; i < i1; ++i) block<T, F, 1>(x + i * rs, rs, cs, z, k0, k1, first, out + i * ld + q * P, ld);
+                for (; i < i1; ++i)
+                    block<T, F, 1>(x + i * rs, rs, cs, z, k0, k1, first, out + i * ld + q * P, ld);
             }
         k0 = k1;
     } while (k0 < d);
 }
 
-// Rows i0 .. of a view R by R, the R values of a coordinate side by side: what the matrix product reads fastest.
-template <class T, class F>
-static const T* regroup(const View<T>& v, const Tile& tile, Work<T>& work) {
+// Rows i0 .. of a view R by R, the R values of a coordinate side by side: what the matrix
+// product reads fastest.
+template <class T, class F> static const T* regroup(const View<T>& v, const Tile& tile, Work<T>& work) {
     constexpr int R = F::R;
     if (work.grouped_view == &v && work.grouped_row == tile.i0) return work.group;
     for (int64_t i = 0; i + R <= tile.rows; i += R)
@@ -145,8 +147,7 @@ static const T* regroup(const View<T>& v, const Tile& tile, Work<T>& work) {
     return work.group;
 }
 
-template <class T>
-static void pack(const T* a, int64_t rows, int64_t cols, int64_t rs, int64_t cs, T* out) {
+template <class T> static void pack(const T* a, int64_t rows, int64_t cols, int64_t rs, int64_t cs, T* out) {
     constexpr int P = kPanel<T>;
     for (int64_t q = 0; q < rows; q += P)
         for (int64_t k0 = 0; k0 < cols; k0 += 8)  // a few coordinates at a time: both sides stay in cache
@@ -186,17 +187,18 @@ template <class T> static T pair_sqdist(const Csr<T>& x, int64_t i, const Csr<T>
     return total;
 }
 
-// Below this fraction of |x|^2 + |z|^2 the expansion may lose more than 1e-10 (float32: 1e-5) of the distance.
-// float64 takes the worst case, 2 (d + 4) u; float32 the typical one, as the worst case would repair every pair.
+// Below this fraction of |x|^2 + |z|^2 the expansion may lose more than 1e-10 (float32: 1e-5) of the
+// distance.  float64 takes the worst case, 2 (d + 4) u; float32 the typical one, as the worst case would
+// repair every pair.
 template <class T> MERCER_INLINE T repair_below(int64_t d) {
     if (sizeof(T) == 8) return T(2.0 * double(d + 4) * 0x1p-53 / 1e-10);
     return T(2.0 * sqrt(double(least(d, kDepth) + 4)) * 0x1p-24 / 1e-5);
 }
 
-// Rows r0 .. r0+rows of a tile: t = x.z becomes |x|^2 + |z|^2 - 2 t; pairs that cancel are recomputed by differences.
+// Rows r0 .. r0+rows of a tile: t = x.z becomes |x|^2 + |z|^2 - 2 t; pairs that cancel are
+// recomputed by differences.
 //   cost    one pass, then d per repaired pair; rows with many such pairs are redone by differences at once
-template <class T>
-static void expand(const View<T>& v, const Tile& tile, int64_t r0, int64_t rows, T* out) {
+template <class T> static void expand(const View<T>& v, const Tile& tile, int64_t r0, int64_t rows, T* out) {
     constexpr int W = kLanes<T>;
     const T fraction = repair_below<T>(v.terms);
     Mask<T> count{};
@@ -214,7 +216,8 @@ static void expand(const View<T>& v, const Tile& tile, int64_t r0, int64_t rows,
     if (cancelled == 0) return;
     if (!v.sparse && cancelled > 0.125 * double(rows * tile.ld)) {
         sweep<T, Differences<T>>(v.x + (tile.i0 + r0) * v.d, v.d, 1, rows, v.d, v.panels + tile.j0 * v.d,
-                                 kPanel<T> * v.d, tile.ld / kPanel<T>, nullptr, false, out + r0 * tile.ld, tile.ld);
+                                 kPanel<T> * v.d, tile.ld / kPanel<T>, nullptr, false, out + r0 * tile.ld,
+                                 tile.ld);
         return;
     }
     for (int64_t i = r0; i < r0 + rows; ++i) {
@@ -225,7 +228,8 @@ static void expand(const View<T>& v, const Tile& tile, int64_t r0, int64_t rows,
             if (__builtin_expect(!any(bad), 1)) continue;
             for (int64_t j = j0; j < j0 + W; ++j) {
                 if (!bad[j - j0]) continue;
-                // Padding too: what repeats the last column must not be a negative distance, whose root is NaN.
+                // Padding too: what repeats the last column must not be a negative
+                // distance, whose root is NaN.
                 const int64_t column = tile.j0 + least(j, tile.cols - 1);
                 s[j] = v.sparse ? pair_sqdist(v.sx, tile.i0 + i, v.sz, column)
                                 : pair_sqdist(v.x + (tile.i0 + i) * v.d, v.z + column * v.d, v.d);
@@ -261,7 +265,8 @@ template <class T> static void sparse_sweep(const View<T>& v, const Tile& tile, 
 }
 
 // x_i . z_j for sparse rows without panels: every stored entry of x_i looks up who else has that coordinate.
-//   cost    a look-up for each stored entry of the tile's x rows, a multiply-add for each that both rows store
+//   cost    a look-up for each stored entry of the tile's x rows, a multiply-add for each
+//           that both rows store
 template <class T> static void sparse_match(const View<T>& v, const Tile& tile, T* out) {
     const SparseBlock<T>& z = v.blocks[tile.j0 / v.block];
     for (int64_t i = 0; i < tile.rows; ++i) {
@@ -274,7 +279,8 @@ template <class T> static void sparse_match(const View<T>& v, const Tile& tile, 
             const SparsePlace p = z.places[h];  // empty where no row stores k
             const T x = v.sx.data[a];
             if (p.last - p.first == z.full)
-                for (int32_t j = 0; j < z.full; j += kLanes<T>) store(row + j, load(row + j) + x * load(z.value + p.first + j));
+                for (int32_t j = 0; j < z.full; j += kLanes<T>)
+                    store(row + j, load(row + j) + x * load(z.value + p.first + j));
             else
                 for (int32_t e = p.first; e < p.last; ++e) row[z.column[e]] += x * z.value[e];
         }
@@ -304,8 +310,7 @@ static void on_tile(const View<T>& v, const Tile& tile, T* out, const T* group =
     }
 }
 
-template <class T>
-static void sparse_pairs(const View<T>& v, bool squares, const Tile& tile, T* out) {
+template <class T> static void sparse_pairs(const View<T>& v, bool squares, const Tile& tile, T* out) {
     for (int64_t j = 0; j < tile.ld; ++j) {
         const int64_t row = tile.j0 + least(j, tile.cols - 1);
         T total = 0;
@@ -317,13 +322,14 @@ static void sparse_pairs(const View<T>& v, bool squares, const Tile& tile, T* ou
     }
 }
 
-// sin(x - z) from the sines and cosines of both.  Each product is rounded on its own, so that it is exactly 0 for
-// x = z and changes sign exactly with the order; its error is at most 2 ulp of 1.
-template <class V> MERCER_INLINE V sine_between(V sx, V cx, V sz, V cz) { return rounded(sx * cz) - rounded(cx * sz); }
+// sin(x - z) from the sines and cosines of both.  Each product is rounded on its own, so that it is exactly 0
+// for x = z and changes sign exactly with the order; its error is at most 2 ulp of 1.
+template <class V> MERCER_INLINE V sine_between(V sx, V cx, V sz, V cz) {
+    return rounded(sx * cz) - rounded(cx * sz);
+}
 
 // Sum_k w_k sin(x_k - z_k)^2: no sine is taken per pair.
-template <class T>
-static void periodic(const View<T>& v, const double* w, const Tile& tile, T* out) {
+template <class T> static void periodic(const View<T>& v, const double* w, const Tile& tile, T* out) {
     constexpr int P = kPanel<T>, W = kLanes<T>, R = 2;
     const int64_t d = v.d;
     if (tile.pairs) {  // 0, or NaN where x is not finite

@@ -8,6 +8,10 @@ namespace mercer {
 namespace {
 
 enum Kind { Primitive, Constant, Unary, Binary };
+constexpr size_t operands(Kind kind) {
+    if (kind == Binary) return 2;
+    return kind == Unary ? 1 : 0;
+}
 enum Arg { None, View, Column, Param, ParamRange, Count, Natural, Row, Order };
 
 struct Entry {
@@ -46,7 +50,9 @@ void check_argument(Program& prog, int64_t step, Arg kind, int32_t value, const 
         case Order:
             if (value > 2) fail(step, got + " for an order; 0, 1 and 2 are known");
             break;
-        case None: case ParamRange: case Natural: break;
+        case None:
+        case ParamRange:
+        case Natural: break;
     }
 }
 
@@ -56,7 +62,8 @@ const char* opcode_name(int32_t code) { return kTable[code].name; }
 
 Program make_program(const int32_t* code, int64_t k, const double* params, int64_t p) {
     if (k < 1) throw std::invalid_argument("a program needs at least one step");
-    if (k > kMostSteps) throw std::invalid_argument("a program has at most 1000 steps; this one has " + std::to_string(k));
+    if (k > kMostSteps)
+        throw std::invalid_argument("a program has at most 1000 steps; this one has " + std::to_string(k));
     Program prog;
     prog.params.assign(params, params + p);
     std::vector<int32_t> stack;
@@ -66,10 +73,10 @@ Program make_program(const int32_t* code, int64_t k, const double* params, int64
         const Entry& entry = kTable[op.code];
         check_argument(prog, i, entry.a, op.a, op);
         check_argument(prog, i, entry.b, op.b, op);
-        const size_t needs = entry.kind == Binary ? 2 : entry.kind == Unary ? 1 : 0;
+        const size_t needs = operands(entry.kind);
         if (stack.size() < needs)
-            fail(i, std::string(entry.name) + " needs " + std::to_string(needs) + " values on the stack; there are " +
-                        std::to_string(stack.size()));
+            fail(i, std::string(entry.name) + " needs " + std::to_string(needs) +
+                        " values on the stack; there are " + std::to_string(stack.size()));
         if (entry.kind == Binary) {
             op.right = stack.back();
             stack.pop_back();

@@ -67,8 +67,8 @@ struct Op {
 struct Program {
     std::vector<Op> ops;
     std::vector<double> params;
-    int32_t depth = 0;       // deepest stack
-    int32_t primitives = 0;  // number of steps that read a view
+    int32_t depth = 0;                         // deepest stack
+    int32_t primitives = 0;                    // number of steps that read a view
     int32_t views = 0, rows = 0, columns = 0;  // how many of each a call must bring at least
 };
 

@@ -7,9 +7,9 @@
 //   equality 2   sum a_i is kept over s = +1 and over s = -1    (the nu forms)
 //
 // Signs disappear once the variables are x_i = s_i a_i in [lo_i, hi_i] (= [0, C_i] or [-C_i, 0]): with
-// beta = sum_i x_i e_{r_i} and f = K beta, the steepest descent direction is v_i = -(f[r_i] + s_i p_i), the same
-// formula for every problem, and the constraints keep plain sums of x.  A point is optimal iff no variable that may
-// rise (x < hi) has a larger v than one that may fall (x > lo); the violation is
+// beta = sum_i x_i e_{r_i} and f = K beta, the steepest descent direction is v_i = -(f[r_i] + s_i p_i), the
+// same formula for every problem, and the constraints keep plain sums of x.  A point is optimal iff no
+// variable that may rise (x < hi) has a larger v than one that may fall (x > lo); the violation is
 //     kkt = max{v_i : x_i < hi_i} - min{v_j : x_j > lo_j}       (LIBSVM's m - M; per group in equality 2;
 //                                                                 largest |v| of a free move in equality 0)
 #pragma once
@@ -38,16 +38,17 @@ struct QpOptions {
     int64_t max_iter = -1;    // steps of two variables; negative: a generous bound
     double max_seconds = -1;  // negative: none
     int64_t cache_bytes = int64_t(1) << 28;
-    int sharing = 1;          // problems at work that share these bytes
+    int sharing = 1;  // problems at work that share these bytes
     int threads = 1;
-    Poll poll;                                                // true: stop and keep what there is
-    std::function<bool(int64_t, double, double)> report;      // (steps, kkt, objective), now and then; true: stop
+    Poll poll;  // true: stop and keep what there is
+    // Called with (steps, kkt, objective) now and then; true: stop.
+    std::function<bool(int64_t, double, double)> report;
 };
 
 struct QpResult {
-    std::vector<double> f;    // (K beta)[r_i] of every variable, float64
+    std::vector<double> f;  // (K beta)[r_i] of every variable, float64
     double kkt = 0, gap = 0, objective = 0, seconds = 0;
-    int64_t worst = -1;       // a variable of the most violating pair
+    int64_t worst = -1;  // a variable of the most violating pair
     int64_t iterations = 0, outer = 0, kernel_rows = 0;
     const char* status = "converged";
 };
@@ -59,36 +60,41 @@ template <class T> class RowSource {
     int64_t n = 0;
     std::vector<double> diag;  // of the matrix that rows() and square() give
     std::vector<double> norm;  // sqrt |K_ii|, as apply() knows K
-    bool exact = false;   // rows() tells K as apply() knows it
-    bool stored = false;  // a row is a copy, so that there is no reason to ask for many at once
+    bool exact = false;        // rows() tells K as apply() knows it
+    bool stored = false;       // a row is a copy, so that there is no reason to ask for many at once
     // From now on rows() gives these columns only, in this order.
     virtual void focus(const std::vector<int64_t>& columns) = 0;
-    // From now on rows() and square() may give k(x, z) - k(x, c) - k(c, z) + k(c, c) for some c, where that is smaller:
-    // the same products seen from another origin.  With sum(x) = 0 this adds one constant to all of f, and nothing else.
+    // From now on rows() and square() may give k(x, z) - k(x, c) - k(c, z) + k(c, c) for some c, where that
+    // is smaller: the same products seen from another origin.  With sum(x) = 0 this adds one constant to all
+    // of f, and nothing else.
     virtual void recentre() {}
     // out[k][c] = K[which[k], columns[c]].
     virtual void rows(const std::vector<int64_t>& which, T* const* out, int threads, const Poll&) = 0;
     // out[k * |which| + l] = K[which[k], which[l]].
     virtual void square(const std::vector<int64_t>& which, T* out, int threads, const Poll&) = 0;
     // f += K[:, which] d over all n rows, in float64.
-    virtual void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads, const Poll&) = 0;
+    virtual void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f,
+                       int threads, const Poll&) = 0;
 };
 
-// Some rows (increasing) of K in memory, n x n, symmetric, and the same columns; and K as a program on data.  T is the
-// precision of the rows; apply() is float64.
-template <class T, class S> std::unique_ptr<RowSource<T>> dense_rows(const S* K, int64_t n, const std::vector<int64_t>& which);
+// Some rows (increasing) of K in memory, n x n, symmetric, and the same columns; and K as a program on data.
+// T is the precision of the rows; apply() is float64.
 template <class T, class S>
-std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>& data, const std::vector<int64_t>& which,
-                                        int threads, const Poll&);
+std::unique_ptr<RowSource<T>> dense_rows(const S* K, int64_t n, const std::vector<int64_t>& which);
+template <class T, class S>
+std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>& data,
+                                        const std::vector<int64_t>& which, int threads, const Poll&);
 
-// Solves every problem from its problem.alpha; rows of K that a problem does not name are not touched for it.  Problems
-// in memory are solved side by side, unless they report.  Seconds and interrupts count for all of them together.
-// Throws std::invalid_argument where a problem makes no sense.
+// Solves every problem from its problem.alpha; rows of K that a problem does not name are not touched for
+// it.  Problems in memory are solved side by side, unless they report.  Seconds and interrupts count for all
+// of them together.  Throws std::invalid_argument where a problem makes no sense.
 //   memory  cache_bytes of rows in all, and for each problem at work a q x q block (q <= 1024) and O(n + N)
 //   order   the same bits for any number of threads
 void check_qp(const QpProblem& problem, int64_t n);
 using QpProblems = std::vector<QpProblem>;
-template <class S> std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const S* K, int64_t n);
-template <class S> std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&, const Inputs<S>&);
+template <class S>
+std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const S* K, int64_t n);
+template <class S>
+std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&, const Inputs<S>&);
 
 }  // namespace mercer

@@ -26,8 +26,8 @@ template <class T> class RowCache {
         row_of_.assign(size_t(capacity_), -1);
         used_.assign(size_t(capacity_), 0);
     }
-    // Keeps only the columns at these increasing positions, and only the rows that are among them (place[r] >= 0): the
-    // others rest too.  More rows fit afterwards.
+    // Keeps only the columns at these increasing positions, and only the rows that are among them
+    // (place[r] >= 0): the others rest too.  More rows fit afterwards.
     void narrow(const std::vector<int64_t>& positions, const std::vector<int64_t>& place) {
         const int64_t count = int64_t(positions.size()), *at = positions.data();
         const int64_t stride = round_up(count, kPad);
@@ -50,8 +50,8 @@ template <class T> class RowCache {
         used_.resize(size_t(capacity_), 0);
     }
     // out[k] = row which[k] (all different, at most the capacity); missing ones are computed as one block.
-    int64_t fetch(const std::vector<int64_t>& which, std::vector<const T*>& out, RowSource<T>& source, int threads,
-                  const Poll& poll) {
+    int64_t fetch(const std::vector<int64_t>& which, std::vector<const T*>& out, RowSource<T>& source,
+                  int threads, const Poll& poll) {
         ++clock_;
         std::vector<int64_t> missing;
         for (int64_t r : which) {
@@ -66,7 +66,8 @@ template <class T> class RowCache {
             if (row_of_[size_t(s)] >= 0) slot_of_[size_t(row_of_[size_t(s)])] = -1;
             row_of_[size_t(s)] = -1;
         }
-        source.rows(missing, into.data(), threads, poll);  // may be interrupted: the slots are empty until it is done
+        // This may be interrupted: the slots are empty until it is done.
+        source.rows(missing, into.data(), threads, poll);
         for (size_t k = 0; k < missing.size(); ++k) {
             row_of_[size_t(slots[k])] = missing[k];
             slot_of_[size_t(missing[k])] = slots[k];

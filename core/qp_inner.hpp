@@ -39,8 +39,8 @@ template <class R> struct Positions {
 
 // v -= a A + b B over [k0, k1), and the extremes of what results.
 template <class T, class R>
-MERCER_INLINE Extremes move_and_look(R* v, const R* rise, const R* fall, const T* A, R a, const T* B, R b, int64_t k0,
-                                     int64_t k1) {
+MERCER_INLINE Extremes move_and_look(R* v, const R* rise, const R* fall, const T* A, R a, const T* B, R b,
+                                     int64_t k0, int64_t k1) {
     constexpr int W = kLanes<R>;
     using V = Vec<R>;
     V best0 = V{} - R(kInf), best1 = best0, low0 = V{} + R(kInf), low1 = low0, where0{}, where1{};
@@ -76,10 +76,11 @@ struct Choice {
     int64_t at;
 };
 
-// The partner j of i with the largest gain b^2 / a, where b = v_i - v_j > 0 and a is the curvature along e_i - e_j.
+// The partner j of i with the largest gain b^2 / a, where b = v_i - v_j > 0 and a is the curvature
+// along e_i - e_j.
 template <class T, class R>
-MERCER_INLINE Choice partner(const R* v, const R* fall, const R* diag, const T* Ki, R vi, R kii, R least_curve, int64_t k0,
-                             int64_t k1) {
+MERCER_INLINE Choice partner(const R* v, const R* fall, const R* diag, const T* Ki, R vi, R kii,
+                             R least_curve, int64_t k0, int64_t k1) {
     constexpr int W = kLanes<R>;
     using V = Vec<R>;
     V best0{}, best1{}, where0 = V{} - R(1), where1 = where0;
@@ -87,7 +88,8 @@ MERCER_INLINE Choice partner(const R* v, const R* fall, const R* diag, const T* 
     const V tau = V{} + least_curve;
     for (int64_t k = k0; k < k1; k += 2 * W) {
         V b0 = vi - (load(v + k) + load(fall + k)), b1 = vi - (load(v + k + W) + load(fall + k + W));
-        V a0 = (kii + load(diag + k)) - R(2) * widen<R>(Ki + k), a1 = (kii + load(diag + k + W)) - R(2) * widen<R>(Ki + k + W);
+        V a0 = (kii + load(diag + k)) - R(2) * widen<R>(Ki + k);
+        V a1 = (kii + load(diag + k + W)) - R(2) * widen<R>(Ki + k + W);
         a0 = a0 > tau ? a0 : tau;
         a1 = a1 > tau ? a1 : tau;
         b0 = b0 > R(0) ? b0 : V{};
@@ -121,7 +123,7 @@ MERCER_INLINE Choice single(const R* v, const R* rise, const R* fall, const R* d
 }
 
 template <class T, class R> MERCER_INLINE const T* row(Inner<T, R>& p, int64_t k) {
-    if (!p.K[k]) p.K[k] = p.bring(p.source, k);
+    if (!p.K[k]) p.K[k] = p.fetch_row(p.source, k);
     return p.K[k];
 }
 
@@ -150,7 +152,8 @@ template <class T, class R> static void inner(Inner<T, R>& p) {
         Extremes e[2];
         p.violation = -kInf;
         for (int g = 0; g < groups; ++g) {
-            e[g] = move_and_look(p.v, p.rise, p.fall, A, R(a), B, R(b), ends[g], groups == 1 ? p.q : ends[g + 1]);
+            e[g] = move_and_look(p.v, p.rise, p.fall, A, R(a), B, R(b), ends[g],
+                                 groups == 1 ? p.q : ends[g + 1]);
             double gap = e[g].most - e[g].least;
             if (p.equality == 0) gap = e[g].most > -e[g].least ? e[g].most : -e[g].least;
             if (gap > p.violation) p.violation = gap;
@@ -172,11 +175,13 @@ template <class T, class R> static void inner(Inner<T, R>& p) {
         for (int g = 0; g < groups; ++g) {
             if (e[g].at < 0) continue;
             const int64_t k = e[g].at;
-            const Choice c = partner(p.v, p.fall, p.diag, row(p, k), p.v[k], p.diag[k], R(p.tau), ends[g], groups == 1 ? p.q : ends[g + 1]);
+            const Choice c = partner(p.v, p.fall, p.diag, row(p, k), p.v[k], p.diag[k], R(p.tau), ends[g],
+                                     groups == 1 ? p.q : ends[g + 1]);
             if (c.gain > gain) gain = c.gain, i = k, j = c.at;
         }
         if (i < 0 || j < 0) return void(p.stuck = true);
-        const double slope = double(p.v[i]) - p.v[j], curve = double(p.diag[i]) + p.diag[j] - 2.0 * double(p.K[i][j]);
+        const double slope = double(p.v[i]) - p.v[j];
+        const double curve = double(p.diag[i]) + p.diag[j] - 2.0 * double(p.K[i][j]);
         double t = slope / (curve > p.tau ? curve : p.tau);
         const double up = p.hi[i] - p.value[i], down = p.value[j] - p.lo[j];
         if (t > up) t = up;
@@ -191,7 +196,8 @@ template <class T, class R> static void inner(Inner<T, R>& p) {
 
 // Four rows share one pass over f; a block of f stays in the first-level cache.
 template <class T>
-static void accumulate(const T* const* rows, const double* d, int64_t count, int64_t j0, int64_t j1, double* f) {
+static void accumulate(const T* const* rows, const double* d, int64_t count, int64_t j0, int64_t j1,
+                       double* f) {
     constexpr int W = kLanes<double>;
     constexpr int64_t kBlock = 1024;
     for (int64_t c0 = j0; c0 < j1; c0 += kBlock) {
@@ -202,7 +208,8 @@ static void accumulate(const T* const* rows, const double* d, int64_t count, int
             const double d0 = d[w], d1 = d[w + 1], d2 = d[w + 2], d3 = d[w + 3];
             int64_t j = c0;
             for (; j + W <= c1; j += W)
-                store(f + j, load(f + j) + (d0 * widen<double>(r0 + j) + d1 * widen<double>(r1 + j)) + (d2 * widen<double>(r2 + j) + d3 * widen<double>(r3 + j)));
+                store(f + j, load(f + j) + (d0 * widen<double>(r0 + j) + d1 * widen<double>(r1 + j)) +
+                                 (d2 * widen<double>(r2 + j) + d3 * widen<double>(r3 + j)));
             for (; j < c1; ++j) f[j] = f[j] + (d0 * r0[j] + d1 * r1[j]) + (d2 * r2[j] + d3 * r3[j]);
         }
         for (; w < count; ++w)
@@ -212,6 +219,6 @@ static void accumulate(const T* const* rows, const double* d, int64_t count, int
 
 extern const QpIsa qp_table;
 const QpIsa qp_table = {{inner<double, double>, inner<double, float>, accumulate<double>},
-                       {inner<float, double>, inner<float, float>, accumulate<float>}};
+                        {inner<float, double>, inner<float, float>, accumulate<float>}};
 
 }  // namespace mercer::MERCER_ISA

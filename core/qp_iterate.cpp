@@ -7,46 +7,55 @@
 namespace mercer {
 namespace {
 
-constexpr int kPatience = 2;    // checks in a row before a variable rests
-constexpr double kFewer = 0.6;  // columns are dropped when no more than this share is left: each time moves the cache
-constexpr double kNear = 0.01;  // of the objective: a larger gap is not an optimum, however small the violation
-constexpr double kHead = 0.3;   // share of the new variables that are the very worst; the others are spread
+// Checks in a row before a variable rests.
+constexpr int kPatience = 2;
+// Columns are dropped when no more than this share is left: each time moves the cache.
+constexpr double kFewer = 0.6;
+// A gap above this share of the objective is not an optimum, however small the violation.
+constexpr double kNear = 0.01;
+// The share of the new variables that are the very worst; the others are spread.
+constexpr double kHead = 0.3;
 
 [[noreturn]] void bad(const std::string& what) { throw std::invalid_argument(what); }
 
 }  // namespace
 
-QpIterate::QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& diag, const std::vector<double>& norm)
+QpIterate::QpIterate(const QpProblem& p, int64_t n, const std::vector<double>& diag,
+                     const std::vector<double>& norm)
     : p_(p), n_(n), N_(p.variables), norm_(norm) {
     const size_t N = size_t(N_);
-    x_.resize(N), lo_.resize(N), hi_.resize(N), lin_.resize(N), v_.resize(N), resting_.assign(N, 0), mark_.assign(N, 0);
+    for (auto* values : {&x_, &lo_, &hi_, &linear_, &v_}) values->resize(N);
+    resting_.assign(N, 0);
+    mark_.assign(N, 0);
     for (size_t i = 0; i < N; ++i) {
         const double sign = p.signs[i];
         x_[i] = sign * p.alpha[i];
         lo_[i] = sign > 0 ? 0 : -p.C[i];
         hi_[i] = sign > 0 ? p.C[i] : 0;
-        lin_[i] = sign * p.p[i];
+        linear_[i] = sign * p.p[i];
         scale_ = std::max(scale_, std::abs(p.p[i]));
-        endless_ |= p.C[i] == kInf;
+        unlimited_ |= p.C[i] == kInf;
     }
-    for (double d : diag) top_near_ = std::max(top_near_, std::abs(d)), broken_ |= !std::isfinite(d);
+    for (double d : diag)
+        top_diag_active_ = std::max(top_diag_active_, std::abs(d)), nonfinite_ |= !std::isfinite(d);
     for (double d : norm) top_diag_ = std::max(top_diag_, d * d);
     beta_.assign(size_t(n), 0.0), beta_known_ = f_known_ = f_ = beta_;
 }
 
-void QpIterate::beta_now() {
+void QpIterate::update_beta() {
     std::fill(beta_.begin(), beta_.end(), 0.0);
     for (int64_t i = 0; i < N_; ++i) beta_[size_t(p_.rows[i])] += x_[size_t(i)];
 }
 
-void QpIterate::f_full() {
-    for (size_t c = 0; c < columns_.size() && c < near_.size(); ++c) f_[size_t(columns_[c])] = near_[c];
+void QpIterate::spread_f() {
+    for (size_t c = 0; c < columns_.size() && c < f_active_.size(); ++c)
+        f_[size_t(columns_[c])] = f_active_[c];
 }
 
 double QpIterate::value_of_objective() const {
     double total = 0;
     for (int64_t r = 0; r < n_; ++r) total += 0.5 * beta_[size_t(r)] * f_[size_t(r)];
-    for (int64_t i = 0; i < N_; ++i) total += lin_[size_t(i)] * x_[size_t(i)];
+    for (int64_t i = 0; i < N_; ++i) total += linear_[size_t(i)] * x_[size_t(i)];
     return total;
 }
 
@@ -58,28 +67,31 @@ void QpIterate::everything_active() {
     }
     if (int64_t(columns_.size()) != n_) {
         columns_.resize(size_t(n_));
-        place_.resize(size_t(n_));
-        for (int64_t r = 0; r < n_; ++r) columns_[size_t(r)] = place_[size_t(r)] = r;
+        column_of_row_.resize(size_t(n_));
+        for (int64_t r = 0; r < n_; ++r) columns_[size_t(r)] = column_of_row_[size_t(r)] = r;
         columns_changed_ = true;
     }
-    near_ = f_;
+    f_active_ = f_;
 }
 
 void QpIterate::scan() {
     for (int g = 0; g < 2; ++g) top_[g] = -kInf, bottom_[g] = kInf, at_top_[g] = at_bottom_[g] = -1;
     for (int64_t i : active_) {
-        const double v = -(near_[size_t(place_[size_t(p_.rows[i])])] + lin_[size_t(i)]);
+        const double v = -(f_active_[size_t(column_of_row_[size_t(p_.rows[i])])] + linear_[size_t(i)]);
         v_[size_t(i)] = v;
         const int g = group(i);
         if (x_[size_t(i)] < hi_[size_t(i)] && v > top_[g]) top_[g] = v, at_top_[g] = i;
         if (x_[size_t(i)] > lo_[size_t(i)] && v < bottom_[g]) bottom_[g] = v, at_bottom_[g] = i;
-        if (!(v - v == 0)) broken_ = true;
+        if (!(v - v == 0)) nonfinite_ = true;
     }
     kkt_ = 0, worst_ = -1;
     for (int g = 0; g < 2; ++g) {
         double here = top_[g] - bottom_[g];
         if (p_.equality == 0) here = std::max(top_[g], -bottom_[g]);
-        if (here > kkt_) kkt_ = here, worst_ = p_.equality == 0 && !(top_[g] >= -bottom_[g]) ? at_bottom_[g] : at_top_[g];
+        if (here > kkt_) {
+            kkt_ = here;
+            worst_ = p_.equality == 0 && !(top_[g] >= -bottom_[g]) ? at_bottom_[g] : at_top_[g];
+        }
     }
 }
 
@@ -105,11 +117,11 @@ double QpIterate::gap() const {
 }
 
 bool QpIterate::near_optimum() const {
-    if (endless_) return true;  // the gap of a hard margin is infinite until the very end
+    if (unlimited_) return true;  // the gap of a hard margin is infinite until the very end
     double size = 0, linear = 0;
     for (int64_t i = 0; i < N_; ++i) {
         size += norm_[size_t(p_.rows[i])] * std::abs(x_[size_t(i)]);
-        linear += std::abs(lin_[size_t(i)] * x_[size_t(i)]);
+        linear += std::abs(linear_[size_t(i)] * x_[size_t(i)]);
     }
     const double rounding = 64 * std::numeric_limits<double>::epsilon() * (size * size + linear);
     return gap() <= std::max(kNear * std::abs(objective_), rounding);
@@ -133,13 +145,13 @@ std::vector<int64_t> QpIterate::shrink() {
         if (wanted[size_t(columns_[c])]) positions.push_back(int64_t(c)), columns.push_back(columns_[c]);
     active_ = std::move(stay);
     if (double(columns.size()) > kFewer * double(columns_.size())) return {};
-    f_full();
+    spread_f();
     columns_ = std::move(columns);
-    near_.resize(columns_.size());
-    std::fill(place_.begin(), place_.end(), -1);
+    f_active_.resize(columns_.size());
+    std::fill(column_of_row_.begin(), column_of_row_.end(), -1);
     for (size_t c = 0; c < columns_.size(); ++c) {
-        place_[size_t(columns_[c])] = int64_t(c);
-        near_[c] = f_[size_t(columns_[c])];
+        column_of_row_[size_t(columns_[c])] = int64_t(c);
+        f_active_[c] = f_[size_t(columns_[c])];
     }
     fresh_ = false;
     return positions;
@@ -172,10 +184,10 @@ std::vector<int64_t> QpIterate::choose(int64_t q) {
         if (!s.empty()) add(s[0].second);
     }
     const int64_t keep = q / 2;
-    for (size_t k = last_.size(); k-- > 0 && int64_t(set.size()) < keep;) {
-        const int64_t i = last_[k];
+    for (size_t k = last_set_.size(); k-- > 0 && int64_t(set.size()) < keep;) {
+        const int64_t i = last_set_[k];
         const size_t j = size_t(i);
-        if (place_[size_t(p_.rows[i])] >= 0 && x_[j] > lo_[j] && x_[j] < hi_[j]) add(i);
+        if (column_of_row_[size_t(p_.rows[i])] >= 0 && x_[j] > lo_[j] && x_[j] < hi_[j]) add(i);
     }
     std::reverse(set.begin(), set.end());
     for (size_t k = 0; k < head; ++k)
@@ -194,10 +206,14 @@ std::vector<int64_t> QpIterate::choose(int64_t q) {
 std::vector<int64_t> QpIterate::rows_of(const std::vector<int64_t>& set) {
     std::vector<int64_t> rows;
     ++row_stamp_;
-    seen_.resize(size_t(n_), 0), index_.resize(size_t(n_), 0);
+    seen_.resize(size_t(n_), 0), row_number_.resize(size_t(n_), 0);
     for (int64_t i : set) {
         const size_t r = size_t(p_.rows[i]);
-        if (seen_[r] != row_stamp_) seen_[r] = row_stamp_, index_[r] = int64_t(rows.size()), rows.push_back(int64_t(r));
+        if (seen_[r] != row_stamp_) {
+            seen_[r] = row_stamp_;
+            row_number_[r] = int64_t(rows.size());
+            rows.push_back(int64_t(r));
+        }
     }
     return rows;
 }
@@ -208,14 +224,14 @@ double QpIterate::rounding() const {
     return std::numeric_limits<double>::epsilon() * (std::sqrt(top_diag_) * size + scale_);
 }
 
-bool QpIterate::stretch() {
+bool QpIterate::rescale() {
     double linear = 0, quad = 0, most = kInf, sums[2] = {0, 0}, size = 0;
     for (int64_t i = 0; i < N_; ++i) {
         const size_t k = size_t(i);
-        const int64_t c = place_[size_t(p_.rows[i])];
+        const int64_t c = column_of_row_[size_t(p_.rows[i])];
         if (x_[k] == 0) continue;
-        linear += lin_[k] * x_[k];
-        if (c >= 0) quad += x_[k] * near_[size_t(c)];
+        linear += linear_[k] * x_[k];
+        if (c >= 0) quad += x_[k] * f_active_[size_t(c)];
         else return false;
         most = std::min(most, p_.C[i] / std::abs(x_[k]));
         sums[group(i)] += x_[k];
@@ -227,9 +243,10 @@ bool QpIterate::stretch() {
     if (most == kInf && (endless || top_diag_ * size > 1e14 * scale_)) return true;
     const double t = std::min(most, quad > 0 ? -linear / quad : 1.0);
     if (!(t > 1.5)) return false;
-    for (auto* a : {&x_, &near_, &f_, &f_known_, &beta_known_})
+    for (auto* a : {&x_, &f_active_, &f_, &f_known_, &beta_known_})
         for (double& value : *a) value *= t;
-    for (int64_t i = 0; i < N_; ++i) x_[size_t(i)] = std::clamp(x_[size_t(i)], lo_[size_t(i)], hi_[size_t(i)]);
+    for (int64_t i = 0; i < N_; ++i)
+        x_[size_t(i)] = std::clamp(x_[size_t(i)], lo_[size_t(i)], hi_[size_t(i)]);
     objective_ += linear * (t - 1) + 0.5 * quad * (t * t - 1);
     fresh_ = false;
     return false;
@@ -237,15 +254,18 @@ bool QpIterate::stretch() {
 
 void check_qp(const QpProblem& p, int64_t n) {
     auto at = [](const char* name, int64_t i) { return std::string(name) + "[" + std::to_string(i) + "]"; };
-    if (p.equality < 0 || p.equality > 2) bad("equality must be 0, 1 or 2; got " + std::to_string(p.equality));
+    if (p.equality < 0 || p.equality > 2)
+        bad("equality must be 0, 1 or 2; got " + std::to_string(p.equality));
     for (int64_t i = 0; i < p.variables; ++i) {
         if (p.rows[i] < 0 || p.rows[i] >= n)
-            bad(at("rows", i) + " is " + std::to_string(p.rows[i]) + "; K has " + std::to_string(n) + " rows");
+            bad(at("rows", i) + " is " + std::to_string(p.rows[i]) + "; K has " + std::to_string(n) +
+                " rows");
         if (p.signs[i] != 1 && p.signs[i] != -1) bad(at("signs", i) + " must be -1 or 1");
         if (!std::isfinite(p.p[i])) bad(at("p", i) + " is not finite");
         if (!(p.C[i] >= 0)) bad(at("C", i) + " must be at least 0 (infinity is allowed)");
         if (!std::isfinite(p.alpha[i]) || p.alpha[i] < 0 || p.alpha[i] > p.C[i])
-            bad(at("alpha", i) + " is " + std::to_string(p.alpha[i]) + "; it must lie between 0 and C = " + std::to_string(p.C[i]));
+            bad(at("alpha", i) + " is " + std::to_string(p.alpha[i]) +
+                "; it must lie between 0 and C = " + std::to_string(p.C[i]));
     }
 }
 

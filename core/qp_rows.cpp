@@ -10,16 +10,17 @@ namespace {
 // Below this many entries a second thread costs more than it brings.
 constexpr int64_t kWorthThreads = 1 << 17;
 
-// Positions as stretches of neighbours, which are copied and summed at the speed of memory.
-struct Stretches {
+// Positions as runs of neighbours, which are copied and summed at the speed of memory.
+struct ColumnRuns {
     struct Part {
         int64_t from, to, length;  // position in the long row, in the short one
     };
     std::vector<Part> parts;
 
-    explicit Stretches(const std::vector<int64_t>& positions = {}) {
+    explicit ColumnRuns(const std::vector<int64_t>& positions = {}) {
         for (size_t k = 0; k < positions.size(); ++k) {
-            if (!parts.empty() && positions[k] == parts.back().from + parts.back().length) ++parts.back().length;
+            if (!parts.empty() && positions[k] == parts.back().from + parts.back().length)
+                ++parts.back().length;
             else parts.push_back({positions[k], int64_t(k), 1});
         }
     }
@@ -31,22 +32,26 @@ struct Stretches {
         }
     }
     // The same with a number for the row and one for each column subtracted.
-    template <class S, class T> void copy(const S* row, T* out, double mine, const double* theirs) const {
+    template <class S, class T>
+    void copy(const S* row, T* out, double of_row, const double* of_columns) const {
         for (const Part p : parts)
-            for (int64_t c = 0; c < p.length; ++c) out[p.to + c] = T(double(row[p.from + c]) - (mine + theirs[p.to + c]));
+            for (int64_t c = 0; c < p.length; ++c)
+                out[p.to + c] = T(double(row[p.from + c]) - (of_row + of_columns[p.to + c]));
     }
     // No longer than `most`: pieces of work.
     std::vector<Part> cut(int64_t most) const {
         std::vector<Part> out;
         for (const Part& p : parts)
-            for (int64_t c = 0; c < p.length; c += most) out.push_back({p.from + c, p.to + c, std::min(most, p.length - c)});
+            for (int64_t c = 0; c < p.length; c += most)
+                out.push_back({p.from + c, p.to + c, std::min(most, p.length - c)});
         return out;
     }
 };
 
 template <class T, class S> class DenseRows final : public RowSource<T> {
   public:
-    DenseRows(const S* K, int64_t side, const std::vector<int64_t>& which) : K_(K), side_(side), which_(which), all_(which) {
+    DenseRows(const S* K, int64_t side, const std::vector<int64_t>& which)
+        : K_(K), side_(side), which_(which), all_(which) {
         this->n = int64_t(which.size());
         this->exact = sizeof(T) >= sizeof(S);
         this->stored = true;
@@ -77,26 +82,28 @@ template <class T, class S> class DenseRows final : public RowSource<T> {
     void focus(const std::vector<int64_t>& columns) override {
         std::vector<int64_t> at;
         for (int64_t c : columns) at.push_back(which_[size_t(c)]);
-        columns_ = Stretches(at);
-        near_.clear();
+        columns_ = ColumnRuns(at);
+        shift_in_focus_.clear();
         if (!shift_.empty())
-            for (int64_t c : columns) near_.push_back(shift_[size_t(c)]);
+            for (int64_t c : columns) shift_in_focus_.push_back(shift_[size_t(c)]);
     }
     void rows(const std::vector<int64_t>& which, T* const* out, int, const Poll&) override {
         for (size_t k = 0; k < which.size(); ++k) {
             const S* from = row(which_[size_t(which[k])]);
             if (shift_.empty()) columns_.copy(from, out[k]);
-            else columns_.copy(from, out[k], shift_[size_t(which[k])], near_.data());
+            else columns_.copy(from, out[k], shift_[size_t(which[k])], shift_in_focus_.data());
         }
     }
     void square(const std::vector<int64_t>& which, T* out, int, const Poll&) override {
         for (int64_t a : which)
             for (int64_t b : which) {
                 const S value = row(which_[size_t(a)])[which_[size_t(b)]];
-                *out++ = shift_.empty() ? T(value) : T(double(value) - (shift_[size_t(a)] + shift_[size_t(b)]));
+                *out++ =
+                    shift_.empty() ? T(value) : T(double(value) - (shift_[size_t(a)] + shift_[size_t(b)]));
             }
     }
-    void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads, const Poll& poll) override {
+    void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads,
+               const Poll& poll) override {
         const auto pieces = all_.cut(2048);
         const int64_t count = int64_t(which.size());
         Crew crew(this->n * count < kWorthThreads ? 1 : threads, poll);
@@ -124,8 +131,8 @@ template <class T, class S> class DenseRows final : public RowSource<T> {
     const S* K_;
     const int64_t side_;
     const std::vector<int64_t>& which_;
-    Stretches all_, columns_;
-    std::vector<double> shift_, near_;  // of every row, of the columns in focus; empty: as given
+    ColumnRuns all_, columns_;
+    std::vector<double> shift_, shift_in_focus_;  // of every row, of the columns in focus; empty: as given
 };
 
 // ---- the tile engine -----------------------------------------------------------------------------------
@@ -147,7 +154,8 @@ template <class S> bool worth_dense(const SparseRows<S>& s, int64_t d) {
 using Origins = std::vector<std::vector<double>>;
 
 template <class T, class S>
-void take_rows(const Inputs<S>& from, const std::vector<int64_t>& which, Sample<T>& to, const Origins& origin = {}) {
+void take_rows(const Inputs<S>& from, const std::vector<int64_t>& which, Sample<T>& to,
+               const Origins& origin = {}) {
     const int64_t count = int64_t(which.size());
     to.dense.assign(from.views.size(), {});
     to.values.assign(from.views.size(), {});
@@ -165,12 +173,14 @@ void take_rows(const Inputs<S>& from, const std::vector<int64_t>& which, Sample<
             to.dense[k].resize(size_t(count * v.d));
             for (int64_t i = 0; i < count; ++i)
                 for (int64_t c = 0; c < v.d; ++c)
-                    to.dense[k][size_t(i * v.d + c)] = T(double(v.x[which[size_t(i)] * v.d + c]) - (o ? o[c] : 0.0));
+                    to.dense[k][size_t(i * v.d + c)] =
+                        T(double(v.x[which[size_t(i)] * v.d + c]) - (o ? o[c] : 0.0));
         } else if (worth_dense(v.sx, v.d)) {
             to.dense[k].resize(size_t(count * v.d));
             for (int64_t i = 0; i < count * v.d; ++i) to.dense[k][size_t(i)] = T(o ? -o[i % v.d] : 0.0);
             for (int64_t i = 0; i < count; ++i)
-                for (int64_t a = v.sx.indptr[size_t(which[size_t(i)])]; a < v.sx.indptr[size_t(which[size_t(i)]) + 1]; ++a)
+                for (int64_t a = v.sx.indptr[size_t(which[size_t(i)])];
+                     a < v.sx.indptr[size_t(which[size_t(i)]) + 1]; ++a)
                     to.dense[k][size_t(i * v.d + v.sx.indices[size_t(a)])] =
                         T(double(v.sx.data[a]) - (o ? o[v.sx.indices[size_t(a)]] : 0.0));
         } else {
@@ -206,7 +216,8 @@ template <class S> Origins centres(const Program& program, const Inputs<S>& data
         if (!read || !shifts || (v.sparse && !worth_dense(v.sx, v.d))) continue;
         out[k].assign(size_t(v.d), 0.0);
         if (v.sparse) {
-            for (size_t a = 0; a < v.sx.indices.size(); ++a) out[k][size_t(v.sx.indices[a])] += double(v.sx.data[a]);
+            for (size_t a = 0; a < v.sx.indices.size(); ++a)
+                out[k][size_t(v.sx.indices[a])] += double(v.sx.data[a]);
         } else {
             for (int64_t i = 0; i < data.n * v.d; ++i) out[k][size_t(i % v.d)] += double(v.x[i]);
         }
@@ -261,13 +272,14 @@ template <class T> class Block {
         const int64_t tile = prep_.tile, nb = (call.n + tile - 1) / tile, mb = (call.m + tile - 1) / tile;
         Crew crew(call.n * call.m < kWorthThreads ? 1 : threads, poll);
         crew.run(mb, [&](int worker, auto& take) {
-            Desk<T> desk(prep_);
+            Workspace<T> workspace(prep_);
             for (int64_t J; (J = take()) >= 0;)
                 for (int64_t I = 0; I < nb; ++I) {
-                    Tile t{I * tile, std::min(tile, call.n - I * tile), J * tile, std::min(tile, call.m - J * tile), 0, false};
-                    t.ld = round_up(t.cols, prep_.isa.panel);
-                    prep_.isa.evaluate(call, t, desk.work);
-                    store(t, desk.work.result);
+                    const int64_t i0 = I * tile, j0 = J * tile;
+                    const int64_t height = std::min(tile, call.n - i0), width = std::min(tile, call.m - j0);
+                    const Tile t{i0, height, j0, width, round_up(width, prep_.isa.panel), false};
+                    prep_.isa.evaluate(call, t, workspace.work);
+                    store(t, workspace.work.result);
                     crew.checkpoint(worker);
                 }
         });
@@ -285,7 +297,8 @@ std::vector<int64_t> everything(int64_t n) {
 
 template <class T, class S> class TileRows final : public RowSource<T> {
   public:
-    TileRows(const Program& program, const Inputs<S>& data, const std::vector<int64_t>& which, int threads, const Poll& poll)
+    TileRows(const Program& program, const Inputs<S>& data, const std::vector<int64_t>& which, int threads,
+             const Poll& poll)
         : quiet_(without_noise(program)), data_(int64_t(which.size()) == data.n ? data : part_.in) {
         if (int64_t(which.size()) < data.n) take_rows(data, which, part_);
         this->n = data_.n;
@@ -330,30 +343,31 @@ template <class T, class S> class TileRows final : public RowSource<T> {
     }
 
     // The chosen rows meet each other in half of the pairs, and all the other rows once.
-    void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads, const Poll& poll) override {
+    void apply(const std::vector<int64_t>& which, const std::vector<double>& d, double* f, int threads,
+               const Poll& poll) override {
         if (which.empty()) return;
-        Sample<double> some, rest;
-        take_rows(data_, which, some);
+        Sample<double> chosen, unchosen;
+        take_rows(data_, which, chosen);
         std::vector<double> sum(which.size(), 0.0);
-        mercer::apply(quiet_, some.in, d.data(), 1, sum.data(), threads, poll);
+        mercer::apply(quiet_, chosen.in, d.data(), 1, sum.data(), threads, poll);
         for (size_t k = 0; k < which.size(); ++k)
             f[which[k]] += sum[k] + d[k] * (this->diag[size_t(which[k])] - plain_[size_t(which[k])]);
-        std::vector<char> chosen(size_t(this->n), 0);
-        for (int64_t r : which) chosen[size_t(r)] = 1;
+        std::vector<char> is_chosen(size_t(this->n), 0);
+        for (int64_t r : which) is_chosen[size_t(r)] = 1;
         std::vector<int64_t> others;
         for (int64_t r = 0; r < this->n; ++r)
-            if (!chosen[size_t(r)]) others.push_back(r);
+            if (!is_chosen[size_t(r)]) others.push_back(r);
         if (others.empty()) return;
-        take_rows(data_, others, rest);
-        for (size_t k = 0; k < rest.in.views.size(); ++k) {
-            rest.in.views[k].z = some.in.views[k].x;
-            rest.in.views[k].sz = some.in.views[k].sx;
+        take_rows(data_, others, unchosen);
+        for (size_t k = 0; k < unchosen.in.views.size(); ++k) {
+            unchosen.in.views[k].z = chosen.in.views[k].x;
+            unchosen.in.views[k].sz = chosen.in.views[k].sx;
         }
-        for (size_t k = 0; k < rest.in.rows.size(); ++k) rest.in.rows[k].v = some.u[k].data();
-        rest.in.m = int64_t(which.size());
-        rest.in.same = false;
+        for (size_t k = 0; k < unchosen.in.rows.size(); ++k) unchosen.in.rows[k].v = chosen.u[k].data();
+        unchosen.in.m = int64_t(which.size());
+        unchosen.in.same = false;
         sum.assign(others.size(), 0.0);
-        mercer::apply(quiet_, rest.in, d.data(), 1, sum.data(), threads, poll);
+        mercer::apply(quiet_, unchosen.in, d.data(), 1, sum.data(), threads, poll);
         for (size_t k = 0; k < others.size(); ++k) f[others[k]] += sum[k];
     }
 
@@ -370,12 +384,13 @@ template <class T, class S> class TileRows final : public RowSource<T> {
 
 }  // namespace
 
-template <class T, class S> std::unique_ptr<RowSource<T>> dense_rows(const S* K, int64_t n, const std::vector<int64_t>& which) {
+template <class T, class S>
+std::unique_ptr<RowSource<T>> dense_rows(const S* K, int64_t n, const std::vector<int64_t>& which) {
     return std::make_unique<DenseRows<T, S>>(K, n, which);
 }
 template <class T, class S>
-std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>& data, const std::vector<int64_t>& which,
-                                        int threads, const Poll& poll) {
+std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>& data,
+                                        const std::vector<int64_t>& which, int threads, const Poll& poll) {
     check(program, data);
     return std::make_unique<TileRows<T, S>>(program, data, which, threads, poll);
 }
@@ -384,10 +399,14 @@ template std::unique_ptr<RowSource<double>> dense_rows(const double*, int64_t, c
 template std::unique_ptr<RowSource<float>> dense_rows(const float*, int64_t, const std::vector<int64_t>&);
 template std::unique_ptr<RowSource<float>> dense_rows(const double*, int64_t, const std::vector<int64_t>&);
 template std::unique_ptr<RowSource<double>> dense_rows(const float*, int64_t, const std::vector<int64_t>&);
-template std::unique_ptr<RowSource<float>> tile_rows(const Program&, const Inputs<double>&, const std::vector<int64_t>&, int, const Poll&);
-template std::unique_ptr<RowSource<float>> tile_rows(const Program&, const Inputs<float>&, const std::vector<int64_t>&, int, const Poll&);
-template std::unique_ptr<RowSource<double>> tile_rows(const Program&, const Inputs<double>&, const std::vector<int64_t>&, int, const Poll&);
-template std::unique_ptr<RowSource<double>> tile_rows(const Program&, const Inputs<float>&, const std::vector<int64_t>&, int, const Poll&);
+template std::unique_ptr<RowSource<float>> tile_rows(const Program&, const Inputs<double>&,
+                                                     const std::vector<int64_t>&, int, const Poll&);
+template std::unique_ptr<RowSource<float>> tile_rows(const Program&, const Inputs<float>&,
+                                                     const std::vector<int64_t>&, int, const Poll&);
+template std::unique_ptr<RowSource<double>> tile_rows(const Program&, const Inputs<double>&,
+                                                      const std::vector<int64_t>&, int, const Poll&);
+template std::unique_ptr<RowSource<double>> tile_rows(const Program&, const Inputs<float>&,
+                                                      const std::vector<int64_t>&, int, const Poll&);
 
 namespace baseline { extern const QpIsa qp_table; }
 #if defined(__x86_64__)

@@ -10,8 +10,8 @@
 
 namespace mercer::MERCER_ISA {
 
-// sum of f over a strip: lanes in T over one strip, then float64.  A strip is whole panels, two registers each, and
-// two running sums hide the time one addition takes.
+// sum of f over a strip: lanes in T over one strip, then float64.  A strip is whole panels, two registers
+// each, and two running sums hide the time one addition takes.
 template <class T, class F> MERCER_INLINE double reduce2(int64_t count, const T* a, const T* b, F f) {
     constexpr int W = kLanes<T>;
     Vec<T> one{}, two{};
@@ -22,7 +22,8 @@ template <class T, class F> MERCER_INLINE double reduce2(int64_t count, const T*
     return hsum(one + two);
 }
 
-template <class T, class F> MERCER_INLINE void map3(int64_t count, const T* a, const T* b, const T* c, T* out, F f) {
+template <class T, class F>
+MERCER_INLINE void map3(int64_t count, const T* a, const T* b, const T* c, T* out, F f) {
     constexpr int W = kLanes<T>;
     for (int64_t i = 0; i < count; i += W) store(out + i, f(load(a + i), load(b + i), load(c + i)));
 }
@@ -104,7 +105,9 @@ static void arccos_back(const Call<T>& call, const Op& op, const Strip& s, const
         if (here) c[own] = 1;
         Vec<T> theta = vacos(c), slope = s.tile.pairs ? Vec<T>{} : arc_slope(c, theta, order);
         if (here) slope[own] = 0;
-        Vec<T> lower = order == 2 ? p : order == 1 ? splat<T>(1) : T(1) / p;  // P^(n-1)
+        Vec<T> lower = splat<T>(1);  // P^(n-1)
+        if (order == 0) lower = T(1) / p;
+        if (order == 2) lower = p;
         Vec<T> a = load(A + at) * lower * T(1 / kPi);
         Mask<T> zero = p == T(0);
         Vec<T> tbar = a * slope, pbar = a * (T(order) * arc(c, theta, order) - slope * c);
@@ -120,8 +123,7 @@ static void delta_back(const Call<T>& call, const Op& op, const Strip& s, const 
     for (int64_t r = 0; r < s.rows; ++r) {
         if (s.tile.pairs)
             for (int64_t j = 0; j < s.tile.cols; ++j) total += A[j];
-        else if (int64_t j = own_column(call, s, r); j >= 0)
-            total += A[r * s.tile.ld + j];
+        else if (int64_t j = own_column(call, s, r); j >= 0) total += A[r * s.tile.ld + j];
     }
     grad.params[op.a] += total;
 }
@@ -129,8 +131,8 @@ static void delta_back(const Call<T>& call, const Op& op, const Strip& s, const 
 // One unary or constant step backwards: A is the adjoint of its value y, t its operand; writes t's adjoint
 // to out and adds to the gradients of the parameters it reads.
 template <class T>
-static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, const T* t, const T* y, T* out,
-                 const Gradient& grad) {
+static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, const T* t, const T* y,
+                 T* out, const Gradient& grad) {
     using V = Vec<T>;
     const int64_t n = s.rows * s.tile.ld;
     const double* p = call.params;
@@ -149,7 +151,8 @@ static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, 
         case TANH: return map2(n, A, y, out, [](V a, V v) { return a * (T(1) - v) * (T(1) + v); });
         case LOGISTIC: return map2(n, A, y, out, [](V a, V v) { return a * v * (T(1) - v); });
         case POWI:
-            return map2(n, A, t, out, [e = op.b](V a, V x) { return e == 0 ? V{} : a * T(e) * powi(x, e - 1); });
+            return map2(n, A, t, out,
+                        [e = op.b](V a, V x) { return e == 0 ? V{} : a * T(e) * powi(x, e - 1); });
         case POW: {
             const T e = T(p[op.a]);
             const bool singular = e < T(1);
@@ -165,9 +168,11 @@ static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, 
         case RBF: return map2(n, A, y, out, [](V a, V v) { return T(-0.5) * a * v; });
         // The rest of the radial profiles: the exponential is already in y.
         case EXPNEG:
-            return map3(n, A, t, y, out, [](V a, V x, V v) { return x == T(0) ? V{} : T(-0.5) * a * v / vsqrt(x); });
+            return map3(n, A, t, y, out,
+                        [](V a, V x, V v) { return x == T(0) ? V{} : T(-0.5) * a * v / vsqrt(x); });
         case MATERN32:
-            return map3(n, A, t, y, out, [](V a, V x, V v) { return T(-1.5) * a * v / (T(1) + vsqrt(T(3) * x)); });
+            return map3(n, A, t, y, out,
+                        [](V a, V x, V v) { return T(-1.5) * a * v / (T(1) + vsqrt(T(3) * x)); });
         case MATERN52:
             return map3(n, A, t, y, out, [](V a, V x, V v) {
                 V r = T(1) + vsqrt(T(5) * x);
@@ -201,7 +206,8 @@ static void back(const Call<T>& call, const Op& op, const Strip& s, const T* A, 
 // Adds this tile's share of the gradients of sum W*K; work.seeds holds W, zero in the padding columns.
 //   cost    the forward pass, about twice that backwards, and one pass over the coordinates per primitive
 //   memory  two strips per step and two tiles per primitive
-template <class T> static void differentiate(const Call<T>& call, const Tile& tile, Work<T>& work, const Gradient& grad) {
+template <class T>
+static void differentiate(const Call<T>& call, const Tile& tile, Work<T>& work, const Gradient& grad) {
     const T* value[kMostSlots];
     const T* adjoint[kMostSlots];
     const int32_t last = call.steps - 1;
@@ -215,7 +221,8 @@ template <class T> static void differentiate(const Call<T>& call, const Tile& ti
         // Where the adjoint of step k is written: primitives keep a whole tile, others a strip.
         auto home = [&](int32_t k) {
             const Op& op = call.ops[k];
-            return op.primitive >= 0 ? work.slopes + op.primitive * work.area + offset : work.adjoints + k * work.strip;
+            return op.primitive >= 0 ? work.slopes + op.primitive * work.area + offset
+                                     : work.adjoints + k * work.strip;
         };
         auto hand_on = [&](int32_t k, const T* A) {  // the same adjoint, without a copy where possible
             adjoint[k] = A;
@@ -228,8 +235,8 @@ template <class T> static void differentiate(const Call<T>& call, const Tile& ti
             value[k] = op.primitive >= 0 ? work.primitives + op.twin * work.area + offset
                                          : work.values + k * work.strip;
             if (op.primitive < 0)
-                step(call, op, s, op.left < 0 ? nullptr : value[op.left], op.right < 0 ? nullptr : value[op.right],
-                     const_cast<T*>(value[k]));
+                step(call, op, s, op.left < 0 ? nullptr : value[op.left],
+                     op.right < 0 ? nullptr : value[op.right], const_cast<T*>(value[k]));
         }
         hand_on(last, work.seeds + offset);
         for (int32_t k = last; k >= 0; --k) {
@@ -247,12 +254,10 @@ template <class T> static void differentiate(const Call<T>& call, const Tile& ti
                 adjoint[op.right] = home(op.right);
             } else if (op.code == MAX || op.code == MIN) {
                 const T sign = op.code == MAX ? T(1) : T(-1);
-                map3(count, A, value[op.left], value[op.right], home(op.left), [sign](Vec<T> a, Vec<T> l, Vec<T> r) {
-                    return a * share((l - r) * sign);
-                });
-                map3(count, A, value[op.left], value[op.right], home(op.right), [sign](Vec<T> a, Vec<T> l, Vec<T> r) {
-                    return a * share((r - l) * sign);
-                });
+                map3(count, A, value[op.left], value[op.right], home(op.left),
+                     [sign](Vec<T> a, Vec<T> l, Vec<T> r) { return a * share((l - r) * sign); });
+                map3(count, A, value[op.left], value[op.right], home(op.right),
+                     [sign](Vec<T> a, Vec<T> l, Vec<T> r) { return a * share((r - l) * sign); });
                 adjoint[op.left] = home(op.left);
                 adjoint[op.right] = home(op.right);
             } else {

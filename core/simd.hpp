@@ -21,9 +21,9 @@ typedef double V64 __attribute__((vector_size(MERCER_BYTES)));
 typedef float V32 __attribute__((vector_size(MERCER_BYTES)));
 typedef int64_t I64 __attribute__((vector_size(MERCER_BYTES)));
 typedef int32_t I32 __attribute__((vector_size(MERCER_BYTES)));
-typedef uint64_t N64 __attribute__((vector_size(MERCER_BYTES)));    // bit patterns: arithmetic that may wrap
+typedef uint64_t N64 __attribute__((vector_size(MERCER_BYTES)));  // bit patterns: arithmetic that may wrap
 typedef uint32_t N32 __attribute__((vector_size(MERCER_BYTES)));
-typedef float H32 __attribute__((vector_size(MERCER_BYTES / 2)));   // half of a V32
+typedef float H32 __attribute__((vector_size(MERCER_BYTES / 2)));  // half of a V32
 typedef double U64 __attribute__((vector_size(MERCER_BYTES), aligned(8), may_alias));
 typedef float U32 __attribute__((vector_size(MERCER_BYTES), aligned(4), may_alias));
 
@@ -53,8 +53,14 @@ template <class T> MERCER_INLINE void store(T* p, Vec<T> v) { *(typename Simd<T>
 template <class T> MERCER_INLINE Vec<T> splat(T a) { return a - Vec<T>{}; }
 
 template <class V> struct Scalar;
-template <> struct Scalar<V64> { using type = double; using Int = I64; };
-template <> struct Scalar<V32> { using type = float; using Int = I32; };
+template <> struct Scalar<V64> {
+    using type = double;
+    using Int = I64;
+};
+template <> struct Scalar<V32> {
+    using type = float;
+    using Int = I32;
+};
 
 template <class V> MERCER_INLINE V vabs(V x) {
     using I = typename Scalar<V>::Int;
@@ -86,13 +92,17 @@ template <class V> MERCER_INLINE V vmax(V a, V b) { return a > b ? a : b; }
 #if defined(__x86_64__) && MERCER_BYTES == 64
 MERCER_INLINE V64 vsqrt(V64 x) { return (V64)_mm512_sqrt_pd((__m512d)x); }
 MERCER_INLINE V32 vsqrt(V32 x) { return (V32)_mm512_sqrt_ps((__m512)x); }
-MERCER_INLINE V64 vfma(V64 a, V64 b, V64 c) { return (V64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c); }
+MERCER_INLINE V64 vfma(V64 a, V64 b, V64 c) {
+    return (V64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
 MERCER_INLINE bool any_of(I64 m) { return _mm512_movepi64_mask((__m512i)m) != 0; }
 MERCER_INLINE bool any_of(I32 m) { return _mm512_cmplt_epi32_mask((__m512i)m, _mm512_setzero_si512()) != 0; }
 #elif defined(__x86_64__) && MERCER_BYTES == 32
 MERCER_INLINE V64 vsqrt(V64 x) { return (V64)_mm256_sqrt_pd((__m256d)x); }
 MERCER_INLINE V32 vsqrt(V32 x) { return (V32)_mm256_sqrt_ps((__m256)x); }
-MERCER_INLINE V64 vfma(V64 a, V64 b, V64 c) { return (V64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
+MERCER_INLINE V64 vfma(V64 a, V64 b, V64 c) {
+    return (V64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
 MERCER_INLINE bool any_of(I64 m) { return _mm256_movemask_pd((__m256d)m) != 0; }
 MERCER_INLINE bool any_of(I32 m) { return _mm256_movemask_ps((__m256)m) != 0; }
 #elif defined(__x86_64__)
@@ -102,7 +112,8 @@ MERCER_INLINE bool any_of(I64 m) { return _mm_movemask_pd((__m128d)m) != 0; }
 MERCER_INLINE bool any_of(I32 m) { return _mm_movemask_ps((__m128)m) != 0; }
 #else
 template <class V> MERCER_INLINE V vsqrt(V x) {
-    for (int i = 0; i < int(sizeof(V) / sizeof(x[0])); ++i) x[i] = sizeof(x[0]) == 8 ? sqrt(x[i]) : sqrtf(x[i]);
+    for (int i = 0; i < int(sizeof(V) / sizeof(x[0])); ++i)
+        x[i] = sizeof(x[0]) == 8 ? sqrt(x[i]) : sqrtf(x[i]);
     return x;
 }
 template <class I> MERCER_INLINE bool any_of(I m) {
@@ -112,13 +123,11 @@ template <class I> MERCER_INLINE bool any_of(I m) {
 }
 #endif
 
-// Whether a comparison holds in any lane.  Compilers differ in the integer type that a comparison gives (clang: long
-// long), so the mask is named by its width.
+// Whether a comparison holds in any lane.  Compilers differ in the integer type that a comparison gives
+// (clang: long long), so the mask is named by its width.
 template <class M> MERCER_INLINE bool any(M mask) {
-    if constexpr (sizeof(mask[0]) == 8)
-        return any_of((I64)mask);
-    else
-        return any_of((I32)mask);
+    if constexpr (sizeof(mask[0]) == 8) return any_of((I64)mask);
+    else return any_of((I32)mask);
 }
 
 template <class V> MERCER_INLINE double hsum(V x) {

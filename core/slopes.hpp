@@ -4,8 +4,8 @@
 
 namespace mercer::MERCER_ISA {
 
-// What coordinate (x, z) adds per unit of G: `scale` to the first row of the view's gradient, dx and dz to the
-// inputs.  For products these multiply the other coordinates' product.
+// What coordinate (x, z) adds per unit of G: `scale` to the first row of the view's gradient, dx and dz to
+// the inputs.  For products these multiply the other coordinates' product.
 template <class T> struct Slope {
     Vec<T> scale, dx, dz;
 };
@@ -52,7 +52,9 @@ template <class T> struct SubsetsSlope {
     static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z) { return {x * z, z, x}; }
 };
 template <class T> struct SignedMinimumSlope {
-    static MERCER_MEMBER Vec<T> factor(Vec<T> x, Vec<T> z) { return SignedMinimum<T>::step(splat<T>(1), x, z); }
+    static MERCER_MEMBER Vec<T> factor(Vec<T> x, Vec<T> z) {
+        return SignedMinimum<T>::step(splat<T>(1), x, z);
+    }
     static MERCER_MEMBER Slope<T> at(Vec<T> x, Vec<T> z) {
         Vec<T> g = MinimumSlope<T>::at(vabs(x), vabs(z)).dx, sign = vcopysign(splat<T>(1), x);
         Mask<T> alike = x * z > T(0);
@@ -97,9 +99,11 @@ static void sums_back(const View<T>& v, const Tile& tile, const T* G, const View
     }
 }
 
-// Sum_k w_k sin(x_k - z_k)^2: `scale` takes w sin^2, `rate` its derivative times the phase.  0 for x with itself.
+// Sum_k w_k sin(x_k - z_k)^2: `scale` takes w sin^2, `rate` its derivative times the phase.
+// 0 for x with itself.
 template <class T>
-static void periodic_back(const View<T>& v, const double* w, const Tile& tile, const T* G, const ViewGradient& grad) {
+static void periodic_back(const View<T>& v, const double* w, const Tile& tile, const T* G,
+                          const ViewGradient& grad) {
     constexpr int P = kPanel<T>, W = kLanes<T>;
     const int64_t d = v.d;
     for (int64_t j = 0; j < tile.ld; j += P) {
@@ -114,10 +118,12 @@ static void periodic_back(const View<T>& v, const double* w, const Tile& tile, c
             }
             for (int64_t i = 0; i < tile.rows; ++i) {
                 const int64_t at = (tile.i0 + i) * d + k;
-                const Vec<T> x = splat(v.x[at]), sx = splat(v.phases[2 * at]), cx = splat(v.phases[2 * at + 1]);
+                const Vec<T> x = splat(v.x[at]);
+                const Vec<T> sx = splat(v.phases[2 * at]), cx = splat(v.phases[2 * at + 1]);
                 Vec<T> dx{};
                 for (int h = 0; h < 2; ++h) {
-                    const Vec<T> sine = sine_between(sx, cx, sz[h], cz[h]), gs = load(G + i * tile.ld + j + h * W) * sine;
+                    const Vec<T> sine = sine_between(sx, cx, sz[h], cz[h]);
+                    const Vec<T> gs = load(G + i * tile.ld + j + h * W) * sine;
                     const Vec<T> slope = gs * (cx * cz[h] + sx * sz[h]);
                     scale[h] += gs * sine;
                     rate[h] += slope * (x - zk[h]);
@@ -140,7 +146,8 @@ static void periodic_back(const View<T>& v, const double* w, const Tile& tile, c
 // Products: coordinate k meets the product of all others, from products running left and right (no division,
 // so a factor of 0 is harmless).
 template <class T, class F>
-static void products_back(const View<T>& v, const Tile& tile, const T* G, T* lanes, const ViewGradient& grad) {
+static void products_back(const View<T>& v, const Tile& tile, const T* G, T* lanes,
+                          const ViewGradient& grad) {
     constexpr int P = kPanel<T>, W = kLanes<T>;
     const int64_t d = v.d;
     T *right = lanes, *scale = right + (d + 1) * W, *dz = scale + d * W;
@@ -156,7 +163,8 @@ static void products_back(const View<T>& v, const Tile& tile, const T* G, T* lan
                 store(right + k * W, product *= F::factor(splat(x[k]), load(z + k * P)));
             product = g;
             for (int64_t k = 0; k < d; ++k) {
-                const Vec<T> xk = splat(x[k]), zk = load(z + k * P), others = product * load(right + (k + 1) * W);
+                const Vec<T> xk = splat(x[k]), zk = load(z + k * P);
+                const Vec<T> others = product * load(right + (k + 1) * W);
                 const Slope<T> s = F::at(xk, zk);
                 store(scale + k * W, load(scale + k * W) + others * s.scale);
                 if (grad.x) {
@@ -169,7 +177,8 @@ static void products_back(const View<T>& v, const Tile& tile, const T* G, T* lan
         for (int64_t k = 0; k < d; ++k) {
             grad.scale[k] += hsum(load(scale + k * W));
             if (grad.z)
-                for (int64_t l = 0; l < least(W, tile.cols - j); ++l) grad.z[(tile.j0 + j + l) * d + k] += dz[k * W + l];
+                for (int64_t l = 0; l < least(W, tile.cols - j); ++l)
+                    grad.z[(tile.j0 + j + l) * d + k] += dz[k * W + l];
         }
     }
 }
@@ -195,7 +204,8 @@ static void pairs_back(const View<T>& v, const Tile& tile, const T* G, const Vie
 
 // Sparse rows: sum_ij G x_k z_k through y = sum_j G_ij z_j; squared distances by expanding the square.
 template <class T>
-static void sparse_back(const View<T>& v, bool squares, const Tile& tile, const T* G, T* dense, double* scale) {
+static void sparse_back(const View<T>& v, bool squares, const Tile& tile, const T* G, T* dense,
+                        double* scale) {
     auto cross = [&](int64_t j, T g) {  // dense += g z_j
         for (int64_t b = v.sz.indptr[tile.j0 + j]; b < v.sz.indptr[tile.j0 + j + 1]; ++b)
             dense[v.sz.indices[b]] += g * v.sz.data[b];
@@ -219,7 +229,8 @@ static void sparse_back(const View<T>& v, bool squares, const Tile& tile, const 
             scale[v.sx.indices[a]] += factor * x * dense[v.sx.indices[a]] + (squares ? total * x * x : 0.0);
         }
         for (int64_t j = 0; j < tile.cols; ++j)
-            for (int64_t b = v.sz.indptr[tile.j0 + j]; b < v.sz.indptr[tile.j0 + j + 1]; ++b) dense[v.sz.indices[b]] = 0;
+            for (int64_t b = v.sz.indptr[tile.j0 + j]; b < v.sz.indptr[tile.j0 + j + 1]; ++b)
+                dense[v.sz.indices[b]] = 0;
     }
     for (int64_t j = 0; j < tile.cols && squares; ++j) {
         double total = 0;
@@ -234,13 +245,14 @@ template <class T>
 static void primitive_back(const Call<T>& call, const Op& op, const Tile& tile, Work<T>& work, const T* G,
                            const Gradient& gradient) {
     const View<T>& v = call.views[op.a];
-    const ViewGradient grad{gradient.views[op.a], gradient.views[op.a] + v.d, gradient.x ? gradient.x[op.a] : nullptr,
-                            gradient.z ? gradient.z[op.a] : nullptr};
+    const ViewGradient grad{gradient.views[op.a], gradient.views[op.a] + v.d,
+                            gradient.x ? gradient.x[op.a] : nullptr, gradient.z ? gradient.z[op.a] : nullptr};
     if (v.sparse) return sparse_back(v, op.code == SQDIST, tile, G, work.dense, grad.scale);
 #define MERCER_SUM(F) \
     (tile.pairs ? pairs_back<T, F<T>, false>(v, tile, G, grad) : sums_back<T, F<T>>(v, tile, G, grad))
-#define MERCER_PRODUCT(F) \
-    (tile.pairs ? pairs_back<T, F<T>, true>(v, tile, G, grad) : products_back<T, F<T>>(v, tile, G, work.lanes, grad))
+#define MERCER_PRODUCT(F)                                     \
+    (tile.pairs ? pairs_back<T, F<T>, true>(v, tile, G, grad) \
+                : products_back<T, F<T>>(v, tile, G, work.lanes, grad))
     switch (op.code) {
         case SQDIST: return MERCER_SUM(DifferencesSlope);
         case DOT: return MERCER_SUM(DotSlope);

@@ -24,7 +24,8 @@ using Poll = std::function<bool()>;
 
 class Crew {
   public:
-    Crew(int threads, const Poll& poll) : threads_(threads), poll_(poll), next_poll_(clock::now() + kPeriod) {}
+    Crew(int threads, const Poll& poll)
+        : threads_(threads), poll_(poll), next_poll_(clock::now() + kPeriod) {}
 
     // Runs body(worker, take) on up to `threads` workers, worker 0 being the caller; take() hands out the
     // tasks 0 .. tasks-1 in order, then -1.  The body calls checkpoint(worker) every few milliseconds.

@@ -14,9 +14,9 @@ template <class T> struct Csr {
     const int64_t* indptr;
 };
 
-// The stored entries of the z rows of one column of tiles, by coordinate: a hash table with open addressing, whose places
-// name a coordinate (-1: none) and its entries, columns of the tile and values.  A coordinate that many rows store has one
-// entry for each of `full` columns, zeros included.
+// The stored entries of the z rows of one column of tiles, by coordinate: a hash table with open addressing,
+// whose places name a coordinate (-1: none) and its entries, columns of the tile and values.  A coordinate
+// that many rows store has one entry for each of `full` columns, zeros included.
 struct SparsePlace {
     int64_t coordinate;
     int32_t first, last;
@@ -25,9 +25,10 @@ template <class T> struct SparseBlock {
     const SparsePlace* places;
     const int32_t* column;
     const T* value;
-    int shift;            // the first place to look is (coordinate * kSparseHash) >> shift, the next one follows
+    // The first place to look is (coordinate * kSparseHash) >> shift, the next one follows.
+    int shift;
     int64_t mask;
-    int32_t full;         // a multiple of the panel
+    int32_t full;  // a multiple of the panel
 };
 constexpr uint64_t kSparseHash = 0x9e3779b97f4a7c15;
 
@@ -35,21 +36,22 @@ constexpr uint64_t kSparseHash = 0x9e3779b97f4a7c15;
 template <class T> struct View {
     int64_t d;
     bool sparse;
-    bool expand;          // squared distances by |x|^2 + |z|^2 - 2 x.z with repair, else by differences
-    int64_t terms;        // most terms of such a sum: d, or what a sparse row stores
-    const T *x, *z;       // dense, row-major n*d and m*d
-    const T* panels;      // z in panels: [column / P][k][column % P], the last panel filled with the last row
+    bool expand;      // squared distances by |x|^2 + |z|^2 - 2 x.z with repair, else by differences
+    int64_t terms;    // most terms of such a sum: d, or what a sparse row stores
+    const T *x, *z;   // dense, row-major n*d and m*d
+    const T* panels;  // z in panels: [column / P][k][column % P], the last panel filled with the last row
     Csr<T> sx, sz;
     const SparseBlock<T>* blocks;  // z for sparse rows without panels, one for each `block` columns
     int64_t block;
-    const T *xx, *zz;     // squared norms of the rows, for `expand`
-    const T* phases;      // sin and cos of x, row-major n*2d, for PERIODIC
+    const T *xx, *zz;       // squared norms of the rows, for `expand`
+    const T* phases;        // sin and cos of x, row-major n*2d, for PERIODIC
     const T* phase_panels;  // the same of z in panels of 2d coordinates
-    bool grouped;         // rows of x are regrouped for the matrix product (Work::group)
+    bool grouped;           // rows of x are regrouped for the matrix product (Work::group)
 };
 
 template <class T> struct Row {
-    const T *u, *v;       // lengths n and m; v is u in same mode; v readable to the next multiple of the panel
+    // Lengths n and m; v is u in same mode; v is readable to the next multiple of the panel.
+    const T *u, *v;
 };
 
 template <class T> struct Call {
@@ -73,16 +75,16 @@ struct Tile {
 
 // Buffers of one thread.  `area` counts the elements of the largest tile, `strip` those of the largest strip.
 template <class T> struct Work {
-    T* result;       // area: the tile of K
-    T* primitives;   // primitives * area
-    T* stack;        // depth * strip
-    T* values;       // steps * strip (contract)
-    T* adjoints;     // steps * strip (contract)
-    T* seeds;        // area: W (contract)
-    T* slopes;       // primitives * area: adjoints of the primitives (contract)
-    T* lanes;        // (3 * largest d + 3) * panel: running products (contract)
-    T* dense;        // largest sparse d, zero between uses (contract)
-    T* group;        // the tile's rows of one view, regrouped for the matrix product
+    T* result;                 // area: the tile of K
+    T* primitives;             // primitives * area
+    T* stack;                  // depth * strip
+    T* values;                 // steps * strip (contract)
+    T* adjoints;               // steps * strip (contract)
+    T* seeds;                  // area: W (contract)
+    T* slopes;                 // primitives * area: adjoints of the primitives (contract)
+    T* lanes;                  // (3 * largest d + 3) * panel: running products (contract)
+    T* dense;                  // largest sparse d, zero between uses (contract)
+    T* group;                  // the tile's rows of one view, regrouped for the matrix product
     const void* grouped_view;  // which view, and its first row; kept from tile to tile of a stripe
     int64_t grouped_row;
     int64_t area, strip;
@@ -91,12 +93,12 @@ template <class T> struct Work {
 // Where `contract` adds up, in float64.  Rows and inputs are whole vectors, indexed by i and j.
 struct Gradient {
     double* params;
-    double* const* views;    // per view (2, d)
-    double* const* u;        // per row vector, n
-    double* const* v;        // per row vector, m
-    double* const* x;        // per view, n*d; null unless input gradients are wanted
-    double* const* z;        // per view, m*d
-    const char* wanted;      // per view: whether `views` matters
+    double* const* views;  // per view (2, d)
+    double* const* u;      // per row vector, n
+    double* const* v;      // per row vector, m
+    double* const* x;      // per view, n*d; null unless input gradients are wanted
+    double* const* z;      // per view, m*d
+    const char* wanted;    // per view: whether `views` matters
 };
 
 // What one instruction set offers.
@@ -115,7 +117,8 @@ template <class T> struct Kernels {
     void (*multiply)(const T* a, int64_t rs, int64_t cs, int64_t rows, int64_t depth, const T* panels,
                      int64_t panel_stride, int64_t npanels, T* c, int64_t ld, bool accumulate);
     // y[i] += sum_j K[i][j] v[j], and if w: yt[j] += sum_i K[i][j] w[i].
-    void (*matvec)(const T* K, int64_t rows, int64_t cols, int64_t ld, const T* v, double* y, const T* w, double* yt);
+    void (*matvec)(const T* K, int64_t rows, int64_t cols, int64_t ld, const T* v, double* y, const T* w,
+                   double* yt);
     void (*transpose)(const T* a, int64_t rows, int64_t cols, int64_t ld, T* out, int64_t out_ld);
     void (*elementwise)(int which, const T* in, T* out, int64_t count, double p);
 };

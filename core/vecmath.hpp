@@ -1,4 +1,5 @@
-// Vector exp, log, log1p, pow, sin, cos, tanh, acos: within 2 ulp, branch-free but for huge sin/cos arguments.
+// Vector exp, log, log1p, pow, sin, cos, tanh, acos: within 2 ulp, branch-free but for huge
+// arguments of sin and cos.
 //
 // Polynomials are Chebyshev interpolants computed in 50-digit arithmetic; each line states its interval.
 // exp, the hot one, is native in float64 and float32. The others run float32 as two float64 halves:
@@ -70,10 +71,12 @@ MERCER_INLINE V32 vexp(V32 x) {
 
 // ---- log: x = 2^k m, sqrt(1/2) <= m < sqrt(2); log m = 2 atanh(s), s = (m - 1)/(m + 1) -----------------
 
-constexpr double kLog[] = {0.666666666666667,   0.3999999999989889,  0.28571428626253836, 0.22222211089379496,
-                           0.1818289243253687,  0.15331611722055008, 0.14617807153417325};  // (2 atanh s - 2s)/s^3 in s^2
-constexpr double kLogTail[] = {0.4000000000000003,  0.2857142857133801,  0.22222222271326808, 0.18181808210921882,
-                               0.15385577463308145, 0.13285868837545742, 0.1291471218393509};  // (... - 2 s^3/3)/s^5
+// (2 atanh s - 2s)/s^3 in s^2, and (2 atanh s - 2s - 2 s^3/3)/s^5.
+constexpr double kLog[] = {0.666666666666667,  0.3999999999989889,  0.28571428626253836, 0.22222211089379496,
+                           0.1818289243253687, 0.15331611722055008, 0.14617807153417325};
+constexpr double kLogTail[] = {0.4000000000000003,  0.2857142857133801,  0.22222222271326808,
+                               0.18181808210921882, 0.15385577463308145, 0.13285868837545742,
+                               0.1291471218393509};
 
 struct Split {
     V64 k, m;
@@ -102,8 +105,8 @@ MERCER_INLINE V64 vlog(V64 x) {
     V64 tail = s * (half + z * horner(z, kLog)) + a.k * kLn2Lo;  // log m = f - (f^2/2 - s (f^2/2 + z R))
     return log_specials(x, a.k * kLn2Hi + (f - (half - tail)));
 }
-// log(1 + h) for h >= 0, with one division: 1 + h = 2^k m, m = (1+s)/(1-s), and what the sum lost, at most half an
-// ulp of it, returns divided by m to two digits.
+// log(1 + h) for h >= 0, with one division: 1 + h = 2^k m, m = (1+s)/(1-s), and what the sum lost, at most
+// half an ulp of it, returns divided by m to two digits.
 MERCER_INLINE V64 vlog1p(V64 h) {
     V64 u = 1.0 + h;
     N64 k = (N64)((I64)(bits(u) - 0x3fe6a09e667f3bcdULL) >> 52);
@@ -147,21 +150,21 @@ MERCER_INLINE V64 remainder_of(V64 a, V64 q, V64 b) {  // a - q b, exact up to t
 // log x as hi + lo: the two leading terms of 2 atanh(s) in double-double, the rest in double.
 MERCER_INLINE Pair vlog_pair(V64 x) {
     Split a = split(x);
-    V64 f = a.m - 1.0;                 // exact
+    V64 f = a.m - 1.0;                  // exact
     Pair w = fast_sum(V64{} + 2.0, f);  // m + 1
     V64 s = f / w.hi;
     V64 s_lo = (remainder_of(f, s, w.hi) - s * w.lo) / w.hi;
     Pair z = product(s, s);
     z.lo += 2.0 * s * s_lo;
     Pair c = product(s, z.hi);
-    c.lo += s * z.lo + s_lo * z.hi;    // s^3
+    c.lo += s * z.lo + s_lo * z.hi;  // s^3
     constexpr double third = 0.6666666666666666, third_lo = 3.700743415417188e-17;
     Pair t = product(c.hi, V64{} + third);
     t.lo += c.lo * third + c.hi * third_lo;
     V64 rest = (c.hi * z.hi) * horner(z.hi, kLogTail);
     Pair sum = fast_sum(2.0 * s, t.hi);
     sum.lo += 2.0 * s_lo + (t.lo + rest);
-    V64 base = a.k * kLn2Hi;           // exact; either 0 or larger than the sum
+    V64 base = a.k * kLn2Hi;  // exact; either 0 or larger than the sum
     V64 hi = base + sum.hi;
     V64 lo = (a.k == 0.0 ? V64{} : sum.hi - (hi - base)) + (sum.lo + a.k * kLn2Lo);
     return fast_sum(hi, lo);
@@ -182,10 +185,10 @@ MERCER_INLINE V64 vpow(V64 x, V64 p) {
 
 // ---- sin, cos: x = k pi/2 + r + tail, |r| <= pi/4 ------------------------------------------------------
 
-constexpr double kSin[] = {-0.16666666666666666,  0.008333333333330948,   -0.00019841269836756774,
+constexpr double kSin[] = {-0.16666666666666666,   0.008333333333330948,   -0.00019841269836756774,
                            2.7557316101617874e-06, -2.505113165023518e-08, 1.5918115263265974e-10};
-constexpr double kCos[] = {0.041666666666666664,   -0.0013888888888887398, 2.480158729876456e-05,
-                           -2.7557317271145144e-07, 2.087614614655861e-09, -1.1382623647474604e-11};
+constexpr double kCos[] = {0.041666666666666664,    -0.0013888888888887398, 2.480158729876456e-05,
+                           -2.7557317271145144e-07, 2.087614614655861e-09,  -1.1382623647474604e-11};
 constexpr double kReduced = 3.0e5;  // beyond this k pi/2 no longer splits exactly: libm, lane by lane
 
 struct Angle {
@@ -197,7 +200,7 @@ MERCER_INLINE Angle reduce(V64 x) {
     constexpr double a = 0x1.921fb54400000p+0, b = 0x1.0b4611a600000p-34, c = 0x1.3198a2e037073p-69;  // pi/2
     V64 shifted = x * 0.6366197723675814 + magic;
     V64 k = shifted - magic;
-    V64 r = x - k * a;                            // exact: a has 33 bits, k at most 18
+    V64 r = x - k * a;  // exact: a has 33 bits, k at most 18
     V64 t = r - k * b;
     V64 lo = ((r - t) - k * b) - k * c;
     V64 hi = t + lo;
@@ -230,9 +233,10 @@ MERCER_INLINE V64 vcos(V64 x) {
 
 // ---- tanh, acos ------------------------------------------------------------------------------------------
 
-constexpr double kTanh[] = {-0.3333333333333333,    0.133333333333333,      -0.05396825396820291,  0.02186948853313033,
-                            -0.008863235437120377,  0.003592126352822234,   -0.0014558149436249654, 0.0005898788187502341,
-                            -0.00023836459039376214, 9.427778828319503e-05, -3.333062013997152e-05, 7.634414185118713e-06};
+constexpr double kTanh[] = {-0.3333333333333333,    0.133333333333333,      -0.05396825396820291,
+                            0.02186948853313033,    -0.008863235437120377,  0.003592126352822234,
+                            -0.0014558149436249654, 0.0005898788187502341,  -0.00023836459039376214,
+                            9.427778828319503e-05,  -3.333062013997152e-05, 7.634414185118713e-06};
 MERCER_INLINE V64 vtanh(V64 x) {
     V64 a = vabs(x), z = x * x;
     V64 small = x + x * z * horner(z, kTanh);  // |x| < 0.5625
@@ -242,9 +246,10 @@ MERCER_INLINE V64 vtanh(V64 x) {
     return x == x ? y : x;
 }
 
-constexpr double kAsin[] = {0.16666666666666669,  0.07499999999998425,  0.04464285714637338,  0.030381944137085216,
-                            0.022372173002005596, 0.017352391265909227, 0.013971235301124539, 0.011478952690257387,
-                            0.010324318288744113, 0.00545087818772055,  0.017419357964884856, -0.014881409392818066,
+constexpr double kAsin[] = {0.16666666666666669,  0.07499999999998425,  0.04464285714637338,
+                            0.030381944137085216, 0.022372173002005596, 0.017352391265909227,
+                            0.013971235301124539, 0.011478952690257387, 0.010324318288744113,
+                            0.00545087818772055,  0.017419357964884856, -0.014881409392818066,
                             0.02877844261259304};  // (asin s - s)/s^3 in s^2, s <= 1/2
 // acos on [-1, 1]: asin near 0, the half-angle formula near the ends, where the naive form cancels.
 MERCER_INLINE V64 vacos(V64 c) {
@@ -265,16 +270,19 @@ template <class F> MERCER_INLINE V32 halves(V32 x, F f) {
     V32 y;
     H32 part[2];
     __builtin_memcpy(part, &x, sizeof x);
-    for (int i = 0; i < 2; ++i) part[i] = __builtin_convertvector(f(__builtin_convertvector(part[i], V64)), H32);
+    for (int i = 0; i < 2; ++i)
+        part[i] = __builtin_convertvector(f(__builtin_convertvector(part[i], V64)), H32);
     __builtin_memcpy(&y, part, sizeof y);
     return y;
 }
+// clang-format off
 MERCER_INLINE V32 vlog(V32 x) { return halves(x, [](V64 a) { return vlog(a); }); }
 MERCER_INLINE V32 vlog1p(V32 x) { return halves(x, [](V64 a) { return vlog1p(a); }); }
 MERCER_INLINE V32 vsin(V32 x) { return halves(x, [](V64 a) { return vsin(a); }); }
 MERCER_INLINE V32 vcos(V32 x) { return halves(x, [](V64 a) { return vcos(a); }); }
 MERCER_INLINE V32 vtanh(V32 x) { return halves(x, [](V64 a) { return vtanh(a); }); }
 MERCER_INLINE V32 vacos(V32 x) { return halves(x, [](V64 a) { return vacos(a); }); }
+// clang-format on
 // In float32 log x needs no second word: float64 carries 29 spare bits.
 MERCER_INLINE V32 vpow(V32 x, V32 p) {
     return halves(x, [q = double(p[0])](V64 a) { return vpow(a, V64{} + q); });

@@ -37,7 +37,8 @@ template <class T> struct Inputs {
 // triangle of W is folded with the lower one.
 struct Gradients {
     std::vector<double> params;
-    std::vector<std::vector<double>> views, u, v, x, z;  // views: (2, d), empty for sparse ones not wanted; x, z if asked for
+    // One for each view: (2, d), empty for sparse ones not wanted; x and z if asked for.
+    std::vector<std::vector<double>> views, u, v, x, z;
 };
 
 // W of `contract`: explicit n*m, or U V' with r columns.
@@ -51,10 +52,12 @@ template <class T> struct Weights {
 template <class T> void check(const Program& program, const Inputs<T>& in);
 
 template <class T> void gram(const Program&, const Inputs<T>&, T* out, int threads, const Poll&);
-template <class T> void apply(const Program&, const Inputs<T>&, const T* V, int64_t r, T* out, int threads, const Poll&);
+template <class T>
+void apply(const Program&, const Inputs<T>&, const T* V, int64_t r, T* out, int threads, const Poll&);
 template <class T> void diag(const Program&, const Inputs<T>&, T* out, int threads, const Poll&);
 template <class T>
-Gradients contract(const Program&, const Inputs<T>&, const Weights<T>&, bool inputs, int threads, const Poll&);
+Gradients contract(const Program&, const Inputs<T>&, const Weights<T>&, bool inputs, int threads,
+                   const Poll&);
 template <class T>
 Gradients contract_diag(const Program&, const Inputs<T>&, const T* w, bool inputs, int threads, const Poll&);
 

@@ -1,7 +1,8 @@
 """How sure is a classifier, near the data and far from it?
 
-A Gaussian process classifier learns its scales from the evidence. Its probabilities are sharp where there are rows to
-learn from and go back to ½ where there are none; a support vector machine's boundary knows no such thing.
+A Gaussian process classifier learns its scales from the evidence. Its probabilities are sharp where there are
+rows to learn from and go back to ½ where there are none; a support vector machine's boundary knows no such
+thing.
 """
 
 import numpy as np
@@ -20,11 +21,10 @@ def main():
     p = model.predict_proba(new_X)
     far = float(model.predict_proba([[20.0, 20.0]])[0, 1])
     print(f"{model.certificate_.status}: residual {model.certificate_.residual:.1e}, kernel {model.kernel_}")
-    print(
-        f"1000 new rows: {model.score(new_X, new_y):.1%} right, log loss {log_loss(new_y, p):.3f} (0.693 is a guess)"
-    )
+    right, loss = model.score(new_X, new_y), log_loss(new_y, p)
+    print(f"1000 new rows: {right:.1%} right, log loss {loss:.3f} (0.693 is a guess)")
     print(f"probability of class 1 far away: {far:.3f}")
-    assert abs(far - 0.5) < 0.01 and log_loss(new_y, p) < 0.3
+    assert abs(far - 0.5) < 0.01 and loss < 0.3
 
     ticks = np.linspace(-3, 4, 120), np.linspace(-2.5, 3, 120)
     grid = np.column_stack([m.ravel() for m in np.meshgrid(*ticks)])

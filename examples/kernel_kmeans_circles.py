@@ -1,7 +1,7 @@
 """Can K-means find a ring around a disc?
 
-Not with straight boundaries; in the feature space of a Gaussian kernel it can. Ten starts are compared, and a bound from
-the eigenvalues says how far the best of them can be from the optimum.
+Not with straight boundaries; in the feature space of a Gaussian kernel it can. Ten starts are compared, and a
+bound from the eigenvalues says how far the best of them can be from the optimum.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Which of many kernels does a problem need?
 
-One kernel for each column; only columns 0 and 1 matter. With p = 1 most of the other weights become exactly 0; larger p
-spread the weight.
+One kernel for each column; only columns 0 and 1 matter. With p = 1 most of the other weights become exactly
+0; larger p spread the weight.
 """
 
 import numpy as np
@@ -19,12 +19,12 @@ def main():
     models = {p: MultipleKernelClassifier(kernels, C=1.0, p=p).fit(X, y) for p in (1.0, 1.5, 4.0)}
     for p, model in models.items():
         found = model.certificate_
-        print(
-            f"p = {p:g}: {found.status}, gap {found.gap:.1e}, {model.score(new_X, new_y):.1%} of 1000 new rows right"
-        )
+        right = model.score(new_X, new_y)
+        print(f"p = {p:g}: {found.status}, gap {found.gap:.1e}, {right:.1%} of 1000 new rows right")
     weights = models[1.0].weights_
     print(
-        f"p = 1: {np.sum(weights == 0)} of 6 weights are exactly 0, columns 0 and 1 have {weights[:2].sum():.1%} of the sum"
+        f"p = 1: {np.sum(weights == 0)} of 6 weights are exactly 0, "
+        f"columns 0 and 1 have {weights[:2].sum():.1%} of the sum"
     )
     assert min(weights[:2]) > 0.2 and weights[2:].sum() < 0.1
 

@@ -1,6 +1,7 @@
 """Where do 80 % of the observations lie, when the noise grows with x?
 
-Five quantiles are fitted together under the condition that none crosses another, so the bands are bands everywhere.
+Five quantiles are fitted together under the condition that none crosses another, so the bands are bands
+everywhere.
 """
 
 import numpy as np
@@ -27,9 +28,8 @@ def main():
     low, lower, middle, upper, high = model.predict(grid[:, None]).T
     below, *_, above = model.predict(new_X).T
     inside = np.mean((below <= new_y) & (new_y <= above))
-    print(
-        f"{model.certificate_.status}: primal {model.certificate_.primal:.4f}, gap {model.certificate_.gap:.1e}"
-    )
+    found = model.certificate_
+    print(f"{found.status}: primal {found.primal:.4f}, gap {found.gap:.1e}")
     print(f"fitted one by one, the levels would cross on {model.crossings_} of {len(X)} rows")
     print(f"{inside:.1%} of 2000 new observations lie between the levels 10 % and 90 % (80 rows are few)")
     assert np.all(np.diff(model.predict(grid[:, None]), axis=1) >= 0)

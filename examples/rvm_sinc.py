@@ -19,7 +19,8 @@ def main():
     peer = SVR("RBF(2.0)", C=1.0, epsilon=0.1).fit(X, y)
     error, other = (float(np.sqrt(np.mean((m.predict(X) - truth) ** 2))) for m in (model, peer))
     print(
-        f"{len(model.relevance_)} relevance vectors, error {error:.3f}; noise {np.sqrt(model.noise_):.3f} (true: 0.1)"
+        f"{len(model.relevance_)} relevance vectors, error {error:.3f}; "
+        f"noise {np.sqrt(model.noise_):.3f} (true: 0.1)"
     )
     print(f"{len(peer.support_)} support vectors, error {other:.3f}, with C = 1 and ε = 0.1")
     print(

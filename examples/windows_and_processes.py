@@ -1,6 +1,7 @@
-"""Two meanings of the word kernel: does a window of weights follow a curve as well as a Gaussian process does?
+"""Two meanings of "kernel": does a window of weights follow a curve as well as a Gaussian process does?
 
-The smoother takes a mean of targets, the process a combination of kernels; both choose their lengthscale from the same data.
+The smoother takes a mean of targets, the process a combination of kernels; both choose their lengthscale from
+the same data.
 """
 
 import numpy as np
@@ -20,7 +21,8 @@ def main():
     error, other = (float(np.sqrt(np.mean((m.predict(X) - truth) ** 2))) for m in (window, process))
     print(f"root mean squared error: window {error:.3f}, process {other:.3f}")
     print(
-        f"lengthscale by leaving one out {window.kernel_.lengthscale:.3f}, by evidence {process.kernel_.parts[0].lengthscale:.3f}"
+        f"lengthscale by leaving one out {window.kernel_.lengthscale:.3f}, "
+        f"by evidence {process.kernel_.parts[0].lengthscale:.3f}"
     )
     assert other < error < 0.1
 

@@ -1,4 +1,6 @@
-"""Settings of the tests: hypothesis is derandomised in CI, so that a red run can be repeated; every instruction set."""
+"""Settings of the tests: hypothesis is derandomised in CI, so that a red run can be repeated;
+every instruction set.
+"""
 
 import os
 import signal
@@ -37,7 +39,9 @@ def isa(request):
 
 
 def pytest_collection_modifyitems(items):
-    """The name of a test is the same in every process: parallel runs compare the names, and a red one can be repeated."""
+    """The name of a test is the same in every process: parallel runs compare the names,
+    and a red one can be repeated.
+    """
     for item in items:
         if " at 0x" in item.nodeid:
             raise pytest.UsageError(f"the name of a test holds the address of an object: {item.nodeid}")

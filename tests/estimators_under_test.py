@@ -1,7 +1,7 @@
 """Every native estimator once, small and repeatable, with what it does and what it is excused from.
 
-A new estimator of `mercer.__all__` joins with one `Subject`; `tests/machines/test_every_estimator.py` does the rest. An
-excuse names the test it is for and says why; the tests read it, so that none is silent.
+A new estimator of `mercer.__all__` joins with one `Subject`; `tests/machines/test_every_estimator.py` does
+the rest. An excuse names the test it is for and says why; the tests read it, so that none is silent.
 """
 
 from __future__ import annotations
@@ -202,9 +202,7 @@ SUBJECTS = [
         RelevanceVectorClassifier,
         _kernel(),
         "labels",
-        {
-            "labels of two rows": "two rows are no evidence for any weight, so both classes stay equally likely"
-        },
+        {"labels of two rows": "two rows are no evidence for any weight: both classes stay equally likely"},
         tolerance=1e-5,
     ),
     Subject(

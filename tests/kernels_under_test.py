@@ -1,7 +1,8 @@
-"""What the laws are tested on: named kernels beside their slow reference, points of awkward shapes, random expressions.
+"""What the laws are tested on: named kernels beside their slow reference, points of awkward shapes,
+random expressions.
 
-`every_kernel()` holds every leaf and every rule; a test checks that no registered leaf is missing. To put a new leaf
-under all laws, add one line to `_leaves` (and its formula to `reference/kernels.py`).
+`every_kernel()` holds every leaf and every rule; a test checks that no registered leaf is missing. To put a
+new leaf under all laws, add one line to `_leaves` (and its formula to `reference/kernels.py`).
 """
 
 from dataclasses import dataclass
@@ -292,7 +293,9 @@ def grid(side: int, d: int, step: float = 0.5) -> np.ndarray:
 
 @st.composite
 def points(draw, d: int | None = None, n: st.SearchStrategy[int] = _few):
-    """Clouds, grids, repeated rows, points on a line, points far from the origin, points very close together."""
+    """Clouds, grids, repeated rows, points on a line, points far from the origin,
+    points very close together.
+    """
     columns = d if d is not None else draw(st.integers(1, 4))
     rows, seed = draw(n), draw(_seeds)
     X = cloud(rows, columns, seed)
@@ -437,7 +440,9 @@ def _fitting_leaves(draw, d: int, ard: bool):
 
 @st.composite
 def fitting(draw, d: int, depth: int = 3, ard: bool = True):
-    """Random kernels on d columns, in which every part may see the points through a map or some columns of its own."""
+    """Random kernels on d columns, in which every part may see the points through a
+    map or some columns of its own.
+    """
     if depth == 0:
         return draw(_fitting_leaves(d, ard))
     inside = fitting(d, depth - 1, ard)

@@ -2,7 +2,8 @@
 
     python -m tests.processors tests/solve tests/machines/test_gp_classification.py
 
-OpenBLAS chooses its kernel from OPENBLAS_CORETYPE when it is loaded, so every choice is a process of its own. Exit code 1 if any fails.
+OpenBLAS chooses its kernel from OPENBLAS_CORETYPE when it is loaded, so every choice is a process of its own.
+Exit code 1 if any fails.
 """
 
 import os
@@ -15,7 +16,9 @@ BLAS = {"Prescott": "baseline", "Haswell": "avx2", "SkylakeX": "avx512"}  # what
 
 
 def choices() -> list[dict[str, str]]:
-    """The environments to run in: BLAS kernels with one and two threads, then instruction sets of the core."""
+    """The environments to run in: BLAS kernels with one and two threads,
+    then instruction sets of the core.
+    """
     before = _core.instruction_set()
     here = [isa for isa in ("baseline", "avx2", "avx512") if _core.force_isa(isa)]
     _core.force_isa(before)

@@ -14,7 +14,8 @@ from mercer import verify
 from mercer.errors import MercerError
 from mercer.solve.solution import Certificate
 
-# What no data can confirm and nothing is computed from. A name stands for every attribute, at any depth, that ends with it.
+# What no data can confirm and nothing is computed from. A name stands for every attribute, at any depth,
+# that ends with it.
 IRRELEVANT = {
     "n_iter_": "how many steps a search took says nothing of what it found",
     "iterations": "how many steps a search took says nothing of what it found",

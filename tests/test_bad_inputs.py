@@ -1,7 +1,8 @@
-"""Bad input, as one table: what goes in, which error comes out, which words it must say. The input stays unchanged.
+"""Bad input, as one table: what goes in, which error comes out, which words it must say.
+The input stays unchanged.
 
-Each machine joins with one entry in `USERS`: a function that feeds the data to it. Rows about data apply to all of
-them; rows about one machine name it.
+Each machine joins with one entry in `USERS`: a function that feeds the data to it. Rows about data apply to
+all of them; rows about one machine name it.
 """
 
 import copy

@@ -26,7 +26,8 @@ BASE = {
     "typing",
     "progress",
 }
-# room -> the rooms it may import; a room not listed here fails the test, so that a new one takes its place on purpose
+# room -> the rooms it may import; a room not listed here fails the test,
+# so that a new one takes its place on purpose
 MAY_IMPORT = {
     "errors": set(),
     "typing": set(),
@@ -48,6 +49,7 @@ MAY_IMPORT = {
     "sklearn": BASE | {"kernels", "gram", "solve", "theory", "machines"},
     "__init__": {"kernels", "machines", "theory", "gram", "plot"},
 }
+# They use public names only, and one another.
 OUTSIDE = {
     "__main__",
     "files",
@@ -57,7 +59,7 @@ OUTSIDE = {
     "cli",
     "studio",
     "applications",
-}  # they use public names only, and one another
+}
 PUBLIC = set(MAY_IMPORT) - {"__init__"} | OUTSIDE | {""}
 
 # Rooms whose modules form layers too: no import leads back to where it started, be it inside a function.

@@ -106,7 +106,9 @@ def test_pivots_of_a_triangle_show_how_many_columns_count(either_way, shape):
 def test_what_is_below_the_rounding_of_a_factor_is_no_work_and_no_change(
     either_way, dtype, scale, monkeypatch
 ):
-    """Entries of all sizes down to the smallest: products of tiny ones are subnormal, and cost a hundred times the time."""
+    """Entries of all sizes down to the smallest: products of tiny ones are subnormal,
+    and cost a hundred times the time.
+    """
     monkeypatch.setattr(lapack, "FEW_ROWS", 0)
     n, eps = 60, float(np.finfo(dtype).eps)
     X = np.random.default_rng(0).normal(size=(n, 2))
@@ -199,7 +201,9 @@ def test_where_divide_and_conquer_fails_qr_answers(monkeypatch):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_where_divide_and_conquer_fails_in_place_qr_answers(monkeypatch, order):
-    """A large matrix is worked on where it lies: what the first way has destroyed the second one must not need."""
+    """A large matrix is worked on where it lies: what the first way has destroyed
+    the second one must not need.
+    """
     plain = lapack._lapack
     asked = []
 

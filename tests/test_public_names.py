@@ -1,4 +1,6 @@
-"""The public names, pinned: adding or losing one is a decision, not an accident. All are loaded on first use."""
+"""The public names, pinned: adding or losing one is a decision, not an accident.
+All are loaded on first use.
+"""
 
 import subprocess
 import sys
@@ -86,6 +88,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def test_importing_mercer_loads_neither_pictures_nor_machines():
-    code = "import sys, mercer; print([m for m in ('matplotlib', 'sklearn', 'pandas', 'typer') if m in sys.modules])"
+    heavy = ("matplotlib", "sklearn", "pandas", "typer")
+    code = f"import sys, mercer; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -290,7 +290,9 @@ def test_the_box_holds_the_first_guess_and_all_lengthscales_that_rows_can_tell_a
 @pytest.mark.parametrize("noise", [None, 0.1])
 @pytest.mark.parametrize("seed", range(6))
 def test_every_start_ends_at_the_best_point_that_it_has_seen(seed, noise):
-    """On a rugged criterion, which now and then cannot be computed, and out of time after some evaluations."""
+    """On a rugged criterion, which now and then cannot be computed,
+    and out of time after some evaluations.
+    """
     rng = np.random.default_rng(seed)
     kernel = 1.5 * RBF(0.7)
     X = rng.normal(size=(6, 1))

@@ -1,4 +1,6 @@
-"""What surrounds the commands: pipes that close, disks that are full, `python -m mercer`, scripts run on the twins."""
+"""What surrounds the commands: pipes that close, disks that are full, `python -m mercer`,
+scripts run on the twins.
+"""
 
 import os
 import signal
@@ -120,7 +122,8 @@ SCRIPT = """
 import sys, os
 import beside
 from sklearn.svm import SVC
-print(SVC.__module__, sys.argv, sys.path[0] == os.path.dirname(os.path.realpath(__file__)), __name__, beside.VALUE)
+here = os.path.dirname(os.path.realpath(__file__))
+print(SVC.__module__, sys.argv, sys.path[0] == here, __name__, beside.VALUE)
 """
 
 

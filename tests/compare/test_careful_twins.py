@@ -1,4 +1,6 @@
-"""The twins say what scikit-learn lets pass: masks, dates, Gram matrices that are not symmetric, kernels that are none."""
+"""The twins say what scikit-learn lets pass: masks, dates, Gram matrices that are not symmetric,
+kernels that are none.
+"""
 
 import warnings
 

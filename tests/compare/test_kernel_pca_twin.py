@@ -46,9 +46,8 @@ def test_values_and_attributes_are_the_same(options, solver):
     X = load_iris().data[::3]
     Z = load_iris().data[1::10]
     options = {"n_components": 3, "eigen_solver": solver, "random_state": 0, **options}
-    if (
-        options["kernel"] == "sigmoid" and solver == "randomized"
-    ):  # the modulus of a negative one is among the largest
+    # The modulus of a negative eigenvalue is among the largest.
+    if options["kernel"] == "sigmoid" and solver == "randomized":
         for model in (twin.KernelPCA, peer.KernelPCA):
             with pytest.raises(ValueError, match="significant negative"):
                 model(**options).fit(X)

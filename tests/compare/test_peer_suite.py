@@ -17,14 +17,14 @@ GROUPS = {  # room -> its twins, and how many of its tests must at least be in s
 }
 
 LOST = {  # and why: LIBSVM's own internals
-    "test_svc_nusvc_probA_probB_deprecated[SVC]": "Platt's attributes, which scikit-learn itself removes in 1.11",
+    "test_svc_nusvc_probA_probB_deprecated[SVC]": "Platt's attributes, which scikit-learn removes in 1.11",
     "test_svc_nusvc_probA_probB_deprecated[NuSVC]": "the same",
     "test_libsvm_convergence_warnings[42]": "counts LIBSVM's iterations; working sets take fewer",
     "test_tweak_params": "writes the private _dual_coef_",
 }
 
-# scikit-learn marks this test xfail (its issue 31366): differences over a step of 1e-9 are rounding, and which of its 65 cases
-# pass is chance, for the peer as for the twin
+# scikit-learn marks this test xfail (its issue 31366): differences over a step of 1e-9 are rounding, and
+# which of its 65 cases pass is chance, for the peer as for the twin
 CHANCE = "test_lml_gradient["
 
 

@@ -1,4 +1,6 @@
-"""The working-set solver against a slow one written from the formula, and against the optimality conditions."""
+"""The working-set solver against a slow one written from the formula,
+and against the optimality conditions.
+"""
 
 import os
 import signal
@@ -129,7 +131,9 @@ def test_the_minimum_is_found_and_certified(seed, n, N, equality, low_rank):
 def test_many_variables_take_working_sets_and_end_at_the_same_conditions(
     seed, equality, low_rank, cache, share
 ):
-    """Beyond 1024 variables: working sets, shrinking, a small cache; the conditions are checked from K itself."""
+    """Beyond 1024 variables: working sets, shrinking, a small cache;
+    the conditions are checked from K itself.
+    """
     rng = np.random.default_rng(seed)
     n, N = int(rng.integers(700, 1200)), int(rng.integers(1100, 1700))
     q = problem(rng, n, N, rank=5 if low_rank else None)
@@ -399,7 +403,8 @@ SCRIPT = """
     op = gram("RBF(3.0)", X, memory=1000)
     print("ready", flush=True)
     found = working_set(op, rows=np.arange(len(y)), signs=y, p=-1.0, C=1e5, tol=1e-9, max_seconds=100)
-    print(found.certificate.status, found.certificate.iterations > 0, bool(np.all(found.value.alpha >= 0)), flush=True)
+    feasible = bool(np.all(found.value.alpha >= 0))
+    print(found.certificate.status, found.certificate.iterations > 0, feasible, flush=True)
 """
 
 

@@ -1,4 +1,6 @@
-"""Blocks of shifted operators, the order of parts in sums and products, and fractional powers, against plain arrays."""
+"""Blocks of shifted operators, the order of parts in sums and products, and fractional powers,
+against plain arrays.
+"""
 
 from inspect import isfunction
 

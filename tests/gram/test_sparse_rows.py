@@ -1,4 +1,6 @@
-"""Sparse rows: a format that leads outside is refused, and memory follows the stored entries, never the columns."""
+"""Sparse rows: a format that leads outside is refused, and memory follows the stored entries,
+never the columns.
+"""
 
 import subprocess
 import sys
@@ -182,14 +184,17 @@ WIDE = """
     import mercer as m
 
     d, n, rng = 10**9, 30, np.random.default_rng(0)
-    columns = np.where(rng.random((n, 5)) < 0.7, rng.integers(0, 9, (n, 5)) * (d // 9), rng.integers(0, d, (n, 5)))
-    wide = sparse.csr_array(sparse.coo_array((rng.normal(size=5 * n), (np.repeat(np.arange(n), 5), columns.ravel())), shape=(n, d)))
+    shared, few, any_column = rng.random((n, 5)) < 0.7, rng.integers(0, 9, (n, 5)), rng.integers(0, d, (n, 5))
+    columns = np.where(shared, few * (d // 9), any_column)
+    places = np.repeat(np.arange(n), 5), columns.ravel()
+    wide = sparse.csr_array(sparse.coo_array((rng.normal(size=5 * n), places), shape=(n, d)))
     used = np.unique(wide.indices)
     narrow = np.zeros((n, len(used)))
     narrow[np.repeat(np.arange(n), np.diff(wide.indptr)), np.searchsorted(used, wide.indices)] = wide.data
     u, y = rng.normal(size=n), rng.normal(size=n)
-    kernels = [m.RBF(1.3), m.Exponential(1.3), m.Matern(1.3, nu=0.7), m.Linear(), m.Polynomial(2), m.CosineSimilarity(),
-               m.ArcCosine(1), m.ArcCosine(0), (m.Linear() + 1).normalized(), m.RBF(1.0) + m.White(0.1), m.RBF(1e-100)]
+    kernels = [m.RBF(1.3), m.Exponential(1.3), m.Matern(1.3, nu=0.7), m.Linear(), m.Polynomial(2),
+               m.CosineSimilarity(), m.ArcCosine(1), m.ArcCosine(0), (m.Linear() + 1).normalized(),
+               m.RBF(1.0) + m.White(0.1), m.RBF(1e-100)]
     for k in kernels:
         np.testing.assert_allclose(k(wide), k(narrow), atol=1e-9)
         np.testing.assert_allclose(k(wide, wide[:4]), k(narrow, narrow[:4]), atol=1e-9)
@@ -197,8 +202,10 @@ WIDE = """
         a, b = (k.gram(X, memory=1) for X in (wide, narrow))
         np.testing.assert_allclose(a @ u, b @ u, atol=1e-9)
         np.testing.assert_allclose(a.contract(u), b.contract(u), atol=1e-8)
-    np.testing.assert_allclose(m.RBF(1.0).on(int(used[3]), int(used[0]))(wide), m.RBF(1.0).on(3, 0)(narrow), atol=1e-12)
-    found = [m.GaussianProcessRegressor("RBF(1.0) + White(0.1)").fit(X, y).predict(X, return_std=True) for X in (wide, narrow)]
+    on_wide, on_narrow = m.RBF(1.0).on(int(used[3]), int(used[0])), m.RBF(1.0).on(3, 0)
+    np.testing.assert_allclose(on_wide(wide), on_narrow(narrow), atol=1e-12)
+    models = [m.GaussianProcessRegressor("RBF(1.0) + White(0.1)").fit(X, y) for X in (wide, narrow)]
+    found = [model.predict(X, return_std=True) for model, X in zip(models, (wide, narrow))]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-5)
     m.SVC("RBF()").fit(wide, y > 0).predict(wide)
     for k in (m.Laplacian(1.0), m.AllSubsets()):

@@ -1,4 +1,6 @@
-"""Threads: the same bits for any number, limits respected, safe beside other threads, processes and signals."""
+"""Threads: the same bits for any number, limits respected, safe beside other threads,
+processes and signals.
+"""
 
 from __future__ import annotations
 

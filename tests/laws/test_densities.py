@@ -141,7 +141,9 @@ def powered(gamma):
 
 
 def powered_density(gamma):
-    """(1/π) ∫ cos(ωt) exp(-t^γ) dt along a ray of the complex plane on which nothing oscillates, for γ < 2."""
+    """(1/π) ∫ cos(ωt) exp(-t^γ) dt along a ray of the complex plane on which nothing oscillates,
+    for γ < 2.
+    """
     u = np.linspace(-3.9, 2.8, 301)
     s = np.exp(0.5 * np.pi * np.sinh(u))
     steps = (u[1] - u[0]) * 0.5 * np.pi * np.cosh(u) * s
@@ -239,7 +241,9 @@ def test_columns_needs_a_density_and_a_density_is_a_function():
 
 
 def mixture(r, negative):
-    """Bumps and boxes of the spectrum: (weight, middle, width, whether a box); the last may be taken away, beyond the others."""
+    """Bumps and boxes of the spectrum: (weight, middle, width, whether a box); the last may be taken away,
+    beyond the others.
+    """
     parts = [
         (float(r.uniform(0.2, 1)), float(r.uniform(0, 4)), float(r.uniform(0.4, 1.5)), bool(r.integers(2)))
         for _ in range(int(r.integers(1, 4)))

@@ -1,4 +1,6 @@
-"""The bounds of interval arithmetic hold the true value of every kernel, and what they leave open refutes nothing."""
+"""The bounds of interval arithmetic hold the true value of every kernel,
+and what they leave open refutes nothing.
+"""
 
 from __future__ import annotations
 

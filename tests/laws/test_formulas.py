@@ -1,4 +1,6 @@
-"""A recorded formula is the function: the same values, derivatives, program, bounds and text, and only true proofs."""
+"""A recorded formula is the function: the same values, derivatives, program, bounds and text,
+and only true proofs.
+"""
 
 import math
 

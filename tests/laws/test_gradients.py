@@ -1,7 +1,8 @@
-"""`contract` is the derivative of Σ W K for every leaf, at every width, with equal rows, on every instruction set.
+"""`contract` is the derivative of Σ W K for every leaf, at every width, with equal rows,
+on every instruction set.
 
-The referee is the central difference of the NumPy spelling, which computes distances one by one. Equal rows matter: an
-expanded squared distance of two of them can fall below zero, and a root or a power of that is NaN.
+The referee is the central difference of the NumPy spelling, which computes distances one by one. Equal rows
+matter: an expanded squared distance of two of them can fall below zero, and a root or a power of that is NaN.
 """
 
 from functools import cache

@@ -1,4 +1,6 @@
-"""Newton's way to the mode of a latent process: it never goes downhill, and says converged only where it is."""
+"""Newton's way to the mode of a latent process: it never goes downhill,
+and says converged only where it is.
+"""
 
 import numpy as np
 import pytest
@@ -34,7 +36,9 @@ def psi(likelihood, K, a):
 
 
 def misleading_start(likelihood, K, rng):
-    """Better than 0 as a whole, but with a row so far on the wrong side that it has no curvature left; None if there is none."""
+    """Better than 0 as a whole, but with a row so far on the wrong side that it has no curvature left;
+    None if there is none.
+    """
     good = likelihood.mode(K).f
     for height in (12.0, 8.0, 5.0):
         wanted = 2.0 * good
@@ -58,7 +62,9 @@ def test_no_step_to_the_mode_goes_downhill(scale, kind):
 
 
 def with_noisy_slopes(likelihood, size, seed):
-    """The same, with slopes known to `size` only, as those of a likelihood that is itself computed by sampling."""
+    """The same, with slopes known to `size` only, as those of a likelihood that is
+    itself computed by sampling.
+    """
     rng = np.random.default_rng(seed)
     exact = likelihood.gradient
     likelihood.gradient = lambda f: exact(f) + size * rng.standard_normal(f.shape)

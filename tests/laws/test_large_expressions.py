@@ -1,4 +1,6 @@
-"""Expressions of hundreds of terms have an answer; those too deep for the stack are refused at birth, never by a crash."""
+"""Expressions of hundreds of terms have an answer; those too deep for the stack are refused at birth,
+never by a crash.
+"""
 
 import copy
 import pickle

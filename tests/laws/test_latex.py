@@ -17,11 +17,14 @@ FORMS = {r"x^\top z": X * Z, r"x^\top A z": 2 * X * Z}  # of Linear() and Biline
 
 
 class Reader:
-    """sum := product (± product)*;   product := power ((\\cdot | \\, | nothing) power)*;   power := thing [^{number}]."""
+    """sum := product (± product)*;   product := power ((\\cdot | \\, | nothing) power)*;
+    power := thing [^{number}].
+    """
 
     def __init__(self, text):
         for form, value in FORMS.items():
-            # side by side is a product: what is not in brackets is powered letter by letter, which no value survives
+            # side by side is a product: what is not in brackets is powered letter by letter,
+            # which no value survives
             text = text.replace(form, f"§{value!r}§\\,1.0")
         self.tokens = re.findall(r"§[^§]*§|\\left|\\right|\\[a-zA-Z]+|\\,|\d+\.?\d*|\S", text)
         self.at = 0
@@ -88,7 +91,9 @@ class Reader:
         return float(token)
 
     def braced(self):
-        """TeX's braces are invisible: what is inside them must be one thing to the eye before it is powered."""
+        """TeX's braces are invisible: what is inside them must be one thing to the eye
+        before it is powered.
+        """
         start = self.at
         inside = self.product()
         alone = Reader("")

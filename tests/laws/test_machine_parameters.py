@@ -1,4 +1,6 @@
-"""Parameters of estimators are declared once: every one has a domain, and what lies outside it is refused by name."""
+"""Parameters of estimators are declared once: every one has a domain,
+and what lies outside it is refused by name.
+"""
 
 import inspect
 import math
@@ -50,7 +52,9 @@ def subject_of(kind: type) -> Subject:
 
 
 def allowed(kind: type, name: str, value: object) -> bool:
-    """Whether the words of the declaration allow this bad value: read here from its fields, not by its `check`."""
+    """Whether the words of the declaration allow this bad value: read here from its fields,
+    not by its `check`.
+    """
     p = declared(kind)[name]
     if isinstance(p, Switch) or (
         isinstance(p, Choice | Whole) and True in (*getattr(p, "values", ()), *p.also)

@@ -1,6 +1,8 @@
-"""A margin machine that says "converged" is at the optimum: on grids, duplicates, columns in other units, flat data, any C.
+"""A margin machine that says "converged" is at the optimum: on grids, duplicates, columns in other units,
+flat data, any C.
 
-The referee is weak duality, written out from the model's coefficients alone: no function has an objective below the dual.
+The referee is weak duality, written out from the model's coefficients alone: no function has an objective
+below the dual.
 """
 
 import warnings
@@ -120,7 +122,9 @@ def test_converged_is_optimal_whatever_the_rows_the_prices_and_the_tolerance(kin
 
 
 def assert_optimal(model, X, primal, dual):
-    """Converged is within a hundredth of the optimum; stagnated is as near as rounding allows; nothing else happens."""
+    """Converged is within a hundredth of the optimum; stagnated is as near as rounding allows;
+    nothing else happens.
+    """
     c = model.certificate_
     assert c.status in ("converged", "stagnated")
     size = np.abs(model.dual_coef_).sum()

@@ -1,4 +1,6 @@
-"""The small parts that margin machines are judged by: multipliers, the rank of a label set, the counts of a calibration."""
+"""The small parts that margin machines are judged by: multipliers, the rank of a label set,
+the counts of a calibration.
+"""
 
 import math
 from dataclasses import replace
@@ -55,7 +57,9 @@ def test_where_no_variable_is_free_no_multiplier_violates_less(equality):
 
 
 def test_where_every_variable_may_move_one_way_only_the_multiplier_just_satisfies_it():
-    """All at 0 with one sign: b may be anything up to the first condition; that condition is where it is put."""
+    """All at 0 with one sign: b may be anything up to the first condition;
+    that condition is where it is put.
+    """
     problem = BoxProblem(np.arange(3), np.ones(3), np.array([1.0, 2.0, 3.0]), np.ones(3), 1)
     assert problem.multipliers(np.zeros(3), np.zeros(3)) == (-1.0, 1.0)
     assert problem.multipliers(np.ones(3), np.zeros(3)) == (-3.0, 3.0)
@@ -104,7 +108,9 @@ def test_label_sets_cover_as_promised_over_every_order():
 
 
 def test_calibration_counts_each_class_by_its_weight():
-    """The likelihood with Platt's targets, (N₊ + 1)/(N₊ + 2) and 1/(N₋ + 2), written out; N counts weights."""
+    """The likelihood with Platt's targets, (N₊ + 1)/(N₊ + 2) and 1/(N₋ + 2), written out;
+    N counts weights.
+    """
     rng = np.random.default_rng(3)
     f = rng.normal(size=40)
     codes = (f + rng.normal(size=40) > 0.3).astype(int)
@@ -141,7 +147,9 @@ def test_a_row_of_weight_two_calibrates_as_the_row_twice():
 @pytest.mark.parametrize("share", [0.2, 0.9, 1.0, 1.3])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_bounds_of_a_hard_margin_hold_its_optimum_however_far_the_multipliers_are(seed, share):
-    """Two points: α = 2/‖x - z‖² and ½‖w‖² = 2/‖x - z‖². Only a plane that keeps the margin has a primal value."""
+    """Two points: α = 2/‖x - z‖² and ½‖w‖² = 2/‖x - z‖².
+    Only a plane that keeps the margin has a primal value.
+    """
     X = np.random.default_rng(seed).normal(size=(2, 3))
     optimum = 2 / float(np.sum((X[0] - X[1]) ** 2))
     problem = BoxProblem(np.arange(2), np.array([1.0, -1.0]), np.full(2, -1.0), np.full(2, np.inf))
@@ -155,7 +163,9 @@ def test_the_bounds_of_a_hard_margin_hold_its_optimum_however_far_the_multiplier
 
 @pytest.mark.parametrize("seed", range(4))
 def test_each_side_of_the_boundary_has_the_slope_that_was_fitted_on_it(seed):
-    """Scores that say less below the boundary than above it: the map that was fitted is likelier than the one with its sides exchanged."""
+    """Scores that say less below the boundary than above it: the map that was fitted is likelier than the one
+    with its sides exchanged.
+    """
     rng = np.random.default_rng(seed)
     f = rng.normal(size=400)
     steep = np.where(f < 0, 0.3, 5.0)

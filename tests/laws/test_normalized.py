@@ -1,4 +1,6 @@
-"""`normalized()` is the cosine in feature space, also where norms leave the range of numbers; the referee has 60 digits."""
+"""`normalized()` is the cosine in feature space, also where norms leave the range of numbers;
+the referee has 60 digits.
+"""
 
 import mpmath
 import numpy as np

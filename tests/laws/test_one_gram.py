@@ -1,4 +1,6 @@
-"""A kernel has one Gram matrix, however it is asked for: dense, as an operator, in tiles, in NumPy, and asked again."""
+"""A kernel has one Gram matrix, however it is asked for: dense, as an operator, in tiles, in NumPy,
+and asked again.
+"""
 
 import gc
 
@@ -17,7 +19,9 @@ MANY = max(60, settings().max_examples)
 
 
 def by_copies(k, X):
-    """k between the rows and equal rows of another sample, with the diagonal of the same observation laid over it."""
+    """k between the rows and equal rows of another sample,
+    with the diagonal of the same observation laid over it.
+    """
     K = k(X, X.copy())
     np.fill_diagonal(K, k.diag(X))
     return K

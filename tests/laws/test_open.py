@@ -1,4 +1,6 @@
-"""An open lengthscale: one kernel however it is written, closed by one rule, and never evaluated in silence."""
+"""An open lengthscale: one kernel however it is written, closed by one rule,
+and never evaluated in silence.
+"""
 
 import json
 import pickle

@@ -1,4 +1,5 @@
-"""The perceptron by kernel products and its twin in the feature space make the same mistakes, in the same order.
+"""The perceptron by kernel products and its twin in the feature space make the same mistakes,
+in the same order.
 
 The referee is the algorithm in whole numbers, where a tie is a tie.
 """
@@ -79,7 +80,9 @@ def test_both_are_the_same_function_on_tenths(average, bias):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("seed", range(6))
 def test_every_step_has_one_vote(seed, bias):
-    """In whole numbers, so that every sign is exact: after each row that is seen, the function of that moment votes."""
+    """In whole numbers, so that every sign is exact: after each row that is seen,
+    the function of that moment votes.
+    """
     rng = np.random.default_rng(seed)
     X = rng.integers(-3, 4, size=(12, 2))
     y = rng.choice([-1, 1], 12)

@@ -1,4 +1,6 @@
-"""Right to rounding where the textbook formula is not: far from the origin, near together, at extreme scales."""
+"""Right to rounding where the textbook formula is not: far from the origin, near together,
+at extreme scales.
+"""
 
 from fractions import Fraction
 

@@ -1,7 +1,8 @@
-"""What a Gaussian process states of its own fit is true: its residual, what it added to the diagonal, and what that moves.
+"""What a Gaussian process states of its own fit is true: its residual, what it added to the diagonal,
+and what that moves.
 
-The referees are residuals in extended precision, LAPACK's factorisation of the matrix that is stated, and the process on rows
-without their doubles.
+The referees are residuals in extended precision, LAPACK's factorisation of the matrix that is stated, and the
+process on rows without their doubles.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ def test_the_residual_that_is_stated_is_the_true_one(seed, normalize_y, solver):
 
 
 def with_doubles(seed):
-    """Rows of which some come twice, with targets that may differ, and which row of the distinct ones each is."""
+    """Rows of which some come twice, with targets that may differ,
+    and which row of the distinct ones each is.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 12))
     distinct = np.arange(n)[:, None] + rng.uniform(-0.2, 0.2, size=(n, 1))
@@ -124,7 +127,9 @@ def test_what_is_added_is_stated_and_moves_the_mean_by_no_more_than_said(seed, n
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_more_is_added_to_an_indefinite_matrix_than_four_times_what_it_needs(seed):
-    """Far above rounding the least that does is the most negative eigenvalue: a quarter of what is added is below it."""
+    """Far above rounding the least that does is the most negative eigenvalue:
+    a quarter of what is added is below it.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 20))
     Q = np.linalg.qr(rng.normal(size=(n, n)))[0]

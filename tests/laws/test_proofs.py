@@ -1,6 +1,8 @@
-"""The law of proofs: what is proved has no negative eigenvalue, what is refuted has a negative form, in 50 digits.
+"""The law of proofs: what is proved has no negative eigenvalue, what is refuted has a negative form,
+in 50 digits.
 
-Random expressions, some hundreds of them; MERCER_PROOFS=5000 asks more (`make proofs`), and MERCER_SEED other ones.
+Random expressions, some hundreds of them; MERCER_PROOFS=5000 asks more (`make proofs`), and MERCER_SEED other
+ones.
 """
 
 from __future__ import annotations

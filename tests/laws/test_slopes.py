@@ -1,6 +1,7 @@
 """A leaf's slope is the derivative of its value.
 
-Complex step: value(s + ih) has the derivative in its imaginary part, without cancellation, so exact to rounding.
+Complex step: value(s + ih) has the derivative in its imaginary part, without cancellation, so exact to
+rounding.
 """
 
 import mpmath
@@ -18,9 +19,8 @@ PRODUCTS = np.array([-40.0, -3.0, -0.1, 1e-6, 0.5, 2.0, 30.0])
 
 def arguments(kernel):
     if isinstance(kernel, Matern) and kernel.nu not in (0.5, 1.5, 2.5):
-        return DISTANCES[
-            2:
-        ]  # nearer to 0 the complex Bessel function cancels; see the test in 30 digits below
+        # Nearer to 0 the complex Bessel function cancels; see the test in 30 digits below.
+        return DISTANCES[2:]
     return PRODUCTS if isinstance(kernel, DotProduct) else DISTANCES
 
 

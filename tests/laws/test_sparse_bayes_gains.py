@@ -1,4 +1,5 @@
-"""What one step of sparse Bayesian learning is said to gain is what the evidence gains by its definition, for every column of random models.
+"""What one step of sparse Bayesian learning is said to gain is what the evidence gains by its definition,
+for every column of random models.
 
 L(α, σ²) = log N(t | 0, σ²I + Σ_m φ_m φ_mᵀ / α_m)        by `slogdet` and `solve` of the n×n matrix
 """
@@ -27,7 +28,9 @@ def definition(phi, alpha, noise, t):
 
 
 def random_model(seed):
-    """A model with columns and precisions that nobody chose: some too high, some too low, some not worth having."""
+    """A model with columns and precisions that nobody chose: some too high, some too low,
+    some not worth having.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(6, 25))
     X = rng.uniform(-3, 3, size=(n, 1))

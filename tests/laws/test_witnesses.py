@@ -1,4 +1,6 @@
-"""Proofs and witnesses that rounding, names or declarations could have made false: one test for each symptom."""
+"""Proofs and witnesses that rounding, names or declarations could have made false:
+one test for each symptom.
+"""
 
 from __future__ import annotations
 
@@ -208,7 +210,9 @@ def is_semidefinite(A):
 
 @pytest.mark.parametrize("seed", range(80))
 def test_rescaled_coordinates_do_not_change_the_verdict_on_a_form(seed):
-    """BᵀB with one small change on or off the diagonal, its columns multiplied by powers of two: floats see rounding only."""
+    """BᵀB with one small change on or off the diagonal, its columns multiplied by powers of two:
+    floats see rounding only.
+    """
     r = np.random.default_rng(seed)
     n = int(r.integers(2, 5))
     B = r.integers(-3, 4, size=(int(r.integers(1, n)), n)).astype(float)
@@ -444,7 +448,9 @@ def test_the_coefficients_of_shifted_exponentials_are_those_of_the_taylor_series
 
 
 def random_exponentials(r):
-    """{(rate, shift): weight} with one or two that may pay and some that must be paid for, often all but used up."""
+    """{(rate, shift): weight} with one or two that may pay and some that must be paid for,
+    often all but used up.
+    """
     payers = {
         (int(r.integers(1, 4)), int(r.choice([0, 0, 1]))): Fraction(int(r.integers(1, 4))) for _ in range(2)
     }

@@ -1,4 +1,6 @@
-"""`approximation=` of every machine that has it: at full rank the machine itself, below it the machine in the features."""
+"""`approximation=` of every machine that has it: at full rank the machine itself,
+below it the machine in the features.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""KernelCCA: the generalised eigenproblem, scikit-learn's CCA in the linear limit, new pairs, and bad input."""
+"""KernelCCA: the generalised eigenproblem, scikit-learn's CCA in the linear limit, new pairs,
+and bad input.
+"""
 
 import numpy as np
 import pytest

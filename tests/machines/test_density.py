@@ -36,7 +36,8 @@ def test_the_ball_is_the_smallest_of_a_general_solver(text):
     N = nu * n
     found = minimize(
         lambda a: (a @ K @ a - a @ np.diag(K), 2 * K @ a - np.diag(K)), np.full(n, 1 / n), jac=True,
-        bounds=[(0, 1 / N)] * n, constraints={"type": "eq", "fun": lambda a: a.sum() - 1, "jac": lambda a: np.ones(n)},
+        bounds=[(0, 1 / N)] * n,
+        constraints={"type": "eq", "fun": lambda a: a.sum() - 1, "jac": lambda a: np.ones(n)},
         method="SLSQP", options={"ftol": 1e-14, "maxiter": 500},
     )  # fmt: skip
     model = SVDD(text, nu).fit(X)

@@ -1,8 +1,8 @@
 """Every native estimator against the catalogue of bad and unusual inputs: a clear error, or the right answer.
 
-The estimators and their excuses are the table of `tests/estimators_under_test.py`. Nothing is compared with a stored
-number: an answer is right when it is that of the same problem stated plainly (a dense array of float64, the rows
-repeated instead of weighted, the data without their offset).
+The estimators and their excuses are the table of `tests/estimators_under_test.py`. Nothing is compared with a
+stored number: an answer is right when it is that of the same problem stated plainly (a dense array of
+float64, the rows repeated instead of weighted, the data without their offset).
 """
 
 from __future__ import annotations
@@ -741,7 +741,9 @@ def _stopped(x, z):
 
 @every([s for s in SUBJECTS if takes(s, "kernel") or takes(s, "kernels")])
 def test_ctrl_c_inside_a_kernel_ends_the_fit(s):
-    """Nothing was learned yet, so there is no best model to keep: the interrupt arrives, and the model stays unfitted."""
+    """Nothing was learned yet, so there is no best model to keep: the interrupt arrives,
+    and the model stays unfitted.
+    """
     excuse(s, "function as kernel")
     kernel = mercer.Custom(_stopped)
     model = s.make(**({"kernels": [kernel]} if takes(s, "kernels") else {"kernel": kernel}))

@@ -1,4 +1,6 @@
-"""Falkon: the same answers as dense linear algebra, from memory, from memory-mapped files and from batches."""
+"""Falkon: the same answers as dense linear algebra, from memory,
+from memory-mapped files and from batches.
+"""
 
 import warnings
 

@@ -434,9 +434,8 @@ def test_restarts_never_end_lower_and_are_the_same_in_parallel():
     one = GaussianProcessRegressor(k).fit(X, y)
     few = [GaussianProcessRegressor(k, n_restarts=4, random_state=0, n_jobs=j).fit(X, y) for j in (1, 2)]
     assert few[0].log_evidence_ > one.log_evidence_ + 1
-    np.testing.assert_allclose(
-        few[0].kernel_.theta, few[1].kernel_.theta, rtol=1e-6
-    )  # BLAS threads round otherwise
+    # BLAS threads round otherwise.
+    np.testing.assert_allclose(few[0].kernel_.theta, few[1].kernel_.theta, rtol=1e-6)
     assert "of 5 searches ended at the best" in few[0].certificate_.notes[-1]
 
 

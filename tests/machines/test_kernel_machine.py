@@ -1,4 +1,6 @@
-"""KernelMachine: every loss against a general convex solver, its siblings, its certificate, and what it promises."""
+"""KernelMachine: every loss against a general convex solver, its siblings, its certificate,
+and what it promises.
+"""
 
 import warnings
 from types import SimpleNamespace
@@ -84,7 +86,9 @@ def referee_smooth(loss, K, y, w, alpha, intercept):
 
 
 def referee_pieces(pieces, K, w, alpha, levels=1, start=None):
-    """The minimum with ξ_i ≥ every linear piece a z + c, by SLSQP; several levels are kept in order on every row."""
+    """The minimum with ξ_i ≥ every linear piece a z + c, by SLSQP;
+    several levels are kept in order on every row.
+    """
     n, L = len(K), root_of(K)
     size = n + 1
 

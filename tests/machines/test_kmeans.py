@@ -1,4 +1,6 @@
-"""KernelKMeans: the formula, a slow referee, scikit-learn's KMeans, weights, starts, memory, and bad input."""
+"""KernelKMeans: the formula, a slow referee, scikit-learn's KMeans, weights, starts, memory,
+and bad input.
+"""
 
 import numpy as np
 import pytest
@@ -322,7 +324,9 @@ def test_empty_clusters_take_the_farthest_rows_that_can_be_spared(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_spectral_bound_is_not_above_the_relaxed_problem(seed):
-    """tr - λ₁ - … - λ_k from all eigenvalues bounds from below; what iterations found may not promise more."""
+    """tr - λ₁ - … - λ_k from all eigenvalues bounds from below;
+    what iterations found may not promise more.
+    """
     from mercer.gram import Precomputed
     from mercer.machines.structure.spectral import spectral_start
 

@@ -1,4 +1,6 @@
-"""Multiple kernel learning: the certificate, the laws of the weights, general solvers as referees, and the contract."""
+"""Multiple kernel learning: the certificate, the laws of the weights, general solvers as referees,
+and the contract.
+"""
 
 import numpy as np
 import pytest
@@ -154,8 +156,8 @@ def test_classifier_weights_are_those_of_a_general_solver_of_the_dual(data, p):
                          options={"ftol": 1e-13, "maxiter": 1000})  # fmt: skip
     else:
         found = minimize(
-            lambda a: 0.5 * (q(a) ** other).sum() ** (1 / other) - a.sum(), np.full(16, 0.1), bounds=[(0, C)] * 16,
-            constraints={"type": "eq", "fun": lambda a: s @ a}, method="SLSQP",
+            lambda a: 0.5 * (q(a) ** other).sum() ** (1 / other) - a.sum(), np.full(16, 0.1),
+            bounds=[(0, C)] * 16, constraints={"type": "eq", "fun": lambda a: s @ a}, method="SLSQP",
             options={"ftol": 1e-13, "maxiter": 1000},
         )  # fmt: skip
     model = MultipleKernelClassifier(KERNELS, C, p=p, tol=1e-9).fit(X, y)
@@ -412,7 +414,9 @@ def test_the_contract(estimator, check):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_weights_of_a_set_are_those_of_the_matrices(seed):
-    """K_d, its products, its traces and its kernel say the same weights, scales included, stored or in tiles."""
+    """K_d, its products, its traces and its kernel say the same weights, scales included,
+    stored or in tiles.
+    """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(9, 2))
     w = rng.integers(1, 4, size=9).astype(float)

@@ -1,4 +1,6 @@
-"""Windows of weights: Nadaraya–Watson and Parzen densities against slow loops, scipy and scikit-learn's checks."""
+"""Windows of weights: Nadaraya–Watson and Parzen densities against slow loops,
+scipy and scikit-learn's checks.
+"""
 
 import numpy as np
 import pytest
@@ -61,9 +63,8 @@ def test_it_never_leaves_the_range_of_the_targets_and_has_its_limits():
             found = NadarayaWatson(f"Laplacian({length})").fit(X, y).predict(NEW)
         assert y.min() - 1e-12 <= found.min() and found.max() <= y.max() + 1e-12
     np.testing.assert_allclose(NadarayaWatson("RBF(1e6)").fit(X, y).predict(NEW), y.mean(), rtol=1e-9)
-    nearest = np.argmin(
-        np.abs(NEW[:, None] - X).sum(axis=2), axis=1
-    )  # a sum of columns is what Laplacian sees
+    # A sum of columns is what Laplacian sees.
+    nearest = np.argmin(np.abs(NEW[:, None] - X).sum(axis=2), axis=1)
     np.testing.assert_allclose(
         NadarayaWatson("Laplacian(0.003)").fit(X, y).predict(NEW), y[nearest], rtol=1e-6
     )

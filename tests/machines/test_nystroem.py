@@ -108,9 +108,8 @@ def test_leverage_scores_are_exact_from_all_rows_and_close_from_some(X):
     K = RBF(1.0).gram(X)
     exact = np.diag(K.dense() @ np.linalg.inv(K.dense() + 0.3 * np.eye(len(X))))
     np.testing.assert_allclose(leverage_scores(K, 0.3), exact, rtol=1e-9)
-    wide = RBF(3.0).gram(
-        X
-    )  # an effective dimension far below the 60 rows of the pilot: a constant factor holds
+    # An effective dimension far below the 60 rows of the pilot: a constant factor holds.
+    wide = RBF(3.0).gram(X)
     exact = np.diag(wide.dense() @ np.linalg.inv(wide.dense() + 3.0 * np.eye(len(X))))
     ratio = leverage_scores(wide, 3.0, pilot=np.arange(0, 120, 2)) / exact
     assert exact.sum() < 10 and ratio.min() > 0.5 and ratio.max() < 2.0

@@ -1,4 +1,6 @@
-"""Every estimator pickles after its fit, by every solver and with little memory: what comes back says the same bits."""
+"""Every estimator pickles after its fit, by every solver and with little memory:
+what comes back says the same bits.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Random features: unbiased, with an error that falls as stated, measured as stated; refused where there is no rule."""
+"""Random features: unbiased, with an error that falls as stated, measured as stated;
+refused where there is no rule.
+"""
 
 import pickle
 

@@ -1,4 +1,6 @@
-"""Relevance vector machines: the evidence rises, agrees with its definition, and the few vectors kept are enough."""
+"""Relevance vector machines: the evidence rises, agrees with its definition,
+and the few vectors kept are enough.
+"""
 
 import warnings
 
@@ -30,7 +32,8 @@ def basis_and_alpha(model, X, k=None):
     return Phi, alpha
 
 
-# A wide kernel: where rows can be separated the evidence grows as all α fall, and its flat top is found to 1e-7 at best.
+# A wide kernel: where rows can be separated the evidence grows as all α fall,
+# and its flat top is found to 1e-7 at best.
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks([RelevanceVectorRegressor(n_starts=1), RelevanceVectorClassifier("RBF(3.0)")])
 def test_the_contract(estimator, check):
@@ -103,9 +106,8 @@ def test_the_evidence_is_at_least_that_of_the_full_iterations_in_most_samples():
         Phi, _ = basis_and_alpha(model, X)
         slow = log_evidence(Phi, *full_iterations(Phi, y - y.mean(), 300), y - y.mean())
         wins.append(model.log_evidence_ >= slow - 0.05)
-        assert (
-            model.log_evidence_ >= slow - 4.0
-        )  # both are local maxima: neither method is promised the better one
+        # Both are local maxima: neither method is promised the better one.
+        assert model.log_evidence_ >= slow - 4.0
     assert np.mean(wins) >= 0.75
 
 
@@ -332,7 +334,9 @@ def test_separable_classes_stay_finite():
 
 
 def test_a_step_that_cannot_be_computed_is_taken_back(monkeypatch):
-    """Columns so alike that their Gram matrix cannot be factored end the search at the last model that could be."""
+    """Columns so alike that their Gram matrix cannot be factored end the search at
+    the last model that could be.
+    """
     from mercer.gram import Precomputed
     from mercer.machines.relevance.sparse_bayes import Basis, Budget, _Regression, regression
 

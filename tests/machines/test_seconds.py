@@ -1,8 +1,9 @@
-"""`max_seconds`: once the seconds are over, a fit makes a few more products with K at most, and is a model that says so.
+"""`max_seconds`: once the seconds are over, a fit makes a few more products with K at most,
+and is a model that says so.
 
-The clock is a false one that stands still and jumps past every limit at a chosen product: nothing here depends on how fast
-this machine is. What is counted are products with a Gram operator, its whole matrix, contractions of its gradient, and blocks of
-one that is not stored, by their share of the matrix.
+The clock is a false one that stands still and jumps past every limit at a chosen product: nothing here
+depends on how fast this machine is. What is counted are products with a Gram operator, its whole matrix,
+contractions of its gradient, and blocks of one that is not stored, by their share of the matrix.
 """
 
 from __future__ import annotations
@@ -21,9 +22,8 @@ from mercer import SVC, GaussianProcessRegressor, KernelMachine, KernelRidge, Mu
 from mercer.gram.operators import Dense, Precomputed, Tiles
 from mercer.machines.gaussian_process.search import _Task
 
-MOMENTS = int(
-    os.environ.get("MERCER_MOMENTS", "2")
-)  # products at which the clock jumps; more in a nightly run
+# Products at which the clock jumps; more in a nightly run.
+MOMENTS = int(os.environ.get("MERCER_MOMENTS", "2"))
 FEW = 4  # products after the end: to have something at all, to measure its residual, and to certify it
 ROUND = 8  # products after a search has ended, for what is published of its end
 MORE_THAN_FEW = {
@@ -148,7 +148,9 @@ def test_after_the_seconds_few_products_are_made_and_the_model_is_whole(s, monke
 
 @pytest.mark.parametrize("moment", [11, 12, 13, 22, 32, 42])
 def test_a_price_that_was_cut_short_is_no_root_of_the_search(moment, monkeypatch):
-    """Its f is 0, and so is the pull on it: the bracket took that for an end, and the fit called itself stagnated."""
+    """Its f is 0, and so is the pull on it: the bracket took that for an end,
+    and the fit called itself stagnated.
+    """
     (s,) = (s for s in MORE if s.name == "KernelMachine, penalty")
     model = s.make(max_seconds=1.0)
     with watched(monkeypatch, moment):
@@ -183,7 +185,9 @@ def slow_products(monkeypatch):
 
 @pytest.mark.parametrize("seconds", [0.5, 2.5, 4.5, 7.5, 13.5])
 def test_no_evaluation_begins_that_would_end_too_late(seconds, monkeypatch):
-    """An evaluation is a matrix and the contraction of its gradient, and a last product measures the residual."""
+    """An evaluation is a matrix and the contraction of its gradient,
+    and a last product measures the residual.
+    """
     with slow_products(monkeypatch) as watch:
         model = GaussianProcessRegressor("RBF(1.5) + White(0.1)", max_seconds=seconds).fit(X, NUMBERS)
     one, last = 2, 1

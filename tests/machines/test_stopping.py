@@ -1,4 +1,6 @@
-"""Stopping: a fit is seen whole or not at all, and Ctrl-C at any moment keeps the best so far and then leaves `fit`."""
+"""Stopping: a fit is seen whole or not at all, and Ctrl-C at any moment keeps
+the best so far and then leaves `fit`.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,8 @@ from mercer import SVC, Interrupted, KernelRidge
 from mercer.machines.shared import publish
 from mercer.solve import qp
 
-MOMENTS = int(
-    os.environ.get("MERCER_MOMENTS", "6")
-)  # at which each fit is interrupted; more in a nightly run
+# Moments at which each fit is interrupted; more in a nightly run.
+MOMENTS = int(os.environ.get("MERCER_MOMENTS", "6"))
 ALL = [*SUBJECTS, *TWINS]
 OTHER = X[::-1] * 0.75
 
@@ -132,7 +133,9 @@ def test_a_warning_names_the_line_that_called_fit():
 
 @contextmanager
 def interrupted_at(moment):
-    """Ctrl-C on entry of the `moment`-th function of mercer; the count of those entered is what is yielded."""
+    """Ctrl-C on entry of the `moment`-th function of mercer;
+    the count of those entered is what is yielded.
+    """
     calls = [0]
 
     def watch(frame, event, argument):
@@ -290,7 +293,9 @@ def test_of_every_machine_it_is_known_what_ctrl_c_leaves():
 
 @every([s for s in ALL if s.name in KEEP_BY_PASSES])
 def test_once_there_is_something_to_keep_ctrl_c_keeps_it(s):
-    """Moments all over a fit: from the first one that keeps a model, those of the passes that follow all do."""
+    """Moments all over a fit: from the first one that keeps a model,
+    those of the passes that follow all do.
+    """
     changes = KEEP_BY_PASSES[s.name]
     quietly(s.make(**changes).fit, X, s.y)
     with interrupted_at(0) as calls:

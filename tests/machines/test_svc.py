@@ -169,7 +169,9 @@ def test_a_hard_margin_that_does_not_exist_is_an_error_with_the_violation(moons)
 @pytest.mark.parametrize("kernel", ["Linear()", "RBF(3.0)", "Polynomial(2)"])
 @pytest.mark.parametrize("bias", [True, False])
 def test_the_smallest_violation_of_a_hard_margin(kernel, bias, monkeypatch):
-    """The least Σ max(0, 1 - y f) there is: not above that of any soft margin, and that of the best one in the limit."""
+    """The least Σ max(0, 1 - y f) there is: not above that of any soft margin,
+    and that of the best one in the limit.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     y = np.where(X[:, 0] + 0.7 * rng.normal(size=40) > 0, 1.0, -1.0)

@@ -14,7 +14,8 @@ from mutation.trial import CAUGHT, INVALID, Verdict
 
 
 class Results:
-    """Verdicts by what is wrong, wherever the code has moved; one holds as long as the fault, the file it is put in and the tests it names stay as they are.
+    """Verdicts by what is wrong, wherever the code has moved; one holds as long as the fault,
+    the file it is put in and the tests it names stay as they are.
 
     A fault that could not be judged is always judged again.
     """

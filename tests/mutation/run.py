@@ -1,15 +1,18 @@
-"""Do the tests notice a small bug? Puts one deliberate fault at a time into a copy of the project and runs the tests beside it.
+"""Do the tests notice a small bug? Puts one deliberate fault at a time into a copy of the project and runs
+the tests beside it.
 
-    make mutation                                          every fault, those in the C++ core too (each is compiled)
-    PYTHONPATH=tests python -m mutation.run                           those in Python
-    PYTHONPATH=tests python -m mutation.run shift perceptron          only faults whose room, file or description has one of the words
+    make mutation                               every fault, those in the C++ core too (each is compiled)
+    PYTHONPATH=tests python -m mutation.run     those in Python
+    PYTHONPATH=tests python -m mutation.run shift perceptron
+                                                faults whose room, file or description has one of the words
 
-A fault is *caught* when a test fails, crashes or takes more than ten minutes, and passes again without the fault; it
-*survives* when all of them pass. The tests of a fault are those of its room, named beside it in `faults/`, so the score is a lower
-bound of what the whole suite would catch.
+A fault is *caught* when a test fails, crashes or takes more than ten minutes, and passes again without the
+fault; it *survives* when all of them pass. The tests of a fault are those of its room, named beside it in
+`faults/`, so the score is a lower bound of what the whole suite would catch.
 
-Verdicts are kept in build/mutation.json. The next run asks again only where the fault, its file or its tests have changed, and
-begins with the test that noticed last time; `--again` asks everything. Exit code 1 if fewer than 90 of 100 are caught.
+Verdicts are kept in build/mutation.json. The next run asks again only where the fault, its file or its tests
+have changed, and begins with the test that noticed last time; `--again` asks everything. Exit code 1 if fewer
+than 90 of 100 are caught.
 """
 
 from __future__ import annotations

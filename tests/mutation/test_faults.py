@@ -1,4 +1,6 @@
-"""The list of deliberate faults keeps up with the code: each one still fits, in one place, and names tests that exist."""
+"""The list of deliberate faults keeps up with the code: each one still fits, in one place,
+and names tests that exist.
+"""
 
 from __future__ import annotations
 

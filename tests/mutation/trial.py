@@ -1,4 +1,6 @@
-"""One fault at a time in a copy of the project: put in, compiled where it must be, tested, taken out again."""
+"""One fault at a time in a copy of the project: put in, compiled where it must be, tested,
+taken out again.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuild
 sys.path.insert(0, {source!r})
 """
 
-# Writes down which test is running, and which have failed: with -x, the last one that began is the one that failed, crashed
-# or took too long.
+# Writes down which test is running, and which have failed: with -x, the last one that began is the one that
+# failed, crashed or took too long.
 NOTES = """
 from pathlib import Path
 
@@ -113,7 +115,8 @@ class Trial:
         return self._pytest(shlex.split(fault.tests))
 
     def _pytest(self, tests: list[str], *, first: bool = True) -> tuple[int | None, str]:
-        """The exit code, None when it took too long, and the last test that began; no test when none could be read.
+        """The exit code, None when it took too long, and the last test that began;
+        no test when none could be read.
 
         It ends at the `first` that fails, or goes on to the last.
         """

@@ -1,8 +1,9 @@
-"""Every kernel again, slow and obvious: one pair of points at a time, in 30 digits, from the formulas of the notes.
+"""Every kernel again, slow and obvious: one pair of points at a time, in 30 digits,
+from the formulas of the notes.
 
-Nothing here looks at mercer's code. A leaf is a function of two points (lists of numbers); a rule is a function of
-such functions; `block` is the double loop. `same` says whether both points are the same observation, which only
-the noise term wants to know.
+Nothing here looks at mercer's code. A leaf is a function of two points (lists of numbers); a rule is a
+function of such functions; `block` is the double loop. `same` says whether both points are the same
+observation, which only the noise term wants to know.
 """
 
 import mpmath

@@ -13,7 +13,9 @@ def log_evidence(Phi, alpha, noise, y):
 
 
 def full_iterations(Phi, y, steps=500):
-    """Tipping (2001): all α = γ/μ² and σ² = ‖y - Φμ‖²/(n - Σγ) at once, again and again; large α are pruned."""
+    """Tipping (2001): all α = γ/μ² and σ² = ‖y - Φμ‖²/(n - Σγ) at once, again and again;
+    large α are pruned.
+    """
     n, M = Phi.shape
     alpha, noise, kept = np.ones(M), 0.1 * np.var(y), np.arange(M)
     for _ in range(steps):

@@ -2,8 +2,8 @@
 
     min ½ αᵀQα + pᵀα,   0 ≤ α ≤ C,   Q_ij = s_i s_j K[r_i, r_j]
 
-`equality` 1 keeps Σ s_i α_i, 2 keeps Σ α_i apart for each sign, 0 keeps nothing. Two variables move at a time (one where
-nothing is kept): the worst one, and the partner that lowers the objective most.
+`equality` 1 keeps Σ s_i α_i, 2 keeps Σ α_i apart for each sign, 0 keeps nothing. Two variables move at a time
+(one where nothing is kept): the worst one, and the partner that lowers the objective most.
 """
 
 from __future__ import annotations

@@ -8,7 +8,9 @@ from mercer.solve import Operator
 
 
 class CountingOperator(Operator):
-    """A dense symmetric matrix behind the operator protocol; counts products, columns and entries handed out."""
+    """A dense symmetric matrix behind the operator protocol; counts products,
+    columns and entries handed out.
+    """
 
     def __init__(self, A, interrupt_after=None):
         self.A, self.products, self.columns, self.entries = np.asarray(A), 0, 0, 0

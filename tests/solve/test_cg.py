@@ -99,7 +99,9 @@ def test_a_singular_system_without_solution_ends_and_says_so():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("seed", range(12))
 def test_a_singular_matrix_is_never_called_indefinite(seed, dtype):
-    """Where a direction has no image, pᵀAp is rounding of either sign, and so is Ap: no witness of anything."""
+    """Where a direction has no image, pᵀAp is rounding of either sign, and so is Ap:
+    no witness of anything.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 70))
     rank = int(rng.integers(1, n))
@@ -191,8 +193,9 @@ def test_a_start_of_another_width_is_refused():
 class Spoiled(CountingOperator):
     """Single precision whose entries are right and whose products become wrong after `good` of them.
 
-    Conjugate gradients multiply in single precision and measure by the entries, so that what the recurrence believes and what is
-    true part. Wrong are the rows `where`, too small by `factor`: the steps are too long by it.
+    Conjugate gradients multiply in single precision and measure by the entries, so that what the recurrence
+    believes and what is true part. Wrong are the rows `where`, too small by `factor`: the steps are too long
+    by it.
     """
 
     def __init__(self, A, good, factor=1e-4, where=slice(None)):
@@ -271,7 +274,9 @@ def test_only_the_columns_that_got_worse_are_taken_back():
 
 @pytest.mark.parametrize("worse", [0.5, 0.7])
 def test_a_round_that_only_gets_a_little_worse_is_taken_back_too(worse):
-    """The recurrence solves with `worse`·A: the true residual is (1/worse - 1) of the one before, above or below it."""
+    """The recurrence solves with `worse`·A: the true residual is (1/worse - 1) of the one before,
+    above or below it.
+    """
     K, b = rbf(20, seed=3) + np.eye(20), np.arange(1.0, 21.0)
     op = Spoiled(K, good=0, factor=0.9 * worse)
     found = cg(op, b, tol=1e-12)

@@ -1,4 +1,6 @@
-"""The look at a few rows before a system is solved, and the preconditioner and operator that follow from it."""
+"""The look at a few rows before a system is solved, and the preconditioner and
+operator that follow from it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a solver says beside its answer is true: the status of several sides, the worst row, the kind of failure."""
+"""What a solver says beside its answer is true: the status of several sides, the worst row,
+the kind of failure.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from solve.laboratory import CountingOperator, rbf, relative_residual, with_spec
 
 
 def true_worst_row(A, X, B, shift=0.0):
-    """The row of the largest entry of B - (A + shift) X, each side relative to its length; in extended precision."""
+    """The row of the largest entry of B - (A + shift) X, each side relative to its length;
+    in extended precision.
+    """
     A, X, B = (np.asarray(v, dtype=np.longdouble) for v in (A, X, B))
     R = (B - A @ X - shift * X).reshape(len(A), -1)
     size = np.linalg.norm(B.reshape(len(A), -1).astype(float), axis=0)
@@ -22,7 +26,9 @@ def true_worst_row(A, X, B, shift=0.0):
 
 
 class Disagreeing(CountingOperator):
-    """Every product is wrong in one row, to and fro, so that no refinement removes the residual that is just there."""
+    """Every product is wrong in one row, to and fro, so that no refinement removes
+    the residual that is just there.
+    """
 
     def __init__(self, A, row, by):
         super().__init__(A)
@@ -66,7 +72,9 @@ def test_a_direct_solution_names_the_row_of_the_largest_residual(row):
 
 
 def unsolvable(seed):
-    """A matrix with flat or negative directions, a right-hand side that needs them, and a start near the best there is."""
+    """A matrix with flat or negative directions, a right-hand side that needs them,
+    and a start near the best there is.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 30))
     values = (

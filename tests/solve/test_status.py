@@ -1,4 +1,6 @@
-"""One enum says how a solver ended: a word wherever words are wanted, in one order, and nowhere spelled out again."""
+"""One enum says how a solver ended: a word wherever words are wanted, in one order,
+and nowhere spelled out again.
+"""
 
 from __future__ import annotations
 

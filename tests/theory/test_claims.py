@@ -1,4 +1,6 @@
-"""The one comparison under `verify`: what agrees is accepted, and any number that does not is named with its place."""
+"""The one comparison under `verify`: what agrees is accepted,
+and any number that does not is named with its place.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Multipliers, slacks, C - α and essential support vectors, each against a referee written from the formula."""
+"""Multipliers, slacks, C - α and essential support vectors,
+each against a referee written from the formula.
+"""
 
 import numpy as np
 import pytest
@@ -103,7 +105,9 @@ def test_a_perceptron_has_no_multipliers_and_says_so():
 
 
 def every_solution(X, y, C, model):
-    """The least and the largest α of each row over {α : Φᵀ(yα) = w, Σ yα = 0, 0 ≤ α ≤ C, Σα = the optimum}."""
+    """The least and the largest α of each row over {α : Φᵀ(yα) = w, Σ yα = 0, 0 ≤ α ≤ C,
+    Σα = the optimum}.
+    """
     signs = np.where(y == 1, 1.0, -1.0)
     w = model.dual_coef_[0] @ X[model.support_]
     total = np.abs(model.dual_coef_[0]).sum()

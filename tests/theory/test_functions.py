@@ -1,4 +1,6 @@
-"""One notion for all machines: f = Σ c_j k(x_j, ·) + b, its norm, its margins, its part in the span, its multipliers."""
+"""One notion for all machines: f = Σ c_j k(x_j, ·) + b, its norm, its margins, its part in the span,
+its multipliers.
+"""
 
 import contextlib
 import warnings

@@ -32,9 +32,8 @@ def test_the_biased_statistic_is_the_trace(pairs):
 def test_the_unbiased_statistic_is_the_mean_over_distinct_quadruples(pairs):
     X, Y = (part[:6] for part in pairs)
     K, L = mercer.RBF(1.0)(X), mercer.RBF(2.0)(Y)
-    terms = [
-        K[i, j] * (L[i, j] + L[q, r] - 2 * L[i, q]) for i, j, q, r in permutations(range(6), 4)
-    ]  # the U-statistic that the closed form sums
+    # The U-statistic that the closed form sums.
+    terms = [K[i, j] * (L[i, j] + L[q, r] - 2 * L[i, q]) for i, j, q, r in permutations(range(6), 4)]
     assert hsic(X, Y, "RBF(1.0)", "RBF(2.0)") == pytest.approx(np.mean(terms), abs=1e-14)
 
 

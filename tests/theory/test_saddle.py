@@ -1,4 +1,6 @@
-"""Weak and strong duality, Slater's condition and saddle points: programs with known answers, and fitted machines."""
+"""Weak and strong duality, Slater's condition and saddle points: programs with known answers,
+and fitted machines.
+"""
 
 import numpy as np
 import pytest
@@ -30,7 +32,8 @@ def test_equalities_have_free_multipliers():
 
 
 def test_without_a_strictly_feasible_point_no_multiplier_reaches_the_optimum():
-    # x = 0 is the only feasible point, and q(λ) = -1/(4λ) is below 0 for every λ: none found may be moderate and exact
+    # x = 0 is the only feasible point, and q(λ) = -1/(4λ) is below 0 for every λ:
+    # none found may be moderate and exact
     found = convex_duality(lambda x: x[0], [lambda x: x[0] ** 2], [0.5])
     assert not found.strictly_feasible and found.weak
     assert found.multipliers[0] > 1e3 or not found.strong

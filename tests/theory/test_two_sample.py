@@ -1,4 +1,6 @@
-"""MMD: loops from the formula as referee, the level under the null measured, power, witness, kernel choice, blocks."""
+"""MMD: loops from the formula as referee, the level under the null measured, power, witness, kernel choice,
+blocks.
+"""
 
 import numpy as np
 import pandas as pd
@@ -60,7 +62,9 @@ def test_every_permutation_is_the_statistic_of_relabelled_rows(samples):
 
 @pytest.mark.parametrize("kernel", ["RBF()", ["RBF(0.5)", "RBF(2.0)", "Linear()"]])
 def test_the_level_holds_under_the_null(kernel):
-    """200 pairs of samples of one distribution, of unequal sizes; at level 0.1, 0.999 bounds of the binomial."""
+    """200 pairs of samples of one distribution, of unequal sizes; at level 0.1,
+    0.999 bounds of the binomial.
+    """
     rng = np.random.default_rng(11)
     rejected = 0
     for i in range(200):

@@ -77,7 +77,9 @@ FIRST = {s.build: s for s in reversed(SUBJECTS)}
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("subject", FIRST.values(), ids=lambda s: s.name)
 def test_a_machine_as_it_comes_verifies_on_columns_with_units(subject):
-    """Nothing is given but what must be: open lengthscales, scales of the data and automatic choices are followed too."""
+    """Nothing is given but what must be: open lengthscales,
+    scales of the data and automatic choices are followed too.
+    """
     needed = [
         p.name
         for p in signature(subject.build).parameters.values()

@@ -1,4 +1,6 @@
-"""Verification is no second run of the code that fitted: a fault in that code, there both times, is noticed."""
+"""Verification is no second run of the code that fitted: a fault in that code, there both times,
+is noticed.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Small deliberate bugs, a file for each room: what each one breaks, where, and which tests should notice.
 
-They are of the kind that a tired person writes: a sign, an off-by-one, a branch that forgets to roll back, a number that is
-stated but not the right one, a claim that nobody compares. `run.py` puts them in one at a time; `test_faults.py` sees that each
-still fits the code.
+They are of the kind that a tired person writes: a sign, an off-by-one, a branch that forgets to roll back, a
+number that is stated but not the right one, a claim that nobody compares. `run.py` puts them in one at a
+time; `test_faults.py` sees that each still fits the code.
 """
 
 from __future__ import annotations

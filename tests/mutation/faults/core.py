@@ -11,7 +11,8 @@ FAULTS: tuple[Fault, ...] = (
         "squared distances of a tile's padding are not done again where they cancelled",
         CORE + "primitives.hpp",
         "for (int64_t j = j0; j < j0 + W; ++j) {\n                if (!bad[j - j0]) continue;",
-        "for (int64_t j = j0; j < least(j0 + W, tile.cols); ++j) {\n                if (!bad[j - j0]) continue;",
+        "for (int64_t j = j0; j < least(j0 + W, tile.cols); ++j) {\n"
+        "                if (!bad[j - j0]) continue;",
         "tests/core/test_contract.py tests/laws/test_gradients.py",
     ),
     Fault(
@@ -44,22 +45,23 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a small violation is enough however large the gap",
-        CORE + "qp.cpp",
+        CORE + "qp_solver.hpp",
         "        if (near_optimum()) return true;\n        tol_ = 0.1 * kkt_;\n        return false;",
         "        return true;",
         "tests/laws/test_margin_optima.py",
     ),
     Fault(
         "an end at the floor is called converged",
-        CORE + "qp.cpp",
-        "kkt_ <= o_.tol && near_optimum()) out.status",
-        "true) out.status",
+        CORE + "qp_solver.hpp",
+        "kkt_ <= options_.tol && near_optimum())",
+        "true)",
         "tests/core/test_qp.py tests/laws/test_margin_optima.py",
     ),
     Fault(
         "an interrupt keeps x and forgets f",
-        CORE + "qp.cpp",
-        "            for (size_t k = 0; k < set.size(); ++k) x_[size_t(set[k])] = before[k];\n            throw;",
+        CORE + "qp_solver.hpp",
+        "            for (size_t k = 0; k < set.size(); ++k) x_[size_t(set[k])] = before[k];\n"
+        "            throw;",
         "            throw;",
         "tests/core/test_qp.py",
     ),

@@ -101,7 +101,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "the exponential of an interval is not stepped outwards",
         KERNELS + "proofs/intervals.py",
-        "        low = _DOWN.exp(self.low).next_minus(_DOWN)\n        return Interval(max(low, _ZERO), _UP.exp(self.high).next_plus(_UP))",
+        "        low = _DOWN.exp(self.low).next_minus(_DOWN)\n"
+        "        return Interval(max(low, _ZERO), _UP.exp(self.high).next_plus(_UP))",
         "        low = _DOWN.exp(self.low)\n        return Interval(max(low, _ZERO), _UP.exp(self.high))",
         "tests/laws/test_witnesses.py -k interval",
     ),

@@ -137,7 +137,9 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a fit shows itself before it is whole",
         MACHINES + "shared/publish.py",
-        "        draft = _with_state(\n            self, {name: _own(value) for name, value in self.__dict__.items()} | {DRAFT: True}\n        )",
+        "        draft = _with_state(\n"
+        "            self, {name: _own(value) for name, value in self.__dict__.items()} | {DRAFT: True}\n"
+        "        )",
         "        self.__dict__[DRAFT] = True\n        draft = self",
         "tests/machines/test_stopping.py",
     ),
@@ -272,7 +274,8 @@ FAULTS: tuple[Fault, ...] = (
         MACHINES + "gaussian_process/starts.py",
         "    return movable * np.log(wanted / prior)",
         "    return movable * np.log(prior / wanted)",
-        'tests/machines/test_gp_regression.py -k "start or scale or unit" src/mercer/machines/gaussian_process/starts.py',
+        'tests/machines/test_gp_regression.py -k "start or scale or unit" '
+        "src/mercer/machines/gaussian_process/starts.py",
     ),
     Fault(
         "a bounded lengthscale is moved by a start",
@@ -291,8 +294,14 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "Laplace's gradient forgets that the mode moves",
         MACHINES + "gaussian_process/laplace.py",
-        "        G += cross\n        G += cross.T\n        return G\n\n    def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:\n        V =",
-        "        return G\n\n    def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:\n        V =",
+        "        G += cross\n"
+        "        G += cross.T\n"
+        "        return G\n\n"
+        "    def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:\n"
+        "        V =",
+        "        return G\n\n"
+        "    def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:\n"
+        "        V =",
         "tests/machines/test_gp_classification.py -k gradient_of_the_evidence",
     ),
     Fault(
@@ -320,7 +329,8 @@ FAULTS: tuple[Fault, ...] = (
         "terms forget what they share",
         MACHINES + "gaussian_process/views.py",
         "        covariance[:, :, part] = -_between_terms(model._inverse.explained(B), t)",
-        "        covariance[:, :, part] = -_between_terms(model._inverse.explained(B), t) * np.eye(t)[:, :, None]",
+        "        covariance[:, :, part] = -_between_terms(model._inverse.explained(B), t) "
+        "* np.eye(t)[:, :, None]",
         "tests/machines/test_gp_regression.py -k terms",
     ),
     Fault(

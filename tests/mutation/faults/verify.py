@@ -59,7 +59,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "eigenvectors may point the other way",
         MACHINES + "structure/examine.py",
-        '        exam.true(np.all(U[first, np.arange(U.shape[1])] > 0), "an eigenvector points the other way")',
+        '        exam.true(np.all(U[first, np.arange(U.shape[1])] > 0), "an eigenvector '
+        'points the other way")',
         "        assert first is not None",
         'tests/theory/test_verify.py -k "PCA or turned_around"',
     ),
@@ -80,7 +81,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "shares of kernels are not compared",
         MACHINES + "kernel_sets/examine.py",
-        '    exam.same("trace_shares_", model.trace_shares_, shares / shares.sum() if shares.sum() > 0 else none)',
+        '    exam.same("trace_shares_", model.trace_shares_, shares / shares.sum() if '
+        "shares.sum() > 0 else none)",
         "    assert len(none) == len(shares)",
         "tests/theory/test_verify.py -k Multiple",
     ),
