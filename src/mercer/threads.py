@@ -10,7 +10,8 @@ from mercer.errors import ParameterError
 
 MOST_THREADS = 4096
 
-_limit: list[int | None] = [None]  # set by threadpoolctl.threadpool_limits, and only there
+# Set by threadpoolctl.threadpool_limits, and only there.
+_limit: list[int | None] = [None]
 
 
 class _MercerController(LibController):
@@ -38,8 +39,10 @@ register(_MercerController)
 
 
 def available() -> int:
-    """Threads the core may use when nobody asked: the CPUs of this process, OMP_NUM_THREADS, threadpoolctl."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    """Threads the core may use when nobody asked: CPUs of this process, OMP_NUM_THREADS, threadpoolctl."""
+    allowed = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        allowed = len(os.sched_getaffinity(0))
     told = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if told.isdigit() and int(told) > 0:
         allowed = min(allowed, int(told))
