@@ -12,6 +12,7 @@ from mercer.errors import InputError, NotFiniteError, ShapeError
 from mercer.gram import gram
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.theory.permutation import judged
+from mercer.typing import Array
 
 
 def alignment(
@@ -49,10 +50,10 @@ class Aligned:
     """The alignment of a kernel with targets, and its gradient with respect to the kernel's `theta`."""
 
     value: float
-    gradient: np.ndarray
+    gradient: Array
 
 
-def align(K: Any, Y: np.ndarray, *, gradient: bool = True) -> Aligned:
+def align(K: Any, Y: Array, *, gradient: bool = True) -> Aligned:
     """The centred alignment of a Gram operator with YYᵀ, and its gradient by one contraction.
 
     dA = ⟨dK, Y_cY_cᵀ / (‖Kᶜ‖ ‖Y_cY_cᵀ‖) - A Kᶜ / ‖Kᶜ‖²⟩
@@ -69,7 +70,7 @@ def align(K: Any, Y: np.ndarray, *, gradient: bool = True) -> Aligned:
     return Aligned(value, K.contract(W=W))
 
 
-def targets(y: Any, n: int) -> np.ndarray:
+def targets(y: Any, n: int) -> Array:
     """y as n × r numbers: labels as one column for each class, numbers as they are.
 
     >>> targets(["a", "b", "a"], 3).tolist()
@@ -92,7 +93,7 @@ def targets(y: Any, n: int) -> np.ndarray:
     return out
 
 
-def are_labels(values: np.ndarray) -> bool:
+def are_labels(values: Array) -> bool:
     """Text, truth values, or whole numbers of at most 20 values that each occur twice on average."""
     if values.ndim == 2 and values.shape[1] != 1:
         return False
@@ -109,7 +110,7 @@ def _free(K: Any) -> int:
     return len(kernel.theta) if isinstance(kernel, Kernel) else 0
 
 
-def _matrix(K: Any, name: str) -> np.ndarray:
+def _matrix(K: Any, name: str) -> Array:
     A = np.asarray(K, dtype=np.float64)
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0:
         raise ShapeError(f"{name} must be square, with at least one row; got shape {A.shape}.")
@@ -118,11 +119,11 @@ def _matrix(K: Any, name: str) -> np.ndarray:
     return A
 
 
-def _centred(K: np.ndarray) -> np.ndarray:
+def _centred(K: Array) -> Array:
     row = K.mean(axis=0)
     return K - row - K.mean(axis=1)[:, None] + row.mean()
 
 
-def _cosine(A: np.ndarray, B: np.ndarray) -> float:
+def _cosine(A: Array, B: Array) -> float:
     length = float(np.linalg.norm(A)) * float(np.linalg.norm(B))
     return float(np.einsum("ij,ij->", A, B)) / length if length > 0 else 0.0

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from mercer.kernels.base import Kernel
 from mercer.solve.solution import Certificate, Status
+from mercer.typing import Array
 
 EXACT = (
     1e-9  # of what follows from other published numbers by sums and products, relative to the largest entry

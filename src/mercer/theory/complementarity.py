@@ -12,6 +12,7 @@ from mercer.errors import ParameterError
 from mercer.solve.box import BoxProblem
 from mercer.solve.multipliers import Multipliers
 from mercer.theory.functions import function_of, inner
+from mercer.typing import Array
 
 TIGHT = 1e-6  # of the largest |f| or |p|: a constraint this near to equality may carry a multiplier
 MOST_TIGHT = 2000  # constraints with equality up to which the face of solutions is searched
@@ -27,23 +28,23 @@ class Duality:
     problems: tuple[Multipliers, ...]
 
     @property
-    def alpha(self) -> np.ndarray:
+    def alpha(self) -> Array:
         return self.problems[0].alpha
 
     @property
-    def xi(self) -> np.ndarray:
+    def xi(self) -> Array:
         return self.problems[0].xi
 
     @property
-    def slack(self) -> np.ndarray:
+    def slack(self) -> Array:
         return self.problems[0].xi
 
     @property
-    def beta(self) -> np.ndarray:
+    def beta(self) -> Array:
         return self.problems[0].beta
 
     @property
-    def C(self) -> np.ndarray:
+    def C(self) -> Array:
         return self.problems[0].C
 
     @property
@@ -94,10 +95,10 @@ class Essential:
     the multipliers could move but for their bounds, as far as double precision can tell.
     """
 
-    essential: np.ndarray
-    rows: np.ndarray
-    lowest: np.ndarray
-    highest: np.ndarray
+    essential: Array
+    rows: Array
+    lowest: Array
+    highest: Array
     freedom: int
 
     @property
@@ -158,7 +159,7 @@ def _essential(each: Multipliers, problem: BoxProblem, K: Any) -> Essential:
     return Essential(np.unique(always), problem.rows, lowest, highest, null.shape[1])
 
 
-def _null_space(problem: BoxProblem, tight: np.ndarray, K: Any) -> np.ndarray:
+def _null_space(problem: BoxProblem, tight: Array, K: Any) -> Array:
     """Directions of α that change neither w nor the sums that the problem keeps."""
     if len(tight) == 0:
         return np.zeros((0, 0))
@@ -172,7 +173,7 @@ def _null_space(problem: BoxProblem, tight: np.ndarray, K: Any) -> np.ndarray:
     return directions[rank:].T
 
 
-def _range(null: np.ndarray, place: int, alpha: np.ndarray, C: np.ndarray) -> tuple[float, float]:
+def _range(null: Array, place: int, alpha: Array, C: Array) -> tuple[float, float]:
     """The least and the largest value of one α over the face, by two linear programs in the coordinates of the null space."""
     direction = null[place]
     if np.abs(direction).max() <= 1e-9:

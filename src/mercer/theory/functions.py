@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer.errors import ParameterError
 from mercer.gram.functions import Functions
+from mercer.typing import Array
 
 
 def function_of(model: Any) -> Functions:
@@ -31,7 +32,7 @@ def function_of(model: Any) -> Functions:
     return found
 
 
-def named_rows(model: Any) -> dict[str, np.ndarray]:
+def named_rows(model: Any) -> dict[str, Array]:
     """Rows of fit that stand out, by their right name: support vectors on the margin and at the bound, mistakes, relevance vectors.
 
     >>> from mercer import KernelPerceptron
@@ -40,7 +41,7 @@ def named_rows(model: Any) -> dict[str, np.ndarray]:
     {'rows with a mistake': array([0])}
     """
     function_of(model)
-    found: dict[str, np.ndarray] = inner(model)._named_rows()
+    found: dict[str, Array] = inner(model)._named_rows()
     return {name: rows for name, rows in found.items() if len(rows)}
 
 
@@ -49,7 +50,7 @@ def inner(model: Any) -> Any:
     return getattr(model, "machine_", model)
 
 
-def codes_of(functions: Functions, y: Any, n: int) -> np.ndarray:
+def codes_of(functions: Functions, y: Any, n: int) -> Array:
     """The labels y as places in the machine's classes."""
     if functions.classes is None:
         raise ParameterError(
@@ -68,7 +69,7 @@ def codes_of(functions: Functions, y: Any, n: int) -> np.ndarray:
     return codes
 
 
-def signs_of(functions: Functions, codes: np.ndarray) -> np.ndarray:
+def signs_of(functions: Functions, codes: Array) -> Array:
     """+1 and -1 for the rows of both sides of each function, NaN for rows of other classes."""
     signs = np.full((len(codes), functions.count), np.nan)
     for k, (plus, minus) in enumerate(functions.duels):

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from mercer.typing import Array
+
 DEFINITE = "positive definite"
 SEMIDEFINITE = "positive semi-definite to rounding"
 INDEFINITE = "indefinite"
@@ -30,7 +32,7 @@ EPS = float(np.finfo(np.float64).eps)
 MOST_EXACT = 300  # rows of which a form is computed in whole numbers; that takes n² of them
 
 
-def grades(K: np.ndarray) -> np.ndarray:
+def grades(K: Array) -> Array:
     """Whole numbers e with |K_ij| 2^-(e_i + e_j) below 2, and about 1 on a positive diagonal.
 
     >>> grades(np.diag([1e20, 1.0, -1e-2])).tolist()
@@ -48,12 +50,12 @@ def grades(K: np.ndarray) -> np.ndarray:
     return e + (excess + 1) // 2
 
 
-def scaled_by(K: np.ndarray, e: np.ndarray) -> np.ndarray:
+def scaled_by(K: Array, e: Array) -> Array:
     """D⁻¹KD⁻¹ with D = 2^e."""
     return np.ldexp(K, -(e[:, None] + e[None, :]))
 
 
-def form_sign(S: np.ndarray, y: np.ndarray) -> int:
+def form_sign(S: Array, y: Array) -> int:
     """The sign of yᵀSy beyond the rounding of its own evaluation; 0 where it is zero, or too large a sum to say.
 
     >>> form_sign(np.array([[1.0, 1.0], [1.0, 1.0 - 2**-53]]), np.array([1.0, -1.0]))      # 2⁻⁵³ is below rounding
@@ -77,14 +79,14 @@ def form_sign(S: np.ndarray, y: np.ndarray) -> int:
     return (total > 0) - (total < 0)
 
 
-def _whole(values: np.ndarray) -> list[int]:
+def _whole(values: Array) -> list[int]:
     """The numbers times one power of two that makes all of them whole."""
     exact = [Fraction(v) for v in values.tolist()]
     common = max((v.denominator for v in exact), default=1)
     return [int(v * common) for v in exact]
 
 
-def definite_eigenvalues(S: np.ndarray, e: np.ndarray) -> np.ndarray | None:
+def definite_eigenvalues(S: Array, e: Array) -> Array | None:
     """The eigenvalues of DSD for a positive definite S, each to the relative accuracy that S allows; None if that fails.
 
     They are the squared singular values of DL with S = LLᵀ, which Jacobi's rotations find however DL is graded.
@@ -104,18 +106,18 @@ def definite_eigenvalues(S: np.ndarray, e: np.ndarray) -> np.ndarray | None:
 class Graded:
     """A matrix as the tests see it: S = D⁻¹KD⁻¹ made symmetric, with its eigenvalues and what they settle."""
 
-    A: np.ndarray
+    A: Array
     exponent: int
-    e: np.ndarray
-    S: np.ndarray
-    values: np.ndarray
-    vectors: np.ndarray
+    e: Array
+    S: Array
+    values: Array
+    vectors: Array
     threshold: float
-    lowest: np.ndarray | None
-    highest: np.ndarray | None
+    lowest: Array | None
+    highest: Array | None
 
     @classmethod
-    def of(cls, K: np.ndarray, tol: float, *, by_entry: bool) -> Graded:
+    def of(cls, K: Array, tol: float, *, by_entry: bool) -> Graded:
         """Scale and decompose; `lowest` and `highest` are vectors with a form proved negative and positive, if any."""
         top = int(np.frexp(np.abs(K).max())[1])
         exponent = top + top % 2
@@ -130,7 +132,7 @@ class Graded:
         high = out._proved(+1, by_entry=by_entry)
         return replace(out, lowest=low, highest=high)
 
-    def _proved(self, sign: int, *, by_entry: bool) -> np.ndarray | None:
+    def _proved(self, sign: int, *, by_entry: bool) -> Array | None:
         """A vector of S with a form of this sign: a unit vector where the diagonal says so, else an eigenvector."""
         d = sign * np.diag(self.S)
         y = self.vectors[:, 0 if sign < 0 else -1]
@@ -142,7 +144,7 @@ class Graded:
         return None
 
     @cached_property
-    def _own(self) -> tuple[np.ndarray, np.ndarray]:
+    def _own(self) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of K itself, over 2^exponent."""
         if int(self.e.max() - self.e.min()) == 0:
             return np.ldexp(self.values, 2 * int(self.e[0]) - self.exponent), self.vectors
@@ -161,24 +163,24 @@ class Graded:
             return INDEFINITE
         return NEGATIVE if self.values[-1] < -self.threshold else NEGATIVE_SEMI
 
-    def back(self, y: np.ndarray) -> np.ndarray:
+    def back(self, y: Array) -> Array:
         """The unit vector q of K that is y in S: D⁻¹y."""
         used = np.ldexp(y, -(self.e - int(self.e[y != 0].min(initial=2**20))))
         return _signed(used / np.linalg.norm(used))
 
-    def form(self, q: np.ndarray) -> float:
+    def form(self, q: Array) -> float:
         """qᵀKq / qᵀq."""
         return float(np.ldexp(q @ (self.A @ q) / (q @ q), self.exponent))
 
     @cached_property
-    def direction(self) -> np.ndarray:
+    def direction(self) -> Array:
         """The lowest eigenvector of K; where only the scaled matrix shows a negative form, the vector that has it."""
         q = _signed(self._own[1][:, 0])
         if self.lowest is not None and form_sign(self.A, q) >= 0:
             return self.back(self.lowest)
         return q
 
-    def spectrum(self) -> np.ndarray:
+    def spectrum(self) -> Array:
         """The eigenvalues of K: where it is definite, each with its own digits, however graded."""
         if self.is_graded and self.verdict == DEFINITE:
             found = definite_eigenvalues(self.S, self.e)
@@ -189,7 +191,7 @@ class Graded:
             values[0] = min(values[0], self.form(self.direction))
         return values
 
-    def search(self) -> tuple[np.ndarray, float]:
+    def search(self) -> tuple[Array, float]:
         """The q with the lowest form of K that a search finds, in K and in S."""
         q, _ = lowest_form(self.A)
         if form_sign(self.A, q) >= 0:
@@ -202,7 +204,7 @@ class Graded:
 # ── the search ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def lowest_form(S: np.ndarray, random_state: int = 0, steps: int = 100) -> tuple[np.ndarray, float]:
+def lowest_form(S: Array, random_state: int = 0, steps: int = 100) -> tuple[Array, float]:
     """The unit q with the smallest qᵀSq found by search: units, best pair, random vectors, then descent.
 
     The descent is the locally optimal one: each step minimises the form over q, gradient and last step.
@@ -227,7 +229,7 @@ def lowest_form(S: np.ndarray, random_state: int = 0, steps: int = 100) -> tuple
     return _signed(q), rho
 
 
-def _best_pair(S: np.ndarray) -> np.ndarray:
+def _best_pair(S: Array) -> Array:
     """The lowest vector with at most two entries, from the worst 2-by-2 principal block."""
     n, d = len(S), np.diag(S)
     if n == 1:
@@ -240,6 +242,6 @@ def _best_pair(S: np.ndarray) -> np.ndarray:
     return q
 
 
-def _signed(q: np.ndarray) -> np.ndarray:
+def _signed(q: Array) -> Array:
     """The same direction with a last entry that counts made positive, so that runs and platforms agree."""
     return (-q if q[np.nonzero(np.abs(q) > 1e-8)[0][-1]] < 0 else q) + 0.0

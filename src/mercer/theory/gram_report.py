@@ -32,6 +32,7 @@ from mercer.theory.graded import (
     Graded,
     scaled_by,
 )
+from mercer.typing import Array
 
 MOST_MINORS = 100  # leading minors cost n⁴ together; beyond this only the first ones are computed
 MOST_PAIRS = 1000  # duplicates listed; all are counted
@@ -56,16 +57,16 @@ class GramReport:
     tolerance: float
     asymmetry: float
     asymmetric_at: tuple[int, int] | None
-    eigenvalues: np.ndarray
+    eigenvalues: Array
     condition: float
     minor_signs: tuple[int, ...]
     smallest_form: float
-    form_vector: np.ndarray
+    form_vector: Array
     rank: int
     effective_rank: float
     duplicates: tuple[tuple[int, int], ...]
     duplicate_count: int
-    direction: np.ndarray
+    direction: Array
     tests: tuple[MatrixTest, ...]
     differ: tuple[tuple[str, str], ...]
 
@@ -199,7 +200,7 @@ def gram_report(K: Any, tolerance: float | None = None) -> GramReport:
 # ── the matrix ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _numbers(K: Any) -> tuple[np.ndarray, float]:
+def _numbers(K: Any) -> tuple[Array, float]:
     """K in float64, and the rounding unit it came in."""
     if sparse.issparse(K):
         K = K.toarray()
@@ -222,7 +223,7 @@ def _numbers(K: Any) -> tuple[np.ndarray, float]:
     return A.astype(np.float64), max(rounding, float(np.finfo(float).eps))
 
 
-def _checked(K: Any) -> np.ndarray:
+def _checked(K: Any) -> Array:
     """Lists, integers, data frames and masks by the common rules; NaN is left to the caller's message."""
     try:
         return np.asarray(check_vectors(K, "K"))
@@ -230,7 +231,7 @@ def _checked(K: Any) -> np.ndarray:
         return np.asarray(K, dtype=float)
 
 
-def _asymmetry(K: np.ndarray, e: np.ndarray) -> tuple[float, tuple[int, int] | None]:
+def _asymmetry(K: Array, e: Array) -> tuple[float, tuple[int, int] | None]:
     """The largest |K_ij - K_ji| in units of 2^(e_i + e_j), and where it is."""
     S = scaled_by(K, e)
     gaps = np.abs(S - S.T)
@@ -238,7 +239,7 @@ def _asymmetry(K: np.ndarray, e: np.ndarray) -> tuple[float, tuple[int, int] | N
     return float(gaps[i, j]), ((i, j) if gaps[i, j] > 0 else None)
 
 
-def _duplicates(A: np.ndarray, tol: float, trusted: bool) -> tuple[tuple[tuple[int, int], ...], int]:
+def _duplicates(A: Array, tol: float, trusted: bool) -> tuple[tuple[tuple[int, int], ...], int]:
     """Pairs with the same image: ‖φ(x_i) - φ(x_j)‖² = K_ii + K_jj - 2K_ij is 0 to rounding.
 
     Then rows i and j are equal too, if K is positive semi-definite (`trusted`); if not, they are compared.
@@ -260,7 +261,7 @@ def _duplicates(A: np.ndarray, tol: float, trusted: bool) -> tuple[tuple[tuple[i
 # ── the three tests ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _eigenvalue_test(seen: Graded, spectrum: np.ndarray) -> MatrixTest:
+def _eigenvalue_test(seen: Graded, spectrum: Array) -> MatrixTest:
     detail = f"from {spectrum[0]:.6g} to {spectrum[-1]:.6g}"
     if seen.is_graded:
         detail += f"; with a unit diagonal from {seen.values[0]:.3g} to {seen.values[-1]:.3g}"
@@ -270,7 +271,7 @@ def _eigenvalue_test(seen: Graded, spectrum: np.ndarray) -> MatrixTest:
     return MatrixTest("eigenvalues", seen.verdict, detail)
 
 
-def _minor_sign(block: np.ndarray, tol: float) -> int:
+def _minor_sign(block: Array, tol: float) -> int:
     """The sign of det(block) by LU with partial pivoting; 0 where a pivot is no more than rounding."""
     P, _, U = linalg.lu(block, p_indices=True)
     pivots = np.diag(U)
@@ -280,7 +281,7 @@ def _minor_sign(block: np.ndarray, tol: float) -> int:
     return -1 if (swaps + int((pivots < 0).sum())) % 2 else 1
 
 
-def _cycles(permutation: np.ndarray) -> int:
+def _cycles(permutation: Array) -> int:
     seen, count = np.zeros(len(permutation), dtype=bool), 0
     for start in range(len(permutation)):
         if not seen[start]:
@@ -311,7 +312,7 @@ def _minor_test(signs: tuple[int, ...], n: int) -> MatrixTest:
     return MatrixTest(name, DEFINITE, f"{some} are > 0, which proves it")
 
 
-def _form_test(seen: Graded, q: np.ndarray, form: float) -> MatrixTest:
+def _form_test(seen: Graded, q: Array, form: float) -> MatrixTest:
     shown = f"smallest qᵀKq/qᵀq found is {form:.6g}"
     if seen.lowest is not None and form < 0:
         both = bool(np.diag(seen.S).max() > 0)
@@ -345,7 +346,7 @@ def _differences(tests: tuple[MatrixTest, ...]) -> tuple[tuple[str, str], ...]:
 # ── numbers ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _entropy_rank(values: np.ndarray) -> float:
+def _entropy_rank(values: Array) -> float:
     """e^H of the shares |λ_i| / Σ|λ|: n for the identity, 1 for a single direction, 0 for the zero matrix."""
     size = np.abs(values)
     if size.sum() == 0:
@@ -359,7 +360,7 @@ def _ratio(a: float, b: float) -> float:
     return a / b if b > a * np.finfo(float).tiny else float("inf")
 
 
-def _vector(q: np.ndarray) -> str:
+def _vector(q: Array) -> str:
     shown = ", ".join(f"{v:.4g}" for v in q[:6])
     return f"({shown}{', …' if len(q) > 6 else ''})"
 

@@ -22,6 +22,7 @@ from mercer.theory.permutation import (
     rows_of,
     with_median,
 )
+from mercer.typing import Array
 
 BLOCK = 64  # rows that are permuted together
 TRACE_LEFT = 1e-6  # of a Gram matrix, that its low rank factor may leave out
@@ -136,7 +137,7 @@ class _Stored:
         np.einsum("ii->i", self.K)[:] *= 0.5
         clear_above(self.K.T)
 
-    def __call__(self, order: np.ndarray) -> float:
+    def __call__(self, order: Array) -> float:
         n = self.n
         together = 0.0
         for i in range(0, n, BLOCK):
@@ -158,7 +159,7 @@ class _Factors:
             self.k = self.F @ self.F.sum(axis=0) - self.own_k
             self.l = self.G @ self.G.sum(axis=0) - self.own_l
 
-    def __call__(self, order: np.ndarray) -> float:
+    def __call__(self, order: Array) -> float:
         n = self.n
         together = float(((self.F.T @ self.G[order]) ** 2).sum())
         if self.biased:
@@ -166,18 +167,18 @@ class _Factors:
         return _unbiased(together - float(self.own_k @ self.own_l[order]), self.k, self.l[order], n)
 
 
-def _unbiased(together: float, k: np.ndarray, l: np.ndarray, n: int) -> float:
+def _unbiased(together: float, k: Array, l: Array, n: int) -> float:
     """Song's statistic from tr(K̃L̃) and the row sums of K̃ and L̃."""
     between = float(k.sum() * l.sum()) / ((n - 1) * (n - 2))
     return (together + between - 2 * float(k @ l) / (n - 2)) / (n * (n - 3))
 
 
-def _centred(K: np.ndarray) -> np.ndarray:
+def _centred(K: Array) -> Array:
     means = K.mean(axis=1)
     return without_means(K, means, float(means.mean()))
 
 
-def _factor(K: Any, name: str, left: list[str]) -> np.ndarray:
+def _factor(K: Any, name: str, left: list[str]) -> Array:
     """The centred low rank factor of a Gram operator; what it leaves out is noted."""
     trace = float(K.diag().sum())
     found = pivoted_cholesky(K, TRACE_LEFT * trace / K.shape[0])

@@ -17,6 +17,7 @@ import numpy as np
 
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.kernels.base import Kernel
+from mercer.typing import Array
 
 EPS = float(np.finfo(np.float64).eps)
 BLOCK = 512  # rows of the Gram matrix at one time
@@ -34,8 +35,8 @@ class MercerIntegral:
     value: float
     error: float
     rounding: float
-    X: np.ndarray
-    q: np.ndarray
+    X: Array
+    q: Array
     levels: tuple[float, ...]
 
     @property
@@ -72,11 +73,11 @@ class MercerIntegral:
 
 def mercer_integral(
     kernel: Kernel,
-    f: Callable[[np.ndarray], Any],
+    f: Callable[[Array], Any],
     low: Any,
     high: Any,
     *,
-    density: Callable[[np.ndarray], Any] | None = None,
+    density: Callable[[Array], Any] | None = None,
     tol: float = 1e-10,
     points: int = 4096,
 ) -> MercerIntegral:
@@ -131,7 +132,7 @@ def _error(levels: list[float]) -> float:
     return 2 * max(last, before / 4)
 
 
-def _box(low: Any, high: Any) -> tuple[np.ndarray, np.ndarray]:
+def _box(low: Any, high: Any) -> tuple[Array, Array]:
     try:
         a, b = np.broadcast_arrays(np.atleast_1d(np.array(low, float)), np.atleast_1d(np.array(high, float)))
     except (TypeError, ValueError) as error:
@@ -151,7 +152,7 @@ def _check_numbers(tol: Any, points: Any) -> None:
         raise ParameterError(f"points must be a whole number >= 8; got {points!r}.")
 
 
-def _grid(a: np.ndarray, b: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+def _grid(a: Array, b: Array, m: int) -> tuple[Array, Array]:
     """m^d nodes of Gauss and Legendre in a box, in panels, and their weights; m is a power of two."""
     inside, share = np.polynomial.legendre.leggauss(min(m, PANEL))
     panels = m // len(inside)
@@ -163,7 +164,7 @@ def _grid(a: np.ndarray, b: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]
     return X, parts.prod(axis=1)
 
 
-def _values(f: Callable[[np.ndarray], Any], X: np.ndarray, name: str, least: float = -np.inf) -> np.ndarray:
+def _values(f: Callable[[Array], Any], X: Array, name: str, least: float = -np.inf) -> Array:
     if not callable(f):
         raise ParameterError(f"{name} must be a function of rows, n by d; got {f!r}.")
     out = np.asarray(f(X.copy()))
@@ -182,7 +183,7 @@ def _values(f: Callable[[np.ndarray], Any], X: np.ndarray, name: str, least: flo
     return out
 
 
-def _form(kernel: Kernel, X: np.ndarray, q: np.ndarray) -> tuple[float, float]:
+def _form(kernel: Kernel, X: Array, q: Array) -> tuple[float, float]:
     """qᵀKq and |q|ᵀ|K||q|. X is met as two samples: noise of the observation has no share in an integral."""
     value = 0.0
     gross = 0.0

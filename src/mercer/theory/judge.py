@@ -25,6 +25,7 @@ from mercer.gram import Features, GramOperator, LowRank, Shifted
 from mercer.kernels.base import Kernel
 from mercer.kernels.proofs.proof import Refuted
 from mercer.solve.solution import Note
+from mercer.typing import Array
 
 EXACT_ROWS = 5000  # of a matrix that is stored, or under strict: Cholesky takes a second or two
 SOME_ROWS = 400  # of a matrix that is not stored
@@ -39,22 +40,22 @@ class Verdict(NamedTuple):
 
     valid: bool
     notes: tuple[str, ...] = ()
-    witness: tuple[np.ndarray, np.ndarray] | None = None
+    witness: tuple[Array, Array] | None = None
 
 
 class Lowest(NamedTuple):
     """The smallest eigenvalue where it is negative beyond rounding, its vector, and what was looked at."""
 
     value: float | None
-    vector: np.ndarray | None
-    rows: np.ndarray
+    vector: Array | None
+    rows: Array
     looked: str
 
 
 def judge_on_rows(
     kernel: Kernel | None,
     K: GramOperator,
-    rows: np.ndarray,
+    rows: Array,
     columns: int,
     *,
     strict: bool = False,
@@ -160,7 +161,7 @@ def refutation(kernel: Kernel, columns: int, centred: bool = False) -> str | Non
 # ── the smallest eigenvalue ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _lowest(K: GramOperator, rows: np.ndarray, strict: bool, centred: bool, total: int) -> Lowest:
+def _lowest(K: GramOperator, rows: Array, strict: bool, centred: bool, total: int) -> Lowest:
     """The smallest eigenvalue of K on these rows of `total`, if it is negative beyond rounding."""
     n = len(rows)
     whole = K.kind in STORED or strict
@@ -181,7 +182,7 @@ def _lowest(K: GramOperator, rows: np.ndarray, strict: bool, centred: bool, tota
     return Lowest(*found, some, looked)
 
 
-def _negative(B: np.ndarray) -> tuple[float, np.ndarray] | None:
+def _negative(B: Array) -> tuple[float, Array] | None:
     """The smallest eigenvalue and its vector, where it is negative beyond rounding."""
     values, vectors = np.linalg.eigh(B)
     top = max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
@@ -190,13 +191,13 @@ def _negative(B: np.ndarray) -> tuple[float, np.ndarray] | None:
     return float(values[0]), vectors[:, 0]
 
 
-def _about_its_mean(B: np.ndarray) -> np.ndarray:
+def _about_its_mean(B: Array) -> Array:
     """HBH with H = I - 11ᵀ/n."""
     means = B.mean(axis=0)
     return B + means.mean() - means - means[:, None]
 
 
-def _by_cholesky(B: np.ndarray, rows: np.ndarray, looked: str) -> Lowest:
+def _by_cholesky(B: Array, rows: Array, looked: str) -> Lowest:
     """K + rounding has a factor, and then K has no eigenvalue below minus that rounding; or a witness is computed."""
     slack = ROUNDING * float(np.abs(B).sum(axis=0).max())
     shifted = B.copy()
@@ -206,11 +207,11 @@ def _by_cholesky(B: np.ndarray, rows: np.ndarray, looked: str) -> Lowest:
     return _smallest(LinearOperator(B.shape, matvec=lambda v: B @ v, dtype=np.float64), rows, slack, looked)
 
 
-def _by_lanczos(K: GramOperator, rows: np.ndarray, centred: bool, total: int) -> Lowest:
+def _by_lanczos(K: GramOperator, rows: Array, centred: bool, total: int) -> Lowest:
     """Products alone: what is found is an eigenvalue, what is not found may be there."""
     n = len(rows)
 
-    def product(v: np.ndarray) -> np.ndarray:
+    def product(v: Array) -> Array:
         v = np.ravel(v)
         if centred:
             v = v - v.mean()
@@ -225,7 +226,7 @@ def _by_lanczos(K: GramOperator, rows: np.ndarray, centred: bool, total: int) ->
     return _smallest(operator, rows, ROUNDING * top, f"on {which}, by Lanczos's method,")
 
 
-def _smallest(operator: Any, rows: np.ndarray, slack: float, looked: str) -> Lowest:
+def _smallest(operator: Any, rows: Array, slack: float, looked: str) -> Lowest:
     start = np.random.default_rng(0).normal(size=len(rows))
     try:
         values, vectors = eigsh(operator, 1, which="SA", tol=1e-6, v0=start, maxiter=1000)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.theory.functions import codes_of, function_of, inner, signs_of
+from mercer.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,15 +21,15 @@ class Margins:
     machines without such multipliers.
     """
 
-    distances: np.ndarray
-    delta: np.ndarray
-    smallest: np.ndarray
-    norms: np.ndarray
-    on_margin: tuple[np.ndarray, ...] = ()
-    at_bound: tuple[np.ndarray, ...] = ()
+    distances: Array
+    delta: Array
+    smallest: Array
+    norms: Array
+    on_margin: tuple[Array, ...] = ()
+    at_bound: tuple[Array, ...] = ()
 
     @property
-    def separates(self) -> np.ndarray:
+    def separates(self) -> Array:
         """Whether each plane has all its rows on their sides."""
         return self.smallest > 0
 

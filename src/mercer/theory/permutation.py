@@ -16,6 +16,7 @@ from mercer.errors import InputError, ParameterError, ShapeError
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.theory.judge import judge_on_rows
+from mercer.typing import Array
 
 COLUMNS = 256  # permutations that are looked at together
 MEDIAN_ROWS = 1000  # rows among which the median distance is taken
@@ -33,7 +34,7 @@ class KernelTest:
     name: str
     statistic: float
     p_value: float
-    null: np.ndarray
+    null: Array
     kernels: tuple[Kernel, ...]
     method: str
     sizes: tuple[int, ...]
@@ -140,7 +141,7 @@ def check_sizes(sizes: tuple[int, ...], low: int) -> None:
         )
 
 
-def p_value(statistic: float, null: np.ndarray) -> float:
+def p_value(statistic: float, null: Array) -> float:
     """(1 + #{null ≥ statistic}) / (1 + #null); what is equal but for rounding counts as equal.
 
     >>> p_value(2.0, np.array([1.0, 2.0, 3.0]))

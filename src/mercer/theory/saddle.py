@@ -19,8 +19,9 @@ from scipy.optimize import lsq_linear, minimize
 from mercer.errors import ParameterError
 from mercer.solve.multipliers import Multipliers
 from mercer.theory.complementarity import duality
+from mercer.typing import Array
 
-Function = Callable[[np.ndarray], float]
+Function = Callable[[Array], float]
 TRIED = 200  # points and multipliers on which the saddle is tried
 CLOSE = 1e-6  # relative: gap and saddle to rounding and to the accuracy of the solver
 
@@ -36,10 +37,10 @@ class Saddle:
 
     primal: float
     dual: float
-    x: np.ndarray
-    multipliers: np.ndarray
+    x: Array
+    multipliers: Array
     slater: float
-    slater_point: np.ndarray
+    slater_point: Array
     left: float
     right: float
 
@@ -108,7 +109,7 @@ def convex_duality(
     x = _minimised(objective, inequalities, rows, right_side, x0)
     multipliers = _stationary(objective, inequalities, rows, x)
 
-    def lagrange(point: np.ndarray, m: np.ndarray) -> float:
+    def lagrange(point: Array, m: Array) -> float:
         g = np.array([float(each(point)) for each in inequalities])
         return (
             float(objective(point))
@@ -131,9 +132,7 @@ def convex_duality(
     return Saddle(float(objective(x)), dual, x, multipliers, slater, point, left, right)
 
 
-def _minimised(
-    f: Function, g: Sequence[Function], A: np.ndarray, b: np.ndarray, x0: np.ndarray
-) -> np.ndarray:
+def _minimised(f: Function, g: Sequence[Function], A: Array, b: Array, x0: Array) -> Array:
     constraints = [{"type": "ineq", "fun": lambda x, each=each: -float(each(x))} for each in g]
     if len(A):
         constraints.append({"type": "eq", "fun": lambda x: A @ x - b})
@@ -148,7 +147,7 @@ def _minimised(
     return np.asarray(found.x)
 
 
-def _stationary(f: Function, g: Sequence[Function], A: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _stationary(f: Function, g: Sequence[Function], A: Array, x: Array) -> Array:
     """λ ≥ 0, zero where a constraint has room, and ν, with ∇f + Σ λ ∇g + Aᵀν as small as can be."""
     gradients = [_gradient(each, x) for each in g]
     active = np.array([float(each(x)) > -1e-6 for each in g], dtype=bool)
@@ -162,13 +161,13 @@ def _stationary(f: Function, g: Sequence[Function], A: np.ndarray, x: np.ndarray
     return out
 
 
-def _gradient(f: Function, x: np.ndarray) -> np.ndarray:
+def _gradient(f: Function, x: Array) -> Array:
     h = 1e-6 * (1.0 + np.abs(x))
     steps = np.diag(h)
     return np.array([(float(f(x + s)) - float(f(x - s))) / (2 * d) for s, d in zip(steps, h, strict=True)])
 
 
-def _slater(g: Sequence[Function], A: np.ndarray, b: np.ndarray, x: np.ndarray) -> tuple[float, np.ndarray]:
+def _slater(g: Sequence[Function], A: Array, b: Array, x: Array) -> tuple[float, Array]:
     """The largest t ≤ 1 for which some x has g_i(x) ≤ -t and Ax = b, and that x."""
     if not g:
         return 1.0, x
@@ -183,7 +182,7 @@ def _slater(g: Sequence[Function], A: np.ndarray, b: np.ndarray, x: np.ndarray) 
     return kept, point
 
 
-def _other(m: np.ndarray, inequalities: int, rng: np.random.Generator) -> np.ndarray:
+def _other(m: Array, inequalities: int, rng: np.random.Generator) -> Array:
     """Other multipliers: scaled, moved or set to zero, with λ ≥ 0."""
     size = (1.0 + np.abs(m)) * 10.0 ** rng.uniform(-3, 1)
     moved = np.asarray(m + size * rng.normal(size=len(m)))
@@ -220,7 +219,7 @@ def lagrangian(model: Any, X: Any, y: Any, sample_weight: Any = None, *, random_
     price = np.where(hard, 0.0, C)
     beta = np.zeros(len(alpha)) if hard else each.beta
 
-    def lagrange(c: np.ndarray, b: float, xi: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> float:
+    def lagrange(c: Array, b: float, xi: Array, alpha: Array, beta: Array) -> float:
         room = s * (K @ c + b) - 1.0 + xi
         return float(0.5 * c @ K @ c + price @ xi - alpha @ room - beta @ xi)
 
@@ -260,7 +259,7 @@ def _hinge(found: Any) -> Multipliers:
     return each
 
 
-def _bias(each: Multipliers, sides: np.ndarray) -> float:
+def _bias(each: Multipliers, sides: Array) -> float:
     """b from the room that each constraint was found to have: room - slack = y(f + b) - 1."""
     problem = each.problem
     assert problem is not None

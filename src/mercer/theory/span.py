@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.errors import ShapeError
 from mercer.theory.functions import function_of, inner
+from mercer.typing import Array
 
 NEGLIGIBLE = 1e-7  # relative: what rounding may leave
 
@@ -23,9 +24,9 @@ class Representer:
     NaN for a w that was given. `rank` is the dimension of the span.
     """
 
-    w: np.ndarray
-    inside: np.ndarray
-    outside: np.ndarray
+    w: Array
+    inside: Array
+    outside: Array
     training_change: float
     difference: float
     norm_difference: float
@@ -33,15 +34,15 @@ class Representer:
     given: bool
 
     @property
-    def norms(self) -> np.ndarray:
+    def norms(self) -> Array:
         return np.linalg.norm(self.w, axis=1)
 
     @property
-    def inside_norms(self) -> np.ndarray:
+    def inside_norms(self) -> Array:
         return np.linalg.norm(self.inside, axis=1)
 
     @property
-    def outside_norms(self) -> np.ndarray:
+    def outside_norms(self) -> Array:
         return np.linalg.norm(self.outside, axis=1)
 
     @property
@@ -109,7 +110,7 @@ def representer(model: Any, X: Any, w: Any = None) -> Representer:
     )
 
 
-def _checked(w: Any, features: int) -> np.ndarray:
+def _checked(w: Any, features: int) -> Array:
     given = np.atleast_2d(np.asarray(w, dtype=float))
     if given.ndim != 2 or given.shape[1] != features:
         raise ShapeError(
@@ -118,7 +119,7 @@ def _checked(w: Any, features: int) -> np.ndarray:
     return given
 
 
-def _project(P: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, int]:
+def _project(P: Array, w: Array) -> tuple[Array, int]:
     """The orthogonal projection of the rows of w on the span of the rows of P, and the dimension of that span."""
     _, values, directions = np.linalg.svd(P, full_matrices=False)
     threshold = max(P.shape) * np.finfo(float).eps * float(values.max(initial=0.0))

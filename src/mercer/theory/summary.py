@@ -20,6 +20,7 @@ from mercer.theory.bounds import (
 from mercer.theory.complementarity import essential
 from mercer.theory.functions import codes_of, function_of, inner, signs_of
 from mercer.theory.margins import margins
+from mercer.typing import Array
 
 NEAREST = 1e-6  # relative: rows this near to the smallest distance count among the vectors of smallest margin
 
@@ -179,7 +180,7 @@ def _dimensions(machine: Any, functions: Functions) -> float:
         return math.inf
 
 
-def _margin_line(functions: Functions, A: Any, found: Any, counts: np.ndarray) -> list[Line]:
+def _margin_line(functions: Functions, A: Any, found: Any, counts: Array) -> list[Line]:
     try:
         lengths = functions.lengths(A)
     except MercerError:
@@ -197,7 +198,7 @@ def _margin_line(functions: Functions, A: Any, found: Any, counts: np.ndarray) -
     ]
 
 
-def _support_lines(machine: Any, functions: Functions, X: Any, y: Any, counts: np.ndarray) -> list[Line]:
+def _support_lines(machine: Any, functions: Functions, X: Any, y: Any, counts: Array) -> list[Line]:
     if not functions.canonical or not isinstance(functions, ByRows):
         return []
     sizes = [int((functions.coefficients[:, k] != 0).sum()) for k in range(functions.count)]
@@ -219,7 +220,7 @@ def _support_lines(machine: Any, functions: Functions, X: Any, y: Any, counts: n
     return out
 
 
-def _novikoff(machine: Any, functions: Functions, A: Any, signs: np.ndarray) -> Line:
+def _novikoff(machine: Any, functions: Functions, A: Any, signs: Array) -> Line:
     """(X/δ)² of vectors (φ(x), 1) and the plane (w, b), as a perceptron with a bias sees them; without the 1 for one without."""
     name, note = "Novikoff (X/δ)²", "most mistakes of a perceptron on these rows"
     try:

@@ -26,6 +26,7 @@ from mercer.theory.permutation import (
     rows_of,
     with_median,
 )
+from mercer.typing import Array
 
 FEWEST_BLOCKS = 8  # for a mean of block statistics to be nearly normal
 LOST = "MMD² is then no squared distance, and may be 0 or negative for different distributions."
@@ -38,7 +39,7 @@ class TwoSampleTest(KernelTest):
     power: dict[str, float] = field(default_factory=dict)
     _rows: Any = None
 
-    def witness(self, points: Any) -> np.ndarray:
+    def witness(self, points: Any) -> Array:
         """(1/m) Σ k(x_i, t) - (1/n) Σ k(z_j, t): positive where X has more mass, negative where Z has."""
         m, n = self.sizes
         signs = np.concatenate([np.full(m, 1 / m), np.full(n, -1 / n)])
@@ -153,7 +154,7 @@ class _Discrepancy:
         self.sums = sums - self.mean * total
         self.diag = np.asarray(K.diag(), dtype=np.float64) - self.mean
 
-    def __call__(self, S: np.ndarray) -> np.ndarray:
+    def __call__(self, S: Array) -> Array:
         m, n = self.m, self.n
         inside = np.einsum("ij,ij->j", S, np.asarray(self.K @ S)) - self.mean * m * m
         reach = self.sums @ S
@@ -165,7 +166,7 @@ class _Discrepancy:
         return xx / (m * (m - 1)) + zz / (n * (n - 1)) - 2 * xz / (m * n)
 
 
-def _relabelled(rng: np.random.Generator, m: int, n: int, count: int) -> np.ndarray:
+def _relabelled(rng: np.random.Generator, m: int, n: int, count: int) -> Array:
     """Columns with m ones at random places."""
     drawn = rng.random((m + n, count))
     S = np.zeros((m + n, count))
