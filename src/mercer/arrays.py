@@ -298,7 +298,7 @@ class Rows:
 
     def rows(self, index: Integers | Flags) -> Rows:
         """Some of the rows, as a sample of their own."""
-        if column_names(self.data) is not None and not self._is_opaque():
+        if column_names(self.data) is not None and not self.is_opaque:
             return Rows(self.vectors[index], self.name, self.names)
         if isinstance(self.data, Sequence):
             return Rows([self.data[i] for i in index], self.name, self.names)
@@ -371,7 +371,7 @@ class Rows:
     @property
     def points(self) -> Any:
         """What a user's function of the points gets: things as they came, numbers as a float64 matrix."""
-        if self._is_opaque():
+        if self.is_opaque:
             return self.data
         return dense(self.vectors).astype(np.float64, copy=False)
 
@@ -408,7 +408,8 @@ class Rows:
             )
         return rows
 
-    def _is_opaque(self) -> bool:
+    @property
+    def is_opaque(self) -> bool:
         """Whether the data are things rather than a table of numbers (a list of strings, say)."""
         if sparse.issparse(self.data) or column_names(self.data) is not None:
             return False

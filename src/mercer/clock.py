@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 _end: ContextVar[float] = ContextVar("end of the seconds allowed", default=math.inf)
 
@@ -22,7 +23,7 @@ class OutOfTime(Exception):
 
     def __init__(self, found: object = None) -> None:
         super().__init__("the seconds are used up")
-        self.found = found
+        self.found: Any = found
 
 
 def now() -> float:

@@ -22,7 +22,7 @@ from scipy import linalg
 from scipy.linalg import cython_blas, cython_lapack, get_blas_funcs, get_lapack_funcs
 
 from mercer.panels import clear_above, fortran, panels
-from mercer.typing import Array
+from mercer.typing import Array, Integers
 
 # Floating point operations from which a call gets its own thread: some hundredths of a second.
 LONG = 3e8
@@ -125,17 +125,17 @@ def potrs(L: Array, B: Array) -> Array:
     return X.reshape(B.shape)
 
 
-def pstrf(A: Array, tol: float) -> tuple[Array, npt.NDArray[np.intc], int]:
+def pstrf(A: Array, tol: float) -> tuple[Array, Integers, int]:
     """Cholesky with pivots above `tol`: the lower factor, the order of the rows, from 1, and the rank."""
     n = len(A)
     if n**3 / 3 < LONG:
         factor, order, rank, _ = linalg.lapack.dpstrf(np.asfortranarray(A), tol=tol, lower=1)
-        return factor, order, rank
+        return factor, order.astype(np.intp), rank
     L = _fortran(A, False)
     order = np.empty(n, np.intc)
     rank = ctypes.c_int()
     _lapack("pstrf", L.dtype, "L", n, L, n, order, rank, float(tol), np.empty(2 * n))
-    return L, order, rank.value
+    return L, order.astype(np.intp), rank.value
 
 
 def trtri(L: Array) -> Array:

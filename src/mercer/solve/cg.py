@@ -24,6 +24,7 @@ from mercer.solve.direct import largest
 from mercer.solve.operator import (
     MatrixLike,
     Operator,
+    Products,
     as_operator,
     check_number,
     check_targets,
@@ -60,7 +61,7 @@ class Preconditioner(Protocol):
 
 
 def cg(
-    A: MatrixLike,
+    A: MatrixLike | Products,
     b: npt.ArrayLike,
     shift: float = 0.0,
     *,

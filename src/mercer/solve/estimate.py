@@ -111,15 +111,15 @@ def logdet(
     known = 0.0 if preconditioner is None else preconditioner.logdet()
     low, high, taken = _quadrature(_Split(op, shift, preconditioner), Z, min(steps, n), every)
     middle = np.where(np.isfinite(low), (low + high) / 2, high)
-    width = high - low
     if every:
         name = "Lanczos quadrature"
         samples = np.array([middle.sum()])
-        bracket = float(width.sum()) / 2
+        width = float((high - low).sum())
     else:
         name = "stochastic Lanczos quadrature"
         samples = middle
-        bracket = float(width.mean()) / 2
+        width = float((high - low).mean())
+    bracket = width / 2
     if preconditioner is not None:
         name += f" with {preconditioner}"
     return _estimate(samples + known, bracket, level, name, taken, start, exact=every)

@@ -302,7 +302,7 @@ class _Iteration:
         return True
 
     def _solve(self, R: Array, right: Array) -> tuple[Array, Array]:
-        """R(αI + RᵀKR)⁻¹Rᵀ times the right-hand side (n×k), and, if b is free, times 1 in each output (n×k×k)."""
+        """R(αI + RᵀKR)⁻¹Rᵀ times the right-hand side (n×k) and, for b, times 1 in each output (n×k×k)."""
         n, k = right.shape
         columns = [right]
         if self.intercept:

@@ -7,7 +7,7 @@ here is float64.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +17,8 @@ from mercer.panels import panels
 from mercer.typing import Array, Index
 
 
-class Operator(Protocol):
-    """A symmetric n×n matrix, known by what it does.
-
-    `@` takes a vector or an n×r block of the operator's dtype; `block` takes integer arrays or slices, and
-    `slice(None)` means all; arrays handed out by `block`, `diag` and `dense` are not written to by any
-    solver. What only some operators can do, the others answer with None, as this class does for those that
-    inherit from it.
-    """
+class Products(Protocol):
+    """A symmetric matrix of which nothing but its products is known: enough for conjugate gradients."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -33,6 +27,16 @@ class Operator(Protocol):
     def dtype(self) -> np.dtype: ...
 
     def __matmul__(self, V: Array) -> Array: ...
+
+
+class Operator(Products, Protocol):
+    """A symmetric n×n matrix, known by what it does.
+
+    `@` takes a vector or an n×r block of the operator's dtype; `block` takes integer arrays or slices, and
+    `slice(None)` means all; arrays handed out by `block`, `diag` and `dense` are not written to by any
+    solver. What only some operators can do, the others answer with None, as this class does for those that
+    inherit from it.
+    """
 
     def diag(self) -> Array: ...
 
@@ -144,7 +148,7 @@ class Paired(Operator):
         return Paired(self.single.shifted(lam), self.exact.shifted(lam))
 
 
-def as_operator(A: MatrixLike, *, products_only: bool = False) -> Operator:
+def as_operator(A: MatrixLike | Products, *, products_only: bool = False) -> Operator:
     """`A` itself if it is an operator; an array, checked for shape, finiteness and symmetry, as one.
 
     A solver of `products_only` asks for nothing but `shape`, `dtype` and `@`.
@@ -159,7 +163,7 @@ def as_operator(A: MatrixLike, *, products_only: bool = False) -> Operator:
         if not products_only:
             _require_members(A)
         _require_square(A.shape)
-        return A
+        return cast("Operator", A)
     array = np.asarray(A)
     if array.dtype not in (np.float64, np.float32):
         array = array.astype(np.float64)

@@ -62,7 +62,7 @@ class RidgePath:
 
     @classmethod
     def of_features(cls, Phi: Array, weight: Array, Y: Array, *, intercept: bool) -> RidgePath:
-        """From an n×D matrix of features, ΦΦᵀ = K; with an intercept centred, so that an offset cancels nothing."""
+        """From n×D features with ΦΦᵀ = K; with an intercept centred, so that an offset cancels nothing."""
         mean = weight @ Phi / weight.sum() if intercept else np.zeros(Phi.shape[1])
         U, sigma, right = lapack.svd(np.sqrt(weight)[:, None] * (Phi - mean))
         return cls(sigma**2, U, weight, Y, intercept, right, mean)
@@ -128,7 +128,7 @@ class RidgePath:
         )
 
     def _weights(self, alpha: float, b: Array) -> Array | None:
-        """β from the singular values: c, of which it is a sum, lost the digits by which α is smaller than K."""
+        """β from the singular values: c, of which it is a sum, lost the digits that α is smaller than K."""
         if self.features is None:
             return None
         rotated = self.rotated[:, : len(b)]
