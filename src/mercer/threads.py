@@ -38,11 +38,16 @@ class _MercerController(LibController):
 register(_MercerController)
 
 
+def _cpus() -> int:
+    """The CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def available() -> int:
     """Threads the core may use when nobody asked: CPUs of this process, OMP_NUM_THREADS, threadpoolctl."""
-    allowed = os.cpu_count() or 1
-    if hasattr(os, "sched_getaffinity"):
-        allowed = len(os.sched_getaffinity(0))
+    allowed = _cpus()
     told = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if told.isdigit() and int(told) > 0:
         allowed = min(allowed, int(told))
