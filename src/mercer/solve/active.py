@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
@@ -111,53 +111,72 @@ def descend(
     Problems with more than `limit` free variables, and steps that do not lower the objective, are left as
     they are.
     """
-    best = alpha
-    best_f = f
+    here = _Place(alpha, f, problem.objective(alpha, f))
     free = (alpha > 0) & (alpha < problem.C)
     scale = float(np.abs(f).max(initial=0.0) + np.abs(problem.p).max(initial=0.0)) or 1.0
     for _ in range(rounds):
         if not 0 < free.sum() <= limit or clock.late() or clock.now() >= end:
             break
-        step = _newton(K, problem, best_f, np.flatnonzero(free))
+        step = _newton(K, problem, here.f, np.flatnonzero(free))
         if step is None:
             break
-        moving = np.flatnonzero(step)
-        room = np.full(len(step), np.inf)
-        ahead = step[moving]
-        room[moving] = np.where(ahead > 0, problem.C[moving] - best[moving], best[moving]) / np.abs(ahead)
+        room = _room(problem, here.alpha, step)
         nearest = float(room.min())
-        t = min(_length(K, problem, best_f, step), nearest)
+        t = min(_length(K, problem, here.f, step), nearest)
         if not np.isfinite(t):
             break
-        new = np.clip(best + t * step, 0.0, problem.C)
-        hit = free & (room <= t) & (nearest <= t)
-        new[hit] = np.where(step[hit] > 0, problem.C[hit], 0.0)
-        moved = np.flatnonzero(new != best)
-        new_f = best_f + _product(K, problem, new - best)
-        if len(moved) and _rises(problem, (best, best_f), (new, new_f)):
-            break
-        falls = _rises(problem, (new, new_f), (best, best_f))
-        best, best_f = new, new_f
-        if hit.any():
+        new = (here.alpha + t * step).clip(0.0, problem.C)
+        reached = nearest <= t
+        if reached:
+            hit = free & (room <= t)
+            new[hit] = np.where(step[hit] > 0, problem.C[hit], 0.0)
+        moved = bool((new != here.alpha).any())
+        before = here
+        new_f = here.f + _product(K, problem, new - here.alpha)
+        here = _Place(new, new_f, problem.objective(new, new_f))
+        if moved and _rises(problem, before, here):
+            return before.alpha, before.f
+        if reached:
             free &= ~hit
             continue
-        bad = problem.violation(best, problem.slack(best_f, problem.multipliers(best, best_f)))
+        bad = problem.violation(new, problem.slack(new_f, problem.multipliers(new, new_f)))
         inside = float(bad[free].max(initial=0.0))
         bad[free] = 0.0
-        if falls and inside > max(bad.max(), 1e-11 * scale):
+        worst = float(bad.max())
+        if inside > max(worst, 1e-11 * scale) and _rises(problem, here, before):
             # A long step came to no bound: there is more to go.
             continue
-        if bad.max() <= 1e-11 * scale or len(moved) == 0:
+        if worst <= 1e-11 * scale or not moved:
             break
         free[int(np.argmax(bad))] = True
-    return best, best_f
+    return here.alpha, here.f
 
 
-def _rises(problem: BoxProblem, old: tuple[Array, Array], new: tuple[Array, Array]) -> bool:
+class _Place(NamedTuple):
+    """α, f and the objective there."""
+
+    alpha: Array
+    f: Array
+    objective: float
+
+
+def _room(problem: BoxProblem, alpha: Array, step: Array) -> Array:
+    """How far each variable may go along the step until it reaches a bound; infinity for those that rest."""
+    moving = np.flatnonzero(step)
+    ahead = step[moving]
+    here = alpha[moving]
+    room = np.full(len(step), np.inf)
+    room[moving] = np.where(ahead > 0, problem.C[moving] - here, here) / np.abs(ahead)
+    return room
+
+
+def _rises(problem: BoxProblem, old: _Place, new: _Place) -> bool:
     """Whether the objective rises beyond its rounding."""
-    rise = problem.objective(*new) - problem.objective(*old)
-    terms = float(new[0] @ (np.abs(problem.p) + np.abs(new[1])))
-    return bool(rise > 1e-12 * terms)
+    rise = new.objective - old.objective
+    if rise <= 0:
+        return False
+    terms = float(new.alpha @ (np.abs(problem.p) + np.abs(new.f)))
+    return rise > 1e-12 * terms
 
 
 def _product(K: Operator, problem: BoxProblem, d: Array) -> Array:
@@ -172,9 +191,10 @@ def _product(K: Operator, problem: BoxProblem, d: Array) -> Array:
 
 def _length(K: Operator, problem: BoxProblem, f: Array, step: Array) -> float:
     """How far along the step the objective falls: 1 for Newton's, more where there is hardly curvature."""
-    if np.abs(step).max(initial=0.0) < 1e6 * np.abs(problem.gradient(f)).max(initial=0.0):
+    gradient = problem.gradient(f)
+    if np.abs(step).max(initial=0.0) < 1e6 * np.abs(gradient).max(initial=0.0):
         return 1.0
-    slope = -float(problem.gradient(f) @ step)
+    slope = -float(gradient @ step)
     curve = float((problem.signs * step) @ _product(K, problem, step))
     if curve <= 0:
         return np.inf
@@ -218,12 +238,11 @@ def _newton(K: Operator, problem: BoxProblem, f: Array, free: Integers) -> Array
 
 def _kept_sums(equality: int, s: Array) -> Array:
     """The rows of A, with A d = 0 for every step d that keeps the sums of the problem."""
-    rows: list[Array] = []
     if equality == 1:
-        rows = [s]
-    elif equality == 2:
-        rows = [(s > 0).astype(np.float64), (s < 0).astype(np.float64)]
-    return np.array([row for row in rows if row.any()]).reshape(-1, len(s))
+        return s[None, :]
+    sides = [] if equality == 0 else [s > 0, s < 0]
+    rows = [side.astype(np.float64) for side in sides if side.any()]
+    return np.array(rows).reshape(-1, len(s))
 
 
 def _long_step(M: Array, A: Array, right: Array) -> Array | None:

@@ -168,7 +168,7 @@ def certify_all(
     )
     alpha = _joined(alphas)
     f = _joined(fs)
-    m = np.where(whole.signs > 0, *(np.repeat(side, sizes) for side in zip(*ms, strict=True)))
+    m = _by_sign(whole.signs, ms, sizes)
     g = whole.gradient(f) + m
     worst = whole.violation(alpha, g)
     hard = np.maximum.reduceat(whole.C, first) == np.inf
@@ -186,11 +186,26 @@ def certify_all(
         primal[k] = 0.5 * norm2[k] / margin**2 if margin > 0 else np.inf
         gap[k] = primal[k] - dual[k]
     at = [i + int(worst[i:j].argmax()) for i, j in zip(first, ends, strict=True)]
-    columns = (primal.tolist(), dual.tolist(), gap.tolist(), worst[at].tolist(), whole.rows[at].tolist())
     return [
-        Certificate(**fact, primal=P, dual=D, gap=G, kkt=kkt, worst_row=r)
-        for fact, P, D, G, kkt, r in zip(facts, *columns, strict=True)
+        Certificate(
+            **fact,
+            primal=float(primal[k]),
+            dual=float(dual[k]),
+            gap=float(gap[k]),
+            kkt=float(worst[at[k]]),
+            worst_row=int(whole.rows[at[k]]),
+        )
+        for k, fact in enumerate(facts)
     ]
+
+
+def _by_sign(signs: Array, ms: Sequence[tuple[float, float]], sizes: Integers) -> Array:
+    """The multiplier m₊ or m₋ of each variable, by its sign and its problem."""
+    if len(ms) == 1:
+        plus, minus = ms[0]
+        return np.where(signs > 0, plus, minus)
+    each = np.array(ms)
+    return np.where(signs > 0, np.repeat(each[:, 0], sizes), np.repeat(each[:, 1], sizes))
 
 
 def _joined(parts: Sequence[npt.NDArray[Number]]) -> npt.NDArray[Number]:

@@ -150,7 +150,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a polish that raises the objective is kept",
         SOLVE + "active.py",
-        "        if len(moved) and _rises(problem, (best, best_f), (new, new_f)):\n            break\n",
+        "        if moved and _rises(problem, before, here):\n            return before.alpha, before.f\n",
         "",
         "tests/laws/test_margin_parts.py tests/core/test_qp.py tests/machines/test_svc.py",
     ),
@@ -178,8 +178,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a polished solution forgets what a long step gained",
         SOLVE + "active.py",
-        "        falls = _rises(problem, (new, new_f), (best, best_f))\n",
-        "        falls = False\n",
+        " and _rises(problem, here, before):\n",
+        " and False:\n",
         "tests/laws/test_margin_optima.py",
     ),
     Fault(
