@@ -13,7 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr__` below finds the same names
+# What type checkers and editors see; at run time `__getattr__` below finds the same names.
+if TYPE_CHECKING:
     from mercer import errors, gram, kernels, plot, sklearn, solve, theory
     from mercer.choose import choose
     from mercer.errors import Interrupted
@@ -179,15 +180,9 @@ __all__ = [
 ]
 
 _MODULES = ("choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
-_ROOMS = (
-    "applications",
-    "arrays",
-    "cli",
-    "machines",
-    "memory",
-    "params",
-    "threads",
-)  # reached by name, not public
+# Reached by name, but not public.
+_ROOMS = ("applications", "arrays", "cli", "machines", "memory", "params", "threads")
+# Where a public name lives; those that are not here live in mercer.kernels.
 _ELSEWHERE = {
     "GaussianProcessClassifier": "mercer.machines.gaussian_process.classification",
     "GaussianProcessRegressor": "mercer.machines.gaussian_process.regression",
@@ -225,7 +220,7 @@ _ELSEWHERE = {
     "verify": "mercer.theory.verify",
     "GramReport": "mercer.theory.gram_report",
     "gram_report": "mercer.theory.gram_report",
-}  # every other public name lives in mercer.kernels
+}
 
 
 def __getattr__(name: str) -> Any:

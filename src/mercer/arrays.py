@@ -16,12 +16,13 @@ from scipy import sparse
 from mercer.errors import DomainError, InputError, InputTypeError, MagnitudeError, NotFiniteError, ShapeError
 from mercer.panels import largest_entry
 from mercer.sparse import Matrix, check_format, dense, take_columns
+from mercer.typing import Array, Flags, Integers
 
 Column = str | int | slice
 
 
-def check_vectors(X: Any, name: str = "X", names: Sequence[str] | None = None) -> Matrix:
-    """`X` as a 2-D array or CSR matrix of finite float64 or float32 numbers; never a copy when none is needed.
+def check_vectors(X: object, name: str = "X", names: Sequence[str] | None = None) -> Matrix:
+    """`X` as a 2-D array or CSR matrix of finite float64 or float32 numbers, copied only where needed.
 
     >>> check_vectors([[1, 2], [3, 4]]).dtype
     dtype('float64')
@@ -29,7 +30,8 @@ def check_vectors(X: Any, name: str = "X", names: Sequence[str] | None = None) -
     if sparse.issparse(X):
         return _check_sparse(X, name)
     X = unmasked(X, name)
-    names = column_names(X) if names is None else names
+    if names is None:
+        names = column_names(X)
     A = _as_array(X, name)
     if A.ndim != 2:
         hint = "Reshape your data with X.reshape(-1, 1) for one column, or X.reshape(1, -1) for one row."
@@ -42,8 +44,8 @@ def check_vectors(X: Any, name: str = "X", names: Sequence[str] | None = None) -
     return A
 
 
-def read_rows(X: Any, things: bool = False, name: str = "X") -> Matrix:
-    """The rows as float64 numbers, dense or CSR; where `things` are allowed and these are no numbers, as an array of objects.
+def read_rows(X: object, things: bool = False, name: str = "X") -> Matrix:
+    """The rows as float64 numbers, dense or CSR; where `things` are allowed and these are none, as an array of objects.
 
     >>> read_rows(["kernel", "nerve"], things=True)
     array(['kernel', 'nerve'], dtype=object)
@@ -53,7 +55,7 @@ def read_rows(X: Any, things: bool = False, name: str = "X") -> Matrix:
     return check_vectors(X, name).astype(np.float64, copy=False)
 
 
-def _is_numeric(X: Any) -> bool:
+def _is_numeric(X: object) -> bool:
     """Whether X is a table of numbers, by its type; what could be one or not is looked at cell by cell."""
     if sparse.issparse(X):
         return True
@@ -66,7 +68,7 @@ def _is_numeric(X: Any) -> bool:
     return A.ndim == 2 and not any(isinstance(cell, str | bytes) or np.ndim(cell) for cell in A.flat)
 
 
-def _as_objects(X: Any, name: str) -> np.ndarray:
+def _as_objects(X: object, name: str) -> np.ndarray:
     """Things in one dimension, or the cells of a table in two."""
     if column_names(X) is not None:
         return np.asarray(X, dtype=object)
@@ -79,8 +81,8 @@ def _as_objects(X: Any, name: str) -> np.ndarray:
     return out
 
 
-def unmasked(X: Any, name: str) -> Any:
-    """A masked array without masked entries as its data; one with them is refused; anything else as it is."""
+def unmasked(X: object, name: str) -> object:
+    """The data of a masked array that masks nothing; one that masks entries is refused; all else as it is."""
     if not isinstance(X, np.ma.MaskedArray):
         return X
     mask = np.ma.getmaskarray(X)
@@ -88,14 +90,14 @@ def unmasked(X: Any, name: str) -> Any:
         first = [int(v) for v in np.unravel_index(int(np.argmax(mask)), mask.shape)]
         where = f"row {first[0]}" + "".join(f", column {j}" for j in first[1:])
         raise InputError(
-            f"{name} has masked entries (first at {where}). A mask would be dropped silently: drop those rows, or fill "
-            f"them first, for example {name}.filled({name}.mean())."
+            f"{name} has masked entries (first at {where}). A mask would be dropped silently: drop those "
+            f"rows, or fill them first, for example {name}.filled({name}.mean())."
         )
     return X.data
 
 
-def read_numbers(values: Any, name: str) -> np.ndarray:
-    """Numbers in one or two dimensions, by the same rules as rows: no mask, text, date or complex number. NaN is kept.
+def read_numbers(values: object, name: str) -> Array:
+    """Numbers in one or two dimensions: no mask, text, date or complex number, as in rows; NaN is kept.
 
     >>> read_numbers([1, 2], "y").dtype
     dtype('float64')
@@ -103,24 +105,25 @@ def read_numbers(values: Any, name: str) -> np.ndarray:
     A = _as_array(dense(unmasked(values, name)), name)
     if A.ndim not in (1, 2):
         raise ShapeError(f"{name} must have one or two dimensions; got {A.ndim} (shape {A.shape}).")
-    return _as_float(A.reshape(len(A), -1) if A.size else A, name, None).reshape(A.shape)
+    table = A.reshape(len(A), -1) if A.size else A
+    return _as_float(table, name, None).reshape(A.shape)
 
 
-def _as_array(X: Any, name: str) -> np.ndarray:
+def _as_array(X: object, name: str) -> np.ndarray:
     try:
         A = np.asarray(X)
         if A.dtype.kind in "US" and not isinstance(X, np.ndarray):
-            A = np.asarray(
-                X, dtype=object
-            )  # a list that mixes text and numbers: keep them apart for the message
+            # A list that mixes text and numbers: keep them apart for the message.
+            A = np.asarray(X, dtype=object)
         return A
     except (ValueError, TypeError) as error:
         raise ShapeError(
-            f"{name} cannot be read as a table of numbers: {str(error).rstrip('.')}. Give all rows equal length."
+            f"{name} cannot be read as a table of numbers: {str(error).rstrip('.')}. "
+            "Give all rows equal length."
         ) from error
 
 
-def _as_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> np.ndarray:
+def _as_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> Array:
     kind = A.dtype.kind
     if A.dtype in (np.float64, np.float32):
         return A
@@ -130,41 +133,46 @@ def _as_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> np.ndarr
         )
     if kind in "mM":
         raise InputTypeError(
-            f"{name} holds dates or times ({A.dtype}), which have no natural unit here. Convert them first, for "
-            f"example to days: ({name} - {name}.min()) / np.timedelta64(1, 'D')."
+            f"{name} holds dates or times ({A.dtype}), which have no natural unit here. Convert them first, "
+            f"for example to days: ({name} - {name}.min()) / np.timedelta64(1, 'D')."
         )
     if kind in "biuf":
-        with np.errstate(over="ignore"):  # a longdouble beyond float64 is then refused as infinity
+        # A longdouble beyond float64 is refused as infinity later.
+        with np.errstate(over="ignore"):
             return A.astype(np.float64)
     return _cells_to_float(A, name, names)
 
 
-def _cells_to_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> np.ndarray:
+def _cells_to_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> Array:
     """Object and text arrays, cell by cell, so that the error can name the cell."""
+
+    def where(i: int, j: int) -> str:
+        return f"row {i}, {_column(j, names)}"
+
     out = np.empty(A.shape)
     for (i, j), cell in np.ndenumerate(A):
         if isinstance(cell, str | bytes):
             raise InputError(
-                f"{name} has text {str(cell)!r} at row {i}, {_column(j, names)}; numbers were expected. Encode it, drop the "
+                f"{name} has text {str(cell)!r} at {where(i, j)}; numbers were expected. Encode it, drop the "
                 "column, or convert numeric text with .astype(float)."
             )
         try:
             out[i, j] = float(cell)
         except OverflowError as error:
             raise MagnitudeError(
-                f"{name} has a number beyond the range of float64 at row {i}, {_column(j, names)}. Rescale that column."
+                f"{name} has a number beyond the range of float64 at {where(i, j)}. Rescale that column."
             ) from error
         except TypeError as error:
             if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
                 out[i, j] = np.nan
                 continue
             raise InputTypeError(
-                f"{name} has a {type(cell).__name__} at row {i}, {_column(j, names)}; numbers were expected. ({error})"
+                f"{name} has a {type(cell).__name__} at {where(i, j)}; numbers were expected. ({error})"
             ) from error
     return out
 
 
-def _check_sparse(X: Any, name: str) -> sparse.csr_array:
+def _check_sparse(X: Matrix, name: str) -> Matrix:
     if X.ndim != 2:
         raise ShapeError(f"{name} must have two dimensions; got {X.ndim}.")
     check_format(X, name)
@@ -177,9 +185,8 @@ def _check_sparse(X: Any, name: str) -> sparse.csr_array:
         A.sum_duplicates()
     _check_size(A.shape, name)
     if A.dtype not in (np.float64, np.float32):
-        A = A.astype(
-            _as_float(A.data[:1].reshape(1, -1) if A.nnz else np.zeros((1, 1), A.dtype), name, None).dtype
-        )
+        one_entry = A.data[:1].reshape(1, -1) if A.nnz else np.zeros((1, 1), A.dtype)
+        A = A.astype(_as_float(one_entry, name, None).dtype)
     bad = ~np.isfinite(A.data)
     if bad.any():
         k = int(np.argmax(bad))
@@ -198,7 +205,7 @@ def _check_size(shape: tuple[int, ...], name: str) -> None:
         raise ShapeError(f"{name} has 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
 
 
-def _check_values(A: np.ndarray, name: str, names: Sequence[str] | None) -> None:
+def _check_values(A: Array, name: str, names: Sequence[str] | None) -> None:
     top = largest_entry(A)
     if not np.isfinite(top):
         i, j = _first(~np.isfinite(A))
@@ -219,15 +226,15 @@ def _check_magnitude(
         )
 
 
-def _refuse_nonfinite(value: Any, i: int, j: int, name: str, names: Sequence[str] | None) -> None:
+def _refuse_nonfinite(value: float, i: int, j: int, name: str, names: Sequence[str] | None) -> None:
     word = "NaN" if np.isnan(value) else "infinity"
     raise NotFiniteError(
-        f"Input {name} contains {word} (first at row {i}, {_column(j, names)}). Impute or drop it, for example "
-        "sklearn.impute.SimpleImputer().fit_transform(X)."
+        f"Input {name} contains {word} (first at row {i}, {_column(j, names)}). Impute or drop it, for "
+        "example sklearn.impute.SimpleImputer().fit_transform(X)."
     )
 
 
-def _first(mask: np.ndarray) -> tuple[int, int]:
+def _first(mask: Flags) -> tuple[int, int]:
     i, j = np.unravel_index(int(np.argmax(mask)), mask.shape)
     return int(i), int(j)
 
@@ -236,13 +243,15 @@ def _column(j: int, names: Sequence[str] | None) -> str:
     return f"column {j}" if names is None else f"column {names[j]!r}"
 
 
-def column_names(X: Any) -> list[str] | None:
-    """The names of a data frame's columns, or None where there are none (pandas, polars and their like)."""
+def column_names(X: object) -> list[str] | None:
+    """The names of a data frame's columns (pandas, polars and their like), or None where there are none."""
     names = getattr(X, "columns", None)
-    return None if names is None or callable(names) else [str(c) for c in names]
+    if names is None or callable(names):
+        return None
+    return [str(c) for c in names]
 
 
-def real_numbers(values: Any, owner: str) -> np.ndarray:
+def real_numbers(values: object, owner: str) -> Array:
     """What a user's function returned, as float64; complex numbers and what is no number are refused."""
     try:
         out = np.asarray(values)
@@ -251,8 +260,8 @@ def real_numbers(values: Any, owner: str) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InputError(f"{owner}: the function must return numbers; it returned {values!r:.60}.") from error
     raise InputError(
-        f"{owner}: the function returned complex numbers, and the values of a kernel are real. Return the real part, "
-        "for example np.real(value), if that is what is meant."
+        f"{owner}: the function returned complex numbers, and the values of a kernel are real. Return the "
+        "real part, for example np.real(value), if that is what is meant."
     )
 
 
@@ -262,13 +271,15 @@ def require_nonnegative(A: Matrix, kernel: str, name: str) -> None:
     if values.size and values.min() < 0:
         if sparse.issparse(A):
             k = int(np.argmax(values < 0))
-            value, i, j = values[k], int(np.searchsorted(A.indptr, k, side="right") - 1), int(A.indices[k])
+            value = values[k]
+            i = int(np.searchsorted(A.indptr, k, side="right") - 1)
+            j = int(A.indices[k])
         else:
             i, j = _first(A < 0)
             value = A[i, j]
         raise DomainError(
-            f"{kernel} is a kernel on histograms: all entries must be >= 0, but {name} has {value:g} at row {i}, "
-            f"column {j}. Shift or clip the data, or use another kernel."
+            f"{kernel} is a kernel on histograms: all entries must be >= 0, but {name} has {value:g} at "
+            f"row {i}, column {j}. Shift or clip the data, or use another kernel."
         )
 
 
@@ -276,13 +287,14 @@ class Rows:
     """The rows of one data set, converted once for each set of columns that a kernel looks at."""
 
     def __init__(self, data: Any, name: str = "X", names: Sequence[str] | None = None) -> None:
-        self.data, self.name = data, name
+        self.data = data
+        self.name = name
         self.names = column_names(data) if names is None else list(names)
         self._vectors: Matrix | None = None
-        self._taken: dict[Any, Rows] = {}
+        self._taken: dict[tuple[object, ...], Rows] = {}
 
     @classmethod
-    def of(cls, data: Any, name: str = "X") -> Rows:
+    def of(cls, data: object, name: str = "X") -> Rows:
         return data if isinstance(data, Rows) else cls(data, name)
 
     def __len__(self) -> int:
@@ -292,7 +304,7 @@ class Rows:
                 f"{self.name} must have two dimensions, rows and columns, or be a list of things; "
                 f"got {type(self.data).__name__}. Wrap a single thing in a list."
             )
-        n = shape[0] if shape else len(self.data)
+        n: int = shape[0] if shape else len(self.data)
         if n == 0:
             raise ShapeError(f"{self.name} has 0 sample(s) while a minimum of 1 is required.")
         return n
@@ -304,12 +316,13 @@ class Rows:
             self._vectors = check_vectors(self.data, self.name, self.names)
         return self._vectors
 
-    def vanishing(self) -> np.ndarray:
+    def vanishing(self) -> Integers:
         """The rows, once read as numbers, that are not zero but so small that their squares are."""
         if self._vectors is None:
-            return np.zeros(0, dtype=int)
+            return np.zeros(0, dtype=np.intp)
         top = abs(self._vectors).max(axis=1)
-        top = top.toarray().ravel() if sparse.issparse(top) else top
+        if sparse.issparse(top):
+            top = top.toarray().ravel()
         return np.flatnonzero((top > 0) & (top < 1e-145))
 
     @property
@@ -326,17 +339,16 @@ class Rows:
         """The names of the columns, or their number; None where the rows are things that have no columns."""
         if self.names is not None:
             return self.names
-        return None if self._is_opaque() else self.width
+        return None if self.is_opaque else self.width
 
-    def rows(self, index: np.ndarray) -> Rows:
+    def rows(self, index: Integers | Flags) -> Rows:
         """Some of the rows, as a sample of their own."""
-        if column_names(self.data) is not None and not self._is_opaque():
+        if column_names(self.data) is not None and not self.is_opaque:
             return Rows(self.vectors[index], self.name, self.names)
         if isinstance(self.data, Sequence):
             return Rows([self.data[i] for i in index], self.name, self.names)
-        return Rows(
-            self.data[index] if self._vectors is None else self._vectors[index], self.name, self.names
-        )
+        read = self.data if self._vectors is None else self._vectors
+        return Rows(read[index], self.name, self.names)
 
     @property
     def things(self) -> Sequence[Any]:
@@ -346,6 +358,7 @@ class Rows:
         if column_names(self.data) is not None or _is_table_of_objects(self.data):
             table = np.asarray(self.data)
             return list(table[:, 0] if table.shape[1] == 1 else table)
+        things: Sequence[Any] = self.data
         if isinstance(self.data, str) or not isinstance(self.data, Sequence | np.ndarray):
             raise InputTypeError(
                 f"{self.name} must be a list or array of things; got {type(self.data).__name__}. "
@@ -353,7 +366,7 @@ class Rows:
             )
         if len(self.data) == 0:
             raise ShapeError(f"{self.name} has 0 sample(s) while a minimum of 1 is required.")
-        return self.data  # type: ignore[return-value]
+        return things
 
     def take(self, columns: tuple[Column, ...]) -> Rows:
         """The same rows, seen through some of their columns."""
@@ -372,18 +385,14 @@ class Rows:
             names = None if self.names is None else [self.names[i] for i in index]
             return Rows(self.data[:, index], self.name, names)
         if column_names(self.data) is None:
-            return Rows(
-                take_columns(self.vectors, index),
-                self.name,
-                None if self.names is None else [self.names[i] for i in index],
-            )
+            names = None if self.names is None else [self.names[i] for i in index]
+            return Rows(take_columns(self.vectors, index), self.name, names)
         return Rows(self.data[[self.data.columns[i] for i in index]], self.name)
 
     def _positions(self, column: Column) -> list[int]:
         d = self.width
         if isinstance(column, str):
-            self._require_names([column])
-            return [self.names.index(column)]  # type: ignore[union-attr]
+            return [self._named(column).index(column)]
         if isinstance(column, slice):
             self._require_some(column)
             return list(range(*column.indices(d)))
@@ -397,22 +406,23 @@ class Rows:
         if not len(range(*column.indices(self.width))):
             raise ShapeError(f"{column} selects none of the {self.width} columns of {self.name}.")
 
-    def _require_names(self, wanted: list[str]) -> None:
+    def _named(self, wanted: str) -> list[str]:
+        """The names of the columns, where the wanted one is among them."""
         if self.names is None:
             raise InputError(
-                f"The kernel looks at column {wanted[0]!r} by name, but {self.name} has no column names. "
+                f"The kernel looks at column {wanted!r} by name, but {self.name} has no column names. "
                 "Pass a data frame, or choose columns by number."
             )
-        missing = [c for c in wanted if c not in self.names]
-        if missing:
-            raise InputError(
-                f"{self.name} has no column {', '.join(map(repr, missing))}; it has {self.names}."
-            )
+        if wanted not in self.names:
+            raise InputError(f"{self.name} has no column {wanted!r}; it has {self.names}.")
+        return self.names
 
     @property
     def points(self) -> Any:
-        """What a user's function of the points gets: things as they came, numbers as a dense float64 matrix."""
-        return self.data if self._is_opaque() else dense(self.vectors).astype(np.float64, copy=False)
+        """What a user's function of the points gets: things as they came, numbers as a float64 matrix."""
+        if self.is_opaque:
+            return self.data
+        return dense(self.vectors).astype(np.float64, copy=False)
 
     def require_columns_of(self, other: Rows) -> None:
         """Refuse a second sample whose columns are not those of the first, in the same order."""
@@ -421,32 +431,34 @@ class Rows:
             extra = [c for c in self.names if c not in other.names]
             if missing or extra:
                 raise InputError(
-                    f"{self.name} and {other.name} have different columns: {self.name} lacks {missing} and has {extra} "
-                    f"besides. Pass the same columns, in the same order."
+                    f"{self.name} and {other.name} have different columns: {self.name} lacks {missing} and "
+                    f"has {extra} besides. Pass the same columns, in the same order."
                 )
             if self.names != other.names:
                 raise InputError(
-                    f"{self.name} has the columns of {other.name} in another order: {self.names}, not {other.names}. "
-                    f"Reorder them with {self.name}[{other.name}.columns]."
+                    f"{self.name} has the columns of {other.name} in another order: {self.names}, not "
+                    f"{other.names}. Reorder them with {self.name}[{other.name}.columns]."
                 )
         elif self.vectors.shape[1] != other.vectors.shape[1]:
             raise ShapeError(
-                f"{self.name} has {self.vectors.shape[1]} columns and {other.name} has {other.vectors.shape[1]}. "
-                "Pass the same columns, in the same order."
+                f"{self.name} has {self.vectors.shape[1]} columns and {other.name} has "
+                f"{other.vectors.shape[1]}. Pass the same columns, in the same order."
             )
 
-    def mapped(self, function: Callable[[Any], Any], what: str) -> Rows:
+    def mapped(self, function: Callable[[Any], object], what: str) -> Rows:
         """The rows after a user's map ψ; the result must have as many rows."""
         out = function(self.points)
         rows = Rows(out, f"{what}({self.name})")
         if len(rows) != len(self):
             raise ShapeError(
-                f"{what} returned {len(rows)} rows for {len(self)} rows of {self.name}; it must map every row to one "
-                "row. A function of a single point becomes one of all points by lambda X: np.array([f(x) for x in X])."
+                f"{what} returned {len(rows)} rows for {len(self)} rows of {self.name}; it must map every "
+                "row to one row. A function of a single point becomes one of all points by "
+                "lambda X: np.array([f(x) for x in X])."
             )
         return rows
 
-    def _is_opaque(self) -> bool:
+    @property
+    def is_opaque(self) -> bool:
         """Whether the data are things rather than a table of numbers (a list of strings, say)."""
         if sparse.issparse(self.data) or column_names(self.data) is not None:
             return False
@@ -454,19 +466,22 @@ class Rows:
             return self.data.ndim != 2
         try:
             return np.asarray(self.data, dtype=object).ndim != 2
-        except ValueError:  # arrays of different shapes: graphs, images
+        except ValueError:
+            # Arrays of different shapes: graphs, images.
             return True
 
 
-def _is_table_of_objects(data: Any) -> bool:
+def _is_table_of_objects(data: object) -> bool:
     """Whether the data are the cells of a table whose columns have several types."""
     return isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind == "O"
 
 
-def common_dtype(x: Rows, z: Rows | None) -> Any:
+def common_dtype(x: Rows, z: Rows | None) -> type[np.float64] | type[np.float32]:
     """float32 when every sample is float32, else float64."""
 
     def single(r: Rows) -> bool:
         return getattr(r.data, "dtype", None) == np.float32
 
-    return np.float32 if single(x) and (z is None or single(z)) else np.float64
+    if single(x) and (z is None or single(z)):
+        return np.float32
+    return np.float64

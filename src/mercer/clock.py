@@ -1,7 +1,8 @@
-"""One clock for every limit of seconds: who has a `max_seconds` opens it, and whatever runs inside asks what is left.
+"""One clock for every limit of seconds: `max_seconds` opens it, and whatever runs inside asks what is left.
 
-The end is kept with the running code (a context variable), so that it reaches every solver below a fit without being passed
-along, and a limit inside another can only be shorter. Threads see it if they are started in a copy of the context.
+The end is kept with the running code (a context variable), so that it reaches every solver below a fit
+without being passed along, and a limit inside another can only be shorter. Threads see it if they are started
+in a copy of the context.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ _end: ContextVar[float] = ContextVar("end of the seconds allowed", default=math.
 class OutOfTime(Exception):
     """The seconds are used up in the middle of something; `found` is what there is of it, if anything."""
 
-    def __init__(self, found: Any = None) -> None:
+    def __init__(self, found: object = None) -> None:
         super().__init__("the seconds are used up")
-        self.found = found
+        self.found: Any = found
 
 
 def now() -> float:
@@ -31,8 +32,10 @@ def now() -> float:
 
 
 @contextmanager
-def within(seconds: Any) -> Iterator[None]:
-    """Let what runs inside end after so many seconds, or earlier where an outer limit is shorter; None sets none.
+def within(seconds: object) -> Iterator[None]:
+    """Let what runs inside end after so many seconds, or earlier where an outer limit is shorter.
+
+    None, and what is not a number, sets no limit.
 
     >>> with within(60.0), within(3600.0):
     ...     59 < left() <= 60, late()
@@ -47,17 +50,22 @@ def within(seconds: Any) -> Iterator[None]:
         _end.reset(token)
 
 
-def until(seconds: Any = None) -> float:
-    """When the seconds end, those given or those of the limit around, whichever is earlier; infinity for no limit."""
+def until(seconds: object = None) -> float:
+    """When the seconds end: those given or those of the limit around them; infinity for no limit.
+
+    The earlier end counts. What is not a number sets no limit here: whoever owns the parameter refuses it.
+    """
     if not isinstance(seconds, numbers.Real) or isinstance(seconds, bool):
         return _end.get()
     return min(_end.get(), now() + max(float(seconds), 0.0))
 
 
-def left(seconds: Any = None, least: float = 0.0) -> float | None:
+def left(seconds: object = None, least: float = 0.0) -> float | None:
     """What is left of the seconds, `least` if nothing is; None for no limit."""
     end = until(seconds)
-    return None if end == math.inf else max(end - now(), least)
+    if end == math.inf:
+        return None
+    return max(end - now(), least)
 
 
 def late() -> bool:
@@ -66,7 +74,7 @@ def late() -> bool:
 
 
 def short_of(seconds: float) -> bool:
-    """Whether what takes so many seconds would end too late: do not begin it, if there is something to end with.
+    """Whether what takes so many seconds would end too late, and had better not be begun.
 
     >>> with within(60.0):
     ...     short_of(59.0), short_of(61.0)

@@ -90,9 +90,9 @@ class NoFiniteMapError(MercerError, ValueError):
 class NotPositiveDefiniteError(MercerError, np.linalg.LinAlgError):
     """A matrix that had to be positive definite is not; nothing was added to it behind your back.
 
-    `pivot` is the row at which the factorisation stopped, `duplicates` pairs of rows that the matrix can hardly tell
-    apart, `smallest_eigenvalue` what it says, `sufficient_diagonal` the smallest diagonal found to be enough.
-    What was not found out is None.
+    `pivot` is the row at which the factorisation stopped, `duplicates` pairs of rows that the matrix can
+    hardly tell apart, `smallest_eigenvalue` what it says, `sufficient_diagonal` the smallest diagonal found
+    to be enough. What was not found out is None.
     """
 
     def __init__(
@@ -104,8 +104,10 @@ class NotPositiveDefiniteError(MercerError, np.linalg.LinAlgError):
         sufficient_diagonal: float | None = None,
     ) -> None:
         super().__init__(message)
-        self.pivot, self.duplicates = pivot, tuple(duplicates)
-        self.smallest_eigenvalue, self.sufficient_diagonal = smallest_eigenvalue, sufficient_diagonal
+        self.pivot = pivot
+        self.duplicates = tuple(duplicates)
+        self.smallest_eigenvalue = smallest_eigenvalue
+        self.sufficient_diagonal = sufficient_diagonal
 
     def __reduce__(self) -> tuple[type[NotPositiveDefiniteError], tuple[object, ...]]:
         known = (self.pivot, self.duplicates, self.smallest_eigenvalue, self.sufficient_diagonal)
@@ -119,12 +121,15 @@ class MemoryBudgetError(MercerError, MemoryError):
 class ParseError(MercerError, ValueError):
     """A kernel expression that cannot be read.
 
-    `text` is the expression, `column` the 1-based place of the trouble, `pointer` two lines with a caret under it.
+    `text` is the expression, `column` the place of the trouble counted from 1, `pointer` two lines with a
+    caret under it.
     """
 
     def __init__(self, problem: str, text: str, column: int) -> None:
-        self.problem, self.text, self.column = problem, text, column
-        super().__init__(f"{problem.rstrip(chr(46))} at column {column}\n{self.pointer}")
+        self.problem = problem
+        self.text = text
+        self.column = column
+        super().__init__(f"{problem.rstrip('.')} at column {column}\n{self.pointer}")
 
     @property
     def pointer(self) -> str:
@@ -136,10 +141,10 @@ class ParseError(MercerError, ValueError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C ended a fit that had something to keep: `model` is fitted, and its certificate says "interrupted".
+    """Ctrl-C ended a fit that had something to keep: `model`, fitted, with "interrupted" in its certificate.
 
-    It is a `KeyboardInterrupt`, so a program that does not ask for it ends as programs do. Where a fit has nothing to
-    keep yet, a plain `KeyboardInterrupt` leaves it and the estimator stays as it was.
+    It is a `KeyboardInterrupt`, so a program that does not ask for it ends as programs do. Where a fit has
+    nothing to keep yet, a plain `KeyboardInterrupt` leaves it and the estimator stays as it was.
     """
 
     def __init__(self, model: Any, message: str = "") -> None:

@@ -7,13 +7,14 @@ import operator
 import re
 
 from mercer.errors import ParameterError
+from mercer.typing import Memory
 
 _UNITS = {"": 1, "b": 1}
 _UNITS |= {f"{p}b": 1000**i for i, p in enumerate("kmgtp", 1)}
 _UNITS |= {f"{p}ib": 1024**i for i, p in enumerate("kmgtp", 1)}
 
 
-def memory_limit(value: int | str, name: str = "memory") -> int:
+def memory_limit(value: Memory, name: str = "memory") -> int:
     """An amount of memory in bytes, from a number or from text.
 
     >>> memory_limit("1GiB"), memory_limit("500 MB"), memory_limit(4096)
@@ -43,11 +44,13 @@ def say_bytes(size: int) -> str:
     """
     if size >= 2**70:
         return f"about 10^{math.floor(math.log10(size))} bytes"
-    amount, unit = float(size), "bytes"
+    amount = float(size)
+    unit = "bytes"
     for bigger in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
         if amount < 1024:
             break
-        amount, unit = amount / 1024, bigger
+        amount /= 1024
+        unit = bigger
     return f"{amount:.3g} {unit}" if amount < 1000 else f"{amount:.0f} {unit}"
 
 

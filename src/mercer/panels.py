@@ -1,10 +1,16 @@
-"""Work on whole matrices, a panel of rows at a time: no second matrix is needed, and Ctrl-C is heard between two panels."""
+"""Work on whole matrices, a panel of rows at a time.
+
+No second matrix is needed, and Ctrl-C is heard between two panels.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-PANEL_BYTES = 8 << 20  # of a matrix handed around at one time: some hundredths of a second
+from mercer.typing import Array
+
+# Of a matrix, handed around at one time: some hundredths of a second.
+PANEL_BYTES = 8 << 20
 
 
 def panels(n: int, itemsize: int = 8, columns: int | None = None) -> list[slice]:
@@ -13,11 +19,12 @@ def panels(n: int, itemsize: int = 8, columns: int | None = None) -> list[slice]
     >>> panels(3), len(panels(4096)), len(panels(4096, columns=1))
     ([slice(0, 3, None)], 16, 1)
     """
-    step = max(1, PANEL_BYTES // (itemsize * max(n if columns is None else columns, 1)))
+    width = n if columns is None else columns
+    step = max(1, PANEL_BYTES // (itemsize * max(width, 1)))
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
-def largest_entry(A: np.ndarray) -> float:
+def largest_entry(A: Array) -> float:
     """max |a_ij|, NaN if any entry is.
 
     >>> largest_entry(np.array([[1.0, -3.0]]))
@@ -25,13 +32,15 @@ def largest_entry(A: np.ndarray) -> float:
     """
     if A.nbytes <= PANEL_BYTES and A.size:
         high = float(A.max())
-        return high if high != high else max(high, -float(A.min()), 0.0)
+        if np.isnan(high):
+            return high
+        return max(high, -float(A.min()), 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         ends = [(A[rows].max(), -A[rows].min()) for rows in panels(len(A), A.itemsize, A.shape[1])]
         return float(np.max(ends, initial=0.0))
 
 
-def column_ends(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def column_ends(A: Array) -> tuple[Array, Array]:
     """The smallest and the largest entry of each column.
 
     >>> [v.tolist() for v in column_ends(np.array([[1.0, -3.0], [0.0, 5.0]]))]
@@ -44,7 +53,7 @@ def column_ends(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, np.max([A[rows].max(axis=0) for rows in runs], axis=0)
 
 
-def even(K: np.ndarray) -> np.ndarray:
+def even(K: Array) -> Array:
     """½(K + Kᵀ).
 
     >>> even(np.array([[1.0, 2.0], [4.0, 1.0]])).tolist()
@@ -57,22 +66,24 @@ def even(K: np.ndarray) -> np.ndarray:
     return out
 
 
-def least_symmetric(K: np.ndarray) -> tuple[int, int]:
+def least_symmetric(K: Array) -> tuple[int, int]:
     """Where k_ij and k_ji differ most.
 
     >>> least_symmetric(np.array([[1.0, 2.0], [4.0, 1.0]]))
     (0, 1)
     """
-    worst, where = -1.0, (0, 0)
+    worst = -1.0
+    where = (0, 0)
     for rows in panels(len(K)):
         gap = np.abs(K[rows] - K[:, rows].T)
         i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
         if gap[i, j] > worst:
-            worst, where = float(gap[i, j]), (rows.start + int(i), int(j))
+            worst = float(gap[i, j])
+            where = (rows.start + int(i), int(j))
     return where
 
 
-def whole_from_lower(lower: np.ndarray) -> np.ndarray:
+def whole_from_lower(lower: Array) -> Array:
     """A symmetric matrix from its lower triangle, whatever is above it.
 
     >>> whole_from_lower(np.array([[1.0, 9.0], [2.0, 3.0]])).tolist()
@@ -88,7 +99,7 @@ def whole_from_lower(lower: np.ndarray) -> np.ndarray:
     return out
 
 
-def clear_above(A: np.ndarray) -> np.ndarray:
+def clear_above(A: Array) -> Array:
     """The matrix itself, with zeros written above its diagonal.
 
     >>> clear_above(np.array([[1.0, 9.0], [2.0, 3.0]])).tolist()
@@ -100,7 +111,7 @@ def clear_above(A: np.ndarray) -> np.ndarray:
     return A
 
 
-def without_means(K: np.ndarray, means: np.ndarray, mean: float) -> np.ndarray:
+def without_means(K: Array, means: Array, mean: float) -> Array:
     """k_ij - m_i - m_j + m.
 
     >>> without_means(np.eye(2), np.full(2, 0.5), 0.5).tolist()
@@ -114,7 +125,7 @@ def without_means(K: np.ndarray, means: np.ndarray, mean: float) -> np.ndarray:
     return out
 
 
-def scaled_both_sides(left: np.ndarray, K: np.ndarray) -> np.ndarray:
+def scaled_both_sides(left: Array, K: Array) -> Array:
     """l_i k_ij l_j.
 
     >>> scaled_both_sides(np.array([1.0, 2.0]), np.ones((2, 2))).tolist()
@@ -127,7 +138,7 @@ def scaled_both_sides(left: np.ndarray, K: np.ndarray) -> np.ndarray:
     return out
 
 
-def fortran(A: np.ndarray) -> np.ndarray:
+def fortran(A: Array) -> Array:
     """A copy in Fortran's order.
 
     >>> fortran(np.ones((2, 3))).flags.f_contiguous

@@ -7,8 +7,8 @@ A kernel declares each parameter with one of the functions below:
 
 The declaration checks the value when the kernel is born, and knows the transform between the value and an
 unconstrained real number: the logarithm for positive numbers, a scaled logit for bounded ones.
-Parameters declared with `whole`, `shape_number` or `coefficients` shape the kernel and are never tuned. A parameter whose default is
-`OPEN` is left to the data where it is not given.
+Parameters declared with `whole`, `shape_number` or `coefficients` shape the kernel and are never tuned. A
+parameter whose default is `OPEN` is left to the data where it is not given.
 """
 
 from __future__ import annotations
@@ -18,21 +18,24 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 
 from mercer.errors import ParameterError
 
-Bounds = tuple[float, float]
-Vector = float | tuple[float, ...]
+Bounds: TypeAlias = tuple[float, float]
+Vector: TypeAlias = float | tuple[float, ...]
 
 # Where a bounded value sits on its bound the logit is infinite; this is as far as theta goes.
 _LOGIT_LIMIT = 36.0
 
 
 class Open(enum.Enum):
-    """A number that is left to the data: `RBF()` has one lengthscale that is open, `RBF(ard=True)` one for each column."""
+    """A number that is left to the data.
+
+    `RBF()` has one lengthscale that is open, `RBF(ard=True)` one for each column.
+    """
 
     ONE = "open"
     EACH = "open, one for each column"
@@ -61,7 +64,7 @@ class Domain:
     whole: bool = False
     may_be_open: bool = False
 
-    def check(self, value: Any, owner: str, name: str) -> Any:
+    def check(self, value: object, owner: str, name: str) -> Any:
         """`value` in canonical form (float, tuple of floats, tuple of tuples), or a ParameterError."""
         if isinstance(value, Open) and self.may_be_open:
             return value
@@ -71,33 +74,36 @@ class Domain:
             return self._check_sequence(value, owner, name, depth=self.ndim)
         return self._check_number(value, owner, name)
 
-    def _check_sequence(self, value: Any, owner: str, name: str, depth: int) -> tuple:
+    def _check_sequence(self, value: object, owner: str, name: str, depth: int) -> tuple[Any, ...]:
         if not _is_sequence(value):
-            self._refuse(value, owner, name, f"{'a list' if depth == 1 else 'a list of lists'} of numbers")
+            kind = "a list" if depth == 1 else "a list of lists"
+            self._refuse(value, owner, name, f"{kind} of numbers")
         if len(value) == 0:
             self._refuse(value, owner, name, "at least one number")
         if depth == 1:
             out = tuple(self._check_entry(v, owner, f"{name}[{i}]") for i, v in enumerate(value))
-            same = isinstance(value, tuple) and all(a is b for a, b in zip(out, value, strict=True))
-            return value if same else out
+            if isinstance(value, tuple) and all(a is b for a, b in zip(out, value, strict=True)):
+                return value
+            return out
         rows = tuple(self._check_sequence(v, owner, f"{name}[{i}]", depth - 1) for i, v in enumerate(value))
         if len({len(r) for r in rows}) != 1:
             self._refuse(value, owner, name, "rows of equal length")
         return rows
 
-    def _check_entry(self, value: Any, owner: str, name: str) -> Any:
-        """One entry of a list; with `ndim` 1 and `per_column` it may itself be a list, one number per column."""
+    def _check_entry(self, value: object, owner: str, name: str) -> Vector:
+        """One entry of a list; with `ndim` 1 and `per_column` it may be a list, a number per column."""
         if self.ndim == 1 and self.per_column and _is_sequence(value):
             if len(value) == 0:
                 self._refuse(value, owner, name, "at least one number")
             return tuple(self._check_number(v, owner, f"{name}[{i}]") for i, v in enumerate(value))
         return self._check_number(value, owner, name)
 
-    def _check_number(self, value: Any, owner: str, name: str) -> float:
+    def _check_number(self, value: object, owner: str, name: str) -> float:
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value.item()
         if not is_real(value):
             self._refuse(value, owner, name, self.words)
+        number: float
         try:
             number = value if type(value) is float else float(value)
         except OverflowError:
@@ -106,37 +112,43 @@ class Domain:
             if not math.isfinite(number) or number != int(value):
                 self._refuse(value, owner, name, self.words)
             number = int(value)
-        inside = (self.low < number if self.open_low else self.low <= number) and number <= self.high
-        if not (inside and math.isfinite(number)):
+        above = self.low < number if self.open_low else self.low <= number
+        if not (above and number <= self.high and math.isfinite(number)):
             self._refuse(value, owner, name, self.words)
         return number
 
-    def _refuse(self, value: Any, owner: str, name: str, needed: str) -> None:
+    def _refuse(self, value: object, owner: str, name: str, needed: str) -> NoReturn:
         shown = repr(value)
-        shown = shown if len(shown) <= 60 else shown[:57] + "..."
+        if len(shown) > 60:
+            shown = shown[:57] + "..."
         raise ParameterError(f"{owner}: {name} must be {needed}; got {shown}. {self._advice(value)}")
 
-    def _advice(self, value: Any) -> str:
+    def _advice(self, value: object) -> str:
         if isinstance(value, str):
             return "Pass a number, not text."
         if self.whole:
-            return f"Pass a whole number, such as {max(int(self.low) if math.isfinite(self.low) else 1, 1)}."
+            least = int(self.low) if math.isfinite(self.low) else 1
+            return f"Pass a whole number, such as {max(least, 1)}."
         if isinstance(value, numbers.Real) and value != value:
             return "NaN is no number: check where it came from."
         if self.low >= 0 and isinstance(value, numbers.Real) and value <= 0:
-            return "Pass a positive number" + ("." if self.open_low else ", or zero.")
+            return "Pass a positive number." if self.open_low else "Pass a positive number, or zero."
         return "Pass a finite number in that range."
 
     def is_free(self, value: float | Open) -> bool:
-        """Whether one number is tuned: a declared parameter, not open, and not the zero of a non-negative one."""
-        return self.tuned and not isinstance(value, Open) and not (self.logarithmic and value == 0)
+        """Whether one number is tuned: not open, and not 0 where tuning goes by its logarithm."""
+        if not self.tuned or isinstance(value, Open):
+            return False
+        return not (self.logarithmic and value == 0)
 
     def to_real(self, value: float, bounds: Bounds | None) -> float:
         """Value -> unconstrained real."""
         if bounds is not None:
             t = _place(value, bounds, self.logarithmic and bounds[0] > 0)
-            if t <= 0 or t >= 1:
-                return -_LOGIT_LIMIT if t <= 0 else _LOGIT_LIMIT
+            if t <= 0:
+                return -_LOGIT_LIMIT
+            if t >= 1:
+                return _LOGIT_LIMIT
             return math.log(t / (1 - t))
         return math.log(abs(value)) if self.logarithmic else value
 
@@ -150,7 +162,9 @@ class Domain:
             else:
                 value = low + share * (high - low)
             return min(max(value, low), high)
-        return math.copysign(math.exp(min(max(t, -700.0), 700.0)), sign) if self.logarithmic else t
+        if not self.logarithmic:
+            return t
+        return math.copysign(math.exp(min(max(t, -700.0), 700.0)), sign)
 
     def derivative(self, value: float, bounds: Bounds | None) -> float:
         """d value / d theta at `value`."""
@@ -164,10 +178,12 @@ class Domain:
 
 def _place(value: float, bounds: Bounds, log: bool) -> float:
     low, high = bounds
-    return math.log(value / low) / math.log(high / low) if log else (value - low) / (high - low)
+    if log:
+        return math.log(value / low) / math.log(high / low)
+    return (value - low) / (high - low)
 
 
-def is_real(value: Any) -> bool:
+def is_real(value: object) -> TypeGuard[float]:
     """A real number of Python or numpy; truth values, text and durations are not."""
     if isinstance(value, bool | np.bool_ | np.timedelta64):
         return False
@@ -175,10 +191,13 @@ def is_real(value: Any) -> bool:
 
 
 def _numbers(value: Any) -> list[float]:
-    return [n for v in value for n in _numbers(v)] if isinstance(value, tuple) else [value]
+    """All numbers of a value, however deep its tuples are."""
+    if not isinstance(value, tuple):
+        return [value]
+    return [number for part in value for number in _numbers(part)]
 
 
-def _is_sequence(value: Any) -> bool:
+def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
@@ -187,47 +206,58 @@ def _is_sequence(value: Any) -> bool:
 # ── declarations ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _declare(domain: Domain, default: Any) -> Any:
-    metadata = {"domain": domain}
-    return field(metadata=metadata) if default is ... else field(default=default, metadata=metadata)
+# A field of a dataclass stands for a value of any type, so these return `Any` as `dataclasses.field` does.
 
 
-def positive(default: Any = ..., *, per_column: bool = False, ndim: int = 0) -> Any:
+def _declare(domain: Domain, default: object) -> Any:
+    return _field({"domain": domain}, default)
+
+
+def _field(metadata: dict[str, object], default: object) -> Any:
+    if default is ...:
+        return field(metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def positive(default: object = ..., *, per_column: bool = False, ndim: int = 0) -> Any:
     """A number > 0, tuned on a logarithmic scale; `per_column` also allows one number per column.
 
     With the default `OPEN` it may be left to the data.
     """
-    words = "a positive number" + (", or a list with one per column" if per_column else "")
+    words = "a positive number"
+    if per_column:
+        words += ", or a list with one per column"
     open_too = isinstance(default, Open)
     domain = Domain(words, low=0.0, logarithmic=True, per_column=per_column, ndim=ndim, may_be_open=open_too)
     return _declare(domain, default)
 
 
-def nonnegative(default: Any = ...) -> Any:
+def nonnegative(default: object = ...) -> Any:
     """A number >= 0, tuned on a logarithmic scale; exactly 0 is left alone by tuning."""
     return _declare(Domain("a number >= 0", low=0.0, open_low=False, logarithmic=True), default)
 
 
-def real(default: Any = ..., *, per_column: bool = False, ndim: int = 0) -> Any:
+def real(default: object = ..., *, per_column: bool = False, ndim: int = 0) -> Any:
     """Any finite number."""
     return _declare(Domain("a finite number", per_column=per_column, ndim=ndim), default)
 
 
-def signed(default: Any = ...) -> Any:
+def signed(default: object = ...) -> Any:
     """Any finite number; tuning changes its size, never its sign."""
     return _declare(Domain("a finite number", logarithmic=True), default)
 
 
-def whole(default: Any = ..., *, at_least: int, at_most: float = math.inf) -> Any:
+def whole(default: object = ..., *, at_least: int, at_most: float = math.inf) -> Any:
     """A whole number that shapes the kernel; never tuned."""
-    words = f"a whole number >= {at_least}" + (f" and <= {at_most:g}" if math.isfinite(at_most) else "")
-    return _declare(
-        Domain(words, low=at_least, high=at_most, open_low=False, tuned=False, whole=True), default
-    )
+    words = f"a whole number >= {at_least}"
+    if math.isfinite(at_most):
+        words += f" and <= {at_most:g}"
+    domain = Domain(words, low=at_least, high=at_most, open_low=False, tuned=False, whole=True)
+    return _declare(domain, default)
 
 
 def shape_number(
-    default: Any = ...,
+    default: object = ...,
     *,
     words: str,
     low: float = -math.inf,
@@ -238,18 +268,14 @@ def shape_number(
     return _declare(Domain(words, low=low, high=high, open_low=open_low, tuned=False), default)
 
 
-def coefficients(default: Any = ..., *, ndim: int = 1, words: str = "finite numbers") -> Any:
+def coefficients(default: object = ..., *, ndim: int = 1, words: str = "finite numbers") -> Any:
     """A list or matrix of numbers that shapes the kernel; never tuned."""
     return _declare(Domain(words, ndim=ndim, tuned=False), default)
 
 
-def given(default: Any = ...) -> Any:
+def given(default: object = ...) -> Any:
     """Something that is not a number (a function, a choice of columns): kept as it came."""
-    return (
-        field(metadata={"given": True})
-        if default is ...
-        else field(default=default, metadata={"given": True})
-    )
+    return _field({"given": True}, default)
 
 
 def children() -> Any:
@@ -281,19 +307,27 @@ class Parameter:
         return self.domain.derivative(self.value, self.bounds)
 
 
-def check_bounds(bounds: Any, value: Vector, domain: Domain, name: str) -> Bounds:
+def check_bounds(bounds: object, value: Vector, domain: Domain, name: str) -> Bounds:
     """A pair (low, high) that contains every number of `value` and lies in the domain."""
-    ok = _is_sequence(bounds) and len(bounds) == 2 and all(is_real(b) for b in bounds)
-    if not ok or not (math.isfinite(bounds[0]) and math.isfinite(bounds[1]) and bounds[0] < bounds[1]):
+    if not _is_interval(bounds):
         raise ParameterError(
             f"bounds of {name} must be (low, high) with low < high, both finite; got {bounds!r}."
         )
-    low, high = float(bounds[0]), float(bounds[1])
+    low = float(bounds[0])
+    high = float(bounds[1])
     if low < domain.low or high > domain.high or (domain.open_low and low == domain.low):
         raise ParameterError(f"bounds of {name} must lie in its domain ({domain.words}); got {bounds!r}.")
     for v in _numbers(value):
         if not isinstance(v, Open) and not low <= v <= high:
             raise ParameterError(
-                f"{name} = {v:g} lies outside its bounds ({low:g}, {high:g}). Widen them or change the value first."
+                f"{name} = {v:g} lies outside its bounds ({low:g}, {high:g}). "
+                "Widen them or change the value first."
             )
     return low, high
+
+
+def _is_interval(bounds: object) -> TypeGuard[Sequence[float]]:
+    if not _is_sequence(bounds) or len(bounds) != 2 or not all(is_real(b) for b in bounds):
+        return False
+    low, high = bounds
+    return math.isfinite(low) and math.isfinite(high) and low < high

@@ -1,4 +1,4 @@
-"""Sparse rows: their format is checked once, and nothing made of them needs more memory than their entries ask for.
+"""Sparse rows: their format is checked once, and what is made of them takes memory for their entries only.
 
 Sparse rows may have any number of columns, 10⁹ say, of which a few are stored.
 """
@@ -6,18 +6,20 @@ Sparse rows may have any number of columns, 10⁹ say, of which a few are stored
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from mercer.errors import InputError, MemoryBudgetError
 from mercer.memory import say_bytes
+from mercer.typing import Array, Integers
 
-Matrix = Any  # a 2-D numpy array, or a scipy CSR array: scipy has no type that says so
+# A 2-D numpy array or a scipy CSR array: scipy has no type that says so.
+Matrix: TypeAlias = Any
 
 
-def check_format(X: Any, name: str) -> None:
+def check_format(X: Matrix, name: str) -> None:
     """Refuse a sparse matrix whose indices lead outside it, before compiled code follows them.
 
     scipy builds such matrices without a look, for example from (data, indices, indptr).
@@ -30,13 +32,14 @@ def check_format(X: Any, name: str) -> None:
             _check_indices(c, size, name)
     elif X.format in ("csr", "csc", "bsr"):
         block = X.blocksize if X.format == "bsr" else (1, 1)
-        rows, columns = X.shape[0] // block[0], X.shape[1] // block[1]
-        lines, width = (columns, rows) if X.format == "csc" else (rows, columns)
+        lines = X.shape[0] // block[0]
+        width = X.shape[1] // block[1]
+        if X.format == "csc":
+            lines, width = width, lines
         indptr = np.asarray(X.indptr)
         if len(indptr) != lines + 1 or indptr[0] != 0:
-            _refuse_format(
-                name, f"indptr has {len(indptr)} entries and must have {lines + 1}, the first of them 0"
-            )
+            said = f"indptr has {len(indptr)} entries and must have {lines + 1}, the first of them 0"
+            _refuse_format(name, said)
         falls = np.flatnonzero(np.diff(indptr) < 0)
         if len(falls):
             _refuse_format(name, f"indptr decreases after entry {falls[0]}")
@@ -46,43 +49,49 @@ def check_format(X: Any, name: str) -> None:
         _check_indices(np.asarray(X.indices)[: indptr[-1]], width, name)
 
 
-def _check_indices(indices: np.ndarray, size: int, name: str) -> None:
+def _check_indices(indices: Integers, size: int, name: str) -> None:
     if not indices.size:
         return
-    low, high = int(indices.min()), int(indices.max())
+    low = int(indices.min())
+    high = int(indices.max())
     if low < 0 or high >= size:
-        _refuse_format(name, f"an index is {low if low < 0 else high}; the indices run from 0 to {size - 1}")
+        wrong = low if low < 0 else high
+        _refuse_format(name, f"an index is {wrong}; the indices run from 0 to {size - 1}")
 
 
 def _refuse_format(name: str, what: str) -> None:
     raise InputError(
-        f"{name} is no well-formed sparse matrix: {what}. Build it anew, for example by scipy.sparse.coo_array "
-        "with its shape, and call X.check_format()."
+        f"{name} is no well-formed sparse matrix: {what}. Build it anew, for example by "
+        "scipy.sparse.coo_array with its shape, and call X.check_format()."
     )
 
 
-def dense(A: Matrix) -> np.ndarray:
+def dense(A: Matrix) -> Array:
     """A matrix as an ordinary array (sparse ones are written out, if this machine has the memory)."""
     if not sparse.issparse(A):
-        return A
+        array: Array = A
+        return array
     needed = A.shape[0] * A.shape[1] * A.dtype.itemsize
     if needed > _physical_memory():
         raise MemoryBudgetError(
-            f"{A.shape[0]} sparse rows of {A.shape[1]} columns written out with their zeros need {say_bytes(needed)}, "
-            f"and this machine has {say_bytes(_physical_memory())}. Kernels of dot products and of Euclidean distances "
-            "read sparse rows as they are; for any other keep the columns that matter."
+            f"{A.shape[0]} sparse rows of {A.shape[1]} columns written out with their zeros need "
+            f"{say_bytes(needed)}, and this machine has {say_bytes(_physical_memory())}. Kernels of dot "
+            "products and of Euclidean distances read sparse rows as they are; for any other keep the "
+            "columns that matter."
         )
-    return A.toarray()
+    written: Array = A.toarray()
+    return written
 
 
 def _physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def stored_columns(X: Matrix, Z: Matrix | None) -> tuple[Matrix, Matrix | None, np.ndarray | None]:
-    """Sparse rows without the columns that no row stores, where columns outnumber entries, and which columns stayed.
+def stored_columns(X: Matrix, Z: Matrix | None) -> tuple[Matrix, Matrix | None, Integers | None]:
+    """Sparse rows without the columns that no row stores, where columns outnumber entries; and which stayed.
 
-    Sparse rows may have any number of columns; what is computed from them should need memory for their entries alone.
+    Sparse rows may have any number of columns; what is computed from them should need memory for their
+    entries alone.
     """
     given = [A for A in (X, Z) if A is not None]
     if not all(sparse.issparse(A) for A in given) or X.shape[1] <= sum(A.nnz for A in given):
@@ -90,7 +99,7 @@ def stored_columns(X: Matrix, Z: Matrix | None) -> tuple[Matrix, Matrix | None, 
     columns = np.unique(np.concatenate([A.indices for A in given]))
     width = max(1, len(columns))
 
-    def packed(A: Any) -> Any:
+    def packed(A: Matrix) -> Matrix:
         place = np.searchsorted(columns, A.indices)
         return sparse.csr_array((A.data, place, A.indptr), shape=(A.shape[0], width))
 

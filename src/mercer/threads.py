@@ -10,7 +10,8 @@ from mercer.errors import ParameterError
 
 MOST_THREADS = 4096
 
-_limit: list[int | None] = [None]  # set by threadpoolctl.threadpool_limits, and only there
+# Set by threadpoolctl.threadpool_limits, and only there.
+_limit: list[int | None] = [None]
 
 
 class _MercerController(LibController):
@@ -37,9 +38,16 @@ class _MercerController(LibController):
 register(_MercerController)
 
 
+def _cpus() -> int:
+    """The CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def available() -> int:
-    """Threads the core may use when nobody asked: the CPUs of this process, OMP_NUM_THREADS, threadpoolctl."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    """Threads the core may use when nobody asked: CPUs of this process, OMP_NUM_THREADS, threadpoolctl."""
+    allowed = _cpus()
     told = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if told.isdigit() and int(told) > 0:
         allowed = min(allowed, int(told))

@@ -3,6 +3,7 @@
 Array      numbers, float64; what every computation here is made of
 Integers   positions and counts
 Flags      true or false, entry by entry
+Index      some rows of a matrix, by their positions or by a slice
 Labels     classes: numbers or text
 Table      rows as people have them: lists, arrays, sparse matrices, data frames
 Targets    what is to be learned, one entry or one row for each row of the table
@@ -24,6 +25,7 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.intp]
 Flags: TypeAlias = npt.NDArray[np.bool_]
+Index: TypeAlias = Integers | slice
 Labels: TypeAlias = npt.NDArray[Any]
 
 

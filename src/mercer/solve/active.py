@@ -1,43 +1,48 @@
-"""Newton's steps on the free variables of a box problem: they polish a solution, and end what pairs would take long over.
+"""Newton's steps on the free variables of a box problem: to polish a solution, or where pairs take long.
 
-Working sets move two variables at a time. That is fast until the matrix is nearly singular beside the prices (a large C,
-columns in different units, rows on a grid); then pairs take millions of steps for what one linear system says. Here all
-free variables move at once, as far as the first bound; a variable that reaches one rests there, and the resting variable
-that violates its condition most is freed. Every step lowers the objective, so nothing that pairs have found is lost.
+Working sets move two variables at a time. That is fast until the matrix is nearly singular beside the prices
+(a large C, columns in different units, rows on a grid); then pairs take millions of steps for what one linear
+system says. Here all free variables move at once, as far as the first bound; a variable that reaches one
+rests there, and the resting variable that violates its condition most is freed. Every step lowers the
+objective, so nothing that pairs have found is lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from mercer import clock
 from mercer.solve.box import BoxPoint, BoxProblem
-from mercer.solve.qp import working_sets
+from mercer.solve.operator import Operator
+from mercer.solve.qp import WorkingSetOptions, working_sets
 from mercer.solve.solution import NoteKind, Solution
+from mercer.typing import Array, Integers
 
 POLISHED = 1000  # rows up to which a solution is polished to rounding
 MOST_ROWS = 1000  # rows up to which it pays
 MOST_FREE = 400  # free variables up to which it pays
-PATIENCE = 50  # pairs for each variable, and a few more, before the first try; then four times as many
+# Pairs for each variable, and a few more, before the first try; then four times as many.
+PATIENCE = 50
 AT_LEAST = 10_000
-HOPELESS = 1_000_000  # pairs after which a hard margin is not looked for any longer: there may be none
+# Pairs after which a hard margin is not looked for any longer: there may be none.
+HOPELESS = 1_000_000
 SLIGHT = 1e-12  # curvature for directions that have none, as a part of the largest entry
 
 
 def finished_sets(
-    K: Any,
+    K: Operator,
     problems: Sequence[BoxProblem],
-    starts: Sequence[np.ndarray],
+    starts: Sequence[Array],
     *,
     max_iter: int = -1,
     max_seconds: float | None = None,
-    **options: Any,
+    **options: Unpack[WorkingSetOptions],
 ) -> list[Solution[BoxPoint]]:
-    """`working_sets`, with Newton's steps wherever pairs take long; a limit counts pairs and seconds of both."""
+    """`working_sets`, with Newton's steps where pairs take long; the limits hold for both together."""
     if K.shape[0] > MOST_ROWS:
         return working_sets(K, problems, starts, max_iter=max_iter, max_seconds=max_seconds, **options)
     end = clock.until(max_seconds)
@@ -53,11 +58,7 @@ def finished_sets(
         new = working_sets(K, some, [at[k] for k in left], max_iter=steps, max_seconds=seconds, **options)
         for k, each in zip(left, new, strict=True):
             found[k] = _added(found.get(k), each)
-        left = [
-            k
-            for k in left
-            if found[k].certificate.says(NoteKind.ITERATIONS) and not 0 <= max_iter <= _pairs(found[k])
-        ]
+        left = [k for k in left if _wants_more(found[k], max_iter)]
         for k in left:
             here = found[k].value
             at[k] = descend(K, problems[k], here.alpha, here.f, end=end)[0]
@@ -65,6 +66,11 @@ def finished_sets(
             left = [k for k in left if np.isfinite(problems[k].C).all()]
         patience *= 4
     return [found[k] for k in range(len(problems))]
+
+
+def _wants_more(found: Solution[BoxPoint], max_iter: int) -> bool:
+    """Whether it ended at our limit of pairs and not at the caller's."""
+    return found.certificate.says(NoteKind.ITERATIONS) and not 0 <= max_iter <= _pairs(found)
 
 
 def _pairs(found: Solution[BoxPoint]) -> int:
@@ -85,120 +91,144 @@ def _added(before: Solution[BoxPoint] | None, now: Solution[BoxPoint]) -> Soluti
     return Solution(replace(now.value, kernel_rows=rows), certificate)
 
 
-def polish(K: Any, problem: BoxProblem, alpha: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def polish(K: Operator, problem: BoxProblem, alpha: Array, f: Array) -> tuple[Array, Array]:
     """A nearly optimal α made optimal to rounding, where that takes few steps."""
     return descend(K, problem, alpha, f, limit=300, rounds=30)
 
 
 def descend(
-    K: Any,
+    K: Operator,
     problem: BoxProblem,
-    alpha: np.ndarray,
-    f: np.ndarray,
+    alpha: Array,
+    f: Array,
     *,
     limit: int = MOST_FREE,
     rounds: int = 3000,
     end: float = np.inf,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Array, Array]:
     """α and f after Newton's steps on the free variables, bounds respected.
 
-    Where the step leaves the box it stops at the bound; where a bounded variable wants to move it is freed. Problems
-    with more than `limit` free variables, and steps that do not lower the objective, are left as they are.
+    Where the step leaves the box it stops at the bound; where a bounded variable wants to move it is freed.
+    Problems with more than `limit` free variables, and steps that do not lower the objective, are left as
+    they are.
     """
-    best, best_f = alpha, f
+    here = _Place(alpha, f, problem.objective(alpha, f))
     free = (alpha > 0) & (alpha < problem.C)
     scale = float(np.abs(f).max(initial=0.0) + np.abs(problem.p).max(initial=0.0)) or 1.0
     for _ in range(rounds):
         if not 0 < free.sum() <= limit or clock.late() or clock.now() >= end:
             break
-        step = _newton(K, problem, best_f, np.flatnonzero(free))
+        step = _newton(K, problem, here.f, np.flatnonzero(free))
         if step is None:
             break
-        moving = np.flatnonzero(step)
-        room = np.full(len(step), np.inf)
-        ahead = step[moving]
-        room[moving] = np.where(ahead > 0, problem.C[moving] - best[moving], best[moving]) / np.abs(ahead)
+        room = _room(problem, here.alpha, step)
         nearest = float(room.min())
-        t = min(_length(K, problem, best_f, step), nearest)
+        t = min(_length(K, problem, here.f, step), nearest)
         if not np.isfinite(t):
             break
-        new = np.clip(best + t * step, 0.0, problem.C)
-        hit = free & (room <= t) & (nearest <= t)
-        new[hit] = np.where(step[hit] > 0, problem.C[hit], 0.0)
-        moved = np.flatnonzero(new != best)
-        new_f = best_f + _product(K, problem, new - best)
-        if len(moved) and _rises(problem, (best, best_f), (new, new_f)):
-            break
-        falls = _rises(problem, (new, new_f), (best, best_f))
-        best, best_f = new, new_f
-        if hit.any():
+        new = (here.alpha + t * step).clip(0.0, problem.C)
+        reached = nearest <= t
+        if reached:
+            hit = free & (room <= t)
+            new[hit] = np.where(step[hit] > 0, problem.C[hit], 0.0)
+        moved = bool((new != here.alpha).any())
+        before = here
+        new_f = here.f + _product(K, problem, new - here.alpha)
+        here = _Place(new, new_f, problem.objective(new, new_f))
+        if moved and _rises(problem, before, here):
+            return before.alpha, before.f
+        if reached:
             free &= ~hit
             continue
-        bad = problem.violation(best, problem.slack(best_f, problem.multipliers(best, best_f)))
+        bad = problem.violation(new, problem.slack(new_f, problem.multipliers(new, new_f)))
         inside = float(bad[free].max(initial=0.0))
         bad[free] = 0.0
-        if falls and inside > max(bad.max(), 1e-11 * scale):
+        worst = float(bad.max())
+        if inside > max(worst, 1e-11 * scale) and _rises(problem, here, before):
             # A long step came to no bound: there is more to go.
             continue
-        if bad.max() <= 1e-11 * scale or len(moved) == 0:
+        if worst <= 1e-11 * scale or not moved:
             break
         free[int(np.argmax(bad))] = True
-    return best, best_f
+    return here.alpha, here.f
 
 
-def _rises(
-    problem: BoxProblem, old: tuple[np.ndarray, np.ndarray], new: tuple[np.ndarray, np.ndarray]
-) -> bool:
+class _Place(NamedTuple):
+    """α, f and the objective there."""
+
+    alpha: Array
+    f: Array
+    objective: float
+
+
+def _room(problem: BoxProblem, alpha: Array, step: Array) -> Array:
+    """How far each variable may go along the step until it reaches a bound; infinity for those that rest."""
+    moving = np.flatnonzero(step)
+    ahead = step[moving]
+    here = alpha[moving]
+    room = np.full(len(step), np.inf)
+    room[moving] = np.where(ahead > 0, problem.C[moving] - here, here) / np.abs(ahead)
+    return room
+
+
+def _rises(problem: BoxProblem, old: _Place, new: _Place) -> bool:
     """Whether the objective rises beyond its rounding."""
-    rise = problem.objective(*new) - problem.objective(*old)
-    terms = float(new[0] @ (np.abs(problem.p) + np.abs(new[1])))
-    return bool(rise > 1e-12 * terms)
+    rise = new.objective - old.objective
+    if rise <= 0:
+        return False
+    terms = float(new.alpha @ (np.abs(problem.p) + np.abs(new.f)))
+    return rise > 1e-12 * terms
 
 
-def _product(K: Any, problem: BoxProblem, d: np.ndarray) -> np.ndarray:
+def _product(K: Operator, problem: BoxProblem, d: Array) -> Array:
     """What a step d adds to f."""
     change = problem.beta(d, K.shape[0])
     columns = np.flatnonzero(change)
     if len(columns) == 0:
         return np.zeros(len(d))
-    return np.asarray(change[columns] @ K.block(columns, slice(None)))[problem.rows]
+    image: Array = change[columns] @ K.block(columns, slice(None))
+    return image[problem.rows]
 
 
-def _length(K: Any, problem: BoxProblem, f: np.ndarray, step: np.ndarray) -> float:
-    """How far along the step the objective falls: 1 for Newton's own, more where a direction has hardly any curvature."""
-    if np.abs(step).max(initial=0.0) < 1e6 * np.abs(problem.gradient(f)).max(initial=0.0):
+def _length(K: Operator, problem: BoxProblem, f: Array, step: Array) -> float:
+    """How far along the step the objective falls: 1 for Newton's, more where there is hardly curvature."""
+    gradient = problem.gradient(f)
+    if np.abs(step).max(initial=0.0) < 1e6 * np.abs(gradient).max(initial=0.0):
         return 1.0
-    slope = -float(problem.gradient(f) @ step)
+    slope = -float(gradient @ step)
     curve = float((problem.signs * step) @ _product(K, problem, step))
     if curve <= 0:
         return np.inf
     return max(1.0, slope / curve)
 
 
-def _newton(K: Any, problem: BoxProblem, f: np.ndarray, free: np.ndarray) -> np.ndarray | None:
+def _newton(K: Operator, problem: BoxProblem, f: Array, free: Integers) -> Array | None:
     """d with Q_FF d + Aᵀm = -G_F and A d = 0, as a step of all variables.
 
-    Where Q_FF has directions without curvature it is the step of least length if they do not matter, and else a long one
-    along them, which a bound will end; None where not even that can be computed.
+    Where Q_FF has directions without curvature it is the step of least length if they do not matter, and else
+    a long one along them, which a bound will end; None where not even that can be computed.
     """
-    s, r = problem.signs[free], problem.rows[free]
-    groups = [] if problem.equality == 0 else [s] if problem.equality == 1 else [(s > 0) * 1.0, (s < 0) * 1.0]
-    A = np.array([a for a in groups if a.any()]).reshape(-1, len(free))
-    k, c = len(free), len(A)
+    s = problem.signs[free]
+    r = problem.rows[free]
+    A = _kept_sums(problem.equality, s)
+    k = len(free)
+    c = len(A)
     M = np.zeros((k + c, k + c))
     products = K.block(r, r)
-    if c:  # seen from one of the points: d is the same, since Σ s d = 0, and less is lost to rounding
+    if c:
+        # Seen from one of the points: d is the same, since Σ s d = 0, and less is lost to rounding.
         shift = products[0] - 0.5 * products[0, 0]
         products = products - shift[:, None] - shift
     np.multiply(s[:, None] * products, s, out=M[:k, :k])
-    M[:k, k:], M[k:, :k] = A.T, A
+    M[:k, k:] = A.T
+    M[k:, :k] = A
     right = np.zeros(k + c)
     right[:k] = -(s * f[free] + problem.p[free])
     x = _solution(M, right)
     if x is None and k <= 120:
-        x = np.linalg.lstsq(M, right, rcond=1e-13)[0]
-        if not _solves(M, x, right):
-            x = None
+        shortest = np.asarray(np.linalg.lstsq(M, right, rcond=1e-13)[0], dtype=np.float64)
+        if _solves(M, shortest, right):
+            x = shortest
     d = _long_step(M, A, right) if x is None else x[:k]
     if d is None:
         return None
@@ -207,28 +237,40 @@ def _newton(K: Any, problem: BoxProblem, f: np.ndarray, free: np.ndarray) -> np.
     return step
 
 
-def _long_step(M: np.ndarray, A: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+def _kept_sums(equality: int, s: Array) -> Array:
+    """The rows of A, with A d = 0 for every step d that keeps the sums of the problem."""
+    if equality == 1:
+        return s[None, :]
+    sides = [] if equality == 0 else [s > 0, s < 0]
+    rows = [side.astype(np.float64) for side in sides if side.any()]
+    return np.array(rows).reshape(-1, len(s))
+
+
+def _long_step(M: Array, A: Array, right: Array) -> Array | None:
     """The step with a slight curvature added to every direction; None where it does not lead down."""
     k = A.shape[1]
     M[np.arange(k), np.arange(k)] += SLIGHT * max(float(np.abs(M[:k, :k]).max()), 1e-300)
     try:
-        d = np.linalg.solve(M, right)[:k]
+        d = np.asarray(np.linalg.solve(M, right), dtype=np.float64)[:k]
     except np.linalg.LinAlgError:
         return None
-    for a in A:  # the sums are kept, whatever rounding did
+    for a in A:
+        # The sums are kept, whatever rounding did.
         d = d - a * (a @ d) / (a @ a)
     return d if np.all(np.isfinite(d)) and d @ right[:k] > 0 else None
 
 
-def _solution(M: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+def _solution(M: Array, right: Array) -> Array | None:
     """M⁻¹ right, or None where M is singular or nearly so."""
     try:
-        x = np.asarray(np.linalg.solve(M, right))
+        x: Array = np.asarray(np.linalg.solve(M, right))
     except np.linalg.LinAlgError:
         return None
     longest = 1e12 * float(np.abs(right).max(initial=0.0)) / max(float(np.abs(M).max(initial=0.0)), 1e-300)
-    return x if _solves(M, x, right) and np.abs(x).max(initial=0.0) <= longest else None
+    if not _solves(M, x, right) or np.abs(x).max(initial=0.0) > longest:
+        return None
+    return x
 
 
-def _solves(M: np.ndarray, x: np.ndarray, right: np.ndarray) -> bool:
+def _solves(M: Array, x: Array, right: Array) -> bool:
     return bool(np.abs(M @ x - right).max(initial=0.0) <= 1e-9 * np.abs(right).max(initial=0.0))

@@ -6,8 +6,9 @@
     equality 1     Σ s_i α_i keeps its value                one multiplier b:  m₊ = b, m₋ = -b
     equality 2     Σ α_i keeps its value for each sign      two multipliers:   m₊, m₋
 
-With β = Σ s_i α_i e_{r_i}, f_i = (Kβ)[r_i] for each variable, and the slack g_i = s_i f_i + p_i + m_{s_i}, the optimum has
-g_i ≥ 0 where α_i < C_i and g_i ≤ 0 where α_i > 0. Weak duality holds for any α in the box and any m:
+With β = Σ s_i α_i e_{r_i}, f_i = (Kβ)[r_i] for each variable, and the slack g_i = s_i f_i + p_i + m_{s_i},
+the optimum has g_i ≥ 0 where α_i < C_i and g_i ≤ 0 where α_i > 0. Weak duality holds for any α in the box and
+any m:
 
     primal   ½ Σ s_i α_i f_i + Σ C_i max(0, -g_i) + m₊ Σ₊ α + m₋ Σ₋ α
     dual     -½ Σ s_i α_i f_i - pᵀα
@@ -20,90 +21,101 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer.solve.solution import Certificate, Status
+from mercer.typing import Array, Flags, Integers
+
+Number = TypeVar("Number", np.float64, np.intp)
 
 
 @dataclass(frozen=True, eq=False)
 class BoxProblem:
     """The data of one problem; `start` is a feasible α (zero where none is given)."""
 
-    rows: np.ndarray
-    signs: np.ndarray
-    p: np.ndarray
-    C: np.ndarray
+    rows: Integers
+    signs: Array
+    p: Array
+    C: Array
     equality: int = 1
-    start: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    start: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if len(self.start) != len(self.rows):
             object.__setattr__(self, "start", np.zeros(len(self.rows)))
 
-    def beta(self, alpha: np.ndarray, n: int) -> np.ndarray:
+    def beta(self, alpha: Array, n: int) -> Array:
         """Σ s_i α_i e_{r_i}: one coefficient for each row of K."""
-        return np.bincount(self.rows, self.signs * alpha, minlength=n)
+        return cast("Array", np.bincount(self.rows, self.signs * alpha, minlength=n))
 
-    def alpha(self, beta: np.ndarray) -> np.ndarray:
+    def alpha(self, beta: Array) -> Array:
         """The α of least sum that gives these coefficients: the way back from a fitted model."""
-        return np.maximum(self.signs * beta[self.rows], 0.0)
+        out: Array = np.maximum(self.signs * beta[self.rows], 0.0)
+        return out
 
-    def gradient(self, f: np.ndarray) -> np.ndarray:
+    def gradient(self, f: Array) -> Array:
         """∂/∂α = s_i f_i + p_i."""
         return self.signs * f + self.p
 
-    def objective(self, alpha: np.ndarray, f: np.ndarray) -> float:
+    def objective(self, alpha: Array, f: Array) -> float:
         return float(0.5 * (self.signs * alpha) @ f + self.p @ alpha)
 
-    def sums(self, alpha: np.ndarray) -> tuple[float, float]:
+    def sums(self, alpha: Array) -> tuple[float, float]:
         """Σ α over the positive and over the negative signs."""
         up = self.signs > 0
         return float(alpha @ up), float(alpha @ ~up)
 
-    def unkept(self, alpha: np.ndarray) -> float:
+    def unkept(self, alpha: Array) -> float:
         """How far α is from keeping the sums that the equality says it must keep."""
-        (a, b), (a0, b0) = self.sums(alpha), self.sums(self.start)
         if self.equality == 0:
             return 0.0
-        return abs((a - b) - (a0 - b0)) if self.equality == 1 else max(abs(a - a0), abs(b - b0))
+        plus, minus = self.sums(alpha)
+        plus_before, minus_before = self.sums(self.start)
+        if self.equality == 1:
+            return abs((plus - minus) - (plus_before - minus_before))
+        return max(abs(plus - plus_before), abs(minus - minus_before))
 
-    def multipliers(self, alpha: np.ndarray, f: np.ndarray) -> tuple[float, float]:
+    def multipliers(self, alpha: Array, f: Array) -> tuple[float, float]:
         """m₊ and m₋: the mean over the free variables, else the middle of what the bounded ones allow."""
         if self.equality == 0:
             return 0.0, 0.0
-        below, above = alpha < self.C, alpha > 0
+        below = alpha < self.C
+        above = alpha > 0
         free = np.flatnonzero(below & above)
         if self.equality == 1 and len(free):
             s = self.signs[free]
             b = -float((f[free] + s * self.p[free]).sum()) / len(free)
             return b, -b
-        G, up = self.gradient(f), self.signs > 0
-        if self.equality == 1:  # what may grow lifts β where s = 1, and lowers it where s = -1
+        G = self.gradient(f)
+        up = self.signs > 0
+        if self.equality == 1:
+            # What may grow lifts β where s = 1, and lowers it where s = -1.
             b = _middle(-self.signs * G, np.where(up, below, above), np.where(up, above, below))
             return b, -b
         plus = _middle(-G[up], below[up], above[up])
         minus = _middle(-G[~up], below[~up], above[~up])
         return plus, minus
 
-    def slack(self, f: np.ndarray, m: tuple[float, float]) -> np.ndarray:
+    def slack(self, f: Array, m: tuple[float, float]) -> Array:
         """g_i, at least 0 where α_i may grow and at most 0 where it may shrink."""
         return self.gradient(f) + np.where(self.signs > 0, m[0], m[1])
 
-    def violation(self, alpha: np.ndarray, g: np.ndarray) -> np.ndarray:
+    def violation(self, alpha: Array, g: Array) -> Array:
         """How far each variable is from its optimality condition."""
         return np.where(g > 0, np.where(alpha > 0, g, 0.0), np.where(alpha < self.C, -g, 0.0))
 
-    def gap(self, alpha: np.ndarray, g: np.ndarray) -> float:
+    def gap(self, alpha: Array, g: Array) -> float:
         """Primal - dual where every C is finite, summed without cancellation."""
         over = np.maximum(g, 0.0)
         return float(alpha @ over + (self.C - alpha) @ (over - g))
 
     def certify(
         self,
-        alpha: np.ndarray,
-        f: np.ndarray,
+        alpha: Array,
+        f: Array,
         m: tuple[float, float],
         *,
         status: Status = Status.CONVERGED,
@@ -125,18 +137,18 @@ class BoxProblem:
 
 @dataclass(frozen=True, eq=False)
 class BoxPoint:
-    """α, f = Kβ at each variable, the objective there, and how many rows of K it took where they were counted."""
+    """α, f = Kβ at each variable, the objective there, and how many rows of K it took, where counted."""
 
-    alpha: np.ndarray
-    f: np.ndarray
+    alpha: Array
+    f: Array
     objective: float
     kernel_rows: int = 0
 
 
 def certify_all(
     problems: Sequence[BoxProblem],
-    alphas: Sequence[np.ndarray],
-    fs: Sequence[np.ndarray],
+    alphas: Sequence[Array],
+    fs: Sequence[Array],
     ms: Sequence[tuple[float, float]],
     facts: Sequence[dict[str, Any]],
 ) -> list[Certificate]:
@@ -145,40 +157,62 @@ def certify_all(
     ends = np.cumsum(sizes)
     first = ends - sizes
 
-    def total(x: np.ndarray) -> np.ndarray:
+    def total(x: Array) -> Array:
         return np.add.reduceat(x, first)
 
-    rows, signs = _joined([q.rows for q in problems]), _joined([q.signs for q in problems])
-    row = BoxProblem(rows, signs, _joined([q.p for q in problems]), _joined([q.C for q in problems]))
-    alpha, f = _joined(alphas), _joined(fs)
-    m = np.where(row.signs > 0, *(np.repeat(side, sizes) for side in zip(*ms, strict=True)))
-    g = row.gradient(f) + m
-    worst = row.violation(alpha, g)
-    hard = np.maximum.reduceat(row.C, first) == np.inf
-    C = np.where(np.isinf(row.C), 0.0, row.C) if hard.any() else row.C
+    whole = BoxProblem(
+        _joined([q.rows for q in problems]),
+        _joined([q.signs for q in problems]),
+        _joined([q.p for q in problems]),
+        _joined([q.C for q in problems]),
+    )
+    alpha = _joined(alphas)
+    f = _joined(fs)
+    m = _by_sign(whole.signs, ms, sizes)
+    g = whole.gradient(f) + m
+    worst = whole.violation(alpha, g)
+    hard = np.maximum.reduceat(whole.C, first) == np.inf
+    C = np.where(np.isinf(whole.C), 0.0, whole.C) if hard.any() else whole.C
     over = np.maximum(g, 0.0)
     under = over - g
-    norm2 = total(row.signs * alpha * f)
-    dual = -0.5 * norm2 - total(row.p * alpha)
+    norm2 = total(whole.signs * alpha * f)
+    dual = -0.5 * norm2 - total(whole.p * alpha)
     primal = 0.5 * norm2 + total(C * under + m * alpha)
-    gap = total(alpha * over + (C - alpha) * under)  # primal - dual, summed without cancellation
-    for k in np.flatnonzero(hard):  # y(f + b) ≥ 1 after dividing w and b by the smallest
-        margin = float((g - row.p)[first[k] : ends[k]].min())
+    # Primal - dual, summed without cancellation.
+    gap = total(alpha * over + (C - alpha) * under)
+    for k in np.flatnonzero(hard):
+        # y(f + b) ≥ 1 after dividing w and b by the smallest.
+        margin = float((g - whole.p)[first[k] : ends[k]].min())
         primal[k] = 0.5 * norm2[k] / margin**2 if margin > 0 else np.inf
         gap[k] = primal[k] - dual[k]
     at = [i + int(worst[i:j].argmax()) for i, j in zip(first, ends, strict=True)]
-    columns = (primal.tolist(), dual.tolist(), gap.tolist(), worst[at].tolist(), row.rows[at].tolist())
     return [
-        Certificate(**fact, primal=P, dual=D, gap=G, kkt=kkt, worst_row=r)
-        for fact, P, D, G, kkt, r in zip(facts, *columns, strict=True)
+        Certificate(
+            **fact,
+            primal=float(primal[k]),
+            dual=float(dual[k]),
+            gap=float(gap[k]),
+            kkt=float(worst[at[k]]),
+            worst_row=int(whole.rows[at[k]]),
+        )
+        for k, fact in enumerate(facts)
     ]
 
 
-def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+def _by_sign(signs: Array, ms: Sequence[tuple[float, float]], sizes: Integers) -> Array:
+    """The multiplier m₊ or m₋ of each variable, by its sign and its problem."""
+    if len(ms) == 1:
+        plus, minus = ms[0]
+        return np.where(signs > 0, plus, minus)
+    each = np.array(ms)
+    return np.where(signs > 0, np.repeat(each[:, 0], sizes), np.repeat(each[:, 1], sizes))
+
+
+def _joined(parts: Sequence[npt.NDArray[Number]]) -> npt.NDArray[Number]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _middle(values: np.ndarray, may_rise: np.ndarray, may_fall: np.ndarray) -> float:
+def _middle(values: Array, may_rise: Flags, may_fall: Flags) -> float:
     """The multiplier that most variables agree on; those at a bound only limit it from one side."""
     free = values[may_rise & may_fall]
     if len(free):

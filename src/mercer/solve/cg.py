@@ -1,27 +1,30 @@
 """Solve (A + shift·I) x = b by conjugate gradients: products with A only.
 
-Several right-hand sides run side by side: one block product serves all of them, each has its own recurrence, and
-each leaves when its own relative residual is below `tol`. The recurrence's residual is trusted only until it
-claims convergence; then the true one is computed, and if the two disagree the recurrence starts again from the
-true one. When that no longer helps, rounding has set a floor and the status is "stagnated".
+Several right-hand sides run side by side: one block product serves all of them, each has its own recurrence,
+and each leaves when its own relative residual is below `tol`. The recurrence's residual is trusted only until
+it claims convergence; then the true one is computed, and if the two disagree the recurrence starts again from
+the true one. When that no longer helps, rounding has set a floor and the status is "stagnated".
 
-A float32 operator runs the recurrence in float32 products and the true residual in float64, block by block, so that
-its rounds refine the answer beyond float32.
+A float32 operator runs the recurrence in float32 products and the true residual in float64, block by block,
+so that its rounds refine the answer beyond float32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer import clock
 from mercer.errors import ParameterError
 from mercer.solve.direct import largest
 from mercer.solve.operator import (
+    MatrixLike,
     Operator,
+    Products,
     as_operator,
     check_number,
     check_targets,
@@ -30,42 +33,52 @@ from mercer.solve.operator import (
     relative,
 )
 from mercer.solve.solution import Certificate, Solution, Status
+from mercer.typing import Array, Flags, Integers
 
-PATIENCE = 250  # iterations in which a column must find a new smallest residual, or lower the energy
-ENERGY = 1e-12  # by this much of all that it has gained so far
-RESTARTS = 20  # from the true residual, as long as each one
-GAIN = 0.1  # wins a digit
-ROUNDING = 16  # times √n·eps·‖A‖: eigenvalues that are less negative are taken for 0
-BLOWN_UP = 1e3  # growth of the residual in one round after which its start is the better answer
-QUICK = 0.1  # seconds that a product may take if Ctrl-C is to wait for one more
-EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
-SINGLE_ROUND = 1e-4  # what one round in float32 may hope to gain
+# Iterations in which a column must find a new smallest residual, or lower the energy by so much of all its
+# gain.
+PATIENCE = 250
+ENERGY = 1e-12
+# Rounds that start again from the true residual, as long as each one wins a digit.
+RESTARTS = 20
+GAIN = 0.1
+# Times √n·eps·‖A‖: eigenvalues that are less negative are taken for 0.
+ROUNDING = 16
+# Growth of the residual in one round after which its start is the better answer.
+BLOWN_UP = 1e3
+# Seconds that a product may take if Ctrl-C is to wait for one more.
+QUICK = 0.1
+# What one round in float32 may hope to gain.
+SINGLE_ROUND = 1e-4
+EPS = float(np.finfo(np.float64).eps)
+TINY = float(np.finfo(np.float64).tiny)
 
 
 class Preconditioner(Protocol):
     """Anything that multiplies a block by an approximate, positive definite (A + shift·I)⁻¹."""
 
-    def __matmul__(self, R: np.ndarray) -> np.ndarray: ...
+    def __matmul__(self, R: Array) -> Array: ...
 
 
 def cg(
-    A: Any,
-    b: Any,
+    A: MatrixLike | Products,
+    b: npt.ArrayLike,
     shift: float = 0.0,
     *,
     preconditioner: Preconditioner | None = None,
     tol: float = 1e-10,
     max_iter: int | None = None,
     max_seconds: float | None = None,
-    x0: Any = None,
+    x0: npt.ArrayLike | None = None,
     callback: Callable[[int, float], object] | None = None,
     keep: bool = True,
-) -> Solution[np.ndarray]:
+) -> Solution[Array]:
     """Solve (A + shift·I) x = b by preconditioned conjugate gradients; A positive semi-definite.
 
-    `max_iter` defaults to 10 n, at most 10 000. `callback(iteration, residual)` sees the worst relative residual of the
-    recurrence, and ends the run by returning something true. Ctrl-C keeps the iterate, with status "interrupted", or, with
-    `keep=False`, leaves at once: for who has no use for half an answer. The residual in the certificate is the true one.
+    `max_iter` defaults to 10 n, at most 10 000. `callback(iteration, residual)` sees the worst relative
+    residual of the recurrence, and ends the run by returning something true. Ctrl-C keeps the iterate, with
+    status "interrupted", or, with `keep=False`, leaves at once: for those who have no use for half an answer.
+    The residual in the certificate is the true one.
 
     >>> found = cg(np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
     >>> found.value.round(8), found.certificate.status, found.certificate.iterations
@@ -75,15 +88,22 @@ def cg(
     op = as_operator(A, products_only=True)
     B, single = check_targets(op, b)
     X = np.zeros_like(B) if x0 is None else _like(check_targets(op, x0, "x0")[0], B)
+    shift = check_number(shift, "shift", 0.0)
+    tol = check_number(tol, "tol", 0.0)
+    most = min(10 * len(B), 10_000)
+    if max_iter is not None:
+        most = int(check_number(max_iter, "max_iter", 0))
+    if max_seconds is not None:
+        max_seconds = check_number(max_seconds, "max_seconds", 0.0)
     state = _State(
         op=op,
-        shift=check_number(shift, "shift", 0.0),
+        shift=shift,
         B=B,
         X=X,
-        tol=check_number(tol, "tol", 0.0),
+        tol=tol,
         inverse=preconditioner,
-        max_iter=min(10 * len(B), 10_000) if max_iter is None else int(check_number(max_iter, "max_iter", 0)),
-        until=clock.until(None if max_seconds is None else check_number(max_seconds, "max_seconds", 0.0)),
+        max_iter=most,
+        until=clock.until(max_seconds),
         callback=callback,
     )
     try:
@@ -103,7 +123,7 @@ def cg(
     return Solution(state.X[:, 0] if single else state.X, done)
 
 
-def _like(X: np.ndarray, B: np.ndarray) -> np.ndarray:
+def _like(X: Array, B: Array) -> Array:
     if X.shape != B.shape:
         raise ParameterError(f"x0 has {X.shape[1]} columns; b has {B.shape[1]}. They must agree.")
     return X.copy()
@@ -115,38 +135,40 @@ class _State:
 
     op: Operator
     shift: float
-    B: np.ndarray
-    X: np.ndarray
+    B: Array
+    X: Array
     tol: float
     inverse: Preconditioner | None
     max_iter: int
     until: float
     callback: Callable[[int, float], object] | None
     iterations: int = 0
-    measure_seconds: float = np.inf  # what a true residual costs: a product in float64, and none was made yet
-    norm: float = 0.0  # ‖A + shift‖, from below
+    # What a true residual costs, a product in float64; none was made yet.
+    measure_seconds: float = np.inf
+    # ‖A + shift‖, from below.
+    norm: float = 0.0
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         size = np.linalg.norm(self.B, axis=0)
         self.scale = np.where(size > 0, size, 1.0)
         self.R = self.B.copy()
-        self.true = relative(self.R, self.B)  # true residuals, as last measured
+        # The true residuals, as last measured.
+        self.true = relative(self.R, self.B)
         self.status: list[Status] = [Status.CONVERGED] * self.B.shape[1]
         self.open = np.ones(self.B.shape[1], dtype=bool)
 
-    def stop(self, columns: np.ndarray, status: Status) -> None:
+    def stop(self, columns: Integers, status: Status) -> None:
         self.open[columns] = False
         for j in columns:
             self.status[j] = status
 
-    def measure(self, columns: np.ndarray) -> np.ndarray:
+    def measure(self, columns: Integers) -> Array:
         """The true relative residuals of some columns, computed afresh."""
         if len(columns):
             began = clock.now()
-            self.R[:, columns] = self.B[:, columns] - multiply_exactly(
-                self.op, self.X[:, columns], self.shift
-            )
+            image = multiply_exactly(self.op, self.X[:, columns], self.shift)
+            self.R[:, columns] = self.B[:, columns] - image
             self.true[columns] = np.linalg.norm(self.R[:, columns], axis=0) / self.scale[columns]
             self.measure_seconds = clock.now() - began
         return self.true[columns]
@@ -155,7 +177,8 @@ class _State:
         """Rounds of the recurrence, each from the true residual, until every column is settled."""
         zero = np.flatnonzero(~self.B.any(axis=0))
         self.X[:, zero] = 0.0
-        self.R[:, zero], self.true[zero] = 0.0, 0.0
+        self.R[:, zero] = 0.0
+        self.true[zero] = 0.0
         self.stop(zero, Status.CONVERGED)
         if warm:
             self.measure(np.flatnonzero(self.open))
@@ -164,7 +187,9 @@ class _State:
             columns = np.flatnonzero(self.open)
             if not len(columns):
                 return
-            before, kept, steps = self.true[columns].copy(), self.X[:, columns].copy(), self.iterations
+            before = self.true[columns].copy()
+            kept = self.X[:, columns].copy()
+            steps = self.iterations
             self.recur(columns)
             if self.iterations == steps and not self.open[columns].any():
                 # It was late before the first product: the residual is still the one that was measured.
@@ -178,17 +203,17 @@ class _State:
             self.measure(columns[lost])
         self.stop(np.flatnonzero(self.open), Status.STAGNATED)
 
-    def recur(self, columns: np.ndarray) -> None:
-        """Preconditioned conjugate gradients on these columns, until none has more to do by its own account."""
+    def recur(self, columns: Integers) -> None:
+        """Preconditioned conjugate gradients on these columns, until all are done by their recurrence."""
         R = self.R[:, columns].copy()
         P = self.precondition(R).copy()
-        rz, watch = _dots(R, P), _Watch(self.true[columns])
-        goal = (
-            self.tol
-            if self.op.dtype == np.float64
-            else np.maximum(self.tol, SINGLE_ROUND * self.true[columns])
-        )
-        goal, norm = np.broadcast_to(goal, rz.shape), 0.0  # norm: ‖A‖ from below
+        rz = _dots(R, P)
+        watch = _Watch(self.true[columns])
+        goal = np.full(rz.shape, self.tol)
+        if self.op.dtype != np.float64:
+            goal = np.maximum(self.tol, SINGLE_ROUND * self.true[columns])
+        # ‖A‖ from below.
+        norm = 0.0
         while len(columns):
             if self.iterations >= self.max_iter or clock.now() >= self.until:
                 self.stop(columns, Status.LIMIT)
@@ -210,14 +235,19 @@ class _State:
             norm = max(norm, float((np.where(live, curvature, 0.0) / np.maximum(_dots(P, P), TINY)).max()))
             floor = EPS * (1.0 + norm * np.linalg.norm(self.X[:, columns], axis=0) / self.scale[columns])
             live &= (size > np.maximum(goal, floor)) & watch.moves(size, step * rz)
-            columns, goal, R, P, rz = columns[live], goal[live], R[:, live], P[:, live], rz[live]
+            columns = columns[live]
+            goal = goal[live]
+            R = R[:, live]
+            P = P[:, live]
+            rz = rz[live]
             watch.keep(live)
             if len(columns):
                 Z = self.precondition(R)
                 new = _dots(R, Z)
-                P, rz = Z + (new / rz) * P, new
+                P = Z + (new / rz) * P
+                rz = new
 
-    def report(self, columns: np.ndarray, size: np.ndarray) -> bool:
+    def report(self, columns: Integers, size: Array) -> bool:
         """Tell the callback; whether it wants to stop."""
         if self.callback is None:
             return False
@@ -225,12 +255,10 @@ class _State:
         now[columns] = size
         return bool(self.callback(self.iterations, float(now.max())))
 
-    def precondition(self, R: np.ndarray) -> np.ndarray:
+    def precondition(self, R: Array) -> Array:
         return R if self.inverse is None else np.asarray(self.inverse @ R, dtype=np.float64)
 
-    def is_convex(
-        self, columns: np.ndarray, P: np.ndarray, AP: np.ndarray, curvature: np.ndarray
-    ) -> np.ndarray:
+    def is_convex(self, columns: Integers, P: Array, AP: Array, curvature: Array) -> Flags:
         """Which columns see pᵀAp > 0; the others are stopped, with the reason in a note."""
         length = np.linalg.norm(P, axis=0)
         rounding = self.rounding_of_products(length, np.linalg.norm(AP, axis=0), curvature)
@@ -244,15 +272,13 @@ class _State:
             self.stop(columns[negative], Status.FAILED)
             lowest = (curvature[negative] / length[negative] ** 2).min()
             self.note(
-                f"The matrix is not positive semi-definite: a direction with pᵀAp / pᵀp = {lowest:.3g} was met. "
-                f"Use a valid kernel, or raise the shift by more than {-lowest:.3g}."
+                f"The matrix is not positive semi-definite: a direction with pᵀAp / pᵀp = {lowest:.3g} was "
+                f"met. Use a valid kernel, or raise the shift by more than {-lowest:.3g}."
             )
         return np.isfinite(curvature) & (curvature > 0)
 
-    def rounding_of_products(
-        self, length: np.ndarray, image: np.ndarray, curvature: np.ndarray
-    ) -> np.ndarray:
-        """What rounding may make of pᵀAp: not a share of ‖Ap‖, which is rounding itself where Ap = 0, but of ‖A‖ ‖p‖.
+    def rounding_of_products(self, length: Array, image: Array, curvature: Array) -> Array:
+        """What rounding may make of pᵀAp: a share of ‖A‖ ‖p‖, for ‖Ap‖ is rounding itself where Ap = 0.
 
         ‖A‖ is known from below: by all products so far, and by two more where it matters.
         """
@@ -275,20 +301,19 @@ class _State:
         if status == Status.STAGNATED:
             digits = f"{self.op.dtype} products"
             self.note(
-                f"No progress beyond a residual of {worst:.1e}{share}; {self.tol:.1e} was asked. The matrix is too "
-                f"ill-conditioned for {digits}, or singular with b outside its range. Raise the shift, use a "
-                "preconditioner of higher rank, or Cholesky."
+                f"No progress beyond a residual of {worst:.1e}{share}; {self.tol:.1e} was asked. The matrix "
+                f"is too ill-conditioned for {digits}, or singular with b outside its range. Raise the "
+                "shift, use a preconditioner of higher rank, or Cholesky."
             )
         elif status == Status.LIMIT:
             self.note(
-                f"Stopped at a residual of {worst:.1e}{share}; {self.tol:.1e} was asked. Allow more iterations or "
-                "seconds, start again from this answer (x0), or use a preconditioner of higher rank."
+                f"Stopped at a residual of {worst:.1e}{share}; {self.tol:.1e} was asked. Allow more "
+                "iterations or seconds, start again from this answer (x0), or use a preconditioner of higher "
+                "rank."
             )
-        name = (
-            "conjugate gradients"
-            if self.inverse is None
-            else f"conjugate gradients with {_name(self.inverse)}"
-        )
+        name = "conjugate gradients"
+        if self.inverse is not None:
+            name += f" with {_name(self.inverse)}"
         return Certificate(
             status,
             name,
@@ -303,16 +328,19 @@ class _State:
 
 
 class _Watch:
-    """Which columns still move: a new smallest residual, or energy gained, within the last `PATIENCE` iterations.
+    """Which columns still move: a new smallest residual, or energy gained, in the last `PATIENCE` iterations.
 
-    The residual of conjugate gradients may rise for long while the energy ½xᵀAx - bᵀx falls, so both are asked.
+    The residual of conjugate gradients may rise for long while the energy ½xᵀAx - bᵀx falls, so both are
+    asked.
     """
 
-    def __init__(self, size: np.ndarray) -> None:
-        self.best, self.since = size.copy(), np.zeros(len(size), dtype=int)
-        self.gained, self.window = np.zeros(len(size)), np.zeros(len(size))
+    def __init__(self, size: Array) -> None:
+        self.best = size.copy()
+        self.since = np.zeros(len(size), dtype=int)
+        self.gained = np.zeros(len(size))
+        self.window = np.zeros(len(size))
 
-    def moves(self, size: np.ndarray, gain: np.ndarray) -> np.ndarray:
+    def moves(self, size: Array, gain: Array) -> Flags:
         self.gained += gain
         self.window += gain
         fresh = size < 0.999 * self.best
@@ -320,12 +348,15 @@ class _Watch:
         self.since = np.where(fresh, 0, self.since + 1)
         late = self.since >= PATIENCE
         stuck = late & (self.window <= ENERGY * self.gained)
-        self.since, self.window = np.where(late, 0, self.since), np.where(fresh | late, 0.0, self.window)
+        self.since = np.where(late, 0, self.since)
+        self.window = np.where(fresh | late, 0.0, self.window)
         return ~stuck
 
-    def keep(self, live: np.ndarray) -> None:
-        self.best, self.since = self.best[live], self.since[live]
-        self.gained, self.window = self.gained[live], self.window[live]
+    def keep(self, live: Flags) -> None:
+        self.best = self.best[live]
+        self.since = self.since[live]
+        self.gained = self.gained[live]
+        self.window = self.window[live]
 
 
 def _name(inverse: Preconditioner) -> str:
@@ -333,5 +364,6 @@ def _name(inverse: Preconditioner) -> str:
     return text if len(text) < 60 else f"a {type(inverse).__name__} preconditioner"
 
 
-def _dots(U: np.ndarray, V: np.ndarray) -> np.ndarray:
-    return np.einsum("ij,ij->j", U, V)
+def _dots(U: Array, V: Array) -> Array:
+    out: Array = np.einsum("ij,ij->j", U, V)
+    return out

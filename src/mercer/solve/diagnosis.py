@@ -1,4 +1,4 @@
-"""Why a matrix is not positive definite: which rows look alike, how negative it is, what diagonal would do."""
+"""Why a matrix is not positive definite: rows that look alike, how negative it is, what diagonal would do."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ def not_positive_definite(
     """
     twins = look_alike(op)
     low, high = _extremes(op)
-    low, high = low + shift, high + shift
+    low += shift
+    high += shift
     enough = _sufficient_diagonal(op, shift, low, high, dtype)
     n = op.shape[0]
     rounding = 10 * n * float(np.finfo(dtype).eps) * max(high, -low)
+    finding = "it is indefinite, so this is no Gram matrix of a valid kernel."
+    if low > -rounding:
+        finding = "zero, up to rounding."
     text = [
         f"The matrix is not positive definite in {dtype}: its factorisation stopped at row {pivot} of {n}.",
-        f"Its smallest eigenvalue is about {low:.3g} (the largest {high:.3g}):",
-        "zero, up to rounding."
-        if low > -rounding
-        else "it is indefinite, so this is no Gram matrix of a valid kernel.",
+        f"Its smallest eigenvalue is about {low:.3g} (the largest {high:.3g}): {finding}",
     ]
     if twins:
         pairs = ", ".join(f"{i} and {j}" for i, j in twins[:SHOWN])
         more = f" (and {len(twins) - SHOWN} more pairs)" if len(twins) > SHOWN else ""
         text.append(f"Rows {pairs}{more} look like duplicates.")
-    remedy = f"A diagonal (shift, alpha, noise) of {shift + enough:.2g} in all would do"
-    text.append(
-        f"{remedy}, or {'remove the duplicates' if twins else 'use a kernel that separates the rows'}."
-    )
+    other = "remove the duplicates" if twins else "use a kernel that separates the rows"
+    text.append(f"A diagonal (shift, alpha, noise) of {shift + enough:.2g} in all would do, or {other}.")
     return NotPositiveDefiniteError(" ".join(text), pivot, tuple(twins), low, shift + enough)
 
 
 def look_alike(op: Operator, limit: int = 100) -> list[tuple[int, int]]:
-    """Pairs i < j at a squared feature distance Aᵢᵢ + Aⱼⱼ - 2Aᵢⱼ that is zero up to rounding; at most `limit`.
+    """Pairs i < j whose squared feature distance Aᵢᵢ + Aⱼⱼ - 2Aᵢⱼ is zero up to rounding; at most `limit`.
 
     Each row is paired with its first double only, so a row repeated m times gives m - 1 pairs.
     """
-    n, d = op.shape[0], np.asarray(op.diag(), dtype=np.float64)
+    n = op.shape[0]
+    d = np.asarray(op.diag(), dtype=np.float64)
     eps = float(np.finfo(op.dtype).eps)
     found: list[tuple[int, int]] = []
     taken = np.zeros(n, dtype=bool)
@@ -85,7 +85,9 @@ def _extremes(op: Operator) -> tuple[float, float]:
                 linear, 1, which=end, v0=start, tol=1e-3, maxiter=300, ncv=40, return_eigenvectors=False
             )
         except ArpackNoConvergence as partial:
-            value = partial.eigenvalues if len(partial.eigenvalues) else np.zeros(1)
+            value = partial.eigenvalues
+            if not len(value):
+                value = np.zeros(1)
         except ArpackError:
             value = np.zeros(1)
         out.append(float(value[0]))
@@ -94,7 +96,8 @@ def _extremes(op: Operator) -> tuple[float, float]:
 
 def _sufficient_diagonal(op: Operator, shift: float, low: float, high: float, dtype: np.dtype) -> float:
     """A diagonal on top of `shift` with which the factorisation goes through: tried out when n is small."""
-    n, eps = op.shape[0], float(np.finfo(dtype).eps)
+    n = op.shape[0]
+    eps = float(np.finfo(dtype).eps)
     size = max(abs(high), abs(low), float(np.finfo(dtype).tiny))
     if n > DENSE_ROWS:
         return 2.0 * max(-low, 0.0) + 4 * n * eps * size

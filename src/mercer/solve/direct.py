@@ -3,24 +3,26 @@
 Cost n³/3 multiply-adds, memory one n×n array. Only one triangle of A is asked for, panel by panel, so a Gram
 operator does half of the work and no second copy appears. Nothing is ever added to the diagonal but `shift`.
 
-Mixed precision factors in float32, in half the time and memory, and refines the answer with float64 residuals. Each
-step gains about -log10(cond · 6e-8) digits, so it is for well-conditioned matrices; where it does not
-get to the tolerance, float64 takes over and the certificate says so.
+Mixed precision factors in float32, in half the time and memory, and refines the answer with float64
+residuals. Each step gains about -log10(cond · 6e-8) digits, so it is for well-conditioned matrices; where it
+does not get to the tolerance, float64 takes over and the certificate says so.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer import lapack
 from mercer.errors import NotFiniteError, ParameterError
 from mercer.panels import panels
 from mercer.solve.diagnosis import not_positive_definite
 from mercer.solve.operator import (
+    MatrixLike,
     Operator,
     as_operator,
     check_number,
@@ -30,6 +32,7 @@ from mercer.solve.operator import (
     relative,
 )
 from mercer.solve.solution import Certificate, Solution, Status
+from mercer.typing import Array
 
 Precision = Literal["auto", "float64", "mixed"]
 MIXED_ROWS = 2000  # below this, float32 saves milliseconds
@@ -48,7 +51,7 @@ class Cholesky:
     array([0.3125, 0.25  ])
     """
 
-    lower: np.ndarray
+    lower: Array
     shift: float
 
     @property
@@ -59,7 +62,7 @@ class Cholesky:
     def dtype(self) -> np.dtype:
         return self.lower.dtype
 
-    def solve(self, B: np.ndarray) -> np.ndarray:
+    def solve(self, B: Array) -> Array:
         """(A + shift·I)⁻¹ B, for a vector or a block; as float64, to the precision of the factor."""
         return np.asarray(lapack.potrs(self.lower, np.asarray(B, dtype=self.dtype)), dtype=np.float64)
 
@@ -69,23 +72,26 @@ class Cholesky:
         """log det(A + shift·I) = 2 Σ log Lᵢᵢ."""
         return 2.0 * float(np.log(self.lower.diagonal().astype(np.float64)).sum())
 
-    def inverse_diag(self) -> np.ndarray:
+    def inverse_diag(self) -> Array:
         """The diagonal of (A + shift·I)⁻¹: the squared column lengths of L⁻¹. Takes one more n×n array."""
         inverse = lapack.trtri(self.lower)
         n = self.shape[0]
         out = np.empty(n)
         for cols in panels(n):
-            part = np.tril(inverse[:, cols], -cols.start)  # above the diagonal is rubbish
+            # Above the diagonal is rubbish.
+            part = np.tril(inverse[:, cols], -cols.start)
             out[cols] = np.einsum("ij,ij->j", part, part, dtype=np.float64)
         return out
 
 
-def factor(A: Any, shift: float = 0.0, *, dtype: Any = np.float64, overwrite: bool = False) -> Cholesky:
+def factor(
+    A: MatrixLike, shift: float = 0.0, *, dtype: npt.DTypeLike = np.float64, overwrite: bool = False
+) -> Cholesky:
     """The Cholesky factor of A + shift·I, for an operator or a symmetric array.
 
-    With `overwrite=True` an array in the factor's dtype is given up: it is destroyed, and no n×n memory is taken.
-    Raises `NotPositiveDefiniteError` with the pivot, the rows that look alike, the smallest eigenvalue and the
-    smallest diagonal that would do.
+    With `overwrite=True` an array in the factor's dtype is given up: it is destroyed, and no n×n memory is
+    taken. Raises `NotPositiveDefiniteError` with the pivot, the rows that look alike, the smallest eigenvalue
+    and the smallest diagonal that would do.
 
     >>> factor(np.array([[1.0, 1.0], [1.0, 1.0]]))
     Traceback (most recent call last):
@@ -96,20 +102,26 @@ def factor(A: Any, shift: float = 0.0, *, dtype: Any = np.float64, overwrite: bo
     op = as_operator(A)
     shift = check_number(shift, "shift", 0.0)
     dtype = np.dtype(dtype)
-    given_up = overwrite and isinstance(A, np.ndarray) and A.dtype == dtype and A.flags.writeable
-    upper = _contiguous(A) if given_up else _upper_triangle(op, dtype)
+    given_up = False
+    if overwrite and isinstance(A, np.ndarray) and A.dtype == dtype and A.flags.writeable:
+        given_up = True
+        upper = _contiguous(A)
+    else:
+        upper = _upper_triangle(op, dtype)
     diagonal = upper.diagonal().copy()
     lower, pivot = _potrf(upper, shift)
     if pivot is not None:
-        raise not_positive_definite(_restored(upper, diagonal) if given_up else op, shift, pivot, dtype)
+        matrix = _restored(upper, diagonal) if given_up else op
+        raise not_positive_definite(matrix, shift, pivot, dtype)
     return Cholesky(lower, shift)
 
 
-def _potrf(upper: np.ndarray, shift: float) -> tuple[np.ndarray, int | None]:
+def _potrf(upper: Array, shift: float) -> tuple[Array, int | None]:
     """The lower factor in place of a C-order upper triangle, and the row at which it failed, or None."""
     diagonal = np.einsum("ii->i", upper)
     diagonal += upper.dtype.type(shift)
-    lower, info = lapack.potrf(upper.T, overwrite_a=True)  # C's upper triangle is Fortran's lower
+    # C's upper triangle is Fortran's lower.
+    lower, info = lapack.potrf(upper.T, overwrite_a=True)
     row = lower[info - 1, :info] if info else lower.diagonal()
     if not np.isfinite(row).all():
         raise NotFiniteError(
@@ -119,12 +131,12 @@ def _potrf(upper: np.ndarray, shift: float) -> tuple[np.ndarray, int | None]:
     return lower, info - 1 if info else None
 
 
-def _contiguous(A: np.ndarray) -> np.ndarray:
+def _contiguous(A: Array) -> Array:
     """The array as C order without a copy: a symmetric array is its own transpose."""
     return A.T if A.flags.f_contiguous and not A.flags.c_contiguous else np.ascontiguousarray(A)
 
 
-def _upper_triangle(op: Operator, dtype: np.dtype) -> np.ndarray:
+def _upper_triangle(op: Operator, dtype: np.dtype) -> Array:
     n = op.shape[0]
     upper = np.empty((n, n), dtype)
     for rows in panels(n, dtype.itemsize):
@@ -132,7 +144,7 @@ def _upper_triangle(op: Operator, dtype: np.dtype) -> np.ndarray:
     return upper
 
 
-def _restored(upper: np.ndarray, diagonal: np.ndarray) -> Operator:
+def _restored(upper: Array, diagonal: Array) -> Operator:
     """The matrix again, from the triangle that LAPACK did not write to."""
     A = np.tril(upper, -1)
     A += A.T
@@ -141,19 +153,19 @@ def _restored(upper: np.ndarray, diagonal: np.ndarray) -> Operator:
 
 
 def direct(
-    A: Any,
-    b: Any,
+    A: MatrixLike,
+    b: npt.ArrayLike,
     shift: float = 0.0,
     *,
     tol: float = 1e-10,
     precision: Precision = "auto",
     overwrite: bool = False,
-) -> Solution[np.ndarray]:
+) -> Solution[Array]:
     """Solve (A + shift·I) x = b by Cholesky, with the true residual in the certificate.
 
-    `precision="mixed"` factors in float32 and refines; "auto" does so where it pays: at least 2000 rows, float64
-    entries and a condition number, estimated by a few products, below 1e5. `overwrite=True` gives up the memory of
-    an array `A` in float64; its residual can then not be measured and is None.
+    `precision="mixed"` factors in float32 and refines; "auto" does so where it pays: at least 2000 rows,
+    float64 entries and a condition number, estimated by a few products, below 1e5. `overwrite=True` gives up
+    the memory of an array `A` in float64; its residual can then not be measured and is None.
 
     >>> found = direct(np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
     >>> found.value, found.certificate.status
@@ -161,7 +173,8 @@ def direct(
     """
     start = time.perf_counter()
     op = as_operator(A)
-    shift, tol = check_number(shift, "shift", 0.0), check_number(tol, "tol", 0.0)
+    shift = check_number(shift, "shift", 0.0)
+    tol = check_number(tol, "tol", 0.0)
     B, single = check_targets(op, b)
     notes: list[str] = []
     if precision not in ("auto", "float64", "mixed"):
@@ -184,8 +197,8 @@ def direct(
 
 
 def _mixed(
-    op: Operator, B: np.ndarray, shift: float, tol: float, notes: list[str]
-) -> tuple[np.ndarray, np.ndarray, int] | None:
+    op: Operator, B: Array, shift: float, tol: float, notes: list[str]
+) -> tuple[Array, Array, int] | None:
     """The refined answer of a float32 factor, or None and a note saying why not."""
     lower, pivot = _potrf(_upper_triangle(op, np.dtype(np.float32)), shift)
     if pivot is not None:
@@ -196,15 +209,13 @@ def _mixed(
     if worst <= tol:
         return X, R, steps
     notes.append(
-        f"float32 with refinement came to a residual of {worst:.1e} after {steps} steps (too ill-conditioned); "
-        "float64 was used."
+        f"float32 with refinement came to a residual of {worst:.1e} after {steps} steps (too "
+        "ill-conditioned); float64 was used."
     )
     return None
 
 
-def _refine(
-    op: Operator, F: Cholesky, B: np.ndarray, shift: float, tol: float
-) -> tuple[np.ndarray, np.ndarray, int]:
+def _refine(op: Operator, F: Cholesky, B: Array, shift: float, tol: float) -> tuple[Array, Array, int]:
     """X and its true residual R, improved by X += F⁻¹ R while that at least halves the worst column."""
     X = F.solve(B)
     R = B - multiply_exactly(op, X, shift)
@@ -246,9 +257,9 @@ def largest(op: Operator, steps: int = 6) -> float:
 
 def _certificate(
     op: Operator,
-    X: np.ndarray,
-    R: np.ndarray,
-    B: np.ndarray,
+    X: Array,
+    R: Array,
+    B: Array,
     shift: float,
     tol: float,
     method: str,
@@ -262,9 +273,9 @@ def _certificate(
         size = (largest(op) + shift) * np.linalg.norm(X, axis=0) + np.linalg.norm(B, axis=0)
         backward = float((np.linalg.norm(R, axis=0) / np.where(size > 0, size, 1.0)).max())
         notes.append(
-            f"The residual {worst:.1e} is above the tolerance {tol:.1e}: rounding allows no less, because the matrix "
-            f"is ill-conditioned (backward error {backward:.1e}). Raise the shift, or accept the answer as exact for a "
-            "matrix that differs in its last digits."
+            f"The residual {worst:.1e} is above the tolerance {tol:.1e}: rounding allows no less, because "
+            f"the matrix is ill-conditioned (backward error {backward:.1e}). Raise the shift, or accept the "
+            "answer as exact for a matrix that differs in its last digits."
         )
     return Certificate(
         Status.CONVERGED if worst <= tol else Status.STAGNATED,

@@ -1,29 +1,24 @@
 """The operator protocol: all that a solver may know of a matrix; and an array seen through it.
 
-A solver never asks what is behind an operator. Products run in the operator's own precision; everything else here
-is float64.
+A solver never asks what is behind an operator. Products run in the operator's own precision; everything else
+here is float64.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer.errors import NotFiniteError, ParameterError, ShapeError
 from mercer.panels import panels
+from mercer.typing import Array, Index
 
-Index = np.ndarray | slice
 
-
-class Operator(Protocol):
-    """A symmetric n×n matrix, known by what it does.
-
-    `@` takes a vector or an n×r block of the operator's dtype; `block` takes integer arrays or slices, and
-    `slice(None)` means all; arrays handed out by `block`, `diag` and `dense` are not written to by any solver. What only
-    some can do, the others answer with None; who inherits from this class does so without a word.
-    """
+class Products(Protocol):
+    """A symmetric matrix of which nothing but its products is known: enough for conjugate gradients."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -31,26 +26,39 @@ class Operator(Protocol):
     @property
     def dtype(self) -> np.dtype: ...
 
-    def __matmul__(self, V: np.ndarray) -> np.ndarray: ...
+    def __matmul__(self, V: Array) -> Array: ...
 
-    def diag(self) -> np.ndarray: ...
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray: ...
+class Operator(Products, Protocol):
+    """A symmetric n×n matrix, known by what it does.
 
-    def dense(self) -> np.ndarray: ...
+    `@` takes a vector or an n×r block of the operator's dtype; `block` takes integer arrays or slices, and
+    `slice(None)` means all; arrays handed out by `block`, `diag` and `dense` are not written to by any
+    solver. What only some operators can do, the others answer with None, as this class does for those that
+    inherit from it.
+    """
+
+    def diag(self) -> Array: ...
+
+    def block(self, rows: Index, cols: Index) -> Array: ...
+
+    def dense(self) -> Array: ...
 
     def shifted(self, lam: float) -> Operator: ...
 
-    def low_rank_factor(self) -> np.ndarray | None:
+    def low_rank_factor(self) -> Array | None:
         """F with A = F Fᵀ where A is known to be that, with few columns; else None."""
         return None
 
-    def program(self) -> tuple | None:
+    def program(self) -> tuple[object, ...] | None:
         """What the core needs to compute rows of A by itself; else None."""
         return None
 
 
 MEMBERS = ("__matmul__", "diag", "block", "dense", "shifted", "low_rank_factor", "program")
+
+# What solvers are called with: an operator, or the entries of a symmetric matrix.
+MatrixLike: TypeAlias = Operator | Array | list[list[float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +70,7 @@ class ArrayOperator(Operator):
     array([3., 1.])
     """
 
-    array: np.ndarray
+    array: Array
     shift: float = 0.0
 
     @property
@@ -73,25 +81,30 @@ class ArrayOperator(Operator):
     def dtype(self) -> np.dtype:
         return self.array.dtype
 
-    def __matmul__(self, V: np.ndarray) -> np.ndarray:
-        out = self.array @ V
-        return out + self.dtype.type(self.shift) * V if self.shift else out
+    def __matmul__(self, V: Array) -> Array:
+        out: Array = self.array @ V
+        if self.shift:
+            out = out + self.dtype.type(self.shift) * V
+        return out
 
-    def diag(self) -> np.ndarray:
-        return self.array.diagonal() + self.dtype.type(self.shift)
+    def diag(self) -> Array:
+        out: Array = self.array.diagonal() + self.dtype.type(self.shift)
+        return out
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
-        n = self.shape[0]
-        i, j = np.arange(n)[rows], np.arange(n)[cols]
+    def block(self, rows: Index, cols: Index) -> Array:
+        every = np.arange(self.shape[0])
+        i = every[rows]
+        j = every[cols]
+        part: Array
         if isinstance(rows, slice) or isinstance(cols, slice):
             part = self.array[rows, cols]
         else:
             part = self.array[np.ix_(i, j)]
-        if not self.shift:
-            return part
-        return part + self.dtype.type(self.shift) * (i[:, None] == j[None, :])
+        if self.shift:
+            part = part + self.dtype.type(self.shift) * (i[:, None] == j[None, :])
+        return part
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Array:
         return self.block(slice(None), slice(None))
 
     def shifted(self, lam: float) -> ArrayOperator:
@@ -119,23 +132,23 @@ class Paired(Operator):
     def dtype(self) -> np.dtype:
         return self.single.dtype
 
-    def __matmul__(self, V: np.ndarray) -> np.ndarray:
+    def __matmul__(self, V: Array) -> Array:
         return self.single @ V
 
-    def diag(self) -> np.ndarray:
+    def diag(self) -> Array:
         return self.exact.diag()
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         return self.exact.block(rows, cols)
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Array:
         return self.exact.dense()
 
     def shifted(self, lam: float) -> Paired:
         return Paired(self.single.shifted(lam), self.exact.shifted(lam))
 
 
-def as_operator(A: Any, *, products_only: bool = False) -> Operator:
+def as_operator(A: MatrixLike | Products, *, products_only: bool = False) -> Operator:
     """`A` itself if it is an operator; an array, checked for shape, finiteness and symmetry, as one.
 
     A solver of `products_only` asks for nothing but `shape`, `dtype` and `@`.
@@ -143,14 +156,14 @@ def as_operator(A: Any, *, products_only: bool = False) -> Operator:
     >>> as_operator([[1.0, 0.5], [0.0, 1.0]])
     Traceback (most recent call last):
         ...
-    mercer.errors.ShapeError: The matrix is not symmetric: entries (0, 1) and (1, 0) differ by 0.5. Pass a symmetric
-    one, for example (A + A.T) / 2 if that is what you mean.
+    mercer.errors.ShapeError: The matrix is not symmetric: entries (0, 1) and (1, 0) differ by 0.5. Pass a
+    symmetric one, for example (A + A.T) / 2 if that is what you mean.
     """
     if not isinstance(A, np.ndarray | list | tuple):
         if not products_only:
             _require_members(A)
         _require_square(A.shape)
-        return A
+        return cast("Operator", A)
     array = np.asarray(A)
     if array.dtype not in (np.float64, np.float32):
         array = array.astype(np.float64)
@@ -166,20 +179,20 @@ def as_operator(A: Any, *, products_only: bool = False) -> Operator:
         gap = np.abs(upper - array[:, rows].T)
         i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
         if gap[i, j] > 8 * np.finfo(array.dtype).eps * np.abs(upper).max():
-            i = i + rows.start
+            row = i + rows.start
             raise ShapeError(
-                f"The matrix is not symmetric: entries ({i}, {j}) and ({j}, {i}) differ by {gap[i - rows.start, j]:.3g}. "
-                "Pass a symmetric one, for example (A + A.T) / 2 if that is what you mean."
+                f"The matrix is not symmetric: entries ({row}, {j}) and ({j}, {row}) differ by "
+                f"{gap[i, j]:.3g}. Pass a symmetric one, for example (A + A.T) / 2 if that is what you mean."
             )
     return ArrayOperator(array)
 
 
-def _require_members(A: Any) -> None:
+def _require_members(A: object) -> None:
     missing = [name for name in MEMBERS if getattr(type(A), name, None) is None]
     if missing:
         raise ParameterError(
-            f"{type(A).__name__} is no operator: it has no {', '.join(missing)}. Pass a symmetric array, or inherit from "
-            "mercer.solve.Operator, which answers for what only some operators can do."
+            f"{type(A).__name__} is no operator: it has no {', '.join(missing)}. Pass a symmetric array, or "
+            "inherit from mercer.solve.Operator, which answers for what only some operators can do."
         )
 
 
@@ -188,7 +201,7 @@ def _require_square(shape: tuple[int, ...]) -> None:
         raise ShapeError(f"A square matrix with at least one row is needed; got shape {tuple(shape)}.")
 
 
-def multiply(op: Operator, V: np.ndarray, shift: float = 0.0) -> np.ndarray:
+def multiply(op: Operator, V: Array, shift: float = 0.0) -> Array:
     """(A + shift·I) V in float64, the product with A in the operator's own precision.
 
     >>> multiply(ArrayOperator(np.eye(2, dtype=np.float32)), np.array([1.0, 2.0]), shift=1.0)
@@ -198,8 +211,8 @@ def multiply(op: Operator, V: np.ndarray, shift: float = 0.0) -> np.ndarray:
     return out + shift * V if shift else out
 
 
-def multiply_exactly(op: Operator, V: np.ndarray, shift: float = 0.0) -> np.ndarray:
-    """(A + shift·I) V in float64 throughout: for a float32 operator its entries are taken out block by block."""
+def multiply_exactly(op: Operator, V: Array, shift: float = 0.0) -> Array:
+    """(A + shift·I) V in float64 throughout; a float32 operator is asked for its entries, block by block."""
     if op.dtype == np.float64:
         return multiply(op, V, shift)
     if isinstance(op, Paired):
@@ -210,7 +223,7 @@ def multiply_exactly(op: Operator, V: np.ndarray, shift: float = 0.0) -> np.ndar
     return out
 
 
-def check_targets(op: Operator, b: Any, name: str = "b") -> tuple[np.ndarray, bool]:
+def check_targets(op: Operator, b: npt.ArrayLike, name: str = "b") -> tuple[Array, bool]:
     """The right-hand sides as a float64 n×r block, and whether they came as a single vector."""
     B = np.asarray(b, dtype=np.float64)
     n = op.shape[0]
@@ -234,11 +247,12 @@ def check_number(value: float, name: str, low: float, *, strict: bool = False) -
     return number
 
 
-def relative(R: np.ndarray, B: np.ndarray) -> np.ndarray:
+def relative(R: Array, B: Array) -> Array:
     """‖r‖ / ‖b‖ for each column; where b = 0, ‖r‖ itself.
 
     >>> relative(np.array([[0.5], [0.0]]), np.array([[2.0], [0.0]]))
     array([0.25])
     """
     size = np.linalg.norm(B, axis=0)
-    return np.linalg.norm(R, axis=0) / np.where(size > 0, size, 1.0)
+    out: Array = np.linalg.norm(R, axis=0) / np.where(size > 0, size, 1.0)
+    return out

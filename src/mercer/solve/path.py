@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer import lapack
 from mercer.panels import scaled_both_sides
+from mercer.typing import Array
 
 
 class PathPoint(NamedTuple):
@@ -23,12 +24,12 @@ class PathPoint(NamedTuple):
     `coef` are the weights β of features (D×t), on a path that began with features.
     """
 
-    c: np.ndarray
-    b: np.ndarray
-    errors: np.ndarray
-    loo_errors: np.ndarray
+    c: Array
+    b: Array
+    errors: Array
+    loo_errors: Array
     dof: float
-    coef: np.ndarray | None = None
+    coef: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,41 +45,42 @@ class RidgePath:
     ([0.0, 0.8, 1.0], 0.833333)
     """
 
-    values: np.ndarray
-    vectors: np.ndarray
-    weight: np.ndarray
-    Y: np.ndarray
+    values: Array
+    vectors: Array
+    weight: Array
+    Y: Array
     intercept: bool
-    features: np.ndarray | None = None
-    mean: np.ndarray | float = 0.0
+    features: Array | None = None
+    mean: Array | float = 0.0
 
     @classmethod
-    def of_matrix(cls, K: np.ndarray, weight: np.ndarray, Y: np.ndarray, *, intercept: bool) -> RidgePath:
+    def of_matrix(cls, K: Array, weight: Array, Y: Array, *, intercept: bool) -> RidgePath:
         """From an n×n Gram matrix, which is left as it is."""
         # A symmetric matrix in C order is its own transpose in Fortran's, which LAPACK takes without a copy.
         values, vectors = lapack.eigh(scaled_both_sides(np.sqrt(weight), K).T, overwrite_a=True)
         return cls(values, vectors, weight, Y, intercept)
 
     @classmethod
-    def of_features(cls, Phi: np.ndarray, weight: np.ndarray, Y: np.ndarray, *, intercept: bool) -> RidgePath:
-        """From an n×D matrix of features with ΦΦᵀ = K; with an intercept centred, so that an offset cancels nothing."""
+    def of_features(cls, Phi: Array, weight: Array, Y: Array, *, intercept: bool) -> RidgePath:
+        """From n×D features with ΦΦᵀ = K; with an intercept centred, so that an offset cancels nothing."""
         mean = weight @ Phi / weight.sum() if intercept else np.zeros(Phi.shape[1])
         U, sigma, right = lapack.svd(np.sqrt(weight)[:, None] * (Phi - mean))
         return cls(sigma**2, U, weight, Y, intercept, right, mean)
 
     @cached_property
-    def scale(self) -> np.ndarray:
+    def scale(self) -> Array:
         return np.sqrt(self.weight)
 
     @cached_property
-    def centre(self) -> np.ndarray:
+    def centre(self) -> Array:
         """What an intercept takes from the targets before anything is added up; zero without one."""
         if not self.intercept:
             return np.zeros(self.Y.shape[1])
-        return self.weight @ self.Y / self.weight.sum()
+        mean: Array = self.weight @ self.Y / self.weight.sum()
+        return mean
 
     @cached_property
-    def rhs(self) -> np.ndarray:
+    def rhs(self) -> Array:
         """W½ [Y - centre, 1]."""
         if not self.intercept:
             return self.scale[:, None] * self.Y
@@ -86,11 +88,11 @@ class RidgePath:
         return self.scale[:, None] * np.hstack([self.Y - self.centre, ones])
 
     @cached_property
-    def rotated(self) -> np.ndarray:
+    def rotated(self) -> Array:
         return self.vectors.T @ self.rhs
 
     @cached_property
-    def squares(self) -> np.ndarray:
+    def squares(self) -> Array:
         return self.vectors**2
 
     def at(self, alpha: float) -> PathPoint:
@@ -125,8 +127,8 @@ class RidgePath:
             coef,
         )
 
-    def _weights(self, alpha: float, b: np.ndarray) -> np.ndarray | None:
-        """β from the singular values: c, of which it is a sum, has lost the digits that α is smaller than K."""
+    def _weights(self, alpha: float, b: Array) -> Array | None:
+        """β from the singular values: c, of which it is a sum, lost the digits that α is smaller than K."""
         if self.features is None:
             return None
         rotated = self.rotated[:, : len(b)]
@@ -136,7 +138,7 @@ class RidgePath:
         return self.features.T @ (shrunk[:, None] * rotated)
 
 
-def divide_rows(errors: np.ndarray, rest: np.ndarray) -> np.ndarray:
+def divide_rows(errors: Array, rest: Array) -> Array:
     """errors / rest by rows; NaN where nothing is left without the row, so that no model predicts it.
 
     >>> divide_rows(np.array([[1.0], [1.0]]), np.array([2.0, 0.0]))

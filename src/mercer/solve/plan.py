@@ -1,15 +1,16 @@
 """What a solution of (A + shift·I) x = b will cost, told from the eigenvalues of a few hundred random rows.
 
-The i-th eigenvalue of a random m×m part grows with m, in a straight line in the mean once m is well beyond i; so a part
-and half of it tell that of the whole. From it follow, for every rank r of a Nyström preconditioner, the part left out,
-the iterations of conjugate gradients, and what rank and iterations cost together. Costs are counted in entries
-of A evaluated in float64, never by a clock. `choose` is the one place that decides between Cholesky and conjugate gradients.
+The i-th eigenvalue of a random m×m part grows with m, in a straight line in the mean once m is well beyond i;
+so a part and half of it tell that of the whole. From it follow, for every rank r of a Nyström preconditioner,
+the part left out, the iterations of conjugate gradients, and what rank and iterations cost together. Costs
+are counted in entries of A evaluated in float64, never by a clock. `choose` is the one place that decides
+between Cholesky and conjugate gradients.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigvalsh
@@ -17,6 +18,7 @@ from scipy.linalg import eigvalsh
 from mercer.errors import NotFiniteError, NotPositiveDefiniteError
 from mercer.memory import say_bytes
 from mercer.solve.operator import ArrayOperator, Operator
+from mercer.typing import Array, Seed
 
 Method = Literal["cholesky", "cg"]
 DIRECT_ROWS = 4000  # up to here Cholesky takes a second or so
@@ -42,7 +44,7 @@ class Spectrum:
     """
 
     n: int
-    values: np.ndarray
+    values: Array
     slope: float
 
     @property
@@ -56,12 +58,13 @@ class Spectrum:
             return 0.0
         if rank < known:
             return float(self.values[rank])
-        return float(self.values[-1]) * (rank / known) ** self.slope
+        decay: float = (rank / known) ** self.slope
+        return float(self.values[-1]) * decay
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A rank, the iterations it should need, whether to store the entries in float32, and the cost of all of it."""
+    """A rank, the iterations it should need, whether to store the entries in float32, and the whole cost."""
 
     rank: int
     iterations: int
@@ -69,8 +72,8 @@ class Plan:
     cost: float
 
 
-def spectrum(op: Operator, random_state: Any = 0, *, memory: float = np.inf) -> Spectrum:
-    """The eigenvalues of `op` estimated from random rows and columns: n / 20 of them, at least 400, at most 2000.
+def spectrum(op: Operator, random_state: Seed = 0, *, memory: float = np.inf) -> Spectrum:
+    """The eigenvalues of `op`, estimated from n / 20 random rows and columns, at least 400, at most 2000.
 
     Fewer where four arrays of that size would not fit in `memory`, in bytes.
     Raises `NotPositiveDefiniteError` where they show that `op` is indefinite.
@@ -86,11 +89,12 @@ def spectrum(op: Operator, random_state: Any = 0, *, memory: float = np.inf) -> 
         )
     part = 0.5 * (part + part.T)
     whole = eigvalsh(part, check_finite=False)[::-1]
-    size, low = float(np.abs(whole).max()), float(whole[-1])
+    size = float(np.abs(whole).max())
+    low = float(whole[-1])
     if low < -1e4 * m * float(np.finfo(op.dtype).eps) * size:
         raise NotPositiveDefiniteError(
-            f"The matrix is not positive semi-definite: {m} of its rows and columns have an eigenvalue of {low:.3g}. "
-            "Use a valid kernel, or add a diagonal.",
+            f"The matrix is not positive semi-definite: {m} of its rows and columns have an eigenvalue of "
+            f"{low:.3g}. Use a valid kernel, or add a diagonal.",
             smallest_eigenvalue=low,
         )
     if m == n:
@@ -99,7 +103,8 @@ def spectrum(op: Operator, random_state: Any = 0, *, memory: float = np.inf) -> 
     before = eigvalsh(part[:half, :half], check_finite=False)[::-1]
     grown = whole[:half] + (n - m) / (m - half) * np.maximum(whole[:half] - before, 0.0)
     values = np.minimum.accumulate(np.maximum(grown, 0.0))
-    first, last = float(values[half // 2]), float(values[-1])
+    first = float(values[half // 2])
+    last = float(values[-1])
     slope = np.log2(last / first) if last > 0 else 0.0
     return Spectrum(n, values, float(slope))
 
@@ -129,8 +134,9 @@ def iterations(tail: float, shift: float, tol: float) -> int:
 class Costs:
     """What is known of an operator before it is asked for anything.
 
-    `entry` is one entry in float64 and `products` the part of it that conjugate gradients pay for one, which is `SINGLE` where they
-    multiply in float32; `storable` says that entries computed in float32 could be stored, if they fit in memory.
+    `entry` is one entry in float64 and `products` the part of it that conjugate gradients pay for one, which
+    is `SINGLE` where they multiply in float32; `storable` says that entries computed in float32 could be
+    stored, if they fit in memory.
     """
 
     entry: float = 1.0
@@ -150,8 +156,8 @@ def plan(
 ) -> Plan:
     """The rank up to `most` at which preconditioner and iterations together cost least.
 
-    `storable` is the largest rank beside which the entries of A in float32 would fit in memory; 0 for none. `products` is
-    the part of an entry's cost that a product pays for it.
+    `storable` is the largest rank beside which the entries of A in float32 would fit in memory; 0 for none.
+    `products` is the part of an entry's cost that a product pays for it.
 
     >>> easy = plan(Spectrum(10_000, 100 * 0.5 ** np.arange(200.0), -5.0), 1.0, 1e-10, entry=1.0, most=1000)
     >>> easy.rank, easy.iterations
@@ -170,7 +176,7 @@ def _priced(
     n = float(known.n)
     r = float(rank)
     need = iterations(known.beyond(rank), shift, tol) + ROUNDS
-    # columns, triangular solves and their Gram matrix
+    # Columns, triangular solves and their Gram matrix.
     made = n * r * entry + (2 * n * r * r + r**3) / FLOPS
     again = products * entry * n * n
     stored = need * STORED * n * n + again + FIRST_TOUCH * n * n
@@ -181,14 +187,16 @@ def _priced(
 
 def cholesky_cost(n: int, entry: float, *, single: bool) -> float:
     """A factor of n rows and the entries for it and for the residuals."""
-    return (SINGLE if single else 1.0) * n**3 / (3 * FLOPS) + (4 if single else 2) * entry * n * n
+    if single:
+        return SINGLE * n**3 / (3 * FLOPS) + 4 * entry * n * n
+    return 1.0 * n**3 / (3 * FLOPS) + 2 * entry * n * n
 
 
 # ── the choice ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Outlook(NamedTuple):
-    """What a look at the spectrum told: the plan of conjugate gradients, if any, and the condition of A + shift."""
+    """What the spectrum told: the plan of conjugate gradients, if any, and the condition of A + shift."""
 
     plan: Plan | None
     condition: float
@@ -196,9 +204,9 @@ class Outlook(NamedTuple):
 
 @dataclass(frozen=True)
 class Choice:
-    """The method; for Cholesky, whether in mixed precision; for conjugate gradients their plan, if there is one, and `allowed`.
+    """The method; for Cholesky whether in mixed precision, for conjugate gradients their plan, if any.
 
-    `allowed` are the iterations after which, or after getting stuck, Cholesky takes over; None where it does not.
+    After `allowed` iterations, or when they get stuck, Cholesky takes over; None where it does not.
     """
 
     method: Method
@@ -216,9 +224,12 @@ def choose(
     asked: Method | None = None,
     memory: int,
     costs: Costs,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> Choice:
-    """Cholesky or conjugate gradients, whichever promises to be cheaper, unless one is `asked` for; `memory` in bytes."""
+    """Cholesky or conjugate gradients, whichever promises to be cheaper, unless one is `asked` for.
+
+    `memory` is in bytes.
+    """
     n = op.shape[0]
     fits = 8 * n * n <= memory
     method = asked
@@ -256,12 +267,12 @@ def _cheaper(n: int, shift: float, outlook: Outlook, mixed: bool, costs: Costs) 
         need = "too many" if promised is None else f"some {promised.iterations}"
         said = f"Conjugate gradients would need {need} iterations; Cholesky is cheaper."
         return Choice("cholesky", mixed, note=said)
-    # twice what was promised at that price, then Cholesky
+    # Twice what was promised at that price, then Cholesky.
     return Choice("cg", mixed, promised, int(2 * promised.iterations * limit / promised.cost))
 
 
 def look(
-    op: Operator, shift: float, tol: float, *, memory: int, costs: Costs, random_state: Any = 0
+    op: Operator, shift: float, tol: float, *, memory: int, costs: Costs, random_state: Seed = 0
 ) -> Outlook:
     """The plan of conjugate gradients and the condition, from a few hundred rows."""
     known = spectrum(op, random_state, memory=memory)

@@ -2,9 +2,9 @@
 
         min  Σ_i w_i (y_i - φ_i·β - b)² + α‖β‖²        over β, and over b where there is an intercept
 
-The features come in blocks of rows, as often as they are asked for. With an intercept they are centred by their
-weighted mean, so that a large offset cancels nothing. The gradient is always computed from the features, never from
-their Gram matrix, and steps of refinement bring it down.
+The features come in blocks of rows, as often as they are asked for. With an intercept they are centred by
+their weighted mean, so that a large offset cancels nothing. The gradient is always computed from the
+features, never from their Gram matrix, and steps of refinement bring it down.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from mercer.errors import NotPositiveDefiniteError
 from mercer.solve.direct import Cholesky, factor
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate, Solution, Status
+from mercer.typing import Array
 
-Blocks = Callable[[], Iterator[tuple[slice, np.ndarray]]]
+Blocks = Callable[[], Iterator[tuple[slice, Array]]]
 REFINEMENTS = 4
 
 
@@ -40,12 +41,12 @@ class FeatureRidge:
 
     blocks: Blocks
     dimension: int
-    weight: np.ndarray
+    weight: Array
     alpha: float
     intercept: bool = False
 
     @cached_property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Array:
         """The weighted mean of the features; zero without an intercept."""
         out = np.zeros(self.dimension)
         if self.intercept:
@@ -54,7 +55,7 @@ class FeatureRidge:
             out /= self.weight.sum()
         return out
 
-    def _centred(self) -> Iterator[tuple[slice, np.ndarray]]:
+    def _centred(self) -> Iterator[tuple[slice, Array]]:
         for rows, P in self.blocks():
             yield rows, P - self.mean if self.intercept else P
 
@@ -80,16 +81,18 @@ class FeatureRidge:
         n = len(self.weight)
         beside = " (beside the intercept)" if self.intercept else ""
         return NotPositiveDefiniteError(
-            f"with alpha = {self.alpha:g} the {self.dimension} features of the kernel are linearly dependent{beside} on "
-            f"these {n} rows, so the coefficients are not determined. Give alpha a positive value, or drop columns that "
-            "are constant, copies or sums of others."
+            f"with alpha = {self.alpha:g} the {self.dimension} features of the kernel are linearly "
+            f"dependent{beside} on these {n} rows, so the coefficients are not determined. Give alpha a "
+            "positive value, or drop columns that are constant, copies or sums of others."
         )
 
-    def solve(self, Y: np.ndarray, tol: float = 1e-10) -> Solution[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def solve(self, Y: Array, tol: float = 1e-10) -> Solution[tuple[Array, Array, Array]]:
         """β (D×t), b (t) and the errors y - φ·β - b (n×t), refined until the gradient is below `tol`."""
         start = time.perf_counter()
         w = self.weight[:, None]
-        centre = (self.weight @ Y) / self.weight.sum() if self.intercept else np.zeros(Y.shape[1])
+        centre = np.zeros(Y.shape[1])
+        if self.intercept:
+            centre = (self.weight @ Y) / self.weight.sum()
         Y = Y - centre
         goal = np.zeros((self.dimension, Y.shape[1]))
         for rows, P in self._centred():
@@ -105,7 +108,9 @@ class FeatureRidge:
             rest, slope = self._gradient(Y, better)
             if not relative(slope, goal).max(initial=0.0) <= 0.5 * worst:
                 break
-            beta, R, gradient = better, rest, slope
+            beta = better
+            R = rest
+            gradient = slope
             steps += 1
         each = relative(gradient, goal)
         worst = float(each.max(initial=0.0))
@@ -115,7 +120,7 @@ class FeatureRidge:
         primal = gap = dual = None
         if self.alpha > 0:
             primal = float(self.weight @ (R**2).sum(axis=1)) + self.alpha * float((beta**2).sum())
-            # of the dual at c = W R / α: Φᵀc - β is the gradient over α
+            # Of the dual at c = W R / α: Φᵀc - β is the gradient over α.
             gap = float((gradient**2).sum()) / self.alpha
             dual = primal - gap
         done = Certificate(
@@ -133,15 +138,16 @@ class FeatureRidge:
         )
         return Solution((beta, centre - self.mean @ beta, R), done)
 
-    def _gradient(self, Y: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _gradient(self, Y: Array, beta: Array) -> tuple[Array, Array]:
         """The errors, and Φᵀ W errors - α β."""
-        R, gradient = np.empty_like(Y), -self.alpha * beta
+        R = np.empty_like(Y)
+        gradient = -self.alpha * beta
         for rows, P in self._centred():
             R[rows] = Y[rows] - P @ beta
             gradient += P.T @ (self.weight[rows, None] * R[rows])
         return R, gradient
 
-    def leverages(self) -> np.ndarray:
+    def leverages(self) -> Array:
         """How much each fitted value follows its own target: the diagonal of the hat matrix."""
         out = np.zeros(len(self.weight))
         for rows, P in self._centred():
@@ -149,6 +155,6 @@ class FeatureRidge:
             out[rows] = self.weight[rows] * np.einsum("ij,ij->j", half, half)
         return out + self.weight / self.weight.sum() if self.intercept else out
 
-    def image(self, V: np.ndarray) -> np.ndarray:
+    def image(self, V: Array) -> Array:
         """Φ V for the features as they come."""
         return np.vstack([P @ V for _, P in self.blocks()])

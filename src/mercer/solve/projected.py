@@ -2,40 +2,53 @@
 
     α ← clip(α - η (Qα + p), 0, C)
 
-It lowers the objective at every step while η < 2/λ_max(Q); η = 1/λ with λ ≥ λ_max found by power steps, and halved
-should the objective ever rise.
+It lowers the objective at every step while η < 2/λ_max(Q); η = 1/λ with λ ≥ λ_max found by power steps, and
+halved should the objective ever rise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from mercer import clock
 from mercer.errors import ParameterError
 from mercer.solve.box import BoxPoint, BoxProblem
+from mercer.solve.operator import Operator
+from mercer.solve.qp import Progress
 from mercer.solve.solution import Certificate, Solution, Status
+from mercer.typing import Array
 
 
 def projected_gradients(
-    K: Any,
+    K: Operator,
     problems: Sequence[BoxProblem],
-    starts: Sequence[np.ndarray],
+    starts: Sequence[Array],
     *,
+    tol: float = 1e-3,
+    gap_tol: float | None = None,
+    max_iter: int = -1,
     max_seconds: float | None = None,
-    **options: Any,
+    callback: Progress | None = None,
+    **unused: object,
 ) -> list[Solution[BoxPoint]]:
-    """Several problems, one after the other, as `working_sets` has it."""
+    """Several problems, one after the other, with the options of `working_sets`, of which it uses some."""
     end = clock.until(max_seconds)
     out: list[Solution[BoxPoint]] = []
     for q, start in zip(problems, starts, strict=True):
-        left = None if end == np.inf else end - clock.now()
         ended = out[-1].certificate.status if out else Status.CONVERGED
-        rest = options | ({"max_iter": 0} if ended.on_request else {})
-        found = projected_gradient(K, q, start, max_seconds=left, **rest)
+        found = projected_gradient(
+            K,
+            q,
+            start,
+            tol=tol,
+            gap_tol=gap_tol,
+            max_iter=0 if ended.on_request else max_iter,
+            max_seconds=None if end == np.inf else end - clock.now(),
+            callback=callback,
+        )
         if ended.on_request:
             found = Solution(found.value, replace(found.certificate, status=ended))
         out.append(found)
@@ -43,16 +56,15 @@ def projected_gradients(
 
 
 def projected_gradient(
-    K: Any,
+    K: Operator,
     problem: BoxProblem,
-    start: np.ndarray,
+    start: Array,
     *,
     tol: float = 1e-3,
     gap_tol: float | None = None,
     max_iter: int = -1,
     max_seconds: float | None = None,
-    callback: Any = None,
-    **unused: Any,
+    callback: Progress | None = None,
 ) -> Solution[BoxPoint]:
     """min ½αᵀQα + pᵀα in the box; the answer has the form of every solver of this problem."""
     if problem.equality != 0:
@@ -60,16 +72,20 @@ def projected_gradient(
             "projected gradient keeps the box only, and an intercept adds an equality constraint. "
             "Use fit_intercept=False, or solver='working-set'."
         )
-    began, end = clock.now(), clock.until(max_seconds)
+    began = clock.now()
+    end = clock.until(max_seconds)
     a = np.array(start, dtype=float)
 
-    def product(v: np.ndarray) -> np.ndarray:
-        return np.asarray(K @ problem.beta(v, K.shape[0]))[problem.rows]
+    def product(v: Array) -> Array:
+        image: Array = np.asarray(K @ problem.beta(v, K.shape[0]))
+        return image[problem.rows]
 
     f = product(a)
     step = 1.0 / _largest(lambda v: problem.signs * product(v), len(a))
     limit = 100_000 if max_iter < 0 else max_iter
-    status, done, bad = Status.LIMIT, 0, np.zeros(len(a))
+    status = Status.LIMIT
+    done = 0
+    bad = np.zeros(len(a))
     value = problem.objective(a, f)
     try:
         for done in range(limit + 1):
@@ -81,7 +97,8 @@ def projected_gradient(
                 break
             if done == limit or clock.now() >= end:
                 break
-            new = np.clip(a - step * g, 0.0, problem.C)  # the projection
+            # The projection onto the box.
+            new = np.clip(a - step * g, 0.0, problem.C)
             new_f = product(new)
             new_value = problem.objective(new, new_f)
             if new_value > value + 1e-12 * (1 + abs(value)):
@@ -90,7 +107,9 @@ def projected_gradient(
                     status = Status.STAGNATED
                     break
                 continue
-            a, f, value = new, new_f, new_value
+            a = new
+            f = new_f
+            value = new_value
             if callback is not None and done % 100 == 0 and callback(done, float(bad.max()), value):
                 status = Status.STOPPED
                 break
@@ -107,7 +126,7 @@ def projected_gradient(
     return Solution(BoxPoint(a, f, value), certificate)
 
 
-def _largest(product: Any, n: int, steps: int = 30) -> float:
+def _largest(product: Callable[[Array], Array], n: int, steps: int = 30) -> float:
     """λ_max, a little from above: the power method, plus its residual."""
     v = np.random.default_rng(0).standard_normal(n)
     value = 1.0

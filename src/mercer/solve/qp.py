@@ -2,27 +2,32 @@
 
     min ½ αᵀQα + pᵀα,   0 ≤ αᵢ ≤ Cᵢ,   Qᵢⱼ = sᵢ sⱼ K[rᵢ, rⱼ],   sᵢ = ±1
 
-`equality` adds nothing (0), keeps Σ sᵢαᵢ at its initial value (1: SVC, SVR, one-class), or keeps Σ αᵢ over s = +1 and
-over s = -1 (2: the ν forms). With β = Σ sᵢαᵢ e(rᵢ) and fᵢ = (Kβ)[rᵢ], variable i has the gradient sᵢfᵢ + pᵢ.
+`equality` adds nothing (0), keeps Σ sᵢαᵢ at its initial value (1: SVC, SVR, one-class), or keeps Σ αᵢ over s
+= +1 and over s = -1 (2: the ν forms). With β = Σ sᵢαᵢ e(rᵢ) and fᵢ = (Kβ)[rᵢ], variable i has the gradient
+sᵢfᵢ + pᵢ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isnan
-from typing import Any
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer import _core, clock
 from mercer.errors import ParameterError, ShapeError
 from mercer.solve.box import BoxPoint, BoxProblem
+from mercer.solve.operator import Operator
 from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status
 from mercer.threads import threads
+from mercer.typing import Array, Integers
 
 __all__ = ["working_set", "working_sets"]
 
-SMALL = 2**25  # bytes of a Gram matrix that is computed once and kept, whatever the kind of operator
+# Bytes of a Gram matrix that is computed once and kept, whatever the kind of operator.
+SMALL = 2**25
 
 _FLOOR = Note("what is left is rounding: float64 cannot tell a better α", NoteKind.ROUNDING)
 _STEPS = Note("the iterations allowed were used up", NoteKind.ITERATIONS)
@@ -32,6 +37,7 @@ _UNBOUNDED = Note(
 )
 _NOT_FINITE = Note("K holds NaN or infinity", NoteKind.NOT_FINITE)
 
+# What the core calls its endings.
 ENDINGS: dict[str, tuple[Status, tuple[Note, ...]]] = {
     "converged": (Status.CONVERGED, ()),
     "floor": (Status.STAGNATED, (_FLOOR,)),
@@ -42,47 +48,73 @@ ENDINGS: dict[str, tuple[Status, tuple[Note, ...]]] = {
     "unbounded": (Status.FAILED, (_UNBOUNDED,)),
     "nonfinite": (Status.FAILED, (_NOT_FINITE,)),
 }
-"""What the core calls its endings."""
+
+# Told the iterations, the violation and the objective, it ends the run by returning something true.
+Progress: TypeAlias = Callable[[int, float, float], object]
+
+
+class WorkingSetOptions(TypedDict, total=False):
+    """The options of `working_sets`, but for its limits."""
+
+    tol: float
+    gap_tol: float | None
+    cache_bytes: int
+    n_jobs: int | None
+    callback: Progress | None
+
+
+class LimitedOptions(WorkingSetOptions, total=False):
+    """All options of `working_sets`."""
+
+    max_iter: int
+    max_seconds: float | None
 
 
 def working_set(
-    K: Any,
+    K: Operator | Array,
     *,
-    rows: Any,
-    signs: Any,
-    p: Any,
-    C: Any,
-    alpha: Any = None,
+    rows: npt.ArrayLike,
+    signs: npt.ArrayLike,
+    p: npt.ArrayLike,
+    C: npt.ArrayLike,
+    alpha: npt.ArrayLike | None = None,
     equality: int = 1,
-    **options: Any,
+    **options: Unpack[LimitedOptions],
 ) -> Solution[BoxPoint]:
     """Solves the program above from `alpha` (a feasible start, zeros if None), which is not changed.
 
-    K is a symmetric array or a Gram operator. If its `program()` is not None and K is not small, the core computes the
-    rows it needs, in float32, within `cache_bytes`, and the final f in float64; any other is asked for its `dense()`.
-    `callback(iterations, kkt, objective)` is called about five times a second and ends the run by returning something
-    true. The options are those of `working_sets`, and so are the certificates.
+    K is a symmetric array or a Gram operator. If its `program()` is not None and K is not small, the core
+    computes the rows it needs, in float32, within `cache_bytes`, and the final f in float64; any other is
+    asked for its `dense()`. `callback(iterations, kkt, objective)` is called about five times a second and
+    ends the run by returning something true. The options are those of `working_sets`, and so are the
+    certificates.
 
     >>> K = np.array([[2.0, 0.0], [0.0, 2.0]])                       # one point of each class
     >>> found = working_set(K, rows=[0, 1], signs=[1, -1], p=[-1, -1], C=10.0)
     >>> found.value.alpha, found.value.objective, found.certificate.status
     (array([0.5, 0.5]), -0.5, 'converged')
     """
-    rows = np.ascontiguousarray(rows, dtype=np.int64)
-    if rows.ndim != 1:
-        raise ShapeError(f"rows must have one dimension; got {rows.ndim}.")
-    signs = _full(signs, rows, "signs")
-    if not np.all(np.abs(signs) == 1):
+    used = np.ascontiguousarray(rows, dtype=np.intp)
+    if used.ndim != 1:
+        raise ShapeError(f"rows must have one dimension; got {used.ndim}.")
+    sides = _full(signs, used, "signs")
+    if not np.all(np.abs(sides) == 1):
         raise ParameterError("signs must be -1 or 1.")
-    p, C = _full(p, rows, "p"), _full(C, rows, "C")
-    alpha = np.zeros(len(rows)) if alpha is None else _full(alpha, rows, "alpha")
-    return working_sets(K, [BoxProblem(rows, signs, p, C, equality, alpha)], **options)[0]
+    problem = BoxProblem(
+        used,
+        sides,
+        _full(p, used, "p"),
+        _full(C, used, "C"),
+        equality,
+        _full(0.0 if alpha is None else alpha, used, "alpha"),
+    )
+    return working_sets(K, [problem], **options)[0]
 
 
 def working_sets(
-    K: Any,
+    K: Operator | Array,
     problems: Sequence[BoxProblem],
-    starts: Sequence[np.ndarray] | None = None,
+    starts: Sequence[Array] | None = None,
     *,
     tol: float = 1e-3,
     gap_tol: float | None = None,
@@ -90,22 +122,24 @@ def working_sets(
     max_seconds: float | None = None,
     cache_bytes: int = 2**28,
     n_jobs: int | None = None,
-    callback: Callable[[int, float, float], Any] | None = None,
+    callback: Progress | None = None,
 ) -> list[Solution[BoxPoint]]:
     """Several programs on one K, each from its start; seconds and interrupts count for all of them together.
 
-    Where K is in memory and there is no callback, the threads solve different problems. In each certificate `kkt` is the
-    largest violation of the optimality conditions (LIBSVM's m(α) - M(α)), recomputed in float64 from f at the end, and
-    `worst_row` the row of a variable that takes part in it. Converged means kkt ≤ tol, or a relative gap ≤ gap_tol; of any
-    other end that nobody asked for, a note says why.
+    Where K is in memory and there is no callback, the threads solve different problems. In each certificate
+    `kkt` is the largest violation of the optimality conditions (LIBSVM's m(α) - M(α)), recomputed in float64
+    from f at the end, and `worst_row` the row of a variable that takes part in it. Converged means kkt ≤ tol,
+    or a relative gap ≤ gap_tol; of any other end that nobody asked for, a note says why.
     """
-    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+    if len(K.shape) != 2 or K.shape[0] != K.shape[1]:
         raise ShapeError(f"K must be square; got {K.shape}.")
     if max_seconds is not None and not max_seconds >= 0:
         raise ParameterError(f"max_seconds must be None or a number >= 0; got {max_seconds!r}.")
+    if not starts:
+        starts = [q.start for q in problems]
     stated = [
         (q.rows, q.signs.astype(np.int8), q.p, q.C, np.array(start), q.equality)
-        for q, start in zip(problems, starts or [q.start for q in problems], strict=True)
+        for q, start in zip(problems, starts, strict=True)
     ]
     options: dict[str, Any] = {
         "tol": tol,
@@ -120,8 +154,9 @@ def working_sets(
     if callback is not None:
         options["callback"] = _heard(callback, pressed)
     try:
-        if tiled(K, cache_bytes):
-            found = _core.solve_qps_tiles(*K.program(), stated, **options)
+        program = _tiles(K, cache_bytes)
+        if program is not None:
+            found = _core.solve_qps_tiles(*program, stated, **options)
         else:
             found = _core.solve_qps(_array(K), stated, **options)
     except ValueError as error:
@@ -154,12 +189,12 @@ def _solution(problem: BoxProblem, found: dict[str, Any]) -> Solution[BoxPoint]:
     return Solution(point, certificate)
 
 
-def _heard(callback: Callable[[int, float, float], Any], pressed: list[bool]) -> Callable[..., Any]:
-    """The callback; that Ctrl-C arrived inside it is written down, for the core hears only that it wants to stop."""
+def _heard(callback: Progress, pressed: list[bool]) -> Progress:
+    """The callback; Ctrl-C inside it is written down, for the core hears only that it wants to stop."""
 
-    def heard(*state: Any) -> Any:
+    def heard(iterations: int, kkt: float, objective: float) -> object:
         try:
-            return callback(*state)
+            return callback(iterations, kkt, objective)
         except KeyboardInterrupt:
             pressed.append(True)
             return True
@@ -167,19 +202,27 @@ def _heard(callback: Callable[[int, float, float], Any], pressed: list[bool]) ->
     return heard
 
 
-def tiled(K: Any, cache_bytes: int) -> bool:
+def tiled(K: Operator | Array, cache_bytes: int) -> bool:
     """Whether the core computes rows as it needs them: K is not stored, has a program, and is not tiny."""
+    return _tiles(K, cache_bytes) is not None
+
+
+def _tiles(K: Operator | Array, cache_bytes: int) -> tuple[Any, ...] | None:
+    """The program by which the core computes rows as it needs them, or None where it is given all of them."""
     large = K.shape[0] ** 2 * 8 > min(SMALL, cache_bytes)
-    return large and not isinstance(K, np.ndarray) and K.program() is not None
+    if not large or isinstance(K, np.ndarray):
+        return None
+    return K.program()
 
 
-def _array(K: Any) -> np.ndarray:
-    if not isinstance(K, np.ndarray):
-        K = K.dense()
-    return np.ascontiguousarray(K, dtype=np.float32 if K.dtype == np.float32 else np.float64)
+def _array(K: Operator | Array) -> Array:
+    array = K if isinstance(K, np.ndarray) else K.dense()
+    if array.dtype == np.float32:
+        return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def _full(value: Any, rows: np.ndarray, name: str) -> np.ndarray:
+def _full(value: npt.ArrayLike, rows: Integers, name: str) -> Array:
     given = np.asarray(value)
     if given.shape not in ((), rows.shape):
         raise ShapeError(

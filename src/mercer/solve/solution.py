@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
 
 
 class Status(StrEnum):
-    """How a solver ended, from the best to what matters most; each is its word, so it compares and prints as text.
+    """How a solver ended, from the best to what matters most; each compares and prints as its word.
 
     >>> Status.LIMIT == "limit", Status("limit").meaning
     (True, 'the iterations or seconds allowed were used up')
@@ -96,7 +96,8 @@ class Certificate:
 
     `residual` is the worst relative residual, recomputed from the answer and never taken from a recurrence;
     `residuals` has one for each right-hand side or eigenpair; `worst_row` is the row where it is largest.
-    `added_diagonal` is what the solver added to the matrix on its own account: 0 unless a note says otherwise.
+    `added_diagonal` is what the solver added to the matrix on its own account: 0 unless a note says
+    otherwise.
 
     >>> print(Certificate("converged", "conjugate gradients", iterations=12, seconds=0.5, residual=2.5e-11))
     converged: conjugate gradients, 12 iterations, 0.5 s, residual 2.5e-11
@@ -128,7 +129,7 @@ class Certificate:
         """Whether a note of that kind is among the notes."""
         return has_note(self.notes, kind)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain numbers, text, lists and None: ready for JSON.
 
         >>> Certificate("limit", "Lanczos").to_dict()["status"]
@@ -146,12 +147,12 @@ class Certificate:
             parts.append(f"{self.iterations} iteration{'' if self.iterations == 1 else 's'}")
         if self.seconds is not None:
             parts.append(f"{self.seconds:.3g} s")
-        for name in ("primal", "dual", "gap", "kkt", "residual", "worst_row"):
+        for name in ("primal", "dual", "gap", "kkt", "residual"):
             value = getattr(self, name)
-            if value is not None and not (name == "worst_row" and self.converged):
-                parts.append(
-                    f"{name.replace('_', ' ')} {value:.3g}" if name != "worst_row" else f"worst row {value}"
-                )
+            if value is not None:
+                parts.append(f"{name} {value:.3g}")
+        if self.worst_row is not None and not self.converged:
+            parts.append(f"worst row {self.worst_row}")
         if self.added_diagonal:
             parts.append(f"added diagonal {self.added_diagonal:.3g}")
         return "\n".join([f"{self.status}: {', '.join(parts)}", *(f"  {note}" for note in self.notes)])
@@ -173,13 +174,21 @@ def joined_certificate(parts: list[Certificate]) -> Certificate:
     if len(parts) == 1:
         return parts[0]
 
-    def total(name: str) -> Any:
-        each = [getattr(c, name) for c in parts]
-        return None if any(v is None for v in each) else sum(each)
-
+    iterations = [c.iterations for c in parts]
+    said = dict.fromkeys(note for c in parts for note in c.notes)
     return replace(
         max(parts, key=lambda c: c.kkt or 0.0),
         status=Status.worst(c.status for c in parts),
-        **{name: total(name) for name in ("iterations", "seconds", "primal", "dual", "gap")},
-        notes=tuple(dict.fromkeys(note for c in parts for note in c.notes)),
+        iterations=None if None in iterations else sum(n or 0 for n in iterations),
+        seconds=_total([c.seconds for c in parts]),
+        primal=_total([c.primal for c in parts]),
+        dual=_total([c.dual for c in parts]),
+        gap=_total([c.gap for c in parts]),
+        notes=tuple(said),
     )
+
+
+def _total(each: Sequence[float | None]) -> float | None:
+    """The sum, or None where a part is not known."""
+    known = [value for value in each if value is not None]
+    return sum(known) if len(known) == len(each) else None

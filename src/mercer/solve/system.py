@@ -5,19 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer import clock
 from mercer.errors import MemoryBudgetError
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.cg import Preconditioner, cg
 from mercer.solve.direct import direct
-from mercer.solve.operator import Operator, Paired, as_operator, check_number, check_targets
+from mercer.solve.operator import MatrixLike, Operator, Paired, as_operator, check_number, check_targets
 from mercer.solve.plan import Choice, Costs, Method, Plan, choose, cost_of_entries
 from mercer.solve.precondition import column_inverse, exact_low_rank, nystrom, rank_cap
 from mercer.solve.solution import Certificate, Solution, Status
+from mercer.typing import Array, Memory, Seed
 
 PRECONDITIONER_ARRAYS = 6  # n×r arrays alive at one time while orthonormal vectors are made
 
@@ -26,16 +27,17 @@ PRECONDITIONER_ARRAYS = 6  # n×r arrays alive at one time while orthonormal vec
 class Means:
     """How to solve a system, and what a caller who knows more of the matrix has to offer.
 
-    `single(store)` makes the same matrix in float32 for products, computed anew or stored, None where that does not pay;
-    `stored()` makes it in float64 with its entries kept, for products where there is no `single`.
+    `single(store)` makes the same matrix in float32 for products, computed anew or stored, None where that
+    does not pay; `stored()` makes it in float64 with its entries kept, for products where there is no
+    `single`.
     """
 
     method: Method | None = None
     tol: float = 1e-10
-    memory: int | str = "2GiB"
+    memory: Memory = "2GiB"
     max_iter: int | None = None
     max_seconds: float | None = None
-    random_state: Any = 0
+    random_state: Seed = 0
     callback: Callable[[int, float], object] | None = None
     keep: bool = True
     costs: Costs | None = None
@@ -44,26 +46,27 @@ class Means:
 
 
 def solve(
-    A: Any,
-    b: Any,
+    A: MatrixLike,
+    b: npt.ArrayLike,
     shift: float = 0.0,
     *,
     tol: float = 1e-10,
-    memory: int | str = "2GiB",
+    memory: Memory = "2GiB",
     max_seconds: float | None = None,
-    random_state: Any = 0,
+    random_state: Seed = 0,
     keep: bool = True,
-) -> Solution[np.ndarray]:
+) -> Solution[Array]:
     """Solve (A + shift·I) x = b to a relative residual of `tol`; A positive semi-definite.
 
-    - A is known to be F Fᵀ with at most n / 4 columns, and shift > 0: in closed form, checked and refined by conjugate gradients.
-    - n <= 4000 and the n×n factor fits in `memory`: Cholesky.
-    - Otherwise whichever promises to be cheaper by the eigenvalues of a few hundred rows (`solve.plan`): Cholesky, or conjugate
-      gradients with a preconditioner from random columns. If the factor does fit, Cholesky takes over where they break their promise.
+    - A is known to be F Fᵀ with at most n / 4 columns, and shift > 0: in closed form, checked and refined by
+      conjugate gradients. - n <= 4000 and the n×n factor fits in `memory`: Cholesky. - Otherwise whichever
+      promises to be cheaper by the eigenvalues of a few hundred rows (`solve.plan`): Cholesky, or conjugate
+      gradients with a preconditioner from random columns. If the factor does fit, Cholesky takes over where
+      they break their promise.
 
-    The choice depends on sizes and on the matrix, never on a clock; the certificate says what was chosen and why.
-    `max_seconds` stops conjugate gradients with the best answer so far; a factorisation is not cut short.
-    Ctrl-C keeps what conjugate gradients have, or leaves at once with `keep=False`.
+    The choice depends on sizes and on the matrix, never on a clock; the certificate says what was chosen and
+    why. `max_seconds` stops conjugate gradients with the best answer so far; a factorisation is not cut
+    short. Ctrl-C keeps what conjugate gradients have, or leaves at once with `keep=False`.
 
     >>> found = solve(np.array([[4.0, 2.0], [2.0, 5.0]]), [8.0, 12.0])
     >>> print(found.value, found.certificate.method)
@@ -77,7 +80,7 @@ def solve(
     return solve_by(op, b, shift, means)[1]
 
 
-def solve_by(op: Operator, b: Any, shift: float, means: Means) -> tuple[Method, Solution[np.ndarray]]:
+def solve_by(op: Operator, b: npt.ArrayLike, shift: float, means: Means) -> tuple[Method, Solution[Array]]:
     """The method that was chosen and what it found."""
     start = clock.now()
     end = clock.until(means.max_seconds)
@@ -88,8 +91,8 @@ def solve_by(op: Operator, b: Any, shift: float, means: Means) -> tuple[Method, 
     memory = memory_limit(means.memory)
     if means.method == "cholesky" and 8 * n * n > memory:
         raise MemoryBudgetError(
-            f"Cholesky of {n} rows needs {say_bytes(8 * n * n)}; the limit is {say_bytes(memory)}. Raise memory=, or use "
-            "conjugate gradients."
+            f"Cholesky of {n} rows needs {say_bytes(8 * n * n)}; the limit is {say_bytes(memory)}. "
+            "Raise memory=, or use conjugate gradients."
         )
     costs = means.costs or Costs(cost_of_entries(op))
     chosen = choose(
@@ -109,8 +112,8 @@ def solve_by(op: Operator, b: Any, shift: float, means: Means) -> tuple[Method, 
         if clock.now() < end and _gave_up(tried, chosen.allowed, means.max_iter):
             method = "cholesky"
             notes.append(
-                f"Conjugate gradients came to a residual of {tried.residual:.1e} in {tried.iterations} iterations; "
-                "Cholesky took over."
+                f"Conjugate gradients came to a residual of {tried.residual:.1e} in {tried.iterations} "
+                "iterations; Cholesky took over."
             )
     if method == "cholesky":
         found = direct(op, b, shift, tol=means.tol, precision="mixed" if chosen.mixed else "float64")
@@ -120,7 +123,7 @@ def solve_by(op: Operator, b: Any, shift: float, means: Means) -> tuple[Method, 
     return method, Solution(found.value, done)
 
 
-def _closed_form(op: Operator, F: np.ndarray, b: Any, shift: float, means: Means) -> Solution[np.ndarray]:
+def _closed_form(op: Operator, F: Array, b: npt.ArrayLike, shift: float, means: Means) -> Solution[Array]:
     """x by the inverse of F Fᵀ + shift, checked and refined by conjugate gradients."""
     P = exact_low_rank(F, shift)
     return cg(
@@ -148,7 +151,7 @@ def _gave_up(tried: Certificate, allowed: int | None, most: int | None) -> bool:
 
 
 def _preconditioner(op: Operator, shift: float, made: Plan | None, means: Means) -> Preconditioner:
-    """Of the rank that was planned; else as many orthonormal vectors as the spectrum needs and memory holds."""
+    """Of the rank that was planned; else of as many vectors as the spectrum needs and memory holds."""
     if made is not None:
         return column_inverse(op, shift, made.rank, random_state=means.random_state)
     n = op.shape[0]
@@ -164,8 +167,8 @@ def _preconditioner(op: Operator, shift: float, made: Plan | None, means: Means)
 
 
 def _iterate(
-    op: Operator, b: Any, shift: float, chosen: Choice, means: Means, end: float
-) -> Solution[np.ndarray]:
+    op: Operator, b: npt.ArrayLike, shift: float, chosen: Choice, means: Means, end: float
+) -> Solution[Array]:
     """Conjugate gradients: in float32 with float64 residuals where that holds, in float64 else."""
     inverse = _preconditioner(op, shift, chosen.plan, means)
     most = min((m for m in (means.max_iter, chosen.allowed) if m is not None), default=None)
@@ -173,7 +176,7 @@ def _iterate(
     if chosen.plan is not None and means.single is not None:
         single = means.single(chosen.plan.store)
 
-    def run(A: Operator, x0: np.ndarray | None, done: int) -> Solution[np.ndarray]:
+    def run(A: Operator, x0: Array | None, done: int) -> Solution[Array]:
         return cg(
             A,
             b,

@@ -1,30 +1,37 @@
-"""Kernel-target alignment: how well a kernel agrees with another, or with labels, before any machine is trained."""
+"""Kernel-target alignment: how well a kernel agrees with another, or with labels, before training."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer.arrays import Rows
 from mercer.errors import InputError, NotFiniteError, ShapeError
-from mercer.gram import gram
+from mercer.gram import GramOperator, gram
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.theory.permutation import judged
+from mercer.typing import Array, Labels, Memory, Table, Targets
 
 
 def alignment(
-    first: Any, second: Any, y: Any = None, *, strict: bool = False, memory: int | str = "2GiB"
+    first: Kernel | npt.ArrayLike,
+    second: Table,
+    y: Targets | None = None,
+    *,
+    strict: bool = False,
+    memory: Memory = "2GiB",
 ) -> float:
-    """The centred alignment of two Gram matrices, or of a kernel with targets (Cortes, Mohri & Rostamizadeh 2012).
+    """The centred alignment of two Gram matrices, or of a kernel with targets (Cortes et al., 2012).
 
         A = ⟨K₁ᶜ, K₂ᶜ⟩ / (‖K₁ᶜ‖ ‖K₂ᶜ‖),    Kᶜ = HKH,    H = I - 11ᵀ/n
 
-    It is 1 for matrices that agree up to a factor and a shift of the origin in feature space, between 0 and 1 for positive
-    semi-definite ones, and 0 by convention where a matrix is constant. Called as `alignment(K1, K2)` with arrays, or as
-    `alignment(kernel, X, y)`: then K₂ is yyᵀ for numbers and "same class or not" for labels (text, truth values, or
-    whole numbers of few values). A kernel that is not positive semi-definite after centring is told, or refused if `strict`.
+    It is 1 for matrices that agree up to a factor and a shift of the origin in feature space, between 0 and 1
+    for positive semi-definite ones, and 0 by convention where a matrix is constant. Called as `alignment(K1,
+    K2)` with arrays, or as `alignment(kernel, X, y)`: then K₂ is yyᵀ for numbers and "same class or not" for
+    labels (text, truth values, or whole numbers of few values). A kernel that is not positive semi-definite
+    after centring is told, or refused if `strict`.
 
     >>> K = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
     >>> round(alignment(K, 3 * K + 5), 12)
@@ -33,7 +40,8 @@ def alignment(
     1.0
     """
     if y is None:
-        A, B = _matrix(first, "the first matrix"), _matrix(second, "the second matrix")
+        A = _matrix(first, "the first matrix")
+        B = _matrix(second, "the second matrix")
         if A.shape != B.shape:
             raise ShapeError(f"the two Gram matrices must have one shape; got {A.shape} and {B.shape}.")
         return _cosine(_centred(A), _centred(B))
@@ -49,17 +57,18 @@ class Aligned:
     """The alignment of a kernel with targets, and its gradient with respect to the kernel's `theta`."""
 
     value: float
-    gradient: np.ndarray
+    gradient: Array
 
 
-def align(K: Any, Y: np.ndarray, *, gradient: bool = True) -> Aligned:
+def align(K: GramOperator, Y: Array, *, gradient: bool = True) -> Aligned:
     """The centred alignment of a Gram operator with YYᵀ, and its gradient by one contraction.
 
     dA = ⟨dK, Y_cY_cᵀ / (‖Kᶜ‖ ‖Y_cY_cᵀ‖) - A Kᶜ / ‖Kᶜ‖²⟩
     """
     Y = Y - Y.mean(axis=0)
     Kc = _centred(np.asarray(K.dense(), dtype=np.float64))
-    length, target = float(np.linalg.norm(Kc)), float(np.linalg.norm(Y.T @ Y))
+    length = float(np.linalg.norm(Kc))
+    target = float(np.linalg.norm(Y.T @ Y))
     if not length > 0 or not target > 0:
         return Aligned(0.0, np.zeros(_free(K)))
     value = float(np.einsum("ij,ij->", Y, Kc @ Y)) / (length * target)
@@ -69,7 +78,7 @@ def align(K: Any, Y: np.ndarray, *, gradient: bool = True) -> Aligned:
     return Aligned(value, K.contract(W=W))
 
 
-def targets(y: Any, n: int) -> np.ndarray:
+def targets(y: Targets, n: int) -> Array:
     """y as n × r numbers: labels as one column for each class, numbers as they are.
 
     >>> targets(["a", "b", "a"], 3).tolist()
@@ -86,13 +95,12 @@ def targets(y: Any, n: int) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InputError(f"y must hold numbers or labels: {error}.") from error
     if not np.isfinite(out).all():
-        raise NotFiniteError(
-            f"y contains NaN or infinity (first at row {int(np.argwhere(~np.isfinite(out))[0][0])})."
-        )
+        row = int(np.argwhere(~np.isfinite(out))[0][0])
+        raise NotFiniteError(f"y contains NaN or infinity (first at row {row}).")
     return out
 
 
-def are_labels(values: np.ndarray) -> bool:
+def are_labels(values: Labels) -> bool:
     """Text, truth values, or whole numbers of at most 20 values that each occur twice on average."""
     if values.ndim == 2 and values.shape[1] != 1:
         return False
@@ -104,12 +112,12 @@ def are_labels(values: np.ndarray) -> bool:
     return distinct <= 20 and 2 * distinct <= values.size
 
 
-def _free(K: Any) -> int:
+def _free(K: GramOperator) -> int:
     kernel = getattr(K, "kernel", None)
     return len(kernel.theta) if isinstance(kernel, Kernel) else 0
 
 
-def _matrix(K: Any, name: str) -> np.ndarray:
+def _matrix(K: object, name: str) -> Array:
     A = np.asarray(K, dtype=np.float64)
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0:
         raise ShapeError(f"{name} must be square, with at least one row; got shape {A.shape}.")
@@ -118,11 +126,14 @@ def _matrix(K: Any, name: str) -> np.ndarray:
     return A
 
 
-def _centred(K: np.ndarray) -> np.ndarray:
+def _centred(K: Array) -> Array:
     row = K.mean(axis=0)
-    return K - row - K.mean(axis=1)[:, None] + row.mean()
+    out: Array = K - row - K.mean(axis=1)[:, None] + row.mean()
+    return out
 
 
-def _cosine(A: np.ndarray, B: np.ndarray) -> float:
+def _cosine(A: Array, B: Array) -> float:
     length = float(np.linalg.norm(A)) * float(np.linalg.norm(B))
-    return float(np.einsum("ij,ij->", A, B)) / length if length > 0 else 0.0
+    if not length > 0:
+        return 0.0
+    return float(np.einsum("ij,ij->", A, B)) / length

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mercer.errors import ParameterError
+from mercer.typing import Table
+
+if TYPE_CHECKING:
+    from mercer.kernels.base import Kernel
 
 
 def margin_bound(radius: float, delta: float, n: int) -> float:
@@ -62,7 +66,7 @@ def perceptron_estimate(n: int, columns: int) -> float:
 
 
 def margin_estimate(n: int, columns: int) -> float:
-    """1/(P√N): about how large the margin of P random examples with random labels is in N dimensions, for unit norms.
+    """1/(P√N): about the margin of P random examples of norm 1 with random labels in N dimensions.
 
     >>> margin_estimate(10, 4)
     0.05
@@ -72,7 +76,7 @@ def margin_estimate(n: int, columns: int) -> float:
     return 1.0 / (n * math.sqrt(columns))
 
 
-def radius_of(kernel: Any, X: Any, *, bias: bool = False) -> float:
+def radius_of(kernel: Kernel | str, X: Table, *, bias: bool = False) -> float:
     """The largest ‖φ(x)‖ = √k(x, x) of a sample; with `bias`, of (φ(x), 1).
 
     >>> radius_of("Linear()", [[3.0, 4.0], [0.0, 1.0]])
@@ -83,12 +87,14 @@ def radius_of(kernel: Any, X: Any, *, bias: bool = False) -> float:
     return float(np.sqrt(as_kernel(kernel).diag(X).max() + (1.0 if bias else 0.0)))
 
 
-def _positive(value: Any, name: str, *, zero: bool = False) -> None:
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise ParameterError(f"{name} must be a finite number {'>= 0' if zero else '> 0'}; got {value!r}.")
+def _positive(value: object, name: str, *, zero: bool = False) -> None:
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value):
+        number = float(value)
+        if number > 0 or (zero and number == 0):
+            return
+    raise ParameterError(f"{name} must be a finite number {'>= 0' if zero else '> 0'}; got {value!r}.")
 
 
-def _count(n: Any) -> None:
-    if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
+def _count(n: object) -> None:
+    if isinstance(n, bool) or not isinstance(n, numbers.Integral) or int(n) < 1:
         raise ParameterError(f"n must be a whole number >= 1; got {n!r}.")

@@ -1,35 +1,43 @@
 """What a fitted model claims, held against what its data say: the one protocol of `mercer.verify`.
 
-A machine hands each number it publishes, and the same number recomputed, to an `Examination`; the examination compares
-them all alike and keeps what does not agree, in words.
+A machine hands each number it publishes, and the same number recomputed, to an `Examination`; the examination
+compares them all alike and keeps what does not agree, in words.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from mercer.kernels.base import Kernel
 from mercer.solve.solution import Certificate, Status
+from mercer.sparse import Matrix
+from mercer.typing import Array
 
-EXACT = (
-    1e-9  # of what follows from other published numbers by sums and products, relative to the largest entry
-)
-SOLVED = 1e-7  # of what follows by solving, or by sums that cancel
+# Of what follows from other published numbers by sums and products, relative to the largest entry.
+EXACT = 1e-9
+# Of what follows by solving, or by sums that cancel.
+SOLVED = 1e-7
+
+# How large numbers are that are compared: one size for all of them, or one for each.
+Scale: TypeAlias = float | Array
 
 
 class Reached(NamedTuple):
-    """Whether recomputed numbers meet the tolerance of a fit; None where they cannot tell. `rule` says what is not so, or why."""
+    """Whether recomputed numbers meet the tolerance of a fit; None where they cannot tell.
+
+    `rule` says what is not so, or why.
+    """
 
     met: bool | None
     rule: str = ""
 
 
+# Of an answer that is computed and not sought: there is nothing to converge to.
 AS_DEFINED = Reached(True)
-"""Of an answer that is computed and not sought: there is nothing to converge to."""
 
 
 def at_most(what: str, value: float | None, bound: float) -> Reached:
@@ -51,7 +59,7 @@ class Examination:
 
     # ── one claim ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def true(self, holds: Any, otherwise: str) -> None:
+    def true(self, holds: object, otherwise: str) -> None:
         """A claim that holds or not; `otherwise` is the sentence if it does not."""
         self.asked += 1
         if not holds:
@@ -61,8 +69,10 @@ class Examination:
         """Something published that no data can confirm or deny."""
         self.unchecked.append(sentence)
 
-    def same(self, what: str, claimed: Any, found: Any, *, within: float = EXACT, scale: Any = None) -> None:
-        """`claimed` is `found`: exactly for counts, names and kernels' forms, else to `within` times their size.
+    def same(
+        self, what: str, claimed: Any, found: Any, *, within: float = EXACT, scale: Scale | None = None
+    ) -> None:
+        """`claimed` is `found`: exactly for counts, names and forms of kernels, else to `within` of the size.
 
         `scale` is taken for the size where it is given: one number, or one for each entry.
         """
@@ -92,8 +102,11 @@ class Examination:
         else:
             self._same_numbers(what, claimed, found, within, scale)
 
-    def _same_numbers(self, what: str, claimed: Any, found: Any, within: float, scale: Any) -> None:
-        a, b = np.asarray(claimed), np.asarray(found)
+    def _same_numbers(
+        self, what: str, claimed: object, found: object, within: float, scale: Scale | None
+    ) -> None:
+        a = np.asarray(claimed)
+        b = np.asarray(found)
         if a.shape != b.shape:
             self.true(False, f"{what} has shape {a.shape}, not {b.shape}")
             return
@@ -102,10 +115,9 @@ class Examination:
             return
         if b.dtype.kind != "f" or a.dtype.kind not in "fiub":
             wrong = np.ravel(a != b)
-            size = np.inf
         else:
             known = np.abs(b[np.isfinite(b)])
-            size = known.max(initial=0.0) if scale is None else scale
+            size: Scale = known.max(initial=0.0) if scale is None else scale
             with np.errstate(invalid="ignore"):
                 off = np.abs(a - b)
             wrong = np.ravel(~((a == b) | (off <= within * size) | (np.isnan(a) & np.isnan(b))))
@@ -113,12 +125,14 @@ class Examination:
         if not wrong.any():
             return
         i = int(np.argmax(wrong))
-        at = "" if a.ndim == 0 else f"[{', '.join(str(int(k)) for k in np.unravel_index(i, a.shape))}]"
+        at = ""
+        if a.ndim:
+            at = f"[{', '.join(str(int(k)) for k in np.unravel_index(i, a.shape))}]"
         more = int(wrong.sum()) - 1
         others = f", and {more} more differ" if more else ""
         self.findings.append(f"{what}{at} is {_say(a.flat[i])}, not {_say(b.flat[i])}{others}")
 
-    def _same_sparse(self, what: str, claimed: Any, found: Any) -> None:
+    def _same_sparse(self, what: str, claimed: Matrix, found: Matrix) -> None:
         if not (sparse.issparse(found) and sparse.issparse(claimed)) or claimed.shape != found.shape:
             self.true(False, f"{what} is not the same kind of rows")
             return
@@ -131,7 +145,8 @@ class Examination:
         self.asked += 1
         if claimed == found:
             return
-        mine, theirs = claimed.get_params(), found.get_params()
+        mine = claimed.get_params()
+        theirs = found.get_params()
         alike = type(claimed) is type(found) and mine.keys() == theirs.keys()
         if not alike or not all(_close(mine[name], theirs[name], within) for name in theirs):
             self.findings.append(f"{what} is {claimed}, not {found}")
@@ -148,7 +163,7 @@ class Examination:
         scale: float | dict[str, float] = 0.0,
         unit: float = 1.0,
     ) -> None:
-        """The numbers of a certificate: objectives in units of their own size and `scale`, violations in units of `unit`.
+        """The numbers of a certificate: objectives in units of their size and `scale`, violations of `unit`.
 
         `scale` is one number for primal, dual and gap, or one for each by name.
 
@@ -162,20 +177,17 @@ class Examination:
         self.claimed.append(claimed)
         objective = max(abs(claimed.primal or 0.0), abs(claimed.dual or 0.0), 1e-300)
         for name in ("primal", "dual", "gap"):
-            now, then = getattr(found, name), getattr(claimed, name)
+            now = getattr(found, name)
+            then = getattr(claimed, name)
             size = max(objective, scale[name] if isinstance(scale, dict) else scale)
             self.same(f"{of}the {name} of the certificate", then, now, within=SOLVED, scale=size)
         for name in ("kkt", "residual"):
-            now, then = getattr(found, name), getattr(claimed, name)
+            now = getattr(found, name)
+            then = getattr(claimed, name)
             self.same(f"{of}the {name} of the certificate", then, now, within=SOLVED, scale=unit)
         if found.residuals is not None or claimed.residuals is not None:
-            self.same(
-                f"{of}residuals of the certificate",
-                claimed.residuals,
-                found.residuals,
-                within=SOLVED,
-                scale=unit,
-            )
+            named = f"{of}residuals of the certificate"
+            self.same(named, claimed.residuals, found.residuals, within=SOLVED, scale=unit)
         self.same(f"{of}the added diagonal", claimed.added_diagonal or 0.0, found.added_diagonal or 0.0)
 
     def _converged(self, reached: Reached, of: str) -> None:
@@ -190,28 +202,29 @@ class Examination:
             self.same(f"{name} of {what}", getattr(claimed, name), getattr(found, name))
 
 
-def _is_ragged(value: Any) -> bool:
+def _is_ragged(value: object) -> bool:
     """A sequence whose members are not plain numbers."""
     if not isinstance(value, list | tuple):
         return False
     return any(isinstance(v, np.ndarray | list | tuple | str | Kernel) or is_dataclass(v) for v in value)
 
 
-def _close(a: Any, b: Any, within: float) -> bool:
+def _close(a: object, b: object, within: float) -> bool:
     if isinstance(a, Kernel) or isinstance(b, Kernel):
         return type(a) is type(b)
     try:
-        x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+        x = np.asarray(a, dtype=float)
+        y = np.asarray(b, dtype=float)
     except (TypeError, ValueError):
         return bool(a is b or a == b)
     return x.shape == y.shape and bool(np.all(np.abs(x - y) <= within * np.abs(y).max(initial=0.0)))
 
 
-def _say(value: Any) -> str:
+def _say(value: object) -> str:
     return f"{value:.9g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def opaque(value: Any) -> bool:
+def opaque(value: object) -> bool:
     """Things that are no numbers: functions, generators, Gram operators, rows, fitted machines."""
     plain = (bool, int, float, complex, str, tuple, list, dict, np.ndarray, np.generic)
     known = value is None or isinstance(value, plain) or sparse.issparse(value)

@@ -1,9 +1,8 @@
-"""Multipliers, slacks and complementary slackness of a fitted machine, and its essential support vectors (M5, T1, T5)."""
+"""Multipliers, slacks, complementary slackness and essential support vectors of a machine (M5, T1, T5)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
@@ -11,7 +10,9 @@ from scipy.optimize import linprog
 from mercer.errors import ParameterError
 from mercer.solve.box import BoxProblem
 from mercer.solve.multipliers import Multipliers
+from mercer.solve.operator import Operator
 from mercer.theory.functions import function_of, inner
+from mercer.typing import Array, Integers, Table, Targets, Weights
 
 TIGHT = 1e-6  # of the largest |f| or |p|: a constraint this near to equality may carry a multiplier
 MOST_TIGHT = 2000  # constraints with equality up to which the face of solutions is searched
@@ -27,49 +28,49 @@ class Duality:
     problems: tuple[Multipliers, ...]
 
     @property
-    def alpha(self) -> np.ndarray:
+    def alpha(self) -> Array:
         return self.problems[0].alpha
 
     @property
-    def xi(self) -> np.ndarray:
+    def xi(self) -> Array:
         return self.problems[0].xi
 
     @property
-    def slack(self) -> np.ndarray:
+    def slack(self) -> Array:
         return self.problems[0].xi
 
     @property
-    def beta(self) -> np.ndarray:
+    def beta(self) -> Array:
         return self.problems[0].beta
 
     @property
-    def C(self) -> np.ndarray:
+    def C(self) -> Array:
         return self.problems[0].C
 
     @property
     def worst(self) -> float:
-        """The largest violation of complementary slackness, or of α = -ℓ' for a smooth loss, in any problem."""
+        """The largest violation of complementary slackness, or of α = -ℓ' if the loss is smooth, of all."""
         return max(each.worst for each in self.problems)
 
     def __str__(self) -> str:
         lines = []
         for k, each in enumerate(self.problems):
             head = f"problem {k}: " if len(self.problems) > 1 else ""
-            said = (
-                f"‖f‖ = {each.norm:.6g}, {len(each.support)} of {len(np.unique(each.rows))} rows with α ≠ 0"
-            )
+            rows = len(np.unique(each.rows))
+            said = f"‖f‖ = {each.norm:.6g}, {len(each.support)} of {rows} rows with α ≠ 0"
             if each.problem is None:
                 lines.append(f"{head}{said}; |α + ℓ'| at most {each.off.max(initial=0.0):.2g}")
                 continue
             lines.append(
-                f"{head}{said}: {len(each.on_margin)} on the margin, {len(each.at_bound)} at the bound; Σξ = {each.xi.sum():.6g}; "
-                f"α·room at most {each.alpha_product.max(initial=0.0):.2g}, βξ at most {each.beta_product.max(initial=0.0):.2g}"
+                f"{head}{said}: {len(each.on_margin)} on the margin, {len(each.at_bound)} at the bound; "
+                f"Σξ = {each.xi.sum():.6g}; α·room at most {each.alpha_product.max(initial=0.0):.2g}, "
+                f"βξ at most {each.beta_product.max(initial=0.0):.2g}"
             )
         return "\n".join(lines)
 
 
-def duality(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Duality:
-    """Multipliers α and β = C - α, slacks ξ and their products, recomputed from a fitted machine and its training data.
+def duality(model: object, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Duality:
+    """Multipliers α and β = C - α, slacks ξ and their products, recomputed from a machine and its data.
 
     >>> from mercer import SVC
     >>> from mercer.theory import duality
@@ -89,21 +90,23 @@ def duality(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Dua
 class Essential:
     """Support vectors of every optimal solution, of one problem.
 
-    The plane is unique, its multipliers need not be: `lowest` and `highest` are the least and the largest α of each row of
-    `rows` over all solutions; `essential` are the rows whose least α is above 0. `freedom` is the number of directions in which
-    the multipliers could move but for their bounds, as far as double precision can tell.
+    The plane is unique, its multipliers need not be: `lowest` and `highest` are the least and the largest α
+    of each row of `rows` over all solutions; `essential` are the rows whose least α is above 0. `freedom` is
+    the number of directions in which the multipliers could move but for their bounds, as far as double
+    precision can tell.
     """
 
-    essential: np.ndarray
-    rows: np.ndarray
-    lowest: np.ndarray
-    highest: np.ndarray
+    essential: Integers
+    rows: Integers
+    lowest: Array
+    highest: Array
     freedom: int
 
     @property
     def unique(self) -> bool:
         """Whether there is only one solution."""
-        return bool(np.allclose(self.lowest, self.highest, rtol=0, atol=1e-9 * self.highest.max(initial=0.0)))
+        close = 1e-9 * self.highest.max(initial=0.0)
+        return bool(np.allclose(self.lowest, self.highest, rtol=0, atol=close))
 
     def __str__(self) -> str:
         if self.unique:
@@ -114,41 +117,47 @@ class Essential:
         )
 
 
-def essential(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Essential, ...]:
+def essential(
+    model: object, X: Table, y: Targets | None = None, sample_weight: Weights = None
+) -> tuple[Essential, ...]:
     """Which support vectors are in every solution, for each problem of a margin machine.
 
-    All solutions have the same w, so they differ by a null vector of the Gram matrix of the rows whose constraint holds with
-    equality. Where there is none the multipliers are unique; else each α_i is minimised and maximised by a linear program.
+    All solutions have the same w, so they differ by a null vector of the Gram matrix of the rows whose
+    constraint holds with equality. Where there is none the multipliers are unique; else each α_i is minimised
+    and maximised by a linear program.
 
     >>> from mercer import SVC
     >>> from mercer.theory import essential
-    >>> X, y = [[-1.0], [-1.0], [1.0]], [0, 0, 1]                 # the first row is there twice: either one will do
+    >>> X, y = [[-1.0], [-1.0], [1.0]], [0, 0, 1]         # the first row is there twice: either one will do
     >>> found = essential(SVC("Linear()", C=float("inf")).fit(X, y), X, y)[0]
     >>> found.essential.tolist(), found.freedom, found.highest.round(6).tolist()
     ([2], 1, [0.5, 0.5, 0.5])
     """
     found = duality(model, X, y, sample_weight)
-    if any(each.problem is None for each in found.problems):
-        raise ParameterError(
-            "with a smooth loss every row has a multiplier, fixed by its residual: no support vector is more essential than "
-            "another. Ask a machine with a margin: SVC, NuSVC, SVR, KernelMachine with loss='hinge'."
-        )
-    return tuple(
-        _essential(each, each.problem, each.K) for each in found.problems if each.problem is not None
-    )
+    out = []
+    for each in found.problems:
+        if each.problem is None or each.K is None:
+            raise ParameterError(
+                "with a smooth loss every row has a multiplier, fixed by its residual: no support vector is "
+                "more essential than another. Ask a machine with a margin: SVC, NuSVC, SVR, KernelMachine "
+                "with loss='hinge'."
+            )
+        out.append(_essential(each, each.problem, each.K))
+    return tuple(out)
 
 
-def _essential(each: Multipliers, problem: BoxProblem, K: Any) -> Essential:
-    """The face of optimal α: those with a constraint in equality may move, in the null space, within their box."""
+def _essential(each: Multipliers, problem: BoxProblem, K: Operator) -> Essential:
+    """The face of optimal α: those with a constraint in equality may move in the null space, in their box."""
     room = np.maximum(each.excess, each.xi)
     scale = 1.0 + float(np.abs(problem.p).max(initial=0.0))
     tight = np.flatnonzero(room <= TIGHT * scale)
     if len(tight) > MOST_TIGHT:
         raise ParameterError(
-            f"{len(tight)} rows hold their constraint with equality; which multipliers can move is searched for up to "
-            f"{MOST_TIGHT}. Use fewer rows."
+            f"{len(tight)} rows hold their constraint with equality; which multipliers can move is searched "
+            f"for up to {MOST_TIGHT}. Use fewer rows."
         )
-    lowest, highest = each.alpha.copy(), each.alpha.copy()
+    lowest = each.alpha.copy()
+    highest = each.alpha.copy()
     null = _null_space(problem, tight, K)
     if null.shape[1]:
         for place, i in enumerate(tight):
@@ -158,22 +167,31 @@ def _essential(each: Multipliers, problem: BoxProblem, K: Any) -> Essential:
     return Essential(np.unique(always), problem.rows, lowest, highest, null.shape[1])
 
 
-def _null_space(problem: BoxProblem, tight: np.ndarray, K: Any) -> np.ndarray:
+def _null_space(problem: BoxProblem, tight: Integers, K: Operator) -> Array:
     """Directions of α that change neither w nor the sums that the problem keeps."""
     if len(tight) == 0:
         return np.zeros((0, 0))
-    s, rows = problem.signs[tight], problem.rows[tight]
+    s = problem.signs[tight]
+    rows = problem.rows[tight]
     G = s[:, None] * np.asarray(K.block(rows, rows), dtype=float) * s
     size = max(float(np.abs(np.diag(G)).max(initial=0.0)), 1e-300)
-    kept = {0: [], 1: [s], 2: [(s > 0) * 1.0, (s < 0) * 1.0]}[problem.equality]
-    equations = np.vstack([G / size, *(part[None, :] for part in kept)])
+    equations = np.vstack([G / size, *_kept_sums(problem.equality, s)])
     _, values, directions = np.linalg.svd(equations, full_matrices=True)
     rank = int((values > len(equations) * np.finfo(float).eps * values.max(initial=0.0)).sum())
     return directions[rank:].T
 
 
-def _range(null: np.ndarray, place: int, alpha: np.ndarray, C: np.ndarray) -> tuple[float, float]:
-    """The least and the largest value of one α over the face, by two linear programs in the coordinates of the null space."""
+def _kept_sums(equality: int, s: Array) -> list[Array]:
+    """The sums of α that the problem keeps, one row of coefficients for each."""
+    if equality == 0:
+        return []
+    if equality == 1:
+        return [s]
+    return [(s > 0).astype(np.float64), (s < 0).astype(np.float64)]
+
+
+def _range(null: Array, place: int, alpha: Array, C: Array) -> tuple[float, float]:
+    """The least and the largest value of one α over the face, by two linear programs in the null space."""
     direction = null[place]
     if np.abs(direction).max() <= 1e-9:
         return float(alpha[place]), float(alpha[place])

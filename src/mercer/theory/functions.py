@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Protocol, cast
 
 import numpy as np
 
 from mercer.errors import ParameterError
 from mercer.gram.functions import Functions
+from mercer.solve.multipliers import Multipliers
+from mercer.sparse import Matrix
+from mercer.typing import Array, Integers, Table, Targets, Weights
 
 
-def function_of(model: Any) -> Functions:
-    """f = Σ c_j k(x_j, ·) + b of a fitted machine: rows, coefficients, offsets, kernel; `values(X)` and `norms()`.
+class FittedMachine(Protocol):
+    """What theory asks of a fitted machine."""
 
-    A machine with several functions (classes, targets, components, centres) has one column of coefficients for each. What has
-    no such function, a feature map or a vote, says so.
+    n_features_in_: int
+
+    def _check_rows(self, X: Table, *, reset: bool) -> Matrix: ...
+
+    def _functions(self) -> Functions: ...
+
+    def _named_rows(self) -> dict[str, Integers]: ...
+
+    def _named_multipliers(
+        self, X: Table, y: Targets | None, sample_weight: Weights
+    ) -> Sequence[Multipliers]: ...
+
+    def _bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]: ...
+
+
+def function_of(model: object) -> Functions:
+    """f = Σ c_j k(x_j, ·) + b of a fitted machine: its rows, coefficients, offsets, kernel, values and norms.
+
+    A machine with several functions (classes, targets, components, centres) has one column of coefficients
+    for each. What has no such function, a feature map or a vote, says so.
 
     >>> from mercer import KernelRidge
     >>> from mercer.theory import function_of
@@ -25,14 +47,17 @@ def function_of(model: Any) -> Functions:
     ask = getattr(inner(model), "_functions", None)
     if ask is None:
         raise ParameterError(
-            f"theory speaks of mercer's machines; got {type(model).__name__}. Fit one of them on the same data."
+            f"theory speaks of mercer's machines; got {type(model).__name__}. "
+            "Fit one of them on the same data."
         )
     found: Functions = ask()
     return found
 
 
-def named_rows(model: Any) -> dict[str, np.ndarray]:
-    """Rows of fit that stand out, by their right name: support vectors on the margin and at the bound, mistakes, relevance vectors.
+def named_rows(model: object) -> dict[str, Integers]:
+    """Rows of fit that stand out, by the name they have in the field.
+
+    Support vectors on the margin and at the bound, mistakes, relevance vectors.
 
     >>> from mercer import KernelPerceptron
     >>> from mercer.theory import named_rows
@@ -40,21 +65,21 @@ def named_rows(model: Any) -> dict[str, np.ndarray]:
     {'rows with a mistake': array([0])}
     """
     function_of(model)
-    found: dict[str, np.ndarray] = inner(model)._named_rows()
+    found = inner(model)._named_rows()
     return {name: rows for name, rows in found.items() if len(rows)}
 
 
-def inner(model: Any) -> Any:
+def inner(model: object) -> FittedMachine:
     """The machine that does the work: a drop-in twin keeps it in `machine_`."""
-    return getattr(model, "machine_", model)
+    return cast("FittedMachine", getattr(model, "machine_", model))
 
 
-def codes_of(functions: Functions, y: Any, n: int) -> np.ndarray:
+def codes_of(functions: Functions, y: Targets, n: int) -> Integers:
     """The labels y as places in the machine's classes."""
     if functions.classes is None:
         raise ParameterError(
-            f"this asks on which side of a boundary labelled rows lie, and {functions.what} of this machine tells no classes "
-            "apart. Ask a classifier."
+            f"this asks on which side of a boundary labelled rows lie, and {functions.what} of this machine "
+            "tells no classes apart. Ask a classifier."
         )
     labels = np.asarray(y)
     if labels.shape != (n,):
@@ -62,13 +87,13 @@ def codes_of(functions: Functions, y: Any, n: int) -> np.ndarray:
             f"y must hold one label for each of the {n} rows of X; got shape {labels.shape}."
         )
     known = functions.classes
-    codes = np.searchsorted(known, labels).clip(max=len(known) - 1)
+    codes: Integers = np.searchsorted(known, labels).clip(max=len(known) - 1)
     if not np.array_equal(known[codes], labels):
         raise ParameterError(f"y has labels other than those of fit: {known.tolist()}.")
     return codes
 
 
-def signs_of(functions: Functions, codes: np.ndarray) -> np.ndarray:
+def signs_of(functions: Functions, codes: Integers) -> Array:
     """+1 and -1 for the rows of both sides of each function, NaN for rows of other classes."""
     signs = np.full((len(codes), functions.count), np.nan)
     for k, (plus, minus) in enumerate(functions.duels):

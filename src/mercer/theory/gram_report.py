@@ -6,20 +6,21 @@ The tests are computed apart from each other, and they do not say the same thing
     leading minors   all > 0 proves positive definite; one < 0 refutes; zeros among them prove nothing
     quadratic form   a q with qᵀKq < 0 refutes; not finding one proves nothing
 
-All three look at K scaled to a unit diagonal by powers of two, which changes no sign: rounding is then that of each
-entry and not that of the largest (`graded`). A q that refutes has a negative form beyond the rounding of its evaluation.
+All three look at K scaled to a unit diagonal by powers of two, which changes no sign: rounding is then that
+of each entry and not that of the largest (`graded`). A q that refutes has a negative form beyond the rounding
+of its evaluation.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
 from mercer.arrays import check_vectors
 from mercer.errors import NotFiniteError, ParameterError, ShapeError
+from mercer.sparse import Matrix
 from mercer.theory.graded import (
     ASYMMETRIC,
     DEFINITE,
@@ -32,6 +33,7 @@ from mercer.theory.graded import (
     Graded,
     scaled_by,
 )
+from mercer.typing import Array, Flags, Integers, Table
 
 MOST_MINORS = 100  # leading minors cost n⁴ together; beyond this only the first ones are computed
 MOST_PAIRS = 1000  # duplicates listed; all are counted
@@ -39,7 +41,10 @@ MOST_PAIRS = 1000  # duplicates listed; all are counted
 
 @dataclass(frozen=True)
 class MatrixTest:
-    """What one test found: `says` is a verdict or UNSURE, `detail` the numbers behind it, `partial` that not all were computed."""
+    """What one test found: `says` is a verdict or UNSURE, `detail` the numbers behind it.
+
+    `partial` says that not all of them were computed.
+    """
 
     name: str
     says: str
@@ -56,16 +61,16 @@ class GramReport:
     tolerance: float
     asymmetry: float
     asymmetric_at: tuple[int, int] | None
-    eigenvalues: np.ndarray
+    eigenvalues: Array
     condition: float
     minor_signs: tuple[int, ...]
     smallest_form: float
-    form_vector: np.ndarray
+    form_vector: Array
     rank: int
     effective_rank: float
     duplicates: tuple[tuple[int, int], ...]
     duplicate_count: int
-    direction: np.ndarray
+    direction: Array
     tests: tuple[MatrixTest, ...]
     differ: tuple[tuple[str, str], ...]
 
@@ -89,7 +94,7 @@ class GramReport:
         apart = {name for name, _ in self.differ}
         return tuple(t.name for t in self.tests if t.name not in apart)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain numbers, lists and text; infinity and NaN as None."""
         out = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
         out["tests"] = [{"name": t.name, "says": t.says, "detail": t.detail} for t in self.tests]
@@ -111,12 +116,8 @@ class GramReport:
         rows.append(("duplicates", self._duplicates_line()))
         if self.smallest_eigenvalue < 0:
             word = "most negative" if self.verdict in REFUTED else "lowest"
-            rows.append(
-                (
-                    f"{word} direction",
-                    f"{_vector(self.direction)} with qᵀKq/qᵀq = {self.smallest_eigenvalue:.6g}",
-                )
-            )
+            said = f"{_vector(self.direction)} with qᵀKq/qᵀq = {self.smallest_eigenvalue:.6g}"
+            rows.append((f"{word} direction", said))
         width = max(len(name) for name, _ in rows)
         head = f"Gram matrix, {self.n} by {self.n} (relative tolerance {self.tolerance:.2g})"
         return "\n".join([head, *(f"  {name:<{width}}  {text}" for name, text in rows)])
@@ -143,11 +144,11 @@ class GramReport:
         return f"{self.duplicate_count} pair(s): {shown}{', …' if self.duplicate_count > 5 else ''}"
 
 
-def gram_report(K: Any, tolerance: float | None = None) -> GramReport:
+def gram_report(K: Table, tolerance: float | None = None) -> GramReport:
     """What the three tests of positive semi-definiteness say of a matrix, and whether they agree.
 
-    `tolerance` is relative to the largest entry (or eigenvalue). The default is a small multiple of n times the
-    rounding unit of K's own precision, relative to each entry: √(K_ii K_jj) counts for the entry (i, j).
+    `tolerance` is relative to the largest entry (or eigenvalue). The default is a small multiple of n times
+    the rounding unit of K's own precision, relative to each entry: √(K_ii K_jj) counts for the entry (i, j).
 
     >>> report = gram_report([[1.0, 2.0], [2.0, 1.0]])
     >>> report.verdict, report.smallest_eigenvalue, report.direction.round(3)
@@ -199,7 +200,7 @@ def gram_report(K: Any, tolerance: float | None = None) -> GramReport:
 # ── the matrix ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _numbers(K: Any) -> tuple[np.ndarray, float]:
+def _numbers(K: Matrix) -> tuple[Array, float]:
     """K in float64, and the rounding unit it came in."""
     if sparse.issparse(K):
         K = K.toarray()
@@ -213,7 +214,7 @@ def _numbers(K: Any) -> tuple[np.ndarray, float]:
         )
     bad = ~np.isfinite(A)
     if bad.any():
-        i, j = (int(v) for v in np.unravel_index(int(np.argmax(bad)), A.shape))
+        i, j = _largest_at(bad)
         raise NotFiniteError(
             f"K contains {A[i, j]} at ({i}, {j}): the kernel gave no finite number for points {i} and {j}. "
             "Look at these two points, or at parameters that make the kernel overflow."
@@ -222,7 +223,13 @@ def _numbers(K: Any) -> tuple[np.ndarray, float]:
     return A.astype(np.float64), max(rounding, float(np.finfo(float).eps))
 
 
-def _checked(K: Any) -> np.ndarray:
+def _largest_at(A: Array | Flags) -> tuple[int, int]:
+    """Where the largest entry of a matrix is, the first one."""
+    i, j = np.unravel_index(int(np.argmax(A)), A.shape)
+    return int(i), int(j)
+
+
+def _checked(K: Matrix) -> Array:
     """Lists, integers, data frames and masks by the common rules; NaN is left to the caller's message."""
     try:
         return np.asarray(check_vectors(K, "K"))
@@ -230,15 +237,17 @@ def _checked(K: Any) -> np.ndarray:
         return np.asarray(K, dtype=float)
 
 
-def _asymmetry(K: np.ndarray, e: np.ndarray) -> tuple[float, tuple[int, int] | None]:
+def _asymmetry(K: Array, e: Integers) -> tuple[float, tuple[int, int] | None]:
     """The largest |K_ij - K_ji| in units of 2^(e_i + e_j), and where it is."""
     S = scaled_by(K, e)
     gaps = np.abs(S - S.T)
-    i, j = (int(v) for v in np.unravel_index(int(np.argmax(gaps)), K.shape))
-    return float(gaps[i, j]), ((i, j) if gaps[i, j] > 0 else None)
+    i, j = _largest_at(gaps)
+    if gaps[i, j] > 0:
+        return float(gaps[i, j]), (i, j)
+    return float(gaps[i, j]), None
 
 
-def _duplicates(A: np.ndarray, tol: float, trusted: bool) -> tuple[tuple[tuple[int, int], ...], int]:
+def _duplicates(A: Array, tol: float, trusted: bool) -> tuple[tuple[tuple[int, int], ...], int]:
     """Pairs with the same image: ‖φ(x_i) - φ(x_j)‖² = K_ii + K_jj - 2K_ij is 0 to rounding.
 
     Then rows i and j are equal too, if K is positive semi-definite (`trusted`); if not, they are compared.
@@ -248,19 +257,20 @@ def _duplicates(A: np.ndarray, tol: float, trusted: bool) -> tuple[tuple[tuple[i
     near = np.abs(d[:, None] + d[None, :] - A - A.T) <= tol * size
     rows, columns = np.nonzero(np.triu(near, 1))
     if trusted:
-        return tuple(zip(rows[:MOST_PAIRS].tolist(), columns[:MOST_PAIRS].tolist(), strict=True)), len(rows)
+        shown = zip(rows[:MOST_PAIRS].tolist(), columns[:MOST_PAIRS].tolist(), strict=True)
+        return tuple(shown), len(rows)
     reach = 4 * np.sqrt(tol) * max(float(np.abs(A).max()), np.finfo(float).tiny)
-    same = np.array(
-        [np.abs(A[i] - A[j]).max() <= reach for i, j in zip(rows, columns, strict=True)], dtype=bool
-    )
-    pairs = [(int(i), int(j)) for i, j in zip(rows[same], columns[same], strict=True)]
+    pairs = []
+    for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
+        if np.abs(A[i] - A[j]).max() <= reach:
+            pairs.append((i, j))
     return tuple(pairs[:MOST_PAIRS]), len(pairs)
 
 
 # ── the three tests ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _eigenvalue_test(seen: Graded, spectrum: np.ndarray) -> MatrixTest:
+def _eigenvalue_test(seen: Graded, spectrum: Array) -> MatrixTest:
     detail = f"from {spectrum[0]:.6g} to {spectrum[-1]:.6g}"
     if seen.is_graded:
         detail += f"; with a unit diagonal from {seen.values[0]:.3g} to {seen.values[-1]:.3g}"
@@ -270,7 +280,7 @@ def _eigenvalue_test(seen: Graded, spectrum: np.ndarray) -> MatrixTest:
     return MatrixTest("eigenvalues", seen.verdict, detail)
 
 
-def _minor_sign(block: np.ndarray, tol: float) -> int:
+def _minor_sign(block: Array, tol: float) -> int:
     """The sign of det(block) by LU with partial pivoting; 0 where a pivot is no more than rounding."""
     P, _, U = linalg.lu(block, p_indices=True)
     pivots = np.diag(U)
@@ -280,19 +290,22 @@ def _minor_sign(block: np.ndarray, tol: float) -> int:
     return -1 if (swaps + int((pivots < 0).sum())) % 2 else 1
 
 
-def _cycles(permutation: np.ndarray) -> int:
-    seen, count = np.zeros(len(permutation), dtype=bool), 0
+def _cycles(permutation: Integers) -> int:
+    seen = np.zeros(len(permutation), dtype=bool)
+    count = 0
     for start in range(len(permutation)):
         if not seen[start]:
             count += 1
             at = start
             while not seen[at]:
-                seen[at], at = True, int(permutation[at])
+                seen[at] = True
+                at = int(permutation[at])
     return count
 
 
 def _minor_test(signs: tuple[int, ...], n: int) -> MatrixTest:
-    name, some = "leading minors", f"the first {len(signs)} of {n}" if len(signs) < n else f"all {n}"
+    name = "leading minors"
+    some = f"the first {len(signs)} of {n}" if len(signs) < n else f"all {n}"
     if signs[1::2].count(-1):
         at = signs[1::2].index(-1) * 2 + 2
         return MatrixTest(name, INDEFINITE, f"minor {at}, of even order, is negative")
@@ -301,17 +314,14 @@ def _minor_test(signs: tuple[int, ...], n: int) -> MatrixTest:
     if -1 in signs:
         return MatrixTest(name, NOT_POSITIVE, f"minor {signs.index(-1) + 1} is negative")
     if 0 in signs:
-        return MatrixTest(
-            name,
-            UNSURE,
-            f"{some} are ≥ 0, minor {signs.index(0) + 1} is 0 to rounding; that proves nothing",
-        )
+        said = f"{some} are ≥ 0, minor {signs.index(0) + 1} is 0 to rounding; that proves nothing"
+        return MatrixTest(name, UNSURE, said)
     if len(signs) < n:
         return MatrixTest(name, UNSURE, f"{some} are > 0; the others were not computed", partial=True)
     return MatrixTest(name, DEFINITE, f"{some} are > 0, which proves it")
 
 
-def _form_test(seen: Graded, q: np.ndarray, form: float) -> MatrixTest:
+def _form_test(seen: Graded, q: Array, form: float) -> MatrixTest:
     shown = f"smallest qᵀKq/qᵀq found is {form:.6g}"
     if seen.lowest is not None and form < 0:
         both = bool(np.diag(seen.S).max() > 0)
@@ -345,7 +355,7 @@ def _differences(tests: tuple[MatrixTest, ...]) -> tuple[tuple[str, str], ...]:
 # ── numbers ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _entropy_rank(values: np.ndarray) -> float:
+def _entropy_rank(values: Array) -> float:
     """e^H of the shares |λ_i| / Σ|λ|: n for the identity, 1 for a single direction, 0 for the zero matrix."""
     size = np.abs(values)
     if size.sum() == 0:
@@ -359,14 +369,16 @@ def _ratio(a: float, b: float) -> float:
     return a / b if b > a * np.finfo(float).tiny else float("inf")
 
 
-def _vector(q: np.ndarray) -> str:
+def _vector(q: Array) -> str:
     shown = ", ".join(f"{v:.4g}" for v in q[:6])
     return f"({shown}{', …' if len(q) > 6 else ''})"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, np.ndarray):
         return [_plain(v) for v in value.tolist()]
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value

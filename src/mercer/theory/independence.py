@@ -1,13 +1,15 @@
-"""Whether two things measured on the same rows are independent: the Hilbert-Schmidt independence criterion."""
+"""Whether two things measured on the same rows are independent: Hilbert and Schmidt's criterion (HSIC)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer.arrays import Rows
 from mercer.errors import ShapeError
+from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.memory import memory_limit
 from mercer.panels import clear_above, without_means
@@ -22,39 +24,43 @@ from mercer.theory.permutation import (
     rows_of,
     with_median,
 )
+from mercer.typing import Array, Integers, Memory, Seed, Table
 
 BLOCK = 64  # rows that are permuted together
 TRACE_LEFT = 1e-6  # of a Gram matrix, that its low rank factor may leave out
 
 
 def hsic_test(
-    X: Any,
-    Y: Any,
+    X: Table,
+    Y: Table,
     kernel: Kernel | str = "RBF()",
     kernel_y: Kernel | str | None = None,
     *,
     statistic: str = "unbiased",
     n_permutations: int = 499,
     strict: bool = False,
-    memory: int | str = "2GiB",
+    memory: Memory = "2GiB",
     n_jobs: int | None = None,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> KernelTest:
     """Test whether row i of X and row i of Y are independent (Gretton et al., 2008).
 
         biased      tr(KHLH) / n²,    H = I - 11ᵀ/n, K and L the Gram matrices of X and of Y
-        unbiased    (tr(K̃L̃) + 1ᵀK̃1·1ᵀL̃1/((n-1)(n-2)) - 2·1ᵀK̃L̃1/(n-2)) / (n(n-3)),    ˜: diagonal 0 (Song et al., 2012)
+        unbiased    (tr(K̃L̃) + 1ᵀK̃1·1ᵀL̃1/((n-1)(n-2)) - 2·1ᵀK̃L̃1/(n-2)) / (n(n-3)),    ˜: diagonal 0
 
-    The p-value is that of random permutations of the rows of Y. An open lengthscale is the median
-    distance of its own sample; `kernel_y` is `kernel` where not given. Where K, L and the work on them do not fit in `memory`, both are
-    replaced by low rank factors, which cannot spoil the level since they do not look at the pairing; the notes say how
-    much of each trace is left out. Y may have one dimension. `strict` refuses a kernel that is not positive semi-definite (after
+    The unbiased one is that of Song et al., 2012. The p-value is that of random permutations of the rows of
+    Y. An open lengthscale is the median distance of its own sample; `kernel_y` is `kernel` where not given.
+    Where K, L and the work on them do not fit in `memory`, both are replaced by low rank factors, which
+    cannot spoil the level since they do not look at the pairing; the notes say how much of each trace is left
+    out. Y may have one dimension. `strict` refuses a kernel that is not positive semi-definite (after
     centring) instead of warning.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(80, 1))
-    >>> hsic_test(x, x**2, random_state=0).p_value, hsic_test(x, rng.normal(size=80), random_state=0).p_value > 0.05
-    (0.002, True)
+    >>> hsic_test(x, x**2, random_state=0).p_value
+    0.002
+    >>> hsic_test(x, rng.normal(size=80), random_state=0).p_value > 0.05
+    True
     """
     biased = check_statistic(statistic)
     count = check_count(n_permutations, "n_permutations", 1)
@@ -83,8 +89,8 @@ def hsic_test(
 
 
 def hsic(
-    X: Any,
-    Y: Any,
+    X: Table,
+    Y: Table,
     kernel: Kernel | str = "RBF()",
     kernel_y: Kernel | str | None = None,
     *,
@@ -93,13 +99,14 @@ def hsic(
 ) -> float:
     """HSIC of paired samples, without a test.
 
-    >>> round(hsic([[0.0], [1.0]], [[0.0], [1.0]], "Linear()", statistic="biased"), 12)      # the squared covariance
+    >>> round(hsic([[0.0], [1.0]], [[0.0], [1.0]], "Linear()", statistic="biased"), 12)  # squared covariance
     0.0625
     """
     biased = check_statistic(statistic)
     x, y = _pairs(X, Y)
     check_sizes((len(x),), 2 if biased else 4)
-    k, l = with_median(kernel, x), with_median(kernel if kernel_y is None else kernel_y, y)
+    k = with_median(kernel, x)
+    l = with_median(kernel if kernel_y is None else kernel_y, y)
     _judged(k, x, l, y, strict)
     return _Stored(k.gram(x), l.gram(y), biased)(np.arange(len(x)))
 
@@ -111,9 +118,9 @@ def _judged(k: Kernel, x: Rows, l: Kernel, y: Rows, strict: bool) -> tuple[str, 
     return tuple(dict.fromkeys(notes))
 
 
-def _pairs(X: Any, Y: Any) -> tuple[Rows, Rows]:
+def _pairs(X: Table, Y: Table) -> tuple[Rows, Rows]:
     x = rows_of(X, "X")
-    if np.ndim(Y) == 1 and np.asarray(Y).dtype.kind in "fiub":
+    if np.ndim(cast("npt.ArrayLike", Y)) == 1 and np.asarray(Y).dtype.kind in "fiub":
         Y = np.asarray(Y).reshape(-1, 1)
     y = rows_of(Y, "Y")
     if len(x) != len(y):
@@ -124,66 +131,80 @@ def _pairs(X: Any, Y: Any) -> tuple[Rows, Rows]:
 class _Stored:
     """HSIC for a permutation of Y, from the two matrices: n²/2 products, gathered block by block in cache."""
 
-    def __init__(self, K: Any, L: Any, biased: bool) -> None:
-        self.n, self.biased = K.shape[0], biased
+    def __init__(self, K: GramOperator, L: GramOperator, biased: bool) -> None:
+        self.n: int = K.shape[0]
+        self.biased = biased
         self.notes = tuple(dict.fromkeys((*K.notes, *L.notes)))
-        self.K, self.L = _centred(K.dense()), _centred(L.dense())
-        if not biased:  # of centred matrices the formula is the same, and no digits of an offset are lost
+        self.K = _centred(K.dense())
+        self.L = _centred(L.dense())
+        if not biased:
+            # Of centred matrices the formula is the same, and no digits of an offset are lost.
             np.fill_diagonal(self.K, 0.0)
             np.fill_diagonal(self.L, 0.0)
-            self.k, self.l = self.K.sum(axis=1), self.L.sum(axis=1)
-        self.K *= 2.0  # both are symmetric: one half, counted twice
+            self.k = self.K.sum(axis=1)
+            self.l = self.L.sum(axis=1)
+        # Both are symmetric: one half, counted twice.
+        self.K *= 2.0
         np.einsum("ii->i", self.K)[:] *= 0.5
         clear_above(self.K.T)
 
-    def __call__(self, order: np.ndarray) -> float:
+    def __call__(self, order: Integers) -> float:
         n = self.n
-        together = 0.0
+        product = 0.0
         for i in range(0, n, BLOCK):
             moved = self.L[order[i : i + BLOCK]].take(order[i:], axis=1)
-            together += float(np.einsum("ij,ij->", self.K[i : i + BLOCK, i:], moved))
-        return together / n**2 if self.biased else _unbiased(together, self.k, self.l[order], n)
+            product += float(np.einsum("ij,ij->", self.K[i : i + BLOCK, i:], moved))
+        if self.biased:
+            return product / n**2
+        return _unbiased(product, self.k, self.l[order], n)
 
 
 class _Factors:
     """The same from K ≈ FFᵀ and L ≈ GGᵀ: tr(KL) = ‖FᵀG‖², in n r² multiplications."""
 
-    def __init__(self, K: Any, L: Any, biased: bool) -> None:
-        self.n, self.biased = K.shape[0], biased
+    def __init__(self, K: GramOperator, L: GramOperator, biased: bool) -> None:
+        self.n: int = K.shape[0]
+        self.biased = biased
         left: list[str] = []
-        self.F, self.G = _factor(K, "X", left), _factor(L, "Y", left)
+        self.F = _factor(K, "X", left)
+        self.G = _factor(L, "Y", left)
         self.notes = tuple(dict.fromkeys((*left, *K.notes, *L.notes)))
         if not biased:
-            self.own_k, self.own_l = (np.einsum("ij,ij->i", A, A) for A in (self.F, self.G))
-            self.k = self.F @ self.F.sum(axis=0) - self.own_k
-            self.l = self.G @ self.G.sum(axis=0) - self.own_l
+            self.diagonal_k = np.einsum("ij,ij->i", self.F, self.F)
+            self.diagonal_l = np.einsum("ij,ij->i", self.G, self.G)
+            self.k = self.F @ self.F.sum(axis=0) - self.diagonal_k
+            self.l = self.G @ self.G.sum(axis=0) - self.diagonal_l
 
-    def __call__(self, order: np.ndarray) -> float:
+    def __call__(self, order: Integers) -> float:
         n = self.n
-        together = float(((self.F.T @ self.G[order]) ** 2).sum())
+        product = float(((self.F.T @ self.G[order]) ** 2).sum())
         if self.biased:
-            return together / n**2
-        return _unbiased(together - float(self.own_k @ self.own_l[order]), self.k, self.l[order], n)
+            return product / n**2
+        product -= float(self.diagonal_k @ self.diagonal_l[order])
+        return _unbiased(product, self.k, self.l[order], n)
 
 
-def _unbiased(together: float, k: np.ndarray, l: np.ndarray, n: int) -> float:
+def _unbiased(product: float, k: Array, l: Array, n: int) -> float:
     """Song's statistic from tr(K̃L̃) and the row sums of K̃ and L̃."""
     between = float(k.sum() * l.sum()) / ((n - 1) * (n - 2))
-    return (together + between - 2 * float(k @ l) / (n - 2)) / (n * (n - 3))
+    total: float = product + between - 2 * float(k @ l) / (n - 2)
+    return total / (n * (n - 3))
 
 
-def _centred(K: np.ndarray) -> np.ndarray:
+def _centred(K: Array) -> Array:
     means = K.mean(axis=1)
     return without_means(K, means, float(means.mean()))
 
 
-def _factor(K: Any, name: str, left: list[str]) -> np.ndarray:
+def _factor(K: GramOperator, name: str, left: list[str]) -> Array:
     """The centred low rank factor of a Gram operator; what it leaves out is noted."""
     trace = float(K.diag().sum())
     found = pivoted_cholesky(K, TRACE_LEFT * trace / K.shape[0])
     share = float(found.left_out or 0.0) / max(trace, np.finfo(float).tiny)
     left.append(
-        f"the Gram matrix of {name} is a factor of rank {found.rank}, which leaves out {share:.2g} of its trace"
+        f"the Gram matrix of {name} is a factor of rank {found.rank}, which leaves out {share:.2g} of its "
+        "trace"
     )
     F = found.vectors * np.sqrt(np.maximum(found.values, 0.0))
-    return F - F.mean(axis=0)
+    centred: Array = F - F.mean(axis=0)
+    return centred

@@ -2,8 +2,9 @@
 
         ∫∫ f(x) k(x, z) f(z) dμ(x) dμ(z) ≥ 0     for every f
 
-A quadrature with nodes x_i and weights w_i makes it qᵀKq with q_i = w_i f(x_i): the finite form of the definition. So a
-negative integral shows a finite witness, and kernels that pass the finite test on all points pass the integral one.
+A quadrature with nodes x_i and weights w_i makes it qᵀKq with q_i = w_i f(x_i): the finite form of the
+definition. So a negative integral shows a finite witness, and kernels that pass the finite test on all points
+pass the integral one.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.kernels.base import Kernel
+from mercer.typing import Array
+
+# A function of rows, n × d, with one number for each.
+OfRows: TypeAlias = Callable[[Array], npt.ArrayLike]
 
 EPS = float(np.finfo(np.float64).eps)
 BLOCK = 512  # rows of the Gram matrix at one time
@@ -27,15 +33,16 @@ PANEL = 16  # nodes of one panel; finer grids have more panels
 class MercerIntegral:
     """What `mercer_integral` found: the value, an estimate of its error, and the finite form that it is.
 
-    `X` are the nodes and `q` the weights times f, so that `value` is qᵀKq; `levels` are the values of the coarser grids.
+    `X` are the nodes and `q` the weights times f, so that `value` is qᵀKq; `levels` are the values of the
+    coarser grids.
     """
 
     kernel: Kernel
     value: float
     error: float
     rounding: float
-    X: np.ndarray
-    q: np.ndarray
+    X: Array
+    q: Array
     levels: tuple[float, ...]
 
     @property
@@ -45,7 +52,7 @@ class MercerIntegral:
 
     @property
     def refutes(self) -> bool:
-        """Whether qᵀKq is below 0 by more than its own rounding: `X` and `q` then show that this is no kernel.
+        """Whether qᵀKq is below 0 by more than its rounding: `X` and `q` then show that this is no kernel.
 
         That does not rest on the error of the quadrature: the finite form is a witness by itself.
         """
@@ -53,14 +60,14 @@ class MercerIntegral:
 
     def __str__(self) -> str:
         n, d = self.X.shape
-        what = {
-            -1: "negative: this is not a kernel",
-            0: "zero to within the error",
-            1: "positive, as it must be",
-        }
-        said = what[self.sign]
-        if self.refutes and self.sign == 0:
+        if self.sign < 0:
+            said = "negative: this is not a kernel"
+        elif self.sign > 0:
+            said = "positive, as it must be"
+        elif self.refutes:
             said = "smaller than the error, but qᵀKq at the nodes is negative: this is not a kernel"
+        else:
+            said = "zero to within the error"
         return (
             f"∫∫ f(x) k(x, z) f(z) = {self.value:.10g} ± {self.error:.2g} for {self.kernel} "
             f"({n} nodes in {d} column{'s' * (d > 1)}), {said}."
@@ -72,23 +79,24 @@ class MercerIntegral:
 
 def mercer_integral(
     kernel: Kernel,
-    f: Callable[[np.ndarray], Any],
-    low: Any,
-    high: Any,
+    f: OfRows,
+    low: npt.ArrayLike,
+    high: npt.ArrayLike,
     *,
-    density: Callable[[np.ndarray], Any] | None = None,
+    density: OfRows | None = None,
     tol: float = 1e-10,
     points: int = 4096,
 ) -> MercerIntegral:
-    """∫∫ f(x) k(x, z) f(z) dμ dμ over the box from `low` to `high`, by Gauss and Legendre's rule with an error estimate.
+    """∫∫ f(x) k(x, z) f(z) dμ dμ over the box from `low` to `high`, by Gauss and Legendre's rule.
 
-    `f` takes rows (n × d) and gives a number for each; `low` and `high` are numbers, or one for each column; μ is volume,
-    or has the `density` of that function. The grid is refined, twice as many nodes along each column, until the value
-    settles to `tol` (relative to ∫∫ |f k f|) or the next grid would have more than `points` nodes. The error is estimated from the last
-    three grids: it is no bound, and a kernel much narrower than the grid can pass unseen.
+    `f` takes rows (n × d) and gives a number for each; `low` and `high` are numbers, or one for each column;
+    μ is volume, or has the `density` of that function. The grid is refined, twice as many nodes along each
+    column, until the value settles to `tol` (relative to ∫∫ |f k f|) or the next grid would have more than
+    `points` nodes. The error is estimated from the last three grids: it is no bound, and a kernel much
+    narrower than the grid can pass unseen.
 
     >>> import mercer
-    >>> found = mercer_integral(mercer.Brownian(), lambda X: np.ones(len(X)), 0.0, 1.0)     # ∫∫ min(x, z) = 1/3
+    >>> found = mercer_integral(mercer.Brownian(), lambda X: np.ones(len(X)), 0.0, 1.0)   # ∫∫ min(x, z) = 1/3
     >>> abs(found.value - 1 / 3) <= found.error, found.error < 1e-4
     (True, True)
     >>> K = mercer.Brownian()(found.X)
@@ -100,8 +108,8 @@ def mercer_integral(
     d = len(a)
     if 8**d > points:
         raise ParameterError(
-            f"three grids in {d} columns need {8**d} nodes and points={points}. Raise points, or integrate over fewer "
-            "columns."
+            f"three grids in {d} columns need {8**d} nodes and points={points}. Raise points, or integrate "
+            "over fewer columns."
         )
     levels: list[float] = []
     m = 2
@@ -123,7 +131,7 @@ def mercer_integral(
 
 
 def _error(levels: list[float]) -> float:
-    """Twice the last step, or half the one before it: what a kink along x = z, whose steps shrink by four, would leave."""
+    """Twice the last step, or half the one before it: a kink along x = z has steps that shrink by four."""
     if len(levels) < 3:
         return float("inf")
     last = abs(levels[-1] - levels[-2])
@@ -131,27 +139,29 @@ def _error(levels: list[float]) -> float:
     return 2 * max(last, before / 4)
 
 
-def _box(low: Any, high: Any) -> tuple[np.ndarray, np.ndarray]:
+def _box(low: npt.ArrayLike, high: npt.ArrayLike) -> tuple[Array, Array]:
     try:
-        a, b = np.broadcast_arrays(np.atleast_1d(np.array(low, float)), np.atleast_1d(np.array(high, float)))
+        lower = np.atleast_1d(np.array(low, float))
+        upper = np.atleast_1d(np.array(high, float))
+        a, b = np.broadcast_arrays(lower, upper)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"low and high must be numbers, one for each column: {error}.") from error
     if a.ndim != 1 or not (np.isfinite(a).all() and np.isfinite(b).all() and (a < b).all()):
         raise ParameterError(
-            f"low and high must be finite with low < high in every column; got {low!r} and {high!r}. For an infinite "
-            "range, end it where f no longer counts."
+            f"low and high must be finite with low < high in every column; got {low!r} and {high!r}. "
+            "For an infinite range, end it where f no longer counts."
         )
     return a, b
 
 
-def _check_numbers(tol: Any, points: Any) -> None:
+def _check_numbers(tol: object, points: object) -> None:
     if isinstance(tol, bool) or not isinstance(tol, numbers.Real) or not 0 < float(tol) < 1:
         raise ParameterError(f"tol must be a number between 0 and 1; got {tol!r}.")
     if isinstance(points, bool) or not isinstance(points, numbers.Integral) or int(points) < 8:
         raise ParameterError(f"points must be a whole number >= 8; got {points!r}.")
 
 
-def _grid(a: np.ndarray, b: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+def _grid(a: Array, b: Array, m: int) -> tuple[Array, Array]:
     """m^d nodes of Gauss and Legendre in a box, in panels, and their weights; m is a power of two."""
     inside, share = np.polynomial.legendre.leggauss(min(m, PANEL))
     panels = m // len(inside)
@@ -159,11 +169,12 @@ def _grid(a: np.ndarray, b: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]
     v = np.tile(share / (2 * panels), panels)
     axes = [lo + width * t for lo, width in zip(a, b - a, strict=True)]
     X = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(a))
-    parts = np.stack(np.meshgrid(*[width * v for width in b - a], indexing="ij"), axis=-1).reshape(-1, len(a))
+    weights = [width * v for width in b - a]
+    parts = np.stack(np.meshgrid(*weights, indexing="ij"), axis=-1).reshape(-1, len(a))
     return X, parts.prod(axis=1)
 
 
-def _values(f: Callable[[np.ndarray], Any], X: np.ndarray, name: str, least: float = -np.inf) -> np.ndarray:
+def _values(f: OfRows, X: Array, name: str, least: float = -np.inf) -> Array:
     if not callable(f):
         raise ParameterError(f"{name} must be a function of rows, n by d; got {f!r}.")
     out = np.asarray(f(X.copy()))
@@ -182,8 +193,8 @@ def _values(f: Callable[[np.ndarray], Any], X: np.ndarray, name: str, least: flo
     return out
 
 
-def _form(kernel: Kernel, X: np.ndarray, q: np.ndarray) -> tuple[float, float]:
-    """qᵀKq and |q|ᵀ|K||q|. X is met as two samples: noise of the observation has no share in an integral."""
+def _form(kernel: Kernel, X: Array, q: Array) -> tuple[float, float]:
+    """qᵀKq and |q|ᵀ|K||q|. X is met as two samples: noise of observations has no share in an integral."""
     value = 0.0
     gross = 0.0
     for start in range(0, len(X), BLOCK):

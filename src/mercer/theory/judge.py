@@ -1,20 +1,21 @@
-"""The one place that judges a kernel on rows of data: proved, valid on what was looked at, or refuted with a witness.
+"""The one place that judges a kernel on rows of data: proved, valid where it was looked at, or refuted.
 
 Machines, approximations and tests that take a kernel all ask here, so that all of them say the same.
 
-    proved by rules                    passes at once
-    proved given what was declared     passes and is noted; `strict` looks at the rows as if there were no proof
-    not proved                         the Gram matrix is decided on the rows, then a witness is sought among other points
+    proved by rules                  passes at once
+    proved given what was declared   passes and is noted; `strict` looks at the rows as if there were no proof
+    not proved                       the Gram matrix is decided on the rows, then other points are searched
+    for a witness
 
-Of a matrix that is given or stored, or under `strict`, all rows are looked at: by Cholesky up to `EXACT_ROWS`, beyond by
-Lanczos's method for the smallest eigenvalue. Of a matrix that is computed piece by piece, `SOME_ROWS` of them. The
-sentence says which.
+Of a matrix that is given or stored, or under `strict`, all rows are looked at: by Cholesky up to
+`EXACT_ROWS`, beyond by Lanczos's method for the smallest eigenvalue. Of a matrix that is computed piece by
+piece, `SOME_ROWS` of them. The sentence says which.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -25,6 +26,7 @@ from mercer.gram import Features, GramOperator, LowRank, Shifted
 from mercer.kernels.base import Kernel
 from mercer.kernels.proofs.answers import Refuted
 from mercer.solve.solution import Note
+from mercer.typing import Array, Integers
 
 EXACT_ROWS = 5000  # of a matrix that is stored, or under strict: Cholesky takes a second or two
 SOME_ROWS = 400  # of a matrix that is not stored
@@ -39,22 +41,22 @@ class Verdict(NamedTuple):
 
     valid: bool
     notes: tuple[str, ...] = ()
-    witness: tuple[np.ndarray, np.ndarray] | None = None
+    witness: tuple[Integers, Array] | None = None
 
 
 class Lowest(NamedTuple):
     """The smallest eigenvalue where it is negative beyond rounding, its vector, and what was looked at."""
 
     value: float | None
-    vector: np.ndarray | None
-    rows: np.ndarray
+    vector: Array | None
+    rows: Integers
     looked: str
 
 
 def judge_on_rows(
     kernel: Kernel | None,
     K: GramOperator,
-    rows: np.ndarray,
+    rows: Integers,
     columns: int | None,
     *,
     strict: bool = False,
@@ -65,25 +67,24 @@ def judge_on_rows(
     needed: bool = True,
     out_of: int | None = None,
 ) -> Verdict:
-    """Judge the kernel (None: a given matrix) on some rows of K; `lost` says what an invalid one costs, `note` is for the certificate
-    and keeps its kind.
+    """Judge the kernel (None: a given matrix) on some rows of K.
 
-    With `centred`, what counts is qᵀKq for Σq = 0: a constant cancels in all distances. A machine that `keeps` the witness
-    publishes it as `witness_`. The number of `columns` is None where the rows are no vectors; then no witness is sought among
-    other points. Where the rows are a sample, `out_of` says of how many. Where nothing is lost, a kernel is not
-    `needed`: then there is the note alone, without a warning.
+    `lost` says what an invalid kernel costs; `note` is for the certificate and keeps its kind. With
+    `centred`, what counts is qᵀKq for Σq = 0: a constant cancels in all distances. A machine that `keeps` the
+    witness publishes it as `witness_`. The number of `columns` is None where the rows are no vectors: then no
+    witness is sought among other points. Where the rows are a sample, `out_of` says of how many. Where nothing
+    is lost, a kernel is not `needed`: then there is the note alone, without a warning.
     """
     if _of_features(K):
-        # ΦΦᵀ is positive semi-definite whatever it stands for: the approximation judged the kernel itself
+        # ΦΦᵀ is positive semi-definite whatever it stands for: the approximation judged the kernel itself.
         return Verdict(True)
     whose = "the precomputed Gram matrix" if kernel is None else str(kernel)
     declared = None if kernel is None else _declared(kernel)
     if declared == ():
         return Verdict(True)
     if declared and not strict:
-        return Verdict(
-            True, (f"{whose} is proved to be a kernel given what you declared: {'; '.join(declared)}",)
-        )
+        said = f"{whose} is proved to be a kernel given what you declared: {'; '.join(declared)}"
+        return Verdict(True, (said,))
     found = _lowest(K, rows, strict, centred, len(rows) if out_of is None else out_of)
     witness = None
     if kernel is None and _asymmetric(K):
@@ -91,10 +92,13 @@ def judge_on_rows(
     elif found.value is not None:
         after = "after centring " if centred else ""
         said = (
-            f"{whose} is not positive semi-definite: {found.looked} {after}it has a negative eigenvalue, its lowest eigenvalue is {found.value:.6g}"
-            f"{' (rows and vector in witness_)' if keeps else ''}"
+            f"{whose} is not positive semi-definite: {found.looked} {after}it has a negative eigenvalue, "
+            f"its lowest eigenvalue is {found.value:.6g}"
         )
-        witness = None if found.vector is None else (found.rows, found.vector)
+        if keeps:
+            said += " (rows and vector in witness_)"
+        if found.vector is not None:
+            witness = (found.rows, found.vector)
     else:
         known = kernel is None or declared or columns is None
         refuted = None if known else refutation(kernel, columns, centred)
@@ -150,7 +154,8 @@ def refutation(kernel: Kernel, columns: int, centred: bool = False) -> str | Non
     """
     try:
         verdict = kernel.validity(columns=columns)
-    except Exception:  # a kernel that only takes this data cannot be judged on other points
+    except Exception:
+        # A kernel that only takes this data cannot be judged on other points.
         return None
     if not isinstance(verdict, Refuted):
         return None
@@ -162,7 +167,7 @@ def refutation(kernel: Kernel, columns: int, centred: bool = False) -> str | Non
 # ── the smallest eigenvalue ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _lowest(K: GramOperator, rows: np.ndarray, strict: bool, centred: bool, total: int) -> Lowest:
+def _lowest(K: GramOperator, rows: Integers, strict: bool, centred: bool, total: int) -> Lowest:
     """The smallest eigenvalue of K on these rows of `total`, if it is negative beyond rounding."""
     n = len(rows)
     whole = K.kind in STORED or strict
@@ -183,7 +188,7 @@ def _lowest(K: GramOperator, rows: np.ndarray, strict: bool, centred: bool, tota
     return Lowest(*found, some, looked)
 
 
-def _negative(B: np.ndarray) -> tuple[float, np.ndarray] | None:
+def _negative(B: Array) -> tuple[float, Array] | None:
     """The smallest eigenvalue and its vector, where it is negative beyond rounding."""
     values, vectors = np.linalg.eigh(B)
     top = max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
@@ -192,14 +197,15 @@ def _negative(B: np.ndarray) -> tuple[float, np.ndarray] | None:
     return float(values[0]), vectors[:, 0]
 
 
-def _about_its_mean(B: np.ndarray) -> np.ndarray:
+def _about_its_mean(B: Array) -> Array:
     """HBH with H = I - 11ᵀ/n."""
     means = B.mean(axis=0)
-    return B + means.mean() - means - means[:, None]
+    out: Array = B + means.mean() - means - means[:, None]
+    return out
 
 
-def _by_cholesky(B: np.ndarray, rows: np.ndarray, looked: str) -> Lowest:
-    """K + rounding has a factor, and then K has no eigenvalue below minus that rounding; or a witness is computed."""
+def _by_cholesky(B: Array, rows: Integers, looked: str) -> Lowest:
+    """Where K + rounding has a factor, K has no eigenvalue below minus that; else a witness is computed."""
     slack = ROUNDING * float(np.abs(B).sum(axis=0).max())
     shifted = B.copy()
     shifted[np.diag_indices_from(shifted)] += slack
@@ -208,31 +214,35 @@ def _by_cholesky(B: np.ndarray, rows: np.ndarray, looked: str) -> Lowest:
     return _smallest(LinearOperator(B.shape, matvec=lambda v: B @ v, dtype=np.float64), rows, slack, looked)
 
 
-def _by_lanczos(K: GramOperator, rows: np.ndarray, centred: bool, total: int) -> Lowest:
+def _by_lanczos(K: GramOperator, rows: Integers, centred: bool, total: int) -> Lowest:
     """Products alone: what is found is an eigenvalue, what is not found may be there."""
     n = len(rows)
 
-    def product(v: np.ndarray) -> np.ndarray:
+    def product(v: Array) -> Array:
         v = np.ravel(v)
         if centred:
             v = v - v.mean()
         whole = np.zeros((K.shape[0], 1))
         whole[rows, 0] = v
-        out = np.asarray(K @ whole, dtype=np.float64)[rows, 0]
-        return out - out.mean() if centred else out
+        out: Array = np.asarray(K @ whole, dtype=np.float64)[rows, 0]
+        if centred:
+            out = out - out.mean()
+        return out
 
     operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
-    top = float(np.abs(eigsh(operator, 1, which="LM", tol=1e-2, v0=np.ones(n), return_eigenvectors=False)[0]))
+    largest = eigsh(operator, 1, which="LM", tol=1e-2, v0=np.ones(n), return_eigenvectors=False)
+    top = float(np.abs(largest[0]))
     which = f"all {total} rows" if n == total else f"{n} of {total} rows"
     return _smallest(operator, rows, ROUNDING * top, f"on {which}, by Lanczos's method,")
 
 
-def _smallest(operator: Any, rows: np.ndarray, slack: float, looked: str) -> Lowest:
+def _smallest(operator: LinearOperator, rows: Integers, slack: float, looked: str) -> Lowest:
     start = np.random.default_rng(0).normal(size=len(rows))
     try:
         values, vectors = eigsh(operator, 1, which="SA", tol=1e-6, v0=start, maxiter=1000)
     except ArpackNoConvergence as stopped:
-        values, vectors = stopped.eigenvalues, stopped.eigenvectors
+        values = stopped.eigenvalues
+        vectors = stopped.eigenvectors
     if len(values) == 0 or values[0] >= -slack:
         return Lowest(None, None, rows, looked)
     return Lowest(float(values[0]), vectors[:, 0], rows, looked)

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mercer.theory.functions import codes_of, function_of, inner, signs_of
+from mercer.typing import Array, Flags, Integers, Table, Targets
 
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """Signed distances y(w·φ(x) + b)/‖w‖, one column for each decision function (NaN for rows of other classes).
+    """Signed distances y(w·φ(x) + b)/‖w‖, one column for each function (NaN for rows of other classes).
 
-    `smallest` is the smallest signed distance: above 0 the plane separates these rows. `delta` is 1/‖w‖, the distance at which
-    a support vector machine puts its margin, and for any other plane the smallest distance itself.
-    `on_margin` and `at_bound` are the support vectors with 0 < α < C and with α = C, as rows of the training data; empty for
-    machines without such multipliers.
+    `smallest` is the smallest signed distance: above 0 the plane separates these rows. `delta` is 1/‖w‖, the
+    distance at which a support vector machine puts its margin, and for any other plane the smallest distance
+    itself. `on_margin` and `at_bound` are the support vectors with 0 < α < C and with α = C, as rows of the
+    training data; empty for machines without such multipliers.
     """
 
-    distances: np.ndarray
-    delta: np.ndarray
-    smallest: np.ndarray
-    norms: np.ndarray
-    on_margin: tuple[np.ndarray, ...] = ()
-    at_bound: tuple[np.ndarray, ...] = ()
+    distances: Array
+    delta: Array
+    smallest: Array
+    norms: Array
+    on_margin: tuple[Integers, ...] = ()
+    at_bound: tuple[Integers, ...] = ()
 
     @property
-    def separates(self) -> np.ndarray:
+    def separates(self) -> Flags:
         """Whether each plane has all its rows on their sides."""
         return self.smallest > 0
 
@@ -39,14 +39,15 @@ class Margins:
             if self.on_margin:
                 head = (
                     f"δ = 1/‖w‖ = {self.delta[k]:.6g}; smallest signed distance {self.smallest[k]:.6g}; "
-                    f"{len(self.on_margin[k])} support vectors on the margin, {len(self.at_bound[k])} at the bound"
+                    f"{len(self.on_margin[k])} support vectors on the margin, "
+                    f"{len(self.at_bound[k])} at the bound"
                 )
             lines.append(head)
         return "\n".join(lines)
 
 
-def margins(model: Any, X: Any, y: Any) -> Margins:
-    """The signed distance of each labelled row from each boundary of a fitted classifier, whatever found the boundary.
+def margins(model: object, X: Table, y: Targets) -> Margins:
+    """The signed distance of each labelled row from each boundary of a fitted classifier.
 
     >>> from mercer import SVC, KernelPerceptron
     >>> from mercer.theory import margins

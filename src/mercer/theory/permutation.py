@@ -1,39 +1,41 @@
-"""What the kernel tests share: rows of two samples as one, open lengthscales by the median, p-values, the result."""
+"""What the kernel tests share: two samples as one, open lengthscales by the median, p-values, the result."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
-from mercer.arrays import Rows, check_vectors, column_names, dense
+from mercer.arrays import Rows, check_vectors, column_names
 from mercer.errors import InputError, ParameterError, ShapeError
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel, as_kernel
+from mercer.sparse import dense
 from mercer.theory.judge import judge_on_rows
+from mercer.typing import Array, Table
 
 COLUMNS = 256  # permutations that are looked at together
 MEDIAN_ROWS = 1000  # rows among which the median distance is taken
-TIE = 1e-10  # statistics that differ by less, relatively, are equal: then the permutation counts against rejection
+# Statistics that differ by less, relatively, are equal: then the permutation counts against rejection.
+TIE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class KernelTest:
     """What a test found: the statistic, its p-value, and the statistic under each permutation (`null`).
 
-    `p_value` = (1 + #{null ≥ statistic}) / (1 + permutations), which keeps the level exactly: a true null hypothesis is
-    rejected at level a with probability at most a, whatever the sizes and the kernel.
+    `p_value` = (1 + #{null ≥ statistic}) / (1 + permutations), which keeps the level exactly: a true null
+    hypothesis is rejected at level a with probability at most a, whatever the sizes and the kernel.
     """
 
     name: str
     statistic: float
     p_value: float
-    null: np.ndarray
+    null: Array
     kernels: tuple[Kernel, ...]
     method: str
     sizes: tuple[int, ...]
@@ -47,28 +49,30 @@ class KernelTest:
 
     def __str__(self) -> str:
         head = f"{self.name} = {self.statistic:.6g}, p = {self.p_value:.4g} ({self.method})"
-        with_ = f"{', '.join(str(k) for k in self.kernels)} on {' and '.join(map(str, self.sizes))} rows"
-        return "\n".join([head, f"  {with_}", *(f"  {note}" for note in self.notes)])
+        kernels = ", ".join(str(k) for k in self.kernels)
+        sizes = " and ".join(map(str, self.sizes))
+        return "\n".join([head, f"  {kernels} on {sizes} rows", *(f"  {note}" for note in self.notes)])
 
 
-def rows_of(X: Any, name: str) -> Rows:
+def rows_of(X: Table, name: str) -> Rows:
     """A sample as rows: numbers checked, with the names of their columns, or things left as they are."""
     rows = Rows.of(X, name)
-    if rows._is_opaque() and not _is_numbers(X):
+    if rows.is_opaque and not _is_numbers(X):
         return rows
     return Rows(check_vectors(X, name).astype(np.float64, copy=False), name, column_names(X))
 
 
-def _is_numbers(X: Any) -> bool:
+def _is_numbers(X: object) -> bool:
     try:
         return np.asarray(X).dtype.kind in "fiub"
-    except ValueError:  # things of different shapes
+    except ValueError:
+        # Things of different shapes.
         return False
 
 
 def pooled(x: Rows, z: Rows) -> Rows:
     """Both samples one after the other."""
-    if x._is_opaque() or z._is_opaque():
+    if x.is_opaque or z.is_opaque:
         return Rows([*x.data, *z.data], "X and Z")
     if x.data.shape[1] != z.data.shape[1]:
         raise ShapeError(
@@ -79,11 +83,11 @@ def pooled(x: Rows, z: Rows) -> Rows:
     return Rows(np.vstack([x.data, z.data]), "X and Z", x.names)
 
 
-def with_median(kernel: Any, rows: Rows) -> Kernel:
+def with_median(kernel: Kernel | str, rows: Rows) -> Kernel:
     """The kernel; an open lengthscale is the median distance between the rows.
 
-    Of more than 1000 rows, 1000 evenly spread along one direction are taken, so that the choice does not depend on the
-    order of the rows, and a permutation test with it stays exact.
+    Of more than 1000 rows, 1000 evenly spread along one direction are taken, so that the choice does not
+    depend on the order of the rows, and a permutation test with it stays exact.
 
     >>> with_median("RBF()", Rows(np.array([[0.0], [1.0], [3.0]]), "X"))
     RBF(2.0)
@@ -91,7 +95,7 @@ def with_median(kernel: Any, rows: Rows) -> Kernel:
     found = as_kernel(kernel)
     if not found.is_open:
         return found
-    if rows._is_opaque():
+    if rows.is_opaque:
         raise ParameterError(
             f"{kernel} takes its lengthscale from distances, and these rows are not vectors."
         )
@@ -112,7 +116,7 @@ def judged(kernel: Kernel, rows: Rows, *, strict: bool, lost: str) -> tuple[str,
         kernel,
         Tiles(kernel, rows),
         np.arange(len(rows)),
-        1 if rows._is_opaque() else rows.width,
+        1 if rows.is_opaque else rows.width,
         strict=bool(strict),
         lost=lost,
         note="the kernel is not positive semi-definite after centring: the statistic is no squared length",
@@ -120,13 +124,13 @@ def judged(kernel: Kernel, rows: Rows, *, strict: bool, lost: str) -> tuple[str,
     ).notes
 
 
-def check_count(value: Any, name: str, low: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
+def check_count(value: object, name: str, low: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < low:
         raise ParameterError(f"{name} must be a whole number >= {low}; got {value!r}.")
     return int(value)
 
 
-def check_statistic(value: Any) -> bool:
+def check_statistic(value: object) -> bool:
     """Whether the biased statistic is wanted."""
     if value not in ("biased", "unbiased"):
         raise ParameterError(f"statistic must be 'biased' or 'unbiased'; got {value!r}.")
@@ -140,7 +144,7 @@ def check_sizes(sizes: tuple[int, ...], low: int) -> None:
         )
 
 
-def p_value(statistic: float, null: np.ndarray) -> float:
+def p_value(statistic: float, null: Array) -> float:
     """(1 + #{null ≥ statistic}) / (1 + #null); what is equal but for rounding counts as equal.
 
     >>> p_value(2.0, np.array([1.0, 2.0, 3.0]))

@@ -1,26 +1,28 @@
-"""The Lagrangian: weak duality always, strong duality under Slater's condition, and the saddle point between them (T8).
+"""The Lagrangian: weak duality, strong duality under Slater's condition, and the saddle point (T8).
 
 min f(x)   g_i(x) ≤ 0,  Ax = b         L(x; λ, ν) = f(x) + Σ λ_i g_i(x) + νᵀ(Ax - b),   λ ≥ 0
 
 weak       q(λ, ν) = inf_x L(x; λ, ν) ≤ f(x) for every feasible x: no multipliers promise more than there is
-Slater     some x has every g_i(x) < 0: then, f and g convex, the best q equals the best f, and multipliers reach it
-saddle     L(x*; λ, ν) ≤ L(x*; λ*, ν*) ≤ L(x; λ*, ν*) for all x and all λ ≥ 0
+Slater     some x has every g_i(x) < 0: then, f and g convex, the best q equals the best f, and multipliers
+reach it saddle     L(x*; λ, ν) ≤ L(x*; λ*, ν*) ≤ L(x; λ*, ν*) for all x and all λ ≥ 0
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import lsq_linear, minimize
 
 from mercer.errors import ParameterError
 from mercer.solve.multipliers import Multipliers
-from mercer.theory.complementarity import duality
+from mercer.theory.complementarity import Duality, duality
+from mercer.typing import Array, Table, Targets, Weights
 
-Function = Callable[[np.ndarray], float]
+Function: TypeAlias = Callable[[Array], float]
 TRIED = 200  # points and multipliers on which the saddle is tried
 CLOSE = 1e-6  # relative: gap and saddle to rounding and to the accuracy of the solver
 
@@ -29,17 +31,17 @@ CLOSE = 1e-6  # relative: gap and saddle to rounding and to the accuracy of the 
 class Saddle:
     """What was found at x* and λ*: `primal` = f(x*), `dual` = q(λ*), and what they prove.
 
-    `slater` is by how much all inequalities can be kept at once: above 0 there is a strictly feasible point, `slater_point`.
-    `left` is the largest L(x*; λ) - L(x*; λ*) over the multipliers tried, `right` the smallest L(x; λ*) - L(x*; λ*) over the points
-    tried; at a saddle point neither has the wrong sign.
+    `slater` is by how much all inequalities can be kept at once: above 0 there is a strictly feasible point,
+    `slater_point`. `left` is the largest L(x*; λ) - L(x*; λ*) over the multipliers tried, `right` the
+    smallest L(x; λ*) - L(x*; λ*) over the points tried; at a saddle point neither has the wrong sign.
     """
 
     primal: float
     dual: float
-    x: np.ndarray
-    multipliers: np.ndarray
+    x: Array
+    multipliers: Array
     slater: float
-    slater_point: np.ndarray
+    slater_point: Array
     left: float
     right: float
 
@@ -83,16 +85,17 @@ class Saddle:
 def convex_duality(
     objective: Function,
     inequalities: Sequence[Function],
-    start: Any,
+    start: npt.ArrayLike,
     *,
-    A: Any = None,
-    b: Any = None,
+    A: npt.ArrayLike | None = None,
+    b: npt.ArrayLike | None = None,
     random_state: int = 0,
 ) -> Saddle:
     """Primal, dual, Slater's condition and saddle point of a small convex program, from its functions alone.
 
-    x* by sequential quadratic programming from `start`, λ* ≥ 0 and ν* from ∇L = 0, q(λ*) by minimising L without constraints. The
-    functions must be convex and smooth, and `A x = b` the only equalities; that is taken on your word.
+    x* by sequential quadratic programming from `start`, λ* ≥ 0 and ν* from ∇L = 0, q(λ*) by minimising L
+    without constraints. The functions must be convex and smooth, and `A x = b` the only equalities; that is
+    taken on your word.
 
     >>> from mercer.theory import convex_duality
     >>> found = convex_duality(lambda x: x[0] ** 2 + x[1] ** 2, [lambda x: 1 - x[0] - x[1]], [2.0, 0.0])
@@ -108,13 +111,11 @@ def convex_duality(
     x = _minimised(objective, inequalities, rows, right_side, x0)
     multipliers = _stationary(objective, inequalities, rows, x)
 
-    def lagrange(point: np.ndarray, m: np.ndarray) -> float:
+    def lagrange(point: Array, m: Array) -> float:
         g = np.array([float(each(point)) for each in inequalities])
-        return (
-            float(objective(point))
-            + float(m[: len(g)] @ g)
-            + float(m[len(g) :] @ (rows @ point - right_side))
-        )
+        kept = float(m[: len(g)] @ g)
+        equal = float(m[len(g) :] @ (rows @ point - right_side))
+        return float(objective(point)) + kept + equal
 
     lowest = minimize(lambda p: lagrange(p, multipliers), x, method="BFGS", options={"gtol": 1e-10})
     dual = float(min(lowest.fun, lagrange(x, multipliers)))
@@ -131,9 +132,7 @@ def convex_duality(
     return Saddle(float(objective(x)), dual, x, multipliers, slater, point, left, right)
 
 
-def _minimised(
-    f: Function, g: Sequence[Function], A: np.ndarray, b: np.ndarray, x0: np.ndarray
-) -> np.ndarray:
+def _minimised(f: Function, g: Sequence[Function], A: Array, b: Array, x0: Array) -> Array:
     constraints = [{"type": "ineq", "fun": lambda x, each=each: -float(each(x))} for each in g]
     if len(A):
         constraints.append({"type": "eq", "fun": lambda x: A @ x - b})
@@ -142,13 +141,13 @@ def _minimised(
     off = float(np.abs(A @ found.x - b).max(initial=0.0))
     if not np.all(np.isfinite(found.x)) or max(worst, off) > 1e-6:
         raise ParameterError(
-            f"no feasible point was found: the constraints are broken by {max(worst, off):.3g}. Start from another point, or the "
-            "program has none."
+            f"no feasible point was found: the constraints are broken by {max(worst, off):.3g}. "
+            "Start from another point, or the program has none."
         )
     return np.asarray(found.x)
 
 
-def _stationary(f: Function, g: Sequence[Function], A: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _stationary(f: Function, g: Sequence[Function], A: Array, x: Array) -> Array:
     """λ ≥ 0, zero where a constraint has room, and ν, with ∇f + Σ λ ∇g + Aᵀν as small as can be."""
     gradients = [_gradient(each, x) for each in g]
     active = np.array([float(each(x)) > -1e-6 for each in g], dtype=bool)
@@ -162,13 +161,13 @@ def _stationary(f: Function, g: Sequence[Function], A: np.ndarray, x: np.ndarray
     return out
 
 
-def _gradient(f: Function, x: np.ndarray) -> np.ndarray:
+def _gradient(f: Function, x: Array) -> Array:
     h = 1e-6 * (1.0 + np.abs(x))
     steps = np.diag(h)
     return np.array([(float(f(x + s)) - float(f(x - s))) / (2 * d) for s, d in zip(steps, h, strict=True)])
 
 
-def _slater(g: Sequence[Function], A: np.ndarray, b: np.ndarray, x: np.ndarray) -> tuple[float, np.ndarray]:
+def _slater(g: Sequence[Function], A: Array, b: Array, x: Array) -> tuple[float, Array]:
     """The largest t ≤ 1 for which some x has g_i(x) ≤ -t and Ax = b, and that x."""
     if not g:
         return 1.0, x
@@ -183,7 +182,7 @@ def _slater(g: Sequence[Function], A: np.ndarray, b: np.ndarray, x: np.ndarray) 
     return kept, point
 
 
-def _other(m: np.ndarray, inequalities: int, rng: np.random.Generator) -> np.ndarray:
+def _other(m: Array, inequalities: int, rng: np.random.Generator) -> Array:
     """Other multipliers: scaled, moved or set to zero, with λ ≥ 0."""
     size = (1.0 + np.abs(m)) * 10.0 ** rng.uniform(-3, 1)
     moved = np.asarray(m + size * rng.normal(size=len(m)))
@@ -194,13 +193,16 @@ def _other(m: np.ndarray, inequalities: int, rng: np.random.Generator) -> np.nda
 # ── a machine of ours ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def lagrangian(model: Any, X: Any, y: Any, sample_weight: Any = None, *, random_state: int = 0) -> Saddle:
-    """The same for a fitted support vector classifier, with x = (w, b, ξ) and the multipliers (α, β) of the model.
+def lagrangian(
+    model: object, X: Table, y: Targets, sample_weight: Weights = None, *, random_state: int = 0
+) -> Saddle:
+    """The same for a fitted support vector classifier: x = (w, b, ξ), and the multipliers are (α, β).
 
-        L = ½‖w‖² + Σ C_i ξ_i - Σ α_i (y_i f(x_i) - 1 + ξ_i) - Σ β_i ξ_i          (the hard margin has neither ξ nor β)
+        L = ½‖w‖² + Σ C_i ξ_i - Σ α_i (y_i f(x_i) - 1 + ξ_i) - Σ β_i ξ_i
 
-    q(α, β) has a closed form. Slater's condition holds for every soft margin, by w = 0 and ξ = 2, and for a hard margin where
-    the classes can be separated: twice the plane has room to spare. For a machine of two classes.
+    The hard margin has neither ξ nor β. q(α, β) has a closed form. Slater's condition holds for every soft
+    margin, by w = 0 and ξ = 2, and for a hard margin where the classes can be separated: twice the plane has
+    room to spare. For a machine of two classes.
 
     >>> from mercer import SVC
     >>> from mercer.theory import lagrangian
@@ -212,27 +214,32 @@ def lagrangian(model: Any, X: Any, y: Any, sample_weight: Any = None, *, random_
     each = _hinge(duality(model, X, y, sample_weight))
     problem = each.problem
     assert problem is not None
-    s, C = problem.signs, problem.C
+    assert each.K is not None
+    s = problem.signs
+    C = problem.C
     hard = bool(np.isinf(C).any())
     K = np.asarray(each.K.block(problem.rows, problem.rows), dtype=float)
-    c, alpha = s * each.alpha, each.alpha
+    alpha = each.alpha
+    c = s * alpha
     b = _bias(each, s * (K @ c))
     price = np.where(hard, 0.0, C)
     beta = np.zeros(len(alpha)) if hard else each.beta
 
-    def lagrange(c: np.ndarray, b: float, xi: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> float:
+    def lagrange(c: Array, b: float, xi: Array, alpha: Array, beta: Array) -> float:
         room = s * (K @ c + b) - 1.0 + xi
         return float(0.5 * c @ K @ c + price @ xi - alpha @ room - beta @ xi)
 
     xi = np.zeros(len(alpha)) if hard else np.maximum(0.0, 1.0 - s * (K @ c + b))
     here = lagrange(c, b, xi, alpha, beta)
-    # a plane that misses its margin by a rounding is scaled until it keeps it: feasible points only make a primal value
+    # A plane that misses its margin by a rounding is scaled until it keeps it: only feasible points have a
+    # primal value.
     reach = float((s * (K @ c + b)).min()) if hard else 1.0
     norm2 = float(c @ K @ c)
     primal = 0.5 * norm2 / reach**2 if hard and reach > 0 else 0.5 * norm2 + float(price @ xi)
     dual = float(alpha.sum() - 0.5 * norm2)
     rng = np.random.default_rng(random_state)
-    left, right = -np.inf, np.inf
+    left = -np.inf
+    right = np.inf
     free = 0.0 if problem.equality == 0 else 1.0
     for _ in range(TRIED):
         size = 10.0 ** rng.uniform(-4, 1)
@@ -245,22 +252,25 @@ def lagrangian(model: Any, X: Any, y: Any, sample_weight: Any = None, *, random_
         left = max(left, lagrange(c, b, xi, a, o) - here)
     slater = 2.0 * reach - 1.0 if hard else 1.0
     x = np.concatenate([c, [b], xi])
-    point = np.concatenate([2.0 * c, [2.0 * b], xi]) if hard else np.concatenate([0 * c, [0.0], 2.0 + 0 * xi])
+    point = np.concatenate([0 * c, [0.0], 2.0 + 0 * xi])
+    if hard:
+        point = np.concatenate([2.0 * c, [2.0 * b], xi])
     return Saddle(primal, dual, x, np.concatenate([alpha, beta]), slater, point, left, right)
 
 
-def _hinge(found: Any) -> Multipliers:
-    each: Multipliers = found.problems[0]
+def _hinge(found: Duality) -> Multipliers:
+    each = found.problems[0]
     problem = each.problem
     if len(found.problems) != 1 or problem is None or problem.equality == 2 or np.any(problem.p != -1.0):
         raise ParameterError(
-            "lagrangian writes out the problem of a support vector classifier of two classes: SVC, Adatron, or KernelMachine with "
-            "loss='hinge'. For another convex program use convex_duality(objective, inequalities, start)."
+            "lagrangian writes out the problem of a support vector classifier of two classes: SVC, Adatron, "
+            "or KernelMachine with loss='hinge'. For another convex program use "
+            "convex_duality(objective, inequalities, start)."
         )
     return each
 
 
-def _bias(each: Multipliers, sides: np.ndarray) -> float:
+def _bias(each: Multipliers, sides: Array) -> float:
     """b from the room that each constraint was found to have: room - slack = y(f + b) - 1."""
     problem = each.problem
     assert problem is not None

@@ -1,31 +1,32 @@
-"""The representer theorem by projection: what of w lies outside the span of the data changes nothing but its length (T3)."""
+"""The representer theorem by projection: the part of w outside the span of the data only adds length (T3)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer.errors import ShapeError
 from mercer.theory.functions import function_of, inner
+from mercer.typing import Array, Table
 
 NEGLIGIBLE = 1e-7  # relative: what rounding may leave
 
 
 @dataclass(frozen=True, eq=False)
 class Representer:
-    """w = w_∥ + w_⊥, with w_∥ in the span of φ(x_1), …, φ(x_n) and w_⊥ orthogonal to it; one row for each function.
+    """w = w_∥ + w_⊥, with w_∥ in the span of φ(x_1), …, φ(x_n), w_⊥ orthogonal; one row for each function.
 
     `norms`, `inside_norms` and `outside_norms` are ‖w‖, ‖w_∥‖ and ‖w_⊥‖; ‖w‖² = ‖w_∥‖² + ‖w_⊥‖².
-    `training_change` is the largest |w·φ(x) - w_∥·φ(x)| on the data, relative to the largest value: w_⊥ is worth nothing there.
-    `difference` compares w·φ(x) + b with the values of the machine, `norm_difference` ‖w‖ with √(cᵀKc), both relative; they are
-    NaN for a w that was given. `rank` is the dimension of the span.
+    `training_change` is the largest |w·φ(x) - w_∥·φ(x)| on the data, relative to the largest value: w_⊥ is
+    worth nothing there. `difference` compares w·φ(x) + b with the values of the machine, `norm_difference`
+    ‖w‖ with √(cᵀKc), both relative; they are NaN for a w that was given. `rank` is the dimension of the span.
     """
 
-    w: np.ndarray
-    inside: np.ndarray
-    outside: np.ndarray
+    w: Array
+    inside: Array
+    outside: Array
     training_change: float
     difference: float
     norm_difference: float
@@ -33,16 +34,19 @@ class Representer:
     given: bool
 
     @property
-    def norms(self) -> np.ndarray:
-        return np.linalg.norm(self.w, axis=1)
+    def norms(self) -> Array:
+        lengths: Array = np.linalg.norm(self.w, axis=1)
+        return lengths
 
     @property
-    def inside_norms(self) -> np.ndarray:
-        return np.linalg.norm(self.inside, axis=1)
+    def inside_norms(self) -> Array:
+        lengths: Array = np.linalg.norm(self.inside, axis=1)
+        return lengths
 
     @property
-    def outside_norms(self) -> np.ndarray:
-        return np.linalg.norm(self.outside, axis=1)
+    def outside_norms(self) -> Array:
+        lengths: Array = np.linalg.norm(self.outside, axis=1)
+        return lengths
 
     @property
     def in_span(self) -> bool:
@@ -52,7 +56,10 @@ class Representer:
 
     @property
     def ok(self) -> bool:
-        """Whether the theorem is kept: a given w has the values of w_∥; a fitted one also is w_∥, and gives the machine's values."""
+        """Whether the theorem is kept: a given w has the values of w_∥.
+
+        A fitted one also is w_∥, and gives the values of the machine.
+        """
         if self.given:
             return self.training_change <= NEGLIGIBLE
         fits = self.difference <= NEGLIGIBLE and self.norm_difference <= NEGLIGIBLE
@@ -63,17 +70,19 @@ class Representer:
         lines = [f"{whose} in {self.w.shape[1]} features; the data span {self.rank} dimensions"]
         for k in range(len(self.w)):
             lines.append(
-                f"  ‖w‖ = {self.norms[k]:.6g}, in the span {self.inside_norms[k]:.6g}, outside {self.outside_norms[k]:.3g}"
+                f"  ‖w‖ = {self.norms[k]:.6g}, in the span {self.inside_norms[k]:.6g}, "
+                f"outside {self.outside_norms[k]:.3g}"
             )
         lines.append(f"  without the part outside, values on the data change by {self.training_change:.2g}")
         return "\n".join(lines)
 
 
-def representer(model: Any, X: Any, w: Any = None) -> Representer:
-    """w of a fitted machine, or any w that is given, split into its part in the span of the training rows X and the rest.
+def representer(model: object, X: Table, w: npt.ArrayLike | None = None) -> Representer:
+    """w of a fitted machine, or a given w, split into its part in the span of the training rows and the rest.
 
-    The explicit map φ must be finite. The rest is orthogonal to every φ(x_i), so w and w_∥ have the same values, hence the same
-    training error, and w_∥ is shorter: no w that minimises error plus a growing function of ‖w‖ has such a rest.
+    The explicit map φ must be finite. The rest is orthogonal to every φ(x_i), so w and w_∥ have the same
+    values, hence the same training error, and w_∥ is shorter: no w that minimises error plus a growing
+    function of ‖w‖ has such a rest.
 
     >>> import numpy as np
     >>> from mercer import SVC
@@ -82,21 +91,21 @@ def representer(model: Any, X: Any, w: Any = None) -> Representer:
     >>> model = SVC("Polynomial(2)").fit(X, [0, 0, 1, 1])
     >>> representer(model, X).ok
     True
-    >>> found = representer(model, X, w=np.ones(6))        # six features, four rows: some of it must lie outside
+    >>> found = representer(model, X, w=np.ones(6))     # six features, four rows: some of it must lie outside
     >>> found.rank, bool(found.outside_norms[0] > 0.3), found.training_change < 1e-12
     (4, True, True)
     """
     machine = inner(model)
     functions = function_of(machine)
     A = machine._check_rows(X, reset=False)
-    phi, own = functions.explicit()
+    phi, fitted = functions.explicit()
     P = np.asarray(phi(A), dtype=float)
-    chosen = own if w is None else _checked(w, P.shape[1])
+    chosen = fitted if w is None else _checked(w, P.shape[1])
     inside, rank = _project(P, chosen)
     values = P @ chosen.T
     scale = max(float(np.abs(values).max(initial=0.0)), 1e-300)
     change = float(np.abs(P @ (chosen - inside).T).max(initial=0.0)) / scale
-    difference, norm_difference = np.nan, np.nan
+    difference = norm_difference = np.nan
     if w is None:
         told = functions.values(A)
         top = max(float(np.abs(told).max(initial=0.0)), 1e-300)
@@ -109,17 +118,18 @@ def representer(model: Any, X: Any, w: Any = None) -> Representer:
     )
 
 
-def _checked(w: Any, features: int) -> np.ndarray:
+def _checked(w: npt.ArrayLike, features: int) -> Array:
     given = np.atleast_2d(np.asarray(w, dtype=float))
     if given.ndim != 2 or given.shape[1] != features:
         raise ShapeError(
-            f"w has shape {np.shape(w)}; the map has {features} features, so w needs that many numbers (a row for each w)."
+            f"w has shape {np.shape(w)}; the map has {features} features, so w needs that many numbers "
+            "(a row for each w)."
         )
     return given
 
 
-def _project(P: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, int]:
-    """The orthogonal projection of the rows of w on the span of the rows of P, and the dimension of that span."""
+def _project(P: Array, w: Array) -> tuple[Array, int]:
+    """The orthogonal projection of the rows of w on the span of the rows of P, and its dimension."""
     _, values, directions = np.linalg.svd(P, full_matrices=False)
     threshold = max(P.shape) * np.finfo(float).eps * float(values.max(initial=0.0))
     span = directions[values > threshold]

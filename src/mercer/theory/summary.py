@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mercer.errors import MercerError, ParameterError
 from mercer.gram.functions import ByRows, Functions
+from mercer.sparse import Matrix
 from mercer.theory.bounds import (
     margin_bound,
     margin_estimate,
@@ -18,15 +18,16 @@ from mercer.theory.bounds import (
     support_vector_bound,
 )
 from mercer.theory.complementarity import essential
-from mercer.theory.functions import codes_of, function_of, inner, signs_of
-from mercer.theory.margins import margins
+from mercer.theory.functions import FittedMachine, codes_of, function_of, inner, signs_of
+from mercer.theory.margins import Margins, margins
+from mercer.typing import Array, Integers, Table, Targets
 
 NEAREST = 1e-6  # relative: rows this near to the smallest distance count among the vectors of smallest margin
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One row of the table: a name, one value for each function (None where there is none), and what it means."""
+    """One row of the table: a name, a value for each function (None where there is none), what it means."""
 
     name: str
     values: tuple[float | None, ...]
@@ -35,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What `report` found; `print` it. `lines` are the rows; `train_error` and `test_error` what was measured."""
+    """What `report` found, to print: `lines` are its rows, `train_error` and `test_error` are measured."""
 
     title: str
     columns: tuple[str, ...]
@@ -66,13 +67,16 @@ class Report:
         return "\n".join(out)
 
 
-def report(model: Any, X: Any, y: Any, X_test: Any = None, y_test: Any = None) -> Report:
+def report(
+    model: object, X: Table, y: Targets, X_test: Table | None = None, y_test: Targets | None = None
+) -> Report:
     """What theory promises of a fitted machine, beside what it does: a table to print.
 
-    X and y are the training data. Of a classifier the table has, for each plane, the margin and its bound X²/(Pδ²), the support
-    vectors and the essential ones with their share of P, Novikoff's bound on the mistakes of a perceptron, and the estimates for
-    random labels; of a machine that predicts numbers, the norm of f. The bounds are on expectations over samples, and "—"
-    stands where one says nothing: for a plane that does not separate, or a map without finitely many dimensions.
+    X and y are the training data. Of a classifier the table has, for each plane, the margin and its bound
+    X²/(Pδ²), the support vectors and the essential ones with their share of P, Novikoff's bound on the
+    mistakes of a perceptron, and the estimates for random labels; of a machine that predicts numbers, the
+    norm of f. The bounds are on expectations over samples, and "—" stands where one says nothing: for a plane
+    that does not separate, or a map without finitely many dimensions.
 
     >>> from mercer import SVC
     >>> from mercer.theory import report
@@ -99,37 +103,46 @@ def report(model: Any, X: Any, y: Any, X_test: Any = None, y_test: Any = None) -
     if (X_test is None) != (y_test is None):
         raise ParameterError("X_test and y_test come together, or not at all.")
     measure, train = _error(model, functions, X, y)
-    test = None if X_test is None else _error(model, functions, X_test, y_test)[1]
-    title = f"{type(model).__name__}, {getattr(machine, 'kernel_', getattr(machine, 'kernel', ''))}"
+    test = None
+    if X_test is not None:
+        _, test = _error(model, functions, X_test, y_test)
+    kernel = getattr(machine, "kernel_", getattr(machine, "kernel", ""))
+    title = f"{type(model).__name__}, {kernel}"
     if functions.classes is None:
-        names = tuple(f"f{k}" for k in range(functions.count)) if functions.count > 1 else ("f",)
+        names: tuple[str, ...] = ("f",)
+        if functions.count > 1:
+            names = tuple(f"f{k}" for k in range(functions.count))
         norms = Line("norm ‖f‖", tuple(functions.norms().tolist()))
         return Report(title, names, (norms,), measure, train, test)
     lines = _planes(machine, functions, X, y)
     return Report(title, _duels(functions), lines, measure, train, test)
 
 
-def _error(model: Any, functions: Functions, X: Any, y: Any) -> tuple[str, float]:
-    if getattr(model, "predict", None) is None or y is None:
+def _error(model: object, functions: Functions, X: Table, y: Targets | None) -> tuple[str, float]:
+    predict = getattr(model, "predict", None)
+    if predict is None or y is None:
         raise ParameterError(
-            f"{type(model).__name__} has no error to measure: it predicts no target. Its function is in theory.function_of(model)."
+            f"{type(model).__name__} has no error to measure: it predicts no target. "
+            "Its function is in theory.function_of(model)."
         )
-    found = np.asarray(model.predict(X))
+    found = np.asarray(predict(X))
     wanted = np.asarray(y)
     if found.shape != wanted.shape:
         raise ParameterError(
-            f"predictions have shape {found.shape} and y {wanted.shape}: no error can be measured. Pass the targets of fit."
+            f"predictions have shape {found.shape} and y {wanted.shape}: no error can be measured. "
+            "Pass the targets of fit."
         )
     if functions.classes is not None:
         return "error rate", float(np.mean(found != wanted))
     if not _predicts_targets(model):
         raise ParameterError(
-            f"{type(model).__name__} predicts no target that y could be compared with; report is for classifiers and regressors."
+            f"{type(model).__name__} predicts no target that y could be compared with; "
+            "report is for classifiers and regressors."
         )
     return "root mean squared error", float(np.sqrt(np.mean(np.square(found - wanted))))
 
 
-def _predicts_targets(model: Any) -> bool:
+def _predicts_targets(model: object) -> bool:
     from sklearn.base import is_regressor
 
     return bool(is_regressor(model))
@@ -141,7 +154,7 @@ def _duels(functions: Functions) -> tuple[str, ...]:
     return tuple(f"{names[a]} : {'rest' if b is None else names[b]}" for a, b in functions.duels)
 
 
-def _planes(machine: Any, functions: Functions, X: Any, y: Any) -> tuple[Line, ...]:
+def _planes(machine: FittedMachine, functions: Functions, X: Table, y: Targets) -> tuple[Line, ...]:
     found = margins(machine, X, y)
     A = machine._check_rows(X, reset=False)
     signs = signs_of(functions, codes_of(functions, y, A.shape[0]))
@@ -167,7 +180,7 @@ def _planes(machine: Any, functions: Functions, X: Any, y: Any) -> tuple[Line, .
     return tuple(rows)
 
 
-def _dimensions(machine: Any, functions: Functions) -> float:
+def _dimensions(machine: FittedMachine, functions: Functions) -> float:
     """How many dimensions φ has; infinity where it has no end or is not known."""
     if not isinstance(functions, ByRows):
         return float(functions.explicit()[1].shape[1])
@@ -179,7 +192,7 @@ def _dimensions(machine: Any, functions: Functions) -> float:
         return math.inf
 
 
-def _margin_line(functions: Functions, A: Any, found: Any, counts: np.ndarray) -> list[Line]:
+def _margin_line(functions: Functions, A: Matrix, found: Margins, counts: Integers) -> list[Line]:
     try:
         lengths = functions.lengths(A)
     except MercerError:
@@ -192,22 +205,20 @@ def _margin_line(functions: Functions, A: Any, found: Any, counts: np.ndarray) -
         near = found.distances[:, k] <= found.smallest[k] * (1 + NEAREST)
         radius = float(np.sqrt(lengths[near].max()))
         values.append(margin_bound(radius, float(found.smallest[k]), int(counts[k])))
-    return [
-        Line("margin bound X²/(Pδ²)", tuple(values), "expected error; X over the vectors of smallest margin")
-    ]
+    note = "expected error; X over the vectors of smallest margin"
+    return [Line("margin bound X²/(Pδ²)", tuple(values), note)]
 
 
-def _support_lines(machine: Any, functions: Functions, X: Any, y: Any, counts: np.ndarray) -> list[Line]:
+def _support_lines(
+    machine: FittedMachine, functions: Functions, X: Table, y: Targets, counts: Integers
+) -> list[Line]:
     if not functions.canonical or not isinstance(functions, ByRows):
         return []
     sizes = [int((functions.coefficients[:, k] != 0).sum()) for k in range(functions.count)]
+    shares = tuple(support_vector_bound(s, int(c)) for s, c in zip(sizes, counts, strict=True))
     out = [
         Line("support vectors", tuple(sizes)),
-        Line(
-            "support vectors / P",
-            tuple(support_vector_bound(s, int(c)) for s, c in zip(sizes, counts, strict=True)),
-            "expected error after P - 1 examples",
-        ),
+        Line("support vectors / P", shares, "expected error after P - 1 examples"),
     ]
     try:
         always = [len(each.essential) for each in essential(machine, X, y)]
@@ -219,9 +230,10 @@ def _support_lines(machine: Any, functions: Functions, X: Any, y: Any, counts: n
     return out
 
 
-def _novikoff(machine: Any, functions: Functions, A: Any, signs: np.ndarray) -> Line:
-    """(X/δ)² of vectors (φ(x), 1) and the plane (w, b), as a perceptron with a bias sees them; without the 1 for one without."""
-    name, note = "Novikoff (X/δ)²", "most mistakes of a perceptron on these rows"
+def _novikoff(machine: FittedMachine, functions: Functions, A: Matrix, signs: Array) -> Line:
+    """(X/δ)² of (φ(x), 1) and (w, b) as a perceptron with a bias sees them; else of φ(x) and w."""
+    name = "Novikoff (X/δ)²"
+    note = "most mistakes of a perceptron on these rows"
     try:
         lengths = functions.lengths(A)
     except MercerError:

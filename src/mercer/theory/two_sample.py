@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
@@ -26,6 +25,7 @@ from mercer.theory.permutation import (
     rows_of,
     with_median,
 )
+from mercer.typing import Array, Memory, Seed, Table
 
 FEWEST_BLOCKS = 8  # for a mean of block statistics to be nearly normal
 LOST = "MMD² is then no squared distance, and may be 0 or negative for different distributions."
@@ -36,9 +36,9 @@ class TwoSampleTest(KernelTest):
     """The result of `mmd_test`; `power` has the criterion of every kernel that was tried, by its text."""
 
     power: dict[str, float] = field(default_factory=dict)
-    _rows: Any = None
+    _rows: Rows | None = None
 
-    def witness(self, points: Any) -> np.ndarray:
+    def witness(self, points: Table) -> Array:
         """(1/m) Σ k(x_i, t) - (1/n) Σ k(z_j, t): positive where X has more mass, negative where Z has."""
         m, n = self.sizes
         signs = np.concatenate([np.full(m, 1 / m), np.full(n, -1 / n)])
@@ -46,45 +46,48 @@ class TwoSampleTest(KernelTest):
 
 
 def mmd_test(
-    X: Any,
-    Z: Any,
+    X: Table,
+    Z: Table,
     kernel: Kernel | str | Sequence[Kernel | str] = "RBF()",
     *,
     statistic: str = "unbiased",
     n_permutations: int = 999,
     block_size: int | None = None,
     strict: bool = False,
-    memory: int | str = "2GiB",
+    memory: Memory = "2GiB",
     n_jobs: int | None = None,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> TwoSampleTest:
     """Test whether the rows of X and of Z come from the same distribution.
 
         MMD² = mean k(x, x') + mean k(z, z') - 2 mean k(x, z) = ‖mean φ(x) - mean φ(z)‖²
 
-    "unbiased" leaves the pairs of a row with itself out, "biased" has them. The p-value is that of random relabellings of
-    the pooled rows, all of them by products K S with columns of zeros and ones, with K never stored where it does not
-    fit in `memory`.
+    "unbiased" leaves the pairs of a row with itself out, "biased" has them. The p-value is that of random
+    relabellings of the pooled rows, all of them by products K S with columns of zeros and ones, with K never
+    stored where it does not fit in `memory`.
 
     Parameters
     ----------
     kernel : a kernel, its text, or a list of them
         An open lengthscale is the median distance between the pooled rows. Of a list, the kernel with
-        the largest MMD²/σ (σ: the standard deviation of MMD² where the distributions differ) on a random half of each
-        sample is tested on the other half: that ratio decides the power of large samples (Sutherland et al., 2017).
+        the largest MMD²/σ (σ: the standard deviation of MMD² where the distributions differ) on a random half
+        of each sample is tested on the other half: that ratio decides the power of large samples (Sutherland
+        et al., 2017).
     block_size : int
-        Instead of permutations, average MMD² over blocks of so many rows of each sample (Zaremba et al., 2013): time grows with
-        n · block_size. The p-value is Student's, right for many blocks only.
+        Instead of permutations, average MMD² over blocks of so many rows of each sample (Zaremba et al.,
+        2013): time grows with n · block_size. The p-value is Student's, right for many blocks only.
     strict : bool
         Refuse a kernel that is not positive semi-definite (after centring) instead of warning.
 
     >>> rng = np.random.default_rng(0)
-    >>> found = mmd_test(rng.normal(size=(60, 2)), rng.normal(0.8, 1.0, size=(60, 2)), "RBF(1.0)", random_state=0)
+    >>> X, Z = rng.normal(size=(60, 2)), rng.normal(0.8, 1.0, size=(60, 2))
+    >>> found = mmd_test(X, Z, "RBF(1.0)", random_state=0)
     >>> found.p_value, bool(found.witness([[-1.0, -1.0]])[0] > 0)
     (0.001, True)
     """
     biased = check_statistic(statistic)
-    x, z = rows_of(X, "X"), rows_of(Z, "Z")
+    x = rows_of(X, "X")
+    z = rows_of(Z, "Z")
     check_sizes((len(x), len(z)), 2)
     rng = np.random.default_rng(random_state)
     power: dict[str, float] = {}
@@ -98,7 +101,9 @@ def mmd_test(
     if block_size is not None:
         return _by_blocks(k, x, z, check_count(block_size, "block_size", 2), rng, power, notes, n_jobs)
     count = check_count(n_permutations, "n_permutations", 1)
-    both, m, n = pooled(x, z), len(x), len(z)
+    both = pooled(x, z)
+    m = len(x)
+    n = len(z)
     K = k.gram(both, memory=memory, n_jobs=n_jobs)
     observed = np.zeros((m + n, 1))
     observed[:m] = 1.0
@@ -120,7 +125,7 @@ def mmd_test(
 
 
 def mmd(
-    X: Any, Z: Any, kernel: Kernel | str = "RBF()", *, statistic: str = "unbiased", strict: bool = False
+    X: Table, Z: Table, kernel: Kernel | str = "RBF()", *, statistic: str = "unbiased", strict: bool = False
 ) -> float:
     """MMD² of two samples, without a test.
 
@@ -128,7 +133,8 @@ def mmd(
     (1.0, 1.0)
     """
     biased = check_statistic(statistic)
-    x, z = rows_of(X, "X"), rows_of(Z, "Z")
+    x = rows_of(X, "X")
+    z = rows_of(Z, "Z")
     check_sizes((len(x), len(z)), 1 if biased else 2)
     both = pooled(x, z)
     signs = np.zeros((len(both), 1))
@@ -141,31 +147,40 @@ def mmd(
 class _Discrepancy:
     """MMD² for many labellings at once: columns of S are 1 for the m rows of X and 0 for the n rows of Z.
 
-    With r = K1: Σ k(x, x') = sᵀKs, Σ k(x, z) = sᵀr - sᵀKs, and Σ k(z, z') = 1ᵀr - 2 sᵀr + sᵀKs. The mean of K is taken
-    off first, which changes no MMD² and saves the digits of a kernel with a large offset.
+    With r = K1: Σ k(x, x') = sᵀKs, Σ k(x, z) = sᵀr - sᵀKs, and Σ k(z, z') = 1ᵀr - 2 sᵀr + sᵀKs. The mean of K
+    is taken off first, which changes no MMD² and saves the digits of a kernel with a large offset.
     """
 
     def __init__(self, K: GramOperator, m: int, n: int, biased: bool) -> None:
-        self.K, self.m, self.n, self.biased = K, m, n, biased
+        self.K = K
+        self.m = m
+        self.n = n
+        self.biased = biased
         total = m + n
         sums = np.asarray(K @ np.ones(total), dtype=np.float64)
         self.mean = float(sums.mean()) / total
         self.sums = sums - self.mean * total
         self.diag = np.asarray(K.diag(), dtype=np.float64) - self.mean
 
-    def __call__(self, S: np.ndarray) -> np.ndarray:
-        m, n = self.m, self.n
+    def __call__(self, S: Array) -> Array:
+        m = self.m
+        n = self.n
+        out: Array
         inside = np.einsum("ij,ij->j", S, np.asarray(self.K @ S)) - self.mean * m * m
         reach = self.sums @ S
-        xz, zz = reach - inside, self.sums.sum() - 2 * reach + inside
+        xz = reach - inside
+        zz = self.sums.sum() - 2 * reach + inside
         if self.biased:
-            return inside / m**2 + zz / n**2 - 2 * xz / (m * n)
-        own = self.diag @ S
-        xx, zz = inside - own, zz - (self.diag.sum() - own)
-        return xx / (m * (m - 1)) + zz / (n * (n - 1)) - 2 * xz / (m * n)
+            out = inside / m**2 + zz / n**2 - 2 * xz / (m * n)
+            return out
+        diagonal = self.diag @ S
+        xx = inside - diagonal
+        zz = zz - (self.diag.sum() - diagonal)
+        out = xx / (m * (m - 1)) + zz / (n * (n - 1)) - 2 * xz / (m * n)
+        return out
 
 
-def _relabelled(rng: np.random.Generator, m: int, n: int, count: int) -> np.ndarray:
+def _relabelled(rng: np.random.Generator, m: int, n: int, count: int) -> Array:
     """Columns with m ones at random places."""
     drawn = rng.random((m + n, count))
     S = np.zeros((m + n, count))
@@ -175,22 +190,28 @@ def _relabelled(rng: np.random.Generator, m: int, n: int, count: int) -> np.ndar
     return S
 
 
-def power_ratio(K: Any, m: int, n: int) -> float:
-    """MMD²/σ, with σ² = 4 (Var h(x)/m + Var h(z)/n), h(t) the witness without the row itself, from a Gram operator."""
+def power_ratio(K: GramOperator, m: int, n: int) -> float:
+    """MMD²/σ, with σ² = 4 (Var h(x)/m + Var h(z)/n), h(t) the witness without the row itself."""
     S = np.zeros((m + n, 2))
-    S[:m, 0], S[m:, 1] = 1.0, 1.0
+    S[:m, 0] = 1.0
+    S[m:, 1] = 1.0
     to_x, to_z = np.asarray(K @ S, dtype=np.float64).T
-    own = np.asarray(K.diag(), dtype=np.float64)
-    at_x = (to_x[:m] - own[:m]) / (m - 1) - to_z[:m] / n
-    at_z = to_x[m:] / m - (to_z[m:] - own[m:]) / (n - 1)
+    diagonal = np.asarray(K.diag(), dtype=np.float64)
+    at_x = (to_x[:m] - diagonal[:m]) / (m - 1) - to_z[:m] / n
+    at_z = to_x[m:] / m - (to_z[m:] - diagonal[m:]) / (n - 1)
     squared = float(at_x.mean() - at_z.mean())
     spread = float(np.sqrt(4 * (at_x.var() / m + at_z.var() / n)))
-    floor = 1e-8 * max(float(np.abs(own).max()), np.finfo(float).tiny)
+    floor = 1e-8 * max(float(np.abs(diagonal).max()), np.finfo(float).tiny)
     return squared / (spread + floor)
 
 
 def _choose(
-    kernels: list[Any], x: Rows, z: Rows, rng: np.random.Generator, memory: int | str, n_jobs: int | None
+    kernels: list[Kernel | str],
+    x: Rows,
+    z: Rows,
+    rng: np.random.Generator,
+    memory: Memory,
+    n_jobs: int | None,
 ) -> tuple[Kernel, Rows, Rows, dict[str, float]]:
     """The kernel of most power on a random half of each sample, and the other halves."""
     if not kernels:
@@ -201,9 +222,10 @@ def _choose(
     test = [r.rows(np.sort(h[len(r) // 2 :])) for r, h in zip((x, z), halves, strict=True)]
     both = pooled(*train)
     tried = [with_median(k, both) for k in kernels]
-    ratios = [
-        power_ratio(k.gram(both, memory=memory, n_jobs=n_jobs), len(train[0]), len(train[1])) for k in tried
-    ]
+    ratios = []
+    for k in tried:
+        K = k.gram(both, memory=memory, n_jobs=n_jobs)
+        ratios.append(power_ratio(K, len(train[0]), len(train[1])))
     best = tried[int(np.argmax(ratios))]
     return best, test[0], test[1], {str(k): float(r) for k, r in zip(tried, ratios, strict=True)}
 
@@ -222,10 +244,11 @@ def _by_blocks(
     count = min(len(x), len(z)) // size
     if count < FEWEST_BLOCKS:
         raise InputError(
-            f"block_size={size} gives {count} blocks of {min(len(x), len(z))} rows; at least {FEWEST_BLOCKS} are needed. "
-            "Use smaller blocks, or permutations."
+            f"block_size={size} gives {count} blocks of {min(len(x), len(z))} rows; at least {FEWEST_BLOCKS} "
+            "are needed. Use smaller blocks, or permutations."
         )
-    order_x, order_z = rng.permutation(len(x)), rng.permutation(len(z))
+    order_x = rng.permutation(len(x))
+    order_z = rng.permutation(len(z))
     first = np.zeros((2 * size, 1))
     first[:size] = 1.0
     values = np.empty(count)
@@ -233,14 +256,13 @@ def _by_blocks(
         part = slice(b * size, (b + 1) * size)
         rows = pooled(x.rows(order_x[part]), z.rows(order_z[part]))
         values[b] = _Discrepancy(k.gram(rows, n_jobs=n_jobs), size, size, False)(first)[0]
-    value, spread = float(values.mean()), float(values.std(ddof=1)) / np.sqrt(count)
+    value = float(values.mean())
+    spread = float(values.std(ddof=1)) / np.sqrt(count)
     p = float(student.sf(value / spread, count - 1)) if spread > 0 else float(value <= 0)
+    said = (*notes, "the p-value is asymptotic")
     unused = len(x) + len(z) - 2 * count * size
-    said = (
-        *notes,
-        "the p-value is asymptotic",
-        *((f"{unused} rows did not fill a block and were not used",) if unused else ()),
-    )
+    if unused:
+        said = (*said, f"{unused} rows did not fill a block and were not used")
     return TwoSampleTest(
         "MMD²",
         value,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -11,21 +11,23 @@ from sklearn.exceptions import NotFittedError
 from mercer.errors import InputError, InputTypeError, MercerError, ParameterError
 from mercer.solve.solution import Certificate, Status
 from mercer.theory.claims import Examination
+from mercer.typing import Table, Targets, Weights
 
 
 @runtime_checkable
 class Verifiable(Protocol):
     """A machine that can hold what it published against its training data."""
 
-    def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None: ...
+    def _examine(self, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights) -> None: ...
 
 
 @dataclass(frozen=True)
 class Quality:
     """How good a fit is, by the numbers that were recomputed; what does not apply is None.
 
-    `status` is the worst of all problems, `gap` the sum of their duality gaps and `relative_gap` that gap as a share of the
-    objective; `violation` the worst violation of an optimality condition and `residual` the worst relative residual.
+    `status` is the worst of all problems, `gap` the sum of their duality gaps and `relative_gap` that gap as
+    a share of the objective; `violation` the worst violation of an optimality condition and `residual` the
+    worst relative residual.
     """
 
     status: Status
@@ -46,17 +48,19 @@ class Quality:
             parts.append(f"worst violation {self.violation:.3g}")
         if self.residual is not None:
             parts.append(f"residual {self.residual:.3g}")
-        head = "the fit converged" if self.converged else f"BUT THE FIT DID NOT CONVERGE ({self.status}: "
-        head += "" if self.converged else f"{self.status.meaning})"
-        return ": ".join([head, ", ".join(parts)]) if parts else head
+        head = "the fit converged"
+        if not self.converged:
+            head = f"BUT THE FIT DID NOT CONVERGE ({self.status}: {self.status.meaning})"
+        return f"{head}: {', '.join(parts)}" if parts else head
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What `verify` found. `ok`, which is also its truth value, says that every claim holds; `quality` says how good the fit is.
+    """What `verify` found: `ok`, its truth value, says that every claim holds; `quality` how good the fit is.
 
-    A model that stopped early and says so has true claims. `certificates` are recomputed, `claimed` those of the model;
-    `findings` has a sentence for each claim that does not hold, `unchecked` one for each number that the data cannot confirm.
+    A model that stopped early and says so has true claims. `certificates` are recomputed, `claimed` those of
+    the model; `findings` has a sentence for each claim that does not hold, `unchecked` one for each number
+    that the data cannot confirm.
     """
 
     ok: bool
@@ -79,15 +83,17 @@ class Verification:
         return "\n".join(lines)
 
 
-def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+def verify(model: object, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Verification:
     """Hold everything that a fitted model claims against its training data.
 
-    Whatever `predict` uses and whatever the certificate states is computed again from the data, the hyperparameters and the
-    least that a solution consists of (coefficients, labels, landmarks): kernel products, feasibility, objectives, gaps,
-    residuals, norms, intercepts, weights of features. One number changed by one per cent is found.
+    Whatever `predict` uses and whatever the certificate states is computed again from the data, the
+    hyperparameters and the least that a solution consists of (coefficients, labels, landmarks): kernel
+    products, feasibility, objectives, gaps, residuals, norms, intercepts, weights of features. One number
+    changed by one per cent is found.
 
-    The answer keeps two questions apart. *Are the claims true?* is `ok` and the truth value. *Is the fit any good?* is
-    `quality`: a model that stopped at a limit with a wide gap, and says so, has true claims and a poor quality.
+    The answer keeps two questions apart. *Are the claims true?* is `ok` and the truth value. *Is the fit any
+    good?* is `quality`: a model that stopped at a limit with a wide gap, and says so, has true claims and a
+    poor quality.
 
     >>> from mercer import SVC, verify
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
@@ -101,7 +107,8 @@ def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Veri
     """
     if not isinstance(model, Verifiable):
         raise ParameterError(
-            f"verify takes a fitted machine of mercer, or a twin of mercer.sklearn; got {type(model).__name__}."
+            "verify takes a fitted machine of mercer, or a twin of mercer.sklearn; "
+            f"got {type(model).__name__}."
         )
     exam = Examination()
     try:

@@ -195,8 +195,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a given matrix that is centred is judged without its centre",
         THEORY + "judge.py",
-        "    return B + means.mean() - means - means[:, None]",
-        "    return B + 0.0 * means",
+        "    out: Array = B + means.mean() - means - means[:, None]",
+        "    out: Array = B + 0.0 * means",
         "tests/machines/test_judge.py tests/machines/test_pca.py tests/machines/test_kmeans.py",
     ),
     Fault(

@@ -171,11 +171,11 @@ class Dot(DotProduct):
             raise ParameterError(
                 "Dot: radius belongs to an infinite series; give taylor as a function n -> a_n with it, or leave it out."
             )
-        if not is_real(self.radius) or not self.radius > 0:  # type: ignore[operator]
+        if not is_real(self.radius) or not self.radius > 0:
             raise ParameterError(
                 f"Dot: radius must be a number > 0, or math.inf; got {self.radius!r}. It is where the series stops converging."
             )
-        object.__setattr__(self, "radius", float(self.radius))  # type: ignore[arg-type]
+        object.__setattr__(self, "radius", float(self.radius))
 
     def _compare_with_polynomial(self) -> None:
         if self.f is None:
