@@ -32,8 +32,8 @@ WIDE = 1.959963984540054  # standard deviations either way of a band of 95 %
 class Series:
     """Monthly means: time in years (the middle of the month) and parts per million; months without a mean are left out."""
 
-    time: np.ndarray
-    ppm: np.ndarray
+    time: Array
+    ppm: Array
 
     def __len__(self) -> int:
         return len(self.ppm)
@@ -89,13 +89,13 @@ class Study:
     train_to: int
     years: int
     model: GaussianProcessRegressor
-    grid: np.ndarray
-    mean: np.ndarray
-    std_latent: np.ndarray
-    std: np.ndarray
+    grid: Array
+    mean: Array
+    std_latent: Array
+    std: Array
     parts: Any
-    later_mean: np.ndarray
-    later_std: np.ndarray
+    later_mean: Array
+    later_std: Array
     seconds: float
 
     @property
@@ -109,7 +109,7 @@ class Study:
         return Series(*(v[after.time < self.train_to + 1 + self.years] for v in (after.time, after.ppm)))
 
     @property
-    def inside(self) -> np.ndarray:
+    def inside(self) -> Array:
         """Which later months lie in the band of 95 %."""
         return np.abs(self.later.ppm - self.later_mean) <= WIDE * self.later_std
 

@@ -85,7 +85,7 @@ def terms_picture(study: Study) -> Any:
     return figure
 
 
-def _season(axes: Any, study: Study) -> None:
+def _season(axes: Axes, study: Study) -> None:
     """Single years, each less its own mean: the level is shared with the long rise, the course of the year is not."""
     months, less_mean = np.arange(1, 13), np.eye(12) - 1 / 12
     years = [y for y in YEARS_OF_SEASON if y < study.grid[-1]]
@@ -102,7 +102,7 @@ def _season(axes: Any, study: Study) -> None:
     axes.legend(fontsize=8.5, frameon=False, loc="upper right")
 
 
-def svg(figure: Any) -> str:
+def svg(figure: Figure) -> str:
     """The figure as an <svg> element to put inside a page; the same bytes every time."""
     import matplotlib
 
