@@ -118,7 +118,7 @@ def _eigenvalues(model: BaseEstimator | Array) -> tuple[Array, float, str]:
 def embedding(
     model: BaseEstimator, X: Table, labels: Targets | None = None, *, components: tuple[int, int] = (0, 1)
 ) -> Figure:
-    """The rows of X on two components of a fitted model, coloured by label, or by value where there are many."""
+    """The rows of X on two components of a fitted model, coloured by label, or by value if many."""
     Y: Array = np.asarray(model.transform(X))
     i, j = components
     width = Y.shape[1] if Y.ndim == 2 else 0

@@ -1,8 +1,8 @@
 """The twins of `sklearn.gaussian_process`: `GaussianProcessRegressor` and `GaussianProcessClassifier`.
 
 They take scikit-learn's kernel objects. Kernel values and the gradient of the evidence come from mercer's
-engine (one contraction for all parameters, no n × n × p array) wherever the kernel can be translated, and from
-the kernel's own `__call__` elsewhere.
+engine (one contraction for all parameters, no n × n × p array) wherever the kernel can be translated, and
+from the kernel's own `__call__` elsewhere.
 """
 
 from __future__ import annotations

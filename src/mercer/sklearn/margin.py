@@ -1,4 +1,4 @@
-"""What the twins of the support vector machines share: scikit-learn's checks, the way to a machine and back."""
+"""What the twins of the support vector machines share: scikit-learn's checks, and the way to a machine."""
 
 from __future__ import annotations
 
