@@ -22,7 +22,8 @@ from mercer import (
 )
 from mercer.choose import median_lengthscale, scales
 from mercer.choose.criteria import Score, alignment, evidence, leave_one_out
-from mercer.choose.search import Ledger, along_gradients, box
+from mercer.choose.sample import Sample
+from mercer.choose.search import FirstGuess, Ledger, along_gradients, box
 from mercer.errors import InputError, MercerError, ParameterError, ShapeError
 
 
@@ -317,7 +318,7 @@ def test_every_start_ends_at_the_best_point_that_it_has_seen(seed, noise):
             seen.append([])
 
     ledger = Short(None, 0)
-    along_gradients(rugged, kernel, noise, "alpha", X, X, X, 4, ledger, seed)
+    along_gradients(rugged, FirstGuess(kernel, noise, "alpha"), Sample(X, X, X, X), X, 4, ledger, seed)
     assert len(ledger.trials) == 4
     for trial, points in zip(ledger.trials, seen, strict=False):
         if not points:

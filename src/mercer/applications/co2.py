@@ -15,25 +15,31 @@ import csv
 import time
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from mercer.errors import ParameterError
 from mercer.kernels import RBF, Kernel, Periodic, RationalQuadratic, White
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.machines.gaussian_process.views import Terms
+from mercer.typing import Array, Flags
 
 TERMS = ("long rise", "season", "medium term", "weather")
 LEVEL = 0.95
-WIDE = 1.959963984540054  # standard deviations either way of a band of 95 %
+# standard deviations either way of a band of 95 %
+WIDE = 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Monthly means: time in years (the middle of the month) and parts per million; months without a mean are left out."""
+    """Monthly means: time in years (the middle of the month) and parts per million.
 
-    time: np.ndarray
-    ppm: np.ndarray
+    Months without a mean are left out.
+    """
+
+    time: Array
+    ppm: Array
 
     def __len__(self) -> int:
         return len(self.ppm)
@@ -81,6 +87,15 @@ def fit_co2(series: Series, **options: Any) -> GaussianProcessRegressor:
     return model.fit(series.time[:, None], series.ppm)
 
 
+class YearForecast(TypedDict):
+    """The means over one year in ppm; `measured` is None unless all twelve months are known."""
+
+    year: int
+    forecast: float
+    band: float
+    measured: float | None
+
+
 @dataclass(frozen=True, eq=False)
 class Study:
     """The fit to the months up to a year, the forecast after it, and how the months that followed compare."""
@@ -89,13 +104,13 @@ class Study:
     train_to: int
     years: int
     model: GaussianProcessRegressor
-    grid: np.ndarray
-    mean: np.ndarray
-    std_latent: np.ndarray
-    std: np.ndarray
-    parts: Any
-    later_mean: np.ndarray
-    later_std: np.ndarray
+    grid: Array
+    mean: Array
+    std_latent: Array
+    std: Array
+    parts: Terms
+    later_mean: Array
+    later_std: Array
     seconds: float
 
     @property
@@ -106,10 +121,11 @@ class Study:
     def later(self) -> Series:
         """The months that followed, as far as the forecast goes."""
         after = self.series.after(self.train_to)
-        return Series(*(v[after.time < self.train_to + 1 + self.years] for v in (after.time, after.ppm)))
+        forecast = after.time < self.train_to + 1 + self.years
+        return Series(after.time[forecast], after.ppm[forecast])
 
     @property
-    def inside(self) -> np.ndarray:
+    def inside(self) -> Flags:
         """Which later months lie in the band of 95 %."""
         return np.abs(self.later.ppm - self.later_mean) <= WIDE * self.later_std
 
@@ -142,9 +158,9 @@ class Study:
             ("noise", "size", root(at["k5__noise"]), "ppm"),
         ]
 
-    def by_year(self) -> list[dict[str, Any]]:
-        """For every whole year of the forecast: its mean, half the width of its band, and the measured mean if there are 12."""
-        rows = []
+    def by_year(self) -> list[YearForecast]:
+        """For every whole year of the forecast: its mean, half the width of its band, what was measured."""
+        rows: list[YearForecast] = []
         for year in range(self.train_to + 1, self.train_to + 1 + self.years):
             mine = np.floor(self.grid) == year
             measured = self.series.ppm[np.floor(self.series.time) == year]
@@ -158,7 +174,7 @@ class Study:
             )
         return rows
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         """The figures of the report as plain numbers and text."""
         return {
             "schema": "mercer.co2/1",
@@ -188,7 +204,8 @@ def study(train_to: int = 2003, years: int = 20, **options: Any) -> Study:
     """
     start = time.perf_counter()
     series = load_co2()
-    first, last = int(series.time[0]) + 5, int(series.time[-1])
+    first = int(series.time[0]) + 5
+    last = int(series.time[-1])
     if not first <= train_to <= last:
         raise ParameterError(f"the months to train on must end between {first} and {last}; got {train_to}.")
     if not 1 <= years <= 100:

@@ -1,6 +1,7 @@
 """Choosing a kernel: `mercer.choose(machine, X, y)`, and the lengthscales to begin with.
 
-The room is its own front door: `mercer.choose(…)` calls `choose`, and `mercer.choose.scales(X)` finds the rest.
+The module itself can be called: `mercer.choose(…)` calls `choose`, and `mercer.choose.scales(X)` finds the
+rest.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mercer.choose.search import Trial
 __all__ = ["Choice", "Scales", "Trial", "choose", "median_lengthscale", "scales"]
 
 
-class _Door(ModuleType):
+class _CallableModule(ModuleType):
     """A module that can be called."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Choice:
@@ -24,4 +25,4 @@ class _Door(ModuleType):
         return choose(*args, **kwargs)
 
 
-sys.modules[__name__].__class__ = _Door
+sys.modules[__name__].__class__ = _CallableModule

@@ -1,26 +1,28 @@
 """What a kernel can be chosen by, as a number and its gradient: evidence, leave-one-out, alignment.
 
-Each takes a kernel, a noise (or ridge) λ, rows and targets, and gives a score to be maximised with its derivative with
-respect to `kernel.theta` and log λ: one factorisation of K + λI and one contraction by the engine.
+Each takes a kernel, a noise (or ridge) λ, rows and targets, and gives a score to be maximised with its
+derivative with respect to `kernel.theta` and log λ: one factorisation of K + λI and one contraction by the
+engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mercer import lapack
+from mercer.arrays import Rows
 from mercer.gram import gram
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.evidence import log_evidence
 from mercer.panels import panels
 from mercer.solve.direct import factor
 from mercer.theory.alignment import align
+from mercer.typing import Array, Table
 
-Criterion = Callable[[Kernel, float, Any, np.ndarray], "Score"]
+Criterion = Callable[[Kernel, float, Rows | Table, Array], "Score"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +30,11 @@ class Score:
     """A score to be maximised, its gradient with respect to theta, and with respect to log λ."""
 
     value: float
-    theta: np.ndarray
+    theta: Array
     noise: float
 
 
-def evidence(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:
+def evidence(kernel: Kernel, noise: float, x: Rows | Table, Y: Array) -> Score:
     """The log marginal likelihood log N(y | 0, K + λI) of a Gaussian process, summed over the columns of Y.
 
         dL = ½⟨dK, aaᵀ - C⁻¹⟩,    C = K + λI,    a = C⁻¹y
@@ -46,8 +48,8 @@ def evidence(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:
     return Score(found.value, found.gradient, noise * found.noise)
 
 
-def leave_one_out(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:
-    """Minus the mean squared error of kernel ridge regression when each row is left out in turn, in closed form.
+def leave_one_out(kernel: Kernel, noise: float, x: Rows | Table, Y: Array) -> Score:
+    """Minus the mean squared error of ridge regression with each row left out in turn, in closed form.
 
         e_i = a_i / κ_i,    a = C⁻¹y,    κ_i = [C⁻¹]_ii
         d Σe² = ⟨dK, C⁻¹ diag(2e²/κ) C⁻¹ - u aᵀ⟩,    u = C⁻¹(2e/κ)
@@ -61,7 +63,8 @@ def leave_one_out(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:
     K = gram(kernel, x)
     C = factor(K, noise)
     inverse = C.solve(np.eye(len(Y)))
-    a, kappa = inverse @ Y, inverse.diagonal()[:, None]
+    a = inverse @ Y
+    kappa = inverse.diagonal()[:, None]
     e = a / kappa
     u = inverse @ (2 * e / kappa)
     W = lapack.matmul(inverse * np.sum(2 * e**2 / kappa, axis=1), inverse)
@@ -71,7 +74,7 @@ def leave_one_out(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:
     return Score(-float(np.sum(e**2)) / size, -K.contract(W=W) / size, -noise * float(np.trace(W)) / size)
 
 
-def alignment(kernel: Kernel, noise: float, x: Any, Y: np.ndarray) -> Score:
+def alignment(kernel: Kernel, noise: float, x: Rows | Table, Y: Array) -> Score:
     """The centred alignment of K with YYᵀ; λ plays no part."""
     found = align(gram(kernel, x), Y)
     return Score(found.value, found.gradient, 0.0)

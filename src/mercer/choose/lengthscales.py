@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from mercer.arrays import check_vectors, dense
+from mercer.arrays import check_vectors
 from mercer.errors import ParameterError
+from mercer.sparse import dense
+from mercer.typing import Array, Seed, Table
 
-MOST_ROWS = 1000  # pairs of so many rows, half a million, fix a median to well under one per cent
+# pairs of so many rows, half a million, fix a median to well under one per cent
+MOST_ROWS = 1000
 
 
 @dataclass(frozen=True)
 class Scales:
     """Lengthscales for radial kernels on these rows; all positive and finite.
 
-    `median` is the median distance between different rows; `variance` is √(d·Var(X)/2), what scikit-learn calls gamma="scale";
-    `nearest` is the median distance from a row to its nearest other one, below which a kernel sees isolated points;
-    `widest` is the largest distance, above which it sees one point; `per_column` has √d times the median distance in
-    each column, for one lengthscale per column: columns in other units then weigh alike. A column without variation gets
-    the median of the others, since its lengthscale does not matter.
+    median       the median distance between different rows
+    variance     √(d·Var(X)/2), what scikit-learn calls gamma="scale"
+    nearest      the median distance from a row to its nearest other one; with a smaller lengthscale a kernel
+                 sees isolated points
+    widest       the largest distance; with a larger lengthscale it sees one point
+    per_column   √d times the median distance in each column, for one lengthscale per column: columns in
+                 other units then weigh alike. A column without variation gets the median of the others,
+                 since its lengthscale does not matter.
     """
 
     median: float
@@ -32,10 +37,11 @@ class Scales:
     per_column: tuple[float, ...]
 
 
-def scales(X: Any, *, max_rows: int = MOST_ROWS, random_state: Any = 0) -> Scales:
+def scales(X: Table, *, max_rows: int = MOST_ROWS, random_state: Seed = 0) -> Scales:
     """Lengthscales that suit the rows of X, from at most `max_rows` of them drawn at random.
 
-    Equal rows are counted once, so that duplicates do not pull the median to 0. Where nothing varies, all are 1.
+    Equal rows are counted once, so that duplicates do not pull the median to 0. Where nothing varies, all
+    are 1.
 
     >>> scales([[0.0], [3.0], [4.0]])
     Scales(median=3.0, variance=1.2018504251546631, nearest=1.0, widest=4.0, per_column=(3.0,))
@@ -64,7 +70,7 @@ def scales(X: Any, *, max_rows: int = MOST_ROWS, random_state: Any = 0) -> Scale
     )
 
 
-def median_lengthscale(X: Any, *, max_rows: int = MOST_ROWS, random_state: Any = 0) -> float:
+def median_lengthscale(X: Table, *, max_rows: int = MOST_ROWS, random_state: Seed = 0) -> float:
     """The median distance between different rows: the usual first guess of a lengthscale.
 
     >>> median_lengthscale([[0.0], [3.0], [4.0], [4.0]])
@@ -73,7 +79,7 @@ def median_lengthscale(X: Any, *, max_rows: int = MOST_ROWS, random_state: Any =
     return scales(X, max_rows=max_rows, random_state=random_state).median
 
 
-def _typical(column: np.ndarray) -> float:
+def _typical(column: Array) -> float:
     """The median distance between different values of one column; 0 where there is one value."""
     values = np.unique(column)
     return float(np.median(pdist(values[:, None]))) if len(values) > 1 else 0.0

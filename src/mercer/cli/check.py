@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,18 +28,22 @@ from mercer.params import Open
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 CODES = {"proved": 0, "refuted": 1, "undecided": 2, "declared": 3}
-USAGE, FAILURE = 64, 70
+USAGE = 64
+FAILURE = 70
 LOOKS = {
     "proved": ("✓ a kernel, proved", "bold green"),
     "declared": ("✓ a kernel, given what was declared", "bold yellow"),
     "refuted": ("✗ not a kernel, refuted", "bold red"),
     "undecided": ("? undecided", "bold yellow"),
 }
-MOST_DIGITS = 4000  # of a feature dimension written out; Python itself refuses more than 4300
+# of a feature dimension written out; Python itself refuses more than 4300
+MOST_DIGITS = 4000
 
 Dimensions = list[tuple[int, int | float | None]]
+Facts = dict[str, object]
 
 
 def run_check(expression: str, dimension: int | None, seconds: float, *, latex: bool, as_json: bool) -> int:
@@ -76,7 +80,8 @@ def feature_dimensions(k: Kernel, asked: int | None) -> Dimensions:
     for d in counts:
         try:
             out.append((d, k.feature_dimension(d)))
-        except MercerError:  # no answer for so many columns
+        except MercerError:
+            # no answer for so many columns
             out.append((d, None))
     return out
 
@@ -84,7 +89,7 @@ def feature_dimensions(k: Kernel, asked: int | None) -> Dimensions:
 # ── JSON and LaTeX ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def facts(k: Kernel, judged: Validity, sizes: Dimensions) -> dict[str, Any]:
+def facts(k: Kernel, judged: Validity, sizes: Dimensions) -> Facts:
     return {
         "schema": "mercer.check/1",
         "expression": str(k),
@@ -108,7 +113,7 @@ def facts(k: Kernel, judged: Validity, sizes: Dimensions) -> dict[str, Any]:
     }
 
 
-def _proof_facts(proof: Proof) -> dict[str, Any]:
+def _proof_facts(proof: Proof) -> Facts:
     return {
         "kernel": str(proof.kernel),
         "rule": proof.rule,
@@ -119,7 +124,7 @@ def _proof_facts(proof: Proof) -> dict[str, Any]:
     }
 
 
-def _witness_facts(judged: Refuted) -> dict[str, Any]:
+def _witness_facts(judged: Refuted) -> Facts:
     return {
         "points": [np.ravel(x).tolist() if isinstance(x, np.ndarray) else x for x in judged.X],
         "K": judged.gram().tolist(),
@@ -129,14 +134,16 @@ def _witness_facts(judged: Refuted) -> dict[str, Any]:
     }
 
 
-def _search_facts(judged: Undecided) -> dict[str, Any]:
+def _search_facts(judged: Undecided) -> Facts:
     lowest = float(judged.lowest) if math.isfinite(judged.lowest) else None
     return {"tried": list(judged.tried), "lowest": lowest, "missing": judged.missing}
 
 
 def _json_size(size: int | float | None) -> int | str | None:
-    if size is None or size == math.inf:
-        return None if size is None else "infinite"
+    if size is None:
+        return None
+    if size == math.inf:
+        return "infinite"
     return int(size) if size < 10**MOST_DIGITS else None
 
 
@@ -165,7 +172,7 @@ def show(console: Console, k: Kernel, judged: Validity, sizes: Dimensions) -> No
     _show_dimensions(console, judged, sizes)
 
 
-def _reasons(judged: Validity) -> Iterator[tuple[int, Any]]:
+def _reasons(judged: Validity) -> Iterator[tuple[int, Text]]:
     """The lines of the proof, the witness or the search, with their indentation."""
     from rich.text import Text
 
@@ -190,11 +197,18 @@ def _show_parameters(console: Console, k: Kernel) -> None:
         console.print("Parameters: none to tune.")
         return
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim", show_edge=False)
-    for name, side in (("  parameter", "left"), ("value", "right"), ("may be", "left"), ("tuned", "left")):
-        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    table.add_column("  parameter")
+    table.add_column("value", justify="right")
+    table.add_column("may be")
+    table.add_column("tuned")
     for p in k.parameters:
         domain = p.domain.words.split(",")[0] if p.bounds is None else f"{p.bounds[0]:g} to {p.bounds[1]:g}"
-        tuned = "free" if p.free else "fixed" if p.fixed else "no (zero)"
+        if p.free:
+            tuned = "free"
+        elif p.fixed:
+            tuned = "fixed"
+        else:
+            tuned = "no (zero)"
         table.add_row(*(Text(cell) for cell in (f"  {p.name}", f"{p.value:g}", domain, tuned)))
     console.print(Text("Parameters"))
     console.print(table)

@@ -33,7 +33,8 @@ def run_co2(asked: Request) -> int:
         places = checked_places(asked.output, asked.force)
         from mercer.plot.style import new_figure
 
-        new_figure(1, 1)  # a missing matplotlib is told before the fit, not after
+        # a missing matplotlib is told before the fit, not after
+        new_figure(1, 1)
         from mercer.applications.co2 import study
         from mercer.applications.co2_report import forecast_picture, report, svg, terms_picture
 
@@ -50,13 +51,12 @@ def run_co2(asked: Request) -> int:
     if asked.as_json:
         print(json_text({**found.summary(), "files": {k: str(v) for k, v in places.items()}}))
         return 0
-    later = found.later
     print(f"{len(found.train)} months to the end of {found.train_to} fitted in {found.seconds:.1f} s")
     print(f"log marginal likelihood {found.model.log_evidence_:.2f}")
     if found.coverage is not None:
         print(
-            f"{int(found.inside.sum())} of the {len(later)} months that followed ({found.coverage:.1%}) lie in the 95 % band; "
-            f"root mean square error {found.error:.2f} ppm"
+            f"{int(found.inside.sum())} of the {len(found.later)} months that followed "
+            f"({found.coverage:.1%}) lie in the 95 % band; root mean square error {found.error:.2f} ppm"
         )
     last = found.by_year()[-1]
     print(f"forecast for {last['year']}: {last['forecast']:.1f} ± {last['band']:.1f} ppm")

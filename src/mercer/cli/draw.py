@@ -6,12 +6,16 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mercer.cli.talk import complain, complain_of_parse, failure_code, json_text, reason_of
 from mercer.errors import MercerError, ParameterError, ParseError
 
-USAGE, FAILED = 64, 1
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+USAGE = 64
+FAILED = 1
 FORMATS = ("png", "svg", "pdf")
 
 
@@ -49,7 +53,8 @@ def run_draw(asked: Request) -> int:
         from mercer import plot
         from mercer.plot.style import new_figure
 
-        new_figure(1, 1)  # a missing matplotlib is told before the search for a witness, not after
+        # a missing matplotlib is told before the search for a witness, not after
+        new_figure(1, 1)
         judged = k.validity(seconds=asked.seconds)
         figure = plot.kernel(k, span=span, samples=asked.samples, seed=asked.seed, validity=judged)
         save(figure, asked.output, kind, asked.dpi)
@@ -99,12 +104,13 @@ def check_writable(directory: Path) -> None:
         raise ParameterError(f"{directory} may not be written to. Choose another directory.")
 
 
-def save(figure: Any, output: Path, kind: str, dpi: int) -> None:
+def save(figure: Figure, output: Path, kind: str, dpi: int) -> None:
     """Write beside the place and rename, so that a half-written picture is never seen."""
     place = output.absolute()
     try:
         handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.stem}-", suffix=f".{kind}")
-    except OSError as error:  # its own message names the temporary file, which nobody asked for
+    except OSError as error:
+        # its own message names the temporary file, which nobody asked for
         raise ParameterError(f"cannot write {output}: {error.strerror}.") from error
     try:
         with os.fdopen(handle, "wb") as file:

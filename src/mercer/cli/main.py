@@ -1,6 +1,7 @@
 """The commands of `mercer`. Results go to stdout, talk to stderr.
 
-Exit codes     check: 0 proved, 1 refuted, 2 undecided, 3 proved as declared     draw, co2: 0 done, 1 not done, with the reason
+Exit codes     check: 0 proved, 1 refuted, 2 undecided, 3 proved as declared
+               draw, co2: 0 done, 1 not done, with the reason
                64 an expression or option that cannot be read     70 an unexpected failure
                74 what was found cannot be written: a full disk     130 Ctrl-C
                A closed pipe (`mercer check … | head -1`) ends the command quietly by SIGPIPE: 141 in a shell.
@@ -12,13 +13,18 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
-USAGE, FAILURE = 64, 70
+USAGE = 64
+FAILURE = 70
+
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
 
 
 class _Group(TyperGroup):
@@ -35,7 +41,7 @@ class _Group(TyperGroup):
             sys.stdout.flush()
 
 
-def _with_usage_code(call: Any, *args: Any, **kwargs: Any) -> Any:
+def _with_usage_code(call: Callable[Asked, Answer], *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
     try:
         return call(*args, **kwargs)
     except Exception as error:
@@ -175,7 +181,8 @@ def run() -> None:
             stream.reconfigure(errors="replace")
     try:
         app(prog_name="mercer")
-    except Exception as error:  # not 1: that would read as "refuted"
+    except Exception as error:
+        # not 1: that would read as "refuted"
         from mercer.cli.talk import is_full, leave_unwritten
 
         if is_full(error):

@@ -5,16 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from mercer.errors import ParseError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-UNWRITTEN = 74  # an exit code of its own: the work was done, and there is no place for it
+# an exit code of its own: the work was done, and there is no place for it
+UNWRITTEN = 74
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-UNLIMITED = 100_000  # columns of a pipe: nothing is wrapped there, so that other programs can read it
+# columns of a pipe: nothing is wrapped there, so that other programs can read it
+UNLIMITED = 100_000
 
 
 def results() -> Console:
@@ -64,7 +66,7 @@ def complain_of_parse(error: ParseError) -> None:
     print(error.pointer, file=sys.stderr)
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     import json
 
     return json.dumps(value, indent=2, allow_nan=False)

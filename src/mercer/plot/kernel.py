@@ -8,7 +8,7 @@ prior     sample functions f ~ GP(0, k); for what is not a kernel, the eigenvalu
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,9 +28,12 @@ from mercer.plot.style import (
     new_figure,
     tidy,
 )
+from mercer.typing import Array
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
     from mercer.kernels.proofs.answers import Validity
 
@@ -51,12 +54,13 @@ def kernel(
     seed: int = 0,
     validity: Validity | None = None,
     seconds: float = 5.0,
-    figure: Any = None,
+    figure: Figure | None = None,
 ) -> Figure:
     """The profile of `k`, its Gram matrix and its prior samples, side by side.
 
-    An open lengthscale is drawn as 1. `span` is the interval shown of every column (chosen from the lengthscales if not given). `validity` spares
-    judging a kernel twice; without it `seconds` limits that. `figure` is a Figure or SubFigure to draw into.
+    An open lengthscale is drawn as 1. `span` is the interval shown of every column, chosen from the
+    lengthscales if not given. `validity` spares judging a kernel twice; without it `seconds` limits that.
+    `figure` is a Figure to draw into; one of its SubFigures serves as well.
 
     >>> import mercer
     >>> mercer.plot.kernel("RBF(1.0)").savefig("rbf.png")                    # doctest: +SKIP
@@ -93,28 +97,49 @@ def _wrapped(text: str) -> list[str]:
     return lines if len(lines) <= 4 else [*lines[:3], lines[3][:117] + "..."]
 
 
-def _title(axes: Any, lines: list[str], judged: Validity) -> None:
+def _title(axes: Axes, lines: list[str], judged: Validity) -> None:
     axes.set_axis_off()
     word, colour = VERDICTS[judged.status]
-    style = {"transform": axes.transAxes, "parse_math": False}
+    place = axes.transAxes
     axes.text(
-        0, 1, "\n".join(lines), va="top", fontsize=12, family=MONO, color="#111111", linespacing=1.25, **style
+        0,
+        1,
+        "\n".join(lines),
+        va="top",
+        fontsize=12,
+        family=MONO,
+        color="#111111",
+        linespacing=1.25,
+        transform=place,
+        parse_math=False,
     )
-    axes.text(0, 0.1, word, va="bottom", fontsize=11, weight="bold", color=colour, **style)
+    axes.text(
+        0,
+        0.1,
+        word,
+        va="bottom",
+        fontsize=11,
+        weight="bold",
+        color=colour,
+        transform=place,
+        parse_math=False,
+    )
 
 
 # ── profile ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _profile(axes: Any, space: Space) -> None:
+def _profile(axes: Axes, space: Space) -> None:
     """k(x₀, ·) for three x₀; a dot marks k(x₀, x₀), apart from the curve where the kernel has noise."""
-    t, X = space.ticks(601), space.points(601)
+    t = space.ticks(601)
+    X = space.points(601)
     jumps = False
     for share, colour in zip((1 / 6, 1 / 2, 5 / 6), COLOURS, strict=False):
         place = space.low + share * (space.high - space.low)
         place = 0.0 if abs(place) < 1e-12 * (space.high - space.low) else place
         x0 = space.at(place)
-        limit, value = float(space.block(x0, x0)[0, 0]), float(space.block(x0)[0, 0])
+        limit = float(space.block(x0, x0)[0, 0])
+        value = float(space.block(x0)[0, 0])
         axes.plot(t, space.block(x0, X)[0], color=colour, lw=1.8, label=f"x₀ = {place:.3g}")
         if abs(value - limit) > 1e-12 * abs(value):
             jumps = True
@@ -127,13 +152,21 @@ def _profile(axes: Any, space: Space) -> None:
     _legend(axes)
 
 
-def _legend(axes: Any, **options: Any) -> None:
+def _legend(axes: Axes, *, gap: float = 0.8) -> None:
     """Below the panel, where no curve can run into it."""
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15), "ncol": 3}
-    axes.legend(**place, frameon=False, fontsize=9, handlelength=1.4, columnspacing=1.4, **options)
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.15),
+        ncol=3,
+        frameon=False,
+        fontsize=9,
+        handlelength=1.4,
+        columnspacing=1.4,
+        handletextpad=gap,
+    )
 
 
-def _flat_axis_gets_room(axes: Any) -> None:
+def _flat_axis_gets_room(axes: Axes) -> None:
     """A constant curve is no noise: show it against 0, not magnified."""
     low, high = axes.get_ylim()
     size = max(abs(low), abs(high))
@@ -141,7 +174,7 @@ def _flat_axis_gets_room(axes: Any) -> None:
         axes.set_ylim(min(low, 0.0) - 0.1 * size, max(high, 0.0) + 0.1 * size)
 
 
-def _plane(axes: Any, space: Space) -> None:
+def _plane(axes: Axes, space: Space) -> None:
     """k(x₀, ·) over the plane, for one x₀ off the centre (at the centre a linear kernel would be 0)."""
     place = space.low + 2 / 3 * (space.high - space.low)
     K = space.block(space.at(place), space.points(121))[0].reshape(121, 121)
@@ -159,25 +192,26 @@ def _plane(axes: Any, space: Space) -> None:
 # ── Gram matrix ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _gram(axes: Any, space: Space) -> None:
+def _gram(axes: Axes, space: Space) -> None:
     count = 10 if space.plane else 80
     K = space.block(space.points(count))
     if space.plane:
-        extent, xlabel = (
-            (0.5, len(K) + 0.5, len(K) + 0.5, 0.5),
-            f"point of a {count} by {count} grid, row by row",
-        )
-        title, ylabel = "Gram matrix", "point"
+        extent = (0.5, len(K) + 0.5, len(K) + 0.5, 0.5)
+        title = "Gram matrix"
+        xlabel = f"point of a {count} by {count} grid, row by row"
+        ylabel = "point"
     else:
         half = 0.5 * (space.high - space.low) / (count - 1)
         extent = (space.low - half, space.high + half, space.high + half, space.low - half)
-        title, xlabel, ylabel = f"Gram matrix on {count} points", "x" if space.columns == 1 else "t", "x′"
+        title = f"Gram matrix on {count} points"
+        xlabel = "x" if space.columns == 1 else "t"
+        ylabel = "x′"
     image = axes.imshow(K, extent=extent, interpolation="nearest", **colour_scale(K.min(), K.max()))
     tidy(axes, title, xlabel, ylabel)
     _colour_bar(axes, image)
 
 
-def _colour_bar(axes: Any, image: Any) -> None:
+def _colour_bar(axes: Axes, image: AxesImage) -> None:
     bar = axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
     bar.ax.tick_params(labelsize=8, color=GREY)
     bar.outline.set_visible(False)
@@ -186,11 +220,20 @@ def _colour_bar(axes: Any, image: Any) -> None:
 # ── prior ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _functions(axes: Any, space: Space, prior: Prior, deviation: np.ndarray) -> None:
+def _functions(axes: Axes, space: Space, prior: Prior, deviation: Array) -> None:
     """Sample functions as lines, over the band of two standard deviations; noisy observations as dots."""
-    t, count = space.ticks(len(deviation)), prior.functions.shape[1]
-    band = {"color": "#DDDDDD", "alpha": 0.6, "lw": 0, "zorder": 0, "label": "±2 standard deviations"}
-    axes.fill_between(t, -2 * deviation, 2 * deviation, **band)
+    t = space.ticks(len(deviation))
+    count = prior.functions.shape[1]
+    axes.fill_between(
+        t,
+        -2 * deviation,
+        2 * deviation,
+        color="#DDDDDD",
+        alpha=0.6,
+        lw=0,
+        zorder=0,
+        label="±2 standard deviations",
+    )
     rng = np.random.default_rng(count)
     for i in range(count):
         colour = COLOURS[i % len(COLOURS)]
@@ -205,11 +248,13 @@ def _functions(axes: Any, space: Space, prior: Prior, deviation: np.ndarray) -> 
     _legend(axes)
 
 
-def _fields(axes: Any, space: Space, prior: Prior) -> None:
+def _fields(axes: Axes, space: Space, prior: Prior) -> None:
     """Sample functions of two columns, as small maps side by side on one colour scale."""
     count = min(prior.functions.shape[1], 9)
     across = int(np.ceil(np.sqrt(count)))
-    down, side, gap = -(-count // across), int(np.sqrt(len(prior.functions))), 2
+    down = -(-count // across)
+    side = int(np.sqrt(len(prior.functions)))
+    gap = 2
     sheet = np.full((down * (side + gap) - gap, across * (side + gap) - gap), np.nan)
     for i in range(count):
         row, column = ((side + gap) * v for v in divmod(i, across))
@@ -225,9 +270,10 @@ def _fields(axes: Any, space: Space, prior: Prior) -> None:
     _colour_bar(axes, image)
 
 
-def _spectrum(axes: Any, spectrum: Spectrum) -> None:
+def _spectrum(axes: Axes, spectrum: Spectrum) -> None:
     """The eigenvalues of the Gram matrix, largest first, negative ones in another colour and shape."""
-    values, top = spectrum.values[::-1], float(np.abs(spectrum.values).max())
+    values = spectrum.values[::-1]
+    top = float(np.abs(spectrum.values).max())
     order = np.arange(1, len(values) + 1)
     floor = max(spectrum.threshold, np.finfo(float).tiny)
     for keep, marker, colour, label in (
@@ -247,11 +293,12 @@ def _spectrum(axes: Any, spectrum: Spectrum) -> None:
     else:
         why += "no eigenvalue is negative on this grid,\nbut on other points one is."
     axes.text(0.99, 0.97, why, transform=axes.transAxes, ha="right", va="top", fontsize=9, color="#333333")
-    _legend(axes, handletextpad=0.2)
+    _legend(axes, gap=0.2)
 
 
 def _decades(low: float, high: float) -> list[float]:
     """At most four powers of ten between two numbers, evenly apart."""
-    first, last = int(np.ceil(np.log10(low))), int(np.floor(np.log10(high)))
+    first = int(np.ceil(np.log10(low)))
+    last = int(np.floor(np.log10(high)))
     step = max(1, -(-(last - first) // 3))
     return [10.0**e for e in range(last, first, -step)]

@@ -2,53 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import check_vectors, dense
+from mercer.arrays import check_vectors
 from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
+from mercer.sparse import dense
+from mercer.typing import Array, Integers, Labels, Table, Targets
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from mpl_toolkits.mplot3d import Axes3D
 
 CLASSES = (("o", COLOURS[0]), ("s", COLOURS[1]))
 
 
-def lifting(X: Any = None, y: Any = None) -> Figure:
-    """Two classes before and after a map that separates them, with the separating line or plane in both spaces.
+def lifting(X: Table | None = None, y: Targets | None = None) -> Figure:
+    """Two classes before and after a map that separates them, with the line or plane in both spaces.
 
         one column     x → (x, x²)
         two columns    (x₁, x₂) → (x₁², √2 x₁x₂, x₂²), the map of (x·z)²
 
-    Without data, an example of each is drawn. The line or plane is that of a linear support vector machine in the lifted
-    space; in the input space it is two points, or a conic section. The titles say what was counted: how many rows the drawn
-    line or plane has on their sides, and whether a point or a line separates the classes before the map.
+    Without data, an example of each is drawn. The line or plane is that of a linear support vector machine
+    in the lifted space; in the input space it is two points, or a conic section. The titles say what was
+    counted: how many rows the drawn line or plane has on their sides, and whether a point or a line
+    separates the classes before the map.
 
     >>> import mercer
-    >>> mercer.plot.lifting([[-2.0], [-1.0], [1.0], [2.0]], [1, 0, 0, 1]).savefig("lift.png")     # doctest: +SKIP
+    >>> figure = mercer.plot.lifting([[-2.0], [-1.0], [1.0], [2.0]], [1, 0, 0, 1])      # doctest: +SKIP
     """
     if X is None:
         figure = new_figure(10.5, 8.4)
-        halves = figure.subfigures(2, 1)
-        for half, (A, labels) in zip(halves, (_on_a_line(), _on_circles()), strict=True):
-            _draw(half, A, labels, (0, 1))
+        halves = figure.subfigures(2, 1, squeeze=False)[:, 0]
+        for half, (rows, labels) in zip(halves, (_on_a_line(), _on_circles()), strict=True):
+            _draw(half, rows, labels, np.arange(2))
         return figure
-    A = dense(check_vectors(X))
+    A: Array = dense(check_vectors(X))
     if y is None:
         raise PlotError("lifting separates two classes: give y, a label for each row.")
     names, codes = np.unique(np.asarray(y), return_inverse=True)
     if len(codes) != len(A) or len(names) != 2 or A.shape[1] not in (1, 2):
         raise PlotError(
-            f"lifting takes one or two columns and two classes; X has {A.shape[1]} columns and {len(A)} rows, y has "
-            f"{len(names)} classes and {len(codes)} labels."
+            f"lifting takes one or two columns and two classes; X has {A.shape[1]} columns "
+            f"and {len(A)} rows, y has {len(names)} classes and {len(codes)} labels."
         )
     figure = new_figure(10.5, 4.3)
     _draw(figure, A, codes, names)
     return figure
 
 
-def lift(A: np.ndarray) -> np.ndarray:
+def lift(A: Array) -> Array:
     """(x, x²), or (x₁², √2 x₁x₂, x₂²).
 
     >>> lift(np.array([[3.0]])), lift(np.array([[1.0, 2.0]])).round(3)
@@ -59,20 +64,24 @@ def lift(A: np.ndarray) -> np.ndarray:
     return np.column_stack([A[:, 0] ** 2, np.sqrt(2) * A[:, 0] * A[:, 1], A[:, 1] ** 2])
 
 
-def _draw(figure: Any, A: np.ndarray, codes: np.ndarray, names: Any) -> None:
+def _draw(figure: Figure | SubFigure, A: Array, codes: Integers, names: Labels) -> None:
     from mercer import SVC
 
     F = lift(A)
     # a line that separates has the widest margin; where none does, a smaller C gives one soon
     price = 1e4 if separable(F, codes) else 10.0
     model = SVC("Linear()", C=price / max(float(F.var()), 1e-300)).fit(F, codes)
-    w, b = model.dual_coef_[0] @ F[model.support_], float(model.intercept_[0])
-    right = int(((F @ w + b > 0) == (codes == 1)).sum())
-    one = A.shape[1] == 1
-    what = "line" if one else "plane"
-    verdict = _verdict(what, right, len(A)) if w.any() else f"no {what} does better than one class for all"
+    w: Array = model.dual_coef_[0] @ F[model.support_]
+    b = float(model.intercept_[0])
+    one_column = A.shape[1] == 1
+    what = "line" if one_column else "plane"
+    if w.any():
+        right = int(((F @ w + b > 0) == (codes == 1)).sum())
+        verdict = _verdict(what, right, len(A))
+    else:
+        verdict = f"no {what} does better than one class for all"
     flat = _before(A, codes)
-    if one:
+    if one_column:
         below, above = figure.subplots(1, 2)
         _line(below, A, codes, w, b, flat, names)
         _parabola(above, A, F, codes, w, b, verdict, names)
@@ -90,16 +99,17 @@ def _verdict(what: str, right: int, n: int) -> str:
     return f"this {what} has {right} of {n} on their side"
 
 
-def _before(A: np.ndarray, codes: np.ndarray) -> str:
-    """Whether a point, or a line, separates the classes before the map: decided exactly, by a linear program."""
+def _before(A: Array, codes: Integers) -> str:
+    """Whether a point, or a line, separates the classes before the map, decided by a linear program."""
     what = "point" if A.shape[1] == 1 else "line"
     return f"a {what} separates them too" if separable(A, codes) else f"no {what} separates the classes"
 
 
-def separable(A: np.ndarray, codes: np.ndarray) -> bool:
+def separable(A: Array, codes: Integers) -> bool:
     """Whether some hyperplane has the two classes strictly on its two sides.
 
-    >>> separable(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1])), separable(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 0]))
+    >>> A = np.array([[0.0], [1.0], [2.0]])
+    >>> separable(A, np.array([0, 1, 1])), separable(A, np.array([0, 1, 0]))
     (True, False)
     """
     from scipy.optimize import linprog
@@ -112,9 +122,7 @@ def separable(A: np.ndarray, codes: np.ndarray) -> bool:
     return bool(found.status == 0)
 
 
-def _line(
-    axes: Any, A: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float, flat: str, names: Any
-) -> None:
+def _line(axes: Axes, A: Array, codes: Integers, w: Array, b: float, flat: str, names: Labels) -> None:
     _dots(axes, np.column_stack([A[:, 0], np.zeros(len(A))]), codes, names)
     axes.axhline(0, color="#BBBBBB", lw=0.8, zorder=0)
     roots = np.roots([w[1] if abs(w[1]) > 1e-12 * np.abs(w).max() else 0.0, w[0], b])
@@ -128,14 +136,14 @@ def _line(
 
 
 def _parabola(
-    axes: Any,
-    A: np.ndarray,
-    F: np.ndarray,
-    codes: np.ndarray,
-    w: np.ndarray,
+    axes: Axes,
+    A: Array,
+    F: Array,
+    codes: Integers,
+    w: Array,
     b: float,
     verdict: str,
-    names: Any,
+    names: Labels,
 ) -> None:
     t = np.linspace(A.min() - 0.1 * np.ptp(A), A.max() + 0.1 * np.ptp(A), 200)
     axes.plot(t, t**2, color="#BBBBBB", lw=1.0, zorder=0)
@@ -149,9 +157,7 @@ def _parabola(
     tidy(axes, f"x → (x, x²): {verdict}", "x", "x²")
 
 
-def _plane(
-    axes: Any, A: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float, flat: str, names: Any
-) -> None:
+def _plane(axes: Axes, A: Array, codes: Integers, w: Array, b: float, flat: str, names: Labels) -> None:
     _dots(axes, A, codes, names)
     reach = 1.15 * float(np.abs(A).max())
     t = np.linspace(-reach, reach, 240)
@@ -166,7 +172,7 @@ def _plane(
     axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def _space(axes: Any, F: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float, verdict: str) -> None:
+def _space(axes: Axes3D, F: Array, codes: Integers, w: Array, b: float, verdict: str) -> None:
     for c, (marker, colour) in enumerate(CLASSES):
         mine = F[codes == c]
         axes.scatter(
@@ -175,41 +181,51 @@ def _space(axes: Any, F: np.ndarray, codes: np.ndarray, w: np.ndarray, b: float,
     if w.any():
         _surface(axes, F, w, b)
     axes.set_title(f"(x₁², √2 x₁x₂, x₂²):\n{verdict}", fontsize=11, loc="left")
-    for label, name in ((axes.set_xlabel, "x₁²"), (axes.set_ylabel, "√2 x₁x₂"), (axes.set_zlabel, "x₂²")):
-        label(name, fontsize=10, labelpad=4)
+    axes.set_xlabel("x₁²", fontsize=10, labelpad=4)
+    axes.set_ylabel("√2 x₁x₂", fontsize=10, labelpad=4)
+    axes.set_zlabel("x₂²", fontsize=10, labelpad=4)
     axes.tick_params(labelsize=8)
     axes.locator_params(nbins=4)
     axes.view_init(elev=14, azim=-58)
     axes.set_box_aspect((1, 1, 0.9), zoom=1.12)
 
 
-def _surface(axes: Any, F: np.ndarray, w: np.ndarray, b: float) -> None:
-    low, high = F.min(axis=0), F.max(axis=0)
-    steep = int(np.argmax(np.abs(w)))  # solve the plane for the coordinate it depends on most
+def _surface(axes: Axes3D, F: Array, w: Array, b: float) -> None:
+    low = F.min(axis=0)
+    high = F.max(axis=0)
+    # solve the plane for the coordinate it depends on most
+    steep = int(np.argmax(np.abs(w)))
     others = [i for i in range(3) if i != steep]
     u, v = np.meshgrid(*(np.linspace(low[i], high[i], 30) for i in others))
     height = -(w[others[0]] * u + w[others[1]] * v + b) / w[steep]
     height[(height < low[steep]) | (height > high[steep])] = np.nan
-    sides: list[Any] = [None, None, None]
-    sides[others[0]], sides[others[1]], sides[steep] = u, v, height
-    axes.plot_surface(*sides, color=GREY, alpha=0.25, linewidth=0, shade=False)
+    sides = {others[0]: u, others[1]: v, steep: height}
+    axes.plot_surface(sides[0], sides[1], sides[2], color=GREY, alpha=0.25, linewidth=0, shade=False)
 
 
-def _dots(axes: Any, P: np.ndarray, codes: np.ndarray, names: Any) -> None:
+def _dots(axes: Axes, P: Array, codes: Integers, names: Labels) -> None:
     for c, (marker, colour) in enumerate(CLASSES):
         axes.scatter(
-            *P[codes == c].T, s=30, marker=marker, color=colour, edgecolors="white", linewidths=0.5, zorder=3,
+            P[codes == c, 0],
+            P[codes == c, 1],
+            s=30,
+            marker=marker,
+            color=colour,
+            edgecolors="white",
+            linewidths=0.5,
+            zorder=3,
             label=f"class {names[c]}",
-        )  # fmt: skip
+        )
 
 
-def _on_a_line() -> tuple[np.ndarray, np.ndarray]:
+def _on_a_line() -> tuple[Array, Integers]:
     x = np.concatenate([np.linspace(-0.9, 0.9, 12), np.linspace(-2.6, -1.5, 7), np.linspace(1.5, 2.6, 7)])
-    return x[:, None], (np.abs(x) > 1.2).astype(int)
+    return x[:, None], (np.abs(x) > 1.2).astype(np.intp)
 
 
-def _on_circles() -> tuple[np.ndarray, np.ndarray]:
+def _on_circles() -> tuple[Array, Integers]:
     rng = np.random.default_rng(0)
-    angle, far = rng.uniform(0, 2 * np.pi, 120), np.arange(120) % 2
+    angle = rng.uniform(0, 2 * np.pi, 120)
+    far = np.arange(120) % 2
     radius = np.where(far == 1, rng.uniform(1.7, 2.3, 120), rng.uniform(0.1, 1.1, 120))
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), far

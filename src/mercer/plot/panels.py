@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import check_vectors, dense
+from mercer.arrays import check_vectors
 from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
+from mercer.sparse import dense
+from mercer.typing import Array, Table, Targets
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from sklearn.base import BaseEstimator
+
+Curve = Callable[[Array], Array]
 
 
 def panels(
-    models: Mapping[str, Any],
-    X: Any,
-    y: Any,
+    models: Mapping[str, BaseEstimator],
+    X: Table,
+    y: Targets,
     *,
-    truth: Any = None,
+    truth: Curve | None = None,
     columns: int = 3,
     resolution: int = 400,
-) -> Any:
-    """One panel for each fitted model of a single column: the data, the curve, and `truth(x)` where it is known.
+) -> Figure:
+    """One panel for each fitted model of a single column: data, curve, and `truth(x)` where it is known.
 
-    All panels share their axes, which the data set: a curve that runs away leaves the picture instead of flattening it.
-    Where a model knows them, the panel says its leave-one-out error (root mean square) and degrees of freedom.
+    All panels share their axes, which the data set: a curve that runs away leaves the picture instead of
+    flattening it. Where a model knows them, the panel says its leave-one-out error (root mean square) and
+    degrees of freedom.
     """
-    A, targets = dense(check_vectors(X)), np.asarray(y, dtype=float)
+    A: Array = dense(check_vectors(X))
+    targets: Array = np.asarray(y, dtype=np.float64)
     if A.shape[1] != 1:
         raise PlotError(f"the picture needs one column; X has {A.shape[1]}. Choose one.")
     if not models:
@@ -64,27 +75,26 @@ def panels(
 
 
 def ridge_panels(
-    X: Any,
-    y: Any,
+    X: Table,
+    y: Targets,
     *,
     degrees: Sequence[int] = (1, 3, 9),
     widths: Sequence[float] = (0.1, 0.5, 3.0),
     alpha: float = 1e-3,
-    truth: Any = None,
-) -> Any:
+    truth: Curve | None = None,
+) -> Figure:
     """Ridge regression with the degree of a polynomial varied above, and the width of an RBF below.
 
     Too stiff, about right, too loose: the same penalty, another kernel.
     """
     from mercer import RBF, KernelRidge, Polynomial
 
-    kernels: dict[str, Any] = {f"polynomial, degree {m}": Polynomial(m) for m in degrees}
-    kernels |= {f"RBF, width {w:g}": RBF(w) for w in widths}
-    models = {name: KernelRidge(k, alpha).fit(X, y) for name, k in kernels.items()}
+    models = {f"polynomial, degree {m}": KernelRidge(Polynomial(m), alpha).fit(X, y) for m in degrees}
+    models |= {f"RBF, width {w:g}": KernelRidge(RBF(w), alpha).fit(X, y) for w in widths}
     return panels(models, X, y, truth=truth, columns=max(len(degrees), 1))
 
 
-def _say(axes: Any, model: Any) -> None:
+def _say(axes: Axes, model: BaseEstimator) -> None:
     if not hasattr(model, "certificate_") or not isinstance(getattr(type(model), "dof_", None), property):
         return
     text = f"leave-one-out {np.sqrt(np.mean(model.loo_error_)):#.2g}, freedom {np.mean(model.dof_):.1f}"

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from sklearn.base import BaseEstimator
 
-def path(model: Any) -> Any:
-    """What a fitted `KernelLeastSquares` met on its way, or a fitted `KernelRidgeCV` on its grid of penalties.
+CRITERIA = {"loo": "leaving one out", "gcv": "generalised cross-validation"}
 
-    The first shows the mean squared error of every step, on the rows learned from and on those held out; the second the
-    error on unseen rows and the degrees of freedom for every α. The model kept is marked.
+
+def path(model: BaseEstimator) -> Figure:
+    """What a fitted `KernelLeastSquares` met on its way, or a `KernelRidgeCV` on its grid of penalties.
+
+    The first shows the mean squared error of every step, on the rows learned from and on those held out;
+    the second the error on unseen rows and the degrees of freedom for every α. The model kept is marked.
     """
     if hasattr(model, "path_"):
         return _descent(model)
@@ -24,11 +31,12 @@ def path(model: Any) -> Any:
     )
 
 
-def _descent(model: Any) -> Any:
+def _descent(model: BaseEstimator) -> Figure:
     figure = new_figure(7.2, 4.4)
     axes = figure.add_subplot()
     found = model.path_
-    steps = found.iterations + 1  # so that step 0 has a place on a logarithmic axis
+    # so that step 0 has a place on a logarithmic axis
+    steps = found.iterations + 1
     axes.plot(steps, found.train_errors, color=COLOURS[0], linewidth=2, label="rows learned from")
     kept = found.train_errors
     if found.validation_errors is not None:
@@ -43,18 +51,17 @@ def _descent(model: Any) -> Any:
     return figure
 
 
-def _penalties(model: Any) -> Any:
+def _penalties(model: BaseEstimator) -> Figure:
     figure = new_figure(7.2, 4.4)
     axes = figure.add_subplot()
     alphas = model.alphas_
     order = np.argsort(alphas)
-    folds = hasattr(model, "cv_errors_")
-    by = (
-        "folds"
-        if folds
-        else {"loo": "leaving one out", "gcv": "generalised cross-validation"}[model.criterion]
-    )
-    errors = model.cv_errors_ if folds else getattr(model, f"{model.criterion}_errors_")
+    if hasattr(model, "cv_errors_"):
+        by = "folds"
+        errors = model.cv_errors_
+    else:
+        by = CRITERIA[model.criterion]
+        errors = getattr(model, f"{model.criterion}_errors_")
     errors = errors.reshape(len(alphas), -1)
     for j in range(errors.shape[1]):
         name = f"error by {by}" + (f", target {j}" if errors.shape[1] > 1 else "")
@@ -82,10 +89,11 @@ def _penalties(model: Any) -> Any:
     for side in ("top", "left", "bottom"):
         right.spines[side].set_visible(False)
     right.spines["right"].set_color("#999999")
-    lines = axes.get_legend_handles_labels(), right.get_legend_handles_labels()
+    handles, labels = axes.get_legend_handles_labels()
+    more_handles, more_labels = right.get_legend_handles_labels()
     axes.legend(
-        lines[0][0] + lines[1][0],
-        lines[0][1] + lines[1][1],
+        handles + more_handles,
+        labels + more_labels,
         fontsize=9,
         frameon=False,
         loc="upper left",
@@ -95,7 +103,7 @@ def _penalties(model: Any) -> Any:
     return figure
 
 
-def _mark(axes: Any, x: float, y: float, text: str) -> None:
+def _mark(axes: Axes, x: float, y: float, text: str) -> None:
     axes.plot(
         [x],
         [y],
@@ -109,7 +117,7 @@ def _mark(axes: Any, x: float, y: float, text: str) -> None:
     )
 
 
-def _plain_ticks(axes: Any) -> None:
+def _plain_ticks(axes: Axes) -> None:
     """Errors as 0.06 and 2, not as powers of ten, at 1, 2 and 5 of each decade."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

@@ -12,17 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from mercer.typing import Array
+
 
 @dataclass(frozen=True)
 class Spectrum:
     """The eigenvalues of a Gram matrix, ascending, with its eigenvectors."""
 
-    values: np.ndarray
-    vectors: np.ndarray
+    values: Array
+    vectors: Array
 
     @classmethod
-    def of(cls, K: np.ndarray) -> Spectrum:
-        return cls(*linalg.eigh(0.5 * (K + K.T)))
+    def of(cls, K: Array) -> Spectrum:
+        values, vectors = linalg.eigh(0.5 * (K + K.T))
+        return cls(values, vectors)
 
     @property
     def threshold(self) -> float:
@@ -34,26 +37,27 @@ class Spectrum:
         """How many eigenvalues are negative beyond rounding."""
         return int((self.values < -self.threshold).sum())
 
-    def draw(self, count: int, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
         """`count` random functions, one per column."""
         # The largest eigenvalue gets the first number, so that a finer grid changes a sample little.
         z = rng.standard_normal((len(self.values), count))[::-1]
-        return self.vectors @ (np.sqrt(np.clip(self.values, 0.0, None))[:, None] * z)
+        functions: Array = self.vectors @ (np.sqrt(np.clip(self.values, 0.0, None))[:, None] * z)
+        return functions
 
 
 @dataclass(frozen=True)
 class Prior:
     """Sample functions on a grid, and the standard deviation of the noise that each observation adds."""
 
-    functions: np.ndarray
-    noise: np.ndarray
+    functions: Array
+    noise: Array
 
 
-def sample_prior(K: np.ndarray, between: np.ndarray, count: int, seed: int) -> Prior | Spectrum:
+def sample_prior(K: Array, between: Array, count: int, seed: int) -> Prior | Spectrum:
     """Samples from GP(0, K), the noise of single observations apart; or the spectrum, where K is indefinite.
 
-    `K` is k(X), in which an observation meets itself; `between` is k(X, X), two samples at the same places. They
-    differ by the white noise of the kernel, on the diagonal only.
+    `K` is k(X), in which an observation meets itself; `between` is k(X, X), two samples at the same places.
+    They differ by the white noise of the kernel, on the diagonal only.
     """
     rng = np.random.default_rng(seed)
     noise = np.diag(K) - np.diag(between)

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import check_vectors, column_names, dense
+from mercer.arrays import check_vectors, column_names
 from mercer.errors import ParameterError
+from mercer.plot.plane import like_rows_of_fit
 from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
+from mercer.sparse import dense
+from mercer.typing import Array, Table, Targets
 
-BAND, OUTER = "#9CC4E4", "#DCE9F4"
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from sklearn.base import BaseEstimator
+
+    from mercer.machines.gaussian_process.views import Terms
+
+BAND = "#9CC4E4"
+OUTER = "#DCE9F4"
 
 
 def regression(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: BaseEstimator,
+    X: Table,
+    y: Targets,
     *,
-    later: tuple[Any, Any] | None = None,
+    later: tuple[Table, Targets] | None = None,
     span: tuple[float, float] | None = None,
     column: int = 0,
     level: float = 0.95,
@@ -28,34 +41,31 @@ def regression(
     names: Sequence[str] | None = None,
     resolution: int = 400,
     seed: int = 0,
-) -> Any:
+) -> Figure:
     """A picture of a fitted regression along one column, the others at their medians.
 
-    Mean and data always; a model with bands (`predict(return_std=True)`) shows that of the function, dark, and that of new
-    observations, light, both at `level`. `samples` draws that many functions of the posterior, `terms=True` adds a panel
-    for each term of a sum of kernels, named by `names`. `later=(X, y)` are observations that the model has not
-    seen; the share of them inside the light band is in the legend. `span` is the interval shown.
+    Mean and data are always shown. A model with bands (`predict(return_std=True)`) shows that of the
+    function, dark, and that of new observations, light, both at `level`. `samples` draws that many functions
+    of the posterior, `terms=True` adds a panel for each term of a sum of kernels, named by `names`.
+    `later=(X, y)` are observations that the model has not seen; the share of them inside the light band is
+    in the legend. `span` is the interval shown.
     """
-    A, t = _table(X, column), np.asarray(y, dtype=float)
+    A = _table(X, column)
+    t: Array = np.asarray(y, dtype=np.float64)
     if t.ndim != 1 or len(t) != len(A):
         raise PlotError(f"the picture shows one target for each of the {len(A)} rows; y has shape {t.shape}.")
     if not 0 < level < 1:
         raise ParameterError(f"level must lie between 0 and 1; got {level!r}.")
     ticks, grid = _grid(A, None if later is None else _table(later[0], column), column, span, resolution)
-    parts = model.decompose(_like(model, grid), names=names) if terms else None
-    figure = new_figure(9.0, 4.2 + 1.7 * (0 if parts is None else len(parts)))
-    ratios = [2.6] + [1.0] * (0 if parts is None else len(parts))
+    rows = like_rows_of_fit(model, grid)
+    parts: Terms | None = model.decompose(rows, names=names) if terms else None
+    more = 0 if parts is None else len(parts)
+    figure = new_figure(9.0, 4.2 + 1.7 * more)
+    ratios = [2.6] + [1.0] * more
     axes = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
-    _bands(axes[0], model, ticks, _like(model, grid), level)
+    _bands(axes[0], model, ticks, rows, level)
     if samples:
-        drawn = model.sample_y(_like(model, grid), samples, random_state=seed)
-        for i in range(samples):
-            axes[0].plot(
-                ticks, drawn[:, i], lw=0.9, color=COLOURS[(i + 1) % len(COLOURS)], alpha=0.8, zorder=2
-            )
-        axes[0].plot(
-            [], [], lw=0.9, color=GREY, label=f"{samples} sample{'s' * (samples > 1)} of the posterior"
-        )
+        _samples(axes[0], ticks, model.sample_y(rows, samples, random_state=seed))
     _observations(axes[0], A[:, column], t, "observations", "#222222")
     if later is not None:
         _later(axes[0], model, later, column, level)
@@ -63,7 +73,7 @@ def regression(
     tidy(axes[0], _title(model), "" if terms else label, "y")
     axes[0].legend(fontsize=8.5, framealpha=0.85, edgecolor="none", loc="best")
     if parts is not None:
-        _terms(axes[1:], ticks, parts, level)
+        _terms(list(axes[1:]), ticks, parts, level)
         axes[-1].set_xlabel(label, fontsize=10)
     axes[0].set_xlim(ticks[0], ticks[-1])
     return figure
@@ -80,16 +90,16 @@ def quantile(level: float) -> float:
     return float(ndtri(0.5 + level / 2))
 
 
-def _table(X: Any, column: int) -> np.ndarray:
-    A = dense(check_vectors(X))
+def _table(X: Table, column: int) -> Array:
+    A: Array = dense(check_vectors(X))
     if not 0 <= column < A.shape[1]:
         raise PlotError(f"column {column} was asked for, but X has {A.shape[1]} columns.")
     return A
 
 
 def _grid(
-    A: np.ndarray, B: np.ndarray | None, column: int, span: tuple[float, float] | None, resolution: int
-) -> tuple[np.ndarray, np.ndarray]:
+    A: Array, B: Array | None, column: int, span: tuple[float, float] | None, resolution: int
+) -> tuple[Array, Array]:
     seen = A[:, column] if B is None else np.concatenate([A[:, column], B[:, column]])
     if span is None:
         pad = 0.05 * (float(np.ptp(seen)) or 1.0)
@@ -102,19 +112,8 @@ def _grid(
     return ticks, grid
 
 
-def _like(model: Any, grid: np.ndarray) -> Any:
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return grid
-    import pandas
-
-    return pandas.DataFrame(grid, columns=list(names))
-
-
-def _deviation(model: Any, grid: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+def _deviation(model: BaseEstimator, grid: Table) -> tuple[Array, Array | None, Array | None]:
     """Mean, deviation of f and of an observation; None where the model does not know them."""
-    import inspect
-
     known = inspect.signature(model.predict).parameters
     if "return_std" not in known:
         return np.asarray(model.predict(grid)), None, None
@@ -126,7 +125,7 @@ def _deviation(model: Any, grid: Any) -> tuple[np.ndarray, np.ndarray | None, np
     return mean, inner, outer if np.any(outer > inner * (1 + 1e-9)) else None
 
 
-def _bands(axes: Any, model: Any, ticks: np.ndarray, grid: Any, level: float) -> None:
+def _bands(axes: Axes, model: BaseEstimator, ticks: Array, grid: Table, level: float) -> None:
     mean, inner, outer = _deviation(model, grid)
     wide = quantile(level)
     for deviation, colour, name in (
@@ -146,14 +145,24 @@ def _bands(axes: Any, model: Any, ticks: np.ndarray, grid: Any, level: float) ->
     axes.plot(ticks, mean, color=COLOURS[0], lw=1.6, zorder=3, label="mean")
 
 
-def _observations(axes: Any, x: np.ndarray, y: np.ndarray, label: str, colour: str) -> None:
+def _samples(axes: Axes, ticks: Array, drawn: Array) -> None:
+    """Functions drawn from the posterior, one per column."""
+    count = drawn.shape[1]
+    for i in range(count):
+        colour = COLOURS[(i + 1) % len(COLOURS)]
+        axes.plot(ticks, drawn[:, i], lw=0.9, color=colour, alpha=0.8, zorder=2)
+    axes.plot([], [], lw=0.9, color=GREY, label=f"{count} sample{'s' * (count > 1)} of the posterior")
+
+
+def _observations(axes: Axes, x: Array, y: Array, label: str, colour: str) -> None:
     size = 16 if len(x) <= 200 else 5
     axes.scatter(x, y, s=size, color=colour, edgecolors="none", zorder=4, label=label)
 
 
-def _later(axes: Any, model: Any, later: tuple[Any, Any], column: int, level: float) -> None:
-    B, t = _table(later[0], column), np.asarray(later[1], dtype=float)
-    mean, inner, outer = _deviation(model, _like(model, B))
+def _later(axes: Axes, model: BaseEstimator, later: tuple[Table, Targets], column: int, level: float) -> None:
+    B = _table(later[0], column)
+    t: Array = np.asarray(later[1], dtype=np.float64)
+    mean, inner, outer = _deviation(model, like_rows_of_fit(model, B))
     band = inner if outer is None else outer
     inside = ""
     if band is not None:
@@ -162,7 +171,7 @@ def _later(axes: Any, model: Any, later: tuple[Any, Any], column: int, level: fl
     _observations(axes, B[:, column], t, f"{len(t)} not seen by the model{inside}", COLOURS[1])
 
 
-def _terms(panels: Any, ticks: np.ndarray, parts: Any, level: float) -> None:
+def _terms(panels: Sequence[Axes], ticks: Array, parts: Terms, level: float) -> None:
     wide = quantile(level)
     for axes, (name, mean, deviation), colour in zip(panels, parts, _cycle(len(parts)), strict=True):
         axes.fill_between(
@@ -177,18 +186,17 @@ def _cycle(count: int) -> list[str]:
     return [COLOURS[i % (len(COLOURS) - 1)] for i in range(count)]
 
 
-def _title(model: Any) -> str:
+def _title(model: BaseEstimator) -> str:
     return _shorten(str(getattr(model, "kernel_", type(model).__name__)))
 
 
 def _shorten(text: str, most: int = 100) -> str:
-    import re
-
     text = re.sub(r"\d+\.\d{3,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.3g}", text)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _column_name(model: Any, X: Any, column: int) -> str:
+def _column_name(model: BaseEstimator, X: Table, column: int) -> str:
     names = getattr(model, "feature_names_in_", None)
-    names = column_names(X) if names is None else names
+    if names is None:
+        names = column_names(X)
     return "x" if names is None else str(names[column])

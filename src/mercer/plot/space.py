@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from mercer.arrays import Rows
 from mercer.errors import DomainError, MagnitudeError, ParameterError
 from mercer.kernels.base import Kernel
 from mercer.plot.style import PlotError
+from mercer.typing import Array
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,20 @@ class Space:
         """What the horizontal axis of a line is."""
         return "x" if self.columns == 1 else f"t, at x = (t, …, t) with {self.columns} columns"
 
-    def ticks(self, count: int) -> np.ndarray:
+    def ticks(self, count: int) -> Array:
         return np.linspace(self.low, self.high, count)
 
-    def points(self, count: int) -> np.ndarray:
+    def points(self, count: int) -> Array:
         """`count` points on the line, or `count` × `count` on the plane, row by row."""
         t = self.ticks(count)
         if self.plane:
             return np.column_stack([m.ravel() for m in np.meshgrid(t, t)])
         return np.repeat(t[:, None], self.columns, axis=1)
 
-    def at(self, t: float) -> np.ndarray:
+    def at(self, t: float) -> Array:
         return np.full((1, self.columns), t)
 
-    def block(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+    def block(self, X: Array, Z: Array | None = None) -> Array:
         """k(X, Z), or a PlotError where the values overflow."""
         try:
             return self.kernel(self._rows(X), None if Z is None else self._rows(Z))
@@ -56,7 +56,7 @@ class Space:
                 f"{self.kernel} overflows between {self.low:g} and {self.high:g}. Choose a smaller range."
             ) from error
 
-    def _rows(self, X: np.ndarray) -> Any:
+    def _rows(self, X: Array) -> Rows | Array:
         return Rows(X, "X", self.names) if self.names else X
 
 
@@ -65,7 +65,9 @@ def space_of(k: Kernel, span: tuple[float, float] | None) -> Space:
     names = tuple(dict.fromkeys(_column_names(k)))
     exact, least = k.columns_needed()
     columns = max(exact or least, len(names))
-    labels = (names + tuple(f"column {i}" for i in range(len(names), columns))) if names else ()
+    labels = names
+    if names:
+        labels += tuple(f"column {i}" for i in range(len(names), columns))
     if span is not None:
         low, high = _checked_span(span)
         return Space(k, columns, labels, low, high)
@@ -73,12 +75,13 @@ def space_of(k: Kernel, span: tuple[float, float] | None) -> Space:
     space = Space(k, columns, labels, 0.0 if k.needs_nonnegative() else -half, half)
     try:
         space.block(space.points(5))
-    except DomainError:  # a root of something negative, say: the positive half may do
+    except DomainError:
+        # a root of something negative, say: the positive half may do
         return Space(k, columns, labels, 0.0, half)
     return space
 
 
-def _checked_span(span: Any) -> tuple[float, float]:
+def _checked_span(span: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = (float(v) for v in span)
     except (TypeError, ValueError):

@@ -1,69 +1,101 @@
-"""Structure without labels: spectra, embeddings, Gram matrices in order, and clusters with their boundaries."""
+"""Structure without labels: spectra, embeddings, Gram matrices in order, clusters with their boundaries."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import check_vectors, dense
-from mercer.kernels.base import as_kernel
-from mercer.plot.style import BAD, COLOURS, GREY, PlotError, colour_scale, new_figure, tidy
+from mercer.arrays import check_vectors
+from mercer.kernels.base import Kernel, as_kernel
+from mercer.plot.plane import Plane, like_rows_of_fit, names_of_columns
+from mercer.plot.style import (
+    BAD,
+    COLOURS,
+    GREY,
+    PlotError,
+    colour_scale,
+    new_figure,
+    shortened,
+    tidy,
+)
+from mercer.sparse import dense
+from mercer.typing import Array, Flags, Integers, Labels, Table, Targets
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Formatter
+    from sklearn.base import BaseEstimator
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-MOST_ROWS = 1200  # rows of a Gram matrix that a picture can show
-MOST_NAMED = 12  # labels that a legend can name
+PRECOMPUTED = "precomputed"
+# rows of a Gram matrix that a picture can show
+MOST_ROWS = 1200
+# labels that a legend can name
+MOST_NAMED = 12
 
 
-def spectrum(model: Any, *, count: int = 40) -> Figure:
+def spectrum(model: BaseEstimator | Array, *, count: int = 40) -> Figure:
     """The largest eigenvalues, and the share of the variance that the first so many explain.
 
-    `model` is a fitted `KernelPCA` or `MercerMap`, or an array of eigenvalues; negative ones get another colour and sign.
+    `model` is a fitted `KernelPCA` or `MercerMap`, or an array of eigenvalues; negative ones get another
+    colour and sign.
 
     >>> import mercer
-    >>> mercer.plot.spectrum(mercer.KernelPCA(n_components=5).fit([[0.0], [1.0], [3.0]])).savefig("s.png")     # doctest: +SKIP
+    >>> model = mercer.KernelPCA(n_components=5).fit([[0.0], [1.0], [3.0]])
+    >>> mercer.plot.spectrum(model).savefig("spectrum.png")                      # doctest: +SKIP
     """
     values, total, name = _eigenvalues(model)
     shown = values[np.argsort(-values, kind="stable")]
     order = np.arange(1, len(shown) + 1)
     keep = np.ones(len(shown), dtype=bool)
-    if len(shown) > count:  # the largest, and the lowest if they are negative
+    if len(shown) > count:
+        # the largest, and the lowest if they are negative
         keep = (order <= count) | ((shown < 0) & (order > len(shown) - count // 2))
     figure = new_figure(9.6, 4.2)
     left, right = figure.subplots(1, 2)
-    for mine, marker, colour, label in (
-        (keep & (shown >= 0), "o", COLOURS[0], "eigenvalue λ"),
-        (keep & (shown < 0), "v", BAD, "negative, shown as -λ"),
-    ):
-        if mine.any():
-            left.plot(order[mine], np.abs(shown[mine]), marker, ms=5, color=colour, label=label)
-    if np.any(shown > 0):
-        left.set_yscale("log")
-        for axis in (left.yaxis.set_major_formatter, left.yaxis.set_minor_formatter):
-            axis(_plain(np.abs(shown[keep & (shown != 0)])))
+    _draw_eigenvalues(left, shown, keep)
     tidy(left, f"eigenvalues{name}", "number")
-    if np.any(keep & (shown < 0)):
-        left.legend(frameon=False, fontsize=9)
-    share = np.cumsum(np.maximum(shown[order <= count], 0.0)) / total if total > 0 else np.zeros(0)
-    right.bar(order[: len(share)], share, color=COLOURS[5], width=0.8)
-    right.set_ylim(0, 1.03)
-    right.set_yticks(np.linspace(0, 1, 6), [f"{v:.0%}" for v in np.linspace(0, 1, 6)])
-    if len(share):
-        right.axhline(share[-1], color=GREY, lw=0.8, ls="--", zorder=0)
-    of = " of the positive part" if np.any(shown < 0) else ""
-    word = "component" if len(share) == 1 else "components"
-    title = f"variance explained{of}: {share[-1] if len(share) else 0:.1%} by {len(share)} {word}"
-    tidy(right, title, "components")
+    _draw_shares(right, shown[order <= count], total, bool(np.any(shown < 0)))
     for axes in (left, right):
         axes.xaxis.get_major_locator().set_params(integer=True)
     return figure
 
 
-def _eigenvalues(model: Any) -> tuple[np.ndarray, float, str]:
+def _draw_eigenvalues(axes: Axes, shown: Array, keep: Flags) -> None:
+    """The eigenvalues to keep, by their size; a negative one as a triangle."""
+    order = np.arange(1, len(shown) + 1)
+    for mine, marker, colour, label in (
+        (keep & (shown >= 0), "o", COLOURS[0], "eigenvalue λ"),
+        (keep & (shown < 0), "v", BAD, "negative, shown as -λ"),
+    ):
+        if mine.any():
+            axes.plot(order[mine], np.abs(shown[mine]), marker, ms=5, color=colour, label=label)
+    if np.any(shown > 0):
+        axes.set_yscale("log")
+        sizes = np.abs(shown[keep & (shown != 0)])
+        axes.yaxis.set_major_formatter(_plain(sizes))
+        axes.yaxis.set_minor_formatter(_plain(sizes))
+    if np.any(keep & (shown < 0)):
+        axes.legend(frameon=False, fontsize=9)
+
+
+def _draw_shares(axes: Axes, largest: Array, total: float, negative: bool) -> None:
+    """The share of the variance that the first so many components explain."""
+    share = np.cumsum(np.maximum(largest, 0.0)) / total if total > 0 else np.zeros(0)
+    axes.bar(np.arange(1, len(share) + 1), share, color=COLOURS[5], width=0.8)
+    axes.set_ylim(0, 1.03)
+    axes.set_yticks(np.linspace(0, 1, 6), [f"{v:.0%}" for v in np.linspace(0, 1, 6)])
+    if len(share):
+        axes.axhline(share[-1], color=GREY, lw=0.8, ls="--", zorder=0)
+    of = " of the positive part" if negative else ""
+    word = "component" if len(share) == 1 else "components"
+    all_of_them = share[-1] if len(share) else 0
+    tidy(axes, f"variance explained{of}: {all_of_them:.1%} by {len(share)} {word}", "components")
+
+
+def _eigenvalues(model: BaseEstimator | Array) -> tuple[Array, float, str]:
     """Eigenvalues, the sum that is all of the variance, and whose they are."""
     if hasattr(model, "eigenvalues_"):
         values = np.asarray(model.eigenvalues_, dtype=float)
@@ -73,57 +105,66 @@ def _eigenvalues(model: Any) -> tuple[np.ndarray, float, str]:
             total = float(values[0] / ratio[0])
         elif hasattr(model, "residual_trace_"):
             total += model.residual_trace_
-        return values, total, f" of {_short(getattr(model, 'kernel_', type(model).__name__))}"
+        return values, total, f" of {shortened(getattr(model, 'kernel_', type(model).__name__))}"
     values = np.asarray(model, dtype=float)
     if values.ndim != 1 or len(values) == 0 or not np.all(np.isfinite(values)):
         raise PlotError(
-            f"a spectrum is a fitted KernelPCA or MercerMap, or an array of finite eigenvalues; got {type(model).__name__}."
+            "a spectrum is a fitted KernelPCA or MercerMap, or an array of finite eigenvalues; "
+            f"got {type(model).__name__}."
         )
     return values, float(np.maximum(values, 0).sum()), ""
 
 
-def embedding(model: Any, X: Any, labels: Any = None, *, components: tuple[int, int] = (0, 1)) -> Figure:
-    """The rows of X on two components of a fitted model, coloured by label (or by value, where there are many)."""
-    Y = np.asarray(model.transform(X))
+def embedding(
+    model: BaseEstimator, X: Table, labels: Targets | None = None, *, components: tuple[int, int] = (0, 1)
+) -> Figure:
+    """The rows of X on two components of a fitted model, coloured by label, or by value if many."""
+    Y: Array = np.asarray(model.transform(X))
     i, j = components
-    if Y.ndim != 2 or not (0 <= i < Y.shape[1] and 0 <= j < Y.shape[1]) or i == j:
-        raise PlotError(
-            f"components must be two different numbers below {Y.shape[1] if Y.ndim == 2 else 0}; got {components}."
-        )
+    width = Y.shape[1] if Y.ndim == 2 else 0
+    if not (0 <= i < width and 0 <= j < width) or i == j:
+        raise PlotError(f"components must be two different numbers below {width}; got {components}.")
     figure = new_figure(6.8, 5.4)
     axes = figure.add_subplot()
     axes.axhline(0, color="#DDDDDD", lw=0.8, zorder=0)
     axes.axvline(0, color="#DDDDDD", lw=0.8, zorder=0)
     _points(figure, axes, Y[:, [i, j]], labels)
     ratio = getattr(model, "explained_variance_ratio_", None)
-    names = [
-        f"component {c + 1}" + ("" if ratio is None else f" ({ratio[c]:.1%} of the variance)") for c in (i, j)
-    ]
-    tidy(axes, f"{type(model).__name__}, {_short(getattr(model, 'kernel_', ''))}", *names)
+    first = f"component {i + 1}"
+    second = f"component {j + 1}"
+    if ratio is not None:
+        first += f" ({ratio[i]:.1%} of the variance)"
+        second += f" ({ratio[j]:.1%} of the variance)"
+    tidy(axes, f"{type(model).__name__}, {shortened(getattr(model, 'kernel_', ''))}", first, second)
     return figure
 
 
-def gram_matrix(kernel: Any, X: Any, labels: Any = None) -> Figure:
-    """The Gram matrix of X with its rows in the order of their labels, the most typical of each first, and lines between.
+def gram_matrix(kernel: Kernel | str, X: Table, labels: Targets | None = None) -> Figure:
+    """The Gram matrix of X with its rows in the order of their labels, and lines between the labels.
 
-    `kernel` is a kernel or its text, or "precomputed" when X is the Gram matrix itself. Of very many rows only some are
-    shown, evenly taken from each cluster's run; the title says how many.
+    Within a label the most typical rows come first. `kernel` is a kernel or its text, or "precomputed" when
+    X is the Gram matrix itself. Of very many rows only some are shown, evenly taken from each cluster's run;
+    the title says how many.
     """
-    n = np.shape(X)[0]
-    given = np.zeros(n, dtype=int) if labels is None else np.asarray(labels)
+    table: Array = dense(check_vectors(X, "K" if kernel == PRECOMPUTED else "X"))
+    n = len(table)
+    given: Labels = np.zeros(n, dtype=int) if labels is None else np.asarray(labels)
     if given.shape != (n,):
         raise PlotError(f"labels must hold one for each of the {n} rows; got shape {given.shape}.")
     names, codes = np.unique(given, return_inverse=True)
     order = np.argsort(codes, kind="stable")
     order = order[np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(int)]
-    if isinstance(kernel, str) and kernel == "precomputed":
-        K, title = dense(check_vectors(X, "K"))[np.ix_(order, order)], "Gram matrix"
+    if kernel == PRECOMPUTED:
+        K = table[np.ix_(order, order)]
+        title = "Gram matrix"
     else:
-        rows = dense(check_vectors(X))
-        k = as_kernel(kernel).resolved(rows)
-        K, title = k(rows[order]), f"Gram matrix of {_short(k)}"
-    inside = np.arange(len(order)) if labels is None else _within(K, codes[order])
-    K, order = K[np.ix_(inside, inside)], order[inside]
+        k = as_kernel(kernel).resolved(table)
+        K = k(table[order])
+        title = f"Gram matrix of {shortened(k)}"
+    if labels is not None:
+        inside = _most_typical_first(K, codes[order])
+        K = K[np.ix_(inside, inside)]
+        order = order[inside]
     figure = new_figure(6.6, 5.6)
     axes = figure.add_subplot()
     image = axes.imshow(K, interpolation="nearest", **colour_scale(float(K.min()), float(K.max())))
@@ -136,65 +177,66 @@ def gram_matrix(kernel: Any, X: Any, labels: Any = None) -> Figure:
         axes.set_xticks(middle, [str(v) for v in names])
         axes.set_yticks(middle, [str(v) for v in names])
     part = f" ({len(order)} of {n} rows)" if len(order) < n else ""
-    tidy(axes, title + part, "row" if labels is None else "cluster", "row" if labels is None else "cluster")
+    what = "row" if labels is None else "cluster"
+    tidy(axes, title + part, what, what)
     bar = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
     bar.ax.tick_params(labelsize=9, color=GREY)
     bar.outline.set_visible(False)
     return figure
 
 
-def clusters(model: Any, X: Any, *, resolution: int = 240) -> Figure:
+def clusters(model: BaseEstimator, X: Table, *, resolution: int = 240) -> Figure:
     """A fitted clustering of two columns: the region of each centre, the boundaries, and the rows."""
     from matplotlib.colors import ListedColormap
 
-    A = dense(check_vectors(X))
-    if A.shape[1] != 2:
-        raise PlotError(f"the picture needs two columns; X has {A.shape[1]}. Choose two, or project X first.")
-    low, high = A.min(axis=0), A.max(axis=0)
-    pad = 0.08 * np.where(high > low, high - low, 1.0)
-    ticks = [np.linspace(a, b, resolution) for a, b in zip(low - pad, high + pad, strict=True)]
-    grid = np.column_stack([m.ravel() for m in np.meshgrid(*ticks)])
-    names = getattr(model, "feature_names_in_", None)
-    points = grid if names is None else _frame(grid, names)
-    region = np.asarray(model.predict(points)).reshape(resolution, resolution)
-    field = np.asarray(model.transform(points)) if hasattr(model, "transform") else None
-    labels = np.asarray(model.predict(X))
+    plane = Plane.of(X, resolution, pad=0.08)
+    points = like_rows_of_fit(model, plane.points)
+    region: Integers = np.asarray(model.predict(points)).reshape(plane.shape)
+    distances = np.asarray(model.transform(points)) if hasattr(model, "transform") else None
+    labels: Integers = np.asarray(model.predict(X))
     k = int(max(region.max(), labels.max())) + 1
     figure = new_figure(7.0, 5.6)
     axes = figure.add_subplot()
     colours = ListedColormap([COLOURS[c % len(COLOURS)] for c in range(k)])
-    axes.pcolormesh(*ticks, region, cmap=colours, vmin=-0.5, vmax=k - 0.5, alpha=0.2, rasterized=True)
-    _boundaries(axes, ticks, field, region, k)
-    _points(figure, axes, A, labels, word="cluster")
-    columns = ("column 0", "column 1") if names is None else (str(names[0]), str(names[1]))
-    inertia = f", inertia {model.inertia_:.4g}" if hasattr(model, "inertia_") else ""
-    tidy(axes, f"{type(model).__name__}, {_short(getattr(model, 'kernel_', ''))}{inertia}", *columns)
-    axes.set_xlim(ticks[0][0], ticks[0][-1])
-    axes.set_ylim(ticks[1][0], ticks[1][-1])
+    axes.pcolormesh(*plane.ticks, region, cmap=colours, vmin=-0.5, vmax=k - 0.5, alpha=0.2, rasterized=True)
+    _boundaries(axes, plane.ticks, distances, region, k)
+    _points(figure, axes, plane.rows, labels, word="cluster")
+    title = f"{type(model).__name__}, {shortened(getattr(model, 'kernel_', ''))}"
+    if hasattr(model, "inertia_"):
+        title += f", inertia {model.inertia_:.4g}"
+    tidy(axes, title, *names_of_columns(model))
+    plane.frame(axes)
     return figure
 
 
 def _boundaries(
-    axes: Any, ticks: list[np.ndarray], field: np.ndarray | None, region: np.ndarray, k: int
+    axes: Axes, ticks: tuple[Array, Array], distances: Array | None, region: Integers, k: int
 ) -> None:
-    """Where two centres are equally near: level lines of a distance minus the least of the others, where these are known."""
+    """Where two centres are equally near.
+
+    Drawn as level lines of a distance minus the least of the others, where the distances are known.
+    """
     shape = region.shape
     for c in range(k):
         if not 0 < (region == c).mean() < 1:
             continue
-        edge, level = (region == c) * 1.0, 0.5
-        if field is not None:
-            edge, level = (np.delete(field, c, axis=1).min(axis=1) - field[:, c]).reshape(shape), 0.0
+        if distances is None:
+            edge = (region == c) * 1.0
+            level = 0.5
+        else:
+            nearest_other = np.delete(distances, c, axis=1).min(axis=1)
+            edge = (nearest_other - distances[:, c]).reshape(shape)
+            level = 0.0
         axes.contour(*ticks, edge, levels=[level], colors="#111111", linewidths=1.0)
 
 
-def _within(K: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def _most_typical_first(K: Array, codes: Integers) -> Integers:
     """Rows by cluster, and within a cluster the most typical first."""
-    own = np.array([K[i, codes == codes[i]].mean() for i in range(len(K))])
-    return np.lexsort((-own, codes))
+    typical = np.array([K[i, codes == codes[i]].mean() for i in range(len(K))])
+    return np.lexsort((-typical, codes))
 
 
-def _plain(values: np.ndarray) -> Any:
+def _plain(values: Array) -> Formatter:
     """Numbers without powers of ten, unless there are many powers; then only the powers."""
     from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation
 
@@ -206,24 +248,25 @@ def _plain(values: np.ndarray) -> Any:
 # ── shared ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _points(figure: Any, axes: Any, P: np.ndarray, labels: Any, word: str = "") -> None:
+def _points(figure: Figure, axes: Axes, P: Array, labels: Targets | None, word: str = "") -> None:
     """Dots by label, with a legend beside the panel; by colour of a number where there are many of them."""
     if labels is None:
-        axes.scatter(*P.T, s=20, color=COLOURS[0], edgecolors="white", linewidths=0.4, zorder=3)
+        axes.scatter(P[:, 0], P[:, 1], s=20, color=COLOURS[0], edgecolors="white", linewidths=0.4, zorder=3)
         return
-    labels = np.asarray(labels)
-    if labels.shape != (len(P),):
-        raise PlotError(f"labels must hold one for each of the {len(P)} rows; got shape {labels.shape}.")
-    names = np.unique(labels)
-    if len(names) > MOST_NAMED and labels.dtype.kind in "fiu":
+    given: Labels = np.asarray(labels)
+    if given.shape != (len(P),):
+        raise PlotError(f"labels must hold one for each of the {len(P)} rows; got shape {given.shape}.")
+    names = np.unique(given)
+    if len(names) > MOST_NAMED and given.dtype.kind in "fiu":
         shown = axes.scatter(
-            *P.T, s=20, c=labels, cmap="cividis", edgecolors="white", linewidths=0.3, zorder=3
+            P[:, 0], P[:, 1], s=20, c=given, cmap="cividis", edgecolors="white", linewidths=0.3, zorder=3
         )
         figure.colorbar(shown, ax=axes, shrink=0.85).ax.tick_params(labelsize=9)
         return
     for c, name in enumerate(names):
         axes.scatter(
-            *P[labels == name].T,
+            P[given == name, 0],
+            P[given == name, 1],
             s=24,
             marker=MARKERS[(c // len(COLOURS) + c) % len(MARKERS)],
             color=COLOURS[c % len(COLOURS)],
@@ -233,15 +276,3 @@ def _points(figure: Any, axes: Any, P: np.ndarray, labels: Any, word: str = "") 
             label=f"{word} {name}".strip(),
         )
     axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0), handletextpad=0.2)
-
-
-def _frame(grid: np.ndarray, names: Any) -> Any:
-    import pandas
-
-    return pandas.DataFrame(grid, columns=list(names))
-
-
-def _short(kernel: Any) -> str:
-    """The kernel's text with four digits, cut where it is long."""
-    text = re.sub(r"\d+\.\d{4,}", lambda m: f"{float(m[0]):.4g}", str(kernel))
-    return text if len(text) < 46 else text[:43] + "…"

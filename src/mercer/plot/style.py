@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import TYPE_CHECKING, TypedDict
 
 from mercer.errors import MercerError
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 # Okabe and Ito's colours: told apart with every common kind of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-GOOD, BAD, UNSURE, GREY = "#00704F", "#B34700", "#6B5B00", "#555555"
-SEQUENTIAL, DIVERGING = "cividis", "PuOr_r"
+GOOD = "#00704F"
+BAD = "#B34700"
+UNSURE = "#6B5B00"
+GREY = "#555555"
+SEQUENTIAL = "cividis"
+DIVERGING = "PuOr_r"
 MONO = ("DejaVu Sans Mono", "monospace")
 
 
@@ -17,7 +26,7 @@ class PlotError(MercerError):
     """A picture that cannot be drawn."""
 
 
-def new_figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Figure:
     """An empty Figure with its own canvas, outside pyplot's list of figures."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -34,20 +43,42 @@ def new_figure(width: float, height: float) -> Any:
     return figure
 
 
-def colour_scale(low: float, high: float) -> dict[str, Any]:
+class ColourScale(TypedDict):
+    """What matplotlib needs to turn numbers into colours."""
+
+    cmap: str
+    vmin: float
+    vmax: float
+
+
+def colour_scale(low: float, high: float) -> ColourScale:
     """Sequential for values of one sign; diverging and centred at 0 where both signs occur."""
     size = max(abs(low), abs(high)) or 1.0
     if low < -1e-9 * size and high > 1e-9 * size:
         return {"cmap": DIVERGING, "vmin": -size, "vmax": size}
     if high <= 0:
         return {"cmap": SEQUENTIAL, "vmin": low if low < 0 else -1.0, "vmax": 0.0}
-    narrow = (
-        0.3 * high < low < (1 - 1e-9) * high
-    )  # far from 0: show the differences; the bar says where they lie
+    # far from 0: show the differences; the bar says where they lie
+    narrow = 0.3 * high < low < (1 - 1e-9) * high
     return {"cmap": SEQUENTIAL, "vmin": low if narrow else min(low, 0.0), "vmax": high}
 
 
-def tidy(axes: Any, title: str, xlabel: str, ylabel: str = "") -> None:
+def with_few_digits(text: str) -> str:
+    """The text with every long number rounded to four digits.
+
+    >>> with_few_digits("RBF(0.123456)")
+    'RBF(0.1235)'
+    """
+    return re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.4g}", text)
+
+
+def shortened(kernel: object) -> str:
+    """The kernel's text with four digits, cut where it is long."""
+    text = with_few_digits(str(kernel))
+    return text if len(text) < 46 else text[:43] + "…"
+
+
+def tidy(axes: Axes, title: str, xlabel: str, ylabel: str = "") -> None:
     """The same quiet frame for every panel."""
     axes.set_title(title, fontsize=11, loc="left", pad=8)
     axes.set_xlabel(xlabel, fontsize=10)

@@ -1,12 +1,12 @@
-"""Drop-in twins of scikit-learn's kernel machines: its signatures, attributes and semantics on mercer's machines.
+"""Drop-in twins of scikit-learn's kernel machines: its signatures and attributes on mercer's machines.
 
     from mercer.sklearn import SVC                 instead of   from sklearn.svm import SVC
     mercer.sklearn.patch()                         every later `from sklearn.svm import SVC` gets the twin
     python -m mercer.sklearn script.py …           runs a script so patched, untouched
 
-A twin translates parameters into a kernel and a machine, and the fitted machine (`machine_`, with its `certificate_`) back
-into scikit-learn's attributes. Two things are better than in the original: weight 2 is a row twice exactly (`gamma="scale"`
-counts rows by weight), and `predict_proba` never contradicts `predict`.
+A twin translates parameters into a kernel and a machine, and the fitted machine (`machine_`, with its
+`certificate_`) back into scikit-learn's attributes. Two things are better than in the original: weight 2 is a
+row twice exactly (`gamma="scale"` counts rows by weight), and `predict_proba` never contradicts `predict`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _see_what_the_script_sees(script: str) -> None:
-    """`sys.path[0]` as Python sets it: the folder of the script, so that it can import what lies beside it."""
+    """Set `sys.path[0]` as Python does, so that the script can import what lies beside it."""
     if sys.flags.safe_path:
         return
     if os.path.isdir(script) or zipfile.is_zipfile(script):

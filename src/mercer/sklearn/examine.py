@@ -1,15 +1,16 @@
-"""The claims of the twins: what scikit-learn's layout publishes follows from the machine inside, and that from the data."""
+"""The claims of the twins: what they publish follows from the machine inside, and that from the data."""
 
 from __future__ import annotations
 
 import warnings
 from functools import singledispatch
 from itertools import combinations
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import Kernel as PeerKernel
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,13 +24,21 @@ from mercer.sklearn.kernel_ridge import KernelRidge
 from mercer.sklearn.margin import MarginTwin
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate, Status
+from mercer.sparse import Matrix
 from mercer.theory.claims import AS_DEFINED, SOLVED, Examination, Reached, at_most, opaque
+from mercer.typing import Array, Integers, Labels, Table, Targets, Weights
 
-FLOAT32 = 1e-5  # of numbers that are published in single precision
+# of numbers that are published in single precision
+FLOAT32 = 1e-5
+# a twin whose kernel is found by a search
+Twin = TypeVar("Twin", bound=Process)
+
 STATE = frozenset({"machine_", "_last", "_rng", "rng", "_likelihood"})
 
 
-def examine_twin(twin: Any, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def examine_twin(
+    twin: BaseEstimator, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights
+) -> None:
     """Hold what a twin published against its data; what scikit-learn would warn of was said by `fit`."""
     check_is_fitted(twin)
     with warnings.catch_warnings():
@@ -38,11 +47,13 @@ def examine_twin(twin: Any, exam: Examination, X: Any, y: Any, sample_weight: An
 
 
 @singledispatch
-def _examine(twin: Any, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _examine(
+    twin: BaseEstimator, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights
+) -> None:
     raise ParameterError(f"{type(twin).__name__} publishes no certificate that could be verified.")
 
 
-def _same_parameters(exam: Examination, machine: Any, asked: Any) -> None:
+def _same_parameters(exam: Examination, machine: BaseEstimator, asked: BaseEstimator) -> None:
     """The machine inside is the one that the parameters of the twin ask for."""
     mine = machine.get_params(deep=False)
     for name, value in asked.get_params(deep=False).items():
@@ -54,35 +65,35 @@ def _same_parameters(exam: Examination, machine: Any, asked: Any) -> None:
 
 
 @_examine.register
-def _(twin: MarginTwin, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
-    draft = clone(twin)
-    A, targets, w, products = draft._prepare(X, y, sample_weight)
-    if products is None:
+def _(twin: MarginTwin, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights) -> None:
+    draft: MarginTwin = clone(twin)
+    prepared = draft._prepare(X, y, sample_weight)
+    if prepared.products is None:
         exam.cannot("anything: its kernel returned products of other rows, and it cannot predict")
         return
     machine = twin.machine_
     _same_parameters(exam, machine, draft._asked())
-    examine_machine(machine, exam, products, targets, w)
-    draft._take(machine, A, len(targets))
+    examine_machine(machine, exam, prepared.products, prepared.targets, prepared.weights)
+    draft._take(machine, prepared.rows, len(prepared.targets))
     same_published(exam, twin, draft, skip=HISTORY | STATE)
     exam.copies("certificate_ of the twin", twin.certificate_, machine.certificate_)
 
 
 @_examine.register
-def _(twin: KernelRidge, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
-    draft = clone(twin)
-    A, targets, w, products, asked = draft._prepare(X, y, sample_weight)
-    exam.same("n_features_in_", twin.n_features_in_, A.shape[1])
-    same_rows(exam, "X_fit_", twin.X_fit_, A)
+def _(twin: KernelRidge, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
+    draft: KernelRidge = clone(twin)
+    prepared = draft._prepare(X, y, sample_weight)
+    exam.same("n_features_in_", twin.n_features_in_, prepared.rows.shape[1])
+    same_rows(exam, "X_fit_", twin.X_fit_, prepared.rows)
     single = twin.dual_coef_.dtype == np.float32
     if "machine_" not in vars(twin):
-        coef = draft._least_squares(A, targets, w, float(np.ravel(twin.alpha)[0]))
+        coef = draft._least_squares(prepared)
         exam.same("dual_coef_", twin.dual_coef_, coef, within=FLOAT32 if single else SOLVED)
         exam.certificates.append(Certificate(Status.STAGNATED, "least squares of a singular system"))
         return
     machine = twin.machine_
-    _same_parameters(exam, machine, asked)
-    examine_machine(machine, exam, products, targets, w)
+    _same_parameters(exam, machine, prepared.machine)
+    examine_machine(machine, exam, prepared.products, prepared.targets, prepared.weights)
     exam.same("dual_coef_", twin.dual_coef_, machine.dual_coef_.astype(twin.dual_coef_.dtype), within=0.0)
     exam.copies("certificate_ of the twin", twin.certificate_, machine.certificate_)
 
@@ -90,7 +101,7 @@ def _(twin: KernelRidge, exam: Examination, X: Any, y: Any, sample_weight: Any) 
 # ── Gaussian processes ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _same_form(exam: Examination, part: Process, default: Any) -> None:
+def _same_form(exam: Examination, part: Process, default: PeerKernel) -> None:
     """A search moves the free parameters of the kernel asked for, and nothing else."""
     asked = default if part.kernel is None else part.kernel
     searched = part.optimizer is not None and asked.n_dims > 0
@@ -104,19 +115,23 @@ def _same_form(exam: Examination, part: Process, default: Any) -> None:
     exam.true(alike, f"kernel_ is {found}, which is no form of {asked}")
 
 
-def _at_kernel_found(part: Any) -> Any:
+def _at_kernel_found(part: Twin) -> Twin:
     """The same estimator with the kernel that it found, and nothing to search."""
-    draft = clone(part)
-    draft.kernel, draft.optimizer = clone(part.kernel_), None
+    draft: Twin = clone(part)
+    draft.kernel = clone(part.kernel_)
+    draft.optimizer = None
     return draft
 
 
 @_examine.register
-def _(twin: GaussianProcessRegressor, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(
+    twin: GaussianProcessRegressor, exam: Examination, X: Table, y: Targets, sample_weight: Weights
+) -> None:
     _same_form(exam, twin, ConstantKernel() * RBF())
     draft = _at_kernel_found(twin).fit(X, y)
     same_published(exam, twin, draft, skip=HISTORY | STATE, within=SOLVED)
-    Y, alpha = draft._columns, np.asarray(twin.alpha_).reshape(draft._columns.shape)
+    Y = draft._columns
+    alpha = np.asarray(twin.alpha_).reshape(Y.shape)
     # by the kernel's own formula, not by the engine that fitted
     K = np.asarray(twin.kernel_(draft.X_train_), dtype=float)
     K[np.diag_indices_from(K)] += draft._noise
@@ -135,8 +150,11 @@ def _(twin: GaussianProcessRegressor, exam: Examination, X: Any, y: Any, sample_
 
 
 @_examine.register
-def _(twin: GaussianProcessClassifier, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
-    rows, labels = twin._check(X), np.asarray(y)
+def _(
+    twin: GaussianProcessClassifier, exam: Examination, X: Table, y: Targets, sample_weight: Weights
+) -> None:
+    rows = twin._check(X)
+    labels: Labels = np.asarray(y)
     exam.same("classes_", twin.classes_, np.unique(labels))
     exam.same("n_classes_", twin.n_classes_, len(np.unique(labels)))
     exam.same("n_features_in_", twin.n_features_in_, rows.shape[1])
@@ -156,9 +174,7 @@ def _(twin: GaussianProcessClassifier, exam: Examination, X: Any, y: Any, sample
     )
 
 
-def _two_class_problems(
-    twin: GaussianProcessClassifier, labels: np.ndarray
-) -> list[tuple[np.ndarray, np.ndarray]]:
+def _two_class_problems(twin: GaussianProcessClassifier, labels: Labels) -> list[tuple[Integers, Labels]]:
     """Rows and codes of each problem, as scikit-learn's classifiers of many classes pose them."""
     every = np.arange(len(labels))
     classes = np.unique(labels)
@@ -166,14 +182,14 @@ def _two_class_problems(
         return [(every, labels)]
     if twin.multi_class == "one_vs_rest":
         return [(every, (labels == c).astype(int)) for c in classes]
-    out = []
+    out: list[tuple[Integers, Labels]] = []
     for a, b in combinations(classes, 2):
         kept = np.flatnonzero((labels == a) | (labels == b))
         out.append((kept, (labels[kept] == b).astype(int)))
     return out
 
 
-def _laplace(exam: Examination, part: BinaryLaplace, X: Any, codes: np.ndarray, of: str) -> None:
+def _laplace(exam: Examination, part: BinaryLaplace, X: Matrix, codes: Labels, of: str) -> None:
     _same_form(exam, part, ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed"))
     draft = _at_kernel_found(part)
     draft.warm_start = False
@@ -181,7 +197,8 @@ def _laplace(exam: Examination, part: BinaryLaplace, X: Any, codes: np.ndarray, 
     same_published(exam, part, draft, skip=HISTORY | STATE, within=SOLVED)
     # the mode f = K(y - π), by the kernel's own formula
     K = np.asarray(part.kernel_(X), dtype=float)
-    claimed, again = part.certificate_, draft.certificate_
+    claimed = part.certificate_
+    again = draft.certificate_
     pull = draft.y_train_ - np.asarray(part.pi_)
     slack = (again.residual or 0.0) * len(pull) * float(np.abs(K).max()) + SOLVED
     exam.same(f"{of}f_cached and K(y - π)", part.f_cached, K @ pull, within=SOLVED, scale=slack / SOLVED)
@@ -194,8 +211,8 @@ def _laplace(exam: Examination, part: BinaryLaplace, X: Any, codes: np.ndarray, 
 
 
 @_examine.register
-def _(twin: KernelPCA, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
-    draft = clone(twin)
+def _(twin: KernelPCA, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights) -> None:
+    draft: KernelPCA = clone(twin)
     A = draft._check(X)
     for name in ("n_features_in_", "gamma_"):
         exam.same(name, getattr(twin, name), getattr(draft, name))
@@ -204,9 +221,11 @@ def _(twin: KernelPCA, exam: Examination, X: Any, y: Any, sample_weight: Any) ->
     exam.same("the means of columns", twin._column_means, draft._column_means)
     single = twin.eigenvalues_.dtype == np.float32
     within = FLOAT32 if single else SOLVED
-    values, U = twin.eigenvalues_.astype(np.float64), twin.eigenvectors_.astype(np.float64)
+    values = twin.eigenvalues_.astype(np.float64)
+    U = twin.eigenvectors_.astype(np.float64)
     _eigenpairs(exam, twin, np.asarray(K.dense(), dtype=np.float64), values, U, within)
-    draft.eigenvalues_, draft.eigenvectors_ = values, U
+    draft.eigenvalues_ = values
+    draft.eigenvectors_ = U
     draft._keep_coefficients()
     exam.same("the coefficients", twin._coef, draft._coef, within=within)
     size = float((np.abs(draft._column_means) @ np.abs(draft._coef)).max(initial=0.0))
@@ -219,11 +238,10 @@ def _(twin: KernelPCA, exam: Examination, X: Any, y: Any, sample_weight: Any) ->
         exam.same("(k(Y, Y) + α) dual_coef_", back, A, within=1e-6 if not single else 1e-4)
 
 
-def _eigenpairs(
-    exam: Examination, twin: KernelPCA, K: np.ndarray, values: np.ndarray, U: np.ndarray, within: float
-) -> None:
+def _eigenpairs(exam: Examination, twin: KernelPCA, K: Array, values: Array, U: Array, within: float) -> None:
     """K u = λ u, orthonormal, the largest, in order and signed as scikit-learn signs them."""
-    n, kept = len(K), len(values)
+    n = len(K)
+    kept = len(values)
     every = np.linalg.eigvalsh(K)[::-1]
     top = max(float(np.abs(every).max(initial=0.0)), np.finfo(float).tiny)
     exam.same("eigenvalues_", values, np.maximum(every[:kept], 0.0), within=within, scale=top)

@@ -4,29 +4,32 @@
     to_peer(kernel)     the way back
     operator(kernel, X) the Gram operator of the peer's kernel on X; `contract` is in the order of its theta
 
-Values agree to rounding. The peer's theta is the logarithm of every free parameter, in the alphabetical order of names in
-each part; a link says where each of them is found in mercer's kernel and how its derivative is scaled. What has no
-counterpart (a user's subclass, `ExpSineSquared` on several columns, whose sine is of the distance and not per column,
-`additive_chi2`) is evaluated by its own `__call__`, gradient included.
+Values agree to rounding. The peer's theta is the logarithm of every free parameter, in the alphabetical order
+of names in each part; a link says where each of them is found in mercer's kernel and how its derivative is
+scaled. What has no counterpart is evaluated by its own `__call__`, gradient included: a user's subclass,
+`additive_chi2`, and `ExpSineSquared` on several columns, whose sine is of the distance and not per column.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.gaussian_process import kernels as peer
 
-from mercer import kernels as own
+from mercer import kernels as ours
 from mercer.arrays import Rows
 from mercer.errors import InputError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
+from mercer.typing import Array, Table
 
-Convert = Callable[[Any], Any]
+Lengthscale: TypeAlias = float | tuple[float, ...]
+# the place of a parameter in `kernel.parameters`, None where it has none, and the factor of its derivative
+Link: TypeAlias = tuple[int | None, float]
 
 
 @dataclass(frozen=True)
@@ -35,18 +38,18 @@ class Rule:
 
     theirs: str
     ours: str | None
-    convert: Convert
+    convert: Callable[[float], float]
     factor: float
 
 
 @dataclass(frozen=True)
 class Translation:
-    """mercer's kernel, and for each number of the peer's theta its place in `kernel.parameters` and its factor."""
+    """mercer's kernel, and a link to it for each number of the peer's theta."""
 
     kernel: Kernel
-    links: tuple[tuple[int | None, float], ...]
+    links: tuple[Link, ...]
 
-    def gradient(self, by_parameter: np.ndarray) -> np.ndarray:
+    def gradient(self, by_parameter: Array) -> Array:
         """Derivatives by the logarithm of every parameter of ours, as derivatives by the peer's theta."""
         return np.array([0.0 if i is None else f * by_parameter[i] for i, f in self.links])
 
@@ -58,73 +61,73 @@ class _Untranslatable(Exception):
 # ── there to here ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _lengthscale(value: Any, columns: int | None) -> Any:
+def _lengthscale(value: float | Array, columns: int | None) -> Lengthscale:
     """One number, or one for each column; a list of one counts as a number, as in scikit-learn."""
-    value = np.squeeze(value).astype(float)
-    if value.ndim == 0:
-        return float(value)
-    if value.ndim > 1 or (columns is not None and len(value) != columns):
+    values: Array = np.squeeze(value).astype(np.float64)
+    if values.ndim == 0:
+        return float(values)
+    if values.ndim > 1 or (columns is not None and len(values) != columns):
         raise _Untranslatable("the number of length scales is not that of the columns")
-    return tuple(value.tolist())
+    return tuple(values.tolist())
 
 
-def _same(value: Any) -> Any:
+def _same(value: float) -> float:
     return value
 
 
-def _length_rule(columns: int | None) -> Rule:
-    return Rule("length_scale", "lengthscale", lambda v: _lengthscale(v, columns), 1.0)
+LENGTH_RULE = Rule("length_scale", "lengthscale", float, 1.0)
 
 
-def _leaf(k: Any, columns: int | None) -> tuple[Kernel, list[Rule]]:
+def _leaf(k: peer.Kernel, columns: int | None) -> tuple[Kernel, list[Rule]]:
     """The counterpart of one leaf, and its rules in the order of the peer's theta."""
     kind = type(k)
     if kind is peer.ConstantKernel:
-        return own.Constant(k.constant_value), [Rule("constant_value", "value", _same, 1.0)]
+        return ours.Constant(k.constant_value), [Rule("constant_value", "value", _same, 1.0)]
     if kind is peer.WhiteKernel:
-        return own.White(k.noise_level), [Rule("noise_level", "noise", _same, 1.0)]
+        return ours.White(k.noise_level), [Rule("noise_level", "noise", _same, 1.0)]
     if kind is peer.RBF:
-        return own.RBF(_lengthscale(k.length_scale, columns)), [_length_rule(columns)]
+        return ours.RBF(_lengthscale(k.length_scale, columns)), [LENGTH_RULE]
     if kind is peer.Matern:
-        length, rule = _lengthscale(k.length_scale, columns), _length_rule(columns)
-        return (own.RBF(length) if k.nu == np.inf else own.Matern(length, nu=k.nu)), [rule]
+        length = _lengthscale(k.length_scale, columns)
+        return (ours.RBF(length) if k.nu == np.inf else ours.Matern(length, nu=k.nu)), [LENGTH_RULE]
     if kind is peer.RationalQuadratic and not np.iterable(k.length_scale):
-        made = own.RationalQuadratic(k.length_scale, alpha=k.alpha)
-        return made, [Rule("alpha", "alpha", _same, 1.0), _length_rule(None)]
+        made = ours.RationalQuadratic(k.length_scale, alpha=k.alpha)
+        return made, [Rule("alpha", "alpha", _same, 1.0), LENGTH_RULE]
     if kind is peer.ExpSineSquared and columns == 1:
-        made_periodic = own.Periodic(k.periodicity, lengthscale=k.length_scale)
-        return made_periodic, [_length_rule(None), Rule("periodicity", "period", _same, 1.0)]
+        made_periodic = ours.Periodic(k.periodicity, lengthscale=k.length_scale)
+        return made_periodic, [LENGTH_RULE, Rule("periodicity", "period", _same, 1.0)]
     if kind is peer.DotProduct:
         square = Rule("sigma_0", "value", lambda v: v**2, 2.0)
-        return own.Constant(k.sigma_0**2) + own.Linear(), [square]
+        return ours.Constant(k.sigma_0**2) + ours.Linear(), [square]
     if kind is peer.PairwiseKernel:
         return _pairwise(k)
     raise _Untranslatable(f"{kind.__name__} has no counterpart")
 
 
-def _pairwise(k: Any) -> tuple[Kernel, list[Rule]]:
+def _pairwise(k: peer.Kernel) -> tuple[Kernel, list[Rule]]:
     more = dict(k.pairwise_kernels_kwargs or {})
-    gamma, metric = k.gamma, k.metric
+    gamma = k.gamma
+    metric = k.metric
     if metric == "linear" and not more:
-        return own.Linear(), [Rule("gamma", None, _same, 0.0)]
+        return ours.Linear(), [Rule("gamma", None, _same, 0.0)]
     if metric == "cosine" and not more:
-        return own.CosineSimilarity(), [Rule("gamma", None, _same, 0.0)]
+        return ours.CosineSimilarity(), [Rule("gamma", None, _same, 0.0)]
     if metric == "rbf" and not more:
-        return own.RBF((2 * gamma) ** -0.5), [Rule("gamma", "lengthscale", lambda g: (2 * g) ** -0.5, -0.5)]
+        return ours.RBF((2 * gamma) ** -0.5), [Rule("gamma", "lengthscale", lambda g: (2 * g) ** -0.5, -0.5)]
     if metric == "laplacian" and not more:
-        return own.Laplacian(1 / gamma), [Rule("gamma", "lengthscale", lambda g: 1 / g, -1.0)]
+        return ours.Laplacian(1 / gamma), [Rule("gamma", "lengthscale", lambda g: 1 / g, -1.0)]
     if metric == "chi2" and not more:
-        return own.Chi2(gamma), [Rule("gamma", "gamma", _same, 1.0)]
+        return ours.Chi2(gamma), [Rule("gamma", "gamma", _same, 1.0)]
     if metric in ("poly", "polynomial") and set(more) <= {"degree", "coef0"}:
-        made = own.Polynomial(more.get("degree", 3), offset=more.get("coef0", 1.0), scale=gamma)
+        made = ours.Polynomial(more.get("degree", 3), offset=more.get("coef0", 1.0), scale=gamma)
         return made, [Rule("gamma", "scale", _same, 1.0)]
     if metric == "sigmoid" and set(more) <= {"coef0"}:
-        return own.Sigmoid(gamma, offset=more.get("coef0", 1.0)), [Rule("gamma", "scale", _same, 1.0)]
+        return ours.Sigmoid(gamma, offset=more.get("coef0", 1.0)), [Rule("gamma", "scale", _same, 1.0)]
     raise _Untranslatable(f"PairwiseKernel with metric {metric!r} and {more} has no counterpart")
 
 
-def translate(kernel: Any, columns: int | None) -> Translation | None:
-    """mercer's kernel for the peer's on so many columns, all parameters free; None where there is no counterpart.
+def translate(kernel: peer.Kernel, columns: int | None) -> Translation | None:
+    """mercer's kernel for the peer's on so many columns, all parameters free; None where there is none.
 
     >>> found = translate(peer.ConstantKernel(2.0) * peer.RBF(3.0) + peer.WhiteKernel(0.5), 2)
     >>> print(found.kernel, found.links)
@@ -137,12 +140,13 @@ def translate(kernel: Any, columns: int | None) -> Translation | None:
     return Translation(made, tuple(links))
 
 
-def _walk(k: Any, columns: int | None, *, marked: bool) -> tuple[Kernel, list[tuple[int | None, float]]]:
+def _walk(k: peer.Kernel, columns: int | None, *, marked: bool) -> tuple[Kernel, list[Link]]:
     kind = type(k)
     if kind is peer.Sum or kind is peer.Product:
-        (a, left), (b, right) = (_walk(part, columns, marked=marked) for part in (k.k1, k.k2))
+        a, left = _walk(k.k1, columns, marked=marked)
+        b, right = _walk(k.k2, columns, marked=marked)
         shift = len(a.parameters)
-        moved = [(None if i is None else i + shift, f) for i, f in right]
+        moved: list[Link] = [(None if i is None else i + shift, f) for i, f in right]
         return (a + b if kind is peer.Sum else a * b), left + moved
     if kind is peer.Exponentiation:
         inner, links = _walk(k.kernel, columns, marked=marked)
@@ -153,17 +157,20 @@ def _walk(k: Any, columns: int | None, *, marked: bool) -> tuple[Kernel, list[tu
     return (_marked(made, k, rules) if marked else made), _links(made, k, rules)
 
 
-def _links(made: Kernel, k: Any, rules: list[Rule]) -> list[tuple[int | None, float]]:
+def _links(made: Kernel, k: peer.Kernel, rules: list[Rule]) -> list[Link]:
     names = [p.name.split("[")[0].split("__")[-1] for p in made.parameters]
-    out: list[tuple[int | None, float]] = []
+    out: list[Link] = []
     for rule in rules:
-        if not getattr(k, f"hyperparameter_{rule.theirs}").fixed:
-            places = [i for i, name in enumerate(names) if name == rule.ours]
-            out += [(i, rule.factor) for i in places] if rule.ours else [(None, 0.0)]
+        if getattr(k, f"hyperparameter_{rule.theirs}").fixed:
+            continue
+        if rule.ours is None:
+            out.append((None, 0.0))
+        else:
+            out += [(i, rule.factor) for i, name in enumerate(names) if name == rule.ours]
     return out
 
 
-def _marked(made: Kernel, k: Any, rules: list[Rule]) -> Kernel:
+def _marked(made: Kernel, k: peer.Kernel, rules: list[Rule]) -> Kernel:
     """With the bounds and fixed parameters of the peer's leaf."""
     tuned = {p.name.split("[")[0].split("__")[-1] for p in made.parameters}
     for name in sorted(tuned - {rule.ours for rule in rules}):
@@ -178,16 +185,17 @@ def _marked(made: Kernel, k: Any, rules: list[Rule]) -> Kernel:
         ends = sorted(rule.convert(float(e)) for e in (there.bounds[:, 0].min(), there.bounds[:, 1].max()))
         try:
             made = made.bounded(**{rule.ours: (ends[0], ends[1])})
-        except ParameterError:  # a value outside its bounds, or infinite ones, which mercer has no use for
+        except ParameterError:
+            # a value outside its bounds, or infinite ones, which mercer has no use for
             continue
     return made
 
 
-def to_mercer(kernel: Any, columns: int | None = None) -> Kernel:
+def to_mercer(kernel: peer.Kernel, columns: int | None = None) -> Kernel:
     """The peer's kernel as mercer writes it, with its bounds and fixed parameters.
 
-    `columns` is the number of columns of X where the answer depends on it (`ExpSineSquared` needs 1). Bounds that differ by
-    column become their hull; a value that lies outside its bounds gets none.
+    `columns` is the number of columns of X where the answer depends on it (`ExpSineSquared` needs 1). Bounds
+    that differ by column become their hull; a value that lies outside its bounds gets none.
 
     >>> to_mercer(peer.ConstantKernel(2.0, "fixed") * peer.RBF([1.0, 3.0], (0.1, 10.0)))
     Constant(2.0).fix("value")*RBF([1.0, 3.0]).bounded(lengthscale=(0.1, 10.0))
@@ -201,10 +209,10 @@ def to_mercer(kernel: Any, columns: int | None = None) -> Kernel:
 # ── here to there ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def to_peer(kernel: Kernel) -> Any:
+def to_peer(kernel: Kernel) -> peer.Kernel:
     """mercer's kernel as one of scikit-learn's; what it has no word for is refused.
 
-    >>> to_peer(2.0 * own.RBF(3.0) + own.White(0.5))
+    >>> to_peer(2.0 * ours.RBF(3.0) + ours.White(0.5))
     1.41**2 * RBF(length_scale=3) + WhiteKernel(noise_level=0.5)
     """
     if isinstance(kernel, algebra.Sum | algebra.Product):
@@ -217,38 +225,38 @@ def to_peer(kernel: Kernel) -> Any:
         return peer.ConstantKernel(kernel.scale, _bounds(kernel, "scale")) * to_peer(kernel.kernel)
     if isinstance(kernel, algebra.Power):
         return peer.Exponentiation(to_peer(kernel.kernel), kernel.exponent)
-    if isinstance(kernel, own.Constant):
+    if isinstance(kernel, ours.Constant):
         return peer.ConstantKernel(kernel.value, _bounds(kernel, "value"))
-    if isinstance(kernel, own.White):
+    if isinstance(kernel, ours.White):
         return peer.WhiteKernel(kernel.noise, _bounds(kernel, "noise"))
-    if isinstance(kernel, own.Linear):
+    if isinstance(kernel, ours.Linear):
         return peer.DotProduct(0.0, "fixed")
-    if isinstance(kernel, own.RBF | own.Exponential | own.Matern):
-        length: Any = kernel.closed_value("lengthscale")
-        length = np.array(length) if isinstance(length, tuple) else length
+    if isinstance(kernel, ours.RBF | ours.Exponential | ours.Matern):
+        closed = kernel.closed_value("lengthscale")
+        length = np.array(closed) if isinstance(closed, tuple) else closed
         bounds = _bounds(kernel, "lengthscale")
-        if isinstance(kernel, own.RBF):
+        if isinstance(kernel, ours.RBF):
             return peer.RBF(length, bounds)
-        return peer.Matern(length, bounds, nu=kernel.nu if isinstance(kernel, own.Matern) else 0.5)
-    if isinstance(kernel, own.RationalQuadratic) and not isinstance(
+        return peer.Matern(length, bounds, nu=kernel.nu if isinstance(kernel, ours.Matern) else 0.5)
+    if isinstance(kernel, ours.RationalQuadratic) and not isinstance(
         kernel.closed_value("lengthscale"), tuple
     ):
         return peer.RationalQuadratic(
             kernel.lengthscale, kernel.alpha, _bounds(kernel, "lengthscale"), _bounds(kernel, "alpha")
         )
-    if isinstance(kernel, own.Periodic) and not any(
+    if isinstance(kernel, ours.Periodic) and not any(
         isinstance(v, tuple) for v in (kernel.lengthscale, kernel.period)
     ):
         return peer.ExpSineSquared(
             kernel.lengthscale, kernel.period, _bounds(kernel, "lengthscale"), _bounds(kernel, "period")
         )
     raise ParameterError(
-        f"scikit-learn has no kernel for {kernel}. It has sums, products and powers of Constant, White, Linear, RBF, Matern, "
-        "RationalQuadratic and, on one column, Periodic."
+        f"scikit-learn has no kernel for {kernel}. It has sums, products and powers of Constant, White, "
+        "Linear, RBF, Matern, RationalQuadratic and, on one column, Periodic."
     )
 
 
-def _bounds(kernel: Kernel, name: str) -> Any:
+def _bounds(kernel: Kernel, name: str) -> tuple[float, float] | str:
     if name in kernel.fixed_names:
         return "fixed"
     return dict(kernel.stated_bounds).get(name, (1e-5, 1e5))
@@ -264,7 +272,7 @@ class Translated(Tiles):
         super().__init__(translation.kernel, X, Z, dtype=np.float64)
         self.translation = translation
 
-    def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+    def contract(self, U: Array | None = None, V: Array | None = None, *, W: Array | None = None) -> Array:
         parameters = self.kernel.parameters
         logs = np.zeros(len(parameters))
         logs[[i for i, p in enumerate(parameters) if p.free]] = super().contract(U, V, W=W)
@@ -274,25 +282,28 @@ class Translated(Tiles):
 class BlackBox(Precomputed):
     """The Gram matrix that the peer's kernel computes by itself, and its gradient when it is asked for."""
 
-    def __init__(self, kernel: Any, X: Any) -> None:
+    def __init__(self, kernel: peer.Kernel, X: Table) -> None:
         super().__init__(np.asarray(kernel(X), dtype=np.float64))
-        self.kernel, self.X = kernel, X
+        self.kernel = kernel
+        self.X = X
 
-    def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+    def contract(self, U: Array | None = None, V: Array | None = None, *, W: Array | None = None) -> Array:
         U, V, W = self._weights(U, V, W)
         _, gradient = self.kernel(self.X, eval_gradient=True)
-        return np.einsum("ij,ijk->k", U @ V.T if W is None else W, gradient, optimize=True)
+        weights = U @ V.T if W is None else W
+        found: Array = np.einsum("ij,ijk->k", weights, gradient, optimize=True)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Training inputs, checked once: as rows of numbers, or as things that only the peer's kernel understands."""
+    """Training inputs, checked once: as numbers, or as things that only the peer's kernel understands."""
 
-    X: Any
+    X: Table
     rows: Rows | None
 
     @classmethod
-    def of(cls, X: Any, vectors: bool) -> Sample:
+    def of(cls, X: Table, vectors: bool) -> Sample:
         if not vectors:
             return cls(X, None)
         try:
@@ -300,19 +311,19 @@ class Sample:
         except (InputError, TypeError, ValueError):
             return cls(X, None)
 
-    def translate(self, kernel: Any) -> Translation | None:
+    def translate(self, kernel: peer.Kernel) -> Translation | None:
         return None if self.rows is None else translate(kernel, self.rows.width)
 
 
-def operator(kernel: Any, sample: Sample) -> GramOperator:
+def operator(kernel: peer.Kernel, sample: Sample) -> GramOperator:
     """The Gram operator of the peer's kernel on a sample."""
     found = sample.translate(kernel)
-    return (
-        BlackBox(kernel, sample.X) if found is None or sample.rows is None else Translated(found, sample.rows)
-    )
+    if found is None or sample.rows is None:
+        return BlackBox(kernel, sample.X)
+    return Translated(found, sample.rows)
 
 
-def cross(kernel: Any, new: Sample, old: Sample) -> np.ndarray:
+def cross(kernel: peer.Kernel, new: Sample, old: Sample) -> Array:
     """k(new, old)."""
     found = new.translate(kernel)
     if found is None or new.rows is None or old.rows is None:
@@ -320,7 +331,7 @@ def cross(kernel: Any, new: Sample, old: Sample) -> np.ndarray:
     return Translated(found, new.rows, old.rows).dense()
 
 
-def diagonal(kernel: Any, new: Sample) -> np.ndarray:
+def diagonal(kernel: peer.Kernel, new: Sample) -> Array:
     """k(x, x) of every row."""
     found = new.translate(kernel)
     if found is None or new.rows is None:

@@ -1,15 +1,17 @@
-"""What the Gaussian process twins share: the search for a kernel's parameters, and the classifier of two classes."""
+"""What the Gaussian process twins share: the search for a kernel's parameters, and two classes."""
 
 from __future__ import annotations
 
 import time
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import Kernel as PeerKernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,90 +21,107 @@ from mercer.machines.gaussian_process.laplace import Logistic, TwoClasses
 from mercer.machines.shared.publish import Published
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
 from mercer.solve.solution import Certificate, Status
+from mercer.sparse import Matrix
 from mercer.theory.claims import Examination
+from mercer.typing import Array, Labels, Seed, Table, Targets, Weights
 
-SOON = 1000  # rows that are conditioned on quickly enough after Ctrl-C
+# rows that are conditioned on quickly enough after Ctrl-C
+SOON = 1000
 NEED_THETA = "Gradient can only be evaluated for theta!=None"
+
+Optimizer: TypeAlias = str | Callable[..., tuple[Array, float]] | None
+# a log marginal likelihood, with its gradient where that was asked for
+Likelihood: TypeAlias = np.float64 | float | tuple[np.float64 | float, Array]
 
 
 class Process(Published, BaseEstimator):
     """What the two share: the kernel, its inputs, and the search for its parameters."""
 
-    kernel: Any
-    optimizer: Any
+    kernel: PeerKernel | None
+    kernel_: PeerKernel
+    optimizer: Optimizer
     n_restarts_optimizer: int
     log_marginal_likelihood_value_: float
-    y_train_: Any
+    y_train_: Labels
 
-    def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+    def _examine(self, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
         """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
         from mercer.sklearn.examine import examine_twin
 
         examine_twin(self, exam, X, y, sample_weight)
 
     def log_marginal_likelihood(
-        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
-    ) -> Any:
-        """Log marginal likelihood of the training data for the kernel parameters `theta`, by default those found."""
+        self, theta: Array | None = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Likelihood:
+        """Log marginal likelihood of the data for the kernel parameters `theta`, by default those found."""
         if theta is None:
             if eval_gradient:
                 raise ValueError(NEED_THETA)
             return self.log_marginal_likelihood_value_
-        theta = np.asarray(theta, dtype=float)
-        kernel = self.kernel_.clone_with_theta(theta) if clone_kernel else self.kernel_
-        if not clone_kernel:
+        value, slope = self._likelihood_at(theta, gradient=eval_gradient, clone_kernel=clone_kernel)
+        return (value, slope) if eval_gradient else value
+
+    def _likelihood_at(
+        self, theta: Array, *, gradient: bool, clone_kernel: bool
+    ) -> tuple[np.float64 | float, Array]:
+        """The evidence and its gradient (empty if not asked for); -∞ where K is not positive definite."""
+        theta = np.asarray(theta, dtype=np.float64)
+        kernel = self.kernel_
+        if clone_kernel:
+            kernel = kernel.clone_with_theta(theta)
+        else:
             kernel.theta = theta
         try:
-            return self._evidence(kernel, eval_gradient)
+            return self._evidence(kernel, gradient)
         except NotPositiveDefiniteError:
-            return (-np.inf, np.zeros_like(theta)) if eval_gradient else -np.inf
+            return -np.inf, np.zeros_like(theta)
 
-    def _evidence(self, kernel: Any, eval_gradient: bool) -> Any:
+    def _evidence(self, kernel: PeerKernel, gradient: bool) -> tuple[np.float64, Array]:
         raise NotImplementedError
 
-    def _search(self, rng: Any) -> Status:
-        """`kernel_` with the parameters of the largest evidence, from its own and from random ones between the bounds.
+    def _search(self, rng: np.random.RandomState) -> Status:
+        """Give `kernel_` the parameters of the largest evidence, and say how the search ended.
 
-        Ctrl-C keeps the best so far, where conditioning on the rows takes no time: how the search ended is the answer.
+        It starts from the kernel's own parameters and from random ones between the bounds. Ctrl-C keeps the
+        best so far, where conditioning on the rows takes no time.
         """
         if self.optimizer is None or self.kernel_.n_dims == 0:
-            theta = self.kernel_.theta
-            self.log_marginal_likelihood_value_ = self.log_marginal_likelihood(theta, clone_kernel=False)
+            value, _ = self._likelihood_at(self.kernel_.theta, gradient=False, clone_kernel=False)
+            self.log_marginal_likelihood_value_ = value
             return Status.CONVERGED
         bounds = self.kernel_.bounds
         starts = [self.kernel_.theta]
         if self.n_restarts_optimizer > 0:
             if not np.isfinite(bounds).all():
                 raise ValueError(
-                    "Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are finite."
+                    "Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are "
+                    "finite."
                 )
             starts += [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(self.n_restarts_optimizer)]
         status: Status = Status.CONVERGED
-        tried: list[tuple[np.ndarray, float]] = []
+        tried: list[tuple[Array, float]] = []
         try:
             found = [self._optimize(start, bounds, tried) for start in starts]
         except KeyboardInterrupt:
             if not tried or len(self.y_train_) > SOON:
                 raise
-            found, status = tried, Status.INTERRUPTED
-        best = min(found, key=lambda pair: pair[1])
-        self.kernel_.theta = best[0]
-        self.log_marginal_likelihood_value_ = -best[1]
+            found = tried
+            status = Status.INTERRUPTED
+        theta, cost = min(found, key=lambda pair: pair[1])
+        self.kernel_.theta = theta
+        self.log_marginal_likelihood_value_ = -cost
         if status == Status.CONVERGED:
             self.kernel_._check_bounds_params()
         return status
 
-    def _optimize(
-        self, start: np.ndarray, bounds: np.ndarray, tried: list[tuple[np.ndarray, float]]
-    ) -> tuple[np.ndarray, float]:
+    def _optimize(self, start: Array, bounds: Array, tried: list[tuple[Array, float]]) -> tuple[Array, float]:
         """The best θ from one start, and minus its evidence; every θ on the way is added to `tried`."""
 
-        def objective(theta: np.ndarray, eval_gradient: bool = True) -> Any:
-            found = self.log_marginal_likelihood(theta, eval_gradient, clone_kernel=False)
-            value = float(found[0] if eval_gradient else found)
+        def objective(theta: Array, eval_gradient: bool = True) -> Likelihood:
+            value, gradient = self._likelihood_at(theta, gradient=eval_gradient, clone_kernel=False)
             if np.isfinite(value):
-                tried.append((np.array(theta), -value))
-            return (-found[0], -found[1]) if eval_gradient else -found
+                tried.append((np.array(theta), -float(value)))
+            return (-value, -gradient) if eval_gradient else -value
 
         if callable(self.optimizer):
             theta, value = self.optimizer(objective, start, bounds=bounds)
@@ -110,18 +129,19 @@ class Process(Published, BaseEstimator):
         done = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds)
         if done.status != 0:
             warn(
-                f"lbfgs failed to converge after {done.nit} iteration(s) (status={done.status}): {done.message}. Scale the "
-                "data, change the bounds of the kernel's parameters, or pass an optimizer with more iterations.",
+                f"lbfgs failed to converge after {done.nit} iteration(s) (status={done.status}): "
+                f"{done.message}. Scale the data, change the bounds of the kernel's parameters, or pass an "
+                "optimizer with more iterations.",
                 ConvergenceWarning,
             )
         return done.x, done.fun
 
 
-def takes_vectors(kernel: Any) -> bool:
+def takes_vectors(kernel: PeerKernel | None) -> bool:
     return kernel is None or bool(kernel.requires_vector_input)
 
 
-def input_checks(kernel: Any) -> dict[str, Any]:
+def input_checks(kernel: PeerKernel | None) -> dict[str, Any]:
     vectors = takes_vectors(kernel)
     return {"ensure_2d": vectors, "dtype": "numeric" if vectors else None}
 
@@ -129,19 +149,20 @@ def input_checks(kernel: Any) -> dict[str, Any]:
 class BinaryLaplace(Process):
     """Two classes, as the base of `GaussianProcessClassifier`, with the attributes that scikit-learn's has.
 
-    `f_cached` is the latent mode, `pi_` the probabilities of the training rows at the mode, `W_sr_` and `L_` the factors.
+    `f_cached` is the latent mode, `pi_` the probabilities of the training rows at the mode, `W_sr_` and `L_`
+    the factors.
     """
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: PeerKernel | None = None,
         *,
-        optimizer: Any = "fmin_l_bfgs_b",
+        optimizer: Optimizer = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         max_iter_predict: int = 100,
         warm_start: bool = False,
         copy_X_train: bool = True,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.kernel = kernel
         self.optimizer = optimizer
@@ -151,11 +172,13 @@ class BinaryLaplace(Process):
         self.copy_X_train = copy_X_train
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Matrix, y: Labels) -> Self:
         """Find the kernel's parameters and the mode."""
         begun = time.perf_counter()
-        default = self.kernel is None
-        self.kernel_ = ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed") if default else clone(self.kernel)
+        if self.kernel is None:
+            self.kernel_ = ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed")
+        else:
+            self.kernel_ = clone(self.kernel)
         self.rng = check_random_state(self.random_state)
         self.X_train_ = np.copy(X) if self.copy_X_train else X
         self.classes_, self.y_train_ = np.unique(y, return_inverse=True)
@@ -166,52 +189,56 @@ class BinaryLaplace(Process):
         self._sample = Sample.of(self.X_train_, takes_vectors(self.kernel_))
         self._likelihood = Logistic(2.0 * self.y_train_ - 1.0)
         if not (self.warm_start and len(getattr(self, "_last", ())) == len(self.y_train_)):
-            self._last: np.ndarray | None = None
+            self._last: Array | None = None
         ended = self._search(self.rng)
-        found = self._mode(operator(self.kernel_, self._sample).dense())
-        self.f_cached, self.W_sr_, self.L_ = found.f, found.root, np.tril(found.lower)
-        self.pi_ = self.y_train_ - found.g
-        self._found = found
+        mode = self._mode(operator(self.kernel_, self._sample).dense())
+        self.f_cached = mode.f
+        self.W_sr_ = mode.root
+        self.L_ = np.tril(mode.lower)
+        self.pi_ = self.y_train_ - mode.g
+        self._laplace_mode = mode
         self.certificate_ = Certificate(
-            Status.worst((ended, found.status)),
+            Status.worst((ended, mode.status)),
             "Laplace approximation (logistic), Newton",
-            iterations=found.iterations,
+            iterations=mode.iterations,
             seconds=time.perf_counter() - begun,
-            residual=found.residual,
+            residual=mode.residual,
             added_diagonal=0.0,
         )
         return self
 
-    def _mode(self, K: np.ndarray) -> TwoClasses:
+    def _mode(self, K: Array) -> TwoClasses:
         found = self._likelihood.mode(K, self._last, max_iter=self.max_iter_predict)
         if self.warm_start:
             self._last = found.a
         assert isinstance(found, TwoClasses)
         return found
 
-    def _evidence(self, kernel: Any, eval_gradient: bool) -> Any:
+    def _evidence(self, kernel: PeerKernel, gradient: bool) -> tuple[np.float64, Array]:
         K = operator(kernel, self._sample)
-        found = self._mode(K.dense())
-        value = np.float64(found.evidence)
-        return (value, K.contract(W=found.weights())) if eval_gradient else value
+        mode = self._mode(K.dense())
+        slope = K.contract(W=mode.weights()) if gradient else np.empty(0)
+        return np.float64(mode.evidence), slope
 
-    def _cross(self, X: Any) -> tuple[Sample, np.ndarray]:
+    def _cross(self, X: Table) -> tuple[Sample, Array]:
         new = Sample.of(X, takes_vectors(self.kernel_))
         return new, cross(self.kernel_, new, self._sample)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Labels:
         """The more probable class."""
         check_is_fitted(self)
         _, Ks = self._cross(X)
-        return self.classes_[(Ks @ self._found.g > 0).astype(int)]
+        codes = (Ks @ self._laplace_mode.g > 0).astype(int)
+        predicted: Labels = self.classes_[codes]
+        return predicted
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Table) -> Array:
         """Probabilities n × 2: the logistic function averaged over the latent Gaussian, to rounding."""
         p = average_logistic(*self.latent_mean_and_variance(X))
         return np.column_stack([1.0 - p, p])
 
-    def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def latent_mean_and_variance(self, X: Table) -> tuple[Array, Array]:
         """Mean and variance of the latent function at X."""
         check_is_fitted(self)
         new, Ks = self._cross(X)
-        return self._found.latent(Ks, diagonal(self.kernel_, new))
+        return self._laplace_mode.latent(Ks, diagonal(self.kernel_, new))

@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import sklearn.decomposition as peer
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import KernelCenterer
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted, validate_data
 
 from mercer.errors import warn
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.on_rows import PRECOMPUTED
-from mercer.kernels import RBF, CosineSimilarity, Kernel, Linear, Polynomial, Sigmoid
+from mercer.gram.operators import Index
+from mercer.kernels import Kernel
 from mercer.machines.shared.publish import Published
 from mercer.machines.structure.centred import Centred
 from mercer.sklearn.careful import refuse_masks_and_dates
+from mercer.sklearn.names import KernelName, kernel_named
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.system import solve
+from mercer.sparse import Matrix
 from mercer.theory.claims import Examination
+from mercer.typing import Array, Seed, Table, Targets, Weights
 
 __all__ = ["KernelPCA"]
 
-TIGHTEST = 1e-10  # the relative residual that tol=0 stands for
+# the relative residual that tol=0 stands for
+TIGHTEST = 1e-10
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, BaseEstimator):
     """Kernel principal component analysis, with scikit-learn's signature, attributes and semantics.
 
-    Every `eigen_solver` but "dense" is a block Krylov method that stops at residuals of tol (or 1e-10, if tol=0) times the
-    largest eigenvalue; `certificate_` holds the residual of every eigenpair. `iterated_power` is not needed.
+    Every `eigen_solver` but "dense" is a block Krylov method that stops at residuals of tol (or 1e-10, if
+    tol=0) times the largest eigenvalue; `certificate_` holds the residual of every eigenpair.
+    `iterated_power` is not needed.
 
     >>> from mercer.sklearn import KernelPCA
     >>> KernelPCA(1, kernel="linear").fit_transform([[0.0], [2.0]])
@@ -44,28 +50,28 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
            [-1.]])
     """
 
-    eigenvalues_: np.ndarray
-    eigenvectors_: np.ndarray
+    eigenvalues_: Array
+    eigenvectors_: Array
 
-    _parameter_constraints: dict = peer.KernelPCA._parameter_constraints
+    _parameter_constraints: ClassVar[dict[str, Any]] = peer.KernelPCA._parameter_constraints
 
     def __init__(
         self,
         n_components: int | None = None,
         *,
-        kernel: Any = "linear",
+        kernel: KernelName = "linear",
         gamma: float | None = None,
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict | None = None,
+        kernel_params: dict[str, object] | None = None,
         alpha: float = 1.0,
         fit_inverse_transform: bool = False,
         eigen_solver: str = "auto",
         tol: float = 0,
         max_iter: int | None = None,
-        iterated_power: Any = "auto",
+        iterated_power: int | str = "auto",
         remove_zero_eig: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         copy_X: bool = True,
         n_jobs: int | None = None,
     ) -> None:
@@ -88,31 +94,31 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets | None = None) -> Self:
         """Fit the model from data in X."""
-        X = self._check(X)
-        K = self._centred(self._products(X))
+        rows = self._check(X)
+        K = self._centred(self._products(rows))
         self._decompose(K)
-        self.X_fit_ = X
+        self.X_fit_ = rows
         self._keep_coefficients()
-        if X.dtype == np.float32:
+        if rows.dtype == np.float32:
             self.eigenvalues_ = self.eigenvalues_.astype(np.float32)
             self.eigenvectors_ = self.eigenvectors_.astype(np.float32)
         if self.fit_inverse_transform:
-            self._fit_inverse(self.eigenvectors_ * np.sqrt(self.eigenvalues_), X)
+            self._fit_inverse(self.eigenvectors_ * np.sqrt(self.eigenvalues_), rows)
         return self
 
-    def _check(self, X: Any) -> Any:
+    def _check(self, X: Table) -> Matrix:
         """The rows, after scikit-learn's checks; `gamma_` for their number of columns."""
         self._validate_params()
         refuse_masks_and_dates(X)
         if self.fit_inverse_transform and self.kernel == PRECOMPUTED:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        X = validate_data(self, X, accept_sparse="csr", copy=self.copy_X)
-        if self.fit_inverse_transform and sparse.issparse(X):
+        rows: Matrix = validate_data(self, X, accept_sparse="csr", copy=self.copy_X)
+        if self.fit_inverse_transform and sparse.issparse(rows):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
-        self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
-        return X
+        self.gamma_ = 1 / rows.shape[1] if self.gamma is None else self.gamma
+        return rows
 
     def _keep_coefficients(self) -> None:
         """What `transform` multiplies kernel products with."""
@@ -122,37 +128,24 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
         self._coef = np.ascontiguousarray(scaled - scaled.mean(axis=0))
         self._offset = self._column_means @ self._coef
 
-    def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+    def _examine(self, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights) -> None:
         """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
         from mercer.sklearn.examine import examine_twin
 
         examine_twin(self, exam, X, y, sample_weight)
 
     def _kernel_object(self) -> Kernel | None:
-        """The named kernel as one of mercer's; None for precomputed, callables and degenerate parameters."""
-        gamma, coef0 = float(self.gamma_), float(self.coef0)
-        if self.kernel == "linear":
-            return Linear()
-        if self.kernel == "cosine":
-            return CosineSimilarity()
-        if self.kernel == "rbf" and gamma > 0:
-            return RBF(float(np.sqrt(0.5 / gamma)))
-        whole = isinstance(self.degree, Integral) and self.degree >= 1
-        if self.kernel == "poly" and gamma > 0 and coef0 >= 0 and whole:
-            return Polynomial(int(self.degree), offset=coef0, scale=gamma)
-        if self.kernel == "sigmoid" and gamma > 0:
-            return Sigmoid(gamma, offset=coef0)
-        return None
+        return kernel_named(self.kernel, gamma=float(self.gamma_), coef0=self.coef0, degree=self.degree)
 
-    def _by_pairs(self, X: Any, Y: Any = None) -> np.ndarray:
+    def _by_pairs(self, X: Matrix, Y: Matrix | None = None) -> Array:
         """Kernels that mercer has no object for, and matrices that are given."""
-        params: dict = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
+        params: dict[str, object] = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
         if callable(self.kernel):
             params = self.kernel_params or {}
         K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, n_jobs=self.n_jobs, **params)
         return np.asarray(K, dtype=np.float64)
 
-    def _products(self, X: Any) -> GramOperator:
+    def _products(self, X: Matrix) -> GramOperator:
         kernel = self._kernel_object()
         if kernel is None:
             return Precomputed(self._by_pairs(X))
@@ -187,12 +180,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
         values = _check_psd_eigenvalues(values, enable_warnings=False)
         vectors, _ = svd_flip(u=vectors, v=None)
         if self.remove_zero_eig or self.n_components is None:
-            vectors, values = vectors[:, values > 0], values[values > 0]
-        self.eigenvalues_, self.eigenvectors_ = values, vectors
+            vectors = vectors[:, values > 0]
+            values = values[values > 0]
+        self.eigenvalues_ = values
+        self.eigenvectors_ = vectors
         if not found.certificate.converged:
             warn(f"The eigenpairs did not converge: {found.certificate}", ConvergenceWarning)
 
-    def _refuse_large_negative(self, K: Centred, values: np.ndarray, seed: int) -> None:
+    def _refuse_large_negative(self, K: Centred, values: Array, seed: int) -> None:
         """ "randomized" means the eigenvalues of largest modulus: a negative one among them is an error."""
         kernel = self._kernel_object()
         if kernel is not None and kernel.proof() is not None:
@@ -201,48 +196,50 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
         if -lowest > values[-1]:
             _check_psd_eigenvalues(np.append(values, lowest), enable_warnings=False)
 
-    def _fit_inverse(self, Y: np.ndarray, X: np.ndarray) -> None:
+    def _fit_inverse(self, Y: Array, X: Matrix) -> None:
         found = solve(self._products(Y), X, float(self.alpha), tol=1e-8, keep=False)
         self.dual_coef_ = found.value.astype(X.dtype if X.dtype.kind == "f" else np.float64, copy=False)
         self.X_transformed_fit_ = Y
 
     # ── there and back ──────────────────────────────────────────────────────────────────────────────────────
 
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
+    def fit_transform(self, X: Table, y: Targets | None = None, **params: Any) -> Array:
         """Fit the model from data in X and transform X."""
         self.fit(X, **params)
         return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> NDArray[np.floating[Any]]:
         """Project X on the components."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
-        Y = self._against(X, self.X_fit_, self._coef) - self._offset
-        return Y.astype(np.float32) if X.dtype == np.float32 else Y
+        rows: Matrix = validate_data(self, X, accept_sparse="csr", reset=False)
+        Y: Array = self._against(rows, self.X_fit_, self._coef) - self._offset
+        single = rows.dtype == np.float32
+        return Y.astype(np.float32) if single else Y
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Table) -> NDArray[np.floating[Any]]:
         """Transform components back to the input space, by the ridge regression of `fit`."""
         if not self.fit_inverse_transform:
             raise NotFittedError(
-                "The fit_inverse_transform parameter was not set to True when instantiating and hence the inverse "
-                "transform is not available."
+                "The fit_inverse_transform parameter was not set to True when instantiating and hence the "
+                "inverse transform is not available."
             )
-        X = np.asarray(X)
-        found = self._against(X, self.X_transformed_fit_, np.asarray(self.dual_coef_, dtype=np.float64))
+        coef = np.asarray(self.dual_coef_, dtype=np.float64)
+        found = self._against(np.asarray(X), self.X_transformed_fit_, coef)
         return found.astype(self.dual_coef_.dtype, copy=False)
 
-    def _against(self, X: Any, sample: Any, coef: np.ndarray) -> np.ndarray:
+    def _against(self, X: Matrix, sample: Matrix, coef: Array) -> Array:
         """k(X, sample) @ coef."""
         kernel = self._kernel_object()
         if kernel is None:
-            return self._by_pairs(X, sample) @ coef
+            found: Array = self._by_pairs(X, sample) @ coef
+            return found
         if coef.shape[1] == 0:
             return np.empty((X.shape[0], 0))
         return np.asarray(
             Tiles(kernel, _double(X), _double(sample), n_jobs=self.n_jobs) @ np.ascontiguousarray(coef)
         )
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -252,7 +249,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
     @property
     def _n_features_out(self) -> int:
         """Number of transformed output features."""
-        return self.eigenvalues_.shape[0]
+        return len(self.eigenvalues_)
 
 
 class _Negative(GramOperator):
@@ -264,18 +261,18 @@ class _Negative(GramOperator):
         self.inner = inner
         super().__init__(inner.dtype, inner.shape)
 
-    def _matmat(self, V: np.ndarray) -> np.ndarray:
+    def _matmat(self, V: Array) -> Array:
         return -self.inner._matmat(V)
 
-    def diag(self) -> np.ndarray:
+    def diag(self) -> Array:
         return -self.inner.diag()
 
-    def block(self, rows: Any, cols: Any) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         return -self.inner.block(rows, cols)
 
     def _transpose(self) -> _Negative:
         return self
 
 
-def _double(X: Any) -> Any:
+def _double(X: Matrix) -> Matrix:
     return X.astype(np.float64, copy=False)

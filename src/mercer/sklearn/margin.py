@@ -1,14 +1,17 @@
-"""What the twins of the support vector machines share: check as scikit-learn does, translate, fit, translate back."""
+"""What the twins of the support vector machines share: scikit-learn's checks, and the way to a machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import Tags
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import (
     _num_samples,
@@ -20,10 +23,12 @@ from sklearn.utils.validation import (
 
 from mercer.arrays import check_vectors
 from mercer.errors import MagnitudeError, NotFiniteError, warn
-from mercer.gram.on_rows import PRECOMPUTED
-from mercer.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
+from mercer.gram import GramOperator
+from mercer.gram.on_rows import PRECOMPUTED, KernelOnRows
+from mercer.kernels import Kernel
 from mercer.kernels.leaves.closing import variance
 from mercer.machines.margin.calibrate import Calibration
+from mercer.machines.margin.classify import MarginClassifier
 from mercer.machines.margin.nu import NuSVC as _NuSVC
 from mercer.machines.margin.one_class import OneClassSVM as _OneClassSVM
 from mercer.machines.margin.problems import MarginMachine
@@ -32,47 +37,51 @@ from mercer.machines.margin.svr import SVR as _SVR
 from mercer.machines.margin.svr import NuSVR as _NuSVR
 from mercer.machines.shared.publish import Published, fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, symmetric, warn_of_refuted
+from mercer.sklearn.names import KernelFunction, KernelName, kernel_named
+from mercer.sparse import Matrix
 from mercer.theory.claims import Examination
+from mercer.typing import Array, Integers, Labels, Table, Targets, Weights
 
 NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. "
     "The input data may contain large values and need to be preprocessed."
 )
-WRITTEN_OUT = 2**17  # entries up to which sparse rows are computed with as dense ones: the same bits then
+# entries up to which sparse rows are computed with as dense ones: the same bits then
+WRITTEN_OUT = 2**17
 
 
 # ── the machines without their announcements ────────────────────────────────────────────────────────────────
 
 
-class Quiet:
+class Quiet(MarginMachine):
     """scikit-learn does not judge kernels, and words its own convergence warning."""
 
-    _notes: tuple[str, ...]
-
-    def _judged(self, on: Any, K: Any = None, rows: Any = None) -> tuple[str, ...]:
+    def _judged(
+        self, on: KernelOnRows, K: GramOperator | None = None, rows: Integers | None = None
+    ) -> tuple[str, ...]:
         return ()
 
     def _report(self) -> None:
         """Said by the twin."""
 
-    def _check_rows(self: Any, X: Any, *, reset: bool) -> Any:
+    def _check_rows(self, X: Matrix, *, reset: bool) -> Matrix:
         """Names and width are the twin's affair."""
         if reset:
             self.n_features_in_ = X.shape[1]
         return check_vectors(X)
 
-    def _calibrate(self: Any, K: Any, codes: np.ndarray, w: np.ndarray) -> Calibration:
-        """With a single row of some class nothing can be held out; the original answers all the same."""
-        if np.bincount(codes).min() < 2:
-            return Calibration((1.0, 1.0))
-        return super()._calibrate(K, codes, w)  # type: ignore[misc]
 
-
-class QuietClassifier(Quiet):
-    def _check_labels(self: Any, y: np.ndarray, n: int) -> np.ndarray:
+class QuietClassifier(Quiet, MarginClassifier):
+    def _check_labels(self, y: Integers, n: int) -> Integers:
         """The twin has made codes of the labels."""
         self.classes_ = np.arange(int(y.max()) + 1)
         return y
+
+    def _calibrate(self, K: GramOperator, codes: Integers, w: Array) -> Calibration:
+        """With a single row of some class nothing can be held out; the original answers all the same."""
+        if np.bincount(codes).min() < 2:
+            return Calibration((1.0, 1.0))
+        return super()._calibrate(K, codes, w)
 
 
 class QuietSVC(QuietClassifier, _SVC): ...
@@ -93,49 +102,64 @@ class QuietOneClassSVM(Quiet, _OneClassSVM): ...
 # ── what all twins share ────────────────────────────────────────────────────────────────────────────────────
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What scikit-learn's checks let through: rows, targets, weights, and what the machine is fitted on.
+
+    `products` is None for a kernel function that returned products of other rows.
+    """
+
+    rows: Matrix
+    targets: Labels
+    weights: Array | None
+    products: Matrix | None
+
+
 class MarginTwin(Published, BaseEstimator):
     """Check as scikit-learn does, translate, fit the machine, translate back."""
 
-    kernel: Any
-    gamma: Any
+    kernel: KernelName
+    gamma: float | str
     degree: int
     coef0: float
     tol: float
     max_iter: int
     cache_size: float
-    verbose: Any
+    verbose: bool
     C: float = 1.0
 
     def _machine(self, **common: Any) -> MarginMachine:
         raise NotImplementedError
 
-    def _check_targets(self, y: Any) -> np.ndarray:
-        return column_or_1d(y, warn=True).astype(np.float64, copy=False)
+    def _check_targets(self, y: Targets) -> Labels:
+        values: Array = column_or_1d(y, warn=True).astype(np.float64, copy=False)
+        return values
 
-    def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+    def _examine(self, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights) -> None:
         """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
         from mercer.sklearn.examine import examine_twin
 
         examine_twin(self, exam, X, y, sample_weight)
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None, Any]:
-        """Rows, targets, weights and what the machine is fitted on, after scikit-learn's checks."""
+    def _prepare(self, X: Table, y: Targets | None, sample_weight: Weights) -> Prepared:
+        """Check as scikit-learn does, and resolve gamma."""
         self._validate_params()
         refuse_masks_and_dates(X, y)
         if sparse.issparse(X) and self.kernel == PRECOMPUTED:
             raise TypeError("Sparse precomputed kernels are not supported.")
         self._sparse = sparse.issparse(X) and not callable(self.kernel)
+        rows: Matrix = X
         if callable(self.kernel):
             check_consistent_length(X, y)
         elif y is None:
-            X = validate_data(self, X, dtype=np.float64, order="C", accept_sparse="csr")
+            rows = validate_data(self, X, dtype=np.float64, order="C", accept_sparse="csr")
         else:
-            X, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse="csr")
-        n = _num_samples(X)
-        y = np.ones(n) if y is None else self._check_targets(y)
-        w = self._check_weights(sample_weight, y, n, np.shape(X))
-        self._set_gamma(X, w)
-        return X, y, w, self._training_products(X, n)
+            rows, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse="csr")
+        n: int = _num_samples(rows)
+        targets: Labels = np.ones(n) if y is None else self._check_targets(y)
+        w = self._check_weights(sample_weight, targets, n, np.shape(rows))
+        self._set_gamma(rows, w)
+        return Prepared(rows, targets, w, self._training_products(rows, n))
 
     def _asked(self) -> MarginMachine:
         """The machine that the parameters describe."""
@@ -146,20 +170,23 @@ class MarginTwin(Published, BaseEstimator):
             memory=max(int(self.cache_size * 2**20), 2**28),
         )
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        X, y, w, products = self._prepare(X, y, sample_weight)
-        if products is None:  # scikit-learn finds out in predict
-            self.shape_fit_ = np.shape(X)
+    def _fit(self, X: Table, y: Targets | None, sample_weight: Weights) -> Self:
+        prepared = self._prepare(X, y, sample_weight)
+        if prepared.products is None:
+            # scikit-learn finds out in predict
+            self.shape_fit_ = np.shape(prepared.rows)
             return self
         machine = self._asked()
         try:
-            fit_inside(machine, products, y, sample_weight=w)
+            fit_inside(machine, prepared.products, prepared.targets, sample_weight=prepared.weights)
         except (MagnitudeError, NotFiniteError) as error:
             raise ValueError(f"{NOT_FINITE} ({error})") from error
-        self._take(machine, X, len(y))
+        self._take(machine, prepared.rows, len(prepared.targets))
         return self
 
-    def _check_weights(self, sample_weight: Any, y: np.ndarray, n: int, shape: Any) -> np.ndarray | None:
+    def _check_weights(
+        self, sample_weight: Weights, y: Labels, n: int, shape: tuple[int, ...]
+    ) -> Array | None:
         if sample_weight is None:
             return None
         w = np.asarray(sample_weight, dtype=np.float64)
@@ -173,36 +200,30 @@ class MarginTwin(Published, BaseEstimator):
             raise ValueError("Invalid input - all samples have zero or negative weights.")
         return np.maximum(w, 0.0)
 
-    def _set_gamma(self, X: Any, w: np.ndarray | None) -> None:
+    def _set_gamma(self, X: Matrix, w: Array | None) -> None:
         if self.kernel == PRECOMPUTED or callable(self.kernel):
             self._gamma = 0.0
         elif self.gamma == "scale":
             spread = variance(X, w)
             self._gamma = 1.0 / (X.shape[1] * spread) if spread != 0 else 1.0
+        elif self.gamma == "auto":
+            self._gamma = 1.0 / X.shape[1]
         else:
-            self._gamma = 1.0 / X.shape[1] if self.gamma == "auto" else float(self.gamma)
+            self._gamma = float(self.gamma)
 
     def _kernel_object(self) -> Kernel | None:
-        """The named kernel as one of mercer's; None for precomputed, callables and degenerate parameters."""
-        gamma, coef0 = self._gamma, float(self.coef0)
-        if self.kernel == "linear":
-            return Linear()
-        if self.kernel == "rbf" and gamma > 0:
-            return RBF(float(np.sqrt(0.5 / gamma)))
-        if self.kernel == "poly" and gamma > 0 and coef0 >= 0 and self.degree >= 1:
-            return Polynomial(self.degree, offset=coef0, scale=gamma)
-        if self.kernel == "sigmoid" and gamma > 0:
-            return Sigmoid(gamma, offset=coef0)
-        return None
+        return kernel_named(self.kernel, gamma=self._gamma, coef0=self.coef0, degree=self.degree)
 
-    def _function(self) -> Callable[[Any, Any], Any] | None:
+    def _function(self) -> KernelFunction | None:
         """The kernel as a function of two samples, where mercer has no object for it."""
-        if callable(self.kernel):
+        if not isinstance(self.kernel, str):
             return self.kernel
         if self.kernel == PRECOMPUTED or self._kernel_object() is not None:
             return None
-        gamma, coef0, degree = self._gamma, self.coef0, self.degree
-        formulas: dict[str, Callable[[Any], Any]] = {
+        gamma = self._gamma
+        coef0 = self.coef0
+        degree = self.degree
+        formulas: dict[str, Callable[[Array], Array]] = {
             "rbf": lambda t: np.ones_like(t),
             "poly": lambda t: (gamma * t + coef0) ** degree,
             "sigmoid": lambda t: np.tanh(gamma * t + coef0),
@@ -210,12 +231,13 @@ class MarginTwin(Published, BaseEstimator):
         formula = formulas[self.kernel]
         return lambda A, B: formula(safe_sparse_dot(A, B.T, dense_output=True))
 
-    def _training_products(self, X: Any, n: int) -> Any:
+    def _training_products(self, X: Matrix, n: int) -> Matrix | None:
         function = self._function()
         if function is None:
             if self.kernel == PRECOMPUTED and X.shape[0] != X.shape[1]:
                 raise ValueError(
-                    f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix."
+                    "Precomputed matrix must be a square matrix. "
+                    f"Input is a {X.shape[0]}x{X.shape[1]} matrix."
                 )
             if self.kernel == PRECOMPUTED:
                 return symmetric(X)
@@ -227,7 +249,8 @@ class MarginTwin(Published, BaseEstimator):
             raise ValueError("X.shape[0] should be equal to X.shape[1]")
         if K.shape[0] != n:
             warn(
-                f"the kernel returned {K.shape[0]} x {K.shape[1]} products for {n} rows; this model cannot predict.",
+                f"the kernel returned {K.shape[0]} x {K.shape[1]} products for {n} rows; "
+                "this model cannot predict.",
                 UserWarning,
             )
             return None
@@ -237,7 +260,7 @@ class MarginTwin(Published, BaseEstimator):
             )
         return symmetric(K)
 
-    def _take(self, machine: MarginMachine, X: Any, n: int) -> None:
+    def _take(self, machine: MarginMachine, X: Matrix, n: int) -> None:
         """scikit-learn's attributes from the fitted machine."""
         self.machine_ = machine
         self.certificate_ = machine.certificate_
@@ -259,19 +282,20 @@ class MarginTwin(Published, BaseEstimator):
             raise ValueError(NOT_FINITE)
         if self.fit_status_:
             warn(
-                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
-                "StandardScaler or MinMaxScaler.",
+                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data "
+                "with StandardScaler or MinMaxScaler.",
                 ConvergenceWarning,
             )
 
     def _take_iterations(self, machine: MarginMachine) -> None:
-        self.n_iter_: Any = max(int(machine.n_iter_), 1)
+        self.n_iter_: int | NDArray[np.int32] = max(int(machine.n_iter_), 1)
 
-    def _dual_layout(self, machine: MarginMachine) -> np.ndarray:
-        return machine.dual_coef_
+    def _dual_layout(self, machine: MarginMachine) -> Array:
+        duals: Array = machine.dual_coef_
+        return duals
 
     @property
-    def n_support_(self) -> np.ndarray:
+    def n_support_(self) -> NDArray[np.int32]:
         """Number of support vectors for each class."""
         try:
             check_is_fitted(self)
@@ -280,7 +304,7 @@ class MarginTwin(Published, BaseEstimator):
         return self._n_support
 
     @property
-    def coef_(self) -> Any:
+    def coef_(self) -> Matrix:
         """Weights of the features when `kernel="linear"`."""
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
@@ -289,39 +313,38 @@ class MarginTwin(Published, BaseEstimator):
         (coef.data if sparse.issparse(coef) else coef).flags.writeable = False
         return coef
 
-    def _raw(self, X: Any) -> np.ndarray:
+    def _raw(self, X: Table) -> Array:
         """The machine's decision values, after scikit-learn's checks."""
         check_is_fitted(self)
-        function = None
-        if callable(self.kernel):
-            function = self.kernel
-        else:
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
-            if sparse.issparse(X) and not self._sparse:
+        rows: Matrix = X
+        if not callable(self.kernel):
+            rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+            if sparse.issparse(rows) and not self._sparse:
                 raise ValueError(f"cannot use sparse input in {type(self).__name__!r} trained on dense data")
-            if self._sparse and not sparse.issparse(X):
-                X = sparse.csr_array(X)
-            function = self._function()
+            if self._sparse and not sparse.issparse(rows):
+                rows = sparse.csr_array(rows)
+        function = self._function()
         if function is not None:
-            X = _as_matrix(function(X, self._X_fit))
+            rows = _as_matrix(function(rows, self._X_fit))
         if self.kernel == PRECOMPUTED or function is not None:
-            if X.shape[1] != self.shape_fit_[0]:
+            if rows.shape[1] != self.shape_fit_[0]:
                 raise ValueError(
-                    f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, the number of samples at "
-                    "training time"
+                    f"X.shape[1] = {rows.shape[1]} should be equal to {self.shape_fit_[0]}, the number of "
+                    "samples at training time"
                 )
         elif self.n_support_.sum() != self.support_vectors_.shape[0]:
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")
-        return self.machine_._values(X)
+        values: Array = self.machine_._values(rows)
+        return values
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == PRECOMPUTED
         tags.input_tags.sparse = self.kernel != PRECOMPUTED
         return tags
 
 
-def required(estimator: Any, y: Any) -> Any:
+def required(estimator: BaseEstimator, y: Targets | None) -> Targets:
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
@@ -329,5 +352,5 @@ def required(estimator: Any, y: Any) -> Any:
     return y
 
 
-def _as_matrix(K: Any) -> np.ndarray:
+def _as_matrix(K: Matrix) -> Array:
     return np.asarray(K.toarray() if sparse.issparse(K) else K, dtype=np.float64, order="C")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copyreg
 import sys
-from typing import Any
+from collections.abc import Callable
 
 import sklearn.decomposition
 import sklearn.gaussian_process
 import sklearn.kernel_ridge
 import sklearn.svm
+from sklearn.base import BaseEstimator
 
 from mercer.sklearn import gaussian_process, kernel_pca, kernel_ridge, svm
 
@@ -28,10 +29,11 @@ TWINS: dict[type, type] = {
 
 
 def patch() -> None:
-    """Let `sklearn.svm.SVC` and its siblings name the twins from now on, also where scikit-learn itself imported them.
+    """Let `sklearn.svm.SVC` and its siblings name the twins from now on.
 
-    Classes imported before stay what they were, and their models can still be pickled: the private module that defines
-    a class keeps it. Where that module is the public one, models are pickled by the name of their class.
+    That holds where scikit-learn itself imported them, too. Classes imported before stay what they were, and
+    their models can still be pickled: the private module that defines a class keeps it. Where that module is
+    the public one, models are pickled by the name of their class.
     """
     _rebind(TWINS)
     for original in TWINS:
@@ -60,13 +62,15 @@ def _is_private(module: str) -> bool:
     return any(part.startswith("_") for part in module.split("."))
 
 
-def _by_name(model: Any) -> tuple[Any, ...]:
+def _by_name(
+    model: BaseEstimator,
+) -> tuple[Callable[[str, str], BaseEstimator], tuple[str, str], dict[str, object]]:
     """How to pickle a model of a class whose public name means its twin."""
     kind = type(model)
     return empty_original, (kind.__module__, kind.__qualname__), model.__reduce_ex__(2)[2]
 
 
-def empty_original(module: str, name: str) -> Any:
+def empty_original(module: str, name: str) -> BaseEstimator:
     """A model of scikit-learn's own class of that name, before its state is put in; patched or not."""
     for original in TWINS:
         if (original.__module__, original.__qualname__) == (module, name):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import sklearn.svm as peer
@@ -12,10 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer.errors import warn
 from mercer.machines.margin.classify import MarginClassifier, votes_and_confidence
@@ -23,6 +20,7 @@ from mercer.machines.margin.problems import MarginMachine
 from mercer.machines.shared.targets import plain_labels
 from mercer.sklearn.margin import (
     MarginTwin,
+    Prepared,
     QuietNuSVC,
     QuietNuSVR,
     QuietOneClassSVM,
@@ -30,28 +28,33 @@ from mercer.sklearn.margin import (
     QuietSVR,
     required,
 )
+from mercer.sklearn.names import KernelName
+from mercer.sparse import Matrix
+from mercer.typing import Array, Integers, Labels, Seed, Table, Targets, Weights
 
 __all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"]
+
+ClassWeight: TypeAlias = dict[Any, float] | str | None
 
 
 # ── classifiers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _check_proba(self: Any) -> bool:
-    if self.probability == "deprecated" or not self.probability:
+def _check_proba(twin: _Classifier) -> bool:
+    if twin.probability == "deprecated" or not twin.probability:
         raise AttributeError("predict_proba is not available when probability=False")
     return True
 
 
 class _Classifier(ClassifierMixin, MarginTwin):
-    class_weight: Any
-    probability: Any
+    class_weight: ClassWeight
+    probability: bool | str
     decision_function_shape: str
     break_ties: bool
-    random_state: Any
+    random_state: Seed
     machine_: MarginClassifier
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Fit the SVM model according to the given training data."""
         return self._fit(X, required(self, y), sample_weight)
 
@@ -66,31 +69,34 @@ class _Classifier(ClassifierMixin, MarginTwin):
         )
         return bool(self.probability)
 
-    def _check_targets(self, y: Any) -> np.ndarray:
-        labels = y if plain_labels(y) else column_or_1d(y, warn=True)
-        if not plain_labels(y):
+    def _check_targets(self, y: Targets) -> Integers:
+        labels: Labels
+        if plain_labels(y):
+            labels = np.asarray(y)
+        else:
+            labels = column_or_1d(y, warn=True)
             check_classification_targets(y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        self.class_weight_ = (
-            np.ones(len(self.classes_))
-            if self.class_weight is None
-            else compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
-        )
+        if self.class_weight is None:
+            self.class_weight_: Array = np.ones(len(self.classes_))
+        else:
+            self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(self.classes_)} class"
             )
         return codes
 
-    def _check_weights(self, sample_weight: Any, y: np.ndarray, n: int, shape: Any) -> np.ndarray | None:
+    def _check_weights(
+        self, sample_weight: Weights, y: Labels, n: int, shape: tuple[int, ...]
+    ) -> Array | None:
         w = super()._check_weights(sample_weight, y, n, shape)
         if w is not None:
             alive = np.bincount(y, w, minlength=len(self.classes_)) > 0
             if alive.sum() < 2:
                 raise ValueError(self._one_class_left)
-            if isinstance(
-                self.class_weight, str
-            ):  # "balanced" counts rows by weight: weight 2 is a row twice
+            if isinstance(self.class_weight, str):
+                # "balanced" counts rows by weight: weight 2 is a row twice
                 mass = np.bincount(y, w, minlength=len(alive))
                 self.class_weight_ = np.where(alive, w.sum() / (len(alive) * np.where(alive, mass, 1.0)), 0.0)
         return w
@@ -100,24 +106,24 @@ class _Classifier(ClassifierMixin, MarginTwin):
     def _by_code(self) -> dict[int, float]:
         return dict(enumerate(self.class_weight_.tolist()))
 
-    def _dual_layout(self, machine: MarginMachine) -> np.ndarray:
+    def _dual_layout(self, machine: MarginMachine) -> Array:
         """LIBSVM's: a support vector of class c has one coefficient for each of the other classes."""
         k = len(self.classes_)
+        duals: Array = machine.dual_coef_
         if k == 2:
-            return machine.dual_coef_
+            return duals
         owner = np.repeat(np.arange(k), machine.n_support_)
         out = np.zeros((k - 1, len(owner)))
-        for row, (i, j) in zip(machine.dual_coef_, combinations(range(k), 2), strict=True):
+        for row, (i, j) in zip(duals, combinations(range(k), 2), strict=True):
             out[j - 1, owner == i] = row[owner == i]
             out[i, owner == j] = row[owner == j]
         return out
 
     def _take_iterations(self, machine: MarginMachine) -> None:
-        self.n_iter_ = np.array(
-            [max(int(c.iterations or 0), 1) for c in machine.certificates_], dtype=np.int32
-        )
+        counts = [max(int(c.iterations or 0), 1) for c in machine.certificates_]
+        self.n_iter_ = np.array(counts, dtype=np.int32)
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Table) -> Array:
         """Evaluate the decision function for the samples in X."""
         values = self._raw(X)
         k = len(self.classes_)
@@ -125,32 +131,39 @@ class _Classifier(ClassifierMixin, MarginTwin):
             return values[:, 0]
         return values if self.decision_function_shape == "ovo" else votes_and_confidence(values, k)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Labels:
         """Perform classification on samples in X."""
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        values, k = self._raw(X), len(self.classes_)
+        values = self._raw(X)
+        k = len(self.classes_)
+        winner: Integers
         if k == 2:
-            return self.classes_[(values[:, 0] > 0).astype(np.intp)]
-        if self.break_ties:
-            return self.classes_[votes_and_confidence(values, k).argmax(axis=1)]
-        votes = np.zeros((len(values), k), dtype=int)
-        for column, (i, j) in enumerate(combinations(range(k), 2)):
-            votes[np.arange(len(values)), np.where(values[:, column] > 0, i, j)] += 1
-        return self.classes_[votes.argmax(axis=1)]
+            winner = (values[:, 0] > 0).astype(np.intp)
+        elif self.break_ties:
+            winner = votes_and_confidence(values, k).argmax(axis=1)
+        else:
+            votes = np.zeros((len(values), k), dtype=int)
+            for column, (i, j) in enumerate(combinations(range(k), 2)):
+                votes[np.arange(len(values)), np.where(values[:, column] > 0, i, j)] += 1
+            winner = votes.argmax(axis=1)
+        predicted: Labels = self.classes_[winner]
+        return predicted
 
     @available_if(_check_proba)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Table) -> Array:
         """Probabilities calibrated on held-out rows."""
         if not hasattr(self.machine_, "calibration_"):
             raise NotFittedError("predict_proba is not available when fitted with probability=False")
-        return self.machine_.calibration_(self.machine_._scores(self._raw(X)))
+        probabilities: Array = self.machine_.calibration_(self.machine_._scores(self._raw(X)))
+        return probabilities
 
     @available_if(_check_proba)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Table) -> Array:
         """The logarithm of `predict_proba`."""
-        return np.log(self.predict_proba(X))
+        probabilities: Array = self.predict_proba(X)
+        return np.log(probabilities)
 
 
 class SVC(_Classifier):
@@ -161,22 +174,22 @@ class SVC(_Classifier):
     def __init__(
         self,
         *,
-        C=1.0,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        probability="deprecated",
-        tol=1e-3,
-        cache_size=200,
-        class_weight=None,
-        verbose=False,
-        max_iter=-1,
-        decision_function_shape="ovr",
-        break_ties=False,
-        random_state=None,
-    ):
+        C: float = 1.0,
+        kernel: KernelName = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: bool | str = "deprecated",
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: ClassWeight = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Seed = None,
+    ) -> None:
         self.C = C
         self.kernel = kernel
         self.degree = degree
@@ -212,22 +225,22 @@ class NuSVC(_Classifier):
     def __init__(
         self,
         *,
-        nu=0.5,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        probability="deprecated",
-        tol=1e-3,
-        cache_size=200,
-        class_weight=None,
-        verbose=False,
-        max_iter=-1,
-        decision_function_shape="ovr",
-        break_ties=False,
-        random_state=None,
-    ):
+        nu: float = 0.5,
+        kernel: KernelName = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: bool | str = "deprecated",
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: ClassWeight = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Seed = None,
+    ) -> None:
         self.nu = nu
         self.kernel = kernel
         self.degree = degree
@@ -258,11 +271,11 @@ class NuSVC(_Classifier):
 
 
 class _Regressor(RegressorMixin, MarginTwin):
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Fit the SVM model according to the given training data."""
         return self._fit(X, required(self, y), sample_weight)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Array:
         """Perform regression on samples in X."""
         return self._raw(X)[:, 0]
 
@@ -275,18 +288,18 @@ class SVR(_Regressor):
     def __init__(
         self,
         *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        tol=1e-3,
-        C=1.0,
-        epsilon=0.1,
-        shrinking=True,
-        cache_size=200,
-        verbose=False,
-        max_iter=-1,
-    ):
+        kernel: KernelName = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool = False,
+        max_iter: int = -1,
+    ) -> None:
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -311,18 +324,18 @@ class NuSVR(_Regressor):
     def __init__(
         self,
         *,
-        nu=0.5,
-        C=1.0,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        tol=1e-3,
-        cache_size=200,
-        verbose=False,
-        max_iter=-1,
-    ):
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: KernelName = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        verbose: bool = False,
+        max_iter: int = -1,
+    ) -> None:
         self.nu = nu
         self.C = C
         self.kernel = kernel
@@ -347,17 +360,17 @@ class OneClassSVM(OutlierMixin, MarginTwin):
     def __init__(
         self,
         *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        tol=1e-3,
-        nu=0.5,
-        shrinking=True,
-        cache_size=200,
-        verbose=False,
-        max_iter=-1,
-    ):
+        kernel: KernelName = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        nu: float = 0.5,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool = False,
+        max_iter: int = -1,
+    ) -> None:
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -372,25 +385,26 @@ class OneClassSVM(OutlierMixin, MarginTwin):
     def _machine(self, **common: Any) -> MarginMachine:
         return QuietOneClassSVM(nu=self.nu, **common)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Self:
         """Detect the soft boundary of the set of samples X; y is ignored."""
         return self._fit(X, None, sample_weight)
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None, Any]:
+    def _prepare(self, X: Table, y: Targets | None, sample_weight: Weights) -> Prepared:
         return super()._prepare(X, None, sample_weight)
 
-    def _take(self, machine: MarginMachine, X: Any, n: int) -> None:
+    def _take(self, machine: MarginMachine, X: Matrix, n: int) -> None:
         super()._take(machine, X, n)
         self.offset_ = -self.intercept_
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Table) -> Array:
         """Signed distance to the separating hyperplane, positive for an inlier."""
         return self._raw(X)[:, 0]
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Table) -> Array:
         """Raw scoring function of the samples."""
-        return self.decision_function(X) + self.offset_
+        scores: Array = self.decision_function(X) + self.offset_
+        return scores
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Integers:
         """+1 for inliers, -1 for outliers."""
         return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import Rows
-from mercer.errors import InputError, NotFiniteError, ShapeError
+from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram import GramOperator, gram
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.theory.permutation import judged
@@ -46,6 +46,8 @@ def alignment(
             raise ShapeError(f"the two Gram matrices must have one shape; got {A.shape} and {B.shape}.")
         return _cosine(_centred(A), _centred(B))
     x = Rows.of(second, "X")
+    if not isinstance(first, Kernel | str):
+        raise ParameterError(f"a kernel or its text was expected before X and y; got {type(first).__name__}.")
     k = as_kernel(first).resolved(x)
     judged(k, x, strict=strict, lost="The alignment is then not bounded by 0 from below.")
     K = gram(k, x, memory=memory)

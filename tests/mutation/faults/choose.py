@@ -24,8 +24,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "trials by evidence return the end of the search instead of its best point",
         CHOOSE + "search.py",
-        "            if found.value > best[0]:\n",
-        "            if True:\n",
+        "        if found.value > self.best_score:\n",
+        "        if True:\n",
         "tests/choose",
     ),
     Fault(
