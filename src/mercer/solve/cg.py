@@ -36,6 +36,7 @@ ENERGY = 1e-12  # by this much of all that it has gained so far
 RESTARTS = 20  # from the true residual, as long as each one
 GAIN = 0.1  # wins a digit
 ROUNDING = 16  # times √n·eps·‖A‖: eigenvalues that are less negative are taken for 0
+DRIFT = 1e-6  # of a residual: what rounding may change of one that is stated without being measured
 BLOWN_UP = 1e3  # growth of the residual in one round after which its start is the better answer
 QUICK = 0.1  # seconds that a product may take if Ctrl-C is to wait for one more
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
@@ -60,12 +61,18 @@ def cg(
     x0: Any = None,
     callback: Callable[[int, float], object] | None = None,
     keep: bool = True,
+    certified: bool = False,
+    after: int = 0,
 ) -> Solution[np.ndarray]:
     """Solve (A + shift·I) x = b by preconditioned conjugate gradients; A positive semi-definite.
 
     `max_iter` defaults to 10 n, at most 10 000. `callback(iteration, residual)` sees the worst relative residual of the
     recurrence, and ends the run by returning something true. Ctrl-C keeps the iterate, with status "interrupted", or, with
     `keep=False`, leaves at once: for who has no use for half an answer. The residual in the certificate is the true one.
+
+    An iteration is not begun if it, the true residual and `after` more such products of the caller would end after the seconds.
+    Where they are over nevertheless, the residual of the recurrence is stated if rounding can not have changed it, or if the caller
+    measures it again (`certified`).
 
     >>> found = cg(np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
     >>> found.value.round(8), found.certificate.status, found.certificate.iterations
@@ -85,6 +92,8 @@ def cg(
         max_iter=min(10 * len(B), 10_000) if max_iter is None else int(check_number(max_iter, "max_iter", 0)),
         until=clock.until(None if max_seconds is None else check_number(max_seconds, "max_seconds", 0.0)),
         callback=callback,
+        certified=certified,
+        after=after,
     )
     try:
         state.run(warm=x0 is not None)
@@ -122,7 +131,11 @@ class _State:
     max_iter: int
     until: float
     callback: Callable[[int, float], object] | None
+    certified: bool = False
+    after: int = 0
     iterations: int = 0
+    ran_out: bool = False  # whether the seconds ended the round
+    product_seconds: float = 0.0  # what an iteration costs, as it was last measured
     measure_seconds: float = np.inf  # what a true residual costs: a product in float64, and none was made yet
     norm: float = 0.0  # ‖A + shift‖, from below
     notes: list[str] = field(default_factory=list)
@@ -151,6 +164,44 @@ class _State:
             self.measure_seconds = clock.now() - began
         return self.true[columns]
 
+    def settle(self, columns: np.ndarray) -> np.ndarray:
+        """The true relative residuals after a round; those of the recurrence where the seconds ended it and they are as good."""
+        if not self.ran_out:
+            return self.measure(columns)
+        size = np.linalg.norm(self.R[:, columns], axis=0) / self.scale[columns]
+        if np.any(size <= self.tol):
+            return self.measure(columns)
+        if not self.certified:
+            in_time = clock.now() + (1 + self.after) * self.known_measure < self.until
+            if in_time or np.any(self.drift(columns) > DRIFT * size):
+                return self.measure(columns)
+        self.true[columns] = size
+        return size
+
+    def drift(self, columns: np.ndarray) -> np.ndarray:
+        """How far rounding may have taken the residuals of the recurrence from the true ones."""
+        length = np.linalg.norm(self.X[:, columns], axis=0) / self.scale[columns]
+        return self.iterations * self.grain * self.norm * length
+
+    @property
+    def grain(self) -> float:
+        """What rounding makes of a product, as a part of ‖A‖ ‖p‖."""
+        return ROUNDING * float(np.sqrt(len(self.B))) * float(np.finfo(self.op.dtype).eps)
+
+    def short(self) -> bool:
+        """Whether another iteration and the true residual after it would end too late."""
+        now = clock.now()
+        if self.iterations == 0:
+            # There is nothing to end with yet.
+            return now >= self.until
+        more = self.after if self.certified else 1 + self.after
+        return now + self.product_seconds + more * self.known_measure >= self.until
+
+    @property
+    def known_measure(self) -> float:
+        """What a true residual costs; before the first, what float64 takes by the products in float32."""
+        return self.measure_seconds if np.isfinite(self.measure_seconds) else 2 * self.product_seconds
+
     def run(self, warm: bool) -> None:
         """Rounds of the recurrence, each from the true residual, until every column is settled."""
         zero = np.flatnonzero(~self.B.any(axis=0))
@@ -169,7 +220,7 @@ class _State:
             if self.iterations == steps and not self.open[columns].any():
                 # It was late before the first product: the residual is still the one that was measured.
                 return
-            after = self.measure(columns)
+            after = self.settle(columns)
             self.stop(columns[after <= self.tol], Status.CONVERGED)
             self.stop(columns[self.open[columns] & ~(after <= GAIN * before)], Status.STAGNATED)
             stuck = np.array([self.status[j] in (Status.STAGNATED, Status.FAILED) for j in columns])
@@ -190,7 +241,8 @@ class _State:
         )
         goal, norm = np.broadcast_to(goal, rz.shape), 0.0  # norm: ‖A‖ from below
         while len(columns):
-            if self.iterations >= self.max_iter or clock.now() >= self.until:
+            self.ran_out = self.short()
+            if self.iterations >= self.max_iter or self.ran_out:
                 self.stop(columns, Status.LIMIT)
                 return
             began = clock.now()
@@ -202,6 +254,7 @@ class _State:
             step = np.where(live, rz / np.where(live, curvature, 1.0), 0.0)
             self.X[:, columns] += step * P
             R -= step * np.where(live, AP, 0.0)
+            self.R[:, columns] = R
             self.iterations += 1
             size = np.linalg.norm(R, axis=0) / self.scale[columns]
             if self.report(columns, size):
@@ -216,6 +269,7 @@ class _State:
                 Z = self.precondition(R)
                 new = _dots(R, Z)
                 P, rz = Z + (new / rz) * P, new
+            self.product_seconds = clock.now() - began
 
     def report(self, columns: np.ndarray, size: np.ndarray) -> bool:
         """Tell the callback; whether it wants to stop."""
@@ -260,8 +314,7 @@ class _State:
         self.norm = max(self.norm, float(stretch[np.isfinite(stretch)].max(initial=0.0)))
         if not np.any(curvature <= 0):
             return np.zeros_like(length)
-        grain = ROUNDING * float(np.sqrt(len(self.B))) * float(np.finfo(self.op.dtype).eps)
-        return grain * max(self.norm, largest(self.op, 2) + self.shift) * length**2
+        return self.grain * max(self.norm, largest(self.op, 2) + self.shift) * length**2
 
     def note(self, text: str) -> None:
         if text not in self.notes:

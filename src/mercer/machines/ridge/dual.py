@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mercer.errors import MercerError
-from mercer.gram import Dense, GramOperator, Tiles
+from mercer.gram import GramOperator, Tiles, stored_in_time
 from mercer.machines.ridge.parts import Penalty, singular_gram, weighted
 from mercer.solve.plan import SINGLE, Costs, Method, entry_cost
 from mercer.solve.solution import Solution
@@ -54,6 +54,7 @@ def solve_dual(
         max_iter=options.max_iter,
         random_state=options.random_state,
         callback=options.callback,
+        certified=True,
         costs=Costs(entry_cost(columns), SINGLE, storable=problem.gram is None),
         single=single,
         stored=stored,
@@ -83,5 +84,7 @@ def single_precision(
     np.fill_diagonal(apart, 0.0)
     if not np.abs(apart).max() <= SINGLE_ERROR * float(np.abs(op.diag()).max()):
         return None
-    K: GramOperator = Dense(problem.kernel, problem.rows, dtype=np.float32, n_jobs=n_jobs) if store else tiles
+    K: GramOperator = tiles
+    if store:
+        K = stored_in_time(problem.kernel, problem.rows, dtype=np.float32, n_jobs=n_jobs)
     return weighted(K if problem.noise is None else K.shifted(-problem.noise), scale)
