@@ -114,23 +114,24 @@ def choose(
     ledger = Ledger(max_seconds, verbose, rows / len(part))
     status: Status = Status.CONVERGED
     try:
-        for one in [machine.kernel] if kernels is None else list(kernels):
-            kernel = resolve(one, named)
-            if kernel is None:
-                raise ParameterError(
-                    "a precomputed kernel has no parameters to choose; pass the kernel itself."
-                )
-            if chosen == "cv":
-                trials = TRIALS if n_trials is None else int(n_trials)
-                score = _scorer(machine, x, t, cv, scoring, n_jobs, ledger)
-                by_trials(score, kernel, _others(machine), A, trials, ledger, random_state)
-            else:
-                starts = STARTS if n_trials is None else int(n_trials)
-                kernel, noise, name, note = _noise(chosen, machine, kernel, named, t)
-                why += "" if note in why else note
-                Y = _targets(machine, t)
-                how = CRITERIA[chosen]
-                along_gradients(how, kernel, noise, name, named, Y, A, starts, ledger, random_state)
+        with clock.within(max_seconds):
+            for one in [machine.kernel] if kernels is None else list(kernels):
+                kernel = resolve(one, named)
+                if kernel is None:
+                    raise ParameterError(
+                        "a precomputed kernel has no parameters to choose; pass the kernel itself."
+                    )
+                if chosen == "cv":
+                    trials = TRIALS if n_trials is None else int(n_trials)
+                    score = _scorer(machine, x, t, cv, scoring, n_jobs, ledger)
+                    by_trials(score, kernel, _others(machine), A, trials, ledger, random_state)
+                else:
+                    starts = STARTS if n_trials is None else int(n_trials)
+                    kernel, noise, name, note = _noise(chosen, machine, kernel, named, t)
+                    why += "" if note in why else note
+                    Y = _targets(machine, t)
+                    how = CRITERIA[chosen]
+                    along_gradients(how, kernel, noise, name, named, Y, A, starts, ledger, random_state)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     best = ledger.best
@@ -139,7 +140,7 @@ def choose(
     if best is None:
         tried = "; ".join(dict.fromkeys(t.note for t in ledger.trials if t.note)) or "no trial was finished"
         raise InputError(f"nothing could be chosen by {chosen}: {tried}. Try other kernels or more seconds.")
-    if status == Status.CONVERGED and ledger.spent:
+    if status == Status.CONVERGED and (ledger.spent or ledger.cut):
         status = Status.LIMIT
     certificate = Certificate(
         status,

@@ -50,6 +50,7 @@ class Ledger:
     verbose: int
     grown: float = 1.0  # rows of the last fit for each row of a trial
     cost: float = 0.0
+    cut: bool = False  # whether the seconds ended a trial before its own end
     trials: list[Trial] = field(default_factory=list)
     evaluations: int = 0
 
@@ -117,6 +118,11 @@ def along_gradients(
                 )
                 # A factorisation costs n³, a fit by other means at least n².
                 ledger.cost = (ledger.seconds - began) * ledger.grown**2
+            except clock.OutOfTime as stop:
+                ledger.cost = (ledger.seconds - began) * ledger.grown**2
+                if stop.found is not None and stop.found > best[0]:
+                    best[:] = stop.found, v.copy()
+                raise
             except (MercerError, np.linalg.LinAlgError):
                 return NO_SCORE, np.zeros(len(v))
             if not np.isfinite(found.value):
@@ -134,7 +140,7 @@ def along_gradients(
             else:
                 cost(start)
         except clock.OutOfTime:
-            note = "cut short"
+            note, ledger.cut = "cut short", True
         value, v = best
         note = note or ("" if np.isfinite(value) else "K + λI could not be factored")
         others = {} if noise is None or not name else {name: float(np.exp(v[free]))}
