@@ -27,7 +27,7 @@ from mercer.solve.precondition import LowRank, nystrom
 from mercer.solve.solution import Certificate
 
 EPS = float(np.finfo(float).eps)
-CONTRACTED = 8  # products that the contractions of a gradient cost
+CONTRACTED = 6  # products that the contractions of a gradient cost
 
 Explained = list[tuple[np.ndarray, np.ndarray, float]]
 
@@ -218,7 +218,7 @@ def estimate_evidence(
     value = -0.5 * (float(np.vdot(Y, alpha)) + targets * (volume.value + n * LOG_2PI))
     found: np.ndarray | None = None
     error: np.ndarray | None = None
-    product = (done.seconds or 0.0) / max(done.iterations or 0, 1)
+    product = (done.seconds or 0.0) / (1 + (done.iterations or 0))
     if gradient and not clock.short_of(CONTRACTED * product):
         fit = gradient_of(K, alpha)
         groups = np.array_split(np.arange(probes), 4)  # the scatter between groups is the error of their mean
