@@ -113,7 +113,7 @@ def imported_modules(path: Path, known: dict[str, Path]) -> set[str]:
 
 
 def cycle_in(graph: dict[str, set[str]]) -> list[str]:
-    """Modules that import one another in a ring, the first once more at the end; empty where there is none."""
+    """Modules that import one another in a ring, the first again at the end; empty where there is none."""
     done: set[str] = set()
     for start in graph:
         way = [start]

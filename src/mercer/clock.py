@@ -3,6 +3,10 @@
 The end is kept with the running code (a context variable), so that it reaches every solver below a fit
 without being passed along, and a limit inside another can only be shorter. Threads see it if they are started
 in a copy of the context.
+
+One rule keeps the end: a step whose cost is known and does not fit in what is left is not begun, if there is
+something to end with, and who has to certify what was found leaves the seconds for it (`short_of`, with the
+cost as it was measured before).
 """
 
 from __future__ import annotations
@@ -66,6 +70,11 @@ def left(seconds: object = None, least: float = 0.0) -> float | None:
     if end == math.inf:
         return None
     return max(end - now(), least)
+
+
+def limited() -> bool:
+    """Whether there is a limit at all: only then is it worth while to measure what a step costs."""
+    return _end.get() < math.inf
 
 
 def late() -> bool:

@@ -138,6 +138,18 @@ def scaled_both_sides(left: Array, K: Array) -> Array:
     return out
 
 
+def scaled_columns(K: Array, weights: Array) -> Array:
+    """k_ij w_j.
+
+    >>> scaled_columns(np.ones((2, 2)), np.array([1.0, 2.0])).tolist()
+    [[1.0, 2.0], [1.0, 2.0]]
+    """
+    out = np.empty(K.shape)
+    for rows in panels(len(K)):
+        np.multiply(K[rows], weights, out=out[rows])
+    return out
+
+
 def fortran(A: Array) -> Array:
     """A copy in Fortran's order.
 

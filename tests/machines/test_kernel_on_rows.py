@@ -1,4 +1,4 @@
-"""A kernel on the rows of fit is one object for all machines: what the rows are, and how they are stored, is the same to them."""
+"""A kernel on the rows of fit is one object for all machines: what the rows are is the same to them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ NO_THINGS = {
 
 
 def with_kernel(subject, kernel):
-    """The machine with this kernel: of a set of kernels twice, of a process with noise, and never on the second of two views."""
+    """The machine with this kernel: a set of kernels twice, a process with noise, the first of two views."""
     parameters = subject.make().get_params(deep=False)
     if "kernels" in parameters:
         return subject.make(kernels=[kernel, 2.0 * kernel])

@@ -9,6 +9,7 @@ contractions of its gradient, and blocks of one that is not stored, by their sha
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from contextlib import contextmanager
 
@@ -183,17 +184,92 @@ def slow_products(monkeypatch):
         yield watch
 
 
+LEAST = 7  # products of the first answer of all, with its certificate
+LEAST_OF = {"KernelMachine, penalty": 12}
+OVER = 1  # product that may end after the seconds
+OVER_OF = {
+    "KernelMachine, penalty": 2,  # the price that it ends with is certified by more than one
+    "RelevanceVectorClassifier": 2,  # a step that is cut short, and the basis that is published
+    "MultipleKernelRegressor, tiles": 2,  # three kernels, each with its product
+}
+
+
+@pytest.mark.parametrize("s", LIMITED, ids=[s.name for s in LIMITED])
+@pytest.mark.parametrize("seconds", [2.5, 8.5, 13.5])
+def test_where_every_product_takes_a_second_one_at_most_ends_too_late(s, seconds, monkeypatch):
+    model = s.make(max_seconds=seconds)
+    with slow_products(monkeypatch) as watch:
+        model.fit(X, s.y)
+    allowed = max(seconds, LEAST_OF.get(s.name, LEAST)) + OVER_OF.get(s.name, OVER)
+    assert watch.products <= allowed, f"{watch.products} products in {seconds} seconds: {model.certificate_}"
+    assert mercer.verify(model, X, s.y)
+
+
 @pytest.mark.parametrize("seconds", [0.5, 2.5, 4.5, 7.5, 13.5])
 def test_no_evaluation_begins_that_would_end_too_late(seconds, monkeypatch):
-    """An evaluation is a matrix and the contraction of its gradient,
-    and a last product measures the residual.
+    """An evaluation is a matrix, and the contraction of its gradient if there is time; a last product
+    measures the residual.
     """
     with slow_products(monkeypatch) as watch:
         model = GaussianProcessRegressor("RBF(1.5) + White(0.1)", max_seconds=seconds).fit(X, NUMBERS)
-    one, last = 2, 1
+    one, last = 1, 1
     assert watch.products <= max(seconds, one) + last
     assert model.certificate_.status == "limit"
     assert mercer.verify(model, X, NUMBERS)
+
+
+@pytest.mark.parametrize("seconds, kind", [(None, "dense"), (9.0, "dense"), (1.5, "tiles")])
+def test_a_large_matrix_is_stored_if_that_takes_half_of_the_seconds_at_most(seconds, kind, monkeypatch):
+    """Its first rows tell what it will take: here they are all of it, a second."""
+    monkeypatch.setattr("mercer.gram.operators.LARGE", 0)
+    with slow_products(monkeypatch), clock.within(seconds):
+        K = mercer.gram.gram("RBF(1.0)", X)
+    assert K.kind == kind
+    np.testing.assert_array_equal(K.dense(), mercer.RBF(1.0)(X))
+
+
+def test_memory_that_comes_too_slowly_is_given_back(monkeypatch):
+    """The clock goes on a second with every look at it, and the memory of the matrix comes in many parts."""
+    monkeypatch.setattr("mercer.gram.operators.LARGE", 0)
+    monkeypatch.setattr("mercer.gram.operators.PART", 4096)
+    ticks = iter(range(10**6))
+    with clock.within(1000.0), monkeypatch.context() as patch:
+        patch.setattr(clock, "now", lambda: float(next(ticks)))
+        patch.setattr(clock, "until", lambda seconds=None: 20.0)
+        K = mercer.gram.gram("RBF(1.0)", np.arange(200.0)[:, None])
+        assert K.kind == "tiles" and next(ticks) < 20
+
+
+def test_a_factor_that_would_not_be_ready_gives_way_to_conjugate_gradients(monkeypatch):
+    direct = sys.modules["mercer.solve.direct"]
+    monkeypatch.setattr(direct, "TIMED_ROWS", 10)
+    monkeypatch.setattr(direct, "seconds_of_factor", lambda n, dtype: 60.0)
+    settings = {"kernel": "RBF(1.5)", "alpha": 0.1, "solver": "cholesky", "tol": 1e-8}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = KernelRidge(**settings, max_seconds=30.0).fit(X, NUMBERS)
+        patient = KernelRidge(**settings, max_seconds=3000.0).fit(X, NUMBERS)
+    said = " ".join(model.certificate_.notes)
+    assert "would take some 60.0 s" in said and "conjugate gradients took its place" in said
+    assert "conjugate gradients" in model.certificate_.method and "Cholesky" in patient.certificate_.method
+    assert mercer.verify(model, X, NUMBERS)
+    np.testing.assert_allclose(model.predict(X), patient.predict(X), atol=1e-6)
+
+
+def test_sums_over_landmarks_that_would_take_too_long_give_way_to_conjugate_gradients(monkeypatch):
+    """Every tile takes a second, and the seconds end before all of them are summed."""
+    monkeypatch.setattr("mercer.machines.landmarks.selection.BLOCK_BYTES", 8 * 256 * 10)
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 2))
+    for machine, y in (
+        (mercer.FalkonRegressor("RBF(1.0)", 20, max_seconds=5.5), rows[:, 0]),
+        (mercer.FalkonClassifier("RBF(1.0)", 20, max_seconds=5.5), (rows[:, 0] > 0).astype(int)),
+    ):
+        with slow_products(monkeypatch):
+            machine.fit(rows, y)
+        said = " ".join(machine.certificate_.notes)
+        assert "conjugate gradients took their place" in said, said
+        assert machine.certificate_.status == "limit" and mercer.verify(machine, rows, y)
 
 
 def test_a_search_that_saw_only_some_rows_does_not_call_itself_converged(monkeypatch):
@@ -240,6 +316,17 @@ def test_choose_ends_with_the_best_so_far_and_one_last_fit(name, monkeypatch):
         assert watch.after <= 2 * FEW, f"{watch.after} products after the seconds"
         assert found.certificate.status == "limit"
         assert outputs(found.machine)
+
+
+@pytest.mark.parametrize("name", ["leave-one-out", "evidence"])
+def test_a_choice_without_time_for_a_gradient_is_by_the_score_alone(name, monkeypatch):
+    """A contraction that would end too late is not begun, and the choice says that it was cut."""
+    machine, y, by = CHOICES[name]
+    with slow_products(monkeypatch) as watch:
+        found = mercer.choose(machine, X, y, by=by, n_trials=8, max_seconds=2.0)
+    assert found.certificate.status == "limit"
+    assert np.isfinite(found.score) and outputs(found.machine)
+    assert watch.products <= 2 + 2 * OVER
 
 
 def test_probabilities_that_were_cut_short_say_on_how_many_folds(monkeypatch):

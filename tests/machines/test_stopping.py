@@ -11,6 +11,7 @@ import sys
 import threading
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,8 +20,10 @@ from tests.estimators_under_test import NEW, SUBJECTS, TWINS, X, outputs
 
 import mercer
 from mercer import SVC, Interrupted, KernelRidge
+from mercer.gram import Dense
 from mercer.machines.shared import publish
 from mercer.solve import qp
+from mercer.solve.solution import Solution, Status
 
 # Moments at which each fit is interrupted; more in a nightly run.
 MOMENTS = int(os.environ.get("MERCER_MOMENTS", "6"))
@@ -390,3 +393,23 @@ def test_ctrl_c_in_the_third_pass_keeps_the_second(s, monkeypatch):
         quietly(model.fit, X, s.y)
     assert stop.value.model is model and model.certificate_.status == "interrupted"
     assert model.n_iter_ == 2 and same(outputs(model), outputs(wanted))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "quantile", "epsilon_insensitive"])
+def test_after_ctrl_c_in_the_solver_nothing_is_multiplied_and_the_certificate_is_true(loss, monkeypatch):
+    """The solver made the product that certifies its end: with many rows another one takes too long."""
+    y = X[:, 0] > 0 if loss == "hinge" else X[:, 0]
+    whole, products = qp.working_sets, []
+
+    def pressed(*args, **options):
+        found = whole(*args, **options)
+        cut = [replace(each.certificate, status=Status.INTERRUPTED) for each in found]
+        monkeypatch.setattr(Dense, "_matmat", lambda self, V: products.append(1) or self.array @ V)
+        return [Solution(each.value, c) for each, c in zip(found, cut, strict=True)]
+
+    monkeypatch.setattr("mercer.solve.active.working_sets", pressed)
+    model = mercer.KernelMachine("RBF(1.5)", loss)
+    with pytest.raises(Interrupted):
+        quietly(model.fit, X, y)
+    assert not products
+    assert model.certificate_.status == "interrupted" and mercer.verify(model, X, y)

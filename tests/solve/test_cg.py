@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mercer import clock
 from mercer.errors import ParameterError
 from mercer.solve import cg, factor, nystrom, pivoted_cholesky
 from solve.laboratory import CountingOperator, rbf, relative_residual, with_spectrum
@@ -286,3 +289,33 @@ def test_a_round_that_only_gets_a_little_worse_is_taken_back_too(worse):
     else:
         assert found.certificate.residual == pytest.approx(grown, rel=1e-2)
     is_the_true_residual(op, cg(op, b[:, None], tol=1e-12), b[:, None], 0.0)
+
+
+# ── seconds ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def on_a_clock_of_products(monkeypatch, condition=1e8):
+    """A matrix whose products take a second each, by a clock that else stands still."""
+    op = CountingOperator(with_spectrum(np.geomspace(1.0, condition, 60)))
+    monkeypatch.setattr(clock, "now", lambda: float(op.products))
+    return op
+
+
+@pytest.mark.parametrize("certified", [False, True])
+@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize("seconds", [0.5, 3.5, 9.0])
+def test_the_seconds_hold_the_residual_and_the_products_that_follow(seconds, after, certified, monkeypatch):
+    op, b = on_a_clock_of_products(monkeypatch), np.arange(60.0)
+    found = cg(op, b, max_seconds=seconds, after=after, certified=certified)
+    assert found.certificate.status == "limit"
+    # One product is made in any case: there must be something to end with.
+    assert op.products <= max(1, seconds - after)
+    residual = np.linalg.norm(b - op.A @ found.value) / np.linalg.norm(b)
+    np.testing.assert_allclose(found.certificate.residual, residual, rtol=1e-6)
+
+
+def test_a_residual_that_rounding_may_have_changed_is_measured_though_it_is_late(monkeypatch):
+    monkeypatch.setattr(sys.modules["mercer.solve.cg"], "DRIFT", 0.0)
+    op = on_a_clock_of_products(monkeypatch)
+    cg(op, np.arange(60.0), max_seconds=0.5)
+    assert op.products == 2

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from sklearn.base import BaseEstimator, is_classifier
 
+from mercer import clock
 from mercer.choose.criteria import CRITERIA
 from mercer.choose.machines import (
     NOTHING_TO_CHOOSE,
@@ -118,22 +119,23 @@ def choose(
     ledger = Ledger(max_seconds, verbose, rows / len(sample))
     status: Status = Status.CONVERGED
     try:
-        for candidate in [template.kernel] if kernels is None else list(kernels):
-            kernel = resolve(candidate, sample.rows)
-            if kernel is None:
-                raise ParameterError(NOTHING_TO_CHOOSE)
-            if chosen == "cv":
-                trials = TRIALS if n_trials is None else int(n_trials)
-                others = penalties(template)
-                validation = CrossValidation.of(template, sample, cv, scoring, n_jobs, ledger)
-                by_trials(validation.score, kernel, others, sample.numbers, trials, ledger, random_state)
-            else:
-                starts = STARTS if n_trials is None else int(n_trials)
-                guess = first_guess(chosen, template, kernel, sample.rows, sample.y)
-                if guess.note not in why:
-                    why += guess.note
-                Y = targets_for(template, sample.y)
-                along_gradients(CRITERIA[chosen], guess, sample, Y, starts, ledger, random_state)
+        with clock.within(max_seconds):
+            for candidate in [template.kernel] if kernels is None else list(kernels):
+                kernel = resolve(candidate, sample.rows)
+                if kernel is None:
+                    raise ParameterError(NOTHING_TO_CHOOSE)
+                if chosen == "cv":
+                    trials = TRIALS if n_trials is None else int(n_trials)
+                    others = penalties(template)
+                    validation = CrossValidation.of(template, sample, cv, scoring, n_jobs, ledger)
+                    by_trials(validation.score, kernel, others, sample.numbers, trials, ledger, random_state)
+                else:
+                    starts = STARTS if n_trials is None else int(n_trials)
+                    guess = first_guess(chosen, template, kernel, sample.rows, sample.y)
+                    if guess.note not in why:
+                        why += guess.note
+                    Y = targets_for(template, sample.y)
+                    along_gradients(CRITERIA[chosen], guess, sample, Y, starts, ledger, random_state)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     choice = _best(template, chosen, why, ledger, status)
@@ -151,7 +153,7 @@ def _best(template: BaseEstimator, by: str, why: str, ledger: Ledger, status: St
             raise KeyboardInterrupt
         tried = "; ".join(dict.fromkeys(t.note for t in ledger.trials if t.note)) or "no trial was finished"
         raise InputError(f"nothing could be chosen by {by}: {tried}. Try other kernels or more seconds.")
-    if status == Status.CONVERGED and ledger.spent:
+    if status == Status.CONVERGED and (ledger.spent or ledger.cut):
         status = Status.LIMIT
     certificate = Certificate(
         status,

@@ -57,6 +57,8 @@ class Ledger:
     verbose: int
     growth: float = 1.0
     cost: float = 0.0
+    # Whether the seconds ended a trial before its own end.
+    cut: bool = False
     trials: list[Trial] = field(default_factory=list)
     evaluations: int = 0
 
@@ -148,6 +150,7 @@ class _Ascent:
                 self.cost(self.start)
         except clock.OutOfTime:
             note = "cut short"
+            self.ledger.cut = True
         if not note and not np.isfinite(self.best_score):
             note = "K + λI could not be factored"
         return note
@@ -163,6 +166,12 @@ class _Ascent:
             found = self.criterion(guess.kernel_at(point), guess.noise_at(point), self.rows, self.Y)
             # A factorisation costs n³, a fit by other means at least n².
             self.ledger.cost = (self.ledger.seconds - began) * self.ledger.growth**2
+        except clock.OutOfTime as stop:
+            self.ledger.cost = (self.ledger.seconds - began) * self.ledger.growth**2
+            if stop.found is not None and stop.found > self.best_score:
+                self.best_score = float(stop.found)
+                self.best_point = point.copy()
+            raise
         except (MercerError, np.linalg.LinAlgError):
             return NO_SCORE, np.zeros(len(point))
         if not np.isfinite(found.value):
@@ -235,6 +244,7 @@ def by_trials(
                 return
             found = stop.found
             note = "cut short"
+            ledger.cut = True
         except MercerError as error:
             found = -np.inf
             note = str(error)[:80]

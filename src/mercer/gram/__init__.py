@@ -17,6 +17,7 @@ from mercer.gram.operators import (
     SumOf,
     Tiles,
     dense_block,
+    stored_in_time,
 )
 from mercer.gram.weighted import Weighted
 from mercer.kernels import doors
@@ -35,6 +36,7 @@ __all__ = [
     "Weighted",
     "evaluate",
     "gram",
+    "stored_in_time",
 ]
 
 
@@ -49,6 +51,8 @@ def gram(
 ) -> GramOperator:
     """The Gram operator of `kernel` on X (and Z): `Dense` if K fits in `memory`, else `Tiles`. The answer is the same.
 
+    Within a limit of seconds a large K is stored only if that takes at most half of them.
+
     >>> import numpy as np
     >>> X = np.arange(6.0).reshape(-1, 1)
     >>> gram("RBF(1.0)", X).kind, gram("RBF(1.0)", X, memory=100).kind
@@ -58,8 +62,9 @@ def gram(
     x, z = Rows.of(X, "X"), None if Z is None else Rows.of(Z, "Z")
     width = np.dtype(common_dtype(x, z) if dtype is None else dtype).itemsize
     needed = len(x) * len(x if z is None else z) * width
-    cls = Dense if needed <= memory_limit(memory) else Tiles
-    return cls(k, x, z, dtype=dtype, n_jobs=n_jobs)
+    if needed > memory_limit(memory):
+        return Tiles(k, x, z, dtype=dtype, n_jobs=n_jobs)
+    return stored_in_time(k, x, z, dtype=dtype, n_jobs=n_jobs)
 
 
 def evaluate(kernel: Kernel, x: Rows, z: Rows | None) -> np.ndarray:

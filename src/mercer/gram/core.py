@@ -14,9 +14,10 @@ from mercer.gram.program import Lowered, Pull
 instruction_set = _core.instruction_set
 
 
-def gram(low: Lowered, threads: int) -> np.ndarray:
-    """K, dense."""
-    out = np.empty((low.n, low.m), dtype=low.dtype)
+def gram(low: Lowered, threads: int, out: np.ndarray | None = None) -> np.ndarray:
+    """K, dense, in memory that is given or taken."""
+    if out is None:
+        out = np.empty((low.n, low.m), dtype=low.dtype)
     _core.gram(*arguments(low), out, threads)
     return out
 

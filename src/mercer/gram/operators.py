@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from mercer import lapack
+from mercer import clock, lapack
 from mercer.arrays import Rows, check_vectors, common_dtype
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram import blocks, core
@@ -25,11 +25,16 @@ from mercer.gram.lower import lower
 from mercer.gram.program import Lowered, NotLowered
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.dot import Linear
+from mercer.panels import panels
 from mercer.threads import threads
 
 if TYPE_CHECKING:
     from mercer.kernels.maps.explicit import FeatureMap
 
+STORING = 0.5  # of the seconds left: what may go into storing K, whose products are then cheaper
+LARGE = 64 << 20  # bytes of a matrix that is stored without asking for the seconds
+PART = 32 << 20  # bytes of memory taken from the system at one time
+PAGE = 4096  # bytes that the system gives at once
 Index = Any  # an integer array, a list of integers, a boolean mask or a slice
 
 
@@ -215,10 +220,17 @@ class Dense(OfKernel):
     kind = "dense"
 
     def __init__(
-        self, kernel: Kernel, X: Any, Z: Any = None, *, dtype: Any = None, n_jobs: int | None = None
+        self,
+        kernel: Kernel,
+        X: Any,
+        Z: Any = None,
+        *,
+        dtype: Any = None,
+        n_jobs: int | None = None,
+        out: np.ndarray | None = None,
     ) -> None:
         super().__init__(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
-        self.array = dense_block(kernel, self.x, self.z, self.dtype, n_jobs, self.low)
+        self.array = dense_block(kernel, self.x, self.z, self.dtype, n_jobs, self.low, out)
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         return lapack.matmul(self.array, V.astype(self.dtype, copy=False))
@@ -419,15 +431,62 @@ def lowered(kernel: Kernel, x: Rows, z: Rows | None, dtype: Any) -> tuple[Lowere
     return low, tuple(dict.fromkeys(low.notes))
 
 
+def stored_in_time(
+    kernel: Kernel,
+    X: Any,
+    Z: Any = None,
+    *,
+    dtype: Any = None,
+    n_jobs: int | None = None,
+    share: float = STORING,
+) -> Dense | Tiles:
+    """K stored; in tiles where storing it would take more than a share of the seconds left."""
+    if not clock.limited():
+        return Dense(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
+    tiles = Tiles(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
+    if tiles.low is None or np.prod(tiles.shape) * tiles.dtype.itemsize < LARGE:
+        return Dense(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
+    room = _room_in_time(tiles, share)
+    if room is None:
+        return tiles
+    return Dense(kernel, tiles.x, tiles.z, dtype=dtype, n_jobs=n_jobs, out=room)
+
+
+def _room_in_time(tiles: Tiles, share: float) -> np.ndarray | None:
+    """Memory for K, taken from the system a part at a time; None where that and the entries would take too long.
+
+    Memory that is new to the process may cost more than the entries written to it.
+    """
+    began = clock.now()
+    allowed = share * (clock.until() - began)
+    some = panels(tiles.shape[0], tiles.dtype.itemsize, tiles.shape[1])[0]
+    tiles.block(some, slice(None))
+    entries = (clock.now() - began) * tiles.shape[0] / some.stop
+    out = np.empty(tiles.shape, tiles.dtype)
+    whole = out.reshape(-1).view(np.uint8)
+    began = clock.now()
+    for start in range(0, len(whole), PART):
+        whole[start : start + PART : PAGE] = 0
+        if entries + (clock.now() - began) * len(whole) / (start + PART) > allowed:
+            return None
+    return out
+
+
 def dense_block(
-    kernel: Kernel, x: Rows, z: Rows | None, dtype: Any, n_jobs: int | None, low: Lowered | None = None
+    kernel: Kernel,
+    x: Rows,
+    z: Rows | None,
+    dtype: Any,
+    n_jobs: int | None,
+    low: Lowered | None = None,
+    out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """k(x, z) as an array, by the core where it can."""
+    """k(x, z) as an array, by the core where it can, and then in `out` if that is given."""
     if low is None:
         low, _ = lowered(kernel, x, z, dtype)
     if low is None:
         return kernel.block(x, z).astype(dtype, copy=False)
-    K = core.gram(low, threads(n_jobs))
+    K = core.gram(low, threads(n_jobs), out)
     if z is None and low.unit_diagonal:
         np.fill_diagonal(K, kernel.diagonal(x))
     return K

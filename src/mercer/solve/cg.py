@@ -44,6 +44,8 @@ RESTARTS = 20
 GAIN = 0.1
 # Times √n·eps·‖A‖: eigenvalues that are less negative are taken for 0.
 ROUNDING = 16
+# Of a residual: what rounding may change of one that is stated without being measured.
+DRIFT = 1e-6
 # Growth of the residual in one round after which its start is the better answer.
 BLOWN_UP = 1e3
 # Seconds that a product may take if Ctrl-C is to wait for one more.
@@ -72,6 +74,8 @@ def cg(
     x0: npt.ArrayLike | None = None,
     callback: Callable[[int, float], object] | None = None,
     keep: bool = True,
+    certified: bool = False,
+    after: int = 0,
 ) -> Solution[Array]:
     """Solve (A + shift·I) x = b by preconditioned conjugate gradients; A positive semi-definite.
 
@@ -79,6 +83,10 @@ def cg(
     residual of the recurrence, and ends the run by returning something true. Ctrl-C keeps the iterate, with
     status "interrupted", or, with `keep=False`, leaves at once: for those who have no use for half an answer.
     The residual in the certificate is the true one.
+
+    An iteration is not begun if it, the true residual and `after` more such products of the caller would end
+    after the seconds. Where they are over nevertheless, the residual of the recurrence is stated if rounding
+    cannot have changed it, or if the caller measures it again (`certified`).
 
     >>> found = cg(np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
     >>> found.value.round(8), found.certificate.status, found.certificate.iterations
@@ -105,6 +113,8 @@ def cg(
         max_iter=most,
         until=clock.until(max_seconds),
         callback=callback,
+        certified=certified,
+        after=after,
     )
     try:
         state.run(warm=x0 is not None)
@@ -142,7 +152,13 @@ class _State:
     max_iter: int
     until: float
     callback: Callable[[int, float], object] | None
+    certified: bool = False
+    after: int = 0
     iterations: int = 0
+    # Whether the seconds ended the round.
+    ran_out: bool = False
+    # What an iteration costs, as it was last measured.
+    product_seconds: float = 0.0
     # What a true residual costs, a product in float64; none was made yet.
     measure_seconds: float = np.inf
     # ‖A + shift‖, from below.
@@ -173,6 +189,44 @@ class _State:
             self.measure_seconds = clock.now() - began
         return self.true[columns]
 
+    def settle(self, columns: np.ndarray) -> np.ndarray:
+        """The true relative residuals after a round; those of the recurrence where the seconds ended it and they are as good."""
+        if not self.ran_out:
+            return self.measure(columns)
+        size = np.linalg.norm(self.R[:, columns], axis=0) / self.scale[columns]
+        if np.any(size <= self.tol):
+            return self.measure(columns)
+        if not self.certified:
+            in_time = clock.now() + (1 + self.after) * self.known_measure < self.until
+            if in_time or np.any(self.drift(columns) > DRIFT * size):
+                return self.measure(columns)
+        self.true[columns] = size
+        return size
+
+    def drift(self, columns: np.ndarray) -> np.ndarray:
+        """How far rounding may have taken the residuals of the recurrence from the true ones."""
+        length = np.linalg.norm(self.X[:, columns], axis=0) / self.scale[columns]
+        return self.iterations * self.grain * self.norm * length
+
+    @property
+    def grain(self) -> float:
+        """What rounding makes of a product, as a part of ‖A‖ ‖p‖."""
+        return ROUNDING * float(np.sqrt(len(self.B))) * float(np.finfo(self.op.dtype).eps)
+
+    def short(self) -> bool:
+        """Whether another iteration and the true residual after it would end too late."""
+        now = clock.now()
+        if self.iterations == 0:
+            # There is nothing to end with yet.
+            return now >= self.until
+        more = self.after if self.certified else 1 + self.after
+        return now + self.product_seconds + more * self.known_measure >= self.until
+
+    @property
+    def known_measure(self) -> float:
+        """What a true residual costs; before the first, what float64 takes by the products in float32."""
+        return self.measure_seconds if np.isfinite(self.measure_seconds) else 2 * self.product_seconds
+
     def run(self, warm: bool) -> None:
         """Rounds of the recurrence, each from the true residual, until every column is settled."""
         zero = np.flatnonzero(~self.B.any(axis=0))
@@ -194,7 +248,7 @@ class _State:
             if self.iterations == steps and not self.open[columns].any():
                 # It was late before the first product: the residual is still the one that was measured.
                 return
-            after = self.measure(columns)
+            after = self.settle(columns)
             self.stop(columns[after <= self.tol], Status.CONVERGED)
             self.stop(columns[self.open[columns] & ~(after <= GAIN * before)], Status.STAGNATED)
             stuck = np.array([self.status[j] in (Status.STAGNATED, Status.FAILED) for j in columns])
@@ -215,7 +269,8 @@ class _State:
         # ‖A‖ from below.
         norm = 0.0
         while len(columns):
-            if self.iterations >= self.max_iter or clock.now() >= self.until:
+            self.ran_out = self.short()
+            if self.iterations >= self.max_iter or self.ran_out:
                 self.stop(columns, Status.LIMIT)
                 return
             began = clock.now()
@@ -227,6 +282,7 @@ class _State:
             step = np.where(live, rz / np.where(live, curvature, 1.0), 0.0)
             self.X[:, columns] += step * P
             R -= step * np.where(live, AP, 0.0)
+            self.R[:, columns] = R
             self.iterations += 1
             size = np.linalg.norm(R, axis=0) / self.scale[columns]
             if self.report(columns, size):
@@ -246,6 +302,7 @@ class _State:
                 new = _dots(R, Z)
                 P = Z + (new / rz) * P
                 rz = new
+            self.product_seconds = clock.now() - began
 
     def report(self, columns: Integers, size: Array) -> bool:
         """Tell the callback; whether it wants to stop."""
@@ -286,8 +343,7 @@ class _State:
         self.norm = max(self.norm, float(stretch[np.isfinite(stretch)].max(initial=0.0)))
         if not np.any(curvature <= 0):
             return np.zeros_like(length)
-        grain = ROUNDING * float(np.sqrt(len(self.B))) * float(np.finfo(self.op.dtype).eps)
-        return grain * max(self.norm, largest(self.op, 2) + self.shift) * length**2
+        return self.grain * max(self.norm, largest(self.op, 2) + self.shift) * length**2
 
     def note(self, text: str) -> None:
         if text not in self.notes:

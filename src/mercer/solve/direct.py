@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from mercer import lapack
+from mercer import clock, lapack
 from mercer.errors import NotFiniteError, ParameterError
 from mercer.panels import panels
 from mercer.solve.diagnosis import not_positive_definite
@@ -38,6 +38,10 @@ Precision = Literal["auto", "float64", "mixed"]
 MIXED_ROWS = 2000  # below this, float32 saves milliseconds
 MIXED_CONDITION = 1e5  # above this, refinement takes more steps than the float32 factor saves
 REFINEMENTS = 12
+TIMED_ROWS = 2000  # from here on a factor is asked for its seconds
+PROBE_ROWS = 1000  # of the small factor that tells them
+TOLD = 0.05  # of the entries, that tell what all of them take
+SOON = 0.5  # seconds after the end that a factor may take: it is the better answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +89,19 @@ class Cholesky:
 
 
 def factor(
-    A: MatrixLike, shift: float = 0.0, *, dtype: npt.DTypeLike = np.float64, overwrite: bool = False
+    A: MatrixLike,
+    shift: float = 0.0,
+    *,
+    dtype: npt.DTypeLike = np.float64,
+    overwrite: bool = False,
+    until: float = np.inf,
 ) -> Cholesky:
     """The Cholesky factor of A + shift·I, for an operator or a symmetric array.
 
     With `overwrite=True` an array in the factor's dtype is given up: it is destroyed, and no n×n memory is
-    taken. Raises `NotPositiveDefiniteError` with the pivot, the rows that look alike, the smallest eigenvalue
-    and the smallest diagonal that would do.
+    taken. A large factor that would not be ready soon after `until` is given up by `clock.OutOfTime`, with the
+    seconds it would take. Raises `NotPositiveDefiniteError` with the pivot, the rows that look alike, the
+    smallest eigenvalue and the smallest diagonal that would do.
 
     >>> factor(np.array([[1.0, 1.0], [1.0, 1.0]]))
     Traceback (most recent call last):
@@ -107,7 +117,7 @@ def factor(
         given_up = True
         upper = _contiguous(A)
     else:
-        upper = _upper_triangle(op, dtype)
+        upper = _upper_triangle(op, dtype, until)
     diagonal = upper.diagonal().copy()
     lower, pivot = _potrf(upper, shift)
     if pivot is not None:
@@ -136,12 +146,32 @@ def _contiguous(A: Array) -> Array:
     return A.T if A.flags.f_contiguous and not A.flags.c_contiguous else np.ascontiguousarray(A)
 
 
-def _upper_triangle(op: Operator, dtype: np.dtype) -> Array:
+def _upper_triangle(op: Operator, dtype: np.dtype, until: float) -> Array:
     n = op.shape[0]
+    timed = until < np.inf and n >= TIMED_ROWS
+    ahead = seconds_of_factor(n, dtype) if timed else 0.0
+    began = clock.now()
     upper = np.empty((n, n), dtype)
     for rows in panels(n, dtype.itemsize):
         upper[rows, rows.start :] = op.block(rows, slice(rows.start, n))
+        if timed:
+            done = 1 - (1 - rows.stop / n) ** 2
+            needed = (clock.now() - began) / done + ahead
+            late = clock.now() >= until
+            if (late or done >= TOLD) and began + needed > until + SOON:
+                raise clock.OutOfTime(needed)
     return upper
+
+
+def seconds_of_factor(n: int, dtype: npt.DTypeLike) -> float:
+    """What LAPACK should take for a factor of n rows, by what a small one takes: n³ / 3 multiplications."""
+    taken: list[float] = []
+    for _ in range(2):
+        small = np.eye(PROBE_ROWS, dtype=dtype, order="F")
+        began = clock.now()
+        lapack.potrf(small, overwrite_a=True)
+        taken.append(clock.now() - began)
+    return min(taken) * (n / PROBE_ROWS) ** 3
 
 
 def _restored(upper: Array, diagonal: Array) -> Operator:
@@ -160,12 +190,15 @@ def direct(
     tol: float = 1e-10,
     precision: Precision = "auto",
     overwrite: bool = False,
+    until: float = np.inf,
 ) -> Solution[Array]:
     """Solve (A + shift·I) x = b by Cholesky, with the true residual in the certificate.
 
     `precision="mixed"` factors in float32 and refines; "auto" does so where it pays: at least 2000 rows,
     float64 entries and a condition number, estimated by a few products, below 1e5. `overwrite=True` gives up
-    the memory of an array `A` in float64; its residual can then not be measured and is None.
+    the memory of an array `A` in float64; its residual can then not be measured and is None. A large factor
+    that would not be ready soon after `until` is given up: `clock.OutOfTime` leaves, with the seconds that it
+    would take.
 
     >>> found = direct(np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
     >>> found.value, found.certificate.status
@@ -189,18 +222,18 @@ def direct(
         return Solution(X[:, 0] if single else X, done)
     found = None
     if precision == "mixed" or (precision == "auto" and _mixed_pays(op, shift)):
-        found = _mixed(op, B, shift, tol, notes)
+        found = _mixed(op, B, shift, tol, notes, until)
     method = "Cholesky (float32, refined in float64)" if found else "Cholesky (float64)"
-    X, R, steps = found or _refine(op, factor(op, shift), B, shift, tol)
+    X, R, steps = found or _refine(op, factor(op, shift, until=until), B, shift, tol)
     done = _certificate(op, X, R, B, shift, tol, method, steps, notes, time.perf_counter() - start)
     return Solution(X[:, 0] if single else X, done)
 
 
 def _mixed(
-    op: Operator, B: Array, shift: float, tol: float, notes: list[str]
+    op: Operator, B: Array, shift: float, tol: float, notes: list[str], until: float
 ) -> tuple[Array, Array, int] | None:
     """The refined answer of a float32 factor, or None and a note saying why not."""
-    lower, pivot = _potrf(_upper_triangle(op, np.dtype(np.float32)), shift)
+    lower, pivot = _potrf(_upper_triangle(op, np.dtype(np.float32), until), shift)
     if pivot is not None:
         notes.append("float32 could not factor the matrix (too ill-conditioned); float64 was used.")
         return None

@@ -156,6 +156,7 @@ def _quadrature(M: _Split, Z: Array, steps: int, every: bool) -> tuple[Array, Ar
     basis = [Z / size]
     low = high = np.zeros(Z.shape[1])
     for k in range(steps):
+        began = clock.now()
         W = M @ basis[k]
         alpha[k] = np.einsum("ij,ij->j", basis[k], W)
         # Full reorthogonalisation, twice.
@@ -164,7 +165,7 @@ def _quadrature(M: _Split, Z: Array, steps: int, every: bool) -> tuple[Array, Ar
         beta[k] = np.linalg.norm(W, axis=0)
         ended = beta[k] <= BREAKDOWN * np.abs(alpha[: k + 1]).max(axis=0)
         beta[k, ended] = 0.0
-        late = clock.late()
+        late = clock.short_of(clock.now() - began)
         if k + 1 == steps or ended.all() or (k + 1) % 5 == 0 or late:
             ends = [_ends(alpha[: k + 1, j], beta[: k + 1, j], M.bound) for j in range(Z.shape[1])]
             low, high = np.array(ends).T * size**2

@@ -70,11 +70,12 @@ def learn_weights(
     end = clock.until(max_seconds)
     d = np.asarray(start, dtype=float)
     best = answer(d)
+    cost = clock.now() - began
     status: Status = Status.LIMIT
     steps = still = 0
 
     def late() -> bool:
-        return clock.now() >= end
+        return clock.now() + cost >= end
 
     try:
         while True:

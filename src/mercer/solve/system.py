@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from mercer import clock
-from mercer.errors import MemoryBudgetError
+from mercer.errors import MemoryBudgetError, NotPositiveDefiniteError
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.cg import Preconditioner, cg
-from mercer.solve.direct import direct
+from mercer.solve.direct import Precision, direct
 from mercer.solve.operator import MatrixLike, Operator, Paired, as_operator, check_number, check_targets
 from mercer.solve.plan import Choice, Costs, Method, Plan, choose, cost_of_entries
 from mercer.solve.precondition import column_inverse, exact_low_rank, nystrom, rank_cap
@@ -29,7 +30,7 @@ class Means:
 
     `single(store)` makes the same matrix in float32 for products, computed anew or stored, None where that
     does not pay; `stored()` makes it in float64 with its entries kept, for products where there is no
-    `single`.
+    `single`. Who has `certified` measures the residual of the answer by a product of their own.
     """
 
     method: Method | None = None
@@ -40,6 +41,7 @@ class Means:
     random_state: Seed = 0
     callback: Callable[[int, float], object] | None = None
     keep: bool = True
+    certified: bool = False
     costs: Costs | None = None
     single: Callable[[bool], Operator | None] | None = None
     stored: Callable[[], Operator] | None = None
@@ -65,8 +67,9 @@ def solve(
       they break their promise.
 
     The choice depends on sizes and on the matrix, never on a clock; the certificate says what was chosen and
-    why. `max_seconds` stops conjugate gradients with the best answer so far; a factorisation is not cut
-    short. Ctrl-C keeps what conjugate gradients have, or leaves at once with `keep=False`.
+    why. `max_seconds` stops conjugate gradients with the best answer so far; a factorisation that would take
+    longer is not begun, and conjugate gradients take its place. Ctrl-C keeps what conjugate gradients have, or
+    leaves at once with `keep=False`.
 
     >>> found = solve(np.array([[4.0, 2.0], [2.0, 5.0]]), [8.0, 12.0])
     >>> print(found.value, found.certificate.method)
@@ -110,17 +113,50 @@ def solve_by(op: Operator, b: npt.ArrayLike, shift: float, means: Means) -> tupl
         found = _iterate(op, b, shift, chosen, means, end)
         tried = found.certificate
         if clock.now() < end and _gave_up(tried, chosen.allowed, means.max_iter):
-            method = "cholesky"
-            notes.append(
-                f"Conjugate gradients came to a residual of {tried.residual:.1e} in {tried.iterations} "
-                "iterations; Cholesky took over."
-            )
-    if method == "cholesky":
-        found = direct(op, b, shift, tol=means.tol, precision="mixed" if chosen.mixed else "float64")
+            with suppress(clock.OutOfTime):
+                found = _factored(op, b, shift, chosen, means, end)
+                method = "cholesky"
+                notes.append(
+                    f"Conjugate gradients came to a residual of {tried.residual:.1e} in {tried.iterations} "
+                    "iterations; Cholesky took over."
+                )
+    else:
+        try:
+            found = _factored(op, b, shift, chosen, means, end)
+        except clock.OutOfTime as stop:
+            method, found, said = _without_factor(op, b, shift, chosen, means, end, float(stop.found))
+            notes.append(said)
     done = dataclasses.replace(
         found.certificate, notes=(*notes, *found.certificate.notes), seconds=clock.now() - start
     )
     return method, Solution(found.value, done)
+
+
+def _factored(
+    op: Operator, b: npt.ArrayLike, shift: float, chosen: Choice, means: Means, end: float
+) -> Solution[Array]:
+    precision: Precision = "mixed" if chosen.mixed else "float64"
+    return direct(op, b, shift, tol=means.tol, precision=precision, until=end)
+
+
+def _without_factor(
+    op: Operator, b: npt.ArrayLike, shift: float, chosen: Choice, means: Means, end: float, needed: float
+) -> tuple[Method, Solution[Array], str]:
+    """By conjugate gradients, which can be ended at any time; by the factor where they cannot be used."""
+    n = op.shape[0]
+    left = max(end - clock.now(), 0.0)
+    said = f"Cholesky of {n} rows would take some {needed:.1f} s and {left:.1f} s are left"
+    costs = means.costs or Costs(cost_of_entries(op))
+    memory = memory_limit(means.memory)
+    try:
+        other = choose(
+            op, shift, means.tol, asked="cg", memory=memory, costs=costs, random_state=means.random_state
+        )
+    except NotPositiveDefiniteError:
+        found = _factored(op, b, shift, chosen, means, np.inf)
+        return "cholesky", found, f"{said}, but K is indefinite: nothing else could solve the system."
+    found = _iterate(op, b, shift, other, means, end)
+    return "cg", found, f"{said}: conjugate gradients took its place."
 
 
 def _closed_form(op: Operator, F: Array, b: npt.ArrayLike, shift: float, means: Means) -> Solution[Array]:
@@ -137,6 +173,8 @@ def _closed_form(op: Operator, F: Array, b: npt.ArrayLike, shift: float, means: 
         max_seconds=means.max_seconds,
         callback=means.callback,
         keep=means.keep,
+        certified=means.certified,
+        after=int(means.certified),
     )
 
 
@@ -188,6 +226,8 @@ def _iterate(
             x0=x0,
             callback=means.callback,
             keep=means.keep,
+            certified=means.certified,
+            after=int(means.certified),
         )
 
     if single is None:

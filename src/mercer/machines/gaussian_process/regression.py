@@ -277,9 +277,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         def exact(theta: np.ndarray) -> tuple[Any, ...]:
             K = Tiles(kernel.with_theta(theta), sample, n_jobs=n_jobs)
             found = OBJECTIVES[self.objective](K, targets, noise, diagnose=False)
-            assert found.gradient is not None
             whole = rows is None and self.objective == "evidence"
-            return found.value, found.gradient, replace(found, gradient=None) if whole else None
+            kept = replace(found, gradient=None) if whole else None
+            if found.gradient is None:
+                raise clock.OutOfTime((found.value, kept))
+            return found.value, found.gradient, kept
 
         def estimated(theta: np.ndarray) -> tuple[Any, ...]:
             kept = self._estimate(kernel.with_theta(theta), Y, gradient=True)

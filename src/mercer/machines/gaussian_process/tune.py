@@ -264,6 +264,8 @@ class _Search:
             if self.best is None and stop.found is not None:
                 # Half an evaluation is what there is: its gradient is not known.
                 value, *kept = stop.found
+                # The whole of it would have ended after the seconds.
+                self.seconds = self.until - begun
                 self._remember(run, _Point(value, u.copy(), np.zeros(len(theta))), kept)
             raise
         except (NotPositiveDefiniteError, InputError) as error:

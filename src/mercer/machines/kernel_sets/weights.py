@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from mercer.gram import GramOperator, Precomputed
+from mercer.gram import GramOperator, Precomputed, stored_in_time
 from mercer.gram.on_rows import PRECOMPUTED
+from mercer.gram.operators import STORING
 from mercer.kernels.algebra import Scaled, Sum
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.machines.shared.base import as_machine_kernel
@@ -121,7 +122,12 @@ def gram_set(
         assert kernels is not None
         n = len(rows)
         fits = 8 * n * n * (len(kernels) + 2) <= memory_limit(memory)
-        operators = tuple(k.gram(rows, memory=8 * n * n if fits else 0, n_jobs=n_jobs) for k in kernels)
+        operators = ()
+        if fits:
+            operators = _all_stored(kernels, rows, n_jobs)
+            fits = bool(operators)
+        if not fits:
+            operators = tuple(k.gram(rows, memory=0, n_jobs=n_jobs) for k in kernels)
         names = tuple(str(k) for k in kernels)
         for op, name in zip(operators, names, strict=True):
             if not np.isfinite(largest_entry(op.dense() if fits else op.diag()[None])):
@@ -136,6 +142,17 @@ def gram_set(
     return GramSet(
         operators, scales, None if arrays is not None else tuple(kernels or ()), names, rows, memory, n_jobs
     )
+
+
+def _all_stored(kernels: Sequence[Kernel], rows: Any, n_jobs: int | None) -> tuple[GramOperator, ...]:
+    """All matrices; none where they, and their sum beside them, could not be stored in the seconds left."""
+    found: list[GramOperator] = []
+    for k in kernels:
+        op = stored_in_time(k, rows, n_jobs=n_jobs, share=STORING / (len(kernels) + 1))
+        if op.kind != "dense":
+            return ()
+        found.append(op)
+    return tuple(found)
 
 
 def _scale(op: GramOperator, w: np.ndarray, normalize: str | None) -> float:

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercer import clock
 from mercer.arrays import check_vectors
 from mercer.errors import InputError, ParameterError, warn
 from mercer.gram import GramOperator, Tiles
@@ -23,7 +24,7 @@ from mercer.gram.on_rows import Evaluated
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import without_noise
 from mercer.machines.landmarks.batches import BATCH, Batches, is_source
-from mercer.machines.landmarks.falkon_newton import newton
+from mercer.machines.landmarks.falkon_newton import newton, too_long
 from mercer.machines.landmarks.selection import EPS, basis, choose
 from mercer.machines.landmarks.streamed import Scan, Streamed, landmark_factor, scan, solve_normal
 from mercer.machines.shared.base import KernelEstimator, check_weights, duels_of, generator
@@ -131,6 +132,7 @@ class Falkon(KernelEstimator):
             None if names is None else [str(v) for v in names],
             self.dtype,
             self.n_jobs,
+            found.n,
         )
         self.n_rows_fit_ = found.n
         w, c = self._solve(system, found)
@@ -195,17 +197,21 @@ class Falkon(KernelEstimator):
     def _ridge(self, system: Streamed, found: Scan, targets: Any) -> tuple[np.ndarray, Certificate]:
         """Weighted least squares with ridge α, and the noise of the kernel in it, for one or several columns of targets."""
         alpha = float(self.alpha) + self.noise_
-        if self._direct:
-            inverse, b = system.factored(alpha, targets)
-        else:
+        direct = self._direct
+        said: list[str] = []
+        if direct:
+            try:
+                inverse, b = system.factored(alpha, targets)
+            except clock.OutOfTime as stop:
+                direct = False
+                said.append(too_long(stop.found))
+        if not direct:
             b = system.right_side(targets)
             inverse = landmark_factor(self.basis_, found.weight / self.basis_.rank, alpha)
-        got = solve_normal(
-            system, b, alpha, inverse, start=self._direct, tol=float(self.tol), **self._limits()
-        )
-        c = got.certificate
+        got = solve_normal(system, b, alpha, inverse, start=direct, tol=float(self.tol), **self._limits())
+        c = replace(got.certificate, notes=(*said, *got.certificate.notes))
         gap = float(max(np.square(np.array(c.residuals or (0.0,)) * np.linalg.norm(b, axis=0)))) / alpha
-        method = "sums of products, Cholesky" if self._direct else "Falkon"
+        method = "sums of products, Cholesky" if direct else "Falkon"
         return got.value, replace(c, method=f"{method}, {c.method}", gap=gap)
 
     def _keep_certificate(self, c: Certificate, notes: list[str], system: Streamed, seconds: float) -> None:

@@ -40,6 +40,7 @@ def newton(
         got: Status = status if status.on_request else Status.LIMIT
         if got == Status.LIMIT and not (columns and clock.late()):
             got = one.run(direct, tol, limits)
+            direct = one.direct
         status = Status.worst((status, got))
         columns.append(one.w)
         iterations += one.steps
@@ -59,6 +60,14 @@ def _remember(of: Streamed) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
 
+def too_long(seconds: float) -> str:
+    """What is said where the sums of products were given up for conjugate gradients."""
+    return (
+        f"the sums of products would take some {seconds:.1f} s, more than were left: conjugate gradients took "
+        "their place"
+    )
+
+
 class _One:
     """One two-class problem: where it is, and how good that is."""
 
@@ -66,6 +75,7 @@ class _One:
         self.of, self.t, self.v, self.alpha, self.noise = of, t, v, alpha, noise
         self.w, self.f = np.zeros(of.basis.rank), np.zeros(len(t))
         self.steps, self.relative = 0, 1.0
+        self.direct = False
         self.notes: list[str] = []
         self.value = self.objective(self.w, self.f)
         # The least is not below 0.
@@ -83,11 +93,20 @@ class _One:
 
     def loop(self, direct: bool, tol: float, limits: Any) -> Status:
         first = None
+        self.direct = direct
         most = limits()["max_iter"]
         while True:
             _, fall, bend = logistic(self.t * self.f, self.noise / self.alpha)
             pull, curvature = self.v * self.t * fall, self.v * bend
-            inverse, b = self.sums(pull, curvature, direct)
+            began = clock.now()
+            try:
+                inverse, b = self.sums(pull, curvature, self.direct)
+            except clock.OutOfTime as stop:
+                self.direct = False
+                self.notes.append(too_long(stop.found))
+                began = clock.now()
+                inverse, b = self.sums(pull, curvature, self.direct)
+            taken = clock.now() - began
             gradient = self.alpha * self.w - b
             size = float(np.linalg.norm(gradient))
             first = max(float(np.linalg.norm(b)), np.finfo(float).tiny) if first is None else first
@@ -97,12 +116,18 @@ class _One:
                 return Status.STOPPED
             if self.relative <= tol:
                 return Status.CONVERGED
-            if (most is not None and self.steps >= most) or clock.late():
+            # A step and the gradient after it: two passes, and one or more for conjugate gradients. The first may be late by one.
+            ahead = (2 if self.direct else 3) * taken
+            if self.steps == 0:
+                ahead -= taken
+            if (most is not None and self.steps >= most) or clock.short_of(ahead):
                 self.notes.append(
                     f"stopped with a gradient of {self.relative:.1e} of the first; {tol:.1e} was asked"
                 )
                 return Status.LIMIT
             if not self.step(gradient, curvature, inverse):
+                if clock.late():
+                    return Status.LIMIT
                 self.notes.append(
                     f"no descent beyond a gradient of {self.relative:.1e}: what is left is rounding"
                 )
@@ -136,6 +161,8 @@ class _One:
                 tol=min(INNER, np.sqrt(self.relative)),
                 max_iter=200,
                 keep=False,
+                certified=True,
+                after=2,
             )
             move = found.value
         along = self.of.values(move[:, None])[:, 0]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer import lapack
+from mercer import clock, lapack
 from mercer.arrays import Rows
 from mercer.errors import InputError, NotPositiveDefiniteError
 from mercer.gram import Tiles
@@ -67,9 +67,17 @@ class Streamed:
     """Products with Φ over a source of batches; the tiles are k(x, Z) in `dtype`, everything else is float64."""
 
     def __init__(
-        self, kernel: Kernel, Z: Any, basis: Basis, source: Any, names: Any, dtype: Any, n_jobs: int | None
+        self,
+        kernel: Kernel,
+        Z: Any,
+        basis: Basis,
+        source: Any,
+        names: Any,
+        dtype: Any,
+        n_jobs: int | None,
+        n: int,
     ) -> None:
-        self.kernel, self.basis, self.source, self.names = kernel, basis, source, names
+        self.kernel, self.basis, self.source, self.names, self.n = kernel, basis, source, names, n
         self.dtype, self.n_jobs = np.dtype(dtype), n_jobs
         self.z = Rows(np.asarray(Z, dtype=dtype), "landmarks", names)
         self.passes, self.careful = 0, False
@@ -90,7 +98,8 @@ class Streamed:
         """The factor of ΦᵀWΦ + αI, and ΦᵀWY; `targets(y, rows)` and `weights(w, rows)` say Y and W.
 
         First K_ZnWK_nZ is summed and L taken out of the sum, in one pass. Where that leaves a matrix that rounding has made
-        indefinite, another pass, and all later ones, take L out of every tile before summing, at twice the work.
+        indefinite, another pass, and all later ones, take L out of every tile before summing, at twice the work. A pass that would end
+        after the seconds is left by `clock.OutOfTime`, with what it would take.
         """
         if not self.careful:
             M, b = self._sums(targets, weights)
@@ -105,6 +114,7 @@ class Streamed:
         r = self.basis.rank
         H = np.zeros((r, r), order="F")
         b: Any = 0.0
+        began = clock.now()
         for K, y, w, rows in self.tiles():
             K = K.astype(np.float64, copy=False)
             if self.careful:
@@ -114,6 +124,9 @@ class Streamed:
             if not np.all(w == 1.0):
                 K *= np.sqrt(w)[:, None]
             H = lapack.syrk(1.0, K.T, beta=1.0, C=H)
+            needed = (clock.now() - began) * self.n / rows.stop
+            if began + needed >= clock.until():
+                raise clock.OutOfTime(needed)
         H = whole_from_lower(H)
         if self.careful:
             return H, b

@@ -380,7 +380,14 @@ class KernelMachine(SupportMachine):
             a, f = polish(K, q, a, f)
         b = np.array([q.multipliers(a, f)[0]])
         beta = q.beta(a, K.shape[0])[:, None]
-        c = self._certify(problem, K, alpha, beta, b, status=got.status, method="working sets")
+        known = None
+        if got.status.on_request:
+            # Whoever pressed Ctrl-C does not wait for a product that the solver has made.
+            known = np.zeros((K.shape[0], 1))
+            known[q.rows, 0] = f
+        c = self._certify(
+            problem, K, alpha, beta, b, status=got.status, method="working sets", products=known
+        )
         if c.status == Status.STAGNATED and c.gap is not None and c.gap <= self.tol * abs(c.primal or 0.0):
             c = replace(c, status=Status.CONVERGED)
         return beta, b, replace(c, iterations=got.iterations, seconds=got.seconds)

@@ -102,8 +102,9 @@ def certify(
     iterations: int | None = None,
     seconds: float | None = None,
     notes: tuple[str, ...] = (),
+    products: np.ndarray | None = None,
 ) -> Certificate:
-    """Primal, dual and gap of the model (β, b), from kernel products alone; valid whatever found the model.
+    """Primal, dual and gap of the model (β, b), from kernel products alone, Kβ if they are known; valid whatever found the model.
 
     The point of the dual is s = ℓ'(z) (Σ s = 0 where b is optimal) or s = -αβ, whichever is better; s = -αβ for losses with kinks:
 
@@ -111,7 +112,9 @@ def certify(
 
     `kkt` is the largest entry of αβ + s (smooth), or the worst violation of the box problem.
     """
-    f = np.asarray(K @ np.ascontiguousarray(beta), dtype=np.float64)
+    f = products
+    if f is None:
+        f = np.asarray(K @ np.ascontiguousarray(beta), dtype=np.float64)
     common: dict[str, Any] = {"iterations": iterations, "seconds": seconds, "notes": notes}
     if isinstance(problem, Objective) and not problem.loss.smooth:
         q = problem.box(alpha, intercept)

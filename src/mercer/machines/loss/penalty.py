@@ -164,15 +164,18 @@ def search(
     """β, b, the certificate, and the equivalent price a of ½‖f‖²."""
     tried: dict[float, tuple[float, float, Answer]] = {}
     ended: list[Status] = []
+    taken: list[float] = []
 
     def at(log_price: float) -> tuple[float, float]:
         """The norm of f_a, and the objective."""
         if log_price not in tried:
-            if tried and clock.late():
+            if tried and clock.short_of(min(taken)):
                 ended.append(Status.LIMIT)
                 raise clock.OutOfTime
+            began = clock.now()
             answer = solve_at(float(np.exp(log_price)))
             f = np.asarray(K @ answer[0])
+            taken.append(clock.now() - began)
             r = float(np.sqrt(max(float((answer[0] * f).sum()), 0.0)))
             total = float(problem.value(f + answer[1]).sum()) + penalty.value(r)
             tried[log_price] = (r, total, answer)

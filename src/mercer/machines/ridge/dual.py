@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mercer.errors import MercerError
-from mercer.gram import Dense, GramOperator, Tiles
+from mercer.gram import GramOperator, Tiles, stored_in_time
 from mercer.gram.on_rows import Evaluated, Given
 from mercer.machines.ridge.parts import Penalty, singular_gram, weighted
 from mercer.solve.plan import SINGLE, Costs, Method, entry_cost
@@ -58,6 +58,7 @@ def solve_dual(
         max_iter=options.max_iter,
         random_state=options.random_state,
         callback=options.callback,
+        certified=True,
         costs=Costs(entry_cost(columns), SINGLE, storable=not isinstance(problem.on, Given)),
         single=single,
         stored=stored,
@@ -90,5 +91,5 @@ def single_precision(
         return None
     K: GramOperator = tiles
     if store:
-        K = Dense(on.kernel, on.rows, dtype=np.float32, n_jobs=n_jobs)
+        K = stored_in_time(on.kernel, on.rows, dtype=np.float32, n_jobs=n_jobs)
     return weighted(K if problem.noise is None else K.shifted(-problem.noise), scale)

@@ -198,6 +198,7 @@ class KernelLeastSquares(RegressorMixin, Machine):
         try:
             most = steps_allowed(self.max_iter)
             for t in range(most + 1):
+                began = clock.now()
                 rest = np.asarray(K @ alpha) - target
                 error = float((weight * rest**2).sum())
                 train_errors.append(error / total)
@@ -213,7 +214,7 @@ class KernelLeastSquares(RegressorMixin, Machine):
                 if not error <= GROWTH * size**2:
                     status = Status.FAILED
                     break
-                if clock.late():
+                if clock.short_of(clock.now() - began):
                     break
                 if t < most:
                     alpha = alpha - 2.0 * self.step_ * weight * rest

@@ -179,6 +179,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         done = 0
         try:
             for done in range(1, runs + 1):
+                began = clock.now()
                 labels, low, more = self._start(K, w, diagonal, rng, done)
                 bound = low if bound is None else bound
                 notes += more
@@ -190,7 +191,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 if run.status == Status.INTERRUPTED:
                     # Whichever run was the best, Ctrl-C ended the fit.
                     best = best.interrupted()
-                if run.status == Status.INTERRUPTED or clock.late():
+                step = (clock.now() - began) / run.steps
+                if run.status == Status.INTERRUPTED or clock.short_of(step):
                     break
         except KeyboardInterrupt:
             if best is None:

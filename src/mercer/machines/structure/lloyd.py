@@ -83,6 +83,7 @@ def lloyd(
     best: Clustering | None = None
     try:
         for step in range(1, max_iter + 1):
+            began = clock.now()
             G = sums.at(labels)
             masses = np.bincount(labels, w, minlength=k)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -102,7 +103,7 @@ def lloyd(
             slow = step > 1 and objective[-2] - objective[-1] <= tol * objective[-2] and tol > 0
             status: Status = Status.CONVERGED if moved == 0 or slow else Status.LIMIT
             best = Clustering(new, labels, masses, norms, inertia, objective, step, status)
-            if moved == 0 or slow or clock.late():
+            if moved == 0 or slow or clock.short_of(clock.now() - began):
                 break
             labels = new
     except KeyboardInterrupt:
