@@ -45,8 +45,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a refinement step that makes things worse is kept",
         SOLVE + "direct.py",
-        "        if not relative(rest, B).max(initial=0.0) <= 0.5 * worst:\n            return X, R, step\n        X, R = better, rest",
-        "        if not relative(rest, B).max(initial=0.0) <= 0.5 * worst:\n            return better, R, step\n        X, R = better, rest",
+        "        if not relative(rest, B).max(initial=0.0) <= 0.5 * worst:\n            return X, R, step\n        X = better",
+        "        if not relative(rest, B).max(initial=0.0) <= 0.5 * worst:\n            return better, R, step\n        X = better",
         "tests/solve/test_statements.py tests/solve/test_direct.py",
     ),
     Fault(
