@@ -10,7 +10,7 @@ import pytest
 from mercer.errors import NotFiniteError, NotPositiveDefiniteError, ParameterError
 from mercer.solve import as_operator, cg
 from mercer.solve import plan as planning
-from mercer.solve.operator import ArrayOperator, Paired, multiply_exactly
+from mercer.solve.operator import ArrayOperator, TwoPrecisions, multiply_exactly
 from mercer.solve.plan import Costs, Spectrum, cholesky_cost, choose, iterations, look, plan, spectrum
 from mercer.solve.precondition import column_inverse
 from solve.laboratory import CountingOperator, rbf, relative_residual, with_spectrum
@@ -105,7 +105,7 @@ def test_the_column_inverse_bears_duplicates_and_refuses_what_it_must():
 
 def test_float32_products_end_at_the_answer_in_float64():
     K, y = rbf(500), np.random.default_rng(0).normal(size=500)
-    pair = Paired(ArrayOperator(K.astype(np.float32)), ArrayOperator(K))
+    pair = TwoPrecisions(ArrayOperator(K.astype(np.float32)), ArrayOperator(K))
     assert pair.shape == (500, 500) and pair.block(slice(0, 2), slice(None)).dtype == np.float64
     np.testing.assert_array_equal(multiply_exactly(pair, y), K @ y)
     np.testing.assert_array_equal(pair.shifted(1.0).diag(), K.diagonal() + 1.0)

@@ -260,7 +260,8 @@ def _refine(op: Operator, F: Cholesky, B: Array, shift: float, tol: float) -> tu
         rest = B - multiply_exactly(op, better, shift)
         if not relative(rest, B).max(initial=0.0) <= 0.5 * worst:
             return X, R, step
-        X, R = better, rest
+        X = better
+        R = rest
     return X, R, REFINEMENTS
 
 

@@ -38,7 +38,7 @@ from mercer.solve.curved import Curved, block_of
 from mercer.solve.operator import MatrixLike, Operator, as_operator
 from mercer.solve.plan import DIRECT_ROWS
 from mercer.solve.solution import Certificate, Solution, Status
-from mercer.solve.system import Means, solve_by
+from mercer.solve.system import SystemOptions, solve_by
 from mercer.typing import Array, Memory, Seed
 
 HALVINGS = 60
@@ -320,14 +320,14 @@ class _Iteration:
             B = np.column_stack([A.down(c) for c in columns])
             tol = 1e-10 if self._direct() else 1e-2 * min(1.0, max(1e-7, float(np.sqrt(self.gap))))
             left = None if self.end == np.inf else max(self.end - clock.now(), 0.0)
-            means = Means(
+            options = SystemOptions(
                 tol=tol,
                 memory=self.memory,
                 max_seconds=left,
                 random_state=self.random_state,
                 keep=False,
             )
-            method, found = solve_by(A, B, self.alpha, means)
+            method, found = solve_by(A, B, self.alpha, options)
             self.methods.add("conjugate gradients" if method == "cg" else found.certificate.method)
             out = np.stack([A.up(column) for column in found.value.T], axis=-1)
         return out[:, :, 0], out[:, :, 1:]

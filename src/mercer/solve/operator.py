@@ -112,11 +112,11 @@ class ArrayOperator(Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class Paired(Operator):
+class TwoPrecisions(Operator):
     """One matrix twice: `single` in float32 for products, `exact` in float64 for residuals and entries.
 
     >>> A = ArrayOperator(np.array([[2.0, 0.1], [0.1, 3.0]]))
-    >>> pair = Paired(ArrayOperator(A.array.astype(np.float32)), A)
+    >>> pair = TwoPrecisions(ArrayOperator(A.array.astype(np.float32)), A)
     >>> multiply_exactly(pair, np.array([0.0, 1.0])), pair.dtype
     (array([0.1, 3. ]), dtype('float32'))
     """
@@ -144,8 +144,8 @@ class Paired(Operator):
     def dense(self) -> Array:
         return self.exact.dense()
 
-    def shifted(self, lam: float) -> Paired:
-        return Paired(self.single.shifted(lam), self.exact.shifted(lam))
+    def shifted(self, lam: float) -> TwoPrecisions:
+        return TwoPrecisions(self.single.shifted(lam), self.exact.shifted(lam))
 
 
 def as_operator(A: MatrixLike | Products, *, products_only: bool = False) -> Operator:
@@ -215,7 +215,7 @@ def multiply_exactly(op: Operator, V: Array, shift: float = 0.0) -> Array:
     """(A + shift·I) V in float64 throughout; a float32 operator is asked for its entries, block by block."""
     if op.dtype == np.float64:
         return multiply(op, V, shift)
-    if isinstance(op, Paired):
+    if isinstance(op, TwoPrecisions):
         return multiply(op.exact, V, shift)
     out = shift * V
     for rows in panels(op.shape[0], 8):

@@ -26,7 +26,9 @@ MIXED_ROWS = 2000  # from here on a float32 factor, refined, may pay
 MIXED_CONDITION = 5e5  # largest eigenvalue / shift up to which it does
 LEAST_SHIFT = 1e-9  # of the largest eigenvalue: below it, a preconditioner needs orthonormal vectors
 PRECONDITIONER_SHARE = 0.75  # of the memory
-LEAST_ROWS, MOST_ROWS = 400, 2000  # of the part that is looked at
+# Rows of the part that is looked at.
+LEAST_ROWS = 400
+MOST_ROWS = 2000
 FLOPS = 48  # floating-point operations of LAPACK in float64 that cost one entry of A
 SINGLE = 0.45  # float32 in place of float64, for entries and for LAPACK
 STORED = 0.17  # an entry read in float32 from memory

@@ -346,7 +346,7 @@ def exact_low_rank(F: Array, shift: float) -> LowRank:
 
 
 @dataclass(frozen=True, eq=False)
-class Greedy:
+class PartialCholesky:
     """A ≈ rowsᵀ rows, from the columns `pivots` in that order; `left` is what remains of the diagonal."""
 
     rows: Array
@@ -359,7 +359,7 @@ class Greedy:
         return float(np.maximum(self.left, 0.0).sum())
 
 
-def greedy_columns(A: MatrixLike, rank: int, *, enough: float = -1.0) -> Greedy:
+def greedy_columns(A: MatrixLike, rank: int, *, enough: float = -1.0) -> PartialCholesky:
     """Pivoted Cholesky: the next column is where most diagonal is left, until at most `enough` trace is left.
 
     It also stops, before `rank` columns, where only rounding is left: 4 n eps times the largest diagonal
@@ -385,7 +385,7 @@ def greedy_columns(A: MatrixLike, rank: int, *, enough: float = -1.0) -> Greedy:
         pivots[k] = i
         left -= rows[k] ** 2
         left[i] = 0.0
-    return Greedy(rows[:k], pivots[:k], left)
+    return PartialCholesky(rows[:k], pivots[:k], left)
 
 
 def _require_nonnegative(left: Array, floor: float) -> None:

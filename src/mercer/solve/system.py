@@ -15,7 +15,14 @@ from mercer.errors import MemoryBudgetError, NotPositiveDefiniteError
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.cg import Preconditioner, cg
 from mercer.solve.direct import Precision, direct
-from mercer.solve.operator import MatrixLike, Operator, Paired, as_operator, check_number, check_targets
+from mercer.solve.operator import (
+    MatrixLike,
+    Operator,
+    TwoPrecisions,
+    as_operator,
+    check_number,
+    check_targets,
+)
 from mercer.solve.plan import Choice, Costs, Method, Plan, choose, cost_of_entries
 from mercer.solve.precondition import column_inverse, exact_low_rank, nystrom, rank_cap
 from mercer.solve.solution import Certificate, Solution, Status
@@ -25,7 +32,7 @@ PRECONDITIONER_ARRAYS = 6  # n×r arrays alive at one time while orthonormal vec
 
 
 @dataclass(frozen=True)
-class Means:
+class SystemOptions:
     """How to solve a system, and what a caller who knows more of the matrix has to offer.
 
     `single(store)` makes the same matrix in float32 for products, computed anew or stored, None where that
@@ -79,42 +86,46 @@ def solve(
     check_targets(op, b)
     check_number(tol, "tol", 0.0)
     shift = check_number(shift, "shift", 0.0)
-    means = Means(tol=tol, memory=memory, max_seconds=max_seconds, random_state=random_state, keep=keep)
-    return solve_by(op, b, shift, means)[1]
+    options = SystemOptions(
+        tol=tol, memory=memory, max_seconds=max_seconds, random_state=random_state, keep=keep
+    )
+    return solve_by(op, b, shift, options)[1]
 
 
-def solve_by(op: Operator, b: npt.ArrayLike, shift: float, means: Means) -> tuple[Method, Solution[Array]]:
+def solve_by(
+    op: Operator, b: npt.ArrayLike, shift: float, options: SystemOptions
+) -> tuple[Method, Solution[Array]]:
     """The method that was chosen and what it found."""
     start = clock.now()
-    end = clock.until(means.max_seconds)
+    end = clock.until(options.max_seconds)
     n = op.shape[0]
-    F = op.low_rank_factor() if means.method is None else None
+    F = op.low_rank_factor() if options.method is None else None
     if F is not None and shift > 0 and 4 * F.shape[1] <= n:
-        return "cg", _closed_form(op, F, b, shift, means)
-    memory = memory_limit(means.memory)
-    if means.method == "cholesky" and 8 * n * n > memory:
+        return "cg", _closed_form(op, F, b, shift, options)
+    memory = memory_limit(options.memory)
+    if options.method == "cholesky" and 8 * n * n > memory:
         raise MemoryBudgetError(
             f"Cholesky of {n} rows needs {say_bytes(8 * n * n)}; the limit is {say_bytes(memory)}. "
             "Raise memory=, or use conjugate gradients."
         )
-    costs = means.costs or Costs(cost_of_entries(op))
+    costs = options.costs or Costs(cost_of_entries(op))
     chosen = choose(
         op,
         shift,
-        means.tol,
-        asked=means.method,
+        options.tol,
+        asked=options.method,
         memory=memory,
         costs=costs,
-        random_state=means.random_state,
+        random_state=options.random_state,
     )
     notes = [chosen.note] if chosen.note else []
     method = chosen.method
     if method == "cg":
-        found = _iterate(op, b, shift, chosen, means, end)
+        found = _iterate(op, b, shift, chosen, options, end)
         tried = found.certificate
-        if clock.now() < end and _gave_up(tried, chosen.allowed, means.max_iter):
+        if clock.now() < end and _gave_up(tried, chosen.allowed, options.max_iter):
             with suppress(clock.OutOfTime):
-                found = _factored(op, b, shift, chosen, means, end)
+                found = _factored(op, b, shift, chosen, options, end)
                 method = "cholesky"
                 notes.append(
                     f"Conjugate gradients came to a residual of {tried.residual:.1e} in {tried.iterations} "
@@ -122,9 +133,9 @@ def solve_by(op: Operator, b: npt.ArrayLike, shift: float, means: Means) -> tupl
                 )
     else:
         try:
-            found = _factored(op, b, shift, chosen, means, end)
+            found = _factored(op, b, shift, chosen, options, end)
         except clock.OutOfTime as stop:
-            method, found, said = _without_factor(op, b, shift, chosen, means, end, float(stop.found))
+            method, found, said = _without_factor(op, b, shift, chosen, options, end, float(stop.found))
             notes.append(said)
     done = dataclasses.replace(
         found.certificate, notes=(*notes, *found.certificate.notes), seconds=clock.now() - start
@@ -133,33 +144,41 @@ def solve_by(op: Operator, b: npt.ArrayLike, shift: float, means: Means) -> tupl
 
 
 def _factored(
-    op: Operator, b: npt.ArrayLike, shift: float, chosen: Choice, means: Means, end: float
+    op: Operator, b: npt.ArrayLike, shift: float, chosen: Choice, options: SystemOptions, end: float
 ) -> Solution[Array]:
     precision: Precision = "mixed" if chosen.mixed else "float64"
-    return direct(op, b, shift, tol=means.tol, precision=precision, until=end)
+    return direct(op, b, shift, tol=options.tol, precision=precision, until=end)
 
 
 def _without_factor(
-    op: Operator, b: npt.ArrayLike, shift: float, chosen: Choice, means: Means, end: float, needed: float
+    op: Operator,
+    b: npt.ArrayLike,
+    shift: float,
+    chosen: Choice,
+    options: SystemOptions,
+    end: float,
+    needed: float,
 ) -> tuple[Method, Solution[Array], str]:
     """By conjugate gradients, which can be ended at any time; by the factor where they cannot be used."""
     n = op.shape[0]
     left = max(end - clock.now(), 0.0)
     said = f"Cholesky of {n} rows would take some {needed:.1f} s and {left:.1f} s are left"
-    costs = means.costs or Costs(cost_of_entries(op))
-    memory = memory_limit(means.memory)
+    costs = options.costs or Costs(cost_of_entries(op))
+    memory = memory_limit(options.memory)
     try:
         other = choose(
-            op, shift, means.tol, asked="cg", memory=memory, costs=costs, random_state=means.random_state
+            op, shift, options.tol, asked="cg", memory=memory, costs=costs, random_state=options.random_state
         )
     except NotPositiveDefiniteError:
-        found = _factored(op, b, shift, chosen, means, np.inf)
+        found = _factored(op, b, shift, chosen, options, np.inf)
         return "cholesky", found, f"{said}, but K is indefinite: nothing else could solve the system."
-    found = _iterate(op, b, shift, other, means, end)
+    found = _iterate(op, b, shift, other, options, end)
     return "cg", found, f"{said}: conjugate gradients took its place."
 
 
-def _closed_form(op: Operator, F: Array, b: npt.ArrayLike, shift: float, means: Means) -> Solution[Array]:
+def _closed_form(
+    op: Operator, F: Array, b: npt.ArrayLike, shift: float, options: SystemOptions
+) -> Solution[Array]:
     """x by the inverse of F Fᵀ + shift, checked and refined by conjugate gradients."""
     P = exact_low_rank(F, shift)
     return cg(
@@ -168,13 +187,13 @@ def _closed_form(op: Operator, F: Array, b: npt.ArrayLike, shift: float, means: 
         shift,
         preconditioner=P,
         x0=P @ np.asarray(b, dtype=np.float64),
-        tol=means.tol,
-        max_iter=means.max_iter,
-        max_seconds=means.max_seconds,
-        callback=means.callback,
-        keep=means.keep,
-        certified=means.certified,
-        after=int(means.certified),
+        tol=options.tol,
+        max_iter=options.max_iter,
+        max_seconds=options.max_seconds,
+        callback=options.callback,
+        keep=options.keep,
+        certified=options.certified,
+        after=int(options.certified),
     )
 
 
@@ -188,31 +207,31 @@ def _gave_up(tried: Certificate, allowed: int | None, most: int | None) -> bool:
     return tried.status == Status.LIMIT and ours and tried.iterations == allowed
 
 
-def _preconditioner(op: Operator, shift: float, made: Plan | None, means: Means) -> Preconditioner:
+def _preconditioner(op: Operator, shift: float, made: Plan | None, options: SystemOptions) -> Preconditioner:
     """Of the rank that was planned; else of as many vectors as the spectrum needs and memory holds."""
     if made is not None:
-        return column_inverse(op, shift, made.rank, random_state=means.random_state)
+        return column_inverse(op, shift, made.rank, random_state=options.random_state)
     n = op.shape[0]
-    most = max(memory_limit(means.memory) // (8 * n * PRECONDITIONER_ARRAYS), 16)
+    most = max(memory_limit(options.memory) // (8 * n * PRECONDITIONER_ARRAYS), 16)
     inverse = nystrom(
         op,
         shift / 10,
         max_rank=min(most, rank_cap(n)),
         sketch="columns",
-        random_state=means.random_state,
+        random_state=options.random_state,
     )
     return dataclasses.replace(inverse, shift=shift)
 
 
 def _iterate(
-    op: Operator, b: npt.ArrayLike, shift: float, chosen: Choice, means: Means, end: float
+    op: Operator, b: npt.ArrayLike, shift: float, chosen: Choice, options: SystemOptions, end: float
 ) -> Solution[Array]:
     """Conjugate gradients: in float32 with float64 residuals where that holds, in float64 else."""
-    inverse = _preconditioner(op, shift, chosen.plan, means)
-    most = min((m for m in (means.max_iter, chosen.allowed) if m is not None), default=None)
+    inverse = _preconditioner(op, shift, chosen.plan, options)
+    most = min((m for m in (options.max_iter, chosen.allowed) if m is not None), default=None)
     single = None
-    if chosen.plan is not None and means.single is not None:
-        single = means.single(chosen.plan.store)
+    if chosen.plan is not None and options.single is not None:
+        single = options.single(chosen.plan.store)
 
     def run(A: Operator, x0: Array | None, done: int) -> Solution[Array]:
         return cg(
@@ -220,19 +239,19 @@ def _iterate(
             b,
             shift,
             preconditioner=inverse,
-            tol=means.tol,
+            tol=options.tol,
             max_iter=None if most is None else max(most - done, 0),
             max_seconds=None if end == np.inf else max(end - clock.now(), 0.0),
             x0=x0,
-            callback=means.callback,
-            keep=means.keep,
-            certified=means.certified,
-            after=int(means.certified),
+            callback=options.callback,
+            keep=options.keep,
+            certified=options.certified,
+            after=int(options.certified),
         )
 
     if single is None:
-        return run(op if means.stored is None else means.stored(), None, 0)
-    found = run(Paired(single, op), None, 0)
+        return run(op if options.stored is None else options.stored(), None, 0)
+    found = run(TwoPrecisions(single, op), None, 0)
     first = found.certificate
     if first.status not in (Status.STAGNATED, Status.FAILED):
         return found

@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
     witness: tuple[Integers, Array] | None = None
 
 
-class Lowest(NamedTuple):
+class LowestEigenvalue(NamedTuple):
     """The smallest eigenvalue where it is negative beyond rounding, its vector, and what was looked at."""
 
     value: float | None
@@ -137,7 +137,9 @@ def _declared(kernel: Kernel) -> tuple[str, ...] | None:
     return None if proof is None else proof.declared()
 
 
-def _no_trouble(kernel: Kernel | None, whose: str, found: Lowest, n: int, centred: bool) -> tuple[str, ...]:
+def _no_trouble(
+    kernel: Kernel | None, whose: str, found: LowestEigenvalue, n: int, centred: bool
+) -> tuple[str, ...]:
     after = " after centring" if centred else ""
     if kernel is not None:
         return (f"{whose} is not proved to be a kernel; {found.looked} it is one{after}",)
@@ -167,7 +169,7 @@ def refutation(kernel: Kernel, columns: int, centred: bool = False) -> str | Non
 # ── the smallest eigenvalue ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _lowest(K: GramOperator, rows: Integers, strict: bool, centred: bool, total: int) -> Lowest:
+def _lowest(K: GramOperator, rows: Integers, strict: bool, centred: bool, total: int) -> LowestEigenvalue:
     """The smallest eigenvalue of K on these rows of `total`, if it is negative beyond rounding."""
     n = len(rows)
     whole = K.kind in STORED or strict
@@ -184,8 +186,8 @@ def _lowest(K: GramOperator, rows: Integers, strict: bool, centred: bool, total:
         return _by_cholesky(B, some, looked)
     found = _negative(B)
     if found is None:
-        return Lowest(None, None, some, looked)
-    return Lowest(*found, some, looked)
+        return LowestEigenvalue(None, None, some, looked)
+    return LowestEigenvalue(*found, some, looked)
 
 
 def _negative(B: Array) -> tuple[float, Array] | None:
@@ -204,17 +206,17 @@ def _about_its_mean(B: Array) -> Array:
     return out
 
 
-def _by_cholesky(B: Array, rows: Integers, looked: str) -> Lowest:
+def _by_cholesky(B: Array, rows: Integers, looked: str) -> LowestEigenvalue:
     """Where K + rounding has a factor, K has no eigenvalue below minus that; else a witness is computed."""
     slack = ROUNDING * float(np.abs(B).sum(axis=0).max())
     shifted = B.copy()
     shifted[np.diag_indices_from(shifted)] += slack
     if lapack.dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1] == 0:
-        return Lowest(None, None, rows, looked)
+        return LowestEigenvalue(None, None, rows, looked)
     return _smallest(LinearOperator(B.shape, matvec=lambda v: B @ v, dtype=np.float64), rows, slack, looked)
 
 
-def _by_lanczos(K: GramOperator, rows: Integers, centred: bool, total: int) -> Lowest:
+def _by_lanczos(K: GramOperator, rows: Integers, centred: bool, total: int) -> LowestEigenvalue:
     """Products alone: what is found is an eigenvalue, what is not found may be there."""
     n = len(rows)
 
@@ -236,7 +238,7 @@ def _by_lanczos(K: GramOperator, rows: Integers, centred: bool, total: int) -> L
     return _smallest(operator, rows, ROUNDING * top, f"on {which}, by Lanczos's method,")
 
 
-def _smallest(operator: LinearOperator, rows: Integers, slack: float, looked: str) -> Lowest:
+def _smallest(operator: LinearOperator, rows: Integers, slack: float, looked: str) -> LowestEigenvalue:
     start = np.random.default_rng(0).normal(size=len(rows))
     try:
         values, vectors = eigsh(operator, 1, which="SA", tol=1e-6, v0=start, maxiter=1000)
@@ -244,5 +246,5 @@ def _smallest(operator: LinearOperator, rows: Integers, slack: float, looked: st
         values = stopped.eigenvalues
         vectors = stopped.eigenvectors
     if len(values) == 0 or values[0] >= -slack:
-        return Lowest(None, None, rows, looked)
-    return Lowest(float(values[0]), vectors[:, 0], rows, looked)
+        return LowestEigenvalue(None, None, rows, looked)
+    return LowestEigenvalue(float(values[0]), vectors[:, 0], rows, looked)

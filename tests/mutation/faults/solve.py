@@ -47,10 +47,10 @@ FAULTS: tuple[Fault, ...] = (
         SOLVE + "direct.py",
         "        if not relative(rest, B).max(initial=0.0) <= 0.5 * worst:\n"
         "            return X, R, step\n"
-        "        X, R = better, rest",
+        "        X = better",
         "        if not relative(rest, B).max(initial=0.0) <= 0.5 * worst:\n"
         "            return better, R, step\n"
-        "        X, R = better, rest",
+        "        X = better",
         "tests/solve/test_statements.py tests/solve/test_direct.py",
     ),
     Fault(

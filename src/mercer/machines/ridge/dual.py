@@ -16,7 +16,7 @@ from mercer.gram.on_rows import Evaluated, Given
 from mercer.machines.ridge.parts import Penalty, singular_gram, weighted
 from mercer.solve.plan import SINGLE, Costs, Method, entry_cost
 from mercer.solve.solution import Solution
-from mercer.solve.system import Means, solve_by
+from mercer.solve.system import SystemOptions, solve_by
 
 if TYPE_CHECKING:
     from mercer.machines.ridge.problem import RidgeProblem
@@ -51,7 +51,7 @@ def solve_dual(
             return weighted(problem.operator(stored=True), scale)
         return op
 
-    means = Means(
+    means = SystemOptions(
         method=asked,
         tol=options.tol,
         memory=options.memory,
