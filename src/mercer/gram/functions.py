@@ -3,8 +3,8 @@
     ByRows        coefficients c of rows x_j                 ‖f‖² = cᵀKc
     ByFeatures    weights w of an explicit map φ             ‖f‖² = w·w
 
-Every machine that has such functions answers `_functions()` with one of the two; `mercer.theory` asks nothing else of it.
-The norm is that of Σ c_j k(x_j, ·) alone: the offset b costs nothing.
+Every machine that has such functions answers `_functions()` with one of the two; `mercer.theory` asks nothing
+else of it. The norm is that of Σ c_j k(x_j, ·) alone: the offset b costs nothing.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from mercer.arrays import Rows, dense
+from mercer.arrays import Rows
 from mercer.errors import ParameterError
 from mercer.gram.operators import Tiles
 from mercer.kernels.base import Kernel
+from mercer.sparse import Matrix, dense
+from mercer.typing import Array, Integers
 
 Duels = tuple[tuple[int, int | None], ...]
 
@@ -29,13 +30,14 @@ Duels = tuple[tuple[int, int | None], ...]
 class Functions(ABC):
     """Some functions of one machine: `offset` holds b, one number for each function.
 
-    Of a classifier, `classes` are its labels and `duels` the pair (positive, negative) of places in them that each function
-    tells apart, with None for all the rest. `canonical` says whether the smallest |f| on the margin is 1 by construction.
+    Of a classifier, `classes` are its labels and `duels` the pair (positive, negative) of places in them that
+    each function tells apart, with None for all the rest. `canonical` says whether the smallest |f| on the
+    margin is 1 by construction.
     """
 
-    offset: np.ndarray
+    offset: Array
     what: str = "f"
-    classes: np.ndarray | None = None
+    classes: Array | None = None
     duels: Duels = ()
     canonical: bool = False
 
@@ -45,38 +47,39 @@ class Functions(ABC):
         return len(self.offset)
 
     @abstractmethod
-    def values(self, A: Any) -> np.ndarray:
+    def values(self, A: Matrix) -> Array:
         """Every function on checked rows A, n × count."""
 
     @abstractmethod
-    def norms(self) -> np.ndarray:
+    def norms(self) -> Array:
         """‖f‖ of each function, without its offset."""
 
     @abstractmethod
-    def lengths(self, A: Any) -> np.ndarray:
+    def lengths(self, A: Matrix) -> Array:
         """‖φ(x)‖² = k(x, x) of checked rows."""
 
     @abstractmethod
-    def explicit(self) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
-        """The map φ of checked rows, and w with f = w·φ + b, count × features; an error where φ is infinite."""
+    def explicit(self) -> tuple[Callable[[Matrix], Array], Array]:
+        """The map φ of checked rows, and w with f = w·φ + b, count × features; only where φ is finite."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ByRows(Functions):
-    """f = Σ c_j k(x_j, ·) + b; `coefficients` is m × count and `index` the places of the x_j among the rows of fit
-    (-1 where they were not kept).
+    """f = Σ c_j k(x_j, ·) + b; `coefficients` is m × count and `index` the places of the x_j among the rows
+    of fit (-1 where they were not kept).
 
-    A precomputed kernel has neither `kernel` nor `rows`. `observed` says whether noise (`White`) counts in K of the rows.
+    A precomputed kernel has neither `kernel` nor `rows`. `observed` says whether noise (`White`) counts in K
+    of the rows.
     """
 
     kernel: Kernel | None
     rows: Rows | None
-    coefficients: np.ndarray
-    index: np.ndarray
+    coefficients: Array
+    index: Integers
     observed: bool = True
-    known_norms: np.ndarray | None = None
+    known_norms: Array | None = None
 
-    def values(self, A: Any) -> np.ndarray:
+    def values(self, A: Matrix) -> Array:
         if self.kernel is None or self.rows is None:
             return np.asarray(dense(A[:, self.index]) @ self.coefficients) + self.offset
         if len(self.index) == 0:
@@ -87,34 +90,35 @@ class ByRows(Functions):
         K = Tiles(self.kernel, Rows(A, "X", self.rows.names), self.rows)
         return np.asarray(K @ np.ascontiguousarray(self.coefficients)) + self.offset
 
-    def norms(self) -> np.ndarray:
+    def norms(self) -> Array:
         if len(self.index) == 0:
             return np.zeros(self.count)
         if self.kernel is None or self.rows is None:
             if self.known_norms is None:
                 raise ParameterError(
-                    "the norm of f needs the kernel products of the training rows, and the model of a precomputed Gram matrix "
+                    "the norm of f needs the kernel products of the training rows, and the model of a "
+                    "precomputed Gram matrix "
                     "does not keep them. Fit with the kernel itself."
                 )
             return self.known_norms
         other = None if self.observed else self.rows
         image = np.asarray(Tiles(self.kernel, self.rows, other) @ np.ascontiguousarray(self.coefficients))
-        return np.sqrt(np.maximum((self.coefficients * image).sum(axis=0), 0.0))
+        return np.asarray(np.sqrt(np.maximum((self.coefficients * image).sum(axis=0), 0.0)))
 
-    def lengths(self, A: Any) -> np.ndarray:
+    def lengths(self, A: Matrix) -> Array:
         if self.kernel is None or self.rows is None:
             raise ParameterError(
                 "k(x, x) of rows is not known for a precomputed Gram matrix. Fit with the kernel itself."
             )
         return np.asarray(self.kernel.diag(Rows(dense(A), "X", self.rows.names)), dtype=float)
 
-    def explicit(self) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
+    def explicit(self) -> tuple[Callable[[Matrix], Array], Array]:
         if self.kernel is None or self.rows is None:
             raise ParameterError("a precomputed Gram matrix has no feature map; give the kernel itself.")
         names = self.rows.names
         phi = self.kernel.features(self.rows.width if names is None else names)
 
-        def mapped(A: Any) -> np.ndarray:
+        def mapped(A: Matrix) -> Array:
             return np.asarray(phi(Rows(dense(A), "X", names)), dtype=float)
 
         if len(self.index) == 0:
@@ -126,17 +130,17 @@ class ByRows(Functions):
 class ByFeatures(Functions):
     """f = w·φ(x) + b, with `weights` count × features and `map` of checked rows."""
 
-    map: Callable[[Any], np.ndarray]
-    weights: np.ndarray
+    map: Callable[[Matrix], Array]
+    weights: Array
 
-    def values(self, A: Any) -> np.ndarray:
+    def values(self, A: Matrix) -> Array:
         return self.map(A) @ self.weights.T + self.offset
 
-    def norms(self) -> np.ndarray:
-        return np.linalg.norm(self.weights, axis=1)
+    def norms(self) -> Array:
+        return np.asarray(np.linalg.norm(self.weights, axis=1))
 
-    def lengths(self, A: Any) -> np.ndarray:
-        return np.square(self.map(A)).sum(axis=1)
+    def lengths(self, A: Matrix) -> Array:
+        return np.asarray(np.square(self.map(A)).sum(axis=1))
 
-    def explicit(self) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
+    def explicit(self) -> tuple[Callable[[Matrix], Array], Array]:
         return self.map, self.weights
