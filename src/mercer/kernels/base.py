@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mercer.gram import GramOperator
     from mercer.kernels.maps.explicit import FeatureMap
     from mercer.kernels.proofs.answers import Validity
+    from mercer.kernels.proofs.densities import Band
     from mercer.kernels.proofs.proof import Proof
 
 
@@ -139,6 +140,23 @@ class Kernel(Tunable):
         array([[0., 0., 0.]])
         """
         raise NoSpectrum(f"{self} has no known spectrum")
+
+    def log_integral(self, d: int) -> float | None:
+        """log ∫ k(x, t) dt over d columns; None where it is not known or not finite."""
+        return None
+
+    def negative_direction(self) -> tuple[float, ...] | None:
+        """A point v with k(v, v) < 0, where what was declared names one."""
+        return None
+
+    def negative_band(self) -> Band | None:
+        """Frequencies at which a declared density is negative, if some were met."""
+        return None
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether every value is one call of a Python function."""
+        return False
 
     # ── walk ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -60,6 +61,9 @@ class Laplacian(PerColumn):
 
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
         return CauchyColumns(d, 1.0, 1.0 / self.column_values("lengthscale", d))
+
+    def log_integral(self, d: int) -> float:
+        return float(np.log(self.column_values("lengthscale", d)).sum()) + d * math.log(2)
 
 
 @leaf

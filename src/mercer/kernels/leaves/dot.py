@@ -42,6 +42,12 @@ class Linear(DotProduct):
     def value(self, t: Values) -> Values:
         return t
 
+    def taylor_coefficients(self) -> tuple[float, ...]:
+        return (0.0, 1.0)
+
+    def power_form(self) -> tuple[float, float, int]:
+        return 1.0, 0.0, 1
+
 
 @leaf
 class Polynomial(DotProduct):
@@ -66,6 +72,13 @@ class Polynomial(DotProduct):
 
     def value(self, t: Values) -> Values:
         return (self.offset + self.scale * t) ** self.degree
+
+    def taylor_coefficients(self) -> tuple[float, ...]:
+        p = self.degree
+        return tuple(math.comb(p, j) * self.offset ** (p - j) * self.scale**j for j in range(p + 1))
+
+    def power_form(self) -> tuple[float, float, int]:
+        return self.scale, self.offset, self.degree
 
     def expanded(self, *, split: bool) -> Terms:
         if self.degree > expansion.HIGHEST_POWER:
@@ -95,6 +108,9 @@ class ExpDot(DotProduct):
 
     def value(self, t: Values) -> Values:
         return np.exp(self.scale * t)
+
+    def rate(self) -> float:
+        return self.scale
 
     def expanded(self, *, split: bool) -> Terms:
         return expansion.exponential(self, self.scale * Linear(), split=split)
@@ -219,6 +235,12 @@ class Dot(DotProduct):
                     f"series only converges for |x·z| < {self.radius:g}. Scale the rows down."
                 )
         return self._f(t)
+
+    def is_series(self) -> bool:
+        return True
+
+    def taylor_coefficients(self) -> tuple[float, ...] | None:
+        return self.taylor if isinstance(self.taylor, tuple) else None
 
     def expanded(self, *, split: bool) -> Terms:
         if not isinstance(self.taylor, tuple) or len(self.taylor) > expansion.HIGHEST_POWER:

@@ -140,6 +140,22 @@ class DotProduct(OfOneNumber):
         stated = super().root_proof()
         return unless_declared(stated) or self._by_rules(has_power_series_powers, _EXPONENTIALS) or stated
 
+    def taylor_coefficients(self) -> tuple[float, ...] | None:
+        """a₀, a₁, … with k = Σ aₙ (x·z)ⁿ, where they are finitely many and known."""
+        return None
+
+    def is_series(self) -> bool:
+        """Whether the kernel is given as a series in x·z, so that random features can be drawn from its terms."""
+        return self.taylor_coefficients() is not None
+
+    def power_form(self) -> tuple[float, float, int] | None:
+        """(scale, offset, degree) with k = (offset + scale x·z)^degree, where the kernel is that."""
+        return None
+
+    def rate(self) -> float | None:
+        """c with k = e^(c x·z), where the kernel is that."""
+        return None
+
     def variable(self, at: Pairs) -> Array:
         if at.diagonal:
             return squared_norms(at.x.vectors)

@@ -151,6 +151,10 @@ class Custom(Leaf):
     def takes_things(self) -> bool:
         return True
 
+    @property
+    def is_slow(self) -> bool:
+        return not self.blocks
+
     def _call(self, a: Thing, b: Thing, i: int, j: int) -> float:
         out = self.function(a, b)
         if np.iscomplexobj(out):

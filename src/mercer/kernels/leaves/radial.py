@@ -59,6 +59,9 @@ class RBF(Radial):
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
         return GaussianMixture(d, 1.0, 1.0 / self.column_values("lengthscale", d))
 
+    def log_integral(self, d: int) -> float:
+        return float(np.log(self.column_values("lengthscale", d)).sum()) + d * (0.5 * math.log(2 * math.pi))
+
 
 @leaf
 class Exponential(Radial):

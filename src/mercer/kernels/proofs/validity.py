@@ -27,8 +27,6 @@ from mercer.errors import MercerError
 from mercer.kernels import doors
 from mercer.kernels.algebra import On
 from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.own import Custom, Stationary
-from mercer.kernels.leaves.special import Bilinear
 from mercer.kernels.proofs.answers import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.proofs.enclosure import difference, quadratic_form
 from mercer.kernels.proofs.intervals import NotEnclosed
@@ -95,7 +93,7 @@ def _names(kernel: Kernel) -> tuple[str, ...] | None:
 
 
 def _work(kernel: Kernel) -> int:
-    slow = any(isinstance(k, Custom) and not k.blocks for k in kernel.walk())
+    slow = any(k.is_slow for k in kernel.walk())
     return _WORK_PAIR_BY_PAIR if slow else _WORK
 
 
@@ -171,7 +169,7 @@ class _Search:
     def directions(self) -> Refuted | None:
         """A single point at which a form xᵀAz in the expression is negative."""
         for k in self.kernel.walk():
-            v = k.negative_direction() if isinstance(k, Bilinear) else None
+            v = k.negative_direction()
             if v is not None:
                 X = np.array([v])
                 for digits in range(5):
@@ -187,7 +185,7 @@ class _Search:
     def frequencies(self, dimensions: list[int]) -> Refuted | None:
         """Grids that tell frequencies at which a declared density is negative from their neighbours."""
         for k in self.kernel.walk():
-            band = k.negative_band() if isinstance(k, Stationary) else None
+            band = k.negative_band()
             if band is None:
                 continue
             for d, parts in itertools.product(dimensions, (2, 1.3, 4, 8)):
@@ -365,7 +363,7 @@ class _Search:
 
 def _is_against(kernel: Kernel) -> bool:
     """Whether what was declared of the kernel speaks against it already."""
-    return isinstance(kernel, Stationary) and kernel.negative_band() is not None
+    return kernel.negative_band() is not None
 
 
 def _advice(kernel: Kernel) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,8 +13,6 @@ from mercer.errors import ParameterError
 from mercer.gram import Precomputed, Tiles
 from mercer.gram.functions import Functions
 from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.columns import Laplacian
-from mercer.kernels.leaves.radial import RBF
 from mercer.machines.margin.problems import check_weights
 from mercer.machines.shared.base import PRECOMPUTED, KernelEstimator, check_gram
 from mercer.machines.shared.defaults import resolve
@@ -178,16 +175,15 @@ class KernelMeanEmbedding(OutlierMixin, KernelEstimator):
             return np.log(np.maximum(scores, 0.0)) - constant
 
 
-def _log_integral(kernel: Any, d: int) -> float:
+def _log_integral(kernel: Kernel, d: int) -> float:
     """log ∫ k(x, t) dt over d columns."""
-    if not isinstance(kernel, RBF | Laplacian):
+    constant = kernel.log_integral(d)
+    if constant is None:
         raise ParameterError(
             f"the integral of {kernel} is not known here, so its mean is a density only up to a constant: use score_samples, or "
             "an RBF or Laplacian kernel on all columns."
         )
-    lengths = np.broadcast_to(np.asarray(kernel.lengthscale, dtype=float), d)
-    each = 0.5 * math.log(2 * math.pi) if isinstance(kernel, RBF) else math.log(2)
-    return float(np.log(lengths).sum()) + d * each
+    return constant
 
 
 def _between(scores: np.ndarray, weights: np.ndarray, share: float) -> float:
