@@ -45,7 +45,7 @@ def check_vectors(X: object, name: str = "X", names: Sequence[str] | None = None
 
 
 def read_rows(X: object, things: bool = False, name: str = "X") -> Matrix:
-    """The rows as float64 numbers, dense or CSR; where `things` are allowed and these are none, as an array of objects.
+    """The rows as float64 numbers, dense or CSR; as objects where `things` are allowed and they are none.
 
     >>> read_rows(["kernel", "nerve"], things=True)
     array(['kernel', 'nerve'], dtype=object)

@@ -1,4 +1,4 @@
-"""The one line of progress: what every machine with `verbose` prints while it works, and what its callback is asked."""
+"""The one line of progress: what a machine with `verbose` prints while it works, and asks its callback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def say(text: str) -> None:
 def teller(verbose: int, words: Callable[..., str], callback: Tell | None = None) -> Tell | None:
     """What a solver calls now and then with its numbers; None where nobody listens.
 
-    It prints what `words` makes of the numbers, if `verbose`; then the callback is asked, and true ends the fit.
+    It prints what `words` makes of the numbers, if `verbose`. Then the callback is asked; true ends the fit.
 
     >>> tell = teller(1, lambda steps, gap: f"{steps} steps, gap {gap:.2g}", lambda steps, gap: gap < 0.5)
     >>> tell(7, 0.25)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
 from mercer.arrays import Rows, common_dtype
 from mercer.gram.operators import (
@@ -23,6 +22,7 @@ from mercer.gram.weighted import Weighted
 from mercer.kernels import doors
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.memory import memory_limit
+from mercer.typing import Array, Memory, Table
 
 __all__ = [
     "Dense",
@@ -42,14 +42,15 @@ __all__ = [
 
 def gram(
     kernel: Kernel | str,
-    X: Any,
-    Z: Any = None,
+    X: Table | Rows,
+    Z: Table | Rows | None = None,
     *,
-    memory: int | str = "2GiB",
-    dtype: Any = None,
+    memory: Memory = "2GiB",
+    dtype: npt.DTypeLike | None = None,
     n_jobs: int | None = None,
 ) -> GramOperator:
-    """The Gram operator of `kernel` on X (and Z): `Dense` if K fits in `memory`, else `Tiles`. The answer is the same.
+    """The Gram operator of `kernel` on X (and Z): `Dense` if K fits in `memory`, else `Tiles`. The answer is
+    the same.
 
     Within a limit of seconds a large K is stored only if that takes at most half of them.
 
@@ -59,7 +60,8 @@ def gram(
     ('dense', 'tiles')
     """
     k = as_kernel(kernel)
-    x, z = Rows.of(X, "X"), None if Z is None else Rows.of(Z, "Z")
+    x = Rows.of(X, "X")
+    z = None if Z is None else Rows.of(Z, "Z")
     width = np.dtype(common_dtype(x, z) if dtype is None else dtype).itemsize
     needed = len(x) * len(x if z is None else z) * width
     if needed > memory_limit(memory):
@@ -67,7 +69,7 @@ def gram(
     return stored_in_time(k, x, z, dtype=dtype, n_jobs=n_jobs)
 
 
-def evaluate(kernel: Kernel, x: Rows, z: Rows | None) -> np.ndarray:
+def evaluate(kernel: Kernel, x: Rows, z: Rows | None) -> Array:
     """The dense block behind `kernel(X, Z)`."""
     return dense_block(kernel, x, z, common_dtype(x, z), None)
 

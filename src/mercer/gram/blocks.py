@@ -1,19 +1,20 @@
 """The NumPy spelling: any kernel expression in blocks of rows, forwards and backwards.
 
-It serves expressions with a part that the core does not know (a user's function, a Matérn of odd smoothness, a leaf
-without a rule in `lower.py`), in bounded memory. It is also the second spelling that the core is tested against.
+It serves expressions with a part that the core does not know (a user's function, a Matérn of odd smoothness,
+a leaf without a rule in `lower.py`), in bounded memory. It is also the second spelling that the core is
+tested against.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from functools import singledispatch
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial, singledispatch
+from typing import TypeAlias
 
 import numpy as np
 
-from mercer.arrays import Rows, dense
+from mercer.arrays import Rows
 from mercer.errors import MagnitudeError
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
@@ -23,8 +24,16 @@ from mercer.kernels.leaves.distances import dot_products
 from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
 from mercer.kernels.leaves.leaf import Leaf
 from mercer.kernels.leaves.recording import OfOneNumber, derivative_of
+from mercer.sparse import Matrix, dense
+from mercer.typing import Array, Flags, Integers, Setting
 
-_BLOCK = 2**22  # entries of one block: 32 MiB in float64
+# An integer array, a list of integers, a boolean mask or a slice.
+Index: TypeAlias = Integers | Flags | list[int] | slice
+# A kernel with another value of one parameter.
+Rebuild: TypeAlias = Callable[[Setting], Kernel]
+
+# Entries of one block: 32 MiB in float64.
+_BLOCK = 2**22
 
 
 def row_blocks(n: int, m: int) -> Iterator[slice]:
@@ -34,7 +43,7 @@ def row_blocks(n: int, m: int) -> Iterator[slice]:
         yield slice(start, min(n, start + step))
 
 
-def block(kernel: Kernel, x: Rows, z: Rows | None, rows: Any, cols: Any) -> np.ndarray:
+def block(kernel: Kernel, x: Rows, z: Rows | None, rows: Index, cols: Index) -> Array:
     """k between some rows of x and some of z; noise is added where both name the same observation."""
     i = np.arange(len(x))[rows]
     j = np.arange(len(x if z is None else z))[cols]
@@ -45,7 +54,7 @@ def block(kernel: Kernel, x: Rows, z: Rows | None, rows: Any, cols: Any) -> np.n
     return out
 
 
-def same_observations(i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def same_observations(i: Integers, j: Integers) -> tuple[Integers, Integers]:
     """The places (a, b) of a block at which row i[a] and column j[b] are the same observation."""
     order = np.argsort(j, kind="stable")
     first = np.searchsorted(j[order], i, side="left")
@@ -55,7 +64,7 @@ def same_observations(i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndar
     return a, order[np.repeat(first, count) + within]
 
 
-def apply(kernel: Kernel, x: Rows, z: Rows | None, V: np.ndarray) -> np.ndarray:
+def apply(kernel: Kernel, x: Rows, z: Rows | None, V: Array) -> Array:
     """K @ V, a block of rows at a time."""
     m = len(x if z is None else z)
     out = np.empty((len(x), V.shape[1]))
@@ -65,17 +74,23 @@ def apply(kernel: Kernel, x: Rows, z: Rows | None, V: np.ndarray) -> np.ndarray:
 
 
 def contract(
-    kernel: Kernel, x: Rows, z: Rows | None, *, U: Any = None, V: Any = None, W: Any = None
-) -> np.ndarray:
+    kernel: Kernel,
+    x: Rows,
+    z: Rows | None,
+    *,
+    U: Array | None = None,
+    V: Array | None = None,
+    W: Array | None = None,
+) -> Array:
     """Σ W_ij ∂K_ij/∂p for every parameter p, W = UVᵀ or given, a block of rows at a time."""
     m = len(x if z is None else z)
     total = np.zeros(len(kernel.parameters))
     for rows in row_blocks(len(x), m):
-        weights = (
-            W[rows]
-            if W is not None
-            else U[rows].reshape(rows.stop - rows.start, -1) @ np.reshape(V, (m, -1)).T
-        )
+        if W is not None:
+            weights = W[rows]
+        else:
+            assert U is not None and V is not None
+            weights = U[rows].reshape(rows.stop - rows.start, -1) @ np.reshape(V, (m, -1)).T
         pull = _Pull(kernel, x.rows(np.arange(len(x))[rows]), x if z is None else z, z is None, rows.start)
         pull.down(kernel, np.asarray(weights, dtype=float), "", pull.x, pull.z)
         total += pull.total
@@ -88,14 +103,17 @@ class _Pull:
     def __init__(self, kernel: Kernel, x: Rows, z: Rows, same: bool, start: int) -> None:
         self.slots = {p.name: i for i, p in enumerate(kernel.parameters)}
         self.total = np.zeros(len(self.slots))
-        self.x, self.z, self.same, self.start = x, z, same, start
+        self.x = x
+        self.z = z
+        self.same = same
+        self.start = start
 
     def add(self, path: str, value: float) -> None:
         slot = self.slots.get(path)
         if slot is not None:
             self.total[slot] += value
 
-    def value(self, k: Kernel, x: Rows, z: Rows) -> np.ndarray:
+    def value(self, k: Kernel, x: Rows, z: Rows) -> Array:
         """The block of a part, with noise where the observation is the same."""
         out = k.block(x, z)
         if self.same:
@@ -104,12 +122,12 @@ class _Pull:
             out[i, i + self.start] = k.diagonal(x)
         return out
 
-    def down(self, k: Kernel, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+    def down(self, k: Kernel, W: Array, path: str, x: Rows, z: Rows) -> None:
         _down(k, self, W, path, x, z)
 
 
 @singledispatch
-def _down(k: Kernel, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+def _down(k: Kernel, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
     """A leaf without slopes: its own parameters by central differences (none of ours has any)."""
     for name, _ in k.own_domains():
         for tail, value, moved in _perturbed(k, name):
@@ -118,41 +136,46 @@ def _down(k: Kernel, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) ->
             pull.add(f"{path}{name}{tail}", float((W * (up - down)).sum() / (2 * h)))
 
 
-def _perturbed(k: Kernel, name: str, tail: str = "") -> Iterator[tuple[str, float, Any]]:
+def _perturbed(k: Kernel, name: str, tail: str = "") -> Iterator[tuple[str, float, Rebuild]]:
     """Each number inside a parameter, with a way to make the kernel that has another number there."""
 
-    def walk(value: Any, rebuild: Any, tail: str) -> Iterator[tuple[str, float, Any]]:
+    def walk(value: Setting, rebuild: Rebuild, tail: str) -> Iterator[tuple[str, float, Rebuild]]:
         if isinstance(value, tuple):
             for i, v in enumerate(value):
-                inner = lambda new, i=i, value=value: rebuild((*value[:i], new, *value[i + 1 :]))
-                yield from walk(v, inner, f"{tail}[{i}]")
+                yield from walk(v, partial(_with_entry, rebuild, value, i), f"{tail}[{i}]")
         else:
             yield tail, value, rebuild
 
     yield from walk(getattr(k, name), lambda new: _raw(k, name, new), tail)
 
 
-def _raw(k: Kernel, name: str, value: Any) -> Kernel:
+def _with_entry(rebuild: Rebuild, value: tuple[Setting, ...], i: int, new: Setting) -> Kernel:
+    return rebuild((*value[:i], new, *value[i + 1 :]))
+
+
+def _raw(k: Kernel, name: str, value: Setting) -> Kernel:
     """A copy with one field replaced and nothing checked (the value may be complex)."""
     out = copy.copy(k)
     object.__setattr__(out, name, value)
     return out
 
 
-_STEP = 1e-30  # of the complex step: the derivative of an analytic formula, exact to rounding
+# Of the complex step: the derivative of an analytic formula, exact to rounding.
+_STEP = 1e-30
 
 
-def _own_parameters(
-    k: OfOneNumber, pull: _Pull, W: np.ndarray, path: str, r: np.ndarray, skip: set[str]
-) -> None:
-    """Parameters inside `value` (alpha, gamma, offset, …): by its formula, or by the complex step where it has none."""
+def _own_parameters(k: OfOneNumber, pull: _Pull, W: Array, path: str, r: Array, skip: set[str]) -> None:
+    """Parameters inside `value` (alpha, gamma, offset, …): by its formula, or by the complex step where it
+    has none."""
     own = [name for name, _ in k.own_domains() if name not in skip]
     for name in own:
         for tail, value, moved in _perturbed(k, name):
             try:
                 k.recorded()
             except NotRecorded:
-                derivative = moved(value + 1j * _STEP).value(r).imag / _STEP
+                shifted = moved(value + 1j * _STEP)
+                assert isinstance(shifted, OfOneNumber)
+                derivative = shifted.value(r).imag / _STEP
             else:
                 with np.errstate(all="ignore"):
                     derivative = derivative_of(k, name + tail).at(r, k.numbers())
@@ -160,8 +183,9 @@ def _own_parameters(
 
 
 @_down.register(Radial)
-def _(k: Radial, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
-    X, Z = x.vectors, z.vectors
+def _(k: Radial, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
+    X = x.vectors
+    Z = z.vectors
     s = k.squares(X, Z)
     G = W * k.slope(s)
     G[s == 0] = 0.0
@@ -175,13 +199,14 @@ def _(k: Radial, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> Non
 
 
 @_down.register(DotProduct)
-def _(k: DotProduct, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+def _(k: DotProduct, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
     _own_parameters(k, pull, W, path, dot_products(x.vectors, z.vectors), set())
 
 
 @_down.register(PerColumn)
-def _(k: PerColumn, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
-    X, Z = k.checked_rows(x), k.checked_rows(z)
+def _(k: PerColumn, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
+    X = k.checked_rows(x)
+    Z = k.checked_rows(z)
     names = [name for name, domain in k.own_domains() if domain.per_column]
     at = {name: k.column_values(name, X.shape[1]) for name in names}
     terms = [
@@ -201,7 +226,7 @@ def _(k: PerColumn, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> 
     _own_parameters(k, pull, W, path, total, set(names))
 
 
-def _per_column(k: Leaf, name: str, parts: np.ndarray, pull: _Pull, path: str) -> None:
+def _per_column(k: Leaf, name: str, parts: Array, pull: _Pull, path: str) -> None:
     if isinstance(getattr(k, name), tuple):
         for j, part in enumerate(parts):
             pull.add(f"{path}{name}[{j}]", float(part))
@@ -209,35 +234,35 @@ def _per_column(k: Leaf, name: str, parts: np.ndarray, pull: _Pull, path: str) -
         pull.add(f"{path}{name}", float(parts.sum()))
 
 
-def _difference(X: Any, Z: Any, j: int) -> np.ndarray:
-    return dense(X[:, [j]]).astype(float) - dense(Z[:, [j]]).astype(float).T
+def _difference(X: Matrix, Z: Matrix, j: int) -> Array:
+    return np.asarray(dense(X[:, [j]]).astype(float) - dense(Z[:, [j]]).astype(float).T)
 
 
 @_down.register(special.Constant)
-def _(k: special.Constant, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+def _(k: special.Constant, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
     pull.add(f"{path}value", float(W.sum()))
 
 
 @_down.register(special.White)
-def _(k: special.White, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+def _(k: special.White, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
     if pull.same:
         pull.add(f"{path}noise", float(np.trace(W, offset=pull.start)))
 
 
 @_down.register(algebra.Scaled)
-def _(k: algebra.Scaled, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+def _(k: algebra.Scaled, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
     pull.add(f"{path}scale", float((W * pull.value(k.kernel, x, z)).sum()))
     pull.down(k.kernel, k.scale * W, f"{path}kernel__", x, z)
 
 
 @_down.register(algebra.Sum)
-def _(k: algebra.Sum, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+def _(k: algebra.Sum, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
     for name, part in k.children():
         pull.down(part, W, f"{path}{name}__", x, z)
 
 
 @_down.register(algebra.Product)
-def _(k: algebra.Product, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+def _(k: algebra.Product, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
     values = [pull.value(part, x, z) for part in k.parts]
     for i, (name, part) in enumerate(k.children()):
         others = np.prod([v for j, v in enumerate(values) if j != i], axis=0)
@@ -247,23 +272,28 @@ def _(k: algebra.Product, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Row
 @_down.register(algebra.Power)
 @_down.register(algebra.Exp)
 @_down.register(algebra.PolynomialOf)
-def _(k: Any, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+def _(
+    k: algebra.Power | algebra.Exp | algebra.PolynomialOf, pull: _Pull, W: Array, path: str, x: Rows, z: Rows
+) -> None:
     inside = pull.value(k.kernel, x, z)
     if isinstance(k, algebra.Power):
         slope = _slope_of_power(inside, k.exponent)
         if k.revives and np.any(k.block(x, z)[inside == 0]):
             raise MagnitudeError(
-                f"{k}: the kernel inside is so small that float64 takes it for 0, and its power is not, so its gradient is "
+                f"{k}: the kernel inside is so small that float64 takes it for 0, and its power is not, so "
+                "its gradient is "
                 "not known. Take a longer lengthscale, which says the same as a small power."
             )
     elif isinstance(k, algebra.Exp):
         slope = np.exp(inside)
     else:
-        slope = np.polynomial.polynomial.polyval(inside, np.polynomial.polynomial.polyder(k.coefs))
+        slope = np.asarray(
+            np.polynomial.polynomial.polyval(inside, np.polynomial.polynomial.polyder(k.coefs)), dtype=float
+        )
     pull.down(k.kernel, W * slope, f"{path}kernel__", x, z)
 
 
-def _slope_of_power(t: np.ndarray, p: float) -> np.ndarray:
+def _slope_of_power(t: Array, p: float) -> Array:
     """p t^(p-1), and 0 where it is infinite: at t = 0 for p < 1, as in the core."""
     if p == 0:
         return np.zeros_like(t)
@@ -273,24 +303,25 @@ def _slope_of_power(t: np.ndarray, p: float) -> np.ndarray:
 
 
 @_down.register(algebra.Times)
-def _(k: algebra.Times, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+def _(k: algebra.Times, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
     pull.down(k.kernel, k.factor(x)[:, None] * W * k.factor(z)[None, :], f"{path}kernel__", x, z)
 
 
 @_down.register(algebra.Of)
 @_down.register(algebra.LinearMap)
-def _(k: algebra.Of | algebra.LinearMap, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+def _(k: algebra.Of | algebra.LinearMap, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
     pull.down(k.kernel, W, f"{path}kernel__", k.mapped(x), k.mapped(z))
 
 
 @_down.register(algebra.On)
-def _(k: algebra.On, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
+def _(k: algebra.On, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
     pull.down(k.kernel, W, f"{path}kernel__", x.take(k.columns), z.take(k.columns))
 
 
 @_down.register(algebra.Normalized)
-def _(k: algebra.Normalized, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: Rows) -> None:
-    a, b = k.inverse_norms(x), k.inverse_norms(z)
+def _(k: algebra.Normalized, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
+    a = k.inverse_norms(x)
+    b = k.inverse_norms(z)
     inside = pull.value(k.kernel, x, z)
     pull.down(k.kernel, a[:, None] * W * b[None, :], f"{path}kernel__", x, z)
     T = W * inside
@@ -298,6 +329,7 @@ def _(k: algebra.Normalized, pull: _Pull, W: np.ndarray, path: str, x: Rows, z: 
         for i in range(len(rows)):
             if weights[i]:
                 one = _Pull(k, rows.rows(np.array([i])), rows.rows(np.array([i])), True, 0)
-                one.slots, one.total = pull.slots, np.zeros_like(pull.total)
+                one.slots = pull.slots
+                one.total = np.zeros_like(pull.total)
                 one.down(k.kernel, np.array([[weights[i]]]), f"{path}kernel__", one.x, one.z)
                 pull.total += one.total

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from mercer import _core
 from mercer.errors import InputError
-from mercer.gram.program import Lowered, Pull
+from mercer.gram.program import Lowered, Pull, RowVectors
+from mercer.sparse import Matrix
+from mercer.typing import Array, Integers, Setting
 
 instruction_set = _core.instruction_set
 
+# Both sides of a view or of row vectors, the second None where they are the same observations.
+Sides: TypeAlias = tuple[Any, Any]
+# Program, views, row vectors and column weights; what the core returns of a contraction.
+Arguments: TypeAlias = tuple[_core.Program, list[Sides], list[Sides], list[Array]]
+Adjoints: TypeAlias = "_core._Gradients"
 
-def gram(low: Lowered, threads: int, out: np.ndarray | None = None) -> np.ndarray:
+
+def gram(low: Lowered, threads: int, out: Array | None = None) -> Array:
     """K, dense, in memory that is given or taken."""
     if out is None:
         out = np.empty((low.n, low.m), dtype=low.dtype)
@@ -22,7 +30,7 @@ def gram(low: Lowered, threads: int, out: np.ndarray | None = None) -> np.ndarra
     return out
 
 
-def apply(low: Lowered, V: np.ndarray, threads: int) -> np.ndarray:
+def apply(low: Lowered, V: Array, threads: int) -> Array:
     """K @ V without K."""
     V = np.ascontiguousarray(V, dtype=low.dtype)
     out = np.empty((low.n, V.shape[1]), dtype=low.dtype)
@@ -30,52 +38,64 @@ def apply(low: Lowered, V: np.ndarray, threads: int) -> np.ndarray:
     return out
 
 
-def diag(low: Lowered, threads: int) -> np.ndarray:
+def diag(low: Lowered, threads: int) -> Array:
     """k(x_i, x_i)."""
     out = np.empty(low.n, dtype=low.dtype)
     _core.diag(*arguments(low), out, threads)
     return out
 
 
-def contract(low: Lowered, threads: int, *, U: Any = None, V: Any = None, W: Any = None) -> np.ndarray:
+def contract(
+    low: Lowered, threads: int, *, U: Array | None = None, V: Array | None = None, W: Array | None = None
+) -> Array:
     """Σ W_ij ∂K_ij/∂p for every parameter p of the kernel, W = UVᵀ or given."""
     return _gradient(low, _contract(low, threads, U, V, W, inputs=False), threads)
 
 
-def contract_inputs(low: Lowered, threads: int, *, U: Any = None, V: Any = None, W: Any = None) -> tuple:
+def contract_inputs(
+    low: Lowered, threads: int, *, U: Array | None = None, V: Array | None = None, W: Array | None = None
+) -> tuple[Array, Array | None]:
     """∂(Σ W_ij K_ij)/∂X and /∂Z; in same mode the single gradient with respect to X, and None."""
     if any(sparse.issparse(view.x) for view in low.views):
         raise InputError(
-            f"{low.kernel}: the gradient with respect to sparse rows is dense, one number for every column. Pass the "
+            f"{low.kernel}: the gradient with respect to sparse rows is dense, one number for every column. "
+            "Pass the "
             "rows as an array, X.toarray(), with the columns that matter."
         )
     return _input_gradient(low, _contract(low, threads, U, V, W, inputs=True), threads)
 
 
-def arguments(low: Lowered) -> tuple[_core.Program, list, list, list]:
+def arguments(low: Lowered) -> Arguments:
     """Program, views, row vectors and column weights, as every verb of the core takes them."""
-    program = getattr(low, "_program", None)
+    program = low.__dict__.get("_program")
     if program is None:
         code = np.array([(_core.OPCODES[op], a, b) for op, a, b in low.code], dtype=np.int32).reshape(-1, 3)
         program = _core.Program(code, np.array(low.params, dtype=np.float64))
-        low._program = program  # type: ignore[attr-defined]
+        low.__dict__["_program"] = program
     views = [(_matrix(v.x), None if v.z is None else _matrix(v.z)) for v in low.views]
     rows = [(r.u, r.v) for r in low.rows]
-    if not views and not rows:  # constants and noise alone: the core learns n and m from row vectors
+    if not views and not rows:
+        # constants and noise alone: the core learns n and m from row vectors
         ones = np.ones(low.n, dtype=low.dtype)
         rows = [(ones, None if low.same else np.ones(low.m, dtype=low.dtype))]
     return program, views, rows, low.columns
 
 
-def _matrix(A: Any) -> Any:
-    return (A.data, A.indices, A.indptr, A.shape[1]) if sparse.issparse(A) else A
+def _matrix(A: Matrix) -> Matrix | tuple[Array, Integers, Integers, int]:
+    """A dense matrix as it is, a sparse one as its parts."""
+    if sparse.issparse(A):
+        return A.data, A.indices, A.indptr, A.shape[1]
+    return A
 
 
-def _contract(low: Lowered, threads: int, U: Any, V: Any, W: Any, *, inputs: bool) -> Any:
-    options: dict[str, Any] = {"inputs": inputs, "threads": threads, "wanted": _wanted(low)}
+def _contract(
+    low: Lowered, threads: int, U: Array | None, V: Array | None, W: Array | None, *, inputs: bool
+) -> Adjoints:
+    options: dict[str, Setting] = {"inputs": inputs, "threads": threads, "wanted": _wanted(low)}
     if W is not None:
         W = np.ascontiguousarray(W, dtype=low.dtype)
         return _core.contract(*arguments(low), W=W, **options)
+    assert U is not None and V is not None
     U, V = (np.ascontiguousarray(A, dtype=low.dtype).reshape(len(A), -1) for A in (U, V))
     return _core.contract(*arguments(low), U=U, V=V, **options)
 
@@ -86,14 +106,15 @@ def _wanted(low: Lowered) -> list[bool]:
     return [k in asked for k in range(len(low.views))]
 
 
-def _gradient(low: Lowered, found: Any, threads: int) -> np.ndarray:
+def _gradient(low: Lowered, found: Adjoints, threads: int) -> Array:
     out = np.zeros(len(low.kernel.parameters))
     for link in low.links:
         if isinstance(link.index, int):
             value = found["params"][link.index]
         else:
             view, row, column = link.index
-            value = found["views"][view][row].sum() if column is None else found["views"][view][row][column]
+            columns = found["views"][view][row]
+            value = columns.sum() if column is None else columns[column]
         out[link.slot] += link.factor * value
     for (u_bar, v_bar), rows in zip(found["rows"], low.rows, strict=False):
         for part, adjoint, norm in _sides(rows, u_bar, v_bar):
@@ -105,21 +126,19 @@ def _gradient(low: Lowered, found: Any, threads: int) -> np.ndarray:
     return out
 
 
-def _sides(
-    rows: Any, u_bar: np.ndarray, v_bar: np.ndarray | None
-) -> list[tuple[Lowered, np.ndarray, np.ndarray]]:
-    """The diagonal programs behind row vectors, each with its adjoint and its values; none for plain vectors."""
+def _sides(rows: RowVectors, u_bar: Array, v_bar: Array | None) -> list[tuple[Lowered, Array, Array]]:
+    """The diagonal programs behind row vectors, each with its adjoint and its values; none of plain ones."""
     if rows.inner is None:
         return []
     if rows.inner_z is None:
         return [(rows.inner, u_bar if v_bar is None else u_bar + v_bar, rows.u)]
-    assert v_bar is not None
+    assert v_bar is not None and rows.v is not None
     return [(rows.inner, u_bar, rows.u), (rows.inner_z, v_bar, rows.v)]
 
 
-def _input_gradient(low: Lowered, found: Any, threads: int) -> tuple[Any, Any]:
-    x_total: Any = 0.0
-    z_total: Any = 0.0
+def _input_gradient(low: Lowered, found: Adjoints, threads: int) -> tuple[Array, Array | None]:
+    x_total: Array = np.zeros(())
+    z_total: Array = np.zeros(())
     for (x_bar, z_bar), view in zip(found["inputs"], low.views, strict=True):
         x_total = x_total + _pulled(low, view.pull, x_bar)
         if z_bar is not None:
@@ -141,10 +160,12 @@ def _input_gradient(low: Lowered, found: Any, threads: int) -> tuple[Any, Any]:
                 x_total = x_total + total
             else:
                 z_total = z_total + total
-    return (x_total + z_total, None) if low.same else (x_total, z_total)
+    if low.same:
+        return x_total + z_total, None
+    return x_total, z_total
 
 
-def _pulled(low: Lowered, pull: Pull | None, adjoint: np.ndarray) -> np.ndarray:
+def _pulled(low: Lowered, pull: Pull | None, adjoint: Array) -> Array:
     if pull is None:
         raise InputError(
             f"{low.kernel}: of(map) has no input gradient, because the map's derivative is not known."

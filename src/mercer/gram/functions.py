@@ -3,8 +3,8 @@
     ByRows        coefficients c of rows x_j                 ‖f‖² = cᵀKc
     ByFeatures    weights w of an explicit map φ             ‖f‖² = w·w
 
-Every machine that has such functions answers `_functions()` with one of the two; `mercer.theory` asks nothing else of it.
-The norm is that of Σ c_j k(x_j, ·) alone: the offset b costs nothing.
+Every machine that has such functions answers `_functions()` with one of the two; `mercer.theory` asks nothing
+else of it. The norm is that of Σ c_j k(x_j, ·) alone: the offset b costs nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.arrays import Rows, dense
+from mercer.arrays import Rows
 from mercer.errors import ParameterError
 from mercer.gram.on_rows import Evaluated, KernelOnRows
 from mercer.gram.operators import Tiles
 from mercer.kernels.base import Kernel
-from mercer.sparse import Matrix
+from mercer.sparse import Matrix, dense
 from mercer.typing import Array, Integers, Labels
 
 Duels = tuple[tuple[int, int | None], ...]
@@ -31,8 +31,9 @@ Map = Callable[[Matrix], Array]
 class Functions(ABC):
     """Some functions of one machine: `offset` holds b, one number for each function.
 
-    Of a classifier, `classes` are its labels and `duels` the pair (positive, negative) of places in them that each function
-    tells apart, with None for all the rest. `canonical` says whether the smallest |f| on the margin is 1 by construction.
+    Of a classifier, `classes` are its labels and `duels` the pair (positive, negative) of places in them that
+    each function tells apart, with None for all the rest. `canonical` says whether the smallest |f| on the
+    margin is 1 by construction.
     """
 
     offset: Array
@@ -60,7 +61,7 @@ class Functions(ABC):
 
     @abstractmethod
     def explicit(self) -> tuple[Map, Array]:
-        """The map φ of checked rows, and w with f = w·φ + b, count × features; an error where φ is infinite."""
+        """The map φ of checked rows, and w with f = w·φ + b, count × features; only where φ is finite."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,14 +95,15 @@ class ByRows(Functions):
         if not isinstance(self.on, Evaluated):
             if self.known_norms is None:
                 raise ParameterError(
-                    "the norm of f needs the kernel products of the training rows, and the model of a precomputed Gram matrix "
+                    "the norm of f needs the kernel products of the training rows, and the model of a "
+                    "precomputed Gram matrix "
                     "does not keep them. Fit with the kernel itself."
                 )
             return self.known_norms
         other = None if self.observed else self.on.rows
         K = Tiles(self.on.kernel, self.on.rows, other, n_jobs=self.on.n_jobs)
         image = np.asarray(K @ np.ascontiguousarray(self.coefficients))
-        return np.sqrt(np.maximum((self.coefficients * image).sum(axis=0), 0.0))
+        return np.asarray(np.sqrt(np.maximum((self.coefficients * image).sum(axis=0), 0.0)))
 
     def lengths(self, A: Matrix) -> Array:
         return self._evaluated("k(x, x) of rows is not known for").own(A)
@@ -138,10 +140,10 @@ class ByFeatures(Functions):
         return self.map(A) @ self.weights.T + self.offset
 
     def norms(self) -> Array:
-        return np.linalg.norm(self.weights, axis=1)
+        return np.asarray(np.linalg.norm(self.weights, axis=1))
 
     def lengths(self, A: Matrix) -> Array:
-        return np.square(self.map(A)).sum(axis=1)
+        return np.asarray(np.square(self.map(A)).sum(axis=1))
 
     def explicit(self) -> tuple[Map, Array]:
         return self.map, self.weights

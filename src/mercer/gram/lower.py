@@ -1,8 +1,9 @@
 """From a kernel expression and its data to a short postfix program over tiles.
 
-A leaf of a family reads its primitive (squared distance, dot product, a reduction over columns), and the steps of its formula
-follow (`steps`); combinations and leaves of no family have one rule each. Every hyperparameter leaves a link, so that the gradient
-finds its way back. What has no program is evaluated by NumPy in blocks instead (`blocks.py`); `NotLowered` says what it was.
+A leaf of a family reads its primitive (squared distance, dot product, a reduction over columns), and the
+steps of its formula follow (`steps`); combinations and leaves of no family have one rule each. Every
+hyperparameter leaves a link, so that the gradient finds its way back. What has no program is evaluated by
+NumPy in blocks instead (`blocks.py`); `NotLowered` says what it was.
 
     RBF(2.0)*Linear() + White(0.1)   ->   SQDIST AFFINE RBF  DOT MUL  DELTA ADD
 """
@@ -11,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import singledispatch
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from mercer.arrays import Rows, dense, require_nonnegative
+from mercer.arrays import Rows, require_nonnegative
 from mercer.gram.program import (
     MOST_STEPS,
     Builder,
@@ -31,19 +33,22 @@ from mercer.gram.program import (
 from mercer.gram.steps import emit_value
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
+from mercer.kernels.formulas.formula import Values
 from mercer.kernels.leaves import columns, dot, special
 from mercer.kernels.leaves.distances import squared_norms
 from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
 from mercer.kernels.leaves.leaf import Leaf
+from mercer.sparse import Matrix, dense
+from mercer.typing import Array
 
 
 def lower(
-    kernel: Kernel, x: Rows, z: Rows | None, dtype: Any = np.float64, *, gradient: bool = False
+    kernel: Kernel, x: Rows, z: Rows | None, dtype: npt.DTypeLike = np.float64, *, gradient: bool = False
 ) -> Lowered:
     """The program of `kernel` on these rows; raises `NotLowered` where there is none.
 
-    With `gradient` the program may be differentiated; without, phases are first reduced by whole periods, which keeps
-    their digits but forgets how many periods lay between two points.
+    With `gradient` the program may be differentiated; without, phases are first reduced by whole periods,
+    which keeps their digits but forgets how many periods lay between two points.
     """
     slots = {p.name: i for i, p in enumerate(kernel.parameters)}
     out = Lowered(kernel, len(x), len(x if z is None else z), z is None, dtype, gradient=gradient)
@@ -63,7 +68,8 @@ def emit(k: Kernel, b: Builder, at: Place) -> None:
 
 
 def _squared_distance(k: Leaf, b: Builder, at: Place) -> None:
-    """s = Σ ((x - z)/ℓ)²: one ℓ multiplies the sum, so that differences stay exact; several scale the columns."""
+    """s = Σ ((x - z)/ℓ)²: one ℓ multiplies the sum, so that differences stay exact; several scale the
+    columns."""
     value = k.closed_value("lengthscale")
     for length in value if isinstance(value, tuple) else (value,):
         _require_usual(length, k)
@@ -110,7 +116,10 @@ def _(k: PerColumn, b: Builder, at: Place) -> None:
 # ── reductions over columns, by the term that they add or multiply ──────────────────────────────────────────
 
 
-def _absolute(k: Any, b: Builder, at: Place) -> None:
+Reduction: TypeAlias = Callable[[PerColumn, Builder, Place], None]
+
+
+def _absolute(k: PerColumn, b: Builder, at: Place) -> None:
     """Σ |x - z|/ℓ."""
     value = k.closed_value("lengthscale")
     for length in value if isinstance(value, tuple) else (value,):
@@ -125,7 +134,7 @@ def _absolute(k: Any, b: Builder, at: Place) -> None:
         b.link((v, 0, j), at, f"lengthscale[{j}]", -1 / length)
 
 
-def _periodic(k: Any, b: Builder, at: Place) -> None:
+def _periodic(k: PerColumn, b: Builder, at: Place) -> None:
     """Σ sin²(π(x - z)/p)/ℓ²."""
     period = k.column_values("period", at.width)
     length = k.column_values("lengthscale", at.width)
@@ -133,24 +142,28 @@ def _periodic(k: Any, b: Builder, at: Place) -> None:
     b.step("PERIODIC", v, b.weights(length**-2.0))
     for name, row, values, power in (("lengthscale", 0, length, -2.0), ("period", 1, period, -1.0)):
         for j, value in enumerate(values):
-            several = isinstance(getattr(k, name), tuple)
-            b.link((v, row, j), at, f"{name}[{j}]" if several else name, power / value)
+            b.link((v, row, j), at, _entry(k, name, j), power / value)
 
 
-def _cosines(k: Any, b: Builder, at: Place) -> None:
+def _cosines(k: PerColumn, b: Builder, at: Place) -> None:
     """Π cos(2π(x - z)/p)."""
     period = k.column_values("period", at.width)
     v = b.view(at, centred=True, scale=2 * np.pi / period, period=period, dense_only=True)
     b.step("COSPROD", v)
     for j, value in enumerate(period):
-        b.link((v, 0, j), at, f"period[{j}]" if isinstance(k.period, tuple) else "period", -1 / value)
+        b.link((v, 0, j), at, _entry(k, "period", j), -1 / value)
 
 
-def _plain(op: str) -> Callable[[Any, Builder, Place], None]:
+def _entry(k: Leaf, name: str, j: int) -> str:
+    """The name of a parameter at column j: one number of several, or the one for all."""
+    return f"{name}[{j}]" if isinstance(getattr(k, name), tuple) else name
+
+
+def _plain(op: str) -> Reduction:
     return lambda k, b, at: b.step(op, b.view(at, dense_only=True))
 
 
-_REDUCTIONS: dict[tuple[Any, str], Callable[[Any, Builder, Place], None]] = {
+_REDUCTIONS: dict[tuple[Callable[..., Values], str], Reduction] = {
     (columns.Laplacian.term, "sum"): _absolute,
     (columns.Periodic.term, "sum"): _periodic,
     (columns.Cosine.term, "product"): _cosines,
@@ -190,7 +203,7 @@ def _(k: special.Bilinear, b: Builder, at: Place) -> None:
 def _norms(at: Place) -> RowVectors:
     """‖x‖ per row, with its derivative for the inputs."""
 
-    def values(rows: Rows) -> np.ndarray:
+    def values(rows: Rows) -> Array:
         return np.sqrt(squared_norms(rows.vectors))
 
     def back(rows: Rows) -> Pull | None:
@@ -208,26 +221,28 @@ def _norms(at: Place) -> RowVectors:
 
 @emit.register(special.CosineSimilarity)
 def _(k: special.CosineSimilarity, b: Builder, at: Place) -> None:
-    def prepared(rows: Rows) -> tuple[Any, Pull | None]:
+    def prepared(rows: Rows) -> tuple[Matrix, Pull | None]:
         U = special.unit_rows(rows.vectors)
         return prepare(U, None, None, None, b.out.dtype), _unit_pull(at.pull, rows, U)
 
-    (x, pull), (z, pull_z) = prepared(at.x), prepared(at.x if at.z is None else at.z)
+    x, pull = prepared(at.x)
+    z, pull_z = prepared(at.x if at.z is None else at.z)
     if at.z is not None and sparse.issparse(x) != sparse.issparse(z):
-        x, z = sparse.csr_array(x), sparse.csr_array(z)
+        x = sparse.csr_array(x)
+        z = sparse.csr_array(z)
     b.out.views.append(View(x, None if at.z is None else z, pull, pull_z))
     b.step("DOT", len(b.out.views) - 1)
     b.out.unit_diagonal = True
 
 
-def _unit_pull(pull: Pull | None, rows: Rows, U: Any) -> Pull | None:
+def _unit_pull(pull: Pull | None, rows: Rows, U: Matrix) -> Pull | None:
     """Adjoint of x/‖x‖ -> adjoint of x: the part across x, divided by its length."""
     if pull is None:
         return None
     norm = np.sqrt(squared_norms(rows.vectors))
     inverse = 1 / np.where(norm == 0, np.inf, norm)
 
-    def back(adjoint: np.ndarray) -> np.ndarray:
+    def back(adjoint: Array) -> Array:
         unit = dense(U)
         across = adjoint - unit * np.einsum("ij,ij->i", unit, adjoint)[:, None]
         return pull(across * inverse[:, None])
@@ -247,7 +262,8 @@ def _(k: special.ArcCosine, b: Builder, at: Place) -> None:
 def _(k: special.SpectralMixture, b: Builder, at: Place) -> None:
     k.check_columns(at.x)
     for q, weight in enumerate(k.weights):
-        mean, scale = np.ravel(k.means[q]).astype(float), np.ravel(k.scales[q]).astype(float)
+        mean = np.ravel(k.means[q]).astype(float)
+        scale = np.ravel(k.scales[q]).astype(float)
         wide = isinstance(k.means[q], tuple)
         gauss = b.view(at, centred=True, scale=2 * np.pi * scale, dense_only=True)
         b.step("SQDIST", gauss)
@@ -320,7 +336,8 @@ def _(k: algebra.Times, b: Builder, at: Place) -> None:
 
 @emit.register(algebra.Of)
 def _(k: algebra.Of, b: Builder, at: Place) -> None:
-    x, z = k.mapped(at.x), None if at.z is None else k.mapped(at.z)
+    x = k.mapped(at.x)
+    z = None if at.z is None else k.mapped(at.z)
     if z is not None:
         k.kernel.check_same_columns(x, z)
     emit(k.kernel, b, at.moved(x, z, None))
@@ -328,20 +345,23 @@ def _(k: algebra.Of, b: Builder, at: Place) -> None:
 
 @emit.register(algebra.LinearMap)
 def _(k: algebra.LinearMap, b: Builder, at: Place) -> None:
-    x, z = k.mapped(at.x), None if at.z is None else k.mapped(at.z)
-    A, pull = np.array(k.A), at.pull
+    x = k.mapped(at.x)
+    z = None if at.z is None else k.mapped(at.z)
+    A = np.array(k.A)
+    pull = at.pull
     emit(k.kernel, b, at.moved(x, z, None if pull is None else lambda adjoint: pull(adjoint @ A)))
 
 
 @emit.register(algebra.On)
 def _(k: algebra.On, b: Builder, at: Place) -> None:
-    x, z = at.x.take(k.columns), None if at.z is None else at.z.take(k.columns)
+    x = k.chosen(at.x)
+    z = None if at.z is None else k.chosen(at.z)
     pull = at.pull
     if pull is not None:
         index = [i for c in k.columns for i in at.x._positions(c)]
         width = at.x.width
 
-        def scatter(adjoint: np.ndarray) -> np.ndarray:
+        def scatter(adjoint: Array) -> Array:
             out = np.zeros((len(adjoint), width))
             for j, column in enumerate(index):
                 out[:, column] += adjoint[:, j]

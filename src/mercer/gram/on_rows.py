@@ -1,7 +1,7 @@
 """A kernel on the rows of fit: the one thing that a machine learns from and predicts by.
 
     Evaluated      a kernel, and rows that are kept
-    Given          a Gram matrix that came from elsewhere: new rows come as their products with the rows of fit
+    Given          a Gram matrix from elsewhere: new rows come as their products with the rows of fit
     Approximated   features φ of an approximation: φ(x)·φ(z) in place of k(x, z)
 
 All three answer the same questions, so that a machine never asks which it has:
@@ -24,14 +24,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mercer.arrays import Rows, dense
+from mercer.arrays import Rows
 from mercer.errors import InputError, NotFiniteError, ShapeError
 from mercer.gram import blocks
 from mercer.gram.operators import Dense, GramOperator, LowRank, Precomputed, Tiles
 from mercer.kernels.base import Kernel
 from mercer.memory import memory_limit
 from mercer.panels import even, largest_entry, least_symmetric, panels
-from mercer.sparse import Matrix, stored_alike
+from mercer.sparse import Matrix, dense, stored_alike
 from mercer.typing import Array, Integers, Memory
 
 PRECOMPUTED = "precomputed"
@@ -55,7 +55,7 @@ class KernelOnRows(ABC):
 
     @abstractmethod
     def gram(self, memory: Memory | None = None, *, finite: bool = True) -> GramOperator:
-        """K of the rows; `finite` asks that a stored matrix of a proved kernel is looked through for NaN and infinity."""
+        """K of the rows; `finite` has a stored matrix looked through even if the kernel is proved."""
 
     @abstractmethod
     def between(self, A: Matrix) -> GramOperator:
@@ -154,7 +154,8 @@ class Given(KernelOnRows):
     def between(self, A: Matrix) -> GramOperator:
         if A.shape[1] != self.columns:
             raise ShapeError(
-                f"X has {A.shape[1]} columns; a precomputed block needs {self.columns}: rows = new, columns = training."
+                f"X has {A.shape[1]} columns; a precomputed block needs {self.columns}: "
+                "rows = new, columns = training."
             )
         return Precomputed(dense(A[:, self.index]))
 
@@ -248,15 +249,15 @@ def check_gram(K: Any, whose: str = "the precomputed Gram matrix") -> Array:
     K = np.asarray(dense(K), dtype=np.float64)
     if K.shape[0] != K.shape[1]:
         raise ShapeError(
-            f"a precomputed Gram matrix must be square, with k(x_i, x_j) in row i and column j; got shape {K.shape}. "
-            "New points come later: rows = new, columns = training."
+            "a precomputed Gram matrix must be square, with k(x_i, x_j) in row i and column j; got shape "
+            f"{K.shape}. New points come later: rows = new, columns = training."
         )
     check_finite(K, whose)
     i, j = least_symmetric(K)
     if abs(K[i, j] - K[j, i]) > ASYMMETRY * max(largest_entry(K), np.finfo(float).tiny):
         raise InputError(
-            f"{whose} is not symmetric: {K[i, j]:.9g} at ({i}, {j}) but {K[j, i]:.9g} at ({j}, {i}). A kernel has "
-            "k(x, z) = k(z, x); (K + K.T) / 2 is the nearest symmetric matrix."
+            f"{whose} is not symmetric: {K[i, j]:.9g} at ({i}, {j}) but {K[j, i]:.9g} at ({j}, {i}). "
+            "A kernel has k(x, z) = k(z, x); (K + K.T) / 2 is the nearest symmetric matrix."
         )
     return even(K)
 

@@ -4,42 +4,51 @@
     may       dense(), contract(…), contract_inputs(…), _transpose()
     given     @, shape, T, shifted(λ), +, and all of scipy.sparse.linalg.LinearOperator
 
-The kinds: `Tiles` (K is never stored), `Dense` (K is stored), `Precomputed` (K came from elsewhere), `LowRank` (FGᵀ),
-`Features` (Φ(X)Φ(Z)ᵀ, mapped block by block), and `Shifted` and `SumOf` of any of them.
+The kinds: `Tiles` (K is never stored), `Dense` (K is stored), `Precomputed` (K came from elsewhere),
+`LowRank` (FGᵀ), `Features` (Φ(X)Φ(Z)ᵀ, mapped block by block), and `Shifted` and `SumOf` of any of them.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from mercer import clock, lapack
 from mercer.arrays import Rows, check_vectors, common_dtype
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram import blocks, core
+from mercer.gram.blocks import Index
+from mercer.gram.core import Arguments
 from mercer.gram.lower import lower
 from mercer.gram.program import Lowered, NotLowered
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.dot import Linear
 from mercer.panels import panels
+from mercer.sparse import dense
 from mercer.threads import threads
+from mercer.typing import Array, Numbers, Setting, Table
 
 if TYPE_CHECKING:
     from mercer.kernels.maps.explicit import FeatureMap
 
-STORING = 0.5  # of the seconds left: what may go into storing K, whose products are then cheaper
-LARGE = 64 << 20  # bytes of a matrix that is stored without asking for the seconds
-PART = 32 << 20  # bytes of memory taken from the system at one time
-PAGE = 4096  # bytes that the system gives at once
-Index = Any  # an integer array, a list of integers, a boolean mask or a slice
+# Of the seconds left: what may go into storing K, whose products are then cheaper.
+STORING = 0.5
+# Bytes of a matrix that is stored without asking for the seconds.
+LARGE = 64 << 20
+# Bytes of memory taken from the system at one time.
+PART = 32 << 20
+# Bytes that the system gives at once.
+PAGE = 4096
 
 
-class GramOperator(LinearOperator):
-    """K as an operator. `K @ V`, `K.diag()`, `K.block(rows, cols)`, `K.dense()`, `K.shifted(λ)`, `K.contract(U, V)`."""
+class GramOperator(LinearOperator):  # type: ignore[misc]
+    """K as an operator. `K @ V`, `K.diag()`, `K.block(rows, cols)`, `K.dense()`, `K.shifted(λ)`,
+    `K.contract(U, V)`."""
 
     kind: str = ""
     notes: tuple[str, ...] = ()
@@ -47,50 +56,52 @@ class GramOperator(LinearOperator):
     # ── must override ───────────────────────────────────────────────────────────────────────────────────────
 
     @abstractmethod
-    def _matmat(self, V: np.ndarray) -> np.ndarray: ...
+    def _matmat(self, V: Array) -> Array: ...
 
     @abstractmethod
-    def diag(self) -> np.ndarray:
+    def diag(self) -> Array:
         """The diagonal of a square operator."""
 
     @abstractmethod
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         """K[rows][:, cols] as an array."""
 
     # ── may override ────────────────────────────────────────────────────────────────────────────────────────
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Array:
         """K as an array."""
         return self.block(slice(None), slice(None))
 
-    def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+    def contract(
+        self, U: Numbers | None = None, V: Numbers | None = None, *, W: Numbers | None = None
+    ) -> Array:
         """Σ W_ij ∂K_ij/∂θ for every free hyperparameter θ (as in `kernel.theta`), with W = UVᵀ or given."""
         self._weights(U, V, W)
         return np.zeros(0)
 
     def contract_inputs(
-        self, U: Any = None, V: Any = None, *, W: Any = None
-    ) -> tuple[np.ndarray, np.ndarray | None]:
+        self, U: Numbers | None = None, V: Numbers | None = None, *, W: Numbers | None = None
+    ) -> tuple[Array, Array | None]:
         """∂(Σ W_ij K_ij)/∂X and /∂Z; on one sample the gradient with respect to X, and None."""
         raise InputError(f"a Gram of kind '{self.kind}' does not depend on inputs.")
 
-    def program(self) -> tuple | None:
+    def program(self) -> Arguments | None:
         """What the core needs to compute rows of K by itself; None where K is stored or has no program."""
         return None
 
-    def low_rank_factor(self) -> np.ndarray | None:
+    def low_rank_factor(self) -> Array | None:
         """F with K = F Fᵀ where K is known to be that, with few columns; else None."""
         return None
 
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _matvec(self, v: np.ndarray) -> np.ndarray:
+    def _matvec(self, v: Array) -> Array:
         return self._matmat(np.reshape(v, (-1, 1)))[:, 0]
 
-    def _rmatmat(self, V: np.ndarray) -> np.ndarray:
+    def _rmatmat(self, V: Array) -> Array:
         return self._transpose()._matmat(V)
 
-    def _rmatvec(self, v: np.ndarray) -> np.ndarray:
+    def _rmatvec(self, v: Array) -> Array:
         return self._rmatmat(np.reshape(v, (-1, 1)))[:, 0]
 
     def _adjoint(self) -> GramOperator:
@@ -99,20 +110,22 @@ class GramOperator(LinearOperator):
     @abstractmethod
     def _transpose(self) -> GramOperator: ...
 
-    def shifted(self, shift: Any) -> Shifted:
+    def shifted(self, shift: Numbers) -> Shifted:
         """K + shift·I (a number, or one per row)."""
         return Shifted(self, shift)
 
-    def __add__(self, other: Any) -> GramOperator:
+    def __add__(self, other: GramOperator) -> GramOperator:
         if not isinstance(other, GramOperator):
             return NotImplemented
         return SumOf(self, other)
 
     @property
     def is_square(self) -> bool:
-        return self.shape[0] == self.shape[1]
+        return bool(self.shape[0] == self.shape[1])
 
-    def _weights(self, U: Any, V: Any, W: Any) -> tuple[Any, Any, Any]:
+    def _weights(
+        self, U: Numbers | None, V: Numbers | None, W: Numbers | None
+    ) -> tuple[Array | None, Array | None, Array | None]:
         n, m = self.shape
         if W is not None:
             W = np.asarray(W)
@@ -125,7 +138,8 @@ class GramOperator(LinearOperator):
             raise ParameterError("contract needs U (and V), or W.")
         U = np.asarray(U)
         V = U if V is None else np.asarray(V)
-        U, V = U.reshape(len(U), -1), V.reshape(len(V), -1)
+        U = U.reshape(len(U), -1)
+        V = V.reshape(len(V), -1)
         if U.shape != (n, U.shape[1]) or V.shape != (m, U.shape[1]):
             raise ShapeError(f"U must be {n} by r and V {m} by r; got {U.shape} and {V.shape}.")
         return U, V, None
@@ -135,7 +149,13 @@ class OfKernel(GramOperator):
     """What `Tiles` and `Dense` share: a kernel, its rows, and the program of the two."""
 
     def __init__(
-        self, kernel: Kernel, X: Any, Z: Any = None, *, dtype: Any = None, n_jobs: int | None = None
+        self,
+        kernel: Kernel,
+        X: Table | Rows,
+        Z: Table | Rows | None = None,
+        *,
+        dtype: npt.DTypeLike | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.x = Rows.of(X, "X")
@@ -152,12 +172,14 @@ class OfKernel(GramOperator):
         """Whether both samples are the same observations."""
         return self.z is None
 
-    def diag(self) -> np.ndarray:
+    def diag(self) -> Array:
         if self.z is not None:
             raise ShapeError("diag() needs one sample; this Gram is between two.")
         return self.kernel.diagonal(self.x).astype(self.dtype, copy=False)
 
-    def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+    def contract(
+        self, U: Numbers | None = None, V: Numbers | None = None, *, W: Numbers | None = None
+    ) -> Array:
         U, V, W = self._weights(U, V, W)
         parameters = self.kernel.parameters
         if self.low is not None:
@@ -167,8 +189,8 @@ class OfKernel(GramOperator):
         return np.array([v * p.derivative for v, p in zip(values, parameters, strict=True) if p.free])
 
     def contract_inputs(
-        self, U: Any = None, V: Any = None, *, W: Any = None
-    ) -> tuple[np.ndarray, np.ndarray | None]:
+        self, U: Numbers | None = None, V: Numbers | None = None, *, W: Numbers | None = None
+    ) -> tuple[Array, Array | None]:
         U, V, W = self._weights(U, V, W)
         if self.low is None:
             raise InputError(f"{self.kernel} has no input gradient: {self.notes[0]}.")
@@ -179,12 +201,13 @@ class OfKernel(GramOperator):
         """The program for gradients, made at the first of them."""
         return lower(self.kernel, self.x, self.z, self.dtype, gradient=True)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the programs: they hold functions and handles of the core, and follow from the kernel and its rows."""
+    def __getstate__(self) -> dict[str, Setting]:
+        """Without the programs: they hold functions and handles of the core, and follow from the kernel and
+        its rows."""
         left = ("low", "_differentiable")
         return {name: value for name, value in vars(self).items() if name not in left}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, Setting]) -> None:
         self.__dict__.update(state)
         self.low, _ = lowered(self.kernel, self.x, self.z, self.dtype)
 
@@ -194,18 +217,18 @@ class Tiles(OfKernel):
 
     kind = "tiles"
 
-    def _matmat(self, V: np.ndarray) -> np.ndarray:
+    def _matmat(self, V: Array) -> Array:
         if self.low is not None:
             return core.apply(self.low, V, threads(self.n_jobs))
         return blocks.apply(self.kernel, self.x, self.z, V).astype(self.dtype, copy=False)
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         return block_of(self.kernel, self.x, self.z, rows, cols, self.dtype, self.n_jobs)
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Array:
         return dense_block(self.kernel, self.x, self.z, self.dtype, self.n_jobs, self.low)
 
-    def program(self) -> tuple | None:
+    def program(self) -> Arguments | None:
         return None if self.low is None else core.arguments(self.low)
 
     def _transpose(self) -> Tiles:
@@ -222,26 +245,26 @@ class Dense(OfKernel):
     def __init__(
         self,
         kernel: Kernel,
-        X: Any,
-        Z: Any = None,
+        X: Table | Rows,
+        Z: Table | Rows | None = None,
         *,
-        dtype: Any = None,
+        dtype: npt.DTypeLike | None = None,
         n_jobs: int | None = None,
-        out: np.ndarray | None = None,
+        out: Array | None = None,
     ) -> None:
         super().__init__(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
         self.array = dense_block(kernel, self.x, self.z, self.dtype, n_jobs, self.low, out)
 
-    def _matmat(self, V: np.ndarray) -> np.ndarray:
-        return lapack.matmul(self.array, V.astype(self.dtype, copy=False))
+    def _matmat(self, V: Array) -> Array:
+        return np.asarray(lapack.matmul(self.array, V.astype(self.dtype, copy=False)))
 
-    def diag(self) -> np.ndarray:
+    def diag(self) -> Array:
         return self.array.diagonal().copy()
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         return self.array[rows][:, cols]
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Array:
         return self.array
 
     def _transpose(self) -> GramOperator:
@@ -253,22 +276,20 @@ class Precomputed(GramOperator):
 
     kind = "precomputed"
 
-    def __init__(self, K: Any) -> None:
-        self.array = check_vectors(K, "K")
-        if not isinstance(self.array, np.ndarray):
-            self.array = self.array.toarray()
+    def __init__(self, K: Table) -> None:
+        self.array: Array = dense(check_vectors(K, "K"))
         super().__init__(self.array.dtype, self.array.shape)
 
-    def _matmat(self, V: np.ndarray) -> np.ndarray:
-        return lapack.matmul(self.array, V.astype(self.dtype, copy=False))
+    def _matmat(self, V: Array) -> Array:
+        return np.asarray(lapack.matmul(self.array, V.astype(self.dtype, copy=False)))
 
-    def diag(self) -> np.ndarray:
+    def diag(self) -> Array:
         return self.array.diagonal().copy()
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         return self.array[rows][:, cols]
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Array:
         return self.array
 
     def _transpose(self) -> Precomputed:
@@ -280,7 +301,7 @@ class LowRank(GramOperator):
 
     kind = "low rank"
 
-    def __init__(self, F: Any, G: Any = None) -> None:
+    def __init__(self, F: Numbers, G: Numbers | None = None) -> None:
         self.F = np.asarray(F)
         self.G = self.F if G is None else np.asarray(G)
         for name, A in (("F", self.F), ("G", self.G)):
@@ -290,19 +311,19 @@ class LowRank(GramOperator):
                 raise NotFiniteError(f"{name} contains NaN or infinity.")
         super().__init__(self.F.dtype, (len(self.F), len(self.G)))
 
-    def _matmat(self, V: np.ndarray) -> np.ndarray:
-        return lapack.matmul(self.F, lapack.matmul(self.G.T, V))
+    def _matmat(self, V: Array) -> Array:
+        return np.asarray(lapack.matmul(self.F, lapack.matmul(self.G.T, V)))
 
-    def diag(self) -> np.ndarray:
-        return np.einsum("ij,ij->i", self.F, self.G)
+    def diag(self) -> Array:
+        return np.asarray(np.einsum("ij,ij->i", self.F, self.G))
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
-        return self.F[rows] @ self.G[cols].T
+    def block(self, rows: Index, cols: Index) -> Array:
+        return np.asarray(self.F[rows] @ self.G[cols].T)
 
-    def low_rank_factor(self) -> np.ndarray | None:
+    def low_rank_factor(self) -> Array | None:
         return self.F if self.G is self.F else None
 
-    def program(self) -> tuple | None:
+    def program(self) -> Arguments | None:
         """That of the linear kernel on the rows of F."""
         return Tiles(Linear(), self.F).program() if self.G is self.F and self.F.shape[1] else None
 
@@ -315,28 +336,29 @@ class Features(GramOperator):
 
     kind = "features"
 
-    def __init__(self, map: FeatureMap, X: Any, Z: Any = None) -> None:
-        self.map, self.x = map, Rows.of(X, "X")
+    def __init__(self, map: FeatureMap, X: Table | Rows, Z: Table | Rows | None = None) -> None:
+        self.map = map
+        self.x = Rows.of(X, "X")
         self.z = None if Z is None else Rows.of(Z, "Z")
         super().__init__(np.float64, (len(self.x), len(self.x if self.z is None else self.z)))
 
-    def _phi(self, rows: Rows, index: Index) -> np.ndarray:
+    def _phi(self, rows: Rows, index: Index) -> Array:
         return self.map(rows.rows(np.arange(len(rows))[index]).data)
 
-    def _matmat(self, V: np.ndarray) -> np.ndarray:
+    def _matmat(self, V: Array) -> Array:
         right = self.x if self.z is None else self.z
-        inner: Any = 0.0
+        inner: Array | float = 0.0
         for part in blocks.row_blocks(len(right), self.map.dimension):
             inner = inner + self._phi(right, part).T @ V[part]
         return np.vstack(
             [self._phi(self.x, part) @ inner for part in blocks.row_blocks(len(self.x), self.map.dimension)]
         )
 
-    def diag(self) -> np.ndarray:
+    def diag(self) -> Array:
         parts = [self._phi(self.x, part) for part in blocks.row_blocks(len(self.x), self.map.dimension)]
         return np.concatenate([np.einsum("ij,ij->i", P, P) for P in parts])
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         return self._phi(self.x, rows) @ self._phi(self.x if self.z is None else self.z, cols).T
 
     def _transpose(self) -> Features:
@@ -348,41 +370,45 @@ class Shifted(GramOperator):
 
     kind = "shifted"
 
-    def __init__(self, inner: GramOperator, shift: Any) -> None:
+    def __init__(self, inner: GramOperator, shift: Numbers) -> None:
         if not inner.is_square:
             raise ShapeError(f"only a square Gram can be shifted; this one is {inner.shape}.")
-        self.inner, self.shift = inner, np.asarray(shift, dtype=inner.dtype)
+        self.inner = inner
+        self.shift = np.asarray(shift, dtype=inner.dtype)
         if self.shift.shape not in ((), (inner.shape[0],)) or not np.all(np.isfinite(self.shift)):
             raise ParameterError(
                 f"shift must be a finite number, or one per row; got shape {self.shift.shape}."
             )
         super().__init__(inner.dtype, inner.shape)
 
-    def _matmat(self, V: np.ndarray) -> np.ndarray:
+    def _matmat(self, V: Array) -> Array:
         return self.inner._matmat(V) + np.reshape(self.shift, (-1, 1)) * V
 
-    def diag(self) -> np.ndarray:
-        return self.inner.diag() + self.shift
+    def diag(self) -> Array:
+        return np.asarray(self.inner.diag() + self.shift)
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         out = np.array(self.inner.block(rows, cols))
         n = self.shape[0]
-        i, j = np.arange(n)[rows], np.arange(n)[cols]
+        i = np.arange(n)[rows]
+        j = np.arange(n)[cols]
         a, b = blocks.same_observations(i, j)
         out[a, b] += np.broadcast_to(self.shift, n)[i[a]]
         return out
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Array:
         out = np.array(self.inner.dense())
         out[np.diag_indices_from(out)] += self.shift
         return out
 
-    def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+    def contract(
+        self, U: Numbers | None = None, V: Numbers | None = None, *, W: Numbers | None = None
+    ) -> Array:
         return self.inner.contract(U, V, W=W)
 
     def contract_inputs(
-        self, U: Any = None, V: Any = None, *, W: Any = None
-    ) -> tuple[np.ndarray, np.ndarray | None]:
+        self, U: Numbers | None = None, V: Numbers | None = None, *, W: Numbers | None = None
+    ) -> tuple[Array, Array | None]:
         return self.inner.contract_inputs(U, V, W=W)
 
     def _transpose(self) -> Shifted:
@@ -403,16 +429,18 @@ class SumOf(GramOperator):
         self.parts: tuple[GramOperator, ...] = tuple(flat)
         super().__init__(np.result_type(*(p.dtype for p in flat)), flat[0].shape)
 
-    def _matmat(self, V: np.ndarray) -> np.ndarray:
+    def _matmat(self, V: Array) -> Array:
         return sum((p._matmat(V) for p in self.parts[1:]), self.parts[0]._matmat(V))
 
-    def diag(self) -> np.ndarray:
+    def diag(self) -> Array:
         return sum((p.diag() for p in self.parts[1:]), self.parts[0].diag())
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         return sum((p.block(rows, cols) for p in self.parts[1:]), self.parts[0].block(rows, cols))
 
-    def contract(self, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+    def contract(
+        self, U: Numbers | None = None, V: Numbers | None = None, *, W: Numbers | None = None
+    ) -> Array:
         return np.concatenate([p.contract(U, V, W=W) for p in self.parts])
 
     def _transpose(self) -> SumOf:
@@ -422,7 +450,9 @@ class SumOf(GramOperator):
 # ── shared by the kinds ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def lowered(kernel: Kernel, x: Rows, z: Rows | None, dtype: Any) -> tuple[Lowered | None, tuple[str, ...]]:
+def lowered(
+    kernel: Kernel, x: Rows, z: Rows | None, dtype: npt.DTypeLike
+) -> tuple[Lowered | None, tuple[str, ...]]:
     """The program, or None and the reason why NumPy does the work."""
     try:
         low = lower(kernel, x, z, dtype)
@@ -433,10 +463,10 @@ def lowered(kernel: Kernel, x: Rows, z: Rows | None, dtype: Any) -> tuple[Lowere
 
 def stored_in_time(
     kernel: Kernel,
-    X: Any,
-    Z: Any = None,
+    X: Table | Rows,
+    Z: Table | Rows | None = None,
     *,
-    dtype: Any = None,
+    dtype: npt.DTypeLike | None = None,
     n_jobs: int | None = None,
     share: float = STORING,
 ) -> Dense | Tiles:
@@ -452,8 +482,8 @@ def stored_in_time(
     return Dense(kernel, tiles.x, tiles.z, dtype=dtype, n_jobs=n_jobs, out=room)
 
 
-def _room_in_time(tiles: Tiles, share: float) -> np.ndarray | None:
-    """Memory for K, taken from the system a part at a time; None where that and the entries would take too long.
+def _room_in_time(tiles: Tiles, share: float) -> Array | None:
+    """Memory for K, taken from the system part by part; None where that and the entries take too long.
 
     Memory that is new to the process may cost more than the entries written to it.
     """
@@ -476,11 +506,11 @@ def dense_block(
     kernel: Kernel,
     x: Rows,
     z: Rows | None,
-    dtype: Any,
+    dtype: npt.DTypeLike,
     n_jobs: int | None,
     low: Lowered | None = None,
-    out: np.ndarray | None = None,
-) -> np.ndarray:
+    out: Array | None = None,
+) -> Array:
     """k(x, z) as an array, by the core where it can, and then in `out` if that is given."""
     if low is None:
         low, _ = lowered(kernel, x, z, dtype)
@@ -493,8 +523,14 @@ def dense_block(
 
 
 def block_of(
-    kernel: Kernel, x: Rows, z: Rows | None, rows: Index, cols: Index, dtype: Any, n_jobs: int | None
-) -> np.ndarray:
+    kernel: Kernel,
+    x: Rows,
+    z: Rows | None,
+    rows: Index,
+    cols: Index,
+    dtype: npt.DTypeLike,
+    n_jobs: int | None,
+) -> Array:
     """Some rows against some columns; noise where both name the same observation."""
     i = np.arange(len(x))[rows]
     other = x if z is None else z

@@ -1,25 +1,28 @@
 """Programs in the making: the steps, the matrices they read, and the way back of every gradient.
 
-`Lowered` is what the core is given; a `Builder` collects it while `lower` walks the expression, which says at each `Place` what
-rows are seen there and how adjoints of those rows return to X.
+`Lowered` is what the core is given; a `Builder` collects it while `lower` walks the expression, which says at
+each `Place` what rows are seen there and how adjoints of those rows return to X.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from mercer.arrays import Rows, dense
+from mercer.arrays import Rows
 from mercer.kernels.base import Kernel
 from mercer.panels import column_ends
+from mercer.sparse import Matrix, dense
+from mercer.typing import Array
 
-Pull = Callable[[np.ndarray], np.ndarray]
+Pull = Callable[[Array], Array]
 
-MOST_STEPS = 1000  # of a program in the core
+# The most steps of a program in the core.
+MOST_STEPS = 1000
 
 
 class NotLowered(Exception):
@@ -30,7 +33,8 @@ class NotLowered(Exception):
 class Link:
     """One path from a number the core differentiates to a hyperparameter.
 
-    `index` is a parameter of the program, or a (view, row, column) of the view gradients; column None sums them.
+    `index` is a parameter of the program, or a (view, row, column) of the view gradients; column None sums
+    them.
     """
 
     index: int | tuple[int, int, int | None]
@@ -42,8 +46,8 @@ class Link:
 class View:
     """A matrix the primitives read, and the way its adjoint returns to the columns of X and of Z."""
 
-    x: Any
-    z: Any
+    x: Matrix
+    z: Matrix | None
     pull: Pull | None
     pull_z: Pull | None
 
@@ -52,11 +56,13 @@ class View:
 class RowVectors:
     """Numbers per row (norms, factors): values, and what their adjoints mean."""
 
-    u: np.ndarray
-    v: np.ndarray | None
-    inner: Lowered | None = None  # of `normalized`: the kernel whose diagonal made them
+    u: Array
+    v: Array | None
+    # of `normalized`: the kernel whose diagonal made them
+    inner: Lowered | None = None
     inner_z: Lowered | None = None
-    back_x: Pull | None = None  # of norms: adjoint of u -> adjoint of the rows of X
+    # of norms: adjoint of u -> adjoint of the rows of X
+    back_x: Pull | None = None
     back_z: Pull | None = None
 
 
@@ -68,18 +74,17 @@ class Lowered:
     n: int
     m: int
     same: bool
-    dtype: Any
+    dtype: npt.DTypeLike
     code: list[tuple[str, int, int]] = field(default_factory=list)
     params: list[float] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     rows: list[RowVectors] = field(default_factory=list)
-    columns: list[np.ndarray] = field(default_factory=list)
+    columns: list[Array] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     gradient: bool = False
-    unit_diagonal: bool = (
-        False  # a part is divided by its own norm: 1 on the diagonal, where rounding gives 1 - ulp
-    )
+    # A part is divided by its own norm: 1 on the diagonal, where rounding gives 1 - ulp.
+    unit_diagonal: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class Place:
 
     @property
     def width(self) -> int:
-        return self.x.vectors.shape[1]
+        return int(self.x.vectors.shape[1])
 
 
 @dataclass
@@ -108,7 +113,7 @@ class Builder:
 
     out: Lowered
     slots: dict[str, int]
-    cache: dict[Any, int]
+    cache: dict[Hashable, int]
 
     def step(self, op: str, a: int = 0, b: int = 0) -> None:
         self.out.code.append((op, a, b))
@@ -121,7 +126,7 @@ class Builder:
             self.link(index, place, name, factor)
         return index
 
-    def link(self, index: Any, place: Place, name: str, factor: float) -> None:
+    def link(self, index: int | tuple[int, int, int | None], place: Place, name: str, factor: float) -> None:
         slot = self.slots.get(place.path + name)
         if slot is not None and factor != 0:
             self.out.links.append(Link(index, slot, factor))
@@ -146,22 +151,25 @@ class Builder:
         place: Place,
         *,
         centred: bool = False,
-        scale: np.ndarray | None = None,
-        period: np.ndarray | None = None,
+        scale: Array | None = None,
+        period: Array | None = None,
         dense_only: bool = False,
     ) -> int:
         """The rows as a matrix, shifted by a common origin if `centred`, then scaled column by column.
 
-        With `period`, whole periods are taken off first (fmod is exact) unless a gradient is wanted.
-        Unscaled views are shared by all who read them; a scaled one belongs to its kernel, whose gradient it carries.
+        With `period`, whole periods are taken off first (fmod is exact) unless a gradient is wanted. Unscaled
+        views are shared by all who read them; a scaled one belongs to its kernel, whose gradient it carries.
         """
-        X, Z = place.x.vectors, None if place.z is None else place.z.vectors
+        X = place.x.vectors
+        Z = None if place.z is None else place.z.vectors
         if (dense_only or (centred and _mostly_full(X, Z))) and (sparse.issparse(X) or sparse.issparse(Z)):
             why = "a kernel that looks at single columns" if dense_only else "speed: they are a quarter full"
             self.out.notes.append(f"sparse rows are written out densely for {why}")
-            X, Z = dense(X), None if Z is None else dense(Z)
+            X = dense(X)
+            Z = None if Z is None else dense(Z)
         if sparse.issparse(X) != sparse.issparse(Z) and Z is not None:
-            X, Z = sparse.csr_array(X), sparse.csr_array(Z)
+            X = sparse.csr_array(X)
+            Z = sparse.csr_array(Z)
         # The rows themselves are the key: they are equal only to themselves, and the cache keeps them alive.
         key = (place.x, place.z, centred, dense_only)
         if scale is not None or key not in self.cache:
@@ -176,30 +184,34 @@ class Builder:
             self.cache[key] = len(self.out.views) - 1
         return self.cache[key]
 
-    def weights(self, w: np.ndarray) -> int:
+    def weights(self, w: Array) -> int:
         self.out.columns.append(np.ascontiguousarray(w, dtype=np.float64))
         return len(self.out.columns) - 1
 
     def row_vectors(self, vectors: RowVectors) -> int:
-        def cast(a: np.ndarray | None) -> Any:
-            return None if a is None else np.ascontiguousarray(a, dtype=self.out.dtype)
+        def cast(a: Array) -> Array:
+            return np.ascontiguousarray(a, dtype=self.out.dtype)
 
-        vectors.u, vectors.v = cast(vectors.u), cast(vectors.v)
+        vectors.u = cast(vectors.u)
+        vectors.v = None if vectors.v is None else cast(vectors.v)
         self.out.rows.append(vectors)
         return len(self.out.rows) - 1
 
 
-def origin(X: np.ndarray, Z: np.ndarray | None) -> np.ndarray | None:
+def origin(X: Array, Z: Array | None) -> Array | None:
     """A shift that makes far-away data small *without any rounding*, or None where no column is far from 0.
 
-    A column far from 0 (its middle beyond eight times its range) lives on a grid of spacing ulp(x); the shift is a
-    multiple of a power of two not below that spacing, so every x - shift is exact and differences are unchanged.
+    A column far from 0 (its middle beyond eight times its range) lives on a grid of spacing ulp(x); the shift
+    is a multiple of a power of two not below that spacing, so every x - shift is exact and differences are
+    unchanged.
     """
     low, high = (end.astype(float) for end in column_ends(X))
     if Z is not None:
         lower, higher = column_ends(Z)
-        low, high = np.minimum(low, lower), np.maximum(high, higher)
-    middle, spread = 0.5 * (low + high), high - low
+        low = np.minimum(low, lower)
+        high = np.maximum(high, higher)
+    middle = 0.5 * (low + high)
+    spread = high - low
     far = np.abs(middle) > 8 * spread
     if not far.any():
         return None
@@ -209,14 +221,15 @@ def origin(X: np.ndarray, Z: np.ndarray | None) -> np.ndarray | None:
     return np.where(far, np.round(middle / step) * step, 0.0)
 
 
-def _mostly_full(*matrices: Any) -> bool:
-    """Whether every sparse matrix is at least a quarter full, so that dense rows are no larger and much faster."""
+def _mostly_full(*matrices: Matrix | None) -> bool:
+    """Whether every sparse matrix is at least a quarter full, so that dense rows are no larger and much
+    faster."""
     return all(A is None or not sparse.issparse(A) or A.nnz >= 0.25 * np.prod(A.shape) for A in matrices)
 
 
 def prepare(
-    X: Any, shift: np.ndarray | None, period: np.ndarray | None, scale: np.ndarray | None, dtype: Any
-) -> Any:
+    X: Matrix, shift: Array | None, period: Array | None, scale: Array | None, dtype: npt.DTypeLike
+) -> Matrix:
     if sparse.issparse(X):
         A = X if scale is None else X.multiply(scale[None, :]).tocsr()
         return sparse.csr_array(A).astype(dtype, copy=False)
@@ -230,7 +243,7 @@ def prepare(
     return np.ascontiguousarray(A, dtype=dtype)
 
 
-def _scaled_pull(pull: Pull | None, scale: np.ndarray | None) -> Pull | None:
+def _scaled_pull(pull: Pull | None, scale: Array | None) -> Pull | None:
     if pull is None or scale is None:
         return pull
     return lambda adjoint: pull(adjoint * scale)

@@ -1,18 +1,19 @@
 """Recorded formulas as steps of a program.
 
-What depends on the variable becomes steps; what depends on parameters alone becomes a number of the program, linked to those
-parameters by its derivatives. A formula that is a whole step of the core (e^(-s/2), a Matérn, …) is that step.
+What depends on the variable becomes steps; what depends on parameters alone becomes a number of the program,
+linked to those parameters by its derivatives. A formula that is a whole step of the core (e^(-s/2), a Matérn,
+…) is that step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from mercer.gram.program import MOST_STEPS, Builder, NotLowered, Place
-from mercer.kernels.formulas.formula import ONE, VARIABLE, ZERO, Formula, NotRecorded, apply, record
+from mercer.kernels.formulas.formula import ONE, VARIABLE, ZERO, Formula, NotRecorded, Values, apply, record
 from mercer.kernels.leaves.recording import OfOneNumber
 
 _UNARY = {
@@ -29,12 +30,12 @@ _UNARY = {
 _BINARY = {"add": "ADD", "multiply": "MUL", "maximum": "MAX", "minimum": "MIN"}
 
 
-def _matern32(s: Any) -> Any:
+def _matern32(s: Values) -> Values:
     a = np.sqrt(3.0 * s)
     return (1 + a) * np.exp(-a)
 
 
-def _matern52(s: Any) -> Any:
+def _matern52(s: Values) -> Values:
     a = np.sqrt(5.0 * s)
     return (1 + a + a * a / 3) * np.exp(-a)
 
@@ -81,7 +82,8 @@ def _fused(f: Formula) -> Fused | None:
         parameters = tuple(sorted(f.names() - {VARIABLE}))
         op = _FUSED.get(_with_names(f, {old: f"p{i}" for i, old in enumerate(parameters)}).key())
         kept["_fused"] = None if op is None else Fused(op, parameters)
-    return kept["_fused"]
+    found: Fused | None = kept["_fused"]
+    return found
 
 
 class Writer:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mercer.gram import GramOperator
     from mercer.kernels.maps.explicit import FeatureMap
     from mercer.kernels.proofs.answers import Validity
+    from mercer.kernels.proofs.densities import Band
     from mercer.kernels.proofs.proof import Proof
 
 
@@ -41,7 +42,8 @@ class Kernel(Tunable):
     """A function of two things, built from named parts.
 
     Kernels are values: equal when they are of the same class with the same parameters and the same functions
-    (the same objects, not the same text), hashable, and never changed; every method that "changes" one returns a new one.
+    (the same objects, not the same text), hashable, and never changed; every method that "changes" one
+    returns a new one.
     """
 
     # Numbers of NumPy on the left then hand over to __rmul__ and friends.
@@ -91,7 +93,7 @@ class Kernel(Tunable):
         return None
 
     def root_proof(self) -> Proof | None:
-        """Why every power k^r, r > 0, is a kernel (infinite divisibility); None where the rules do not say."""
+        """Why every power k^r, r > 0, is a kernel (infinite divisibility); None where no rule says so."""
         return None
 
     def wanting(self) -> str:
@@ -116,7 +118,7 @@ class Kernel(Tunable):
         return bool(kids) and all(child.takes_things() for _, child in kids)
 
     def reads_numbers(self) -> bool:
-        """Whether the kernel reads every column of a row as a number, so that a table with text is not for it."""
+        """Whether it reads every column of a row as a number, so that a table with text is not for it."""
         kids = self.children()
         if not kids:
             return not self.takes_things()
@@ -127,21 +129,41 @@ class Kernel(Tunable):
         return any(child.needs_nonnegative() for _, child in self.children())
 
     def logarithm(self, at: Pairs) -> Logarithm:
-        """log|k| and the sign of k, where values may leave the range of float64; here from the values themselves."""
+        """log|k| and the sign of k, where values may leave the range of float64; here from the values
+        themselves."""
         return of_numbers(at.values(self), self, at)
 
     def expanded(self, *, split: bool) -> Terms:
-        """The kernel multiplied out over other kernels; `split` also takes apart what stays whole for a first look."""
+        """The kernel multiplied out over other kernels; `split` also takes apart what stays whole for a first
+        look."""
         return one_atom(self)
 
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
-        """The frequencies of a stationary kernel on d columns; `NoSpectrum` with the reason where there are none.
+        """The frequencies of a stationary kernel on d columns; `NoSpectrum` with the reason where there are
+        none.
 
         >>> from mercer import RBF
         >>> RBF(2.0).spectrum(3).frequencies(np.full((1, 3), 0.5))          # the middle of N(0, 1/4)
         array([[0., 0., 0.]])
         """
         raise NoSpectrum(f"{self} has no known spectrum")
+
+    def log_integral(self, d: int) -> float | None:
+        """log ∫ k(x, t) dt over d columns; None where it is not known or not finite."""
+        return None
+
+    def negative_direction(self) -> tuple[float, ...] | None:
+        """A point v with k(v, v) < 0, where what was declared names one."""
+        return None
+
+    def negative_band(self) -> Band | None:
+        """Frequencies at which a declared density is negative, if some were met."""
+        return None
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether every value is one call of a Python function."""
+        return False
 
     # ── walk ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -185,7 +207,8 @@ class Kernel(Tunable):
         dtype: npt.DTypeLike | None = None,
         n_jobs: int | None = None,
     ) -> GramOperator:
-        """The Gram operator: `K @ V`, `K.block(rows, cols)`, `K.contract(U, V)`, with K stored if it fits `memory`.
+        """The Gram operator: `K @ V`, `K.block(rows, cols)`, `K.contract(U, V)`, with K stored if it fits
+        `memory`.
 
         >>> from mercer import RBF
         >>> K = RBF(1.0).gram([[0.0], [1.0]])
@@ -197,7 +220,8 @@ class Kernel(Tunable):
     def resolved(self, X: Table | Rows, *, sample_weight: Weights = None) -> Kernel:
         """The kernel with its open lengthscales closed by the spread of the columns that each part sees.
 
-        ℓ_j = s_j √(d/2) for d columns with deviations s_j (`kernels.leaves.closing` has the rules for sparse and constant ones).
+        ℓ_j = s_j √(d/2) for d columns with deviations s_j (`kernels.leaves.closing` has the rules for sparse
+        and constant ones).
 
         >>> from mercer import RBF, Linear
         >>> (RBF() + Linear()).resolved([[0.0, 0.5], [2.0, 2000.5]])
@@ -247,7 +271,8 @@ class Kernel(Tunable):
         if np.isnan(K[where]):
             raise NotFiniteError(f"{self} is NaN for {rows}: it is not defined there. Look at that pair.")
         raise MagnitudeError(
-            f"{self} overflows {K.dtype} for {rows}. Rescale the columns, or take a smaller scale, degree or power."
+            f"{self} overflows {K.dtype} for {rows}. Rescale the columns, or take a smaller scale, degree or "
+            "power."
         )
 
     # ── combine ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -384,9 +409,10 @@ class Kernel(Tunable):
     ) -> Validity:
         """`Proved` with its proof, `Refuted` with a witness, or `Undecided` with what was tried.
 
-        A proof that rests on something you declared is a `ProvedAsDeclared`. `samples` are things the kernel takes, from
-        which a witness may be sought (needed when they are not vectors); `columns` limits the search to points of that
-        dimension; an open lengthscale is then taken as 1. The search does a fixed amount of work and its answer is kept; `seconds` only stops it early.
+        A proof that rests on something you declared is a `ProvedAsDeclared`. `samples` are things the kernel
+        takes, from which a witness may be sought (needed when they are not vectors); `columns` limits the
+        search to points of that dimension; an open lengthscale is then taken as 1. The search does a fixed
+        amount of work and its answer is kept; `seconds` only stops it early.
 
         >>> from mercer import RBF
         >>> print(RBF(2.0).validity())
@@ -404,8 +430,8 @@ class Kernel(Tunable):
     ) -> FeatureMap:
         """The explicit map φ with φ(x)·φ(z) = k(x, z), where it is finite.
 
-        `d` is the number of columns, or their names. With `redundant`, products are listed in every order (x1*x2 and
-        x2*x1), as books write φ. A map that would not fit in `memory` is refused with its size.
+        `d` is the number of columns, or their names. With `redundant`, products are listed in every order
+        (x1*x2 and x2*x1), as books write φ. A map that would not fit in `memory` is refused with its size.
 
         >>> from mercer import Linear
         >>> print((Linear() + 1).features(["age", "dose"]))

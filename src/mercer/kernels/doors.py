@@ -1,7 +1,8 @@
 """Doors: what a kernel asks of the modules that are built on top of kernels.
 
-A kernel can be added to another, read from a text, judged, mapped and evaluated. All of that is built on kernels, so a kernel cannot
-import it. The module above opens its door when it is imported, by handing over its functions:
+A kernel can be added to another, read from a text, judged, mapped and evaluated. All of that is built on
+kernels, so a kernel cannot import it. The module above opens its door when it is imported, by handing over
+its functions:
 
     combining     kernels/algebra            k + k, 2*k, k**2, k.exp(), k.on(…)
     reading       kernels/text.py            "RBF(1.0)" and 2.0 as kernels
@@ -9,7 +10,8 @@ import it. The module above opens its door when it is imported, by handing over 
     mapping       kernels/maps/explicit.py   k.features(d), k.feature_dimension(d)
     evaluating    gram/                      k(X), k.gram(X)
 
-A door that is still closed imports the module that opens it: `Door.__call__` is the one place where a lower module reaches an upper one.
+A door that is still closed imports the module that opens it: `Door.__call__` is the one place where a lower
+module reaches an upper one.
 """
 
 from __future__ import annotations

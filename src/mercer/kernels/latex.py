@@ -1,4 +1,5 @@
-r"""How tightly a LaTeX formula binds, read from the formula itself, so that brackets stand where they are needed.
+r"""How tightly a LaTeX formula binds, read from the formula itself, so that brackets stand where they are
+needed.
 
 1  sums, a leading minus, and ∑ and ∏, which reach to the right        a + b    -a    \prod_d a_d
 2  products, by \cdot, \, or side by side                              2\,a     x^\top z
@@ -22,7 +23,8 @@ _FRACTIONS = {r"\frac", r"\tfrac"}
 def binding(formula: str) -> int:
     r"""The level of a formula.
 
-    >>> [binding(f) for f in ("-2", r"x^\top z", "a^{2}", r"\exp\left(a + b\right)", r"\prod_d (1 + x_d z_d)")]
+    >>> formulas = ("-2", r"x^\top z", "a^{2}", r"\exp\left(a + b\right)", r"\prod_d (1 + x_d z_d)")
+    >>> [binding(f) for f in formulas]
     [1, 2, 3, 4, 1]
     """
     tokens = _outermost(formula)
@@ -69,7 +71,8 @@ def _outermost(formula: str) -> list[str]:
 
 
 def _atoms(tokens: list[str]) -> int:
-    """How many things stand side by side: scripts, and what a function is applied to, belong to what is before them."""
+    """How many things stand side by side: scripts, and what a function is applied to, belong to what is
+    before them."""
     count = 0
     at = 0
     while at < len(tokens):

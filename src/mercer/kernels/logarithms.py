@@ -1,7 +1,9 @@
-"""Logarithms of kernel values, for kernels whose values leave the range of float64 while what is made of them does not.
+"""Logarithms of kernel values, for kernels whose values leave the range of float64 while what is made of them
+does not.
 
-e^(½ x·x) at ‖x‖ = 40 is 10³⁴⁷; the cosine k(x, z) / √(k(x, x) k(z, z)) made of such numbers is an ordinary one. `Kernel.logarithm` says what
-a construction does to logarithm and sign; every other kernel is evaluated, and refused where that overflows.
+e^(½ x·x) at ‖x‖ = 40 is 10³⁴⁷; the cosine k(x, z) / √(k(x, x) k(z, z)) made of such numbers is an ordinary
+one. `Kernel.logarithm` says what a construction does to logarithm and sign; every other kernel is evaluated,
+and refused where that overflows.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ def log_norms(k: Kernel, x: Rows) -> Array:
     beyond = ~(log < np.inf)
     if beyond.any():
         raise MagnitudeError(
-            f"{k}: k(x, x) overflows float64 at row {int(np.argmax(beyond))} of {x.name}, so its norm is not known. "
+            f"{k}: k(x, x) overflows float64 at row {int(np.argmax(beyond))} of {x.name}, so its norm is not "
+            "known. "
             "Rescale the columns, or take a smaller scale, degree or power."
         )
     return 0.5 * log
@@ -88,7 +91,8 @@ def refuse_vanished(k: Kernel, x: Rows, zero: Flags) -> None:
     vanished = np.intersect1d(np.flatnonzero(zero), x.vanishing())
     if len(vanished):
         raise MagnitudeError(
-            f"{k}: row {vanished[0]} of {x.name} is so small that its squares vanish, and its norm with them. "
+            f"{k}: row {vanished[0]} of {x.name} is so small that its squares vanish, and its norm with "
+            "them. "
             "Rescale the columns."
         )
 
@@ -101,7 +105,8 @@ def of_numbers(values: Array, k: Kernel, at: Pairs) -> Logarithm:
         lost = (values != 0) & (np.abs(values) < SMALLEST)
         if lost.any():
             raise MagnitudeError(
-                f"{k}: row {int(np.argmax(lost))} of {at.x.name} is so small that its norm has lost its digits. "
+                f"{k}: row {int(np.argmax(lost))} of {at.x.name} is so small that its norm has lost its "
+                "digits. "
                 "Rescale the columns."
             )
     return log, np.sign(values)

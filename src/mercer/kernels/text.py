@@ -6,7 +6,8 @@
     power    :=  call ["**" unary]
     call     :=  atom ("." method "(" arguments ")")*
     atom     :=  number | Name "(" arguments ")" | "(" sum ")"
-    arguments:=  [name "="] value, …       value := sum | string | list | pair | slice(…) | True | False | None
+    arguments:=  [name "="] value, …
+    value    :=  sum | string | list | pair | slice(…) | True | False | None
 
 Nothing is ever evaluated as Python; names are looked up in the list of leaves, methods in the table below.
 Every error knows its column.
@@ -19,13 +20,15 @@ import inspect
 import math
 import operator
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn
 
 from mercer.errors import MercerError, ParameterError, ParseError
 from mercer.kernels import doors
 from mercer.kernels.base import Kernel, is_number
 from mercer.kernels.leaves.leaf import LEAVES
 from mercer.kernels.leaves.special import Constant
+from mercer.typing import Setting
 
 METHODS = ("exp", "polynomial", "of", "on", "normalized", "fix", "bounded")
 _OPERATORS = {
@@ -35,7 +38,8 @@ _OPERATORS = {
     "/": operator.truediv,
     "**": operator.pow,
 }
-_DEEPEST = 60  # nested brackets; beyond it an expression is refused rather than overflowing the stack
+# Nested brackets; beyond it an expression is refused rather than overflowing the stack.
+_DEEPEST = 60
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -72,11 +76,14 @@ def parse(text: str) -> Kernel:
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self.text, self.at, self.depth = text, 0, 0
+        self.text = text
+        self.at = 0
+        self.depth = 0
         self.tokens = self._tokens()
 
     def _tokens(self) -> list[Token]:
-        out, place = [], 0
+        out = []
+        place = 0
         while place < len(self.text):
             match = _TOKEN.match(self.text, place)
             if match is None:
@@ -95,7 +102,7 @@ class _Parser:
     def token(self) -> Token:
         return self.tokens[self.at]
 
-    def fail(self, problem: str, column: int | None = None) -> Any:
+    def fail(self, problem: str, column: int | None = None) -> NoReturn:
         raise ParseError(problem, self.text, self.token.column if column is None else column)
 
     def accept(self, text: str) -> bool:
@@ -119,7 +126,7 @@ class _Parser:
             self.fail(f"a number alone is no kernel; write Constant({value!r})", start)
         return value
 
-    def sum(self) -> Any:
+    def sum(self) -> Kernel | float:
         value = self.product()
         while self.token.text in ("+", "-"):
             op = self.token
@@ -127,7 +134,7 @@ class _Parser:
             value = self.combine(op, value, self.product())
         return value
 
-    def product(self) -> Any:
+    def product(self) -> Kernel | float:
         value = self.unary()
         while self.token.text in ("*", "/"):
             op = self.token
@@ -135,7 +142,7 @@ class _Parser:
             value = self.combine(op, value, self.unary())
         return value
 
-    def unary(self) -> Any:
+    def unary(self) -> Kernel | float:
         if self.accept("-"):
             self.enter()
             value = -self.unary()
@@ -143,7 +150,7 @@ class _Parser:
             return value
         return self.power()
 
-    def power(self) -> Any:
+    def power(self) -> Kernel | float:
         base = self.call()
         op = self.token
         if self.accept("**"):
@@ -155,11 +162,11 @@ class _Parser:
             return self.combine(op, base, exponent)
         return base
 
-    def combine(self, op: Token, a: Any, b: Any) -> Any:
+    def combine(self, op: Token, a: Kernel | float, b: Kernel | float) -> Kernel | float:
         if op.text == "/" and isinstance(b, Kernel):
             self.fail("only a number can divide", op.column)
         try:
-            out = _OPERATORS[op.text](a, b)
+            out: Kernel | complex = _OPERATORS[op.text](a, b)
         except ZeroDivisionError:
             self.fail("division by zero", op.column)
         except OverflowError:
@@ -177,7 +184,7 @@ class _Parser:
         if self.depth > _DEEPEST:
             self.fail(f"nested more than {_DEEPEST} deep")
 
-    def call(self) -> Any:
+    def call(self) -> Kernel | float:
         value = self.atom()
         while self.token.text == "." and self.token.kind == "op":
             self.at += 1
@@ -193,12 +200,14 @@ class _Parser:
                 self.fail(f"nested more than {_DEEPEST} deep", name.column)
         return value
 
-    def atom(self) -> Any:
+    def atom(self) -> Kernel | float:
         token = self.token
         if token.kind == "number":
             self.at += 1
             number = float(token.text)
-            return number if math.isfinite(number) else self.fail("the number is too large", token.column)
+            if not math.isfinite(number):
+                self.fail("the number is too large", token.column)
+            return number
         if token.kind == "name":
             if token.text not in LEAVES:
                 self.fail(_unknown(token.text))
@@ -211,26 +220,28 @@ class _Parser:
             self.expect(")", f"to close the bracket of column {token.column}")
             self.depth -= 1
             return value
-        return self.fail("expected a kernel")
+        self.fail("expected a kernel")
 
-    def build(self, make: Any, args: list, named: dict[str, Any], token: Token) -> Kernel:
+    def build(
+        self, make: Callable[..., Kernel], args: list[Setting], named: dict[str, Setting], token: Token
+    ) -> Kernel:
         if any(_holds_kernel(v) for v in (*args, *named.values())):
             self.fail(f"{token.text} takes numbers and names, not kernels", token.column)
         try:
             return make(*args, **named)
         except MercerError as error:
-            return self.fail(str(error), token.column)
+            self.fail(str(error), token.column)
         except TypeError as error:
-            return self.fail(_wrong_call(make, token.text, args, named) or str(error), token.column)
+            self.fail(_wrong_call(make, token.text, args, named) or str(error), token.column)
 
     # ── arguments ──
 
-    def arguments(self) -> tuple[list, dict[str, Any]]:
+    def arguments(self) -> tuple[list[Setting], dict[str, Setting]]:
         opening = self.token.column
         self.expect("(", "after a name")
         self.enter()
-        args: list = []
-        named: dict[str, Any] = {}
+        args: list[Setting] = []
+        named: dict[str, Setting] = {}
         while not self.accept(")"):
             name = self.token
             if name.kind == "name" and self.tokens[self.at + 1].text == "=":
@@ -248,7 +259,7 @@ class _Parser:
         self.depth -= 1
         return args, named
 
-    def value(self) -> Any:
+    def value(self) -> Setting:
         token = self.token
         if token.kind == "string":
             self.at += 1
@@ -260,32 +271,27 @@ class _Parser:
             self.at += 1
             args, named = self.arguments()
             whole = [int(a) if isinstance(a, float) and a == int(a) else a for a in args]
-            if (
-                named
-                or not 1 <= len(whole) <= 3
-                or any(a is not None and not isinstance(a, int) for a in whole)
-            ):
+            plain = all(a is None or isinstance(a, int) for a in whole)
+            if named or not plain or not 1 <= len(whole) <= 3:
                 self.fail("slice takes one to three whole numbers", token.column)
             return slice(*whole)
         if token.text in ("[", "(") and token.kind == "op":
             saved = self.at
-            found = self.list("]" if token.text == "[" else ")")
+            found = self.listed("]" if token.text == "[" else ")")
             if found is not None:
                 return found
             self.at = saved
         value = self.sum()
-        return (
-            int(value)
-            if isinstance(value, float) and value == int(value) and "." not in token.text
-            else value
-        )
+        if isinstance(value, float) and value == int(value) and "." not in token.text:
+            return int(value)
+        return value
 
-    def list(self, closing: str) -> list | None:
+    def listed(self, closing: str) -> list[Setting] | None:
         """A list in brackets, or a pair in parentheses; None if the parentheses hold a single expression."""
         opening = self.token
         self.at += 1
         self.enter()
-        items: list = []
+        items: list[Setting] = []
         commas = 0
         while not self.accept(closing):
             items.append(self.value())
@@ -297,11 +303,13 @@ class _Parser:
         return None if closing == ")" and commas == 0 else items
 
 
-def _holds_kernel(value: Any) -> bool:
+def _holds_kernel(value: Setting) -> bool:
     return isinstance(value, Kernel) or (isinstance(value, list) and any(map(_holds_kernel, value)))
 
 
-def _wrong_call(make: Any, name: str, args: list, named: dict[str, Any]) -> str | None:
+def _wrong_call(
+    make: Callable[..., Kernel], name: str, args: list[Setting], named: dict[str, Setting]
+) -> str | None:
     """What is wrong with the arguments, counted as the reader of the expression counts them."""
     parameters = inspect.signature(make).parameters
     known = [*parameters, *getattr(make, "spellings", ())]

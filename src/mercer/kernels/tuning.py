@@ -1,4 +1,4 @@
-"""The numbers of a kernel: which are tuned, how they are held and bounded, and scikit-learn's names for them."""
+"""The numbers of a kernel: which are tuned, held and bounded, and scikit-learn's names for them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class Tunable(ABC):
         out: list[Parameter] = []
         bounds = dict(self.stated_bounds)
         for name, domain in self.own_domains():
-            fixed, box = name in self.fixed_names, bounds.get(name)
+            fixed = name in self.fixed_names
+            box = bounds.get(name)
             for path, value in flatten(name, getattr(self, name)):
                 out.append(Parameter(path, value, domain, fixed, box))
         for prefix, child in self.children():
@@ -88,7 +89,8 @@ class Tunable(ABC):
         return self._from_theta(iter(values.tolist()))
 
     def _from_theta(self, theta: Iterator[float]) -> Self:
-        changes, bounds = {}, dict(self.stated_bounds)
+        changes = {}
+        bounds = dict(self.stated_bounds)
         for name, domain in self.own_domains():
             if name in self.fixed_names:
                 continue
@@ -136,7 +138,7 @@ class Tunable(ABC):
         return out
 
     def _mark(self, name: str, mark: Mark) -> Self:
-        """Apply `mark` where `name` points: exactly there if it is a full name, else to all bare names below."""
+        """Apply `mark` where `name` points: exactly there if it is a full name, else to all below."""
         if not isinstance(name, str):
             raise ParameterError(
                 f"parameters are named by text; got {name!r}. This kernel has {self._names()}."
@@ -208,8 +210,8 @@ class Tunable(ABC):
     def set_params(self, **params: Setting) -> Self:
         """The kernel with other values, by the names of `get_params`.
 
-        Kernels are values, so this returns a new kernel. Only a copy made by `sklearn.base.clone` is changed in
-        place, which is what lets `GridSearchCV` tune `kernel__lengthscale` inside any estimator.
+        Kernels are values, so this returns a new kernel. Only a copy made by `sklearn.base.clone` is changed
+        in place, which is what lets `GridSearchCV` tune `kernel__lengthscale` inside any estimator.
 
         >>> from mercer import RBF
         >>> (2.0 * RBF(1.0)).set_params(kernel__lengthscale=3.0)
@@ -232,7 +234,8 @@ class Tunable(ABC):
             head, _, rest = key.partition("__")
             if head not in known or (rest and head not in kids):
                 raise ParameterError(
-                    f"Invalid parameter {key!r} for kernel {self}. Valid parameters are: {sorted(self.get_params())}."
+                    f"Invalid parameter {key!r} for kernel {self}. Valid parameters are: "
+                    f"{sorted(self.get_params())}."
                 )
             if rest:
                 nested.setdefault(head, {})[rest] = value
@@ -252,7 +255,8 @@ class Tunable(ABC):
         object.__setattr__(out, "_tunable_copy", True)
         return out
 
-    # ── open lengthscales ───────────────────────────────────────────────────────────────────────────────────────
+    # ── open lengthscales
+    # ───────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def is_open(self) -> bool:

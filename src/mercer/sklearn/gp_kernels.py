@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.gaussian_process import kernels as peer
 
 from mercer import kernels as ours
@@ -272,7 +273,13 @@ class Translated(Tiles):
         super().__init__(translation.kernel, X, Z, dtype=np.float64)
         self.translation = translation
 
-    def contract(self, U: Array | None = None, V: Array | None = None, *, W: Array | None = None) -> Array:
+    def contract(
+        self,
+        U: npt.ArrayLike | None = None,
+        V: npt.ArrayLike | None = None,
+        *,
+        W: npt.ArrayLike | None = None,
+    ) -> Array:
         parameters = self.kernel.parameters
         logs = np.zeros(len(parameters))
         logs[[i for i, p in enumerate(parameters) if p.free]] = super().contract(U, V, W=W)
@@ -287,10 +294,18 @@ class BlackBox(Precomputed):
         self.kernel = kernel
         self.X = X
 
-    def contract(self, U: Array | None = None, V: Array | None = None, *, W: Array | None = None) -> Array:
-        U, V, W = self._weights(U, V, W)
+    def contract(
+        self,
+        U: npt.ArrayLike | None = None,
+        V: npt.ArrayLike | None = None,
+        *,
+        W: npt.ArrayLike | None = None,
+    ) -> Array:
+        U, V, weights = self._weights(U, V, W)
+        if weights is None:
+            assert U is not None and V is not None
+            weights = U @ V.T
         _, gradient = self.kernel(self.X, eval_gradient=True)
-        weights = U @ V.T if W is None else W
         found: Array = np.einsum("ij,ijk->k", weights, gradient, optimize=True)
         return found
 

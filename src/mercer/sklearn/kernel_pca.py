@@ -18,8 +18,8 @@ from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted, va
 
 from mercer.errors import warn
 from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram.blocks import Index
 from mercer.gram.on_rows import PRECOMPUTED
-from mercer.gram.operators import Index
 from mercer.kernels import Kernel
 from mercer.machines.shared.publish import Published
 from mercer.machines.structure.centred import Centred

@@ -189,11 +189,11 @@ class _State:
             self.measure_seconds = clock.now() - began
         return self.true[columns]
 
-    def settle(self, columns: np.ndarray) -> np.ndarray:
-        """The true relative residuals after a round; those of the recurrence where the seconds ended it and they are as good."""
+    def settle(self, columns: Integers) -> Array:
+        """The true relative residuals after a round; those of the recurrence where seconds ended it."""
         if not self.ran_out:
             return self.measure(columns)
-        size = np.linalg.norm(self.R[:, columns], axis=0) / self.scale[columns]
+        size: Array = np.linalg.norm(self.R[:, columns], axis=0) / self.scale[columns]
         if np.any(size <= self.tol):
             return self.measure(columns)
         if not self.certified:
@@ -203,9 +203,9 @@ class _State:
         self.true[columns] = size
         return size
 
-    def drift(self, columns: np.ndarray) -> np.ndarray:
+    def drift(self, columns: Integers) -> Array:
         """How far rounding may have taken the residuals of the recurrence from the true ones."""
-        length = np.linalg.norm(self.X[:, columns], axis=0) / self.scale[columns]
+        length: Array = np.linalg.norm(self.X[:, columns], axis=0) / self.scale[columns]
         return self.iterations * self.grain * self.norm * length
 
     @property

@@ -99,8 +99,8 @@ def factor(
     """The Cholesky factor of A + shift·I, for an operator or a symmetric array.
 
     With `overwrite=True` an array in the factor's dtype is given up: it is destroyed, and no n×n memory is
-    taken. A large factor that would not be ready soon after `until` is given up by `clock.OutOfTime`, with the
-    seconds it would take. Raises `NotPositiveDefiniteError` with the pivot, the rows that look alike, the
+    taken. A large factor that would not be ready soon after `until` is given up by `clock.OutOfTime`, with
+    the seconds it would take. Raises `NotPositiveDefiniteError` with the pivot, the rows that look alike, the
     smallest eigenvalue and the smallest diagonal that would do.
 
     >>> factor(np.array([[1.0, 1.0], [1.0, 1.0]]))

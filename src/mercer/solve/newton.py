@@ -263,7 +263,7 @@ class _Iteration:
                 return Status.CONVERGED
             if stale > PATIENCE:
                 return Status.STAGNATED
-            # Another step as long as the last one, its gap, and the certificate of whoever asked for all this.
+            # Another step as long as the last one, its gap, and the certificate of the caller.
             ahead = taken + 3 * measured if self.iterations else 0.0
             if self.iterations >= max_iter or clock.now() + ahead >= self.end:
                 return Status.CONVERGED if done else Status.LIMIT

@@ -75,8 +75,8 @@ def solve(
 
     The choice depends on sizes and on the matrix, never on a clock; the certificate says what was chosen and
     why. `max_seconds` stops conjugate gradients with the best answer so far; a factorisation that would take
-    longer is not begun, and conjugate gradients take its place. Ctrl-C keeps what conjugate gradients have, or
-    leaves at once with `keep=False`.
+    longer is not begun, and conjugate gradients take its place. Ctrl-C keeps what conjugate gradients have,
+    or leaves at once with `keep=False`.
 
     >>> found = solve(np.array([[4.0, 2.0], [2.0, 5.0]]), [8.0, 12.0])
     >>> print(found.value, found.certificate.method)

@@ -72,8 +72,8 @@ def judge_on_rows(
     `lost` says what an invalid kernel costs; `note` is for the certificate and keeps its kind. With
     `centred`, what counts is qᵀKq for Σq = 0: a constant cancels in all distances. A machine that `keeps` the
     witness publishes it as `witness_`. The number of `columns` is None where the rows are no vectors: then no
-    witness is sought among other points. Where the rows are a sample, `out_of` says of how many. Where nothing
-    is lost, a kernel is not `needed`: then there is the note alone, without a warning.
+    witness is sought among other points. Where the rows are a sample, `out_of` says of how many. Where
+    nothing is lost, a kernel is not `needed`: then there is the note alone, without a warning.
     """
     if _of_features(K):
         # ΦΦᵀ is positive semi-definite whatever it stands for: the approximation judged the kernel itself.

@@ -164,7 +164,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "the check of a witness accepts an interval around 0",
-        KERNELS + "proofs/proof.py",
+        KERNELS + "proofs/answers.py",
         "found.low > 0 or found.high < 0 if self.asymmetric else found.high < 0",
         "found.low > 0 or found.high < 0 if self.asymmetric else found.low < 0",
         "tests/laws/test_enclosures.py",
@@ -227,7 +227,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a recording is believed without being compared with the function",
-        KERNELS + "leaves/families.py",
+        KERNELS + "leaves/recording.py",
         "    require_faithful(found, k.value, k.numbers())\n",
         "",
         "tests/laws/test_formulas.py",

@@ -1,8 +1,9 @@
 """A formula as a thing: what `value` of a leaf does to a symbol, recorded step by step.
 
-`value` is called once with a `Formula` in place of an array. Every operation on it, by an operator or by a function of NumPy,
-becomes a step, and from that one recording follow the derivative (here), the program for the core (`gram.lower`), bounds
-(`enclosure`), LaTeX (`typeset`) and, where rules are enough, the proof (`monotone`).
+`value` is called once with a `Formula` in place of an array. Every operation on it, by an operator or by a
+function of NumPy, becomes a step, and from that one recording follow the derivative (here), the program for
+the core (`gram.lower`), bounds (`enclosure`), LaTeX (`typeset`) and, where rules are enough, the proof
+(`monotone`).
 
     >>> f = record(lambda u: np.exp(-np.sqrt(u)) / 2)
     >>> f.text("u"), f.derivative().text("u")
@@ -10,25 +11,29 @@ becomes a step, and from that one recording follow the derivative (here), the pr
     >>> float(f.at(4.0))                                    # e^-2 / 2
     0.0676676416183...
 
-A function that looks at values (`if u > 0`, `np.where`), or calls what NumPy does not know as a function of numbers, cannot be
-recorded: `NotRecorded` says what it did.
+A function that looks at values (`if u > 0`, `np.where`), or calls what NumPy does not know as a function of
+numbers, cannot be recorded: `NotRecorded` says what it did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import special
 
-# The name of the variable in a recording; parameters have the names of their fields, which never look like this.
+# The name of the variable in a recording; parameters have the names of their fields, which never look like
+# this.
 VARIABLE = "·"
 # The most steps of one recording.
 MOST_STEPS = 2000
-# What a formula is called with: an array of numbers, real or complex, or the symbol that records what is done to it.
+# What a formula is called with: an array of numbers, real or complex, or the symbol that records what is done
+# to it.
 Values: TypeAlias = Any
+
+T = TypeVar("T")
 
 
 class NotRecorded(Exception):
@@ -46,46 +51,46 @@ class Formula:
 
     # ── recording ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Formula:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Values, **options: Values) -> Formula:
         name = _NAMES.get(ufunc)
         if name is None or method != "__call__" or options:
             raise NotRecorded(f"it calls {ufunc.__name__} in a way that has no rule")
         return apply(name, *inputs)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
+    def __array_function__(self, function: Callable[..., Values], *args: Values) -> NoReturn:
         raise NotRecorded(f"it calls np.{function.__name__}, which looks at values")
 
-    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __array__(self, *args: Values, **options: Values) -> NoReturn:
         raise NotRecorded("it makes an array of its argument")
 
-    def __add__(self, other: Any) -> Formula:
+    def __add__(self, other: Values) -> Formula:
         return apply("add", self, other)
 
-    def __radd__(self, other: Any) -> Formula:
+    def __radd__(self, other: Values) -> Formula:
         return apply("add", other, self)
 
-    def __sub__(self, other: Any) -> Formula:
+    def __sub__(self, other: Values) -> Formula:
         return apply("subtract", self, other)
 
-    def __rsub__(self, other: Any) -> Formula:
+    def __rsub__(self, other: Values) -> Formula:
         return apply("subtract", other, self)
 
-    def __mul__(self, other: Any) -> Formula:
+    def __mul__(self, other: Values) -> Formula:
         return apply("multiply", self, other)
 
-    def __rmul__(self, other: Any) -> Formula:
+    def __rmul__(self, other: Values) -> Formula:
         return apply("multiply", other, self)
 
-    def __truediv__(self, other: Any) -> Formula:
+    def __truediv__(self, other: Values) -> Formula:
         return apply("divide", self, other)
 
-    def __rtruediv__(self, other: Any) -> Formula:
+    def __rtruediv__(self, other: Values) -> Formula:
         return apply("divide", other, self)
 
-    def __pow__(self, other: Any) -> Formula:
+    def __pow__(self, other: Values) -> Formula:
         return apply("power", self, other)
 
-    def __rpow__(self, other: Any) -> Formula:
+    def __rpow__(self, other: Values) -> Formula:
         return apply("power", other, self)
 
     def __neg__(self) -> Formula:
@@ -97,7 +102,7 @@ class Formula:
     def __abs__(self) -> Formula:
         return apply("absolute", self)
 
-    def _looks(self, *args: Any) -> NoReturn:
+    def _looks(self, *args: Values) -> NoReturn:
         raise NotRecorded("it looks at the value of its argument")
 
     __bool__ = __float__ = __int__ = __len__ = __iter__ = __getitem__ = _looks
@@ -138,12 +143,13 @@ class Formula:
 
     def fold(
         self,
-        names: Mapping[str, Any],
-        number: Callable[[float], Any],
-        rules: Mapping[str, Callable[..., Any]],
-    ) -> Any:
-        """The formula in another arithmetic: what its names are, what a number is, and a function for each operation."""
-        found: dict[int, Any] = {}
+        names: Mapping[str, T],
+        number: Callable[[float], T],
+        rules: Mapping[str, Callable[..., T]],
+    ) -> T:
+        """The formula in another arithmetic: what its names are, what a number is, and a function for each
+        operation."""
+        found: dict[int, T] = {}
         for step in self.steps():
             if step.op == "number":
                 found[id(step)] = number(step.number)
@@ -153,7 +159,7 @@ class Formula:
                 found[id(step)] = rules[step.op](*(found[id(part)] for part in step.parts))
         return found[id(self)]
 
-    def at(self, variable: Any, names: Mapping[str, Any] | None = None) -> Any:
+    def at(self, variable: Values, names: Mapping[str, Values] | None = None) -> Values:
         """Its values."""
         return self.fold({**(names or {}), VARIABLE: variable}, lambda number: number, _FUNCTIONS)
 
@@ -173,11 +179,11 @@ class Formula:
             found[id(step)] = total
         return found[id(self)]
 
-    def key(self) -> Any:
+    def key(self) -> Hashable:
         """Equal for formulas that are the same steps on the same names."""
         rules = {op: (lambda *parts, op=op: (op, *parts)) for op in _FUNCTIONS}
-        names = {name: ("name", name) for name in self.names()}
-        return self.fold(names, lambda number: number, rules)
+        names: dict[str, Hashable] = {name: ("name", name) for name in self.names()}
+        return self.fold(names, _itself, rules)
 
     def text(self, variable: str) -> str:
         """The formula as Python would write it, with a letter for the variable."""
@@ -200,7 +206,11 @@ def _is(f: Formula, value: float) -> bool:
     return f.op == "number" and f.number == value
 
 
-def as_formula(value: Any) -> Formula:
+def _itself(number: float) -> Hashable:
+    return number
+
+
+def as_formula(value: Values) -> Formula:
     if isinstance(value, Formula):
         return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
@@ -210,7 +220,7 @@ def as_formula(value: Any) -> Formula:
     return number(float(value))
 
 
-def apply(op: str, *operands: Any) -> Formula:
+def apply(op: str, *operands: Values) -> Formula:
     """The step `op`; numbers alone are computed at once, and 0 and 1 vanish where they say nothing."""
     parts = tuple(as_formula(operand) for operand in operands)
     if all(part.op == "number" for part in parts):
@@ -221,14 +231,14 @@ def apply(op: str, *operands: Any) -> Formula:
     return Formula(op, parts) if found is None else found
 
 
-def polynomial(u: Any, coefs: tuple[Any, ...]) -> Any:
+def polynomial(u: Values, coefs: tuple[Values, ...]) -> Values:
     """c₀ + c₁u + c₂u² + … by Horner's rule, of numbers or of a formula."""
     if isinstance(u, Formula):
         return Formula("polynomial", (u, *(as_formula(c) for c in coefs)))
     return np.polynomial.polynomial.polyval(u, np.asarray(coefs))
 
 
-def record(function: Callable[..., Any], *names: str) -> Formula:
+def record(function: Callable[..., Values], *names: str) -> Formula:
     """What `function` does to the variable, or to several names, as a formula."""
     try:
         found = as_formula(function(*(name(v) for v in names or (VARIABLE,))))
@@ -244,11 +254,11 @@ def record(function: Callable[..., Any], *names: str) -> Formula:
 # ── the operations ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _polynomial_value(u: Any, *coefs: Any) -> Any:
+def _polynomial_value(u: Values, *coefs: Values) -> Values:
     return np.polynomial.polynomial.polyval(u, np.asarray(coefs))
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, Callable[..., Values]] = {
     "add": np.add,
     "subtract": np.subtract,
     "multiply": np.multiply,
@@ -272,7 +282,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "minimum": np.minimum,
     "polynomial": _polynomial_value,
 }
-_NAMES: dict[Any, str] = {
+_NAMES: dict[Callable[..., Values], str] = {
     **{function: op for op, function in _FUNCTIONS.items() if isinstance(function, np.ufunc)},
     np.float_power: "power",
     np.fabs: "absolute",
@@ -338,7 +348,8 @@ _SIMPLER: dict[str, Callable[..., Formula | None]] = {
     "exp2": lambda a: apply("power", 2.0, a),
 }
 
-# d(op)/d(part) for each part, as functions, so that only those that are needed are written. `y` is the step itself.
+# d(op)/d(part) for each part, as functions, so that only those that are needed are written. `y` is the step
+# itself.
 SLOPES: dict[str, Callable[..., tuple[Callable[[], Formula], ...]]] = {
     "add": lambda y, a, b: (lambda: ONE, lambda: ONE),
     "subtract": lambda y, a, b: (lambda: ONE, lambda: number(-1.0)),
@@ -373,7 +384,7 @@ def _share(a: Formula, b: Formula) -> Formula:
     return Formula("above", (a, b))
 
 
-def _above(a: Any, b: Any) -> Any:
+def _above(a: Values, b: Values) -> Values:
     return np.where(a > b, 1.0, np.where(a < b, 0.0, 0.5))
 
 
@@ -420,7 +431,7 @@ def _write(f: Formula, variable: str, level: int) -> str:
 _CHECKED_AT = np.array([-1.3, -0.02, 0.03, 0.4, 1.7, 5.3])
 
 
-def require_faithful(f: Formula, function: Callable[[Any], Any], names: Mapping[str, Any]) -> None:
+def require_faithful(f: Formula, function: Callable[[Values], Values], names: Mapping[str, float]) -> None:
     """Refuse a recording that is not what the function does to numbers."""
     with np.errstate(all="ignore"):
         recorded = f.at(_CHECKED_AT, names) + np.zeros_like(_CHECKED_AT)

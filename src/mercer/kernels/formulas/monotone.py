@@ -1,11 +1,12 @@
 """Proofs from the formula alone: functions that are kernels because of the steps they are built of.
 
-    completely monotone   f ≥ 0, f' ≤ 0, f'' ≥ 0, … for s ≥ 0     f(‖x - z‖²) is a kernel in every dimension (Schoenberg)
+    completely monotone   f ≥ 0, f' ≤ 0, f'' ≥ 0, … for s ≥ 0     f(‖x - z‖²) is a kernel (Schoenberg)
     Bernstein             b ≥ 0, and b' is completely monotone      e^(-b) is completely monotone
     power series          Σ aₙtⁿ with all aₙ ≥ 0, for all t         f(x·z) is a kernel in every dimension
 
-Each class is closed under a few steps, and a formula belongs to it if every step is one of them. Nothing is sampled. Numbers
-are compared in interval arithmetic, so that rounding decides nothing. Where the rules do not reach, the answer is False.
+Each class is closed under a few steps, and a formula belongs to it if every step is one of them. Nothing is
+sampled. Numbers are compared in interval arithmetic, so that rounding decides nothing. Where the rules do not
+reach, the answer is False.
 
     >>> import numpy as np
     >>> from mercer.kernels.formulas.formula import record
@@ -112,7 +113,8 @@ class _Rules:
         return False
 
     def powers_fall(self, f: Formula) -> bool:
-        """Every power is completely monotone: e^(-b), b^(-p), 1/b for Bernstein b, products and powers of them."""
+        """Every power is completely monotone: e^(-b), b^(-p), 1/b for Bernstein b, products and powers of
+        them."""
         if self.positive(f):
             return True
         if f.op == "exp":
@@ -140,7 +142,7 @@ class _Rules:
         return b is not None and self.rises(b)
 
     def inverse_falls(self, f: Formula) -> bool:
-        """Every power of 1/f is completely monotone: Bernstein functions, e^b, products and powers of them."""
+        """Every power of 1/f is completely monotone: Bernstein functions, e^b, products and powers."""
         if self.positive(f):
             return True
         if f.op == "exp":
@@ -152,7 +154,8 @@ class _Rules:
         return self.rises(f)
 
     def rises(self, f: Formula) -> bool:
-        """Bernstein: s, numbers ≥ 0, sums, roots and powers up to 1, logarithms above 1, and c - f for f ≤ c that falls."""
+        """Bernstein: s, numbers ≥ 0, sums, roots and powers up to 1, logarithms above 1, and c - f for f ≤ c
+        that falls."""
         if f.op == "name" and f.name == VARIABLE:
             return True
         if self.not_negative(f):
@@ -191,7 +194,8 @@ class _Rules:
     # ── functions of a dot product ──────────────────────────────────────────────────────────────────────────
 
     def series(self, f: Formula) -> bool:
-        """Σ aₙtⁿ with aₙ ≥ 0 everywhere: t, numbers ≥ 0, sums, products, whole powers, e^f, sinh f, cosh f, e^f - 1."""
+        """Σ aₙtⁿ with aₙ ≥ 0 everywhere: t, numbers ≥ 0, sums, products, whole powers, e^f, sinh f, cosh f,
+        e^f - 1."""
         if f.op == "name" and f.name == VARIABLE:
             return True
         if self.not_negative(f):

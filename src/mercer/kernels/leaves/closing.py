@@ -2,11 +2,13 @@
 
     ℓ_j = s_j √(v/2)
 
-for v columns that vary, with deviations s_j: of standardised columns it is the rule that scikit-learn calls gamma="scale". Some columns
-follow a common rule, because their own deviation says little of how far apart their values are:
+for v columns that vary, with deviations s_j: of standardised columns it is the rule that scikit-learn calls
+gamma="scale". Some columns follow a common rule, because their own deviation says little of how far apart
+their values are:
 
-    more than half of it one value    (zeros, the background of a picture, indicators) s is the root mean square of the deviations of all such
-                                      columns, so that a rare other value does not count most
+    more than half of it one value    (zeros, the background of a picture, indicators) s is the root mean
+                                      square of the deviations of all such columns, so that a rare other
+                                      value does not count most
     constant                          s is that of all columns; it makes no difference
     of very wide sparse rows          s is that of all columns
 
@@ -15,17 +17,18 @@ Rows count by their weight. Twelve digits are kept, so that weight 2 and a row t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
 from mercer.errors import PrecisionWarning, warn
+from mercer.sparse import Matrix
+from mercer.typing import Array, Flags
 
-WIDEST = 10_000  # columns of sparse rows that have lengthscales of their own
+# The most columns of sparse rows that have lengthscales of their own.
+WIDEST = 10_000
 
 
-def closing_lengths(A: Any, weight: np.ndarray | None = None) -> float | tuple[float, ...]:
+def closing_lengths(A: Matrix, weight: Array | None = None) -> float | tuple[float, ...]:
     """One number where all columns have the same, else one for each column.
 
     >>> closing_lengths(np.array([[0.1, 0.0], [2.1, 2000.0]]))
@@ -53,14 +56,15 @@ def closing_lengths(A: Any, weight: np.ndarray | None = None) -> float | tuple[f
     return tuple(float(f"{length:.12g}") for length in each)
 
 
-def column_spread(A: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, int]:
+def column_spread(A: Array, weight: Array) -> tuple[Array, int]:
     """The deviation that counts for each column, its own or a common one, and how many columns vary."""
     own = column_deviations(A, weight)
     return _common(own, mostly_one_value(A, weight)), int((own > 0).sum())
 
 
-def mostly_one_value(A: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Columns in which one value has more than half of the weight; of many rows, a value that is the median of a thousand.
+def mostly_one_value(A: Array, weight: Array) -> Flags:
+    """Columns in which one value has more than half of the weight; of many rows, a value that is the median
+    of a thousand.
 
     >>> mostly_one_value(np.array([[0.0, 1.0], [0.0, 2.0], [7.0, 3.0]]), np.ones(3))
     array([ True, False])
@@ -72,22 +76,27 @@ def mostly_one_value(A: np.ndarray, weight: np.ndarray) -> np.ndarray:
     middle = np.argmax(2 * below >= below[-1], axis=0)
     columns = np.arange(A.shape[1])
     value = A[some][order[middle, columns], columns]
-    return 2 * (weight @ (value == A)) > weight.sum()
+    return np.asarray(2 * (weight @ (value == A)) > weight.sum())
 
 
-def _sparse_spread(A: Any, weight: np.ndarray) -> tuple[np.ndarray, int]:
-    """The same of sparse rows, without looking at columns that store nothing; one number for all of very many columns."""
+def _sparse_spread(A: Matrix, weight: Array) -> tuple[Array, int]:
+    """The same of sparse rows, without looking at columns that store nothing; one number for all of very many
+    columns."""
     live = np.flatnonzero(weight)
-    A, weight = A[live], weight[live]
+    A = A[live]
+    weight = weight[live]
     row = np.repeat(np.arange(len(live)), np.diff(A.indptr))
     stored, column = np.unique(A.indices, return_inverse=True)
-    w, x, total = weight[row], A.data, weight.sum()
+    w = weight[row]
+    x = A.data
+    total = weight.sum()
 
-    def per_column(values: np.ndarray) -> np.ndarray:
-        return np.bincount(column, values, minlength=len(stored))
+    def per_column(values: Array) -> Array:
+        return np.asarray(np.bincount(column, values, minlength=len(stored)), dtype=float)
 
     mean = per_column(w * x) / total
-    # a column that every row stores has nothing missing, and one value in it is a constant, whatever is rounded
+    # a column that every row stores has nothing missing, and one value in it is a constant, whatever is
+    # rounded
     full = np.bincount(column, minlength=len(stored)) == len(live)
     missing = np.where(full, 0.0, total - per_column(w))
     own = np.sqrt((per_column(w * (x - mean[column]) ** 2) + missing * mean**2) / total)
@@ -111,7 +120,7 @@ def _sparse_spread(A: Any, weight: np.ndarray) -> tuple[np.ndarray, int]:
     return _common(every, common), varying
 
 
-def _common(own: np.ndarray, pooled: np.ndarray) -> np.ndarray:
+def _common(own: Array, pooled: Flags) -> Array:
     """Deviations, with a common one for pooled and for constant columns."""
     varies = own > 0
     out = own.copy()
@@ -125,8 +134,9 @@ def _common(own: np.ndarray, pooled: np.ndarray) -> np.ndarray:
     return out
 
 
-def column_deviations(A: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """The standard deviation of each column, each row counted by its weight; exactly 0 where a column has one value.
+def column_deviations(A: Array, weight: Array | None = None) -> Array:
+    """The standard deviation of each column, each row counted by its weight; exactly 0 where a column has one
+    value.
 
     >>> column_deviations(np.array([[0.1, 1.0], [0.1, 3.0], [0.1, 5.0]]), np.array([1.0, 0.0, 1.0]))
     array([0., 2.])
@@ -138,7 +148,7 @@ def column_deviations(A: np.ndarray, weight: np.ndarray | None = None) -> np.nda
     return np.where(kept.max(axis=0) > kept.min(axis=0), np.sqrt(w @ (kept - middle) ** 2), 0.0)
 
 
-def variance(A: Any, weight: np.ndarray | None = None) -> float:
+def variance(A: Matrix, weight: Array | None = None) -> float:
     """The variance of all entries of A together, each row counted by its weight."""
     w = np.ones(A.shape[0]) if weight is None else np.asarray(weight, dtype=float)
     count = w.sum() * A.shape[1]
@@ -154,8 +164,9 @@ def variance(A: Any, weight: np.ndarray | None = None) -> float:
     return spread if spread > (1e-14 * mean) ** 2 else 0.0
 
 
-def _unit(A: Any) -> float:
-    """A power of two near the largest entry of A where that is far from 1, else 1; to divide by it rounds nothing."""
+def _unit(A: Matrix) -> float:
+    """A power of two near the largest entry of A where that is far from 1, else 1; to divide by it rounds
+    nothing."""
     top = float(abs(A).max())
     if top == 0 or 1e-70 < top < 1e70:
         return 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -61,6 +62,9 @@ class Laplacian(PerColumn):
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
         return CauchyColumns(d, 1.0, 1.0 / self.column_values("lengthscale", d))
 
+    def log_integral(self, d: int) -> float:
+        return float(np.log(self.column_values("lengthscale", d)).sum()) + d * math.log(2)
+
 
 @leaf
 class Periodic(PerColumn):
@@ -77,7 +81,8 @@ class Periodic(PerColumn):
 
     because: ClassVar = Fact(
         "composition with a map",
-        "it is the Gaussian kernel after ψ(x) = (cos 2πx/p, sin 2πx/p), because ‖ψ(x) - ψ(z)‖² = 4 sin²(π(x - z)/p), "
+        "it is the Gaussian kernel after ψ(x) = (cos 2πx/p, sin 2πx/p), because ‖ψ(x) - ψ(z)‖² = 4 sin²(π(x "
+        "- z)/p), "
         "column by column, and the Gaussian is a kernel by Schoenberg's theorem",
     )
     divisible: ClassVar = "k^r is the same kernel with ℓ/√r in place of ℓ"
@@ -101,7 +106,8 @@ class Periodic(PerColumn):
         w[0] *= 0.5
         if not abs(w.sum() - 1) < 1e-12:
             raise NoSpectrum(
-                f"{self} needs more than {MOST_TERMS} terms of its Fourier series, because its lengthscale is so small"
+                f"{self} needs more than {MOST_TERMS} terms of its Fourier series, because its lengthscale "
+                "is so small"
             )
         return w
 
@@ -148,7 +154,8 @@ class AllSubsets(PerColumn):
     reduction: ClassVar = "product"
     because: ClassVar = Fact(
         "product of kernels",
-        "each factor 1 + x_d z_d is the inner product of (1, x_d) and (1, z_d), and a product of kernels is a kernel",
+        "each factor 1 + x_d z_d is the inner product of (1, x_d) and (1, z_d), and a product of kernels is "
+        "a kernel",
     )
     formula: ClassVar = r"\prod_d (1 + x_d z_d)"
 
@@ -168,7 +175,8 @@ class LargerSubsets(Leaf):
 
     because: ClassVar = Fact(
         "sum of kernels",
-        "Π (1 + x_d z_d) - 1 - x·z is the sum of Π x_d z_d over all sets of two or more columns, each a kernel",
+        "Π (1 + x_d z_d) - 1 - x·z is the sum of Π x_d z_d over all sets of two or more columns, each a "
+        "kernel",
     )
     formula: ClassVar = r"\left(\prod_d (1 + x_d z_d) - x^\top z - 1\right)"
 
@@ -195,10 +203,14 @@ class Brownian(PerColumn):
     reduction: ClassVar = "product"
     because: ClassVar = Fact(
         "inner product of functions",
-        "min(x, z) = ∫ 1[0,x](u) 1[0,z](u) du for x, z ≥ 0 (likewise below 0, and intervals on either side of 0 do not "
+        "min(x, z) = ∫ 1[0,x](u) 1[0,z](u) du for x, z ≥ 0 (likewise below 0, and intervals on either side "
+        "of 0 do not "
         "meet), and a product over the columns of kernels is a kernel",
     )
-    divisible: ClassVar = "min(|x|, |z|)^r = min(|x|^r, |z|^r), so k^r is the same kernel at the points with coordinates ±|x_d|^r"
+    divisible: ClassVar = (
+        "min(|x|, |z|)^r = min(|x|^r, |z|^r), "
+        "so k^r is the same kernel at the points with coordinates ±|x_d|^r"
+    )
     formula: ClassVar = r"\prod_d \min(\lvert x_d\rvert, \lvert z_d\rvert)\,[x_d z_d > 0]"
 
     def term(self, x: Values, z: Values) -> Values:
@@ -241,7 +253,8 @@ class Chi2(PerColumn):
     histogram: ClassVar = True
     because: ClassVar = Fact(
         "Schoenberg's theorem",
-        "(x - z)²/(x + z) = x + z - 4xz/(x + z), and xz/(x + z) = ∫ x e^(-xu) z e^(-zu) du is a kernel, so the distance is "
+        "(x - z)²/(x + z) = x + z - 4xz/(x + z), and xz/(x + z) = ∫ x e^(-xu) z e^(-zu) du is a kernel, so "
+        "the distance is "
         "conditionally negative and the exponential of its negative is a kernel",
     )
     divisible: ClassVar = "k^r is the same kernel with rγ in place of γ"

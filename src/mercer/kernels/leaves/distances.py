@@ -35,7 +35,8 @@ def squared_distances(X: Matrix, Z: Matrix | None, weights: Array | np.float64 |
 
 
 def distances_in_units(X: Matrix, Z: Matrix | None, length: Array) -> Array:
-    """Σ ((x_d - z_d) / ℓ_d)² for an ℓ whose square is no number: differences are divided one column at a time."""
+    """Σ ((x_d - z_d) / ℓ_d)² for an ℓ whose square is no number: differences are divided one column at a
+    time."""
     X, Z, columns = stored_columns(X, Z)
     A = dense(X).astype(np.float64, copy=False)
     B = A if Z is None else dense(Z).astype(np.float64, copy=False)
@@ -47,7 +48,8 @@ def distances_in_units(X: Matrix, Z: Matrix | None, length: Array) -> Array:
 
 
 def _sparse_squared_distances(X: Matrix, Z: Matrix | None, weights: Array | np.float64 | float) -> Array:
-    """The expansion ‖x‖² + ‖z‖² - 2 x·z on sparse rows, with every pair that cancels done again by differences."""
+    """The expansion ‖x‖² + ‖z‖² - 2 x·z on sparse rows, with every pair that cancels done again by
+    differences."""
     X, Z, columns = stored_columns(X, Z)
     if columns is not None and isinstance(weights, np.ndarray):
         weights = weights[columns]
@@ -69,19 +71,21 @@ def _sparse_squared_distances(X: Matrix, Z: Matrix | None, weights: Array | np.f
     if Z is None:
         s = np.triu(s, 1)
         s += s.T
-    return s
+    return np.asarray(s)
 
 
 def dot_products(X: Matrix, Z: Matrix | None) -> Array:
+    """x · z for every pair of rows."""
     X, Z, _ = stored_columns(X, Z)
     A = X.astype(np.float64, copy=False)
     B = A if Z is None else Z.astype(np.float64, copy=False)
     out = A @ B.T
-    return out.toarray() if sparse.issparse(out) else out
+    return np.asarray(out.toarray() if sparse.issparse(out) else out)
 
 
 def squared_norms(X: Matrix) -> Array:
+    """‖x‖² for every row."""
     A = X.astype(np.float64, copy=False)
-    return (
-        np.asarray(A.multiply(A).sum(axis=1)).ravel() if sparse.issparse(A) else np.einsum("ij,ij->i", A, A)
-    )
+    if sparse.issparse(A):
+        return np.asarray(A.multiply(A).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", A, A))

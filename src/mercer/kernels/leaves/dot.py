@@ -42,6 +42,12 @@ class Linear(DotProduct):
     def value(self, t: Values) -> Values:
         return t
 
+    def taylor_coefficients(self) -> tuple[float, ...]:
+        return (0.0, 1.0)
+
+    def power_form(self) -> tuple[float, float, int]:
+        return 1.0, 0.0, 1
+
 
 @leaf
 class Polynomial(DotProduct):
@@ -59,12 +65,20 @@ class Polynomial(DotProduct):
 
     because: ClassVar = Fact(
         "non-negative Taylor series",
-        "by the binomial theorem it is a polynomial in x·z with non-negative coefficients, and powers and positive "
+        "by the binomial theorem it is a polynomial in x·z with non-negative coefficients, and powers and "
+        "positive "
         "sums of the kernel x·z are kernels",
     )
 
     def value(self, t: Values) -> Values:
         return (self.offset + self.scale * t) ** self.degree
+
+    def taylor_coefficients(self) -> tuple[float, ...]:
+        p = self.degree
+        return tuple(math.comb(p, j) * self.offset ** (p - j) * self.scale**j for j in range(p + 1))
+
+    def power_form(self) -> tuple[float, float, int]:
+        return self.scale, self.offset, self.degree
 
     def expanded(self, *, split: bool) -> Terms:
         if self.degree > expansion.HIGHEST_POWER:
@@ -94,6 +108,9 @@ class ExpDot(DotProduct):
 
     def value(self, t: Values) -> Values:
         return np.exp(self.scale * t)
+
+    def rate(self) -> float:
+        return self.scale
 
     def expanded(self, *, split: bool) -> Terms:
         return expansion.exponential(self, self.scale * Linear(), split=split)
@@ -138,10 +155,11 @@ class Logistic(DotProduct):
 class Dot(DotProduct):
     """Any function of the dot product: k(x, z) = f(x·z).
 
-    It is a kernel in every dimension iff the Taylor series of f at 0 has no negative coefficient. Declare the series
-    with `taylor`: a list makes the kernel *be* that polynomial (f, if given, is checked against it); a function
-    n ↦ aₙ declares an infinite series, which is compared with f where it converges and then taken on your word. A series
-    that converges only for |t| < R needs `radius` = R: rows whose dot products leave it are refused.
+    It is a kernel in every dimension iff the Taylor series of f at 0 has no negative coefficient. Declare the
+    series with `taylor`: a list makes the kernel *be* that polynomial (f, if given, is checked against it); a
+    function n ↦ aₙ declares an infinite series, which is compared with f where it converges and then taken on
+    your word. A series that converges only for |t| < R needs `radius` = R: rows whose dot products leave it
+    are refused.
 
     >>> k = Dot(lambda t: t + t**2, taylor=[0, 1, 1])
     >>> float(k([[1, 2]], [[3, 4]])[0, 0])                    # 11 + 11²
@@ -169,11 +187,13 @@ class Dot(DotProduct):
     def _check_radius(self) -> None:
         if not callable(self.taylor):
             raise ParameterError(
-                "Dot: radius belongs to an infinite series; give taylor as a function n -> a_n with it, or leave it out."
+                "Dot: radius belongs to an infinite series; give taylor as a function n -> a_n with it, or "
+                "leave it out."
             )
         if not is_real(self.radius) or not self.radius > 0:
             raise ParameterError(
-                f"Dot: radius must be a number > 0, or math.inf; got {self.radius!r}. It is where the series stops converging."
+                f"Dot: radius must be a number > 0, or math.inf; got {self.radius!r}. It is where the series "
+                "stops converging."
             )
         object.__setattr__(self, "radius", float(self.radius))
 
@@ -186,8 +206,10 @@ class Dot(DotProduct):
         worst = int(np.argmax(np.abs(found - declared)))
         if not np.allclose(found, declared, rtol=1e-9, atol=1e-12):
             raise ParameterError(
-                f"Dot: f is not the polynomial that taylor declares; at t = {t[worst]:g}, f gives {found[worst]:.9g} "
-                f"and the series {declared[worst]:.9g}. Pass all coefficients, or a function n -> a_n for an infinite series."
+                f"Dot: f is not the polynomial that taylor declares; at t = {t[worst]:g}, f gives "
+                f"{found[worst]:.9g} "
+                f"and the series {declared[worst]:.9g}. Pass all coefficients, or a function n -> a_n for an "
+                "infinite series."
             )
 
     def text(self) -> str:
@@ -208,10 +230,17 @@ class Dot(DotProduct):
             size = np.abs(t)
             if size.size and size.max() >= self.radius:
                 raise DomainError(
-                    f"{self}: the dot product of two rows is {np.ravel(t)[int(np.argmax(size))]:.6g}, and the declared "
+                    f"{self}: the dot product of two rows is {np.ravel(t)[int(np.argmax(size))]:.6g}, and "
+                    "the declared "
                     f"series only converges for |x·z| < {self.radius:g}. Scale the rows down."
                 )
         return self._f(t)
+
+    def is_series(self) -> bool:
+        return True
+
+    def taylor_coefficients(self) -> tuple[float, ...] | None:
+        return self.taylor if isinstance(self.taylor, tuple) else None
 
     def expanded(self, *, split: bool) -> Terms:
         if not isinstance(self.taylor, tuple) or len(self.taylor) > expansion.HIGHEST_POWER:
@@ -237,7 +266,8 @@ class Dot(DotProduct):
             out = real_numbers(out, "Dot")
         if out.shape != np.shape(t):
             raise ShapeError(
-                f"Dot: f returned shape {out.shape} for dot products of shape {np.shape(t)}; it must work number by "
+                f"Dot: f returned shape {out.shape} for dot products of shape {np.shape(t)}; it must work "
+                "number by "
                 "number. A constant is Constant(c); np.vectorize makes any function work so."
             )
         return out

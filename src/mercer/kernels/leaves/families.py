@@ -4,7 +4,8 @@
     DotProduct  t = x · z                       and the leaf is a function of t
     PerColumn   a term for each column, summed or multiplied, and a function of the result
 
-A leaf gives `value`, its formula, and nothing else: all that is asked of it follows from the recording (`recording`).
+A leaf gives `value`, its formula, and nothing else: all that is asked of it follows from the recording
+(`recording`).
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def unless_declared(proof: Proof | None) -> Proof | None:
 
 _FALLS = Fact(
     "Schoenberg's theorem",
-    "as a function of the squared distance it is completely monotone by the steps of its formula: e^(-b), b^(-p), 1/b and sums and "
+    "as a function of the squared distance it is completely monotone by the steps of its formula: e^(-b), "
+    "b^(-p), 1/b and sums and "
     "products of such are, where b grows as s, its roots, powers up to 1, logarithms and sums of them do",
 )
 _POWERS_FALL = Fact(
@@ -56,7 +58,8 @@ _POWERS_FALL = Fact(
 )
 _SERIES = Fact(
     "non-negative Taylor series",
-    "by the steps of its formula, which are sums, products, whole powers and exponentials of x·z and of numbers ≥ 0, it is a power series "
+    "by the steps of its formula, which are sums, products, whole powers and exponentials of x·z and of "
+    "numbers ≥ 0, it is a power series "
     "that converges everywhere and has no negative coefficient, and each (x·z)ⁿ is a kernel",
 )
 _EXPONENTIALS = Fact(
@@ -112,7 +115,8 @@ class Radial(OfOneNumber):
         return self.column_values("lengthscale", d) if isinstance(value, tuple) else np.float64(value)
 
     def block(self, x: Rows, z: Rows | None) -> Array:
-        return self.value(self.squares(x.vectors, None if z is None else z.vectors))
+        out: Array = self.value(self.squares(x.vectors, None if z is None else z.vectors))
+        return out
 
     def diagonal(self, x: Rows) -> Array:
         self._checked_lengthscale(x.vectors.shape[1])
@@ -136,6 +140,22 @@ class DotProduct(OfOneNumber):
         stated = super().root_proof()
         return unless_declared(stated) or self._by_rules(has_power_series_powers, _EXPONENTIALS) or stated
 
+    def taylor_coefficients(self) -> tuple[float, ...] | None:
+        """a₀, a₁, … with k = Σ aₙ (x·z)ⁿ, where they are finitely many and known."""
+        return None
+
+    def is_series(self) -> bool:
+        """Whether it is given as a series in x·z, so that random features can be drawn from its terms."""
+        return self.taylor_coefficients() is not None
+
+    def power_form(self) -> tuple[float, float, int] | None:
+        """(scale, offset, degree) with k = (offset + scale x·z)^degree, where the kernel is that."""
+        return None
+
+    def rate(self) -> float | None:
+        """c with k = e^(c x·z), where the kernel is that."""
+        return None
+
     def variable(self, at: Pairs) -> Array:
         if at.diagonal:
             return squared_norms(at.x.vectors)
@@ -146,10 +166,12 @@ class DotProduct(OfOneNumber):
         return r"x^\top z"
 
     def block(self, x: Rows, z: Rows | None) -> Array:
-        return self.value(dot_products(x.vectors, None if z is None else z.vectors))
+        out: Array = self.value(dot_products(x.vectors, None if z is None else z.vectors))
+        return out
 
     def diagonal(self, x: Rows) -> Array:
-        return self.value(squared_norms(x.vectors))
+        out: Array = self.value(squared_norms(x.vectors))
+        return out
 
 
 class PerColumn(OfOneNumber):
@@ -203,8 +225,10 @@ class PerColumn(OfOneNumber):
     def block(self, x: Rows, z: Rows | None) -> Array:
         X = self.checked_rows(x)
         Z = X if z is None else self.checked_rows(z)
-        return self.value(self.reduced(X[:, None, :], Z[None, :, :], (len(X), len(Z))))
+        out: Array = self.value(self.reduced(X[:, None, :], Z[None, :, :], (len(X), len(Z))))
+        return out
 
     def diagonal(self, x: Rows) -> Array:
         X = self.checked_rows(x)
-        return self.value(self.reduced(X, X, (len(X),)))
+        out: Array = self.value(self.reduced(X, X, (len(X),)))
+        return out

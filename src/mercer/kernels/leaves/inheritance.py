@@ -1,12 +1,10 @@
 """Which kernels may be inherited from: families may, and a kernel with a formula is final.
 
-Proofs, programs, feature maps and spectra are rules about the formula of a class. A subclass with another formula would
-inherit them all, and each would be false of it; so it is refused when the class is made.
+Proofs, programs, feature maps and spectra are rules about the formula of a class. A subclass with another
+formula would inherit them all, and each would be false of it; so it is refused when the class is made.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from mercer.errors import ParameterError
 
@@ -40,7 +38,7 @@ def changes(cls: type) -> list[str]:
     return sorted(set(cls.__dict__) - MAY_DIFFER - WRITTEN_BY_PYTHON)
 
 
-def require_same_function(cls: Any) -> None:
+def require_same_function(cls: type) -> None:
     """Refuse a class that changes what a kernel of mercer computes."""
     if is_ours(cls):
         return
@@ -52,12 +50,13 @@ def require_same_function(cls: Any) -> None:
     family = next(base.__name__ for base in ours if "is_family" in base.__dict__)
     name = final[0].__name__
     raise ParameterError(
-        f"{cls.__name__} changes {', '.join(changed)} of {name}, and {name} is final: its proof, its program and its feature "
+        f"{cls.__name__} changes {', '.join(changed)} of {name}, and {name} is final: its proof, its program "
+        "and its feature "
         f"map are those of its own formula. Inherit from {family} and write the formula there."
     )
 
 
-def own_proof(kernel: Any) -> tuple[str, ...]:
+def own_proof(kernel: object) -> tuple[str, ...]:
     """A proof that a class outside mercer gives of itself is its author's word."""
     for name in ("proof", "root_proof"):
         owner = next(cls for cls in type(kernel).__mro__ if name in cls.__dict__)

@@ -1,4 +1,5 @@
-"""Kernels with a name: what all leaves share, and `@leaf`, which makes a class a frozen dataclass and teaches the parser its name."""
+"""Kernels with a name: what all leaves share, and `@leaf`, which makes a class a frozen dataclass and teaches
+the parser its name."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def _accept_spellings(cls: type[Leaf]) -> None:
         if "ard" in kwargs and "lengthscale" in may_be_open:
             if args or "lengthscale" in kwargs or not isinstance(kwargs["ard"], bool | np.bool_):
                 raise ParameterError(
-                    f"{cls.__name__}: ard=True leaves one lengthscale for each column open; it is True or False, and stands alone."
+                    f"{cls.__name__}: ard=True leaves one lengthscale for each column open; it is True or "
+                    "False, and stands alone."
                 )
             kwargs["lengthscale"] = Open.EACH if kwargs.pop("ard") else Open.ONE
         for other, (name, convert) in cls.spellings.items():
@@ -85,13 +87,16 @@ def _require_declared(cls: type[Leaf]) -> None:
     for f in fields_of(cls):
         if not f.metadata.keys() & {"domain", "given", "children"}:
             raise ParameterError(
-                f"{cls.__name__}: the field {f.name!r} is not declared, so its values could be neither checked nor "
-                f"tuned. Write for example {f.name}: float = positive(1.0); positive, nonnegative, real, whole, "
+                f"{cls.__name__}: the field {f.name!r} is not declared, so its values could be neither "
+                "checked nor "
+                f"tuned. Write for example {f.name}: float = positive(1.0); positive, nonnegative, real, "
+                "whole, "
                 "shape_number, coefficients and given are in mercer.params. What is no field is a ClassVar."
             )
         if hasattr(Kernel, f.name):
             raise ParameterError(
-                f"{cls.__name__}: every kernel has a {f.name!r} of its own, so no field can have that name. Choose another."
+                f"{cls.__name__}: every kernel has a {f.name!r} of its own, so no field can have that name. "
+                "Choose another."
             )
 
 
@@ -103,7 +108,8 @@ def _word_of(owner: type, reason: str) -> tuple[str, ...]:
 
 
 class Leaf(Kernel):
-    """A named kernel. Class facts: `because` (why it is a kernel), `divisible` (why its powers are), `formula`."""
+    """A named kernel. Class facts: `because` (why it is a kernel), `divisible` (why its powers are),
+    `formula`."""
 
     is_family: ClassVar = True
     because: ClassVar[Fact | None] = None
@@ -116,7 +122,8 @@ class Leaf(Kernel):
             declared = any(isinstance(value, Field) for value in cls.__dict__.values())
             if declared or not is_dataclass(cls):
                 raise ParameterError(
-                    f"{cls.__name__} does not know its fields yet. Write @leaf in the line above class {cls.__name__}."
+                    f"{cls.__name__} does not know its fields yet. Write @leaf in the line above class "
+                    f"{cls.__name__}."
                 )
         return super().__new__(cls)
 
@@ -173,7 +180,8 @@ class Leaf(Kernel):
         return Proof(self, fact, (), self._conditions(), _word_of(owner, self.divisible))
 
     def _owner(self, name: str) -> type | None:
-        """The class that states a fact; None if a subclass may compute something else, for then it states nothing of it."""
+        """The class that states a fact; None if a subclass may compute something else, for then it states
+        nothing of it."""
         for cls in type(self).__mro__:
             if name in cls.__dict__:
                 return cls
@@ -201,8 +209,10 @@ class Leaf(Kernel):
         value = getattr(self, name)
         if isinstance(value, Open):
             raise OpenParameterError(
-                f"{self} leaves its {name} open, so it has no values yet. Give a number, {type(self).__name__}(1.0), close it by "
-                "the spread of your rows, k.resolved(X), or hand it to a machine, which closes it when it is fitted."
+                f"{self} leaves its {name} open, so it has no values yet. Give a number, "
+                f"{type(self).__name__}(1.0), close it by "
+                "the spread of your rows, k.resolved(X), or hand it to a machine, which closes it when it is "
+                "fitted."
             )
         return value
 

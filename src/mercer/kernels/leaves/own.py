@@ -4,38 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from mercer.arrays import Rows, dense, real_numbers
+from mercer.arrays import Rows, real_numbers
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.kernels.leaves.leaf import Leaf, leaf
 from mercer.kernels.leaves.writing import latex_value
 from mercer.kernels.proofs.densities import Band, Verdict, judge_density
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import given
-from mercer.typing import Array
+from mercer.sparse import dense
+from mercer.typing import Array, Setting
 
-MOST_COLUMNS = 32  # of a declared density: the volumes of higher dimensions leave no digits to compare
+# A vector, a string, a graph: what the function of a user takes.
+Thing: TypeAlias = Any
+
+# Columns of a declared density: the volumes of higher dimensions leave no digits to compare.
+MOST_COLUMNS = 32
 
 
 @leaf
 class Stationary(Leaf):
     """Any function of the difference: k(x, z) = f(x - z).
 
-    `f` gets differences as an array whose last axis runs over the columns, and returns an array without that axis.
-    By Bochner's theorem it is a kernel iff its Fourier transform is non-negative. Declare it with `density`, a function ρ of
-    the length of a frequency: on rows of `columns` columns (1 if not given),
+    `f` gets differences as an array whose last axis runs over the columns, and returns an array without that
+    axis. By Bochner's theorem it is a kernel iff its Fourier transform is non-negative. Declare it with
+    `density`, a function ρ of the length of a frequency: on rows of `columns` columns (1 if not given),
 
         f(δ) = ∫ ρ(‖ω‖) cos(ω·δ) dω    over all ω in so many dimensions.
 
-    It is compared with f by quadrature and then taken on your word. Without it, mercer looks for a counter-example.
+    It is compared with f by quadrature and then taken on your word. Without it, mercer looks for a
+    counter-example.
 
     >>> triangle = Stationary(lambda delta: np.maximum(0, 1 - np.abs(delta).sum(-1)))
     >>> float(triangle([[0.0]], [[0.25]])[0, 0])              # 1 - 1/4
     0.75
-    >>> Stationary(triangle.f, density=lambda w: np.sinc(w / (2 * np.pi)) ** 2 / (2 * np.pi)).validity().status
+    >>> sinc = lambda w: np.sinc(w / (2 * np.pi)) ** 2 / (2 * np.pi)
+    >>> Stationary(triangle.f, density=sinc).validity().status
     'declared'
     """
 
@@ -60,7 +67,8 @@ class Stationary(Leaf):
         whole = isinstance(columns, int | np.integer) and not isinstance(columns, bool)
         if not whole or not 1 <= columns <= MOST_COLUMNS:
             raise ParameterError(
-                f"Stationary: columns must be a whole number from 1 to {MOST_COLUMNS}; got {self.columns!r}. It is the number of "
+                f"Stationary: columns must be a whole number from 1 to {MOST_COLUMNS}; got {self.columns!r}. "
+                "It is the number of "
                 "dimensions in which the density is one."
             )
         object.__setattr__(self, "columns", int(columns))
@@ -71,13 +79,15 @@ class Stationary(Leaf):
     def _evaluate(self, delta: Array) -> Array:
         if self.columns is not None and delta.shape[-1] != self.columns:
             raise ShapeError(
-                f"Stationary: the declared density is one of {self.columns} column(s), but the rows have {delta.shape[-1]}. "
+                f"Stationary: the declared density is one of {self.columns} column(s), but the rows have "
+                f"{delta.shape[-1]}. "
                 "Declare the density of that many columns, or use .on(…) to choose columns."
             )
         out = real_numbers(self.f(delta), "Stationary")
         if out.shape != delta.shape[:-1]:
             raise ShapeError(
-                f"Stationary: f returned shape {out.shape} for differences of shape {delta.shape}; it must drop the last "
+                f"Stationary: f returned shape {out.shape} for differences of shape {delta.shape}; it must "
+                "drop the last "
                 "axis, for example by np.linalg.norm(delta, axis=-1)."
             )
         return out
@@ -100,7 +110,10 @@ class Stationary(Leaf):
         if self.density is None or self._verdict.doubt:
             return None
         fact = Fact("Bochner's theorem", "a mixture of the kernels cos ω·(x - z) with weights ρ(‖ω‖) ≥ 0")
-        claim = "f(δ) = ∫ ρ(‖ω‖) cos(ω·δ) dω with ρ ≥ 0 (ρ was looked at on a grid, and compared with f by quadrature)"
+        claim = (
+            "f(δ) = ∫ ρ(‖ω‖) cos(ω·δ) dω with ρ ≥ 0 "
+            "(ρ was looked at on a grid, and compared with f by quadrature)"
+        )
         return Proof(self, fact, (), (f"x and z have {self.columns} column(s)",), (claim,))
 
     def wanting(self) -> str:
@@ -128,7 +141,7 @@ class Custom(Leaf):
            [3., 4.]])
     """
 
-    function: Callable[[Any, Any], Any] = given()
+    function: Callable[[Thing, Thing], Setting] = given()
     blocks: bool = given(False)
 
     def __post_init__(self) -> None:
@@ -138,19 +151,21 @@ class Custom(Leaf):
     def takes_things(self) -> bool:
         return True
 
-    def _call(self, a: Any, b: Any, i: int, j: int) -> float:
+    @property
+    def is_slow(self) -> bool:
+        return not self.blocks
+
+    def _call(self, a: Thing, b: Thing, i: int, j: int) -> float:
         out = self.function(a, b)
         if np.iscomplexobj(out):
             real_numbers(out, str(self))
         try:
-            number = float(
-                np.asarray(out, dtype=float).reshape(()).item()
-                if np.ndim(out) == 0
-                else np.asarray(out).item()
-            )
+            one = np.asarray(out, dtype=float if np.ndim(out) == 0 else None)
+            number = float(one.item())
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"{self}: the function returned {type(out).__name__} for rows {i} and {j}; it must return one number."
+                f"{self}: the function returned {type(out).__name__} for rows {i} and {j}; it must return "
+                "one number."
             ) from error
         if not np.isfinite(number):
             raise NotFiniteError(

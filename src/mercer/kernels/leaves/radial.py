@@ -23,7 +23,8 @@ from mercer.typing import Array
 def _schoenberg(mixture: str) -> Fact:
     return Fact(
         "Schoenberg's theorem",
-        f"as a function of the squared distance it is completely monotone, a positive mixture of Gaussians: {mixture}",
+        "as a function of the squared distance it is completely monotone, a positive mixture of Gaussians: "
+        f"{mixture}",
     )
 
 
@@ -57,6 +58,9 @@ class RBF(Radial):
 
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
         return GaussianMixture(d, 1.0, 1.0 / self.column_values("lengthscale", d))
+
+    def log_integral(self, d: int) -> float:
+        return float(np.log(self.column_values("lengthscale", d)).sum()) + d * (0.5 * math.log(2 * math.pi))
 
 
 @leaf
@@ -97,7 +101,10 @@ class Matern(Radial):
     because: ClassVar = _schoenberg(
         "the width has an inverse-gamma distribution, so a^ν K_ν(a) is a Student-t characteristic function"
     )
-    divisible: ClassVar = "it is the characteristic function of a Student t distribution, which is infinitely divisible (Grosswald)"
+    divisible: ClassVar = (
+        "it is the characteristic function of a Student t distribution, "
+        "which is infinitely divisible (Grosswald)"
+    )
     formula: ClassVar = (
         r"\mathrm{Mat\'ern}_{\nu=<nu>}\left(\left\lVert\frac{x-z}{<lengthscale>}\right\rVert\right)"
     )
@@ -153,7 +160,8 @@ def _student(nu: float) -> Callable[[Array], Array]:
 
 
 def _bessel_polynomial(p: int) -> tuple[float, ...]:
-    """The coefficients of a^ν K_ν(a) e^a, ν = p + ½, divided by their first: p!/(2p)! (p+i)!/(i! (p-i)!) 2^(p-i)."""
+    """The coefficients of a^ν K_ν(a) e^a, ν = p + ½, divided by their first: p!/(2p)! (p+i)!/(i! (p-i)!)
+    2^(p-i)."""
     coefs = []
     for power in range(p + 1):
         i = p - power
@@ -194,7 +202,10 @@ class RationalQuadratic(Radial):
     divisible: ClassVar = (
         "k^r is the Laplace transform of a gamma distribution of shape rα: again a mixture of Gaussians"
     )
-    formula: ClassVar = r"\left(1+\frac{1}{2\cdot <alpha>}\left\lVert\frac{x-z}{<lengthscale>}\right\rVert^2\right)^{-<alpha>}"
+    formula: ClassVar = (
+        r"\left(1+\frac{1}{2\cdot <alpha>}"
+        r"\left\lVert\frac{x-z}{<lengthscale>}\right\rVert^2\right)^{-<alpha>}"
+    )
 
     def value(self, s: Values) -> Values:
         return np.exp(-self.alpha * np.log1p(s / (2 * self.alpha)))

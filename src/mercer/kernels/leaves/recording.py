@@ -1,7 +1,7 @@
 """A leaf that is a function of one number, recorded once with a symbol in its place.
 
-`recorded` calls `value` with a symbol, and the derivative, the program of the core, the bounds and the LaTeX follow from what was recorded
-(`formulas`).
+`recorded` calls `value` with a symbol, and the derivative, the program of the core, the bounds and the LaTeX
+follow from what was recorded (`formulas`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class OfOneNumber(Leaf):
         raise not_written(self, "value", self.letter, f"a function of {self.letter}")
 
     def slope(self, r: Values) -> Values:
-        """d value / d r, of what was recorded; 0 at r = 0 where it is not finite, for no parameter moves a row away from itself."""
+        """d value / d r, of what was recorded; 0 at r = 0 where it is not finite, for no parameter moves a
+        row away from itself."""
         slope = derivative_of(self, VARIABLE)
         with np.errstate(all="ignore"):
             found = slope.at(np.asarray(r), self.numbers()) + np.zeros_like(r, dtype=float)
@@ -170,8 +171,10 @@ def derivative_of(k: OfOneNumber, by: str) -> Formula:
     except NotRecorded as why:
         owner = type(k).__name__
         raise ParameterError(
-            f"{owner} cannot be differentiated (tuned by its gradient), because its value is no formula: {why}. Write value with "
-            f"operators and functions of NumPy alone, or add to class {owner}: def slope(self, {k.letter}), the derivative."
+            f"{owner} cannot be differentiated (tuned by its gradient), because its value is no formula: "
+            f"{why}. Write value with "
+            f"operators and functions of NumPy alone, or add to class {owner}: def slope(self, {k.letter}), "
+            "the derivative."
         ) from why
     kept: dict[str, Formula] = f.__dict__.setdefault("_derivatives", {})
     if by not in kept:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from mercer.arrays import Matrix, Rows, dense
+from mercer.arrays import Rows
 from mercer.errors import ParameterError, ShapeError
 from mercer.kernels.formulas.formula import Values
 from mercer.kernels.leaves.distances import dot_products, squared_distances, squared_norms
@@ -20,6 +20,7 @@ from mercer.kernels.proofs.expansion import Terms
 from mercer.kernels.proofs.forms import judge_form
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import coefficients, positive, real, signed, whole
+from mercer.sparse import Matrix, dense
 from mercer.typing import Array
 
 
@@ -122,16 +123,19 @@ class Bilinear(Leaf):
             raise ShapeError(
                 f"Bilinear: A is {len(self.A)} by {len(self.A)}, but {x.name} has {X.shape[1]} columns."
             )
-        return X.astype(np.float64, copy=False) @ self.matrix
+        return np.asarray(X.astype(np.float64, copy=False) @ self.matrix)
 
     def block(self, x: Rows, z: Rows | None) -> Array:
         left = self.times_matrix(x)
         Z = (x if z is None else z).vectors
-        K = np.asarray((Z.astype(np.float64, copy=False) @ left.T).T) if sparse.issparse(Z) else left @ Z.T
+        if sparse.issparse(Z):
+            K = np.asarray((Z.astype(np.float64, copy=False) @ left.T).T)
+        else:
+            K = np.asarray(left @ Z.T)
         return 0.5 * (K + K.T) if z is None and self._symmetric() else K
 
     def diagonal(self, x: Rows) -> Array:
-        return np.einsum("ij,ij->i", self.times_matrix(x), dense(x.vectors))
+        return np.asarray(np.einsum("ij,ij->i", self.times_matrix(x), dense(x.vectors)))
 
     def _symmetric(self) -> bool:
         return bool(np.array_equal(self.matrix, self.matrix.T))
@@ -152,7 +156,8 @@ class Bilinear(Leaf):
 
 @leaf
 class CosineSimilarity(Leaf):
-    """The cosine of the angle between two vectors, such as bags of words; a zero vector has cosine 0 with all.
+    """The cosine of the angle between two vectors, such as bags of words; a zero vector has cosine 0 with
+    all.
 
         k(x, z) = x·z / (‖x‖ ‖z‖)
 
@@ -188,8 +193,8 @@ def _largest(X: Matrix) -> Array:
 def unit_rows(X: Matrix) -> Matrix:
     """Each row divided by its length (a zero row stays zero).
 
-    The row is first scaled by a power of two near its largest entry, which rounds nothing, so that the squares of very
-    small numbers do not vanish.
+    The row is first scaled by a power of two near its largest entry, which rounds nothing, so that the
+    squares of very small numbers do not vanish.
     """
     near_one = np.exp2(np.minimum(-np.frexp(_largest(X))[1], 1000).astype(float))
     Y = _scale_rows(X.astype(np.float64, copy=False), near_one)
@@ -216,7 +221,8 @@ class ArcCosine(Leaf):
 
     because: ClassVar = Fact(
         "inner product of functions",
-        "k(x, z) = 2 E[h(w·x) h(w·z)] over Gaussian w, with h the step, ramp or squared ramp: an inner product of h(w·x) and h(w·z)",
+        "k(x, z) = 2 E[h(w·x) h(w·z)] over Gaussian w, with h the step, ramp or squared ramp: an inner "
+        "product of h(w·x) and h(w·z)",
     )
     formula: ClassVar = r"\tfrac{1}{\pi}\lVert x\rVert^{<order>}\lVert z\rVert^{<order>} J_{<order>}(\theta)"
 
@@ -224,13 +230,15 @@ class ArcCosine(Leaf):
         a = np.sqrt(squared_norms(x.vectors))
         b = a if z is None else np.sqrt(squared_norms(z.vectors))
         theta = _angles(x.vectors, None if z is None else z.vectors)
-        return (a[:, None] * b[None, :]) ** self.order * self.value(theta)
+        out: Array = (a[:, None] * b[None, :]) ** self.order * self.value(theta)
+        return out
 
     def value(self, theta: Values) -> Values:
         """J_n(θ) / π."""
         if self.order == 0:
             return (np.pi - theta) / np.pi
-        sine, cosine = np.sin(theta), np.cos(theta)
+        sine = np.sin(theta)
+        cosine = np.cos(theta)
         if self.order == 1:
             return (sine + (np.pi - theta) * cosine) / np.pi
         return (3 * sine * cosine + (np.pi - theta) * (1 + 2 * cosine**2)) / np.pi
@@ -245,8 +253,8 @@ class ArcCosine(Leaf):
 def _angles(X: Matrix, Z: Matrix | None) -> Array:
     """The angle between every two rows, π/2 where one is zero.
 
-    By tan(θ/2) = ‖u - v‖ / ‖u + v‖ for unit vectors, which is right to rounding at every angle; the arc cosine of u·v
-    loses half of the digits near 0 and π.
+    By tan(θ/2) = ‖u - v‖ / ‖u + v‖ for unit vectors, which is right to rounding at every angle; the arc
+    cosine of u·v loses half of the digits near 0 and π.
     """
     U = unit_rows(X)
     V = U if Z is None else unit_rows(Z)
@@ -261,8 +269,8 @@ class SpectralMixture(Leaf):
 
         k(x, z) = Σ_q w_q Π_d exp(-2π² δ_d² σ_qd²) cos(2π δ_d μ_qd),    δ = x - z
 
-    `means` are frequencies and `scales` their standard deviations: one number per component for one column, or one
-    list per component with a number per column.
+    `means` are frequencies and `scales` their standard deviations: one number per component for one column,
+    or one list per component with a number per column.
 
     >>> k = SpectralMixture(weights=[2.0], means=[0.25], scales=[1e-9])
     >>> round(float(k([[0.0]], [[2.0]])[0, 0]), 6)            # 2 cos(π)
@@ -283,7 +291,8 @@ class SpectralMixture(Leaf):
         q = len(self.weights)
         if len(self.means) != q or len(self.scales) != q:
             raise ParameterError(
-                f"SpectralMixture: weights, means and scales need one entry per component; got {q}, {len(self.means)} and "
+                f"SpectralMixture: weights, means and scales need one entry per component; got {q}, "
+                f"{len(self.means)} and "
                 f"{len(self.scales)}."
             )
         widths = {len(v) if isinstance(v, tuple) else 1 for v in (*self.means, *self.scales)}

@@ -7,7 +7,6 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from mercer.kernels.maps.parts import (
 )
 from mercer.kernels.maps.planning import plan
 from mercer.memory import memory_limit, say_bytes, say_count
+from mercer.typing import Array, Table
 
 Columns = int | Sequence[str] | None
 
@@ -49,7 +49,8 @@ def dimension(kernel: Kernel, d: Columns, *, redundant: bool = False) -> int | f
 
 
 def _monomials(k: Polynomial, d: int) -> int:
-    """The monomials of d columns up to the degree of the kernel, or of exactly that degree where its offset is 0."""
+    """The monomials of d columns up to the degree of the kernel, or of exactly that degree where its offset
+    is 0."""
     return math.comb(d + k.degree, d) if k.offset > 0 else math.comb(d + k.degree - 1, k.degree)
 
 
@@ -60,12 +61,14 @@ def build(kernel: Kernel, d: Columns, *, redundant: bool = False, memory: int | 
     >>> build(Polynomial(2), 2).names
     ('1', 'x1', 'x2', 'x1^2', 'x1*x2', 'x2^2')
     """
-    limit, space = memory_limit(memory), _space(kernel, d)
+    limit = memory_limit(memory)
+    space = _space(kernel, d)
     node = _planned(kernel, space, redundant)
     if isinstance(node, Infinite):
         inside = "" if node.culprit == str(kernel) else f" because of {node.culprit}"
         raise NoFiniteMapError(
-            f"the feature map of {kernel} is infinite{inside}. Use the kernel itself, or mercer.MercerMap for "
+            f"the feature map of {kernel} is infinite{inside}. Use the kernel itself, or mercer.MercerMap "
+            "for "
             "finitely many features of a sample."
         )
     size = int(node.dimension)
@@ -86,8 +89,10 @@ def _planned(kernel: Kernel, space: Space, redundant: bool) -> Node:
 def _check_memory(kernel: Kernel, d: int, size: int, needed: int, limit: int, what: str) -> None:
     if needed > limit:
         raise MemoryBudgetError(
-            f"the feature map of {kernel} on {d} column(s) has {say_count(size)} features and needs {say_bytes(needed)} "
-            f"{what}; the limit is {say_bytes(limit)}. Use the kernel itself, which needs no map, or raise memory=."
+            f"the feature map of {kernel} on {d} column(s) has {say_count(size)} features and needs "
+            f"{say_bytes(needed)} "
+            f"{what}; the limit is {say_bytes(limit)}. Use the kernel itself, which needs no map, or raise "
+            "memory=."
         )
 
 
@@ -95,8 +100,8 @@ def _check_memory(kernel: Kernel, d: int, size: int, needed: int, limit: int, wh
 class FeatureMap:
     """φ with φ(x)·φ(z) = k(x, z): call it on rows to get an n × D array.
 
-    Lists, arrays, data frames and sparse matrices are taken; the answer is always dense, in float32 for float32 rows
-    and else in float64, and refused when it would be larger than the memory allowed.
+    Lists, arrays, data frames and sparse matrices are taken; the answer is always dense, in float32 for
+    float32 rows and else in float64, and refused when it would be larger than the memory allowed.
 
     >>> from mercer import Polynomial
     >>> phi = Polynomial(2, offset=0.5).features(1)
@@ -121,7 +126,7 @@ class FeatureMap:
         """What each feature is, as "x1*x3"."""
         return tuple(self.node.name(i) for i in range(self.dimension))
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Table | Rows) -> Array:
         x = Rows.of(X, "X")
         d = len(x.names) if x.names is not None else x.vectors.shape[1]
         if d != self.space.d:
@@ -153,7 +158,7 @@ class FeatureMap:
     __repr__ = __str__
 
 
-def _space(kernel: Kernel, d: Any) -> Space:
+def _space(kernel: Kernel, d: Columns) -> Space:
     names = column_names(d)
     if names is None and isinstance(d, Sequence) and not isinstance(d, str):
         names = [str(name) for name in d]
@@ -164,7 +169,7 @@ def _space(kernel: Kernel, d: Any) -> Space:
     if d is None:
         d = kernel.columns_needed()[0]
     try:
-        count = -1 if isinstance(d, bool) else operator.index(d)
+        count = -1 if isinstance(d, bool) else operator.index(d)  # type: ignore[arg-type]
     except TypeError:
         count = -1
     if count < 1:

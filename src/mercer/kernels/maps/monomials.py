@@ -2,10 +2,11 @@
 
     p = Σ t_i, the dot product            E = Π (1 + t_i), all subsets
 
-Sums, products and powers of such kernels are again Σ a_jk p^j E^k, here with exact rational a_jk. The monomial t^α then
-has a coefficient c(α) that depends only on the *kind* of α: how often each exponent occurs. Since monomials are
-linearly independent functions, the polynomial is a kernel iff no c(α) is negative, and then φ_α(x) = √c(α) x^α is its
-smallest map. A coefficient that cancels to within the rounding of the numbers it came from counts as zero.
+Sums, products and powers of such kernels are again Σ a_jk p^j E^k, here with exact rational a_jk. The
+monomial t^α then has a coefficient c(α) that depends only on the *kind* of α: how often each exponent occurs.
+Since monomials are linearly independent functions, the polynomial is a kernel iff no c(α) is negative, and
+then φ_α(x) = √c(α) x^α is its smallest map. A coefficient that cancels to within the rounding of the numbers
+it came from counts as zero.
 """
 
 from __future__ import annotations
@@ -16,17 +17,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer.errors import InvalidKernelError, MagnitudeError, MemoryBudgetError, NoFiniteMapError
+from mercer.typing import Array, Flags, Integers
 
-Term = tuple[int, int]  # (j, k) of p^j E^k
-Kind = tuple[int, ...]  # how many exponents are 1, 2, 3, …
-Pair = tuple[Fraction, Fraction]  # a coefficient, and the same with every sign made positive
+# (j, k) of p^j E^k
+Term = tuple[int, int]
+# how many exponents are 1, 2, 3, …
+Kind = tuple[int, ...]
+# a coefficient, and the same with every sign made positive
+Pair = tuple[Fraction, Fraction]
+# columns of monomials, and exponents of all columns
+Places: TypeAlias = npt.NDArray[np.int32]
+Powers: TypeAlias = npt.NDArray[np.int16]
 
 ROUNDING = Fraction(1, 2**48)
-_LONGEST = 400  # the highest degree that is multiplied out when there are more than two terms
+# The highest degree that is multiplied out when there are more than two terms.
+_LONGEST = 400
 _MOST_KINDS = 200_000
 _HIGHEST_POWER = 2000
 
@@ -68,7 +79,8 @@ class Expansion:
         degrees = (max((sum(t) for t in e.terms), default=0) for e in (self, other))
         if min(len(self.terms), len(other.terms)) > 1 and sum(degrees) > _LONGEST:
             raise MemoryBudgetError(
-                f"the polynomial has a degree above {_LONGEST}, too long to multiply out exactly. Use the kernel itself."
+                f"the polynomial has a degree above {_LONGEST}, too long to multiply out exactly. Use the "
+                "kernel itself."
             )
         out: dict[Term, Pair] = {}
         for (j, k), (a, g) in self.terms.items():
@@ -100,7 +112,8 @@ class Expansion:
         ((j, k), (a, g)), ((m, n), (b, h)) = self.terms.items()
         out: dict[Term, Pair] = {}
         for i in range(p + 1):
-            c, q = math.comb(p, i), p - i
+            c = math.comb(p, i)
+            q = p - i
             out[i * j + q * m, i * k + q * n] = (c * a**i * b**q, c * g**i * h**q)
         return Expansion(out)
 
@@ -125,10 +138,12 @@ class Expansion:
 
     def coefficient(self, kind: Kind) -> Fraction:
         """c(α) for the monomials of a kind; exactly 0 where it vanishes to rounding."""
-        net, gross = Fraction(0), Fraction(0)
+        net = Fraction(0)
+        gross = Fraction(0)
         for (j, k), (a, g) in self.terms.items():
             ways = _ways(j, k, kind)
-            net, gross = net + a * ways, gross + g * ways
+            net = net + a * ways
+            gross = gross + g * ways
         return Fraction(0) if vanishes(net, gross) else net
 
     def signed(self) -> tuple[dict[Term, Fraction], dict[Term, Fraction]]:
@@ -138,12 +153,13 @@ class Expansion:
 
     @property
     def _in_dot_product_only(self) -> bool:
-        """Whether no power of E is left, not even one that is taken away: then degree j has the coefficients of p^j."""
+        """Whether no power of E is left, not even one that is taken away: then degree j has the coefficients
+        of p^j."""
         positive, negative = self.signed()
         return not any(k for _, k in (*positive, *negative))
 
     def cancelled(self, d: int) -> list[Kind]:
-        """The kinds of monomial that negative terms take away; refuses when one has a negative coefficient."""
+        """The kinds of monomial that negative terms take away; a negative coefficient is refused."""
         positive, negative = self.signed()
         if negative and self._in_dot_product_only:
             lowest = min(j for j, _ in negative)
@@ -156,7 +172,8 @@ class Expansion:
                     refuse_negative(_write_kind(kind))
                 if len(seen) > _MOST_KINDS:
                     raise MemoryBudgetError(
-                        f"the difference touches more than {_MOST_KINDS:,} kinds of monomial, too many to cancel exactly."
+                        f"the difference touches more than {_MOST_KINDS:,} kinds of monomial, too many to "
+                        "cancel exactly."
                     )
         return sorted(kind for kind in seen if self.coefficient(kind) == 0 and _supported(positive, kind))
 
@@ -183,7 +200,7 @@ class Expansion:
 
     # ── listing ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def table(self, d: int) -> tuple[np.ndarray, np.ndarray]:
+    def table(self, d: int) -> tuple[Places, Array]:
         """(index, weight): monomial i is Π x[index[i]], padded with d, and its feature weight[i] times that.
 
         Monomials come by degree, and within a degree as in a dictionary.
@@ -205,14 +222,17 @@ class Expansion:
     # ── the redundant list ──────────────────────────────────────────────────────────────────────────────────
 
     def _word_terms(self) -> dict[Term, Fraction]:
-        """The terms a p^j E^k, by degree; refuses one that is taken away, for which there is no list of words."""
+        """The terms a p^j E^k, by degree; refuses one that is taken away, for which there is no list of
+        words."""
         positive, negative = self.signed()
         if negative:
             j, k = min(negative)
             shown = "*".join(f"{name}^{p}" for name, p in (("(x·z)", j), ("Π(1 + x_i z_i)", k)) if p) or "1"
             raise NoFiniteMapError(
-                f"there is no redundant map: it lists every product of the kernel multiplied out, and {shown} has the "
-                f"negative coefficient {float(negative[j, k]):g} there. Ask for the smallest map, features(d)."
+                "there is no redundant map: it lists every product of the kernel multiplied out, and "
+                f"{shown} has the "
+                f"negative coefficient {float(negative[j, k]):g} there. Ask for the smallest map, "
+                "features(d)."
             )
         return dict(sorted(positive.items(), key=lambda item: (sum(item[0]), item[0])))
 
@@ -220,7 +240,7 @@ class Expansion:
         """How many words of d values there are: d^j 2^(dk) for each p^j E^k."""
         return sum(d**j * 2 ** (d * k) for j, k in self._word_terms())
 
-    def words(self, d: int) -> tuple[np.ndarray, np.ndarray]:
+    def words(self, d: int) -> tuple[Places, Array]:
         """(index, weight) as of `table`, for every choice of factors in every order."""
         terms = self._word_terms()
         width = max((j + k * d for j, k in terms), default=0)
@@ -238,7 +258,7 @@ class Expansion:
         return np.concatenate(found), np.concatenate(weights)
 
 
-def _subsets(d: int) -> np.ndarray:
+def _subsets(d: int) -> Array:
     """Every subset of d columns as a row of indices, d where a column is left out."""
     chosen = np.indices((2,) * d, dtype=np.int32).reshape(d, -1).T if d else np.zeros((1, 0), np.int32)
     return np.where(chosen == 1, np.arange(d, dtype=np.int32), np.int32(d))
@@ -286,7 +306,8 @@ def _ways(j: int, k: int, kind: Kind) -> int:
     if not sum(max(0, v - k) * m for v, m in enumerate(kind, 1)) <= j <= size:
         return 0
     if k == 0:
-        return math.factorial(j) // math.prod(math.factorial(v) ** m for v, m in enumerate(kind, 1))
+        whole: int = math.prod(math.factorial(v) ** m for v, m in enumerate(kind, 1))
+        return math.factorial(j) // whole
     out = [Fraction(1)] + [Fraction(0)] * j
     for v, m in enumerate(kind, 1):
         one = [
@@ -305,7 +326,8 @@ def _truncated_power(a: list[Fraction], m: int) -> list[Fraction]:
     while m:
         if m % 2:
             out = _truncated(out, a)
-        a, m = _truncated(a, a), m // 2
+        a = _truncated(a, a)
+        m //= 2
     return out
 
 
@@ -330,16 +352,19 @@ def _supported(terms: dict[Term, Fraction], kind: Kind) -> bool:
 
 def _how_many(kind: Kind, d: int) -> int:
     """How many exponent vectors of d columns are of a kind."""
-    out, free = 1, d
+    out = 1
+    free = d
     for m in kind:
-        out, free = out * math.comb(free, m), free - m
+        out = out * math.comb(free, m)
+        free = free - m
     return out
 
 
 def _count_union(terms: set[Term], d: int) -> int:
     """How many α are in the support of some p^j E^k, that is Σ max(0, α_i - k) ≤ j ≤ Σ α_i.
 
-    The sums saturate above the largest j, so few states matter, and d columns are a power by repeated squaring.
+    The sums saturate above the largest j, so few states matter, and d columns are a power by repeated
+    squaring.
     """
     top = max(j for j, _ in terms)
     ks = sorted({0} | {k for _, k in terms})
@@ -365,7 +390,8 @@ def _count_union(terms: set[Term], d: int) -> int:
     while d:
         if d % 2:
             total = joined_certificate(total, one)
-        one, d = joined_certificate(one, one) if d > 1 else one, d // 2
+        one = joined_certificate(one, one) if d > 1 else one
+        d = d // 2
     return sum(n for s, n in total.items() if any(s[ks.index(k)] <= j <= s[0] for j, k in terms))
 
 
@@ -381,17 +407,18 @@ def _root(c: Fraction) -> float:
         ) from error
 
 
-def _dot_table(coefs: dict[int, Fraction], d: int) -> tuple[np.ndarray, np.ndarray]:
+def _dot_table(coefs: dict[int, Fraction], d: int) -> tuple[Places, Array]:
     """The table of Σ a_j p^j, where the monomial α of degree j has coefficient a_j j! / Πα_i!.
 
-    Degree j is, for each first column i, x_i times the monomials of degree j - 1 in columns i and later, which are
-    the last of them. `lead` is the exponent of the first column.
+    Degree j is, for each first column i, x_i times the monomials of degree j - 1 in columns i and later,
+    which are the last of them. `lead` is the exponent of the first column.
     """
     top = max(coefs, default=0)
     index = np.empty((1, 0), np.int32)
-    root, lead = np.ones(1), np.zeros(1, np.int64)
+    root = np.ones(1)
+    lead = np.zeros(1, np.int64)
     start = np.zeros(d + 1, np.int64)
-    found: list[tuple[np.ndarray, np.ndarray]] = []
+    found: list[tuple[Places, Array]] = []
     for j in range(top + 1):
         if j > 0:
             sizes = len(index) - start[:-1]
@@ -410,7 +437,7 @@ def _dot_table(coefs: dict[int, Fraction], d: int) -> tuple[np.ndarray, np.ndarr
     return np.concatenate([i for i, _ in found]), np.concatenate([w for _, w in found])
 
 
-def _exponents(terms: set[Term], d: int) -> np.ndarray:
+def _exponents(terms: set[Term], d: int) -> Powers:
     """Every α in the support of some p^j E^k, one row each, column by column."""
     highest = max(j + k for j, k in terms)
     out = np.zeros((1, 0), np.int16)
@@ -425,15 +452,15 @@ def _exponents(terms: set[Term], d: int) -> np.ndarray:
     return out[np.any(full, axis=0)]
 
 
-def _reachable(exponents: np.ndarray, terms: set[Term]) -> np.ndarray:
-    return np.any([_excess(exponents, k) <= j for j, k in terms], axis=0)
+def _reachable(exponents: Powers, terms: set[Term]) -> Flags:
+    return np.asarray(np.any([_excess(exponents, k) <= j for j, k in terms], axis=0))
 
 
-def _excess(exponents: np.ndarray, k: int) -> np.ndarray:
-    return np.maximum(exponents - k, 0).sum(axis=1)
+def _excess(exponents: Powers, k: int) -> Integers:
+    return np.asarray(np.maximum(exponents - k, 0).sum(axis=1))
 
 
-def _by_degree(exponents: np.ndarray, weights: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
+def _by_degree(exponents: Powers, weights: Array, d: int) -> tuple[Places, Array]:
     """Exponents as an index table, by degree and then as in a dictionary."""
     degree = exponents.sum(axis=1)
     width = int(degree.max(initial=0))

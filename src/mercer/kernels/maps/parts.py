@@ -20,9 +20,11 @@ from functools import cached_property
 
 import numpy as np
 
-from mercer.arrays import Rows, dense
+from mercer.arrays import Rows
 from mercer.kernels.algebra import LinearMap, Of, On, Times
-from mercer.kernels.maps.monomials import Expansion, write_monomial
+from mercer.kernels.maps.monomials import Expansion, Places, write_monomial
+from mercer.sparse import dense
+from mercer.typing import Array
 
 _CHUNK = 2**19  # numbers written at a time, so that they stay in cache
 
@@ -53,7 +55,7 @@ class Node(ABC):
         return write_monomial(self.factors(i))
 
     @abstractmethod
-    def apply(self, x: Rows) -> np.ndarray:
+    def apply(self, x: Rows) -> Array:
         """The features of every row, n × dimension, in float64."""
 
     @property
@@ -74,7 +76,7 @@ class Infinite(Node):
     def factors(self, i: int) -> list[str]:
         raise NotImplementedError
 
-    def apply(self, x: Rows) -> np.ndarray:
+    def apply(self, x: Rows) -> Array:
         raise NotImplementedError
 
 
@@ -82,13 +84,16 @@ class Products(Node):
     """Weighted products of values v, which are the columns or the features of `inner`, listed in a table."""
 
     def __init__(self, expansion: Expansion, space: Space, inner: Node | None = None) -> None:
-        self.expansion, self.space, self.inner = expansion, space, inner
+        self.expansion = expansion
+        self.space = space
+        self.inner = inner
         self.width = space.d if inner is None else int(inner.dimension)
 
     @property
     @abstractmethod
-    def table(self) -> tuple[np.ndarray, np.ndarray]:
-        """(index, weight): feature i is weight[i] Π v[index[i]], where an index beyond the last value means 1."""
+    def table(self) -> tuple[Places, Array]:
+        """(index, weight): feature i is weight[i] Π v[index[i]], where an index beyond the last value means
+        1."""
 
     def factors(self, i: int) -> list[str]:
         columns = [int(j) for j in self.table[0][i] if j < self.width]
@@ -96,7 +101,7 @@ class Products(Node):
             return [self.space.name(j) for j in columns]
         return [name for j in columns for name in self.inner.factors(j)]
 
-    def apply(self, x: Rows) -> np.ndarray:
+    def apply(self, x: Rows) -> Array:
         index, weight = self.table
         out = np.empty((len(x), len(weight)))
         out[:] = weight
@@ -109,7 +114,7 @@ class Products(Node):
                 out[i : i + step] *= V[i : i + step, factor]
         return out
 
-    def _values(self, x: Rows) -> np.ndarray:
+    def _values(self, x: Rows) -> Array:
         V = dense(x.vectors) if self.inner is None else self.inner.apply(x)
         return np.column_stack([V.astype(np.float64, copy=False), np.ones(len(V))])
 
@@ -127,7 +132,7 @@ class Monomials(Products):
         return own + (self.inner.table_bytes if self.inner else 0)
 
     @cached_property
-    def table(self) -> tuple[np.ndarray, np.ndarray]:
+    def table(self) -> tuple[Places, Array]:
         if self.width == 0:
             return Expansion.constant(self.expansion.at_zero[0]).table(1)
         return self.expansion.table(self.width)
@@ -137,7 +142,7 @@ class Monomials(Products):
 
 
 class Words(Products):
-    """√a v_i v_j … for every choice of factors, in every order: a p^j E^k has w^j 2^(wk) of them on w values."""
+    """√a v_i v_j … for every choice and order of factors: a p^j E^k has w^j 2^(wk) of them on w values."""
 
     def __init__(self, expansion: Expansion, space: Space, inner: Node | None = None) -> None:
         super().__init__(expansion, space, inner)
@@ -149,7 +154,7 @@ class Words(Products):
         return own + (self.inner.table_bytes if self.inner else 0)
 
     @cached_property
-    def table(self) -> tuple[np.ndarray, np.ndarray]:
+    def table(self) -> tuple[Places, Array]:
         return self.expansion.words(self.width)
 
 
@@ -176,8 +181,9 @@ class Join(Node):
             i -= int(node.dimension)
         raise IndexError(i)
 
-    def apply(self, x: Rows) -> np.ndarray:
-        out, at = np.empty((len(x), int(self.dimension))), 0
+    def apply(self, x: Rows) -> Array:
+        out = np.empty((len(x), int(self.dimension)))
+        at = 0
         for root, node in self.parts:
             end = at + int(node.dimension)
             np.multiply(node.apply(x), root, out=out[:, at:end])
@@ -189,7 +195,8 @@ class Tensor(Node):
     """Every product of a feature of `a` and a feature of `b`."""
 
     def __init__(self, a: Node, b: Node) -> None:
-        self.a, self.b = a, b
+        self.a = a
+        self.b = b
         self.dimension = int(a.dimension) * int(b.dimension)
 
     @property
@@ -203,15 +210,17 @@ class Tensor(Node):
         j, k = divmod(i, int(self.b.dimension))
         return self.a.factors(j) + self.b.factors(k)
 
-    def apply(self, x: Rows) -> np.ndarray:
-        return np.einsum("ij,ik->ijk", self.a.apply(x), self.b.apply(x)).reshape(len(x), int(self.dimension))
+    def apply(self, x: Rows) -> Array:
+        products = np.einsum("ij,ik->ijk", self.a.apply(x), self.b.apply(x))
+        return np.asarray(products).reshape(len(x), int(self.dimension))
 
 
 class Wrapped(Node):
     """A map with as many features as another."""
 
     def __init__(self, inner: Node) -> None:
-        self.inner, self.dimension = inner, inner.dimension
+        self.inner = inner
+        self.dimension = inner.dimension
 
     @property
     def table_bytes(self) -> int:
@@ -231,7 +240,7 @@ class Through(Wrapped):
     def redundant(self) -> Node:
         return Through(self.inner.redundant(), self.how)
 
-    def apply(self, x: Rows) -> np.ndarray:
+    def apply(self, x: Rows) -> Array:
         return self.inner.apply(seen_through(self.how, x))
 
 
@@ -252,7 +261,7 @@ class Factor(Wrapped):
     def factors(self, i: int) -> list[str]:
         return [f"{function_name(self.times.f, 'f')}(x)", *self.inner.factors(i)]
 
-    def apply(self, x: Rows) -> np.ndarray:
+    def apply(self, x: Rows) -> Array:
         return self.times.factor(x)[:, None] * self.inner.apply(x)
 
 
@@ -270,7 +279,7 @@ class Unit(Wrapped):
         name = self.inner.name(i)
         return [f"({name})/{self.length}" if "*" in name else f"{name}/{self.length}"]
 
-    def apply(self, x: Rows) -> np.ndarray:
+    def apply(self, x: Rows) -> Array:
         out = self.inner.apply(x)
         length = np.sqrt(np.einsum("ij,ij->i", out, out))
         out *= (1 / np.where(length == 0, np.inf, length))[:, None]
@@ -280,28 +289,31 @@ class Unit(Wrapped):
 class Projection(Node):
     """xᵀB, for xᵀAz with A = BBᵀ."""
 
-    def __init__(self, B: np.ndarray) -> None:
-        self.B, self.dimension = B, B.shape[1]
+    def __init__(self, B: Array) -> None:
+        self.B = B
+        self.dimension = B.shape[1]
 
     def factors(self, i: int) -> list[str]:
         return [f"v{i + 1}·x"]
 
-    def apply(self, x: Rows) -> np.ndarray:
+    def apply(self, x: Rows) -> Array:
         return np.asarray(x.vectors.astype(np.float64, copy=False) @ self.B)
 
 
 class Waves(Node):
     """Π of a cosine or a sine of each column: cos ω(x - z) = cos ωx cos ωz + sin ωx sin ωz."""
 
-    def __init__(self, period: np.ndarray, space: Space) -> None:
-        self.period, self.space, self.dimension = period, space, 2 ** len(period)
+    def __init__(self, period: Array, space: Space) -> None:
+        self.period = period
+        self.space = space
+        self.dimension = 2 ** len(period)
 
     def factors(self, i: int) -> list[str]:
         waves = ["sin" if i >> (len(self.period) - 1 - j) & 1 else "cos" for j in range(len(self.period))]
         terms = zip(waves, self.period, range(len(waves)), strict=True)
         return [f"{w}(2π{self.space.name(j)}/{p:g})" for w, p, j in terms]
 
-    def apply(self, x: Rows) -> np.ndarray:
+    def apply(self, x: Rows) -> Array:
         angle = 2 * np.pi * dense(x.vectors).astype(np.float64, copy=False) / self.period
         out = np.ones((len(x), 1))
         for a in angle.T:
@@ -313,19 +325,22 @@ class Halves(Node):
     """The two half-lines of `ArcCosine` in one column: max(x, 0)ⁿ and max(-x, 0)ⁿ, with 0⁰ = 1/2."""
 
     def __init__(self, order: int, top: float, space: Space) -> None:
-        self.order, self.top, self.space, self.dimension = order, top, space, 2
+        self.order = order
+        self.top = top
+        self.space = space
+        self.dimension = 2
 
     def factors(self, i: int) -> list[str]:
         name = self.space.name(0)
         return [f"[{name} {'><'[i]} 0]"] if self.order == 0 else [f"max({'-' * i}{name}, 0)"] * self.order
 
-    def apply(self, x: Rows) -> np.ndarray:
+    def apply(self, x: Rows) -> Array:
         v = dense(x.vectors).astype(np.float64, copy=False)
         both = np.column_stack([v, -v])
         halves = np.heaviside(both, 0.5) if self.order == 0 else np.maximum(both, 0) ** self.order
         return math.sqrt(self.top) * halves
 
 
-def function_name(f: Callable, otherwise: str) -> str:
+def function_name(f: Callable[..., object], otherwise: str) -> str:
     name = getattr(f, "__name__", otherwise)
     return otherwise if name == "<lambda>" else name

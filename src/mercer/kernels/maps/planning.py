@@ -1,14 +1,14 @@
 """Which map a kernel has: one rule for each kind of node, and its size before anything is built.
 
-Polynomials of the columns are expanded exactly and get the smallest map there is. Other sums put maps side by side,
-other products multiply them out, and whole powers take the monomials of the features inside.
+Polynomials of the columns are expanded exactly and get the smallest map there is. Other sums put maps side by
+side, other products multiply them out, and whole powers take the monomials of the features inside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from mercer.kernels.algebra import (
     Scaled,
     Sum,
     Times,
+    Unary,
 )
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.columns import Cosine
@@ -50,22 +51,25 @@ from mercer.kernels.maps.parts import (
     Unit,
     Waves,
 )
-from mercer.kernels.maps.polynomials import Path, Polynome, expand, polynomial_map, space_after
+from mercer.kernels.maps.polynomials import InColumns, Path, expand, polynomial_map, space_after
+
+U = TypeVar("U", bound=Unary)
 
 
 def plan(k: Kernel, space: Space) -> Node:
-    """The map of `k` on the columns of `space`, sized but not built; `Infinite` where there is no finite one."""
-    polynome = expand(k)
-    if polynome is not None:
+    """The map of `k` on the columns of `space`, sized but not built; `Infinite` where none is finite."""
+    polynomial = expand(k)
+    if polynomial is not None:
         try:
-            return polynomial_map(polynome, space)
+            return polynomial_map(polynomial, space)
         except InvalidKernelError as error:
-            if not _independent(polynome.path or (), space):
+            if not _independent(polynomial.path or (), space):
                 raise _unknown(
                     k, f"{error}, which what it sees of the columns may or may not repair."
                 ) from error
             raise InvalidKernelError(
-                f"{k} is not positive semi-definite: {error}. So it has no feature map; k.validity() gives the witness."
+                f"{k} is not positive semi-definite: {error}. So it has no feature map; k.validity() gives "
+                "the witness."
             ) from error
     for kinds, rule in _PLANS:
         if isinstance(k, kinds):
@@ -74,7 +78,8 @@ def plan(k: Kernel, space: Space) -> Node:
 
 
 def _independent(path: Path, space: Space) -> bool:
-    """Whether a polynomial sees distinct columns as they are, so that its monomials are independent functions."""
+    """Whether a polynomial sees distinct columns as they are, so that its monomials are independent
+    functions."""
     for way in path:
         if not isinstance(way, On):
             return False
@@ -99,7 +104,7 @@ def _terms(k: Kernel, scale: Fraction = Fraction(1)) -> list[tuple[Fraction, Ker
 
 def _plan_sum(k: Kernel, space: Space) -> Node:
     """Polynomials of the same columns are merged, equal kernels are counted, the rest stands side by side."""
-    polynomes: dict[Any, Polynome] = {}
+    polynomials: dict[Hashable, InColumns] = {}
     others: dict[Kernel, tuple[Fraction, Fraction]] = {}
     for scale, part in _terms(k):
         found = expand(part)
@@ -107,9 +112,11 @@ def _plan_sum(k: Kernel, space: Space) -> Node:
             net, gross = others.get(part, (Fraction(0), Fraction(0)))
             others[part] = (net + scale, gross + abs(scale))
         else:
-            so_far = polynomes.get(found.key, Polynome(Expansion({}), found.path))
-            polynomes[found.key] = Polynome(so_far.expansion + found.expansion.scaled(scale), found.path)
-    nodes: list[tuple[Fraction, Node]] = [(Fraction(1), node) for node in _side_by_side(k, polynomes, space)]
+            so_far = polynomials.get(found.key, InColumns(Expansion({}), found.path))
+            polynomials[found.key] = InColumns(so_far.expansion + found.expansion.scaled(scale), found.path)
+    nodes: list[tuple[Fraction, Node]] = [
+        (Fraction(1), node) for node in _side_by_side(k, polynomials, space)
+    ]
     for part, (net, gross) in others.items():
         if net < 0 and not vanishes(net, gross):
             raise _unknown(
@@ -121,24 +128,24 @@ def _plan_sum(k: Kernel, space: Space) -> Node:
     return infinite[0] if infinite else Join(nodes)
 
 
-def _side_by_side(k: Kernel, polynomes: dict[Any, Polynome], space: Space) -> list[Node]:
+def _side_by_side(k: Kernel, polynomials: dict[Hashable, InColumns], space: Space) -> list[Node]:
     """The maps of polynomials in different columns, with their constants gathered in one."""
     constant = Expansion({})
     out = []
-    for p in polynomes.values():
+    for p in polynomials.values():
         net, gross = p.expansion.at_zero
         constant = constant + Expansion({(0, 0): (net, gross)})
         if p.path is not None:
-            rest = Polynome(p.expansion + Expansion({(0, 0): (-net, gross)}), p.path)
+            rest = InColumns(p.expansion + Expansion({(0, 0): (-net, gross)}), p.path)
             out.append(_alone(k, rest, space))
-    gathered = _alone(k, Polynome(constant), space)
+    gathered = _alone(k, InColumns(constant), space)
     return [gathered, *out] if gathered.dimension else out
 
 
-def _alone(k: Kernel, polynome: Polynome, space: Space) -> Node:
+def _alone(k: Kernel, polynomial: InColumns, space: Space) -> Node:
     """The map of a polynomial that is only a part of `k`, so that its failure does not condemn `k`."""
     try:
-        return polynomial_map(polynome, space)
+        return polynomial_map(polynomial, space)
     except InvalidKernelError as error:
         raise _unknown(
             k, f"of the polynomial in it, {error}. k.validity() says whether it is a kernel."
@@ -153,18 +160,19 @@ def _plan_inside(k: Kernel, part: Kernel, space: Space) -> Node:
 
 
 def _plan_product(k: Product, space: Space) -> Node:
-    """Polynomials of the same columns are multiplied, equal factors become a power, the rest is a tensor product."""
-    polynomes: dict[Any, Polynome] = {None: Polynome(Expansion.constant(1))}
+    """Polynomials of the same columns are multiplied, equal factors become a power, the rest is a tensor
+    product."""
+    polynomials: dict[Hashable, InColumns] = {None: InColumns(Expansion.constant(1))}
     others: dict[Kernel, int] = {}
     for part in _factors(k):
         found = expand(part)
         if found is None:
             others[part] = others.get(part, 0) + 1
         else:
-            so_far = polynomes.get(found.key, Polynome(Expansion.constant(1), found.path))
-            polynomes[found.key] = Polynome(so_far.expansion * found.expansion, found.path)
-    scale = polynomes.pop(None).expansion.at_zero[0]
-    nodes = [_alone(k, p, space) for p in polynomes.values()]
+            so_far = polynomials.get(found.key, InColumns(Expansion.constant(1), found.path))
+            polynomials[found.key] = InColumns(so_far.expansion * found.expansion, found.path)
+    scale = polynomials.pop(None).expansion.at_zero[0]
+    nodes = [_alone(k, p, space) for p in polynomials.values()]
     nodes += [_powered(_plan_inside(k, part, space), m, space) for part, m in others.items()]
     if scale == 0 or any(node.dimension == 0 for node in nodes):
         return Join([])
@@ -208,7 +216,7 @@ def _plan_power(k: Power, space: Space) -> Node:
 def _plan_polynomial(k: PolynomialOf, space: Space) -> Node:
     series = Expansion.series(k.coefs)
     if series.is_constant:
-        return _alone(k, Polynome(series), space)
+        return _alone(k, InColumns(series), space)
     inside = _plan_inside(k, k.kernel, space)
     if isinstance(inside, Infinite):
         return inside
@@ -222,15 +230,15 @@ def _plan_polynomial(k: PolynomialOf, space: Space) -> Node:
 def _plan_exp(k: Exp, space: Space) -> Node:
     inside = expand(k.kernel)
     if inside is not None:
-        inside = Polynome(inside.expansion + Expansion.constant(-inside.expansion.at_zero[0]), inside.path)
+        inside = InColumns(inside.expansion + Expansion.constant(-inside.expansion.at_zero[0]), inside.path)
         found = _alone(k, inside, space)
     else:
         found = _plan_inside(k, k.kernel, space)
     return Infinite(str(k)) if found.dimension else Monomials(Expansion.constant(1), space)
 
 
-def _wrapped(wrap: Callable[[Node, Any], Node]) -> Callable[[Any, Space], Node]:
-    def wrapped(k: Any, space: Space) -> Node:
+def _wrapped(wrap: Callable[[Node, U], Node]) -> Callable[[U, Space], Node]:
+    def wrapped(k: U, space: Space) -> Node:
         seen = space_after(k, space) if isinstance(k, On | Of | LinearMap) else space
         inside = plan(k.kernel, seen) if isinstance(k, On) else _plan_inside(k, k.kernel, seen)
         return inside if isinstance(inside, Infinite) else wrap(inside, k)
@@ -244,8 +252,8 @@ def _plan_bilinear(k: Bilinear, space: Space) -> Node:
         raise ShapeError(f"Bilinear: A is {len(A)} by {len(A)}, but d is {space.d}.")
     if not k._symmetric():
         raise InvalidKernelError(f"{k} is not a kernel: A is not symmetric, so there is no feature map.")
-    # Scaled to a unit diagonal, so that rounding is that of each entry and not that of the largest. A row whose
-    # diagonal is not positive must be zero altogether.
+    # Scaled to a unit diagonal, so that rounding is that of each entry and not that of the largest. A row
+    # whose diagonal is not positive must be zero altogether.
     root = np.sqrt(np.maximum(np.diag(A), 0.0))
     unit = np.where(root > 0, root, 1.0)
     scaled = (A / unit[:, None]) / unit[None, :]
@@ -255,7 +263,8 @@ def _plan_bilinear(k: Bilinear, space: Space) -> Node:
     if hanging or values[0] < -rounding:
         worst = float(np.linalg.eigvalsh(A)[0])
         raise InvalidKernelError(
-            f"{k} is not positive semi-definite: A has an eigenvalue below 0 (computed {worst:.6g}), so there is no "
+            f"{k} is not positive semi-definite: A has an eigenvalue below 0 (computed {worst:.6g}), so "
+            "there is no "
             "feature map."
         )
     kept = np.flatnonzero(values > rounding)[::-1]
@@ -268,7 +277,8 @@ def _plan_arc_cosine(k: ArcCosine, space: Space) -> Node:
 
 def _plan_never(k: Kernel, space: Space) -> Node:
     raise InvalidKernelError(
-        f"{k} is not positive semi-definite (its Taylor series has negative coefficients), so there is no feature map. "
+        f"{k} is not positive semi-definite (its Taylor series has negative coefficients), so there is no "
+        "feature map. "
         "k.validity() gives the witness."
     )
 

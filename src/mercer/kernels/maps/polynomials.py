@@ -1,18 +1,18 @@
 """Kernels that are polynomials in one set of columns, read from their expressions.
 
-Sums, products, powers and polynomials of `Constant`, `Linear`, `Polynomial`, `Dot(taylor=…)` and `AllSubsets` are
-expanded exactly; `on`, `of` and matrices around them say which columns the polynomial sees.
+Sums, products, powers and polynomials of `Constant`, `Linear`, `Polynomial`, `Dot(taylor=…)` and `AllSubsets`
+are expanded exactly; `on`, `of` and matrices around them say which columns the polynomial sees.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Rows
+from mercer.arrays import Column, Rows
 from mercer.errors import (
     InputError,
     NoFiniteMapError,
@@ -43,65 +43,69 @@ from mercer.kernels.maps.parts import (
 )
 from mercer.kernels.tuning import hashable
 
-Path = tuple[
-    Kernel, ...
-]  # the On, Of and LinearMap nodes through which a polynomial sees the data, outermost first
+# The nodes through which a polynomial sees the data, outermost first.
+Path = tuple[On | Of | LinearMap, ...]
 
 
 @dataclass(frozen=True)
-class Polynome:
+class InColumns:
     """An expansion and the way it sees the data; constants see nothing."""
 
     expansion: Expansion
     path: Path | None = None
 
     @property
-    def key(self) -> Any:
-        return None if self.path is None else tuple(_way(k) for k in self.path)
+    def key(self) -> Hashable:
+        """Equal where the data are seen in the same way."""
+        if self.path is None:
+            return None
+        return tuple(_way(k) for k in self.path)
 
 
-def _way(k: Any) -> Any:
-    return (
-        type(k).__name__,
-        hashable(k.columns if isinstance(k, On) else k.map if isinstance(k, Of) else k.A),
-    )
+def _way(k: On | Of | LinearMap) -> Hashable:
+    if isinstance(k, On):
+        return ("On", hashable(k.columns))
+    if isinstance(k, Of):
+        return ("Of", k.map)
+    return ("LinearMap", k.A)
 
 
-def expand(k: Kernel) -> Polynome | None:
+def expand(k: Kernel) -> InColumns | None:
     """`k` as a polynomial in one set of columns, or None."""
     match k:
         case Constant():
-            return Polynome(Expansion.constant(k.value))
+            return InColumns(Expansion.constant(k.value))
         case Linear():
-            return Polynome(Expansion.series((0, 1)), ())
+            return InColumns(Expansion.series((0, 1)), ())
         case Polynomial():
-            return Polynome(Expansion.series((k.offset, k.scale)).power(k.degree), ())
+            return InColumns(Expansion.series((k.offset, k.scale)).power(k.degree), ())
         case Dot() if isinstance(k.taylor, tuple):
-            return Polynome(Expansion.series(k.taylor), ())
+            return InColumns(Expansion.series(k.taylor), ())
         case AllSubsets():
-            return Polynome(Expansion.of({(0, 1): 1}), ())
+            return InColumns(Expansion.of({(0, 1): 1}), ())
         case On() | Of() | LinearMap():
             inside = expand(k.kernel)
-            return inside and Polynome(inside.expansion, None if inside.path is None else (k, *inside.path))
+            return inside and InColumns(inside.expansion, None if inside.path is None else (k, *inside.path))
         case Sum() | Product():
             return _expand_parts(k)
         case Scaled() | Power() | PolynomialOf() | Exp():
             inside = expand(k.kernel)
             outside = None if inside is None else _expand_unary(k, inside.expansion)
-            return None if inside is None or outside is None else Polynome(outside, inside.path)
+            return None if inside is None or outside is None else InColumns(outside, inside.path)
     return None
 
 
-def _expand_parts(k: Sum | Product) -> Polynome | None:
+def _expand_parts(k: Sum | Product) -> InColumns | None:
     parts = [expand(part) for part in k.parts]
     if any(p is None for p in parts) or len({p.key for p in parts if p and p.path is not None}) > 1:
         return None
-    out, path = Expansion.constant(0 if isinstance(k, Sum) else 1), None
+    out = Expansion.constant(0 if isinstance(k, Sum) else 1)
+    path: Path | None = None
     for p in parts:
         assert p is not None
         out = out + p.expansion if isinstance(k, Sum) else out * p.expansion
         path = p.path if p.path is not None else path
-    return Polynome(out, path)
+    return InColumns(out, path)
 
 
 def _expand_unary(k: Kernel, inside: Expansion) -> Expansion | None:
@@ -119,18 +123,18 @@ def _expand_unary(k: Kernel, inside: Expansion) -> Expansion | None:
     return None
 
 
-def polynomial_map(polynome: Polynome, space: Space) -> Node:
+def polynomial_map(polynomial: InColumns, space: Space) -> Node:
     """The map of a polynomial, seen through its path."""
 
     def inside(path: Path, seen: Space) -> Node:
         if not path:
-            return Monomials(polynome.expansion, seen)
-        return Through(inside(path[1:], space_after(path[0], seen)), path[0])  # type: ignore[arg-type]
+            return Monomials(polynomial.expansion, seen)
+        return Through(inside(path[1:], space_after(path[0], seen)), path[0])
 
-    return inside(polynome.path or (), space)
+    return inside(polynomial.path or (), space)
 
 
-def space_after(k: Kernel, space: Space) -> Space:
+def space_after(k: On | Of | LinearMap, space: Space) -> Space:
     """The columns that the kernel inside an `On`, `Of` or `LinearMap` sees."""
     if isinstance(k, LinearMap):
         if len(k.A[0]) != space.d:
@@ -139,12 +143,12 @@ def space_after(k: Kernel, space: Space) -> Space:
     if isinstance(k, On):
         names = [name for c in k.columns for name in _chosen(c, space)]
         return Space(len(names), tuple(names))
-    assert isinstance(k, Of)
-    name, width = function_name(k.map, "ψ"), _width(k, space.d)
+    name = function_name(k.map, "ψ")
+    width = _width(k, space.d)
     return Space(width, tuple(f"{name}{i}" for i in range(1, width + 1)))
 
 
-def _chosen(column: Any, space: Space) -> list[str]:
+def _chosen(column: Column, space: Space) -> list[str]:
     if isinstance(column, str):
         if space.given and column not in (space.names or ()):
             raise InputError(f"there is no column {column!r}; there are {list(space.names or ())}.")
@@ -166,5 +170,6 @@ def _width(k: Of, d: int) -> int:
             return int(k.mapped(Rows(np.full((2, d), 0.5))).vectors.shape[1])
     except Exception as error:
         raise NoFiniteMapError(
-            f"{k}: the map was tried on rows of {d} numbers to see how many it makes of them, and failed: {error}"
+            f"{k}: the map was tried on rows of {d} numbers to see how many it makes of them, and failed: "
+            f"{error}"
         ) from error

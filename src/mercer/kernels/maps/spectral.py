@@ -1,7 +1,9 @@
-"""The spectra of stationary kernels: k(x, z) = amplitude · E cos ω·(x - z) over random frequencies ω (Bochner).
+"""The spectra of stationary kernels: k(x, z) = amplitude · E cos ω·(x - z) over random frequencies ω
+(Bochner).
 
-`Kernel.spectrum` says which of these a kernel has. A spectrum says how many uniform numbers make one frequency and how: so the same
-spectrum serves plain, quasi-random and, where it is a mixture of Gaussians, orthogonal frequencies.
+`Kernel.spectrum` says which of these a kernel has. A spectrum says how many uniform numbers make one
+frequency and how: so the same spectrum serves plain, quasi-random and, where it is a mixture of Gaussians,
+orthogonal frequencies.
 
     RBF                 ω ~ N(0, 1/ℓ²)
     Matern, Exponential N(0, τ/ℓ²), 1/τ ~ χ²(2ν)/2ν          (Student t)
@@ -49,7 +51,8 @@ class Spectrum:
         """ω, m × d, from m × uniforms numbers in (0, 1)."""
 
     def atoms(self, most: int) -> tuple[Array, Array] | None:
-        """All frequencies and their probabilities, where the spectrum is discrete with at most so many; else None."""
+        """All frequencies and their probabilities, where the spectrum is discrete with at most so many; else
+        None."""
         return None
 
 
@@ -65,7 +68,7 @@ class GaussianMixture(Spectrum):
         return self.d + (self.mixing is not None)
 
     def frequencies(self, U: Array) -> Array:
-        return ndtri(U[:, : self.d]) * (self.scales(U[:, self.d :]) * self.inverse)
+        return np.asarray(ndtri(U[:, : self.d]) * (self.scales(U[:, self.d :]) * self.inverse))
 
     def scales(self, U: Array) -> Array:
         """√τ, as a column."""
@@ -88,7 +91,8 @@ class CauchyColumns(Spectrum):
 
 @dataclass(frozen=True)
 class Series(Spectrum):
-    """Independent discrete frequencies: in column j, base_j times a whole number k with P(k) = weights[j][|k|], mirrored."""
+    """Independent discrete frequencies: in column j, base_j times a whole number k with P(k) =
+    weights[j][|k|], mirrored."""
 
     base: Array
     weights: tuple[Array, ...]
@@ -143,7 +147,7 @@ class Components(Spectrum):
             np.searchsorted(np.cumsum(self.probability), U[:, 0], side="right"), len(self.means) - 1
         )
         sign = np.where(U[:, 1 : self.d + 1] < 0.5, -1.0, 1.0)
-        return 2 * np.pi * (sign * self.means[q] + self.scales[q] * ndtri(U[:, self.d + 1 :]))
+        return np.asarray(2 * np.pi * (sign * self.means[q] + self.scales[q] * ndtri(U[:, self.d + 1 :])))
 
 
 @dataclass(frozen=True)
@@ -188,7 +192,8 @@ class Mapped(Spectrum):
 
 
 def draw(s: Spectrum, m: int, kind: str, rng: np.random.Generator) -> Array:
-    """m frequencies: "gaussian" (independent), "orthogonal" (blocks at right angles) or "quasi" (scrambled Sobol or Halton)."""
+    """m frequencies: "gaussian" (independent), "orthogonal" (blocks at right angles) or "quasi" (scrambled
+    Sobol or Halton)."""
     # scipy.stats takes a second to import, and only those who draw need it
     from scipy import stats
 
@@ -197,7 +202,8 @@ def draw(s: Spectrum, m: int, kind: str, rng: np.random.Generator) -> Array:
         scale, inner = orthogonal(s)
         if inner is None:
             raise ParameterError(
-                "kind='orthogonal' is for kernels whose spectrum is a mixture of Gaussians (RBF, Exponential, Matern, "
+                "kind='orthogonal' is for kernels whose spectrum is a mixture of Gaussians (RBF, "
+                "Exponential, Matern, "
                 "RationalQuadratic, and those on columns or after a matrix). Use 'quasi' or 'gaussian'."
             )
         return _orthogonal(inner, m, rng) @ scale

@@ -1,13 +1,13 @@
 """What `validity()` answers: a proof, a proof from what was declared, a witness, or an honest "not known".
 
-A `Proved` rests on rules alone. Where its proof takes something from the user's word, the answer is a `ProvedAsDeclared` instead. A
-`Refuted` rests on an inequality in interval arithmetic.
+A `Proved` rests on rules alone. Where its proof takes something from the user's word, the answer is a
+`ProvedAsDeclared` instead. A `Refuted` rests on an inequality in interval arithmetic.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -16,6 +16,14 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.proofs.enclosure import difference, quadratic_form
 from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Proof
+from mercer.kernels.proofs.witness import Points
+from mercer.typing import Array
+
+
+class Printer(Protocol):
+    """What IPython hands to `_repr_pretty_`."""
+
+    def text(self, text: str) -> None: ...
 
 
 class Validity:
@@ -24,7 +32,7 @@ class Validity:
     status: str = ""
     kernel: Kernel
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+    def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
         printer.text(str(self))
 
 
@@ -59,7 +67,8 @@ class Proved(_WithProof):
 
 @dataclass(frozen=True, repr=False)
 class ProvedAsDeclared(_WithProof):
-    """A kernel if what the user declared is true; `assumptions` lists it. Not a `Proved`: nobody else has checked it."""
+    """A kernel if what the user declared is true; `assumptions` lists it. Not a `Proved`: nobody else has
+    checked it."""
 
     given: ClassVar[str] = " (given what you declared)"
     status = "declared"
@@ -67,15 +76,16 @@ class ProvedAsDeclared(_WithProof):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Refuted(Validity):
-    """Not a kernel: points `X` and a vector `q` with `value` = qᵀKq < 0, also where every rounding went against it.
+    """Not a kernel: points `X` and a vector `q` with `value` = qᵀKq < 0, also where every rounding went
+    against it.
 
-    If `asymmetric`, the two points have k(x, z) ≠ k(z, x) instead, and `value` is the gap. `remark` is what spoke against it
-    before any point was sought, such as a frequency at which a declared density is negative.
+    If `asymmetric`, the two points have k(x, z) ≠ k(z, x) instead, and `value` is the gap. `remark` is what
+    spoke against it before any point was sought, such as a frequency at which a declared density is negative.
     """
 
     kernel: Kernel
-    X: Any
-    q: np.ndarray
+    X: Points
+    q: Array
     value: float
     asymmetric: bool = False
     searched: tuple[str, ...] = field(default=())
@@ -83,12 +93,13 @@ class Refuted(Validity):
     remark: str = ""
     status = "refuted"
 
-    def gram(self) -> np.ndarray:
+    def gram(self) -> Array:
         """The Gram matrix of the witness, computed anew."""
         return np.asarray(self.kernel(Rows(self.X, names=self.names)), dtype=float)
 
     def bounds(self) -> tuple[float, float]:
-        """Numbers between which qᵀKq (the gap, if asymmetric) certainly lies; computed anew, in interval arithmetic."""
+        """Numbers between which qᵀKq (the gap, if asymmetric) certainly lies; computed anew, in interval
+        arithmetic."""
         return self._enclosed().outward()
 
     def check(self) -> bool:
@@ -151,7 +162,8 @@ class Undecided(Validity):
         lines += ["Tried, without finding points at which it fails:", *(f"  - {t}" for t in self.tried)]
         if np.isfinite(self.lowest):
             lines.append(
-                f"Smallest qᵀKq relative to |q|ᵀ|K||q|: {self.lowest:.3g} (not beyond what rounding explains)."
+                f"Smallest qᵀKq relative to |q|ᵀ|K||q|: {self.lowest:.3g} (not beyond what rounding "
+                "explains)."
             )
         return "\n".join(lines)
 
@@ -159,7 +171,7 @@ class Undecided(Validity):
         return f"<Undecided: {self.kernel}, {len(self.tried)} searches>"
 
 
-def _points(X: Any) -> str:
+def _points(X: Points) -> str:
     lines = []
     for i, x in enumerate(X, 1):
         shown = (
@@ -169,7 +181,7 @@ def _points(X: Any) -> str:
     return "\n".join(lines)
 
 
-def _matrix(K: np.ndarray) -> str:
+def _matrix(K: Array) -> str:
     cells = [[f"{v:.6g}" for v in row] for row in K]
     width = max(len(c) for row in cells for c in row)
     return "\n".join("  " + "  ".join(c.rjust(width) for c in row) for row in cells)

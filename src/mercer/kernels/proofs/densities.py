@@ -1,14 +1,15 @@
 """Spectral densities that a user declares: what can be said against them.
 
-A density ρ of d columns makes the kernel k(δ) = ∫ ρ(‖ω‖) cos(ω·δ) dω over all ω in d dimensions, and by Bochner's theorem
-ρ ≥ 0 makes it a valid one. A declared density is believed only after it was looked at: it must not be negative anywhere on
-a fine grid, and it must give the function back. The comparison smooths both sides with a Gaussian of width h,
+A density ρ of d columns makes the kernel k(δ) = ∫ ρ(‖ω‖) cos(ω·δ) dω over all ω in d dimensions, and by
+Bochner's theorem ρ ≥ 0 makes it a valid one. A declared density is believed only after it was looked at: it
+must not be negative anywhere on a fine grid, and it must give the function back. The comparison smooths both
+sides with a Gaussian of width h,
 
     E f(δ + h g) = ∫ ρ(‖ω‖) e^(-h²‖ω‖²/2) cos(ω·δ) dω,    g standard normal,
 
-so that jumps and heavy tails of either are integrated over a bounded range; and for ρ ≥ 0 no value of f is farther from
-the right side than f(0) is at δ = 0. One clear disagreement is a contradiction; none is no proof, and the answer says that it
-rests on the user's word.
+so that jumps and heavy tails of either are integrated over a bounded range; and for ρ ≥ 0 no value of f is
+farther from the right side than f(0) is at δ = 0. One clear disagreement is a contradiction; none is no
+proof, and the answer says that it rests on the user's word.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, ive, jv
 
-Profile = Callable[[np.ndarray], np.ndarray]
+from mercer.typing import Array, Flags
+
+Profile = Callable[[Array], Array]
 
 _AGREE = 1e-7  # of f(0)
 _BLURRED = 1e-4  # of f(0): a quadrature with a larger error compares nothing
@@ -50,9 +52,7 @@ class Verdict:
     band: Band | None = None
 
 
-def judge_density(
-    f: Callable[[np.ndarray], np.ndarray], density: Callable[[Any], Any], columns: int
-) -> Verdict:
+def judge_density(f: Callable[[Array], Array], density: Profile, columns: int) -> Verdict:
     """Look at a density declared for f, a function of differences of so many columns."""
     along = np.eye(columns)[0]
     try:
@@ -70,10 +70,10 @@ class _Doubt(Exception):
         self.band = band
 
 
-def _readable(density: Callable[[Any], Any]) -> Profile:
+def _readable(density: Profile) -> Profile:
     """The density as a function from frequencies > 0 to numbers; `_Doubt` where it gives none."""
 
-    def read(w: np.ndarray) -> np.ndarray:
+    def read(w: Array) -> Array:
         try:
             values = np.asarray(density(w), dtype=float)
         except Exception as error:  # whatever a user's function raises
@@ -82,7 +82,8 @@ def _readable(density: Callable[[Any], Any]) -> Profile:
             ) from error
         if values.shape != w.shape:
             raise _Doubt(
-                f"The declared density cannot be read: for frequencies of shape {w.shape} it returns shape {values.shape}."
+                f"The declared density cannot be read: for frequencies of shape {w.shape} it returns shape "
+                f"{values.shape}."
             )
         if not np.all(np.isfinite(values)):
             i = int(np.argmin(np.isfinite(values)))
@@ -127,11 +128,12 @@ def _refuse_negative(density: Profile, width: float) -> None:
     if values[i] < -_ROUNDING * float(np.abs(values).max()):
         raise _Doubt(f"The declared density is negative: {where}.", _band(w, values < 0, i))
     raise _Doubt(
-        f"The declared density goes below 0: {where}. If that is rounding, write it so that it does not, for example with np.maximum."
+        f"The declared density goes below 0: {where}. If that is rounding, write it so that it does not, for "
+        "example with np.maximum."
     )
 
 
-def _band(w: np.ndarray, negative: np.ndarray, i: int) -> Band:
+def _band(w: Array, negative: Flags, i: int) -> Band:
     """The neighbours of w[i] up to where the density is not negative any more."""
     before = np.flatnonzero(~negative[:i])
     after = np.flatnonzero(~negative[i:])
@@ -165,7 +167,8 @@ def _require_radial(f: Profile, profile: Profile, columns: int, width: float) ->
         if np.count_nonzero(apart) > 1:
             i = int(np.argmax(apart))
             raise _Doubt(
-                f"The declared density is a function of ‖ω‖, but f is none of ‖δ‖: it differs between two δ of length {s[i]:.6g}."
+                "The declared density is a function of ‖ω‖, but f is none of ‖δ‖: it differs between two δ "
+                f"of length {s[i]:.6g}."
             )
 
 
@@ -186,30 +189,34 @@ def _compare(profile: Profile, density: Profile, d: int, width: float) -> None:
         h /= _FINER
     if accounted < _ACCOUNTED:
         raise _Doubt(
-            f"The declared density gives {accounted:.3g} of f(0) for frequencies up to {_reach(d) / (_FINER * h):.3g}, and "
+            f"The declared density gives {accounted:.3g} of f(0) for frequencies up to "
+            f"{_reach(d) / (_FINER * h):.3g}, and "
             "the rest is not in sight."
         )
 
 
-def _compare_smoothed(profile: Profile, density: Profile, d: int, r: np.ndarray, h: float) -> None:
+def _compare_smoothed(profile: Profile, density: Profile, d: int, r: Array, h: float) -> None:
     top = float(profile(np.zeros(1))[0])
     by_density, error = _transform(density, d, r, h)
     by_function, other = _smoothed(profile, d, r, h)
     if not error + other <= _BLURRED * top:
         raise _Doubt(
-            f"The declared density could not be compared with f: smoothed over a width of {h:.3g}, their integrals are only "
+            f"The declared density could not be compared with f: smoothed over a width of {h:.3g}, their "
+            "integrals are only "
             f"known to {error + other:.2g}."
         )
     allowed = _AGREE * top + 2 * (error + other)
     for i in np.flatnonzero(~(np.abs(by_density - by_function) <= allowed)):
         raise _Doubt(
-            f"By quadrature, f is not the transform of the declared density: at ‖δ‖ = {r[i]:.6g}, smoothed over a width of {h:.3g}, "
+            f"By quadrature, f is not the transform of the declared density: at ‖δ‖ = {r[i]:.6g}, smoothed "
+            f"over a width of {h:.3g}, "
             f"f gives {by_function[i]:.9g} and the density {by_density[i]:.9g}."
         )
     found = profile(r)
     for i in np.flatnonzero(~(np.abs(found - by_density) <= top - by_density[0] + allowed)):
         raise _Doubt(
-            f"By quadrature, f is not the transform of the declared density: at ‖δ‖ = {r[i]:.6g}, f gives {found[i]:.9g}, and the "
+            f"By quadrature, f is not the transform of the declared density: at ‖δ‖ = {r[i]:.6g}, f gives "
+            f"{found[i]:.9g}, and the "
             f"density {by_density[i]:.9g} give or take {max(top - by_density[0], 0.0):.3g}."
         )
 
@@ -219,41 +226,42 @@ def _reach(d: int) -> float:
     return 9.0 + 2 * math.sqrt(d)
 
 
-def _transform(density: Profile, d: int, r: np.ndarray, h: float) -> tuple[np.ndarray, float]:
+def _transform(density: Profile, d: int, r: Array, h: float) -> tuple[Array, float]:
     """∫ ρ(‖ω‖) e^(-h²‖ω‖²/2) cos(ω·δ) dω for ‖δ‖ in r, and an estimate of its error.
 
     In polar coordinates, where the mean of cos(ω·δ) over all directions is a Bessel function of ‖ω‖‖δ‖.
     """
     sphere = 2 * math.pi ** (d / 2) / math.gamma(d / 2)
 
-    def integrand(w: np.ndarray) -> np.ndarray:
+    def integrand(w: Array) -> Array:
         weight = sphere * density(w) * w ** (d - 1) * np.exp(-0.5 * (h * w) ** 2)
-        return weight * _mean_cosine(d, r[:, None] * w)
+        return np.asarray(weight * _mean_cosine(d, r[:, None] * w))
 
     top = _reach(d) / h
     edges = np.concatenate([[0.0], top * np.exp2(np.arange(-30.0, -8.0)), top * np.linspace(0, 1, 257)[1:]])
     return integrate(integrand, edges)
 
 
-def _mean_cosine(d: int, t: np.ndarray) -> np.ndarray:
+def _mean_cosine(d: int, t: Array) -> Array:
     """The mean of cos(t u₁) over unit vectors u in d dimensions: Γ(d/2) (2/t)^ν J_ν(t), ν = d/2 - 1."""
     if d == 1:
-        return np.cos(t)
+        return np.asarray(np.cos(t))
     nu = d / 2 - 1
     safe = np.where(t == 0, 1.0, t)
     return np.where(t == 0, 1.0, math.gamma(d / 2) * (2 / safe) ** nu * jv(nu, safe))
 
 
-def _smoothed(profile: Profile, d: int, r: np.ndarray, h: float) -> tuple[np.ndarray, float]:
-    """E f(δ + h g) for ‖δ‖ in r, and an estimate of its error: ‖δ + h g‖/h has the noncentral chi distribution."""
+def _smoothed(profile: Profile, d: int, r: Array, h: float) -> tuple[Array, float]:
+    """E f(δ + h g) for ‖δ‖ in r, and an estimate of its error: ‖δ + h g‖/h has the noncentral chi
+    distribution."""
     out = np.empty(len(r))
     worst = 0.0
     for i, centre in enumerate((r / h).tolist()):
         low = max(0.0, centre - _reach(d))
         edges = np.linspace(low, centre + _reach(d), 129)
 
-        def integrand(s: np.ndarray, centre: float = centre) -> np.ndarray:
-            return (profile(h * s) * _noncentral_chi(d, s, centre))[None, :]
+        def integrand(s: Array, centre: float = centre) -> Array:
+            return np.asarray(profile(h * s) * _noncentral_chi(d, s, centre))[None, :]
 
         value, error = integrate(integrand, edges)
         out[i] = value[0]
@@ -261,18 +269,20 @@ def _smoothed(profile: Profile, d: int, r: np.ndarray, h: float) -> tuple[np.nda
     return out, worst
 
 
-def _noncentral_chi(d: int, s: np.ndarray, centre: float) -> np.ndarray:
+def _noncentral_chi(d: int, s: Array, centre: float) -> Array:
     """The density of ‖centre e₁ + g‖ at s."""
     if centre == 0:
-        return np.exp((1 - d / 2) * math.log(2) - gammaln(d / 2) + (d - 1) * np.log(s) - 0.5 * s**2)
+        return np.asarray(
+            np.exp((1 - d / 2) * math.log(2) - gammaln(d / 2) + (d - 1) * np.log(s) - 0.5 * s**2)
+        )
     nu = d / 2 - 1
-    return s * (s / centre) ** nu * ive(nu, centre * s) * np.exp(-0.5 * (s - centre) ** 2)
+    return np.asarray(s * (s / centre) ** nu * ive(nu, centre * s) * np.exp(-0.5 * (s - centre) ** 2))
 
 
 # ── quadrature ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _clenshaw_curtis(n: int) -> tuple[np.ndarray, np.ndarray]:
+def _clenshaw_curtis(n: int) -> tuple[Array, Array]:
     """Nodes cos(πk/n), which include both ends, and their weights; n is even."""
     k = np.arange(n + 1)
     j = np.arange(1, n // 2 + 1)
@@ -290,15 +300,16 @@ _MOST_PANELS = 20_000
 _FINE = 1e-12  # of the integral of the size
 
 
-def integrate(g: Callable[[np.ndarray], np.ndarray], edges: np.ndarray) -> tuple[np.ndarray, float]:
+def integrate(g: Callable[[Array], Array], edges: Array) -> tuple[Array, float]:
     """∫ g over [edges[0], edges[-1]], several functions at once, and an estimate of the largest error.
 
-    Gauss' rule and that of Clenshaw and Curtis on every panel; one on which they differ is halved, so that kinks and jumps are
-    closed in on. (Two rules of Gauss would agree on a jump between the end of a panel and their first nodes.)
+    Gauss' rule and that of Clenshaw and Curtis on every panel; one on which they differ is halved, so that
+    kinks and jumps are closed in on. (Two rules of Gauss would agree on a jump between the end of a panel and
+    their first nodes.)
     """
     a = edges[:-1]
     b = edges[1:]
-    total: Any = 0.0
+    total: Array | float = 0.0
     size = 0.0
     error = 0.0
     for halving in range(_HALVINGS):
@@ -321,12 +332,12 @@ def integrate(g: Callable[[np.ndarray], np.ndarray], edges: np.ndarray) -> tuple
 
 
 def _rule(
-    g: Callable[[np.ndarray], np.ndarray],
-    a: np.ndarray,
-    b: np.ndarray,
-    nodes: np.ndarray,
-    weights: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
+    g: Callable[[Array], Array],
+    a: Array,
+    b: Array,
+    nodes: Array,
+    weights: Array,
+) -> tuple[Array, Array]:
     """∫ g and ∫ |g| on every panel, one row per function."""
     half = 0.5 * (b - a)
     x = 0.5 * (a + b)[:, None] + half[:, None] * nodes

@@ -1,8 +1,9 @@
 """Gram matrices in interval arithmetic: every entry with certain bounds, for the few points of a witness.
 
-Functions of a distance or of a dot product follow from their recorded formula (`certain`); every other class has one rule. A sample is known twice: as the rows that functions of a user are given,
-and as intervals that hold the exact coordinates. A function that a user wrote returns rounded numbers, and nobody knows
-how well; its values are taken to be right to 1e-10 of the largest of them. The same is said of Matérn kernels whose
+Functions of a distance or of a dot product follow from their recorded formula (`certain`); every other class
+has one rule. A sample is known twice: as the rows that functions of a user are given, and as intervals that
+hold the exact coordinates. A function that a user wrote returns rounded numbers, and nobody knows how well;
+its values are taken to be right to 1e-10 of the largest of them. The same is said of Matérn kernels whose
 Bessel function has no closed form.
 """
 
@@ -17,26 +18,30 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Rows, dense
+from mercer.arrays import Rows
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
 from mercer.kernels.formulas.certain import KNOWN, bounds
 from mercer.kernels.formulas.formula import NotRecorded
 from mercer.kernels.leaves import columns, radial, special
-from mercer.kernels.leaves.families import DotProduct, Radial
+from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
 from mercer.kernels.leaves.recording import OfOneNumber
 from mercer.kernels.proofs.intervals import Interval, NotEnclosed, pi
+from mercer.params import Vector
+from mercer.sparse import dense
+from mercer.typing import Array
 
 Enclosed = list[list[Interval]]
 
-MEASURED = 1e-10  # how well the values of a user's function are taken to be known, relative to the largest
+# How well the values of a user's function are taken to be known, relative to the largest.
+MEASURED = 1e-10
 
 _ZERO = Interval.exact(0)
 _ONE = Interval.exact(1)
 _TWO = Interval.exact(2)
 
 
-def quadratic_form(kernel: Kernel, rows: Rows, q: np.ndarray) -> Interval:
+def quadratic_form(kernel: Kernel, rows: Rows, q: Array) -> Interval:
     """qᵀKq with certain bounds; `NotEnclosed` where there are none."""
     try:
         K = enclose(kernel, Sample.of(rows))
@@ -104,7 +109,7 @@ def enclose(kernel: Kernel, sample: Sample) -> Enclosed:
     return measured(kernel, sample)
 
 
-def measured(k: Any, sample: Sample) -> Enclosed:
+def measured(k: Kernel, sample: Sample) -> Enclosed:
     """The values that a function of a user returns, with the error they are taken to have."""
     K = np.asarray(k.block(sample.rows, None), dtype=float)
     if not np.all(np.isfinite(K)):
@@ -130,7 +135,7 @@ def _norm(x: list[Interval]) -> Interval:
     return total.sqrt()
 
 
-def _numbers(value: Any, d: int) -> list[Interval]:
+def _numbers(value: Vector, d: int) -> list[Interval]:
     """A parameter as one number per column."""
     return [Interval.exact(v) for v in (value if isinstance(value, tuple) else (value,) * d)]
 
@@ -139,7 +144,7 @@ def _map(K: Enclosed, f: Callable[[Interval], Interval]) -> Enclosed:
     return [[f(v) for v in row] for row in K]
 
 
-def _squared_distance(k: Any, x: list[Interval], z: list[Interval]) -> Interval:
+def _squared_distance(k: Radial, x: list[Interval], z: list[Interval]) -> Interval:
     """s = Σ ((x_d - z_d) / ℓ_d)²."""
     s = _ZERO
     for a, b, scale in zip(x, z, _numbers(k.lengthscale, len(x)), strict=True):
@@ -191,7 +196,12 @@ def _matern(k: radial.Matern, sample: Sample) -> Enclosed:
 
 
 def _by_columns(
-    k: Any, sample: Sample, names: tuple[str, ...], term: Callable[..., Interval], *, product: bool = False
+    k: PerColumn,
+    sample: Sample,
+    names: tuple[str, ...],
+    term: Callable[..., Interval],
+    *,
+    product: bool = False,
 ) -> Enclosed:
     """A term of every column, summed or multiplied."""
 

@@ -1,13 +1,13 @@
 """Proofs by multiplying out: a kernel as a power series in other kernels, with exact coefficients.
 
-(x·z + ½)² - ¼ contains a negative term and is a kernel all the same: multiplied out it is (x·z)² + x·z. Here an
-expression is expanded over its atoms (kernels that are not sums, products, powers, polynomials or exponentials
-themselves) into terms c · a₁^p₁ a₂^p₂ … · e^P, where P is again a polynomial in the atoms. Read as a power series in
-the atoms, it is a kernel if no coefficient is negative, because every product of kernels is a kernel. Three things are
-looked at, all with fractions, so that ½·½ - ¼ is exactly 0:
+(x·z + ½)² - ¼ contains a negative term and is a kernel all the same: multiplied out it is (x·z)² + x·z. Here
+an expression is expanded over its atoms (kernels that are not sums, products, powers, polynomials or
+exponentials themselves) into terms c · a₁^p₁ a₂^p₂ … · e^P, where P is again a polynomial in the atoms. Read
+as a power series in the atoms, it is a kernel if no coefficient is negative, because every product of kernels
+is a kernel. Three things are looked at, all with fractions, so that ½·½ - ¼ is exactly 0:
 
-    exponentials    b e^P pays for c e^Q wherever |Q| ≤ P coefficient by coefficient and b ≥ |c|: that makes cosh and sinh
-    monomials       each one that is taken away is compared with what the whole series brings of it: that makes e^k - 1
+    exponentials    b e^P pays for c e^Q where |Q| ≤ P coefficient by coefficient and b ≥ |c|: cosh and sinh
+    monomials       each one that is taken away is compared with what the whole series brings of it: e^k - 1
     atoms           each one must be proved by itself
 """
 
@@ -80,7 +80,8 @@ def _fact(terms: Terms, negative: list[Term]) -> Fact:
         shown = " + ".join(_write(t.monomial, c) for t, c in terms.items()) or "0"
         return Fact(
             "expansion",
-            f"multiplied out it is {shown}, a combination of products of kernels without a negative coefficient",
+            f"multiplied out it is {shown}, a combination of products of kernels without a negative "
+            "coefficient",
         )
     series = f"x·z{'' if _only_linear(terms) else ' and the kernels below'}"
     reason = f"multiplied out and written as a power series in {series}, no coefficient is negative"
@@ -108,8 +109,8 @@ def _premises(kernel: Kernel, terms: Terms) -> tuple[Proof, ...] | None:
 def _exponentials_are_covered(terms: Terms) -> bool:
     """Whether every term c·m·e^Q whose series may go below zero is paid for by others b·m·e^P with |Q| ≤ P.
 
-    The series of e^Q is at most that of e^|Q| ≤ e^P in size, coefficient by coefficient. So what is left of b after
-    paying |c| has no negative coefficient; a debt may be split among several payers.
+    The series of e^Q is at most that of e^|Q| ≤ e^P in size, coefficient by coefficient. So what is left of b
+    after paying |c| has no negative coefficient; a debt may be split among several payers.
     """
     exponentials = {t: c for t, c in terms.items() if not _is_pure(t)}
     purses = {t: c * _exp_bounds(t)[0] for t, c in exponentials.items() if _is_positive(t, c)}
@@ -142,7 +143,8 @@ def _dominates(a: Term, b: Term) -> bool:
 
 
 def _least_coefficient(terms: Terms, target: Monomial) -> Fraction:
-    """The coefficient of `target` in the whole series, rounded down (only e^c of a constant c is ever rounded)."""
+    """The coefficient of `target` in the whole series, rounded down (only e^c of a constant c is ever
+    rounded)."""
     total = Fraction(0)
     for term, c in terms.items():
         rest = _divide(target, term.monomial)
@@ -155,7 +157,8 @@ def _least_coefficient(terms: Terms, target: Monomial) -> Fraction:
 
 
 def _coefficient_of_exp(term: Term, target: Monomial) -> Fraction:
-    """The coefficient of `target` in the series of e^P, the constant of P left out: Σ Pⁿ/n!, cut to what divides it."""
+    """The coefficient of `target` in the series of e^P, the constant of P left out: Σ Pⁿ/n!, cut to what
+    divides it."""
     P = {m: r for m, r in term.exponent if m}
     if not P:
         return Fraction(target == ONE)
@@ -191,7 +194,8 @@ def _exp_bounds(term: Term) -> tuple[Fraction, Fraction]:
 
 
 def expand(kernel: Kernel, *, split: bool = False) -> Terms:
-    """The kernel as terms over its atoms, without those that cancel; `split` divides atoms that are sums, as `AllSubsets` is."""
+    """The kernel as terms over its atoms, without those that cancel; `split` divides atoms that are sums, as
+    `AllSubsets` is."""
     return {t: c for t, c in kernel.expanded(split=split).items() if c != 0}
 
 

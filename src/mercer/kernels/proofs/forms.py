@@ -1,8 +1,9 @@
 """Whether a symmetric matrix of floats is positive semi-definite: decided exactly, never by a tolerance.
 
-A clearly definite matrix has a Cholesky factor even after its diagonal is lowered by more than all rounding of the
-factorisation can amount to; that is a proof in floating point. Every other one is eliminated with whole numbers: floats
-are whole multiples of a power of two, and Bareiss' elimination divides without a remainder.
+A clearly definite matrix has a Cholesky factor even after its diagonal is lowered by more than all rounding
+of the factorisation can amount to; that is a proof in floating point. Every other one is eliminated with
+whole numbers: floats are whole multiples of a power of two, and Bareiss' elimination divides without a
+remainder.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+
+from mercer.typing import Array
 
 Entries = tuple[tuple[float, ...], ...]
 
@@ -48,7 +51,7 @@ def judge_form(A: Entries) -> Form:
     return Form(False, "a pivot of its exact elimination is negative", _direction(A, rows, pivots, failed))
 
 
-def exact_form(A: Entries, v: np.ndarray) -> Fraction:
+def exact_form(A: Entries, v: Array) -> Fraction:
     """vᵀAv without rounding."""
     x = [Fraction(float(c)) for c in v]
     return sum(
@@ -56,8 +59,9 @@ def exact_form(A: Entries, v: np.ndarray) -> Fraction:
     )
 
 
-def _surely_definite(M: np.ndarray) -> bool:
-    """Whether the matrix less a multiple of the identity, beyond all rounding of the factorisation, has a factor.
+def _surely_definite(M: Array) -> bool:
+    """Whether the matrix less a multiple of the identity, beyond all rounding of the factorisation, has a
+    factor.
 
     Where the floating-point factorisation of B succeeds, B + E is positive definite for an |E| of at most
     (n + 1) ε trace(B), about (Higham, Theorem 10.3). Four times as much is taken away.
@@ -82,7 +86,8 @@ def _whole(A: Entries) -> list[list[int]]:
 
 
 def _eliminate(rows: list[list[int]]) -> tuple[list[int], tuple[int, ...]]:
-    """The pivots that were positive, and the one or two rows that then fail (none if the matrix is semi-definite)."""
+    """The pivots that were positive, and the one or two rows that then fail (none if the matrix is
+    semi-definite)."""
     M = [list(row) for row in rows]
     left = list(range(len(M)))
     pivots: list[int] = []
@@ -108,7 +113,8 @@ def _eliminate(rows: list[list[int]]) -> tuple[list[int], tuple[int, ...]]:
 def _direction(
     A: Entries, rows: list[list[int]], pivots: list[int], failed: tuple[int, ...]
 ) -> tuple[float, ...] | None:
-    """A vector v with vᵀAv < 0: unit vectors of the failing rows, made orthogonal to the pivots' in the form A."""
+    """A vector v with vᵀAv < 0: unit vectors of the failing rows, made orthogonal to the pivots' in the form
+    A."""
     for sign in (1, -1):
         target = [Fraction(0)] * len(rows)
         target[failed[0]] = Fraction(1)

@@ -1,8 +1,8 @@
 """Interval arithmetic in sixty digits: every operation rounds outwards, so the true number is never lost.
 
-A witness against a kernel is a strict inequality, qᵀKq < 0, and rounding must not decide it. Decimal numbers of the
-standard library round in a direction of one's choice and have exponents without practical limits; `exp`, `ln` and
-`sqrt` of theirs are right to the last digit, so one more step outwards encloses them.
+A witness against a kernel is a strict inequality, qᵀKq < 0, and rounding must not decide it. Decimal numbers
+of the standard library round in a direction of one's choice and have exponents without practical limits;
+`exp`, `ln` and `sqrt` of theirs are right to the last digit, so one more step outwards encloses them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ _LIMITS = {"Emax": 10**9, "Emin": -(10**9), "traps": []}
 _DOWN = Context(prec=60, rounding=ROUND_FLOOR, **_LIMITS)  # type: ignore[arg-type]
 _UP = Context(prec=60, rounding=ROUND_CEILING, **_LIMITS)  # type: ignore[arg-type]
 
-# For the functions that are summed here: so many digits more that their own rounding is far below the last of sixty.
+# For the functions that are summed here: so many digits more that their own rounding is far below the last of
+# sixty.
 _FINE = Context(prec=100, **_LIMITS)  # type: ignore[arg-type]
 _FINE_ERROR = Decimal("1e-75")
 _LARGEST_ANGLE = Decimal("1e20")

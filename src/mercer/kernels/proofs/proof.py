@@ -1,7 +1,7 @@
 """Why something is a kernel: facts, and proofs made of them.
 
-A proof is a tree. Each node names the kernel it speaks of, the rule that makes it one, and the proofs of its parts;
-the leaves of the tree are facts about named kernels. Nothing here samples.
+A proof is a tree. Each node names the kernel it speaks of, the rule that makes it one, and the proofs of its
+parts; the leaves of the tree are facts about named kernels. Nothing here samples.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Proof:
         return {node.rule for node in self.walk()}
 
     def declared(self) -> tuple[str, ...]:
-        """Everything in the tree that is taken from the user's word; empty for a proof that needs none of it."""
+        """Everything in the tree that is taken from the user's word; empty where nothing is."""
         return tuple(dict.fromkeys(a for node in self.walk() for a in node.taken()))
 
     def taken(self) -> tuple[str, ...]:
-        """What this node takes from the user's word: what was declared, and the proof of a class of his own."""
+        """What this node takes from the user's word: what was declared, and proofs of his own classes."""
         return self.assumptions or own_proof(self.kernel)
 
     def walk(self) -> Iterator[Proof]:
@@ -69,7 +69,8 @@ class Proof:
 
     def latex(self) -> str:
         """The proof as nested LaTeX enumerations."""
-        body = rf"\item $k(x,z)={self.kernel.latex()}$: \textbf{{{_escape(self.rule)}}}. {_escape(_sentence(self.fact.reason))}"
+        reason = _escape(_sentence(self.fact.reason))
+        body = rf"\item $k(x,z)={self.kernel.latex()}$: \textbf{{{_escape(self.rule)}}}. {reason}"
         if self.conditions:
             body += f" Here {_escape('; '.join(self.conditions))}."
         for assumption in self.taken():

@@ -2,12 +2,12 @@
 
 The search looks at many small and large sets of points: corners, lines, fans, grids and clouds in one to five
 dimensions, at the kernel's own scales; then it moves points to make the smallest eigenvalue smaller. A set
-that fails is cut down to as few points as it can, and the points and the vector are rounded to numbers one can check
-by hand. What is found counts only if qᵀKq < 0 holds in interval arithmetic. Finding nothing proves nothing, and the
-answer is then `Undecided`.
+that fails is cut down to as few points as it can, and the points and the vector are rounded to numbers one
+can check by hand. What is found counts only if qᵀKq < 0 holds in interval arithmetic. Finding nothing proves
+nothing, and the answer is then `Undecided`.
 
-The search is limited by its work, not by the clock, so it gives the same answer everywhere, and the answer is kept.
-`seconds` is a safety net: an answer that it cut short says so, and is not kept.
+The search is limited by its work, not by the clock, so it gives the same answer everywhere, and the answer is
+kept. `seconds` is a safety net: an answer that it cut short says so, and is not kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -28,13 +27,12 @@ from mercer.errors import MercerError
 from mercer.kernels import doors
 from mercer.kernels.algebra import On
 from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.own import Custom, Stationary
-from mercer.kernels.leaves.special import Bilinear
 from mercer.kernels.proofs.answers import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.proofs.enclosure import difference, quadratic_form
 from mercer.kernels.proofs.intervals import NotEnclosed
 from mercer.kernels.proofs.witness import (
     FOUND,
+    Points,
     cloud,
     corners,
     few_rows,
@@ -46,11 +44,14 @@ from mercer.kernels.proofs.witness import (
     unit_scale,
     waves,
 )
+from mercer.typing import Array, Table
 
-# How many values of the kernel one search may ask for; a function called pair by pair in Python is a thousand times slower.
+# How many values of the kernel one search may ask for; a function called pair by pair in Python is a thousand
+# times slower.
 _WORK = 3_000_000
 _WORK_PAIR_BY_PAIR = 150_000
-_ENCLOSURE = 300  # values that one in interval arithmetic is worth
+# Values that one in interval arithmetic is worth.
+_ENCLOSURE = 300
 
 # Answers of searches that came to their end, the latest used last.
 _MOST_KEPT = 256
@@ -59,7 +60,7 @@ _lock = threading.Lock()
 
 
 def judge(
-    kernel: Kernel, samples: Any = None, *, columns: int | None, seconds: float, random_state: int
+    kernel: Kernel, samples: Table | None = None, *, columns: int | None, seconds: float, random_state: int
 ) -> Validity:
     """`Proved`, `ProvedAsDeclared`, `Refuted` or `Undecided`; see `Kernel.validity`."""
     proof = kernel.proof()
@@ -92,7 +93,7 @@ def _names(kernel: Kernel) -> tuple[str, ...] | None:
 
 
 def _work(kernel: Kernel) -> int:
-    slow = any(isinstance(k, Custom) and not k.blocks for k in kernel.walk())
+    slow = any(k.is_slow for k in kernel.walk())
     return _WORK_PAIR_BY_PAIR if slow else _WORK
 
 
@@ -108,7 +109,8 @@ class _Search:
     failures: dict[str, int] = field(default_factory=dict)
     evaluated: int = 0
     work: int = 0
-    cut: bool = False  # by the clock
+    # by the clock
+    cut: bool = False
 
     def __post_init__(self) -> None:
         self.names = _names(self.kernel)
@@ -116,9 +118,12 @@ class _Search:
 
     # ── where to look ──
 
-    def among(self, samples: Any) -> Refuted | None:
+    def among(self, samples: Table) -> Refuted | None:
         """Search in the things the user gave: all of them, or many random subsets when they are many."""
-        things = samples if isinstance(samples, np.ndarray) else list(samples)
+        if isinstance(samples, np.ndarray):
+            things: Points = samples
+        else:
+            things = list(samples)  # type: ignore[arg-type]
         n = len(things)
         chunk = min(n, 150)
         for trial in range(1 if n == chunk else 20):
@@ -164,7 +169,7 @@ class _Search:
     def directions(self) -> Refuted | None:
         """A single point at which a form xᵀAz in the expression is negative."""
         for k in self.kernel.walk():
-            v = k.negative_direction() if isinstance(k, Bilinear) else None
+            v = k.negative_direction()
             if v is not None:
                 X = np.array([v])
                 for digits in range(5):
@@ -180,7 +185,7 @@ class _Search:
     def frequencies(self, dimensions: list[int]) -> Refuted | None:
         """Grids that tell frequencies at which a declared density is negative from their neighbours."""
         for k in self.kernel.walk():
-            band = k.negative_band() if isinstance(k, Stationary) else None
+            band = k.negative_band()
             if band is None:
                 continue
             for d, parts in itertools.product(dimensions, (2, 1.3, 4, 8)):
@@ -202,7 +207,7 @@ class _Search:
         self.note(f"{self.evaluated - before} sets of plain numbers")
         return found
 
-    def sets(self, d: int) -> Iterator[np.ndarray]:
+    def sets(self, d: int) -> Iterator[Array]:
         """Sets of points in d dimensions, small ones first, at the kernel's own scales."""
         signed = not self.kernel.needs_nonnegative()
         scales = self.scales()
@@ -251,8 +256,9 @@ class _Search:
 
     # ── looking ──
 
-    def gram(self, X: Any) -> np.ndarray | None:
-        """K at these points, up to a factor, or None where the kernel is not defined (counted, by the kind of trouble)."""
+    def gram(self, X: Points) -> Array | None:
+        """K at these points, up to a factor, or None where the kernel is not defined (counted, by the kind of
+        trouble)."""
         self.evaluated += 1
         self.work -= len(X) ** 2
         try:
@@ -269,16 +275,16 @@ class _Search:
             return None
         return unit_scale(K) if np.all(np.isfinite(K)) else None
 
-    def pad(self, X: Any) -> list[str] | None:
+    def pad(self, X: Points) -> list[str] | None:
         if self.names is None:
             return None
         return [*self.names, *(f"x{j}" for j in range(len(self.names), np.shape(X)[1]))]
 
-    def depth(self, X: np.ndarray) -> float:
+    def depth(self, X: Array) -> float:
         K = self.gram(X)
         return 1.0 if K is None else lowest_form(K)[0]
 
-    def look(self, X: Any) -> Refuted | None:
+    def look(self, X: Points) -> Refuted | None:
         K = self.gram(X)
         if K is None:
             return None
@@ -298,7 +304,7 @@ class _Search:
             return None
         return self.polish(take(X, shrink(K, q)))
 
-    def asymmetric(self, pair: Any) -> Refuted | None:
+    def asymmetric(self, pair: Points) -> Refuted | None:
         names = self.pad(pair)
         try:
             gap = difference(self.kernel, Rows(pair, names=names))
@@ -309,7 +315,7 @@ class _Search:
         size = abs(gap.middle())
         return Refuted(self.kernel, pair, np.array([1.0, -1.0]), size, True, tuple(self.tried), names)
 
-    def polish(self, X: Any) -> Refuted | None:
+    def polish(self, X: Points) -> Refuted | None:
         """The same witness in rounder numbers, if they still do; None if rounding alone made it."""
         for candidate in _rounder(X):
             K = self.gram(candidate)
@@ -322,7 +328,7 @@ class _Search:
                     return found
         return None
 
-    def certified(self, X: Any, q: np.ndarray) -> Refuted | None:
+    def certified(self, X: Points, q: Array) -> Refuted | None:
         """A witness, if qᵀKq < 0 whatever way everything was rounded."""
         names = self.pad(X)
         self.work -= _ENCLOSURE * len(X) ** 2
@@ -357,7 +363,7 @@ class _Search:
 
 def _is_against(kernel: Kernel) -> bool:
     """Whether what was declared of the kernel speaks against it already."""
-    return isinstance(kernel, Stationary) and kernel.negative_band() is not None
+    return kernel.negative_band() is not None
 
 
 def _advice(kernel: Kernel) -> Iterator[str]:
@@ -365,7 +371,7 @@ def _advice(kernel: Kernel) -> Iterator[str]:
     yield from dict.fromkeys(k.wanting() for k in kernel.walk() if k.wanting())
 
 
-def _rounder(X: Any) -> Iterator[Any]:
+def _rounder(X: Points) -> Iterator[Points]:
     """The points with few digits first, then as they are."""
     if isinstance(X, np.ndarray) or all(isinstance(v, float) for v in X):
         for digits in range(5):

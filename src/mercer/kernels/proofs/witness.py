@@ -1,44 +1,53 @@
-"""Where a witness is sought, and how one is made small: sets of points, and the linear algebra of quadratic forms.
+"""Where a witness is sought, and how one is made small: sets of points, and the linear algebra of quadratic
+forms.
 
-Nothing here decides anything. Eigenvalues in floating point only suggest points and a vector; whether qᵀKq is really
-negative there is asked in interval arithmetic.
+Nothing here decides anything. Eigenvalues in floating point only suggest points and a vector; whether qᵀKq is
+really negative there is asked in interval arithmetic.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from mercer.kernels.proofs.densities import Band
+from mercer.typing import Array
 
-FOUND = -1e-9  # qᵀKq relative to |q|ᵀ|K||q| at which a set of points is worth a closer look
-_LONGEST = 200  # points of one wave
-_ONE_BY_ONE = 40  # rows of which each is tried to be left out
+# Rows of numbers, or things in a list.
+Points: TypeAlias = Array | list[Any]
+
+# qᵀKq relative to |q|ᵀ|K||q| at which a set of points is worth a closer look.
+FOUND = -1e-9
+# The most points of one wave.
+_LONGEST = 200
+# The most rows of which each is tried to be left out.
+_ONE_BY_ONE = 40
 
 
 # ── sets of points ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def corners(d: int, signed: bool) -> Iterator[np.ndarray]:
+def corners(d: int, signed: bool) -> Iterator[Array]:
     """Small sets with a shape: corners of simplex, cube and cross, a line, a fan."""
-    basis, zero = np.eye(d), np.zeros((1, d))
+    basis = np.eye(d)
+    zero = np.zeros((1, d))
     yield np.vstack([zero, basis, basis.sum(axis=0, keepdims=True), 2 * basis])
     if d <= 4:
         low = -1 if signed else 0
         yield np.array(list(itertools.product(range(low, 2), repeat=d)), dtype=float)
     if signed:
         yield np.vstack([zero, basis, -basis])
-    line = np.arange(1.0, 13.0)[:, None] * np.ones((1, d)) / np.sqrt(d)
+    line: Array = np.arange(1.0, 13.0)[:, None] * np.ones((1, d)) / np.sqrt(d)
     yield line
     fan = np.ones((7, d))
     fan[:, -1] = np.linspace(0.0, 3.0, 7)
     yield fan
 
 
-def grid(d: int) -> np.ndarray:
+def grid(d: int) -> Array:
     """About a hundred points on a regular grid around 0."""
     m = {1: 81, 2: 10, 3: 5, 4: 3}.get(d, 2)
     axis = np.arange(m) - (m - 1) / 2
@@ -47,8 +56,9 @@ def grid(d: int) -> np.ndarray:
     return np.array(list(itertools.product(axis, repeat=d)), dtype=float)
 
 
-def waves(band: Band, d: int, parts: float) -> Iterator[np.ndarray]:
-    """Grids with so many points in half a wave of the middle of a band, and long enough to tell the band from its neighbours."""
+def waves(band: Band, d: int, parts: float) -> Iterator[Array]:
+    """Grids with so many points in half a wave of the middle of a band, and long enough to tell the band from
+    its neighbours."""
     spacing = 2 * np.pi / (parts * (band.low + band.high))
     yield spacing * grid(d)
     if d > 1:
@@ -56,17 +66,17 @@ def waves(band: Band, d: int, parts: float) -> Iterator[np.ndarray]:
     length = 8 * np.pi / (band.high - band.low)
     n = int(min(length / spacing, _LONGEST))
     if n > len(grid(1)):
-        yield spacing * np.arange(n)[:, None]
+        yield spacing * np.arange(float(n))[:, None]
 
 
-def cloud(rng: np.random.Generator, d: int, n: int) -> np.ndarray:
+def cloud(rng: np.random.Generator, d: int, n: int) -> Array:
     return 2 * rng.normal(size=(n, d))
 
 
 # ── linear algebra of witnesses ─────────────────────────────────────────────────────────────────────────────
 
 
-def lowest_form(K: np.ndarray) -> tuple[float, np.ndarray]:
+def lowest_form(K: Array) -> tuple[float, Array]:
     """The vector of the smallest eigenvalue of K scaled to unit diagonal, and its relative form qᵀKq."""
     s = np.diag(K)
     i = int(np.argmin(s))
@@ -78,13 +88,13 @@ def lowest_form(K: np.ndarray) -> tuple[float, np.ndarray]:
     return relative_form(K, q), q
 
 
-def unit_scale(K: np.ndarray) -> np.ndarray:
-    """K over a power of two near its largest entry: no square of an entry overflows, and nothing is rounded."""
+def unit_scale(K: Array) -> Array:
+    """K over a power of two near its largest entry: no square overflows, and nothing is rounded."""
     largest = float(np.abs(K).max(initial=0.0))
     return K if largest == 0 else np.ldexp(K, -int(np.frexp(largest)[1]))
 
 
-def few_rows(K: np.ndarray) -> list[int] | None:
+def few_rows(K: Array) -> list[int] | None:
     """One, two or three rows of K that already fail, if there are any."""
     s = np.diag(K)
     if s.min() < 0:
@@ -107,7 +117,7 @@ def few_rows(K: np.ndarray) -> list[int] | None:
     return triples[best].tolist() if lows[best] < -1e-6 and s[triples[best]].min() > 0 else None
 
 
-def shrink(K: np.ndarray, q: np.ndarray) -> list[int]:
+def shrink(K: Array, q: Array) -> list[int]:
     """As few rows of K as can still fail: drop the lightest in bulk, then one at a time."""
     keep = np.arange(len(K))
     for share in (0.7, 0.9):
@@ -117,7 +127,8 @@ def shrink(K: np.ndarray, q: np.ndarray) -> list[int]:
             lowest, other = lowest_form(K[np.ix_(fewer, fewer)])
             if lowest > FOUND:
                 break
-            keep, q = fewer, other
+            keep = fewer
+            q = other
     while 1 < len(keep) <= _ONE_BY_ONE:
         options = [np.delete(keep, i) for i in range(len(keep))]
         depths = [lowest_form(K[np.ix_(o, o)])[0] for o in options]
@@ -128,7 +139,7 @@ def shrink(K: np.ndarray, q: np.ndarray) -> list[int]:
     return keep.tolist()
 
 
-def round_vector(K: np.ndarray, q: np.ndarray) -> np.ndarray:
+def round_vector(K: Array, q: Array) -> Array:
     """q with its largest entry 1 and as few digits as still make qᵀKq clearly negative."""
     q = q / q[int(np.argmax(np.abs(q)))]
     target = relative_form(K, q)
@@ -139,11 +150,14 @@ def round_vector(K: np.ndarray, q: np.ndarray) -> np.ndarray:
     return q
 
 
-def take(X: Any, index: list[int]) -> Any:
-    return X[index] if isinstance(X, np.ndarray) else [X[i] for i in index]
+def take(X: Points, index: list[int]) -> Points:
+    """Some of the points."""
+    if isinstance(X, np.ndarray):
+        return X[index]
+    return [X[i] for i in index]
 
 
-def relative_form(K: np.ndarray, q: np.ndarray) -> float:
+def relative_form(K: Array, q: Array) -> float:
     """qᵀKq / |q|ᵀ|K||q|: the quadratic form on a scale where rounding is about 1e-16."""
     size = float(np.abs(q) @ np.abs(K) @ np.abs(q))
     return float(q @ K @ q) / size if size > 0 else 0.0

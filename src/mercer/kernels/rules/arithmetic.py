@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 from scipy.special import logsumexp
@@ -38,7 +39,7 @@ def add(a: Kernel | float, b: Kernel | float) -> Kernel:
         elif is_number(v):
             parts.append(Constant(v))
         else:
-            return NotImplemented
+            return cast(Kernel, NotImplemented)
     return Sum(tuple(parts))
 
 
@@ -49,7 +50,7 @@ def multiply(a: Kernel, b: Kernel | float) -> Kernel:
             return Scaled(a.kernel, a.scale * float(b))
         return Scaled(a, b)
     if not isinstance(b, Kernel):
-        return NotImplemented
+        return cast(Kernel, NotImplemented)
     scale = 1.0
     parts: list[Kernel] = []
     scaled = False
@@ -232,7 +233,10 @@ class Product(Nary):
         premises = self._premises()
         if premises is None:
             return proof_by_expansion(self)
-        reason = "Schur: the entrywise product of the Gram matrices is a principal block of their Kronecker product"
+        reason = (
+            "Schur: the entrywise product of the Gram matrices "
+            "is a principal block of their Kronecker product"
+        )
         return Proof(self, Fact("product of kernels", reason), premises)
 
     def root_proof(self) -> Proof | None:

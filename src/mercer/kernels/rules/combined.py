@@ -24,7 +24,8 @@ class Combined(Kernel):
         depth = 1 + max(child.nesting for _, child in self.children())
         if depth > DEEPEST:
             raise ParameterError(
-                f"this kernel would be nested {depth} deep; at most {DEEPEST} are allowed. Sums of many terms are not "
+                f"this kernel would be nested {depth} deep; at most {DEEPEST} are allowed. Sums of many "
+                "terms are not "
                 "nested: build them as k1 + k2 + …, and write repeated products as powers."
             )
         object.__setattr__(self, "nesting", depth)

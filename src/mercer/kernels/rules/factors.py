@@ -46,8 +46,10 @@ class Times(Unary):
             out = out[:, 0]
         if out.shape != (len(x),):
             raise ShapeError(
-                f"times(f): f returned shape {out.shape} for {len(x)} points; it must return one number per point. "
-                "A function of a single point becomes one of all points by lambda X: np.array([f(x) for x in X])."
+                f"times(f): f returned shape {out.shape} for {len(x)} points; it must return one number per "
+                "point. "
+                "A function of a single point becomes one of all points by lambda X: np.array([f(x) for x in "
+                "X])."
             )
         return out
 
@@ -85,7 +87,8 @@ class Normalized(Unary):
         deep = _normalizations(self)
         if deep > MOST_NORMALIZATIONS:
             raise ParameterError(
-                f"normalized() is nested {deep} deep, and at most {MOST_NORMALIZATIONS} are allowed: each doubles the work "
+                f"normalized() is nested {deep} deep, and at most {MOST_NORMALIZATIONS} are allowed: each "
+                "doubles the work "
                 "of a gradient. Normalise once, on the outside; what is inside is divided out."
             )
 
@@ -106,7 +109,8 @@ class Normalized(Unary):
         norms = self.norms(x)
         if norms is None:
             raise MagnitudeError(
-                f"{self}: k(x, x) leaves the range of float64, so its values are known by their logarithms, and its "
+                f"{self}: k(x, x) leaves the range of float64, so its values are known by their logarithms, "
+                "and its "
                 "gradient is not. Rescale the columns, or take a smaller scale, degree or power."
             )
         return norms

@@ -43,7 +43,8 @@ class Power(Unary):
         if p != int(p) and K.size and K.min() < 0:
             where = tuple(int(i) for i in np.unravel_index(int(np.argmin(K)), K.shape))
             raise DomainError(
-                f"{self}: the kernel inside is {K.min():.3g} at {where}, and a negative number has no real power {p:g}."
+                f"{self}: the kernel inside is {K.min():.3g} at {where}, and a negative number has no real "
+                f"power {p:g}."
             )
         return K**p
 
@@ -84,7 +85,8 @@ class Power(Unary):
         r = int(self.exponent)
         if r != self.exponent or not 1 <= r <= MOST_COPIES:
             raise NoSpectrum(
-                f"{self} is not a product of copies: its exponent is not a whole number from 1 to {MOST_COPIES}"
+                f"{self} is not a product of copies: its exponent is not a whole number from 1 to "
+                f"{MOST_COPIES}"
             )
         inner = self.kernel.spectrum(d, names)
         return SumOfFrequencies(d, inner.amplitude**r, (inner,) * r)

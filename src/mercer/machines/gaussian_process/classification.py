@@ -36,6 +36,7 @@ from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Numbe
 from mercer.machines.shared.targets import as_labels
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.solution import Certificate, Status
+from mercer.sparse import Matrix
 from mercer.typing import Array
 
 SOON = 1000  # rows whose mode is found quickly enough after Ctrl-C
@@ -98,6 +99,8 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         ),
         "memory": TABLE["memory"].but(about="What the n × n arrays may take; more is refused."),
     }
+
+    X_fit_: Matrix
 
     def __init__(
         self,

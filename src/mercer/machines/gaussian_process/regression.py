@@ -275,6 +275,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             noise = noise if np.ndim(noise) == 0 else noise[rows]
 
         def exact(theta: np.ndarray) -> tuple[Any, ...]:
+            assert sample is not None
             K = Tiles(kernel.with_theta(theta), sample, n_jobs=n_jobs)
             found = OBJECTIVES[self.objective](K, targets, noise, diagnose=False)
             whole = rows is None and self.objective == "evidence"

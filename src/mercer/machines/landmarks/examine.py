@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
 
-from mercer.arrays import dense
 from mercer.gram import Tiles
 from mercer.gram.on_rows import PRECOMPUTED, check_gram
 from mercer.machines.landmarks.approximation import Approximation, without_noise
@@ -23,6 +22,7 @@ from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import same_rows, same_width
 from mercer.solve.solution import Certificate
+from mercer.sparse import dense
 from mercer.theory.claims import AS_DEFINED, EXACT, SOLVED, Examination, at_most
 
 SAMPLED = 0.1  # how well the spread of a sample of ten thousand rows is that of all

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import lapack
-from mercer.arrays import Rows, dense, read_rows
+from mercer.arrays import Rows, read_rows
 from mercer.errors import InvalidKernelError, MemoryBudgetError, ParameterError, ShapeError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.on_rows import check_gram
@@ -26,7 +26,7 @@ from mercer.machines.shared.targets import check_target_block
 from mercer.memory import memory_limit, say_bytes
 from mercer.panels import panels
 from mercer.solve.solution import Certificate, Status
-from mercer.sparse import stored_alike
+from mercer.sparse import dense, stored_alike
 
 DEFAULT_COMPONENTS = 100
 

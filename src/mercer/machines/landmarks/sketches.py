@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,9 @@ from mercer.arrays import Rows
 from mercer.errors import MercerError, ParameterError
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
-from mercer.kernels.leaves import dot, special
+from mercer.kernels.leaves import special
 from mercer.kernels.leaves.distances import squared_norms
+from mercer.kernels.leaves.families import DotProduct
 from mercer.kernels.leaves.radial import RBF
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum, draw, orthogonal
 
@@ -162,7 +162,7 @@ def _fourier(s: Spectrum, size: int, plan: Plan) -> Sketch:
 
 
 def _not_stationary(k: Kernel, size: int, plan: Plan, reason: str) -> Sketch:
-    if isinstance(k, dot.Linear | dot.Polynomial | dot.ExpDot | dot.Dot):
+    if isinstance(k, DotProduct) and (k.is_series() or k.rate() is not None):
         return _dot(k, size, plan)
     if isinstance(k, special.ArcCosine):
         return ArcCosine(
@@ -188,17 +188,17 @@ def _not_stationary(k: Kernel, size: int, plan: Plan, reason: str) -> Sketch:
     )
 
 
-def _dot(k: Any, size: int, plan: Plan) -> Sketch:
-    kind = plan.kind
-    if kind == "maclaurin" or isinstance(k, dot.Dot):
-        return _maclaurin(k, size, plan)
-    if isinstance(k, dot.ExpDot):
+def _dot(k: DotProduct, size: int, plan: Plan) -> Sketch:
+    power = k.power_form()
+    rate = k.rate()
+    if plan.kind != "maclaurin" and rate is not None:
         # e^(c x·z) = e^(c‖x‖²/2) e^(-c‖x - z‖²/2) e^(c‖z‖²/2): a Gaussian kernel between two factors
-        gauss = RBF(1.0 / np.sqrt(k.scale))
+        gauss = RBF(1.0 / np.sqrt(rate))
         inner = _fourier(gauss.spectrum(plan.d), size, plan)
-        return times(inner, partial(_half_exponential, scale=k.scale))
-    scale, offset, degree = (1.0, 0.0, 1) if isinstance(k, dot.Linear) else (k.scale, k.offset, k.degree)
-    return _tensor_sketch(plan.d, scale, offset, degree, size, plan.rng)
+        return times(inner, partial(_half_exponential, scale=rate))
+    if plan.kind == "maclaurin" or power is None:
+        return _maclaurin(k, size, plan)
+    return _tensor_sketch(plan.d, *power, size, plan.rng)
 
 
 def _count(width: int, size: int, rng: np.random.Generator) -> sparse.csr_array:
@@ -245,13 +245,14 @@ def convolve(parts: list[Any], size: int) -> np.ndarray:
     return np.fft.irfft(out, n=size, axis=1)
 
 
-def _maclaurin(k: Any, size: int, plan: Plan) -> Sketch:
+def _maclaurin(k: DotProduct, size: int, plan: Plan) -> Sketch:
     """Σ a_n (x·z)^n: each feature has a random degree n, drawn with P(n) ∝ a_n r^n for r = E‖x‖², and n random signs."""
     r = max(float(squared_norms(plan.rows.vectors).mean()), 1e-300)
-    if isinstance(k, dot.ExpDot):
-        n = np.arange(int(20 + k.scale * r + 12 * np.sqrt(k.scale * r)))
-        logs = n * np.log(k.scale * r) - gammaln(n + 1)
-        log_a = n * np.log(k.scale) - gammaln(n + 1)
+    rate = k.rate()
+    if rate is not None:
+        n = np.arange(int(20 + rate * r + 12 * np.sqrt(rate * r)))
+        logs = n * np.log(rate * r) - gammaln(n + 1)
+        log_a = n * np.log(rate) - gammaln(n + 1)
     else:
         a = np.array(_taylor(k))
         n = np.arange(len(a))
@@ -269,19 +270,15 @@ def _maclaurin(k: Any, size: int, plan: Plan) -> Sketch:
     return Maclaurin(size, f"{size} terms of a random Maclaurin series", False, degrees, weight, signs)
 
 
-def _taylor(k: Any) -> list[float]:
-    if isinstance(k, dot.Linear):
-        return [0.0, 1.0]
-    if isinstance(k, dot.Polynomial):
-        p, c, s = k.degree, k.offset, k.scale
-        return [comb(p, j) * c ** (p - j) * s**j for j in range(p + 1)]
-    if isinstance(k.taylor, tuple):
-        if min(k.taylor) < 0:
-            raise ParameterError(f"{k} has a negative Taylor coefficient, so no real features reproduce it.")
-        return list(k.taylor)
-    raise ParameterError(
-        f"{k} has no finite list of Taylor coefficients. Give them as Dot(taylor=[...]), or use Nystroem."
-    )
+def _taylor(k: DotProduct) -> tuple[float, ...]:
+    coefficients = k.taylor_coefficients()
+    if coefficients is None:
+        raise ParameterError(
+            f"{k} has no finite list of Taylor coefficients. Give them as Dot(taylor=[...]), or use Nystroem."
+        )
+    if min(coefficients) < 0:
+        raise ParameterError(f"{k} has a negative Taylor coefficient, so no real features reproduce it.")
+    return coefficients
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import check_vectors, dense
+from mercer.arrays import check_vectors
 from mercer.errors import InputError, ParameterError
 from mercer.gram import GramOperator
 from mercer.gram.functions import ByFeatures, Functions
@@ -36,7 +36,7 @@ from mercer.machines.shared.support import SupportMachine
 from mercer.machines.shared.targets import as_labels
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status
-from mercer.sparse import Matrix
+from mercer.sparse import Matrix, dense
 
 Row = Callable[[int], np.ndarray]
 AVERAGES = ("last", "averaged", "voted")

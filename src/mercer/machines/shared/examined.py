@@ -10,12 +10,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from mercer.arrays import dense
 from mercer.gram.blocks import block
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.landmarks.approximation import Approximation, Frozen
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.machine import Machine
+from mercer.sparse import dense
 from mercer.theory.claims import EXACT, Examination, opaque
 
 # how a fit came about, not what came of it: no data can confirm them, and nothing is computed from them

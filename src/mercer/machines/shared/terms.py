@@ -33,7 +33,7 @@ def is_noise(term: Kernel) -> bool:
 
 def has_noise(kernel: Kernel) -> bool:
     """Whether white noise occurs anywhere in the expression."""
-    return isinstance(kernel, White) or any(has_noise(child) for _, child in kernel.children())
+    return any(isinstance(part, White) for part in kernel.walk())
 
 
 def latent_terms(kernel: Kernel) -> tuple[Kernel, ...]:

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import lapack
-from mercer.arrays import Rows, check_vectors, dense
+from mercer.arrays import Rows, check_vectors
 from mercer.errors import InputError, NotPositiveDefiniteError, ShapeError, warn
 from mercer.gram import GramOperator
 from mercer.gram.functions import Functions
@@ -26,6 +26,7 @@ from mercer.machines.shared.parameters import Declarations, Number, Special, Who
 from mercer.machines.structure.centred import Centred, invalid_after_centring
 from mercer.machines.structure.mercer_map import with_signs
 from mercer.solve.eigen import top_eigenpairs
+from mercer.sparse import dense
 from mercer.typing import Array
 
 

@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import dense
 from mercer.errors import ParameterError, ShapeError, warn
 from mercer.gram.functions import Functions
 from mercer.gram.on_rows import KernelOnRows
@@ -33,7 +32,7 @@ from mercer.machines.structure.mercer_map import with_signs
 from mercer.machines.structure.preimage import METHODS, RidgeMap, pre_images, way_back
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.solution import Certificate
-from mercer.sparse import Matrix
+from mercer.sparse import Matrix, dense
 from mercer.typing import Array
 
 SOLVERS = ("auto", "dense", "krylov", "lanczos")

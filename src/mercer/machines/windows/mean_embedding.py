@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,8 +12,6 @@ from mercer.errors import ParameterError
 from mercer.gram.functions import Functions
 from mercer.gram.on_rows import Evaluated, Given
 from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.columns import Laplacian
-from mercer.kernels.leaves.radial import RBF
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import Choice, Declarations, Number
@@ -169,16 +166,15 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
             return np.log(np.maximum(scores, 0.0)) - constant
 
 
-def _log_integral(kernel: Any, d: int) -> float:
+def _log_integral(kernel: Kernel, d: int) -> float:
     """log ∫ k(x, t) dt over d columns."""
-    if not isinstance(kernel, RBF | Laplacian):
+    constant = kernel.log_integral(d)
+    if constant is None:
         raise ParameterError(
             f"the integral of {kernel} is not known here, so its mean is a density only up to a constant: use score_samples, or "
             "an RBF or Laplacian kernel on all columns."
         )
-    lengths = np.broadcast_to(np.asarray(kernel.lengthscale, dtype=float), d)
-    each = 0.5 * math.log(2 * math.pi) if isinstance(kernel, RBF) else math.log(2)
-    return float(np.log(lengths).sum()) + d * each
+    return constant
 
 
 def _between(scores: np.ndarray, weights: np.ndarray, share: float) -> float:
