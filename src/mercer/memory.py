@@ -60,4 +60,6 @@ def say_count(count: int) -> str:
     >>> say_count(33_670), say_count(2**1000)
     ('33,670', 'about 10^301')
     """
-    return f"{count:,}" if count < 10**15 else f"about 10^{math.floor(math.log10(count))}"
+    if count < 10**15:
+        return f"{count:,}"
+    return f"about 10^{math.floor(math.log10(count))}"

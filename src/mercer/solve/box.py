@@ -160,19 +160,15 @@ def certify_all(
     def total(x: Array) -> Array:
         return np.add.reduceat(x, first)
 
-    whole = BoxProblem(
-        _joined([q.rows for q in problems]),
-        _joined([q.signs for q in problems]),
-        _joined([q.p for q in problems]),
-        _joined([q.C for q in problems]),
-    )
+    whole = _end_to_end(problems)
     alpha = _joined(alphas)
     f = _joined(fs)
     m = _by_sign(whole.signs, ms, sizes)
     g = whole.gradient(f) + m
     worst = whole.violation(alpha, g)
     hard = np.maximum.reduceat(whole.C, first) == np.inf
-    C = np.where(np.isinf(whole.C), 0.0, whole.C) if hard.any() else whole.C
+    some_hard = bool(hard.any())
+    C = np.where(np.isinf(whole.C), 0.0, whole.C) if some_hard else whole.C
     over = np.maximum(g, 0.0)
     under = over - g
     norm2 = total(whole.signs * alpha * f)
@@ -180,7 +176,7 @@ def certify_all(
     primal = 0.5 * norm2 + total(C * under + m * alpha)
     # Primal - dual, summed without cancellation.
     gap = total(alpha * over + (C - alpha) * under)
-    for k in np.flatnonzero(hard):
+    for k in np.flatnonzero(hard) if some_hard else ():
         # y(f + b) ≥ 1 after dividing w and b by the smallest.
         margin = float((g - whole.p)[first[k] : ends[k]].min())
         primal[k] = 0.5 * norm2[k] / margin**2 if margin > 0 else np.inf
@@ -197,6 +193,18 @@ def certify_all(
         )
         for k, fact in enumerate(facts)
     ]
+
+
+def _end_to_end(problems: Sequence[BoxProblem]) -> BoxProblem:
+    """The variables of all problems, one problem after the other; what each of them keeps is left out."""
+    if len(problems) == 1:
+        return problems[0]
+    return BoxProblem(
+        _joined([q.rows for q in problems]),
+        _joined([q.signs for q in problems]),
+        _joined([q.p for q in problems]),
+        _joined([q.C for q in problems]),
+    )
 
 
 def _by_sign(signs: Array, ms: Sequence[tuple[float, float]], sizes: Integers) -> Array:

@@ -95,7 +95,9 @@ def cg(
     start = clock.now()
     op = as_operator(A, products_only=True)
     B, single = check_targets(op, b)
-    X = np.zeros_like(B) if x0 is None else _like(check_targets(op, x0, "x0")[0], B)
+    X = np.zeros_like(B)
+    if x0 is not None:
+        X = _like(check_targets(op, x0, "x0")[0], B)
     shift = check_number(shift, "shift", 0.0)
     tol = check_number(tol, "tol", 0.0)
     most = min(10 * len(B), 10_000)
@@ -313,7 +315,9 @@ class _State:
         return bool(self.callback(self.iterations, float(now.max())))
 
     def precondition(self, R: Array) -> Array:
-        return R if self.inverse is None else np.asarray(self.inverse @ R, dtype=np.float64)
+        if self.inverse is None:
+            return R
+        return np.asarray(self.inverse @ R, dtype=np.float64)
 
     def is_convex(self, columns: Integers, P: Array, AP: Array, curvature: Array) -> Flags:
         """Which columns see pᵀAp > 0; the others are stopped, with the reason in a note."""

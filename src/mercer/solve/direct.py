@@ -143,7 +143,9 @@ def _potrf(upper: Array, shift: float) -> tuple[Array, int | None]:
 
 def _contiguous(A: Array) -> Array:
     """The array as C order without a copy: a symmetric array is its own transpose."""
-    return A.T if A.flags.f_contiguous and not A.flags.c_contiguous else np.ascontiguousarray(A)
+    if A.flags.f_contiguous and not A.flags.c_contiguous:
+        return A.T
+    return np.ascontiguousarray(A)
 
 
 def _upper_triangle(op: Operator, dtype: np.dtype, until: float) -> Array:

@@ -318,7 +318,10 @@ class _Iteration:
         out = np.zeros((n, k, len(columns)))
         if A.shape[0]:
             B = np.column_stack([A.down(c) for c in columns])
-            tol = 1e-10 if self._direct() else 1e-2 * min(1.0, max(1e-7, float(np.sqrt(self.gap))))
+            tol = 1e-10
+            if not self._direct():
+                # Systems far from the optimum need few digits.
+                tol = 1e-2 * min(1.0, max(1e-7, float(np.sqrt(self.gap))))
             left = None if self.end == np.inf else max(self.end - clock.now(), 0.0)
             options = SystemOptions(
                 tol=tol,

@@ -106,8 +106,12 @@ def convex_duality(
     (False, True)
     """
     x0 = np.atleast_1d(np.asarray(start, dtype=float))
-    rows = np.zeros((0, len(x0))) if A is None else np.atleast_2d(np.asarray(A, dtype=float))
-    right_side = np.zeros(len(rows)) if b is None else np.atleast_1d(np.asarray(b, dtype=float))
+    rows = np.zeros((0, len(x0)))
+    if A is not None:
+        rows = np.atleast_2d(np.asarray(A, dtype=float))
+    right_side = np.zeros(len(rows))
+    if b is not None:
+        right_side = np.atleast_1d(np.asarray(b, dtype=float))
     x = _minimised(objective, inequalities, rows, right_side, x0)
     multipliers = _stationary(objective, inequalities, rows, x)
 
@@ -151,7 +155,9 @@ def _stationary(f: Function, g: Sequence[Function], A: Array, x: Array) -> Array
     """λ ≥ 0, zero where a constraint has room, and ν, with ∇f + Σ λ ∇g + Aᵀν as small as can be."""
     gradients = [_gradient(each, x) for each in g]
     active = np.array([float(each(x)) > -1e-6 for each in g], dtype=bool)
-    columns = np.column_stack([*gradients, *A]) if len(gradients) + len(A) else np.zeros((len(x), 0))
+    columns = np.zeros((len(x), 0))
+    if len(gradients) + len(A):
+        columns = np.column_stack([*gradients, *A])
     low = np.concatenate([np.zeros(len(g)), np.full(len(A), -np.inf)])
     used = np.concatenate([active, np.ones(len(A), dtype=bool)])
     out = np.zeros(columns.shape[1])
@@ -235,7 +241,9 @@ def lagrangian(
     # primal value.
     reach = float((s * (K @ c + b)).min()) if hard else 1.0
     norm2 = float(c @ K @ c)
-    primal = 0.5 * norm2 / reach**2 if hard and reach > 0 else 0.5 * norm2 + float(price @ xi)
+    primal = 0.5 * norm2 + float(price @ xi)
+    if hard and reach > 0:
+        primal = 0.5 * norm2 / reach**2
     dual = float(alpha.sum() - 0.5 * norm2)
     rng = np.random.default_rng(random_state)
     left = -np.inf
