@@ -25,12 +25,16 @@ from mercer.machines.gaussian_process.search import _Task
 
 # Products at which the clock jumps; more in a nightly run.
 MOMENTS = int(os.environ.get("MERCER_MOMENTS", "2"))
-FEW = 4  # products after the end: to have something at all, to measure its residual, and to certify it
+FEW = 3  # products after the end: to have something at all, to measure its residual, and to certify it
 ROUND = 8  # products after a search has ended, for what is published of its end
+# Newton's method, in the middle of a step: the rest of it, its gap, and a certificate of two.
+SMOOTH = ("squared", "huber", "poisson", "logistic", "squared_hinge")
 MORE_THAN_FEW = {
+    **{f"KernelMachine, {loss}": 4 for loss in SMOOTH},
+    "MultipleKernelRegressor, tiles": 4,  # the two kernels are multiplied apart
     "KernelMachine, penalty": 9,  # a point on the path of prices that is certified by two more
     "KernelMachine, levels": 6,  # three levels, two each
-    "GaussianProcessRegressor, cg": 5,  # the evidence is estimated, with a product for its probes
+    "GaussianProcessRegressor, cg": 4,  # the evidence is estimated, with a product for its probes
 }
 PRODUCTS = (
     (Tiles, "dense"),
