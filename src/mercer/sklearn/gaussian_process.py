@@ -307,7 +307,9 @@ class GaussianProcessClassifier(ClassifierMixin, Twin):
 
     @property
     def _parts(self) -> list[BinaryLaplace]:
-        return [self.base_estimator_] if self.n_classes_ == 2 else list(self.base_estimator_.estimators_)
+        if self.n_classes_ == 2:
+            return [self.base_estimator_]
+        return list(self.base_estimator_.estimators_)
 
     @property
     def kernel_(self) -> PeerKernel:

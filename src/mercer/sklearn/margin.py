@@ -234,7 +234,9 @@ class MarginTwin(Twin):
             if self.kernel == PRECOMPUTED:
                 return symmetric(X)
             warn_of_refuted(self._kernel_object(), X.shape[1])
-            return X.toarray() if sparse.issparse(X) and X.shape[0] * X.shape[1] <= WRITTEN_OUT else X
+            if sparse.issparse(X) and X.shape[0] * X.shape[1] <= WRITTEN_OUT:
+                return X.toarray()
+            return X
         self._X_fit = X
         K = _as_matrix(function(X, X))
         if K.shape[0] != K.shape[1]:
