@@ -1,6 +1,7 @@
 """Names for what goes in and what comes out, for annotations.
 
 Array      numbers, float64; what every computation here is made of
+Floats     numbers in the precision in which they came, single or double
 Integers   positions and counts
 Flags      true or false, entry by entry
 Index      some rows of a matrix, by their positions or by a slice
@@ -23,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[np.float64]
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Integers: TypeAlias = npt.NDArray[np.intp]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Index: TypeAlias = Integers | slice

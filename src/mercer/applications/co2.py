@@ -136,7 +136,9 @@ class Study:
     @property
     def error(self) -> float | None:
         """Root mean square of forecast minus measurement, in ppm."""
-        return float(np.sqrt(np.mean((self.later.ppm - self.later_mean) ** 2))) if len(self.later) else None
+        if not len(self.later):
+            return None
+        return float(np.sqrt(np.mean((self.later.ppm - self.later_mean) ** 2)))
 
     def hyperparameters(self) -> list[tuple[str, str, float, str]]:
         """(term, meaning, value, unit) of the eleven numbers found."""

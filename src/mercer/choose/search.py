@@ -78,7 +78,9 @@ class Ledger:
     @property
     def left(self) -> float | None:
         """Seconds that are left; None if there is no limit."""
-        return None if self.max_seconds is None else max(self.max_seconds - self.seconds, LEAST)
+        if self.max_seconds is None:
+            return None
+        return max(self.max_seconds - self.seconds, LEAST)
 
     @property
     def best(self) -> Trial | None:

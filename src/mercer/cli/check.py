@@ -202,7 +202,9 @@ def _show_parameters(console: Console, k: Kernel) -> None:
     table.add_column("may be")
     table.add_column("tuned")
     for p in k.parameters:
-        domain = p.domain.words.split(",")[0] if p.bounds is None else f"{p.bounds[0]:g} to {p.bounds[1]:g}"
+        domain = p.domain.words.split(",")[0]
+        if p.bounds is not None:
+            domain = f"{p.bounds[0]:g} to {p.bounds[1]:g}"
         if p.free:
             tuned = "free"
         elif p.fixed:

@@ -102,7 +102,9 @@ def _verdict(what: str, right: int, n: int) -> str:
 def _before(A: Array, codes: Integers) -> str:
     """Whether a point, or a line, separates the classes before the map, decided by a linear program."""
     what = "point" if A.shape[1] == 1 else "line"
-    return f"a {what} separates them too" if separable(A, codes) else f"no {what} separates the classes"
+    if separable(A, codes):
+        return f"a {what} separates them too"
+    return f"no {what} separates the classes"
 
 
 def separable(A: Array, codes: Integers) -> bool:

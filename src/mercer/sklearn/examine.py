@@ -31,7 +31,7 @@ from mercer.typing import Array, Integers, Labels, Table, Targets, Weights
 # of numbers that are published in single precision
 FLOAT32 = 1e-5
 # a twin whose kernel is found by a search
-Twin = TypeVar("Twin", bound=Process)
+Searched = TypeVar("Searched", bound=Process)
 
 STATE = frozenset({"machine_", "_last", "_rng", "rng", "_likelihood"})
 
@@ -115,9 +115,9 @@ def _same_form(exam: Examination, part: Process, default: PeerKernel) -> None:
     exam.true(alike, f"kernel_ is {found}, which is no form of {asked}")
 
 
-def _at_kernel_found(part: Twin) -> Twin:
+def _at_kernel_found(part: Searched) -> Searched:
     """The same estimator with the kernel that it found, and nothing to search."""
-    draft: Twin = clone(part)
+    draft: Searched = clone(part)
     draft.kernel = clone(part.kernel_)
     draft.optimizer = None
     return draft

@@ -22,7 +22,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.errors import NotPositiveDefiniteError, warn
 from mercer.machines.gaussian_process.evidence import factor_gram, log_evidence
-from mercer.machines.shared.publish import Published
 from mercer.sklearn.careful import refuse_masks_and_dates
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
 from mercer.sklearn.gp_process import (
@@ -34,10 +33,10 @@ from mercer.sklearn.gp_process import (
     input_checks,
     takes_vectors,
 )
+from mercer.sklearn.twin import Twin
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
-from mercer.theory.claims import Examination
-from mercer.typing import Array, Labels, Seed, Table, Targets, Weights
+from mercer.typing import Array, Labels, Seed, Table, Targets
 
 __all__ = ["GaussianProcessClassifier", "GaussianProcessRegressor"]
 
@@ -235,7 +234,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
 # ── classification ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-class GaussianProcessClassifier(ClassifierMixin, Published, BaseEstimator):
+class GaussianProcessClassifier(ClassifierMixin, Twin):
     """scikit-learn's `GaussianProcessClassifier` on mercer's engine.
 
     Laplace's approximation, with one-vs-rest or one-vs-one for many classes.
@@ -306,15 +305,11 @@ class GaussianProcessClassifier(ClassifierMixin, Published, BaseEstimator):
         self.log_marginal_likelihood_value_ = np.float64(np.mean(values))
         return self
 
-    def _examine(self, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-        """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
-        from mercer.sklearn.examine import examine_twin
-
-        examine_twin(self, exam, X, y, sample_weight)
-
     @property
     def _parts(self) -> list[BinaryLaplace]:
-        return [self.base_estimator_] if self.n_classes_ == 2 else list(self.base_estimator_.estimators_)
+        if self.n_classes_ == 2:
+            return [self.base_estimator_]
+        return list(self.base_estimator_.estimators_)
 
     @property
     def kernel_(self) -> PeerKernel:

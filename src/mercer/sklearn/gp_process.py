@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.gaussian_process.kernels import Kernel as PeerKernel
@@ -18,12 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import NotPositiveDefiniteError, warn
 from mercer.machines.gaussian_process.averages import average_logistic
 from mercer.machines.gaussian_process.laplace import Logistic, TwoClasses
-from mercer.machines.shared.publish import Published
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
+from mercer.sklearn.twin import Twin
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
-from mercer.theory.claims import Examination
-from mercer.typing import Array, Labels, Seed, Table, Targets, Weights
+from mercer.typing import Array, Labels, Seed, Table
 
 # rows that are conditioned on quickly enough after Ctrl-C
 SOON = 1000
@@ -34,7 +33,7 @@ Optimizer: TypeAlias = str | Callable[..., tuple[Array, float]] | None
 Likelihood: TypeAlias = np.float64 | float | tuple[np.float64 | float, Array]
 
 
-class Process(Published, BaseEstimator):
+class Process(Twin):
     """What the two share: the kernel, its inputs, and the search for its parameters."""
 
     kernel: PeerKernel | None
@@ -43,12 +42,6 @@ class Process(Published, BaseEstimator):
     n_restarts_optimizer: int
     log_marginal_likelihood_value_: float
     y_train_: Labels
-
-    def _examine(self, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-        """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
-        from mercer.sklearn.examine import examine_twin
-
-        examine_twin(self, exam, X, y, sample_weight)
 
     def log_marginal_likelihood(
         self, theta: Array | None = None, eval_gradient: bool = False, clone_kernel: bool = True

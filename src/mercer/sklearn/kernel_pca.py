@@ -6,9 +6,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import sklearn.decomposition as peer
-from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import KernelCenterer
@@ -21,15 +20,14 @@ from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.blocks import Index
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels import Kernel
-from mercer.machines.shared.publish import Published
 from mercer.machines.structure.centred import Centred
 from mercer.sklearn.careful import refuse_masks_and_dates
 from mercer.sklearn.names import KernelName, kernel_named
+from mercer.sklearn.twin import Twin
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.system import solve
 from mercer.sparse import Matrix
-from mercer.theory.claims import Examination
-from mercer.typing import Array, Seed, Table, Targets, Weights
+from mercer.typing import Array, Floats, Seed, Table, Targets
 
 __all__ = ["KernelPCA"]
 
@@ -37,7 +35,7 @@ __all__ = ["KernelPCA"]
 TIGHTEST = 1e-10
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, BaseEstimator):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Twin):
     """Kernel principal component analysis, with scikit-learn's signature, attributes and semantics.
 
     Every `eigen_solver` but "dense" is a block Krylov method that stops at residuals of tol (or 1e-10, if
@@ -128,12 +126,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
         self._coef = np.ascontiguousarray(scaled - scaled.mean(axis=0))
         self._offset = self._column_means @ self._coef
 
-    def _examine(self, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights) -> None:
-        """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
-        from mercer.sklearn.examine import examine_twin
-
-        examine_twin(self, exam, X, y, sample_weight)
-
     def _kernel_object(self) -> Kernel | None:
         return kernel_named(self.kernel, gamma=float(self.gamma_), coef0=self.coef0, degree=self.degree)
 
@@ -208,7 +200,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
         self.fit(X, **params)
         return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
 
-    def transform(self, X: Table) -> NDArray[np.floating[Any]]:
+    def transform(self, X: Table) -> Floats:
         """Project X on the components."""
         check_is_fitted(self)
         rows: Matrix = validate_data(self, X, accept_sparse="csr", reset=False)
@@ -216,7 +208,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Published, Ba
         single = rows.dtype == np.float32
         return Y.astype(np.float32) if single else Y
 
-    def inverse_transform(self, X: Table) -> NDArray[np.floating[Any]]:
+    def inverse_transform(self, X: Table) -> Floats:
         """Transform components back to the input space, by the ridge regression of `fit`."""
         if not self.fit_inverse_transform:
             raise NotFittedError(

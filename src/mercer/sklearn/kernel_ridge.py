@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import sklearn.kernel_ridge as peer
 from scipy import linalg, sparse
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -20,17 +20,14 @@ from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.on_rows import PRECOMPUTED, KernelOnRows
 from mercer.kernels import Kernel
 from mercer.machines.ridge.ridge import KernelRidge as _KernelRidge
-from mercer.machines.shared.publish import Published, fit_inside
+from mercer.machines.shared.publish import fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, warn_of_refuted
 from mercer.sklearn.names import KernelName, kernel_named
+from mercer.sklearn.twin import Twin
 from mercer.sparse import Matrix, dense
-from mercer.theory.claims import Examination
-from mercer.typing import Array, Integers, Table, Targets, Weights
+from mercer.typing import Array, Floats, Integers, Table, Targets, Weights
 
 __all__ = ["KernelRidge"]
-
-# scikit-learn publishes single precision where it was given some
-Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
 class QuietRidge(_KernelRidge):
@@ -61,7 +58,7 @@ class Prepared:
     machine: QuietRidge
 
 
-class KernelRidge(RegressorMixin, Published, BaseEstimator):
+class KernelRidge(RegressorMixin, Twin):
     """Kernel ridge regression with the signature of `sklearn.kernel_ridge.KernelRidge`.
 
     The machine inside is `machine_`, with its `certificate_`. Where K + αI is singular the answer is that of
@@ -127,12 +124,6 @@ class KernelRidge(RegressorMixin, Published, BaseEstimator):
         products = rows if kernel is not None else self._pairwise(rows)
         machine = QuietRidge(kernel or PRECOMPUTED, alpha[0] if np.ptp(alpha) == 0 else alpha)
         return Prepared(rows, t, weights, products, machine)
-
-    def _examine(self, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-        """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
-        from mercer.sklearn.examine import examine_twin
-
-        examine_twin(self, exam, X, y, sample_weight)
 
     def _least_squares(self, prepared: Prepared) -> Array:
         """The solution of least norm, where no factorisation exists."""

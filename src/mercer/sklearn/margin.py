@@ -35,11 +35,11 @@ from mercer.machines.margin.problems import MarginMachine
 from mercer.machines.margin.svc import SVC as _SVC
 from mercer.machines.margin.svr import SVR as _SVR
 from mercer.machines.margin.svr import NuSVR as _NuSVR
-from mercer.machines.shared.publish import Published, fit_inside
+from mercer.machines.shared.publish import fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, symmetric, warn_of_refuted
 from mercer.sklearn.names import KernelFunction, KernelName, kernel_named
+from mercer.sklearn.twin import Twin
 from mercer.sparse import Matrix
-from mercer.theory.claims import Examination
 from mercer.typing import Array, Integers, Labels, Table, Targets, Weights
 
 NOT_FINITE = (
@@ -115,7 +115,7 @@ class Prepared:
     products: Matrix | None
 
 
-class MarginTwin(Published, BaseEstimator):
+class MarginTwin(Twin):
     """Check as scikit-learn does, translate, fit the machine, translate back."""
 
     kernel: KernelName
@@ -134,12 +134,6 @@ class MarginTwin(Published, BaseEstimator):
     def _check_targets(self, y: Targets) -> Labels:
         values: Array = column_or_1d(y, warn=True).astype(np.float64, copy=False)
         return values
-
-    def _examine(self, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights) -> None:
-        """Hand what was published, and the same numbers recomputed, to `mercer.verify`."""
-        from mercer.sklearn.examine import examine_twin
-
-        examine_twin(self, exam, X, y, sample_weight)
 
     def _prepare(self, X: Table, y: Targets | None, sample_weight: Weights) -> Prepared:
         """Check as scikit-learn does, and resolve gamma."""
@@ -242,7 +236,9 @@ class MarginTwin(Published, BaseEstimator):
             if self.kernel == PRECOMPUTED:
                 return symmetric(X)
             warn_of_refuted(self._kernel_object(), X.shape[1])
-            return X.toarray() if sparse.issparse(X) and X.shape[0] * X.shape[1] <= WRITTEN_OUT else X
+            if sparse.issparse(X) and X.shape[0] * X.shape[1] <= WRITTEN_OUT:
+                return X.toarray()
+            return X
         self._X_fit = X
         K = _as_matrix(function(X, X))
         if K.shape[0] != K.shape[1]:

@@ -129,7 +129,9 @@ class _Classifier(ClassifierMixin, MarginTwin):
         k = len(self.classes_)
         if k == 2:
             return values[:, 0]
-        return values if self.decision_function_shape == "ovo" else votes_and_confidence(values, k)
+        if self.decision_function_shape == "ovo":
+            return values
+        return votes_and_confidence(values, k)
 
     def predict(self, X: Table) -> Labels:
         """Perform classification on samples in X."""
