@@ -18,7 +18,7 @@ from mercer.arrays import Rows
 from mercer.errors import MagnitudeError
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
-from mercer.kernels.formulas.formula import NotRecorded
+from mercer.kernels.formulas.formula import NotRecorded, Values
 from mercer.kernels.leaves import special
 from mercer.kernels.leaves.distances import dot_products
 from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
@@ -207,23 +207,32 @@ def _(k: DotProduct, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None
 def _(k: PerColumn, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
     X = k.checked_rows(x)
     Z = k.checked_rows(z)
-    names = [name for name, domain in k.own_domains() if domain.per_column]
-    at = {name: k.column_values(name, X.shape[1]) for name in names}
-    terms = [
-        k.term(X[:, None, j], Z[None, :, j], **{n: v[j] for n, v in at.items()}) for j in range(X.shape[1])
-    ]
+    d = X.shape[1]
+    at = {name: k.column_values(name, d) for name in k.column_names()}
+    terms = [k.term(X[:, None, j], Z[None, :, j], **{n: v[j] for n, v in at.items()}) for j in range(d)]
     total = sum(terms) if k.reduction == "sum" else np.prod(terms, axis=0)
     G = W * k.slope(total)
-    for name in names:
-        parts = np.zeros(X.shape[1])
-        for j in range(X.shape[1]):
-            moved = {n: v[j] + (1j * _STEP if n == name else 0) for n, v in at.items()}
-            d = k.term(X[:, None, j], Z[None, :, j], **moved).imag / _STEP
-            if k.reduction == "product":
-                d = d * np.prod([t for i, t in enumerate(terms) if i != j], axis=0)
-            parts[j] = (G * d).sum()
-        _per_column(k, name, parts, pull, path)
-    _own_parameters(k, pull, W, path, total, set(names))
+
+    def share(j: int, term: Values) -> float:
+        """What a complex step in the term of one column comes to."""
+        slope = np.imag(term) / _STEP
+        if k.reduction == "product":
+            slope = slope * np.prod([t for i, t in enumerate(terms) if i != j], axis=0)
+        return float((G * slope).sum())
+
+    for name in at:
+        moved = [{n: v[j] + (1j * _STEP if n == name else 0) for n, v in at.items()} for j in range(d)]
+        parts = [share(j, k.term(X[:, None, j], Z[None, :, j], **moved[j])) for j in range(d)]
+        _per_column(k, name, np.array(parts), pull, path)
+    _own_parameters(k, pull, W, path, total, set(at))
+    # parameters of all columns that the term reads from the kernel itself
+    for name, _ in k.own_domains():
+        for tail, value, rebuild in _perturbed(k, name) if name not in at else ():
+            leaf = rebuild(value + 1j * _STEP)
+            assert isinstance(leaf, PerColumn)
+            for j in range(d):
+                term = leaf.term(X[:, None, j], Z[None, :, j], **{n: v[j] for n, v in at.items()})
+                pull.add(f"{path}{name}{tail}", share(j, term))
 
 
 def _per_column(k: Leaf, name: str, parts: Array, pull: _Pull, path: str) -> None:

@@ -31,6 +31,7 @@ from mercer.gram.program import (
     prepare,
 )
 from mercer.gram.steps import emit_value
+from mercer.gram.terms import write_columns
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
 from mercer.kernels.formulas.formula import Values
@@ -103,9 +104,7 @@ def _(k: DotProduct, b: Builder, at: Place) -> None:
 
 @emit.register(PerColumn)
 def _(k: PerColumn, b: Builder, at: Place) -> None:
-    reduction = _REDUCTIONS.get((type(k).term, k.reduction))
-    if reduction is None:
-        raise NotLowered(f"{type(k).__name__} has a term of its own for each column")
+    reduction = _REDUCTIONS.get((type(k).term, k.reduction), write_columns)
     if k.histogram:
         for rows in (at.x, at.z):
             if rows is not None:

@@ -7,7 +7,7 @@ linked to those parameters by its derivatives. A formula that is a whole step of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -65,7 +65,7 @@ def emit_value(k: OfOneNumber, b: Builder, at: Place, variable: Callable[[], Non
         raise NotLowered(
             f"the formula of {type(k).__name__} has {f.size()} steps, and {MOST_STEPS} are the most"
         )
-    Writer(k, b, at, variable).write(f)
+    Writer(b, at, k.numbers(), lambda _: variable()).write(f)
 
 
 class Fused(NamedTuple):
@@ -87,13 +87,24 @@ def _fused(f: Formula) -> Fused | None:
 
 
 class Writer:
-    """Writes one formula of one leaf."""
+    """Writes one formula, of parameters with these values and of variables whose steps `variable` writes by name.
 
-    def __init__(self, k: OfOneNumber, b: Builder, at: Place, variable: Callable[[], None]) -> None:
+    `entry` says what a parameter of the formula is called in the kernel.
+    """
+
+    def __init__(
+        self,
+        b: Builder,
+        at: Place,
+        values: Mapping[str, float],
+        variable: Callable[[str], None],
+        entry: Callable[[str], str] = str,
+    ) -> None:
         self.b = b
         self.at = at
+        self.values = values
         self.variable = variable
-        self.values = k.numbers()
+        self.entry = entry
 
     def number(self, f: Formula) -> int:
         """A number of the program; its derivatives link it to the parameters it is made of."""
@@ -103,7 +114,7 @@ class Writer:
             raise NotLowered(f"{f.text('s')} is {value} here")
         index = self.b.param(value)
         for name in sorted(f.names()):
-            self.b.link(index, self.at, name, float(f.derivative(name).at(None, self.values)))
+            self.b.link(index, self.at, self.entry(name), float(f.derivative(name).at(None, self.values)))
         return index
 
     def write(self, f: Formula) -> None:
@@ -111,7 +122,7 @@ class Writer:
             self.b.step("CONST", self.number(f))
             return
         if f.op == "name":
-            self.variable()
+            self.variable(f.name)
             return
         scale, inner, offset = _affine(f)
         if inner is not f:
@@ -201,7 +212,8 @@ _RULES: dict[str, Callable[..., None]] = {
 
 
 def _depends(f: Formula) -> bool:
-    return VARIABLE in f.names()
+    """Whether a formula depends on the rows: variables are the names that begin like `VARIABLE`."""
+    return any(name.startswith(VARIABLE) for name in f.names())
 
 
 def _affine(f: Formula) -> tuple[Formula, Formula, Formula]:

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from mercer.arrays import Rows, require_nonnegative
-from mercer.kernels.formulas.formula import Values
+from mercer.kernels.formulas.formula import VARIABLE, Formula, NotRecorded, Values, record
 from mercer.kernels.formulas.monotone import (
     has_power_series_powers,
     is_completely_monotone,
@@ -30,13 +30,13 @@ from mercer.kernels.leaves.distances import (
     squared_norms,
 )
 from mercer.kernels.leaves.leaf import expression, not_written
-from mercer.kernels.leaves.recording import OfOneNumber
+from mercer.kernels.leaves.recording import OfOneNumber, recorded_once, symbolic
 from mercer.kernels.leaves.writing import latex_value
 from mercer.kernels.logarithms import Pairs
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.tuning import fields_of
-from mercer.params import OPEN, Vector, positive
+from mercer.params import OPEN, Open, Vector, positive
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array
 
@@ -192,6 +192,24 @@ class PerColumn(OfOneNumber):
     def value(self, r: Values) -> Values:
         return r
 
+    def recorded_term(self) -> Formula:
+        """`term` as a formula of `LEFT`, `RIGHT` and the parameters; `NotRecorded` says why there is none."""
+        return recorded_once(self, type(self).term, _record_term)
+
+    def at_column(self, j: int) -> dict[str, float]:
+        """The parameters at column j, by the names that the recording of `term` has for them."""
+        out = self.numbers()
+        for name in self.column_names():
+            value = getattr(self, name)
+            if not isinstance(value, Open):
+                out[name] = value[j] if isinstance(value, tuple) else value
+        return out
+
+    def column_names(self) -> list[str]:
+        """The parameters that have a number for each column."""
+        declared = ((f.name, f.metadata.get("domain")) for f in fields_of(self))
+        return [name for name, domain in declared if domain is not None and domain.per_column]
+
     def variable(self, at: Pairs) -> Array:
         X = self.checked_rows(at.x)
         if at.diagonal:
@@ -204,10 +222,7 @@ class PerColumn(OfOneNumber):
 
     def reduced(self, X: Array, Z: Array, shape: tuple[int, ...]) -> Array:
         d = X.shape[-1]
-        names = [
-            f.name for f in fields_of(self) if f.metadata.get("domain") and f.metadata["domain"].per_column
-        ]
-        columns = {name: self.column_values(name, d) for name in names}
+        columns = {name: self.column_values(name, d) for name in self.column_names()}
         out = np.zeros(shape) if self.reduction == "sum" else np.ones(shape)
         for j in range(d):
             term = self.term(X[..., j], Z[..., j], **{name: column[j] for name, column in columns.items()})
@@ -232,3 +247,31 @@ class PerColumn(OfOneNumber):
         X = self.checked_rows(x)
         out: Array = self.value(self.reduced(X, X, (len(X),)))
         return out
+
+
+# The two numbers that a term is a function of, in a recording.
+LEFT = f"{VARIABLE}x"
+RIGHT = f"{VARIABLE}z"
+
+# Pairs at which a recorded term is compared with the function.
+_CHECKED_LEFT = np.array([0.31, 1.7, 0.02, 2.9, 0.73])
+_CHECKED_RIGHT = np.array([1.13, 0.45, 0.58, 2.3, 0.71])
+
+
+def _record_term(k: OfOneNumber) -> Formula:
+    assert isinstance(k, PerColumn)
+    names = k.column_names()
+
+    def term(x: Formula, z: Formula) -> Values:
+        return symbolic(k).term(x, z, **{name: Formula("name", name=name) for name in names})
+
+    found = record(term, LEFT, RIGHT)
+    # an open parameter is 1 for this comparison
+    numbers = {**dict.fromkeys(names, 1.0), **k.at_column(0)}
+    with np.errstate(all="ignore"):
+        sides = {LEFT: _CHECKED_LEFT, RIGHT: _CHECKED_RIGHT}
+        recorded = found.at(None, {**numbers, **sides}) + np.zeros_like(_CHECKED_LEFT)
+        direct = k.term(_CHECKED_LEFT, _CHECKED_RIGHT, **{name: numbers[name] for name in names})
+    if not np.allclose(recorded, direct, rtol=1e-12, atol=0, equal_nan=True):
+        raise NotRecorded("it does something else to numbers than to a symbol")
+    return found

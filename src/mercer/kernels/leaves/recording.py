@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Hashable
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.tuning import fields_of, flatten
 from mercer.params import Open
 from mercer.typing import Array, Setting
+
+K = TypeVar("K", bound="OfOneNumber")
 
 
 class OfOneNumber(Leaf):
@@ -50,7 +52,7 @@ class OfOneNumber(Leaf):
         >>> RationalQuadratic(alpha=2.0).recorded().text("s")
         'exp(-alpha*log1p(s/(2*alpha)))'
         """
-        return _recording(self)
+        return recorded_once(self, type(self).value, _record_value)
 
     def variable(self, at: Pairs) -> Array:
         """What the formula is one of, for every pair of rows or for every row with itself."""
@@ -116,21 +118,23 @@ _RECORDINGS: dict[Hashable, Formula | NotRecorded] = {}
 _MOST_RECORDINGS = 1000
 
 
-def _recording(k: OfOneNumber) -> Formula:
-    """The recording of a class with given shape parameters, made once; its tuned parameters are names."""
+def recorded_once(
+    k: OfOneNumber, function: Callable[..., Values], record: Callable[[OfOneNumber], Formula]
+) -> Formula:
+    """The recording of a function of a class with given shape parameters, made once; tuned parameters are names."""
     tuned, others = _kinds_of_fields(type(k))
     shapes = (_shape(getattr(k, name)) for name in tuned)
-    key = (type(k), type(k).value, *shapes, *(getattr(k, name) for name in others))
+    key = (type(k), function, *shapes, *(getattr(k, name) for name in others))
     try:
         found = _RECORDINGS.get(key)
     except TypeError:
         # a function that cannot be a key is recorded every time
-        return _record_value(k, tuned)
+        return record(k)
     if found is None:
         if len(_RECORDINGS) >= _MOST_RECORDINGS:
             _RECORDINGS.clear()
         try:
-            found = _record_value(k, tuned)
+            found = record(k)
         except NotRecorded as why:
             found = why
         _RECORDINGS[key] = found
@@ -147,14 +151,20 @@ def _kinds_of_fields(cls: type[Leaf]) -> tuple[tuple[str, ...], tuple[str, ...]]
     return tuned, tuple(name for name, _ in every if name not in tuned)
 
 
-def _record_value(k: OfOneNumber, tuned: tuple[str, ...]) -> Formula:
+def symbolic(k: K) -> K:
+    """The leaf with names in place of the numbers of its tuned parameters."""
     written = [name for name in _EVALUATION if not is_ours(_owner_of(type(k), name))]
     if written:
         raise NotRecorded(f"{type(k).__name__} evaluates rows in its own way ({', '.join(written)})")
-    symbolic = copy.copy(k)
+    out = copy.copy(k)
+    tuned, _ = _kinds_of_fields(type(k))
     for field_name in tuned:
-        object.__setattr__(symbolic, field_name, _symbols(field_name, getattr(k, field_name)))
-    found = record(symbolic.value)
+        object.__setattr__(out, field_name, _symbols(field_name, getattr(k, field_name)))
+    return out
+
+
+def _record_value(k: OfOneNumber) -> Formula:
+    found = record(symbolic(k).value)
     require_faithful(found, k.value, k.numbers())
     return found
 
