@@ -1,4 +1,4 @@
-"""A user's term for each column runs in the core where its formula allows it, and is the same in both spellings."""
+"""A term of one column runs in the core where its formula allows, the same in both spellings."""
 
 import numpy as np
 import pytest

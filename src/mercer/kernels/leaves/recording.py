@@ -121,7 +121,7 @@ _MOST_RECORDINGS = 1000
 def recorded_once(
     k: OfOneNumber, function: Callable[..., Values], record: Callable[[OfOneNumber], Formula]
 ) -> Formula:
-    """The recording of a function of a class with given shape parameters, made once; tuned parameters are names."""
+    """The recording of a function of a class with given shape parameters, made once."""
     tuned, others = _kinds_of_fields(type(k))
     shapes = (_shape(getattr(k, name)) for name in tuned)
     key = (type(k), function, *shapes, *(getattr(k, name) for name in others))
