@@ -31,7 +31,7 @@ GUESSES = [
     (mercer.MultipleKernelClassifier, "gamma", "one of kernels"),
     (mercer.KernelPCA, "n_component", "Did you mean n_components?"),
     (mercer.SVC, "sample_weight", "go to fit"),
-    (mercer.NadarayaWatson, "zzz", "kernel, bandwidth, strict, n_jobs"),
+    (mercer.NadarayaWatson, "zzz", "kernel, bandwidth, strict, memory, n_jobs"),
 ]
 
 

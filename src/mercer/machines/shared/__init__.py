@@ -1,6 +1,8 @@
 """What every machine stands on.
 
-base       `KernelEstimator`: rows and weights checked, functions published, scikit-learn's protocol
+base       `KernelEstimator`: a kernel as a parameter, rows and weights checked, scikit-learn's protocol
+machine    `Machine`: the kernel on the rows of fit, judged, approximated if asked for, and what predictions are made of
+support    `SupportMachine`: sums over support vectors
 parameters what each parameter of a constructor may be, in words, and its lines of the docstrings
 hints      what a parameter is called here, for those who guess
 defaults   what `kernel=` means on given data

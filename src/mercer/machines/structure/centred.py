@@ -16,6 +16,7 @@ class Centred(GramOperator):
 
     `means` holds the mean of each row of K, `mean` the mean of all; one product with K finds them.
 
+    >>> from mercer.gram import Precomputed
     >>> K = Centred(Precomputed([[2.0, 0.0], [0.0, 2.0]]))
     >>> K.dense()
     array([[ 1., -1.],
