@@ -318,13 +318,11 @@ def _(k: algebra.Times, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> N
 
 @_down.register(algebra.Of)
 @_down.register(algebra.LinearMap)
-def _(k: algebra.Of | algebra.LinearMap, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
-    pull.down(k.kernel, W, f"{path}kernel__", k.mapped(x), k.mapped(z))
-
-
 @_down.register(algebra.On)
-def _(k: algebra.On, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
-    pull.down(k.kernel, W, f"{path}kernel__", x.take(k.columns), z.take(k.columns))
+def _(
+    k: algebra.Of | algebra.LinearMap | algebra.On, pull: _Pull, W: Array, path: str, x: Rows, z: Rows
+) -> None:
+    pull.down(k.kernel, W, f"{path}kernel__", k.mapped(x), k.mapped(z))
 
 
 @_down.register(algebra.Normalized)

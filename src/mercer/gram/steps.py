@@ -87,7 +87,8 @@ def _fused(f: Formula) -> Fused | None:
 
 
 class Writer:
-    """Writes one formula, of parameters with these values and of variables whose steps `variable` writes by name.
+    """Writes one formula, of parameters with these values and of variables whose steps `variable` writes by
+    name.
 
     `entry` says what a parameter of the formula is called in the kernel.
     """

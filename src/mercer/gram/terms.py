@@ -4,8 +4,8 @@ The core has no step that reads x and z by themselves, but some that read two nu
 
     |x - z|    L1           x z    DOT           min(x, z)    MINSUM
 
-A term that is a formula of these is written for one column after the other. A function of x - z may be written as one of |x - z| where
-it is even, and every symmetric function of the difference is.
+A term that is a formula of these is written for one column after the other. A function of x - z may be
+written as one of |x - z| where it is even, and every symmetric function of the difference is.
 """
 
 from __future__ import annotations
