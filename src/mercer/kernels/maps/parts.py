@@ -134,8 +134,8 @@ class Monomials(Products):
 
     @property
     def table_bytes(self) -> int:
-        own = int(self.dimension) * self.expansion.table_bytes(self.width)
-        return own + (self.inner.table_bytes if self.inner else 0)
+        table = int(self.dimension) * self.expansion.table_bytes(self.width)
+        return table + (self.inner.table_bytes if self.inner else 0)
 
     @cached_property
     def table(self) -> tuple[Places, Array]:
@@ -156,8 +156,8 @@ class Words(Products):
 
     @property
     def table_bytes(self) -> int:
-        own = int(self.dimension) * (4 * self.expansion.degree(self.width) + 8)
-        return own + (self.inner.table_bytes if self.inner else 0)
+        table = int(self.dimension) * (4 * self.expansion.degree(self.width) + 8)
+        return table + (self.inner.table_bytes if self.inner else 0)
 
     @cached_property
     def table(self) -> tuple[Places, Array]:
