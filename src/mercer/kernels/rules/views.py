@@ -100,6 +100,10 @@ class LinearMap(Unary):
         ndim=2, words="a matrix of finite numbers, one row per new column"
     )
 
+    def compare_columns(self, x: Rows, z: Rows) -> None:
+        """The matrix takes all columns; what is inside sees those that it makes of them."""
+        z.require_columns_of(x)
+
     def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
         return self.with_children([self.kernel.resolved_on(self.mapped(rows), weight)])
 
