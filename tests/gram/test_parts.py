@@ -175,3 +175,10 @@ def test_a_gradient_that_float64_cannot_see_is_refused():
     assert np.all(np.isfinite(Tiles(k, 0.1 * X).contract(np.ones(N))))
     with pytest.raises(MagnitudeError, match="gradient"):
         Tiles(k, 9.0 * X).contract(np.ones(N))
+
+
+def test_a_part_on_columns_that_a_matrix_makes_is_evaluated_between_two_samples():
+    k = Linear().on(0, 1).of([[0.5], [1.0], [2.0]])
+    X = np.array([[1.0], [2.0]])
+    np.testing.assert_allclose(k(X, X.copy()), 1.25 * X @ X.T)
+    np.testing.assert_allclose(k(X), 1.25 * X @ X.T)

@@ -167,8 +167,8 @@ _STEP = 1e-30
 def _own_parameters(k: OfOneNumber, pull: _Pull, W: Array, path: str, r: Array, skip: set[str]) -> None:
     """Parameters inside `value` (alpha, gamma, offset, …): by its formula, or by the complex step where it
     has none."""
-    own = [name for name, _ in k.own_domains() if name not in skip]
-    for name in own:
+    names = [name for name, _ in k.own_domains() if name not in skip]
+    for name in names:
         for tail, value, moved in _perturbed(k, name):
             try:
                 k.recorded()
@@ -318,13 +318,11 @@ def _(k: algebra.Times, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> N
 
 @_down.register(algebra.Of)
 @_down.register(algebra.LinearMap)
-def _(k: algebra.Of | algebra.LinearMap, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
-    pull.down(k.kernel, W, f"{path}kernel__", k.mapped(x), k.mapped(z))
-
-
 @_down.register(algebra.On)
-def _(k: algebra.On, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
-    pull.down(k.kernel, W, f"{path}kernel__", x.take(k.columns), z.take(k.columns))
+def _(
+    k: algebra.Of | algebra.LinearMap | algebra.On, pull: _Pull, W: Array, path: str, x: Rows, z: Rows
+) -> None:
+    pull.down(k.kernel, W, f"{path}kernel__", k.mapped(x), k.mapped(z))
 
 
 @_down.register(algebra.Normalized)

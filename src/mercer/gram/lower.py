@@ -353,8 +353,8 @@ def _(k: algebra.LinearMap, b: Builder, at: Place) -> None:
 
 @emit.register(algebra.On)
 def _(k: algebra.On, b: Builder, at: Place) -> None:
-    x = k.chosen(at.x)
-    z = None if at.z is None else k.chosen(at.z)
+    x = k.mapped(at.x)
+    z = None if at.z is None else k.mapped(at.z)
     pull = at.pull
     if pull is not None:
         index = [i for c in k.columns for i in at.x._positions(c)]

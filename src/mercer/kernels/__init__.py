@@ -12,8 +12,8 @@ from mercer.kernels.leaves.columns import (
 )
 from mercer.kernels.leaves.dot import Dot, ExpDot, Linear, Logistic, Polynomial, Sigmoid
 from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
+from mercer.kernels.leaves.functions import Custom, Stationary
 from mercer.kernels.leaves.leaf import Leaf, leaf
-from mercer.kernels.leaves.own import Custom, Stationary
 from mercer.kernels.leaves.radial import RBF, Exponential, Matern, RationalQuadratic
 from mercer.kernels.leaves.special import (
     ArcCosine,

@@ -24,7 +24,10 @@ from mercer.kernels import doors
 from mercer.kernels.latex import bracketed
 from mercer.kernels.leaves.inheritance import require_same_function
 from mercer.kernels.logarithms import Logarithm, Pairs, of_numbers
+from mercer.kernels.maps.monomials import Expansion
+from mercer.kernels.maps.parts import Infinite, Node, Space
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum
+from mercer.kernels.proofs.enclosure import Enclosed, Sample, measured
 from mercer.kernels.proofs.expansion import Terms, one_atom
 from mercer.kernels.tuning import Tunable, fields_of, hashable
 from mercer.params import is_real
@@ -147,6 +150,23 @@ class Kernel(Tunable):
         array([[0., 0., 0.]])
         """
         raise NoSpectrum(f"{self} has no known spectrum")
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        """k(x_i, x_j) with certain bounds; here what the values are, with the error they are taken to have."""
+        return measured(self, sample)
+
+    def in_columns(self) -> Expansion | None:
+        """The kernel as a polynomial of x·z and Π (1 + x_d z_d), where it is one; rules ask their parts."""
+        return None
+
+    def feature_map(self, space: Space) -> Node:
+        """The explicit map of a kernel that is no polynomial; here an infinite one."""
+        return Infinite(str(self))
+
+    def map_dimension(self, d: int) -> int | None:
+        """The size of the smallest map on d columns, where a formula says it before anything is multiplied
+        out."""
+        return None
 
     def log_integral(self, d: int) -> float | None:
         """log ∫ k(x, t) dt over d columns; None where it is not known or not finite."""

@@ -115,7 +115,7 @@ class Tunable(ABC):
             raise ParameterError(f"name at least one parameter to fix; this kernel has {self._names()}.")
         out = self
         for name in names:
-            out = out._mark(name, lambda k, own: k.with_tuning(fixed=k.fixed_names | {own}))
+            out = out._mark(name, lambda k, field_name: k.with_tuning(fixed=k.fixed_names | {field_name}))
         return out
 
     def bounded(self, **bounds: Bounds) -> Self:
@@ -130,9 +130,13 @@ class Tunable(ABC):
         out = self
         for name, box in bounds.items():
 
-            def mark(k: Tunable, own: str, box: Bounds = box) -> Tunable:
-                pair = check_bounds(box, getattr(k, own), dict(k.own_domains())[own], own)
-                return k.with_tuning(bounds=tuple(sorted({**dict(k.stated_bounds), own: pair}.items())))
+            def mark(k: Tunable, field_name: str, box: Bounds = box) -> Tunable:
+                pair = check_bounds(
+                    box, getattr(k, field_name), dict(k.own_domains())[field_name], field_name
+                )
+                return k.with_tuning(
+                    bounds=tuple(sorted({**dict(k.stated_bounds), field_name: pair}.items()))
+                )
 
             out = out._mark(name, mark)
         return out
@@ -228,7 +232,7 @@ class Tunable(ABC):
     def _with_params(self, params: dict[str, Setting]) -> Self:
         kids = dict(self.children())
         known = self.get_params(deep=False)
-        own: dict[str, Setting] = {}
+        changes: dict[str, Setting] = {}
         nested: dict[str, dict[str, Setting]] = {}
         for key, value in params.items():
             head, _, rest = key.partition("__")
@@ -242,10 +246,10 @@ class Tunable(ABC):
             elif head in kids:
                 kids[head] = doors.reading()(value)
             else:
-                own[head] = value
-        out = self.changed(**own) if own else self
-        for head, changes in nested.items():
-            kids[head] = kids[head]._with_params(changes)
+                changes[head] = value
+        out = self.changed(**changes) if changes else self
+        for head, inner in nested.items():
+            kids[head] = kids[head]._with_params(inner)
         if kids and list(kids.values()) != [child for _, child in out.children()]:
             out = out.with_children(list(kids.values()))  # type: ignore[assignment]
         return out
@@ -261,8 +265,8 @@ class Tunable(ABC):
     @property
     def is_open(self) -> bool:
         """Whether a part leaves a lengthscale to the data, as `RBF()` does."""
-        own = (getattr(self, name) for name, _ in self.own_domains())
-        return any(isinstance(value, Open) for value in own) or any(k.is_open for _, k in self.children())
+        values = (getattr(self, name) for name, _ in self.own_domains())
+        return any(isinstance(value, Open) for value in values) or any(k.is_open for _, k in self.children())
 
     def closed(self, lengthscale: float) -> Self:
         """The kernel with one number in place of every open lengthscale.
@@ -273,8 +277,8 @@ class Tunable(ABC):
         """
         if not self.is_open:
             return self
-        own = {n: lengthscale for n, _ in self.own_domains() if isinstance(getattr(self, n), Open)}
-        out = self.changed(**own) if own else self
+        names = [name for name, _ in self.own_domains() if isinstance(getattr(self, name), Open)]
+        out = self.changed(**dict.fromkeys(names, lengthscale)) if names else self
         kids = [child.closed(lengthscale) for _, child in out.children()]
         return out._rebuilt(kids)  # type: ignore[return-value]
 

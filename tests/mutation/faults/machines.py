@@ -102,8 +102,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "an open lengthscale on sparse rows forgets the entries that are not stored",
         "src/mercer/kernels/leaves/closing.py",
-        "own = np.sqrt((per_column(w * (x - mean[column]) ** 2) + missing * mean**2) / total)",
-        "own = np.sqrt(per_column(w * (x - mean[column]) ** 2) / total)",
+        "deviations = np.sqrt((per_column(w * (x - mean[column]) ** 2) + missing * mean**2) / total)",
+        "deviations = np.sqrt(per_column(w * (x - mean[column]) ** 2) / total)",
         "tests/laws/test_open.py",
     ),
     Fault(

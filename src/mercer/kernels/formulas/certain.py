@@ -13,9 +13,14 @@ _TWO = Interval.exact(2)
 
 def bounds(f: Formula, variable: Interval, names: Mapping[str, float]) -> Interval:
     """What the formula may be; `NotEnclosed` where its steps have no bounds."""
+    return bounds_of(f, {VARIABLE: variable}, names)
+
+
+def bounds_of(f: Formula, variables: Mapping[str, Interval], names: Mapping[str, float]) -> Interval:
+    """The same of a formula of several variables."""
     exact = {name: Interval.exact(value) for name, value in names.items()}
     try:
-        return f.fold({**exact, VARIABLE: variable}, Interval.exact, _RULES)
+        return f.fold({**exact, **variables}, Interval.exact, _RULES)
     except KeyError as step:
         raise NotEnclosed(f"no bounds are known for {step.args[0]}") from step
 

@@ -126,9 +126,13 @@ class Formula:
             waiting.append((step, True))
             waiting.extend((part, False) for part in step.parts)
 
-    def names(self) -> set[str]:
-        """What it depends on."""
-        return {step.name for step in self.steps() if step.op == "name"}
+    def names(self) -> frozenset[str]:
+        """What it depends on; looked up once."""
+        kept: frozenset[str] | None = self.__dict__.get("_names")
+        if kept is None:
+            kept = frozenset(step.name for step in self.steps() if step.op == "name")
+            self.__dict__["_names"] = kept
+        return kept
 
     def operations(self) -> set[str]:
         """What is done in it."""

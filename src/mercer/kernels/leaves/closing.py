@@ -58,8 +58,8 @@ def closing_lengths(A: Matrix, weight: Array | None = None) -> float | tuple[flo
 
 def column_spread(A: Array, weight: Array) -> tuple[Array, int]:
     """The deviation that counts for each column, its own or a common one, and how many columns vary."""
-    own = column_deviations(A, weight)
-    return _common(own, mostly_one_value(A, weight)), int((own > 0).sum())
+    deviations = column_deviations(A, weight)
+    return _common(deviations, mostly_one_value(A, weight)), int((deviations > 0).sum())
 
 
 def mostly_one_value(A: Array, weight: Array) -> Flags:
@@ -99,38 +99,38 @@ def _sparse_spread(A: Matrix, weight: Array) -> tuple[Array, int]:
     # rounded
     full = np.bincount(column, minlength=len(stored)) == len(live)
     missing = np.where(full, 0.0, total - per_column(w))
-    own = np.sqrt((per_column(w * (x - mean[column]) ** 2) + missing * mean**2) / total)
+    deviations = np.sqrt((per_column(w * (x - mean[column]) ** 2) + missing * mean**2) / total)
     first = np.zeros(len(stored))
     first[column[::-1]] = x[::-1]
     differs = per_column(x != first[column]) > 0
-    own[~differs & (full | (first == 0))] = 0.0
-    varying = int((own > 0).sum())
+    deviations[~differs & (full | (first == 0))] = 0.0
+    varying = int((deviations > 0).sum())
     if varying == 0:
         return np.zeros(1), 0
     pooled = 2 * (total - per_column(w * (x != 0))) > total
     if A.shape[1] <= WIDEST and not pooled.all():
         others = np.flatnonzero(~pooled)
         pooled[others] = mostly_one_value(A[:, stored[others]].toarray(), weight)
-    if A.shape[1] > WIDEST or (pooled | (own == 0)).all():
-        return np.array([np.sqrt(np.mean(own[own > 0] ** 2))]), varying
+    if A.shape[1] > WIDEST or (pooled | (deviations == 0)).all():
+        return np.array([np.sqrt(np.mean(deviations[deviations > 0] ** 2))]), varying
     every = np.zeros(A.shape[1])
-    every[stored] = own
+    every[stored] = deviations
     common = np.ones(A.shape[1], dtype=bool)
     common[stored] = pooled
     return _common(every, common), varying
 
 
-def _common(own: Array, pooled: Flags) -> Array:
+def _common(deviations: Array, pooled: Flags) -> Array:
     """Deviations, with a common one for pooled and for constant columns."""
-    varies = own > 0
-    out = own.copy()
+    varies = deviations > 0
+    out = deviations.copy()
     if (pooled & varies).any():
-        out[pooled] = np.sqrt(np.mean(own[pooled & varies] ** 2))
+        out[pooled] = np.sqrt(np.mean(deviations[pooled & varies] ** 2))
     if varies.any():
-        out[~varies] = np.sqrt(np.mean(own[varies] ** 2))
+        out[~varies] = np.sqrt(np.mean(deviations[varies] ** 2))
     if (pooled | ~varies).all() and varies.any():
         # one number says it all
-        out[:] = np.sqrt(np.mean(own[varies] ** 2))
+        out[:] = np.sqrt(np.mean(deviations[varies] ** 2))
     return out
 
 

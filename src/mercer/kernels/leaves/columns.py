@@ -14,9 +14,13 @@ from mercer.kernels.formulas.formula import Values
 from mercer.kernels.leaves.dot import Linear
 from mercer.kernels.leaves.families import PerColumn
 from mercer.kernels.leaves.leaf import Leaf, expression, leaf
+from mercer.kernels.maps.monomials import Expansion
+from mercer.kernels.maps.parts import Node, Space, Waves
 from mercer.kernels.maps.spectral import CauchyColumns, NoSpectrum, Series, Spectrum
 from mercer.kernels.proofs import expansion
+from mercer.kernels.proofs.enclosure import ONE, TWO, ZERO
 from mercer.kernels.proofs.expansion import Terms
+from mercer.kernels.proofs.intervals import Interval, NotEnclosed, pi
 from mercer.kernels.proofs.proof import Fact
 from mercer.params import OPEN, Vector, positive
 from mercer.typing import Array
@@ -31,6 +35,11 @@ def _phase(delta: Values, period: Values) -> Values:
     A derivative by the period (a complex step) needs the whole of δ, and gets it.
     """
     return (np.fmod(delta, period) if np.isrealobj(period) else delta) / period
+
+
+def _wave(delta: Interval, period: float) -> Interval:
+    """cos(2πδ/p) with certain bounds."""
+    return (TWO * pi() * delta / Interval.exact(period)).cos()
 
 
 @leaf
@@ -91,6 +100,11 @@ class Periodic(PerColumn):
     def term(self, x: Values, z: Values, period: Values = 1.0, lengthscale: Values = 1.0) -> Values:
         return (np.sin(np.pi * _phase(x - z, period)) / lengthscale) ** 2
 
+    def enclosed_term(self, x: Interval, z: Interval, j: int) -> Interval:
+        """sin²(πδ/p) = (1 - cos(2πδ/p)) / 2."""
+        at = self.at_column(j)
+        return (ONE - _wave(x - z, at["period"])) / (TWO * Interval.exact(at["lengthscale"]).square())
+
     def value(self, r: Values) -> Values:
         return np.exp(-2 * r)
 
@@ -135,6 +149,12 @@ class Cosine(PerColumn):
     def term(self, x: Values, z: Values, period: Values = 1.0) -> Values:
         return np.cos(2 * np.pi * _phase(x - z, period))
 
+    def enclosed_term(self, x: Interval, z: Interval, j: int) -> Interval:
+        return _wave(x - z, self.at_column(j)["period"])
+
+    def feature_map(self, space: Space) -> Node:
+        return Waves(self.column_values("period", space.d), space)
+
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
         return Series(
             d, 1.0, 2 * np.pi * (1.0 / self.column_values("period", d)), (np.array([0.0, 1.0]),) * d
@@ -161,6 +181,9 @@ class AllSubsets(PerColumn):
 
     def term(self, x: Values, z: Values) -> Values:
         return 1 + x * z
+
+    def in_columns(self) -> Expansion:
+        return Expansion.of({(0, 1): 1})
 
     def expanded(self, *, split: bool) -> Terms:
         if not split:
@@ -216,6 +239,13 @@ class Brownian(PerColumn):
     def term(self, x: Values, z: Values) -> Values:
         return np.where(np.sign(x) == np.sign(z), np.minimum(np.abs(x), np.abs(z)), 0.0)
 
+    def enclosed_term(self, x: Interval, z: Interval, j: int) -> Interval:
+        if (x.low > 0 and z.low > 0) or (x.high < 0 and z.high < 0):
+            return x.absolute().smaller(z.absolute())
+        if x.high <= 0 <= z.low or z.high <= 0 <= x.low:
+            return ZERO
+        raise NotEnclosed("the sign of a coordinate is not known")
+
 
 @leaf
 class Intersection(PerColumn):
@@ -263,6 +293,10 @@ class Chi2(PerColumn):
     def term(self, x: Values, z: Values) -> Values:
         total = x + z
         return (x - z) ** 2 / np.where(total == 0, 1.0, total)
+
+    def enclosed_term(self, x: Interval, z: Interval, j: int) -> Interval:
+        total = x + z
+        return ZERO if total.is_zero() else (x - z).square() / total
 
     def value(self, r: Values) -> Values:
         return np.exp(-self.gamma * r)

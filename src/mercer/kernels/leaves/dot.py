@@ -10,11 +10,13 @@ from typing import ClassVar
 import numpy as np
 
 from mercer.arrays import real_numbers
-from mercer.errors import DomainError, ParameterError, ShapeError
+from mercer.errors import DomainError, InvalidKernelError, ParameterError, ShapeError
 from mercer.kernels.formulas.formula import Formula, NotRecorded, Values, polynomial
 from mercer.kernels.leaves.families import DotProduct
 from mercer.kernels.leaves.leaf import leaf
 from mercer.kernels.leaves.writing import latex_value, write_value
+from mercer.kernels.maps.monomials import Expansion
+from mercer.kernels.maps.parts import Infinite, Node, Space, unknown_map
 from mercer.kernels.proofs import expansion
 from mercer.kernels.proofs.expansion import Terms
 from mercer.kernels.proofs.proof import Fact, Proof
@@ -41,6 +43,9 @@ class Linear(DotProduct):
 
     def value(self, t: Values) -> Values:
         return t
+
+    def in_columns(self) -> Expansion:
+        return Expansion.series((0, 1))
 
     def taylor_coefficients(self) -> tuple[float, ...]:
         return (0.0, 1.0)
@@ -72,6 +77,15 @@ class Polynomial(DotProduct):
 
     def value(self, t: Values) -> Values:
         return (self.offset + self.scale * t) ** self.degree
+
+    def in_columns(self) -> Expansion:
+        return Expansion.series((self.offset, self.scale)).power(self.degree)
+
+    def map_dimension(self, d: int) -> int:
+        """The monomials of d columns up to the degree, or of exactly that degree where the offset is 0."""
+        if self.offset > 0:
+            return math.comb(d + self.degree, d)
+        return math.comb(d + self.degree - 1, self.degree)
 
     def taylor_coefficients(self) -> tuple[float, ...]:
         p = self.degree
@@ -132,6 +146,9 @@ class Sigmoid(DotProduct):
     def value(self, t: Values) -> Values:
         return np.tanh(self.scale * t + self.offset)
 
+    def feature_map(self, space: Space) -> Node:
+        raise _no_kernel(self)
+
 
 @leaf
 class Logistic(DotProduct):
@@ -149,6 +166,16 @@ class Logistic(DotProduct):
     def value(self, t: Values) -> Values:
         with np.errstate(over="ignore"):
             return 1 / (1 + np.exp(-(self.scale * t + self.offset)))
+
+    def feature_map(self, space: Space) -> Node:
+        raise _no_kernel(self)
+
+
+def _no_kernel(k: DotProduct) -> InvalidKernelError:
+    return InvalidKernelError(
+        f"{k} is not positive semi-definite (its Taylor series has negative coefficients), so there is no "
+        "feature map. k.validity() gives the witness."
+    )
 
 
 @leaf
@@ -235,6 +262,14 @@ class Dot(DotProduct):
                     f"series only converges for |x·z| < {self.radius:g}. Scale the rows down."
                 )
         return self._f(t)
+
+    def in_columns(self) -> Expansion | None:
+        return Expansion.series(self.taylor) if isinstance(self.taylor, tuple) else None
+
+    def feature_map(self, space: Space) -> Node:
+        if callable(self.taylor):
+            return Infinite(str(self))
+        raise unknown_map(self, "its Taylor series is not declared. Pass taylor=[…] if it is a polynomial.")
 
     def is_series(self) -> bool:
         return True

@@ -16,6 +16,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from mercer.arrays import Rows, require_nonnegative
+from mercer.kernels.formulas.certain import KNOWN, bounds_of
 from mercer.kernels.formulas.formula import VARIABLE, Formula, NotRecorded, Values, record
 from mercer.kernels.formulas.monotone import (
     has_power_series_powers,
@@ -34,6 +35,8 @@ from mercer.kernels.leaves.recording import OfOneNumber, recorded_once, symbolic
 from mercer.kernels.leaves.writing import latex_value
 from mercer.kernels.logarithms import Pairs
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum
+from mercer.kernels.proofs.enclosure import ONE, ZERO, Point, dot, exact_numbers
+from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.tuning import fields_of
 from mercer.params import OPEN, Open, Vector, positive
@@ -102,6 +105,12 @@ class Radial(OfOneNumber):
     def variable_latex(self) -> str:
         return rf"\left\lVert\frac{{x-z}}{{{latex_value(self.lengthscale)}}}\right\rVert^2"
 
+    def enclosed_variable(self, x: Point, z: Point) -> Interval:
+        s = ZERO
+        for a, b, length in zip(x, z, exact_numbers(self.lengthscale, len(x)), strict=True):
+            s = s + ((a - b) / length).square()
+        return s
+
     def squares(self, X: Matrix, Z: Matrix | None) -> Array:
         """s for every pair of rows."""
         length = self._checked_lengthscale(X.shape[1])
@@ -162,6 +171,9 @@ class DotProduct(OfOneNumber):
         z = at.x if at.z is None else at.z
         return dot_products(at.x.vectors, z.vectors)
 
+    def enclosed_variable(self, x: Point, z: Point) -> Interval:
+        return dot(x, z)
+
     def variable_latex(self) -> str:
         return r"x^\top z"
 
@@ -216,6 +228,20 @@ class PerColumn(OfOneNumber):
             return self.reduced(X, X, (len(X),))
         Z = self.checked_rows(at.x if at.z is None else at.z)
         return self.reduced(X[:, None, :], Z[None, :, :], (len(X), len(Z)))
+
+    def enclosed_variable(self, x: Point, z: Point) -> Interval:
+        out = ONE if self.reduction == "product" else ZERO
+        for j, (a, b) in enumerate(zip(x, z, strict=True)):
+            term = self.enclosed_term(a, b, j)
+            out = out * term if self.reduction == "product" else out + term
+        return out
+
+    def enclosed_term(self, x: Interval, z: Interval, j: int) -> Interval:
+        """What column j contributes, with certain bounds; by the recorded term where they are known."""
+        f = self.recorded_term()
+        if not f.operations() <= KNOWN:
+            raise NotRecorded("its term has steps without bounds")
+        return bounds_of(f, {LEFT: x, RIGHT: z}, self.at_column(j))
 
     def needs_nonnegative(self) -> bool:
         return self.histogram

@@ -15,6 +15,8 @@ from mercer.kernels.formulas.formula import Values, polynomial
 from mercer.kernels.leaves.families import Radial
 from mercer.kernels.leaves.leaf import leaf
 from mercer.kernels.maps.spectral import GaussianMixture, Spectrum
+from mercer.kernels.proofs.enclosure import TWO, ZERO, Enclosed, Sample, entries, measured
+from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact
 from mercer.params import Vector, positive, shape_number
 from mercer.typing import Array
@@ -142,6 +144,25 @@ class Matern(Radial):
         if self.nu == 1:
             return -_k0(a)
         return -self.nu / (2 * (self.nu - 1)) * _matern(self.nu - 1, a)
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        """ν = p + ½: e^(-a) p!/(2p)! Σ (p+i)!/(i!(p-i)!) (2a)^(p-i); other ν are measured."""
+        p = int(self.nu)
+        if self.nu != p + 0.5:
+            return measured(self, sample)
+        coefs = [
+            Fraction(factorial(p) * factorial(p + i), factorial(2 * p) * factorial(i) * factorial(p - i))
+            for i in range(p, -1, -1)
+        ]
+
+        def value(s: Interval) -> Interval:
+            a = (Interval.exact(2 * p + 1) * s).sqrt()
+            total = ZERO
+            for c in reversed(coefs):
+                total = total * TWO * a + Interval.exact(c.numerator) / Interval.exact(c.denominator)
+            return (-a).exp() * total
+
+        return entries(sample.pairs(self.enclosed_variable), value)
 
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
         return GaussianMixture(d, 1.0, 1.0 / self.column_values("lengthscale", d), _student(self.nu))

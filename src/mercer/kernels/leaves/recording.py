@@ -14,12 +14,15 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from mercer.errors import ParameterError
+from mercer.kernels.formulas.certain import KNOWN, bounds
 from mercer.kernels.formulas.formula import VARIABLE, Formula, NotRecorded, Values, record, require_faithful
 from mercer.kernels.formulas.typeset import latex
 from mercer.kernels.leaves.inheritance import is_ours
 from mercer.kernels.leaves.leaf import Leaf, not_written
 from mercer.kernels.leaves.writing import latex_value
 from mercer.kernels.logarithms import Logarithm, Pairs, of_formula
+from mercer.kernels.proofs.enclosure import Enclosed, Point, Sample, entries
+from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.tuning import fields_of, flatten
 from mercer.params import Open
@@ -80,6 +83,23 @@ class OfOneNumber(Leaf):
             return super().logarithm(at)
         with np.errstate(over="ignore", divide="ignore"):
             return of_formula(f, self.variable(at), self.numbers(), self, at)
+
+    def enclosed_variable(self, x: Point, z: Point) -> Interval:
+        """What the formula is one of, for two points, with certain bounds; `NotRecorded` where that is not
+        known."""
+        raise NotRecorded("what it is a function of has no bounds")
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        """The recorded formula in interval arithmetic; what has no bounds is measured."""
+        try:
+            f = self.recorded()
+            if not f.operations() <= KNOWN:
+                return super().enclosed(sample)
+            variable = sample.pairs(self.enclosed_variable)
+        except NotRecorded:
+            return super().enclosed(sample)
+        numbers = self.numbers()
+        return entries(variable, lambda u: bounds(f, u, numbers))
 
     def _by_rules(self, rule: Callable[[Formula, dict[str, float]], bool], fact: Fact) -> Proof | None:
         """The proof that a rule of `monotone` finds in the formula."""

@@ -9,15 +9,19 @@ import numpy as np
 from scipy import sparse
 
 from mercer.arrays import Rows
-from mercer.errors import ParameterError, ShapeError
+from mercer.errors import InvalidKernelError, ParameterError, ShapeError
 from mercer.kernels.formulas.formula import Values
 from mercer.kernels.leaves.distances import dot_products, squared_distances, squared_norms
 from mercer.kernels.leaves.leaf import Leaf, leaf
 from mercer.kernels.leaves.writing import write_value
+from mercer.kernels.maps.monomials import Expansion
+from mercer.kernels.maps.parts import Halves, Infinite, Monomials, Node, Projection, Space, Unit
 from mercer.kernels.maps.spectral import Components, Spectrum
 from mercer.kernels.proofs import expansion
+from mercer.kernels.proofs.enclosure import ONE, TWO, ZERO, Enclosed, Point, Sample, cosine_of, dot, norm
 from mercer.kernels.proofs.expansion import Terms
 from mercer.kernels.proofs.forms import judge_form
+from mercer.kernels.proofs.intervals import Interval, pi
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import coefficients, positive, real, signed, whole
 from mercer.sparse import Matrix, dense
@@ -46,6 +50,13 @@ class Constant(Leaf):
 
     def takes_things(self) -> bool:
         return True
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        n = len(sample.rows)
+        return [[Interval.exact(self.value)] * n for _ in range(n)]
+
+    def in_columns(self) -> Expansion:
+        return Expansion.constant(self.value)
 
     def expanded(self, *, split: bool) -> Terms:
         return expansion.number(self.value)
@@ -86,6 +97,11 @@ class White(Leaf):
 
     def diagonal(self, x: Rows) -> Array:
         return np.full(len(x), self.noise)
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        n = len(sample.rows)
+        noise = Interval.exact(self.noise)
+        return [[noise if i == j else ZERO for j in range(n)] for i in range(n)]
 
     def takes_things(self) -> bool:
         return True
@@ -137,6 +153,39 @@ class Bilinear(Leaf):
     def diagonal(self, x: Rows) -> Array:
         return np.asarray(np.einsum("ij,ij->i", self.times_matrix(x), dense(x.vectors)))
 
+    def enclosed(self, sample: Sample) -> Enclosed:
+        A = [[Interval.exact(v) for v in row] for row in self.A]
+        points = sample.vectors()
+        left = [[dot(x, list(column)) for column in zip(*A, strict=True)] for x in points]
+        return [[dot(row, z) for z in points] for row in left]
+
+    def feature_map(self, space: Space) -> Node:
+        A = self.matrix
+        if len(A) != space.d:
+            raise ShapeError(f"Bilinear: A is {len(A)} by {len(A)}, but d is {space.d}.")
+        if not self._symmetric():
+            raise InvalidKernelError(
+                f"{self} is not a kernel: A is not symmetric, so there is no feature map."
+            )
+        # Scaled to a unit diagonal, so that rounding is that of each entry and not that of the largest. A row
+        # whose diagonal is not positive must be zero altogether.
+        root = np.sqrt(np.maximum(np.diag(A), 0.0))
+        unit = np.where(root > 0, root, 1.0)
+        scaled = (A / unit[:, None]) / unit[None, :]
+        values, vectors = np.linalg.eigh(scaled)
+        rounding = len(A) * np.finfo(float).eps * max(1.0, float(np.abs(values).max()))
+        hanging = bool(np.any(A[root == 0]))
+        if hanging or values[0] < -rounding:
+            worst = float(np.linalg.eigvalsh(A)[0])
+            raise InvalidKernelError(
+                f"{self} is not positive semi-definite: A has an eigenvalue below 0 (computed {worst:.6g}), "
+                "so "
+                "there is no "
+                "feature map."
+            )
+        kept = np.flatnonzero(values > rounding)[::-1]
+        return Projection(root[:, None] * vectors[:, kept] * np.sqrt(values[kept]))
+
     def _symmetric(self) -> bool:
         return bool(np.array_equal(self.matrix, self.matrix.T))
 
@@ -182,6 +231,12 @@ class CosineSimilarity(Leaf):
 
     def diagonal(self, x: Rows) -> Array:
         return (_largest(x.vectors) > 0).astype(float)
+
+    def feature_map(self, space: Space) -> Node:
+        return Unit(Monomials(Expansion.series((0, 1)), space), "|x|")
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        return sample.pairs(lambda x, z: cosine_of(x, z) or ZERO)
 
 
 def _largest(X: Matrix) -> Array:
@@ -248,6 +303,34 @@ class ArcCosine(Leaf):
         if self.order == 0:
             return np.where(s == 0, 0.5, 1.0)
         return s if self.order == 1 else 3 * s**2
+
+    def feature_map(self, space: Space) -> Node:
+        if space.d > 1:
+            return Infinite(str(self))
+        return Halves(self.order, float(self.value(0.0)), space)
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        """J falls with the angle for every order, so its bounds are those at the ends."""
+
+        def entry(x: Point, z: Point) -> Interval:
+            cosine = cosine_of(x, z) or ZERO
+            high = self._enclosed_value(Interval(cosine.high, cosine.high))
+            low = self._enclosed_value(Interval(cosine.low, cosine.low))
+            size = (norm(x) * norm(z)).whole_power(self.order)
+            return size * Interval(low.low, high.high)
+
+        return sample.pairs(entry)
+
+    def _enclosed_value(self, cosine: Interval) -> Interval:
+        theta = cosine.arccos()
+        rest = pi() - theta
+        c = theta.cos()
+        sine = (ONE - c.square()).sqrt()
+        if self.order == 0:
+            return rest / pi()
+        if self.order == 1:
+            return (sine + rest * c) / pi()
+        return (Interval.exact(3) * sine * c + rest * (ONE + TWO * c.square())) / pi()
 
 
 def _angles(X: Matrix, Z: Matrix | None) -> Array:
@@ -327,6 +410,20 @@ class SpectralMixture(Leaf):
         means = np.array(self.means, dtype=float).reshape(len(w), -1)
         scales = np.array(self.scales, dtype=float).reshape(len(w), -1)
         return Components(d, float(w.sum()), w / w.sum(), means, scales)
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        def entry(x: Point, z: Point) -> Interval:
+            total = ZERO
+            for weight, mean, scale in zip(self.weights, self.means, self.scales, strict=True):
+                part = Interval.exact(weight)
+                for a, b, m, s in zip(x, z, np.ravel(mean).tolist(), np.ravel(scale).tolist(), strict=True):
+                    turn = pi() * (a - b)
+                    part = part * (-(TWO * (turn * Interval.exact(s)).square())).exp()
+                    part = part * (TWO * turn * Interval.exact(m)).cos()
+                total = total + part
+            return total
+
+        return sample.pairs(entry)
 
     def check_columns(self, x: Rows) -> None:
         d, _ = self.columns_needed()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from mercer.errors import (
 )
 from mercer.kernels import doors
 from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.dot import Polynomial
 from mercer.kernels.maps.parts import (
     Infinite,
     Node,
@@ -43,15 +41,10 @@ def dimension(kernel: Kernel, d: Columns, *, redundant: bool = False) -> int | f
     13
     """
     space = _space(kernel, d)
-    if type(kernel) is Polynomial and not redundant:
-        return _monomials(kernel, space.d)
+    known = None if redundant else kernel.map_dimension(space.d)
+    if known is not None:
+        return known
     return _planned(kernel, space, redundant).dimension
-
-
-def _monomials(k: Polynomial, d: int) -> int:
-    """The monomials of d columns up to the degree of the kernel, or of exactly that degree where its offset
-    is 0."""
-    return math.comb(d + k.degree, d) if k.offset > 0 else math.comb(d + k.degree - 1, k.degree)
 
 
 def build(kernel: Kernel, d: Columns, *, redundant: bool = False, memory: int | str = "1GiB") -> FeatureMap:

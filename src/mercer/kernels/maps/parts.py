@@ -17,16 +17,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mercer.arrays import Rows
-from mercer.kernels.algebra import LinearMap, Of, On, Times
+from mercer.errors import NoFiniteMapError
 from mercer.kernels.maps.monomials import Expansion, Places, write_monomial
 from mercer.sparse import dense
 from mercer.typing import Array
 
-_CHUNK = 2**19  # numbers written at a time, so that they stay in cache
+if TYPE_CHECKING:
+    from mercer.kernels.algebra import LinearMap, Of, On, Times
+    from mercer.kernels.base import Kernel
+
+# Numbers written at a time, so that they stay in cache.
+_CHUNK = 2**19
 
 
 @dataclass(frozen=True)
@@ -128,8 +134,8 @@ class Monomials(Products):
 
     @property
     def table_bytes(self) -> int:
-        own = int(self.dimension) * self.expansion.table_bytes(self.width)
-        return own + (self.inner.table_bytes if self.inner else 0)
+        table = int(self.dimension) * self.expansion.table_bytes(self.width)
+        return table + (self.inner.table_bytes if self.inner else 0)
 
     @cached_property
     def table(self) -> tuple[Places, Array]:
@@ -150,8 +156,8 @@ class Words(Products):
 
     @property
     def table_bytes(self) -> int:
-        own = int(self.dimension) * (4 * self.expansion.degree(self.width) + 8)
-        return own + (self.inner.table_bytes if self.inner else 0)
+        table = int(self.dimension) * (4 * self.expansion.degree(self.width) + 8)
+        return table + (self.inner.table_bytes if self.inner else 0)
 
     @cached_property
     def table(self) -> tuple[Places, Array]:
@@ -241,11 +247,7 @@ class Through(Wrapped):
         return Through(self.inner.redundant(), self.how)
 
     def apply(self, x: Rows) -> Array:
-        return self.inner.apply(seen_through(self.how, x))
-
-
-def seen_through(how: On | Of | LinearMap, x: Rows) -> Rows:
-    return x.take(how.columns) if isinstance(how, On) else how.mapped(x)
+        return self.inner.apply(self.how.mapped(x))
 
 
 class Factor(Wrapped):
@@ -344,3 +346,8 @@ class Halves(Node):
 def function_name(f: Callable[..., object], otherwise: str) -> str:
     name = getattr(f, "__name__", otherwise)
     return otherwise if name == "<lambda>" else name
+
+
+def unknown_map(k: Kernel, why: str) -> NoFiniteMapError:
+    """The error of a kernel that may or may not have a finite map."""
+    return NoFiniteMapError(f"no finite feature map of {k} is known: {why}")

@@ -1,4 +1,5 @@
-"""Which map a kernel has: one rule for each kind of node, and its size before anything is built.
+"""Which map a combination of kernels has, and its size before anything is built; leaves say theirs
+themselves.
 
 Polynomials of the columns are expanded exactly and get the smallest map there is. Other sums put maps side by
 side, other products multiply them out, and whole powers take the monomials of the features inside.
@@ -10,12 +11,8 @@ from collections.abc import Callable, Hashable
 from fractions import Fraction
 from typing import Any, TypeVar
 
-import numpy as np
-
 from mercer.errors import (
     InvalidKernelError,
-    NoFiniteMapError,
-    ShapeError,
 )
 from mercer.kernels.algebra import (
     Exp,
@@ -32,24 +29,19 @@ from mercer.kernels.algebra import (
     Unary,
 )
 from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.columns import Cosine
-from mercer.kernels.leaves.dot import Dot, Logistic, Sigmoid
-from mercer.kernels.leaves.own import Custom, Stationary
-from mercer.kernels.leaves.special import ArcCosine, Bilinear, Constant, CosineSimilarity
+from mercer.kernels.leaves.special import Constant
 from mercer.kernels.maps.monomials import Expansion, vanishes
 from mercer.kernels.maps.parts import (
     Factor,
-    Halves,
     Infinite,
     Join,
     Monomials,
     Node,
-    Projection,
     Space,
     Tensor,
     Through,
     Unit,
-    Waves,
+    unknown_map,
 )
 from mercer.kernels.maps.polynomials import InColumns, Path, expand, polynomial_map, space_after
 
@@ -64,7 +56,7 @@ def plan(k: Kernel, space: Space) -> Node:
             return polynomial_map(polynomial, space)
         except InvalidKernelError as error:
             if not _independent(polynomial.path or (), space):
-                raise _unknown(
+                raise unknown_map(
                     k, f"{error}, which what it sees of the columns may or may not repair."
                 ) from error
             raise InvalidKernelError(
@@ -74,7 +66,7 @@ def plan(k: Kernel, space: Space) -> Node:
     for kinds, rule in _PLANS:
         if isinstance(k, kinds):
             return rule(k, space)
-    return Infinite(str(k))
+    return k.feature_map(space)
 
 
 def _independent(path: Path, space: Space) -> bool:
@@ -87,10 +79,6 @@ def _independent(path: Path, space: Space) -> bool:
         if len(set(space.names or ())) < space.d:
             return False
     return True
-
-
-def _unknown(k: Kernel, why: str) -> NoFiniteMapError:
-    return NoFiniteMapError(f"no finite feature map of {k} is known: {why}")
 
 
 def _terms(k: Kernel, scale: Fraction = Fraction(1)) -> list[tuple[Fraction, Kernel]]:
@@ -119,7 +107,7 @@ def _plan_sum(k: Kernel, space: Space) -> Node:
     ]
     for part, (net, gross) in others.items():
         if net < 0 and not vanishes(net, gross):
-            raise _unknown(
+            raise unknown_map(
                 k, f"it subtracts {part}, and nothing cancels that. k.validity() says whether it is a kernel."
             )
         if not vanishes(net, gross):
@@ -147,7 +135,7 @@ def _alone(k: Kernel, polynomial: InColumns, space: Space) -> Node:
     try:
         return polynomial_map(polynomial, space)
     except InvalidKernelError as error:
-        raise _unknown(
+        raise unknown_map(
             k, f"of the polynomial in it, {error}. k.validity() says whether it is a kernel."
         ) from error
 
@@ -156,7 +144,7 @@ def _plan_inside(k: Kernel, part: Kernel, space: Space) -> Node:
     try:
         return plan(part, space)
     except InvalidKernelError as error:
-        raise _unknown(k, str(error)) from error
+        raise unknown_map(k, str(error)) from error
 
 
 def _plan_product(k: Product, space: Space) -> Node:
@@ -177,7 +165,9 @@ def _plan_product(k: Product, space: Space) -> Node:
     if scale == 0 or any(node.dimension == 0 for node in nodes):
         return Join([])
     if scale < 0:
-        raise _unknown(k, "it is a product with a negative number. k.validity() says whether it is a kernel.")
+        raise unknown_map(
+            k, "it is a product with a negative number. k.validity() says whether it is a kernel."
+        )
     infinite = [node for node in nodes if isinstance(node, Infinite)]
     if infinite:
         return infinite[0]
@@ -207,7 +197,7 @@ def _plan_power(k: Power, space: Space) -> Node:
     if k.exponent != int(k.exponent):
         if isinstance(_plan_inside(k, k.kernel, space), Infinite):
             return Infinite(str(k))
-        raise _unknown(k, "it is a fractional power. k.validity() says whether it is a kernel.")
+        raise unknown_map(k, "it is a fractional power. k.validity() says whether it is a kernel.")
     if isinstance(k.kernel, Scaled | Product) and k.exponent < 64:
         return _plan_product(Product((k.kernel,) * int(k.exponent)), space)
     return _powered(_plan_inside(k, k.kernel, space), int(k.exponent), space)
@@ -221,7 +211,7 @@ def _plan_polynomial(k: PolynomialOf, space: Space) -> Node:
     if isinstance(inside, Infinite):
         return inside
     if min(k.coefs) < 0:
-        raise _unknown(
+        raise unknown_map(
             k, "its polynomial has a negative coefficient. k.validity() says whether it is a kernel."
         )
     return Monomials(series, space, inside)
@@ -246,53 +236,6 @@ def _wrapped(wrap: Callable[[Node, U], Node]) -> Callable[[U, Space], Node]:
     return wrapped
 
 
-def _plan_bilinear(k: Bilinear, space: Space) -> Node:
-    A = k.matrix
-    if len(A) != space.d:
-        raise ShapeError(f"Bilinear: A is {len(A)} by {len(A)}, but d is {space.d}.")
-    if not k._symmetric():
-        raise InvalidKernelError(f"{k} is not a kernel: A is not symmetric, so there is no feature map.")
-    # Scaled to a unit diagonal, so that rounding is that of each entry and not that of the largest. A row
-    # whose diagonal is not positive must be zero altogether.
-    root = np.sqrt(np.maximum(np.diag(A), 0.0))
-    unit = np.where(root > 0, root, 1.0)
-    scaled = (A / unit[:, None]) / unit[None, :]
-    values, vectors = np.linalg.eigh(scaled)
-    rounding = len(A) * np.finfo(float).eps * max(1.0, float(np.abs(values).max()))
-    hanging = bool(np.any(A[root == 0]))
-    if hanging or values[0] < -rounding:
-        worst = float(np.linalg.eigvalsh(A)[0])
-        raise InvalidKernelError(
-            f"{k} is not positive semi-definite: A has an eigenvalue below 0 (computed {worst:.6g}), so "
-            "there is no "
-            "feature map."
-        )
-    kept = np.flatnonzero(values > rounding)[::-1]
-    return Projection(root[:, None] * vectors[:, kept] * np.sqrt(values[kept]))
-
-
-def _plan_arc_cosine(k: ArcCosine, space: Space) -> Node:
-    return Halves(k.order, float(k.value(0.0)), space) if space.d == 1 else Infinite(str(k))
-
-
-def _plan_never(k: Kernel, space: Space) -> Node:
-    raise InvalidKernelError(
-        f"{k} is not positive semi-definite (its Taylor series has negative coefficients), so there is no "
-        "feature map. "
-        "k.validity() gives the witness."
-    )
-
-
-def _plan_dot(k: Dot, space: Space) -> Node:
-    if callable(k.taylor):
-        return Infinite(str(k))
-    raise _unknown(k, "its Taylor series is not declared. Pass taylor=[…] if it is a polynomial.")
-
-
-def _plan_own(k: Kernel, space: Space) -> Node:
-    raise _unknown(k, "it is a function of your own, and nothing is known of its features.")
-
-
 _PLANS: list[tuple[Any, Callable[[Any, Space], Node]]] = [
     ((Sum, Scaled), _plan_sum),
     (Product, _plan_product),
@@ -302,11 +245,4 @@ _PLANS: list[tuple[Any, Callable[[Any, Space], Node]]] = [
     ((On, Of, LinearMap), _wrapped(Through)),
     (Times, _wrapped(Factor)),
     (Normalized, _wrapped(lambda node, k: Unit(node, "|φ|"))),
-    (CosineSimilarity, lambda k, space: Unit(Monomials(Expansion.series((0, 1)), space), "|x|")),
-    (Bilinear, _plan_bilinear),
-    (Cosine, lambda k, space: Waves(k.column_values("period", space.d), space)),
-    (ArcCosine, _plan_arc_cosine),
-    ((Sigmoid, Logistic), _plan_never),
-    (Dot, _plan_dot),
-    ((Stationary, Custom), _plan_own),
 ]

@@ -30,9 +30,6 @@ from mercer.kernels.algebra import (
     Sum,
 )
 from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.columns import AllSubsets
-from mercer.kernels.leaves.dot import Dot, Linear, Polynomial
-from mercer.kernels.leaves.special import Constant
 from mercer.kernels.maps.monomials import Expansion
 from mercer.kernels.maps.parts import (
     Monomials,
@@ -73,16 +70,6 @@ def _way(k: On | Of | LinearMap) -> Hashable:
 def expand(k: Kernel) -> InColumns | None:
     """`k` as a polynomial in one set of columns, or None."""
     match k:
-        case Constant():
-            return InColumns(Expansion.constant(k.value))
-        case Linear():
-            return InColumns(Expansion.series((0, 1)), ())
-        case Polynomial():
-            return InColumns(Expansion.series((k.offset, k.scale)).power(k.degree), ())
-        case Dot() if isinstance(k.taylor, tuple):
-            return InColumns(Expansion.series(k.taylor), ())
-        case AllSubsets():
-            return InColumns(Expansion.of({(0, 1): 1}), ())
         case On() | Of() | LinearMap():
             inside = expand(k.kernel)
             return inside and InColumns(inside.expansion, None if inside.path is None else (k, *inside.path))
@@ -92,7 +79,11 @@ def expand(k: Kernel) -> InColumns | None:
             inside = expand(k.kernel)
             outside = None if inside is None else _expand_unary(k, inside.expansion)
             return None if inside is None or outside is None else InColumns(outside, inside.path)
-    return None
+    found = k.in_columns()
+    if found is None:
+        return None
+    # what takes other things than vectors, a constant, sees no columns
+    return InColumns(found, None if k.takes_things() else ())
 
 
 def _expand_parts(k: Sum | Product) -> InColumns | None:

@@ -221,13 +221,13 @@ class _Search:
             yield scale * (1 + 0.1 * self.rng.random((30, d)))
 
     def scales(self) -> list[float]:
-        own = [
+        lengths = [
             p.value
             for p in self.kernel.parameters
             if p.name.split("[")[0].endswith(("lengthscale", "period"))
         ]
         wide = [1.0, 0.5, 2.0, 0.1, 5.0, 0.02, 20.0]
-        near = [s * v for v in dict.fromkeys(own) for s in (1.0, 0.3, 0.1, 3.0)]
+        near = [s * v for v in dict.fromkeys(lengths) for s in (1.0, 0.3, 0.1, 3.0)]
         return list(dict.fromkeys(near[:12] + wide))
 
     def descend(self, dimensions: list[int]) -> Refuted | None:

@@ -18,7 +18,9 @@ from mercer.kernels.leaves.writing import latex_value
 from mercer.kernels.logarithms import Logarithm, Pairs
 from mercer.kernels.maps.spectral import Mapped, NoSpectrum, Spectrum, SumOfFrequencies
 from mercer.kernels.proofs import expansion
+from mercer.kernels.proofs.enclosure import Enclosed, Sample, entries, entrywise
 from mercer.kernels.proofs.expansion import Terms, proof_by_expansion
+from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.combined import Nary, Unary, all_of, remembered
 from mercer.params import children as several_kernels
@@ -107,6 +109,10 @@ class Scaled(Unary):
         inner = self.kernel.spectrum(d, names)
         return Mapped(d, self.scale * inner.amplitude, inner, np.eye(d))
 
+    def enclosed(self, sample: Sample) -> Enclosed:
+        scale = Interval.exact(self.scale)
+        return entries(self.kernel.enclosed(sample), lambda v: scale * v)
+
     def text(self) -> str:
         inside = self.kernel.text_inside(2)
         return f"-{inside}" if self.scale == -1 else f"{self.scale!r}*{inside}"
@@ -167,6 +173,9 @@ class Sum(Nary):
             out = expansion.plus(out, part.expanded(split=split))
         return out
 
+    def enclosed(self, sample: Sample) -> Enclosed:
+        return entrywise([part.enclosed(sample) for part in self.parts], lambda a, b: a + b)
+
     def text(self) -> str:
         return join_signs([part.text_inside(2) for part in self.parts])
 
@@ -221,6 +230,9 @@ class Product(Nary):
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
         parts = tuple(part.spectrum(d, names) for part in self.parts)
         return SumOfFrequencies(d, float(np.prod([p.amplitude for p in parts])), parts)
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        return entrywise([part.enclosed(sample) for part in self.parts], lambda a, b: a * b)
 
     def text(self) -> str:
         return "*".join(part.text_inside(3) for part in self.parts)

@@ -13,6 +13,8 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.leaf import expression
 from mercer.kernels.leaves.writing import latex_value, write_value
 from mercer.kernels.logarithms import cosines, log_norms, refuse_vanished
+from mercer.kernels.proofs.enclosure import ONE, ZERO, Enclosed, Sample
+from mercer.kernels.proofs.intervals import Interval, NotEnclosed
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.combined import Unary, remembered
 from mercer.params import given
@@ -61,6 +63,12 @@ class Times(Unary):
 
     def diagonal(self, x: Rows) -> Array:
         return self.factor(x) ** 2 * self.kernel.diagonal(x)
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        """f is whatever it returns: any function will do, a rounded one too."""
+        f = [Interval.exact(float(v)) for v in self.factor(sample.rows)]
+        K = self.kernel.enclosed(sample)
+        return [[a * b * v for b, v in zip(f, row, strict=True)] for a, row in zip(f, K, strict=True)]
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.times({write_value(self.f)})"
@@ -135,6 +143,19 @@ class Normalized(Unary):
         if norms is None:
             return (log_norms(self.kernel, x) > -np.inf).astype(float)
         return (norms > 0).astype(float)
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        K = self.kernel.enclosed(sample)
+        n = len(K)
+        if any(K[i][i].includes_zero() and not K[i][i].is_zero() for i in range(n)):
+            raise NotEnclosed("whether k(x, x) is 0 is not known")
+        norm = [K[i][i].sqrt() for i in range(n)]
+        out = [[ZERO] * n for _ in range(n)]
+        for i in range(n):
+            for j in range(n):
+                if not (norm[i].is_zero() or norm[j].is_zero()):
+                    out[i][j] = ONE if i == j else K[i][j] / (norm[i] * norm[j])
+        return out
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.normalized()"

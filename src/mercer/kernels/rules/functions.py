@@ -16,7 +16,9 @@ from mercer.kernels.leaves.writing import latex_value, write_value
 from mercer.kernels.logarithms import Logarithm, Pairs, from_logarithm
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum, SumOfFrequencies
 from mercer.kernels.proofs import expansion
+from mercer.kernels.proofs.enclosure import ZERO, Enclosed, Sample, entries
 from mercer.kernels.proofs.expansion import Terms, proof_by_expansion
+from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.arithmetic import Sum
 from mercer.kernels.rules.combined import Unary, remembered
@@ -91,6 +93,12 @@ class Power(Unary):
         inner = self.kernel.spectrum(d, names)
         return SumOfFrequencies(d, inner.amplitude**r, (inner,) * r)
 
+    def enclosed(self, sample: Sample) -> Enclosed:
+        inside = self.kernel.enclosed(sample)
+        if self.exponent == int(self.exponent):
+            return entries(inside, lambda v: v.whole_power(int(self.exponent)))
+        return entries(inside, lambda v: v.power(self.exponent))
+
     def text(self) -> str:
         whole = self.exponent == int(self.exponent)
         p = int(self.exponent) if whole else self.exponent
@@ -140,6 +148,9 @@ class Exp(Unary):
 
     def expanded(self, *, split: bool) -> Terms:
         return expansion.exponential(self, self.kernel, split=split)
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        return entries(self.kernel.enclosed(sample), Interval.exp)
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.exp()"
@@ -201,6 +212,15 @@ class PolynomialOf(Unary):
         if len(self.coefs) > expansion.HIGHEST_POWER:
             return expansion.one_atom(self)
         return expansion.horner(self.kernel.expanded(split=split), self.coefs)
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        def value(t: Interval) -> Interval:
+            out = ZERO
+            for c in reversed(self.coefs):
+                out = out * t + Interval.exact(c)
+            return out
+
+        return entries(self.kernel.enclosed(sample), value)
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.polynomial({write_value(self.coefs)})"

@@ -13,9 +13,12 @@ from mercer.kernels.leaves.leaf import expression
 from mercer.kernels.leaves.writing import latex_value, write_value
 from mercer.kernels.logarithms import Logarithm, Pairs
 from mercer.kernels.maps.spectral import Mapped, Spectrum
+from mercer.kernels.proofs.enclosure import Enclosed, Sample, dot
+from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.combined import Unary, remembered
 from mercer.params import coefficients, given
+from mercer.sparse import dense
 from mercer.typing import Array, Table
 
 
@@ -69,6 +72,10 @@ class Of(Unary):
     def logarithm(self, at: Pairs) -> Logarithm:
         return self.kernel.logarithm(at.through(self.mapped))
 
+    def enclosed(self, sample: Sample) -> Enclosed:
+        """ψ is whatever it returns: any map will do, a rounded one too."""
+        return self.kernel.enclosed(Sample.of(self.mapped(sample.rows)))
+
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.of({write_value(self.map)})"
 
@@ -96,6 +103,10 @@ class LinearMap(Unary):
     A: tuple[tuple[float, ...], ...] = coefficients(
         ndim=2, words="a matrix of finite numbers, one row per new column"
     )
+
+    def compare_columns(self, x: Rows, z: Rows) -> None:
+        """The matrix takes all columns; what is inside sees those that it makes of them."""
+        z.require_columns_of(x)
 
     def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
         return self.with_children([self.kernel.resolved_on(self.mapped(rows), weight)])
@@ -125,6 +136,11 @@ class LinearMap(Unary):
             raise ShapeError(f"of(A): A has {A.shape[1]} columns, but there are {d}.")
         inner = self.kernel.spectrum(len(A))
         return Mapped(d, inner.amplitude, inner, A)
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        A = [[Interval.exact(v) for v in row] for row in self.A]
+        points = [[dot(row, x) for row in A] for x in sample.vectors()]
+        return self.kernel.enclosed(Sample(self.mapped(sample.rows), points))
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.of({write_value(self.A)})"
@@ -171,16 +187,16 @@ class On(Unary):
         return False
 
     def compare_columns(self, x: Rows, z: Rows) -> None:
-        self.kernel.compare_columns(self.chosen(x), self.chosen(z))
+        self.kernel.compare_columns(self.mapped(x), self.mapped(z))
 
     def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
-        return self.with_children([self.kernel.resolved_on(self.chosen(rows), weight)])
+        return self.with_children([self.kernel.resolved_on(self.mapped(rows), weight)])
 
     def block(self, x: Rows, z: Rows | None) -> Array:
-        return self.kernel.block(self.chosen(x), None if z is None else self.chosen(z))
+        return self.kernel.block(self.mapped(x), None if z is None else self.mapped(z))
 
     def diagonal(self, x: Rows) -> Array:
-        return self.kernel.diagonal(self.chosen(x))
+        return self.kernel.diagonal(self.mapped(x))
 
     def columns_needed(self) -> tuple[int | None, int]:
         ends = [1]
@@ -193,17 +209,23 @@ class On(Unary):
         return None, max(ends)
 
     def logarithm(self, at: Pairs) -> Logarithm:
-        return self.kernel.logarithm(at.through(self.chosen))
+        return self.kernel.logarithm(at.through(self.mapped))
 
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
-        columns = self.chosen(Rows(np.eye(d), "X", names))
+        columns = self.mapped(Rows(np.eye(d), "X", names))
         A = np.asarray(columns.vectors).T
         inner = self.kernel.spectrum(len(A), columns.names)
         return Mapped(d, inner.amplitude, inner, A)
 
-    def chosen(self, x: Rows) -> Rows:
+    def mapped(self, x: Rows) -> Rows:
         """The columns that the kernel inside sees."""
         return x.take(self.columns)
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        points = sample.vectors()
+        numbers = self.mapped(Rows(np.arange(float(len(points[0])))[None, :], names=sample.rows.names))
+        index = [int(j) for j in dense(numbers.vectors)[0]]
+        return self.kernel.enclosed(Sample(self.mapped(sample.rows), [[x[j] for j in index] for x in points]))
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.on({', '.join(_write_column(c) for c in self.columns)})"

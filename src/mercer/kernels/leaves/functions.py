@@ -12,6 +12,7 @@ from mercer.arrays import Rows, real_numbers
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.kernels.leaves.leaf import Leaf, leaf
 from mercer.kernels.leaves.writing import latex_value
+from mercer.kernels.maps.parts import Node, Space, unknown_map
 from mercer.kernels.proofs.densities import Band, Verdict, judge_density
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import given
@@ -20,6 +21,9 @@ from mercer.typing import Array, Setting
 
 # A vector, a string, a graph: what the function of a user takes.
 Thing: TypeAlias = Any
+
+# What is said of the feature map of such a function.
+OWN_FUNCTION = "it is a function of your own, and nothing is known of its features."
 
 # Columns of a declared density: the volumes of higher dimensions leave no digits to compare.
 MOST_COLUMNS = 32
@@ -100,6 +104,9 @@ class Stationary(Leaf):
     def diagonal(self, x: Rows) -> Array:
         return self._evaluate(np.zeros(x.vectors.shape))
 
+    def feature_map(self, space: Space) -> Node:
+        raise unknown_map(self, OWN_FUNCTION)
+
     @cached_property
     def _verdict(self) -> Verdict:
         """What was found about the declared density; looking takes a second."""
@@ -150,6 +157,9 @@ class Custom(Leaf):
 
     def takes_things(self) -> bool:
         return True
+
+    def feature_map(self, space: Space) -> Node:
+        raise unknown_map(self, OWN_FUNCTION)
 
     @property
     def is_slow(self) -> bool:
