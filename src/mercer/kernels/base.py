@@ -152,7 +152,7 @@ class Kernel(Tunable):
         raise NoSpectrum(f"{self} has no known spectrum")
 
     def enclosed(self, sample: Sample) -> Enclosed:
-        """k(x_i, x_j) with certain bounds; here what the values are, with the error they are taken to have."""
+        """k(x_i, x_j) with certain bounds; here the values, with the error they are taken to have."""
         return measured(self, sample)
 
     def in_columns(self) -> Expansion | None:
