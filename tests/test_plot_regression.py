@@ -41,7 +41,7 @@ def test_panels_show_the_curve_of_each_kernel_on_shared_axes():
 def test_paths_mark_what_was_kept():
     X, y = data()
     ridge = KernelRidgeCV("RBF(0.3)").fit(X, np.column_stack([y, -y]))
-    descent = KernelLeastSquares("RBF(0.1)", early_stopping=True, tol=0.0).fit(X, y)
+    descent = KernelLeastSquares("RBF(0.1)", early_stopping=True, tol=0.0, random_state=0).fit(X, y)
     for model, kept in ((ridge, f"kept: α = {ridge.alpha_:.3g}"), (descent, f"kept: step {descent.n_iter_}")):
         figure = plot.path(model)
         labels = [line.get_label() for line in figure.axes[0].lines]

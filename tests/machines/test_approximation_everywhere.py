@@ -54,7 +54,7 @@ MACHINES = {
     "huber": (KernelMachine("RBF(0.7)", "huber", 0.1), NUMBERS, "predict"),
     "descent": (KernelLeastSquares("RBF(0.7)", max_iter=30, tol=0.0), NUMBERS, "predict"),
     "early stopping": (
-        KernelLeastSquares("RBF(0.7)", max_iter=30, tol=0.0, early_stopping=True),
+        KernelLeastSquares("RBF(0.7)", max_iter=30, tol=0.0, early_stopping=True, random_state=0),
         NUMBERS,
         "predict",
     ),

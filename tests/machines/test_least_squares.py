@@ -8,8 +8,10 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import mercer
 from mercer import RBF, Interrupted, KernelLeastSquares
 from mercer.errors import InputError, InvalidKernelError, InvalidKernelWarning, ParameterError
+from mercer.machines.ridge import examine_descent
 
 
 def data(n=40, seed=0):
@@ -50,7 +52,9 @@ def test_a_step_above_the_inverse_of_the_largest_eigenvalue_is_refused_and_just_
 
 def test_early_stopping_keeps_the_best_of_the_path():
     X, y = data(60)
-    model = KernelLeastSquares("RBF(0.3)", max_iter=2000, early_stopping=True, tol=0.0).fit(X, y)
+    model = KernelLeastSquares("RBF(0.3)", max_iter=2000, early_stopping=True, tol=0.0, random_state=0).fit(
+        X, y
+    )
     errors = model.path_.validation_errors
     assert model.n_iter_ == model.path_.best == int(np.argmin(errors)) < len(errors) - 1
     held = model.validation_rows_
@@ -142,3 +146,15 @@ def test_bad_parameters_are_refused(parameters, words):
 @parametrize_with_checks([KernelLeastSquares(max_iter=30)])
 def test_the_contract(estimator, check):
     check(estimator)
+
+
+def test_rows_held_out_without_a_seed_leave_the_steps_to_verify(monkeypatch):
+    monkeypatch.setattr(examine_descent, "ALL_EIGENVALUES", 10)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=60)
+    model = KernelLeastSquares("RBF()", early_stopping=True, tol=0.0).fit(X, y)
+    done = mercer.verify(model, X, y)
+    assert done.ok and any("without a seed" in said for said in done.unchecked)
+    model.dual_coef_[model._used[0]] += 1e-3
+    assert not mercer.verify(model, X, y).ok

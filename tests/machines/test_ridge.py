@@ -300,7 +300,7 @@ def test_white_noise_in_the_kernel_is_a_penalty():
 def test_precomputed_is_on_the_fly_also_with_weights(solver):
     X, Y = data(targets=2)
     k, w = RBF(1.3), np.arange(40) % 3
-    options = {"alpha": 0.2, "solver": solver, "fit_intercept": True, "n_landmarks": 15}
+    options = {"alpha": 0.2, "solver": solver, "fit_intercept": True, "n_landmarks": 15, "random_state": 0}
     a = KernelRidge(k, **options).fit(X, Y, sample_weight=w)
     b = KernelRidge("precomputed", **options).fit(k(X), Y, sample_weight=w)
     Z = np.random.default_rng(5).normal(size=(7, 3))
@@ -308,9 +308,22 @@ def test_precomputed_is_on_the_fly_also_with_weights(solver):
     np.testing.assert_allclose(a.loo_predictions_, b.loo_predictions_, atol=1e-8)
 
 
+def test_landmarks_without_a_seed_are_drawn_once():
+    X, Y = data(60, targets=2)
+    options = {"solver": "nystrom", "n_landmarks": 12}
+    model = KernelRidge("RBF(1.0)", [0.1, 0.2], **options).fit(X, Y)
+    K = RBF(1.0)(X)
+    fitted = K[:, model.landmarks_] @ model.landmark_coef_
+    np.testing.assert_allclose(model.predict(X), fitted, atol=1e-10)
+    np.testing.assert_allclose(Y - fitted, np.array([0.1, 0.2]) * model.dual_coef_, atol=1e-8)
+    assert np.all(np.abs(Y - model.loo_predictions_) >= np.abs(Y - fitted) - 1e-9)
+    done = mercer.verify(model, X, Y)
+    assert done.ok and any("without a seed" in said for said in done.unchecked)
+
+
 def test_nystrom_states_the_error_it_makes():
     X, y = data(200)
-    model = KernelRidge("RBF(1.0)", 0.1, solver="nystrom", n_landmarks=20).fit(X, y)
+    model = KernelRidge("RBF(1.0)", 0.1, solver="nystrom", n_landmarks=20, random_state=0).fit(X, y)
     exact = KernelRidge("RBF(1.0)", 0.1).fit(X, y)
     done = model.certificate_
     c = model.dual_coef_
@@ -322,7 +335,7 @@ def test_nystrom_states_the_error_it_makes():
     left = 1 - np.trace(F @ np.linalg.solve(K[np.ix_(model.landmarks_, model.landmarks_)], F.T)) / 200
     assert f"{left:.2e} of the trace" in str(done)
     np.testing.assert_allclose(model.predict(X), F @ model.landmark_coef_, atol=1e-10)
-    again = KernelRidge("RBF(1.0)", 0.1, solver="nystrom", n_landmarks=20).fit(X, y)
+    again = KernelRidge("RBF(1.0)", 0.1, solver="nystrom", n_landmarks=20, random_state=0).fit(X, y)
     assert np.array_equal(again.predict(X), model.predict(X))
     with pytest.raises(ParameterError, match="alpha > 0"):
         KernelRidge("RBF(1.0)", 0.0, solver="nystrom").fit(X, y)

@@ -121,7 +121,12 @@ OTHERS = {
     ),
     "KernelRidge, weights": (KernelRidge("RBF(1.5)", 0.1, fit_intercept=True), ROWS, NUMBERS, WEIGHTS),
     "KernelRidge, primal": (KernelRidge("Polynomial(2)", 0.1), X, np.c_[NUMBERS, X[:, 0]], WEIGHTS),
-    "KernelRidge, nystrom": (KernelRidge("RBF(1.5)", 0.1, solver="nystrom"), X, NUMBERS, WEIGHTS),
+    "KernelRidge, nystrom": (
+        KernelRidge("RBF(1.5)", 0.1, solver="nystrom", random_state=0),
+        X,
+        NUMBERS,
+        WEIGHTS,
+    ),
     "KernelRidge, least squares in features": (KernelRidge("Linear()", 0.0), X, NUMBERS, WEIGHTS),
     "KernelRidge, least squares and a mean": (
         KernelRidge("Linear()", 0.0, fit_intercept=True),
@@ -132,7 +137,7 @@ OTHERS = {
     "KernelRidge on landmarks": (KernelRidge("RBF(1.5)", 0.1, approximation=SOME), X, NUMBERS, WEIGHTS),
     "KernelRidgeCV, folds": (KernelRidgeCV("RBF(1.5)", cv=3), X, NUMBERS, None),
     "KernelLeastSquares, early": (
-        KernelLeastSquares("RBF(1.5)", early_stopping=True, max_iter=50),
+        KernelLeastSquares("RBF(1.5)", early_stopping=True, max_iter=50, random_state=0),
         X,
         NUMBERS,
         WEIGHTS,

@@ -44,7 +44,10 @@ def scaled(part, factor=1.01):
 MODELS = {
     "KernelCCA": (mercer.KernelCCA(KERNEL, 1, regularization=0.1), VIEW),
     "KernelLeastSquares": (mercer.KernelLeastSquares(KERNEL, max_iter=40, tol=0.0), NUMBERS),
-    "KernelLeastSquares, early": (mercer.KernelLeastSquares(KERNEL, early_stopping=True, tol=0.0), NUMBERS),
+    "KernelLeastSquares, early": (
+        mercer.KernelLeastSquares(KERNEL, early_stopping=True, tol=0.0, random_state=0),
+        NUMBERS,
+    ),
     "KernelMeanEmbedding": (mercer.KernelMeanEmbedding(KERNEL), None),
     "NadarayaWatson": (mercer.NadarayaWatson(KERNEL), NUMBERS),
     "NadarayaWatson, loo": (mercer.NadarayaWatson(KERNEL, bandwidth="loo"), NUMBERS),

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mercer.machines.loss.kernel_machine import KernelMachine
-from mercer.machines.loss.smooth import as_loss
 from mercer.machines.margin.examine import NEARLY, same_shape
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.examine import examine
@@ -15,10 +12,11 @@ from mercer.machines.shared.examined import same_approximation, same_feature_coe
 from mercer.machines.shared.targets import class_weights
 from mercer.solve.solution import Certificate, joined_certificate
 from mercer.theory.claims import EXACT, SOLVED, Examination, Reached, at_most
+from mercer.typing import Array, Labels, Table, Targets, Weights
 
 
 @examine.register
-def _(model: KernelMachine, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: KernelMachine, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A, targets, w = model._check_again(X, y, sample_weight)
     given = check_weights(sample_weight, A.shape[0])
     same_kernel(exam, model, A, given)
@@ -30,8 +28,7 @@ def _(model: KernelMachine, exam: Examination, X: Any, y: Any, sample_weight: An
         weights = class_weights(model.class_weight, model.classes_, targets, given)
         exam.same("class_weight_", model.class_weight_, weights)
     K = model._again_on(A).gram()
-    beta = np.zeros((A.shape[0], len(model.intercept_)))
-    beta[model.support_] = model.dual_coef_.T
+    beta = model._coefficients()
     same_feature_coef(exam, model, A, beta)
     exam.true(not np.any(beta[w == 0]), "a row without weight has a coefficient")
     many = len(model.certificates_) > 1
@@ -54,8 +51,8 @@ def _(model: KernelMachine, exam: Examination, X: Any, y: Any, sample_weight: An
     exam.copies("certificate_", model.certificate_, joined_certificate(list(model.certificates_)))
 
 
-def _small_gap(model: KernelMachine, found: Certificate, targets: Any, w: np.ndarray) -> Reached:
-    """A duality gap of at most `tol` times the objective; none is known where the kernel has negative eigenvalues."""
+def _small_gap(model: KernelMachine, found: Certificate, targets: Labels, w: Array) -> Reached:
+    """A gap of at most `tol` times the objective; none is known where the kernel has negative eigenvalues."""
     if found.gap is None:
         return Reached(None, "there is no duality gap")
     least = 1e-12 * float(w.sum()) * max(float(np.abs(targets).max(initial=0.0)), 1.0)
@@ -64,8 +61,8 @@ def _small_gap(model: KernelMachine, found: Certificate, targets: Any, w: np.nda
 
 
 def same_loss(exam: Examination, model: KernelMachine) -> None:
-    level = model._levels[0] if model._levels else 0.5
-    asked = as_loss(model.loss, delta=model.delta, epsilon=model.epsilon, level=level)
+    """`loss_` is what `loss=` stands for, with the same numbers."""
+    asked = model._stated_loss()
     exam.true(type(model.loss_) is type(asked), f"loss_ is {model.loss_!r}, not {asked!r}")
     for name, value in vars(asked).items():
         if isinstance(value, int | float):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -24,8 +24,16 @@ from mercer.errors import (
 )
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
-from mercer.machines.loss.losses import LOSSES, Hinge, Logistic, Quantile, Softmax
-from mercer.machines.loss.objective import Objective, SoftmaxObjective, certify, name_multipliers
+from mercer.machines.landmarks.approximation import Approximation
+from mercer.machines.loss.losses import LOSSES, Hinge, Logistic, Loss, Quantile, Softmax
+from mercer.machines.loss.objective import (
+    Objective,
+    Problem,
+    ProblemSolution,
+    SoftmaxObjective,
+    certify,
+    name_multipliers,
+)
 from mercer.machines.loss.penalty import as_penalty, certify_penalised, search
 from mercer.machines.loss.quantiles import (
     JOINT_SIZE,
@@ -55,19 +63,33 @@ from mercer.solve.active import POLISHED, finished_sets, polish
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.newton import NewtonPoint, newton
 from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status, has_note, joined_certificate
+from mercer.typing import (
+    Array,
+    Flags,
+    Integers,
+    Labels,
+    Memory,
+    Numbers,
+    Seed,
+    Setting,
+    Table,
+    Targets,
+    Weights,
+)
 
-NEWTON_STEPS = 200  # what max_iter=None means for smooth losses
+ClassWeights: TypeAlias = Mapping[Hashable, float] | str | None
 
-Problem = Objective | SoftmaxObjective | JointQuantiles
+# what max_iter=None means for smooth losses
+NEWTON_STEPS = 200
 
 
-def _is_classifier(self: Any) -> bool:
+def _is_classifier(self: KernelMachine) -> bool:
     if self._kind() != "classification":
         raise AttributeError(f"loss={self.loss!r} predicts numbers, so it has no decision function.")
     return True
 
 
-def _has_probabilities(self: Any) -> bool:
+def _has_probabilities(self: KernelMachine) -> bool:
     if not isinstance(self.loss, Logistic) and self.loss != "logistic":
         raise AttributeError(f"predict_proba needs loss='logistic'; loss={self.loss!r} has no probabilities.")
     return True
@@ -76,12 +98,14 @@ def _has_probabilities(self: Any) -> bool:
 class KernelMachine(SupportMachine):
     """Any convex loss, one theorem: the best f is a combination of kernel products with the training rows.
 
-        min  Σ w_i ℓ(y_i, f(x_i) + b) + alpha Ω(‖f‖),        f = Σ β_i k(x_i, ·),    Ω(r) = r²/2 unless said otherwise
+        min  Σ w_i ℓ(y_i, f(x_i) + b) + alpha Ω(‖f‖),      f = Σ β_i k(x_i, ·),      Ω(r) = r²/2 by default
 
     `loss` says whether it is a classifier or a regressor:
 
-        "squared"  "huber"  "epsilon_insensitive"  "squared_epsilon_insensitive"  "quantile"  "poisson"      numbers
-        "logistic" (several classes: softmax)  "hinge"  "squared_hinge" (several classes: one against the rest)  labels
+        of numbers    "squared"  "huber"  "quantile"  "poisson"
+                      "epsilon_insensitive"  "squared_epsilon_insensitive"
+        of labels     "logistic" (several classes: softmax)
+                      "hinge"  "squared_hinge" (several classes: one against the rest)
 
     or is an object with methods `value(y, z)` and `slope(y, z)`, and perhaps `curvature` and `conjugate`
     (`mercer.machines.loss.smooth.SmoothLoss` makes one of functions); it is checked for convexity on samples.
@@ -92,9 +116,11 @@ class KernelMachine(SupportMachine):
 
     Attributes
     ----------
-    support_, support_vectors_, dual_coef_, intercept_ : z = K(X, support_vectors_) @ dual_coef_.T + intercept_
+    support_, support_vectors_, dual_coef_, intercept_ : z = K(X, support_vectors_) @ dual_coef_.T +
+        intercept_
     classes_, class_weight_ : of a classifier. kernel_, loss_, n_iter_
-    equivalent_alpha_ : with a function as penalty, the alpha for which "l2" gives the same f, for each problem.
+    equivalent_alpha_ : with a function as penalty, the alpha for which "l2" gives the same f, for each
+        problem.
     crossings_ : training rows on which levels fitted one by one would cross (several quantiles only).
     certificate_ : primal, dual and gap; `certificates_` by problem. `mercer.verify` recomputes them.
 
@@ -106,7 +132,8 @@ class KernelMachine(SupportMachine):
     """
 
     invalid: ClassVar[Invalid] = Invalid(
-        "The problem is then not convex: the solution is a stationary point, not unique, and the gap is not a bound.",
+        "The problem is then not convex: the solution is a stationary point, not unique, and the gap is not "
+        "a bound.",
         Note(
             "the kernel is not positive semi-definite: a stationary point, not a proven optimum",
             NoteKind.STATIONARY_POINT,
@@ -122,16 +149,17 @@ class KernelMachine(SupportMachine):
         "alpha": Number(about="The price of ‖f‖²; C = 1/alpha in the language of support vector machines."),
         "penalty": Special(
             type='"l2" or function of the norm',
-            about="Ω(r) = r²/2, or any non-decreasing function Ω of the number r = ‖f‖; of a convex one the optimum is found and its "
-            "gap stated. What is no such function, as the lasso, is outside the theorem and refused with the reason.",
+            about="Ω(r) = r²/2, or any non-decreasing function Ω of the number r = ‖f‖; of a convex one the "
+            "optimum is found and its gap stated. What is no such function, as the lasso, is outside the "
+            "theorem and refused with the reason.",
             reason="a function is tried together with `alpha`",
         ),
         "fit_intercept": Switch(about="Learn b, which costs nothing."),
         "quantiles": CheckedBy(
             by=check_levels,
             type="float or a list of them",
-            about='Levels of loss="quantile". Several are fitted jointly, so that they do not cross on the training rows, and sorted '
-            "in `predict`, so that they cross nowhere.",
+            about='Levels of loss="quantile". Several are fitted jointly, so that they do not cross on the '
+            "training rows, and sorted in `predict`, so that they cross nowhere.",
         ),
         "epsilon": Number(closed_low=True, about="The tube of the ε-insensitive losses, in units of y."),
         "delta": Number(about="Where Huber's loss turns linear, in units of y."),
@@ -141,8 +169,8 @@ class KernelMachine(SupportMachine):
         "max_iter": Whole(
             0,
             none=True,
-            about="Steps allowed; None for 200 Newton steps, or for no limit of working sets. What was reached is kept, and the "
-            "certificate says so.",
+            about="Steps allowed; None for 200 Newton steps, or for no limit of working sets. What was "
+            "reached is kept, and the certificate says so.",
         ),
         "callback": Function(none=True, about="Called with (iteration, primal, gap)."),
     }
@@ -150,25 +178,25 @@ class KernelMachine(SupportMachine):
     def __init__(
         self,
         kernel: Kernel | str = "RBF()",
-        loss: Any = "squared",
+        loss: Setting = "squared",
         alpha: float = 1.0,
         *,
-        penalty: Any = "l2",
+        penalty: str | Callable[[float], float] = "l2",
         fit_intercept: bool = True,
-        quantiles: Any = 0.5,
+        quantiles: Numbers = 0.5,
         epsilon: float = 0.1,
         delta: float = 1.0,
-        class_weight: Any = None,
+        class_weight: ClassWeights = None,
         tol: float = 1e-8,
         max_iter: int | None = None,
         max_seconds: float | None = None,
         strict: bool = False,
         verbose: int = 0,
-        callback: Any = None,
-        memory: int | str = "2GiB",
+        callback: Tell | None = None,
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        random_state: Any = 0,
-        approximation: Any = None,
+        random_state: Seed = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.loss = loss
@@ -192,29 +220,26 @@ class KernelMachine(SupportMachine):
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn from rows X and targets y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        self.loss_ = as_loss(
-            self.loss, delta=self.delta, epsilon=self.epsilon, level=self._levels[0] if self._levels else 0.5
-        )
+        self.loss_ = self._stated_loss()
         A = self._check_rows(X, reset=True)
         given = check_weights(sample_weight, A.shape[0])
-        y, w = self._check_targets(y, given)
+        targets, w = self._check_targets(y, given)
         on = self._kernel_on(A, given)
         # Newton's method multiplies by K again and again: it is stored where memory allows.
         K = on.gram(finite=False)
         self._notes = self._judged(on, K, np.flatnonzero(given > 0))
-        problems = self._problems(y, w)
         self.equivalent_alpha_: list[float] = []
-        solved = [self._solve(K, problem) for problem in problems]
+        solved = [self._solve(K, problem) for problem in self._problems(targets, w)]
         if len(self._levels) > 1:
-            problems, solved = self._uncross(K, y, w, problems, solved)
-        beta = np.hstack([found[0] for found in solved])
+            solved = self._uncross(K, targets, w, solved)
+        beta = np.hstack([each.beta for each in solved])
         used = np.flatnonzero(np.any(beta != 0, axis=1))
         self._keep_support(on, A, used, beta[used].T)
-        self.intercept_ = np.concatenate([found[1] for found in solved])
-        self.certificates_ = [found[2] for found in solved]
+        self.intercept_ = np.concatenate([each.b for each in solved])
+        self.certificates_ = [each.certificate for each in solved]
         self.certificate_ = joined_certificate(self.certificates_)
         self.n_iter_ = max(int(self.certificate_.iterations or 0), 1)
         self._report()
@@ -224,11 +249,13 @@ class KernelMachine(SupportMachine):
         super()._check_parameters()
         if as_penalty(self.penalty, float(self.alpha)) is not None and len(self._levels) > 1:
             raise ParameterError(
-                "several quantiles are fitted jointly with penalty='l2'. Fit one level at a time with another."
+                "several quantiles are fitted jointly with penalty='l2'. Fit one level at a time with "
+                "another."
             )
         if self.class_weight is not None and self._kind() != "classification":
             raise ParameterError(
-                f"class_weight is for losses of classification; loss={self.loss!r} has no classes. Use sample_weight."
+                f"class_weight is for losses of classification; loss={self.loss!r} has no classes. "
+                "Use sample_weight."
             )
 
     def _kind(self) -> str:
@@ -239,28 +266,42 @@ class KernelMachine(SupportMachine):
 
     @property
     def _levels(self) -> tuple[float, ...]:
-        return check_levels(self.quantiles) if isinstance(self.loss, str) and self.loss == "quantile" else ()
+        """The levels of the quantiles; none with another loss."""
+        if isinstance(self.loss, str) and self.loss == "quantile":
+            return check_levels(self.quantiles)
+        return ()
 
-    def _check_targets(self, y: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _stated_loss(self) -> Loss:
+        """The loss that `loss=` stands for, with its parameters."""
+        level = self._levels[0] if self._levels else 0.5
+        return as_loss(self.loss, delta=self.delta, epsilon=self.epsilon, level=level)
+
+    def _check_targets(self, y: Targets, w: Array) -> tuple[Labels, Array]:
         """Codes of labels, or numbers; and the weights, with those of the classes."""
         if self._kind() == "classification":
-            self.classes_, codes = check_labels(y, len(w), type(self).__name__)
-            self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, w)
+            codes = self._check_classes(y, w)
             w = w * self.class_weight_[codes]
             if (np.bincount(codes, w, minlength=len(self.classes_)) > 0).sum() < 2:
                 raise InputError(
-                    "all rows with positive weights belong to the same class, and a classifier needs at least two. "
-                    "Give rows of another class a positive weight."
+                    "all rows with positive weights belong to the same class, and a classifier needs at "
+                    "least two. Give rows of another class a positive weight."
                 )
-            y = codes
-        else:
-            y = check_numbers(y, len(w), type(self).__name__)
-            self.loss_.check_targets(y, w, bool(self.fit_intercept))
+            if isinstance(self.loss_, SmoothLoss):
+                self.loss_.check(np.array([-1.0, 1.0]))
+            return codes, w
+        targets = check_numbers(y, len(w), type(self).__name__)
+        self.loss_.check_targets(targets, w, bool(self.fit_intercept))
         if isinstance(self.loss_, SmoothLoss):
-            self.loss_.check(np.array([-1.0, 1.0]) if self._kind() == "classification" else y[w > 0])
-        return y, w
+            self.loss_.check(targets[w > 0])
+        return targets, w
 
-    def _problems(self, y: np.ndarray, w: np.ndarray) -> list[Any]:
+    def _check_classes(self, y: Targets, w: Array) -> Integers:
+        """The codes of the labels; the classes and their weights are kept."""
+        self.classes_, codes = check_labels(y, len(w), type(self).__name__)
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, w)
+        return codes
+
+    def _problems(self, y: Labels, w: Array) -> Sequence[Problem]:
         if self._kind() == "regression":
             if self._levels:
                 return [Objective(Quantile(level), y, w) for level in self._levels]
@@ -269,15 +310,15 @@ class KernelMachine(SupportMachine):
         if k == 2:
             return [Objective(self.loss_, np.where(y == 1, 1.0, -1.0), w)]
         if isinstance(self.loss_, Logistic):
-            return [SoftmaxObjective(Softmax(), y, w, k)]
+            return [SoftmaxObjective(Softmax(), y.astype(np.intp), w, k)]
         return [Objective(self.loss_, np.where(y == c, 1.0, -1.0), w) for c in range(k)]
 
-    def _solve(self, K: GramOperator, problem: Any) -> tuple[np.ndarray, np.ndarray, Certificate]:
-        """β (n×k), b (k) and the certificate of one problem; the price of ‖f‖² joins `equivalent_alpha_`."""
+    def _solve(self, K: GramOperator, problem: Problem) -> ProblemSolution:
+        """One problem solved; the price of ‖f‖² joins `equivalent_alpha_`."""
         penalty = as_penalty(self.penalty, float(self.alpha))
         if penalty is None:
             return self._solve_at(K, problem, float(self.alpha))
-        beta, b, c, price = search(
+        solved, price = search(
             penalty,
             problem,
             K,
@@ -285,17 +326,17 @@ class KernelMachine(SupportMachine):
             bool(self.fit_intercept),
         )
         self.equivalent_alpha_ = [*self.equivalent_alpha_, price]
+        c = solved.certificate
         if c.gap is None or c.status not in (Status.CONVERGED, Status.STAGNATED, Status.LIMIT):
-            return beta, b, c
+            return solved
+        status = c.status
         if c.gap <= self.tol * abs(c.primal or 0.0):
-            return beta, b, replace(c, status=Status.CONVERGED)
-        if c.status == Status.CONVERGED:
-            return beta, b, replace(c, status=Status.STAGNATED)
-        return beta, b, c
+            status = Status.CONVERGED
+        elif status == Status.CONVERGED:
+            status = Status.STAGNATED
+        return solved._replace(certificate=replace(c, status=status))
 
-    def _solve_at(
-        self, K: GramOperator, problem: Any, alpha: float
-    ) -> tuple[np.ndarray, np.ndarray, Certificate]:
+    def _solve_at(self, K: GramOperator, problem: Problem, alpha: float) -> ProblemSolution:
         """The same with (alpha/2)‖f‖² as the penalty."""
         if isinstance(problem, Objective) and not problem.loss.smooth:
             return self._solve_box(K, problem, alpha)
@@ -318,47 +359,46 @@ class KernelMachine(SupportMachine):
             if self._stationary():
                 return self._without_minimum(K, problem, alpha, error)
             raise InvalidKernelError(
-                f"alpha={alpha:g} does not make up for the negative eigenvalues of the kernel, so the problem has no "
-                f"minimum. Raise alpha, or use a kernel whose validity() is proved. ({error})"
+                f"alpha={alpha:g} does not make up for the negative eigenvalues of the kernel, so the "
+                f"problem has no minimum. Raise alpha, or use a kernel whose validity() is proved. ({error})"
             ) from error
         return self._recertified(problem, K, alpha, found)
 
     def _recertified(
-        self, problem: Any, K: GramOperator, alpha: float, found: Solution[NewtonPoint], **how: Any
-    ) -> tuple[np.ndarray, np.ndarray, Certificate]:
-        """What Newton's method found, with a certificate computed from it; how it was got is as the solver says."""
+        self,
+        problem: Problem | JointQuantiles,
+        K: GramOperator,
+        alpha: float,
+        found: Solution[NewtonPoint],
+        notes: tuple[str, ...] = (),
+    ) -> ProblemSolution:
+        """What Newton's method found, with a certificate computed from it; how it was got the solver says."""
         beta = found.value.beta
         b = found.value.b
         got = found.certificate
-        c = self._certify(problem, K, alpha, beta, b, status=got.status, method=got.method, **how)
-        return beta, b, replace(c, iterations=got.iterations, seconds=got.seconds)
+        c = self._certify(problem, K, alpha, beta, b, status=got.status, method=got.method, notes=notes)
+        return ProblemSolution(beta, b, replace(c, iterations=got.iterations, seconds=got.seconds))
 
     def _without_minimum(
-        self, K: GramOperator, problem: Any, alpha: float, error: Exception
-    ) -> tuple[np.ndarray, np.ndarray, Certificate]:
-        """Where negative eigenvalues outweigh alpha there is nothing to find: the best constant, and it is called failed."""
+        self, K: GramOperator, problem: Problem, alpha: float, error: Exception
+    ) -> ProblemSolution:
+        """Negative eigenvalues outweigh alpha, so nothing can be found: the best constant, called failed."""
         said = (
-            f"alpha={alpha:g} does not make up for the negative eigenvalues of the kernel, so the problem has no minimum; what is "
-            f"left is the best constant. Raise alpha, or use a kernel whose validity() is proved. ({error})"
+            f"alpha={alpha:g} does not make up for the negative eigenvalues of the kernel, so the problem "
+            "has no minimum; what is left is the best constant. Raise alpha, or use a kernel whose "
+            f"validity() is proved. ({error})"
         )
         warn(said, InvalidKernelWarning)
         intercept = bool(self.fit_intercept)
         start = newton(K, problem, alpha, outputs=problem.outputs, intercept=intercept, max_iter=0)
-        c = self._certify(
-            problem,
-            K,
-            alpha,
-            start.value.beta,
-            start.value.b,
-            status=Status.FAILED,
-            method="the best constant",
-            notes=(*self._notes, said),
+        constant = Solution(
+            start.value,
+            replace(start.certificate, status=Status.FAILED, method="the best constant", iterations=0),
         )
-        return start.value.beta, start.value.b, replace(c, iterations=0, seconds=start.certificate.seconds)
+        return self._recertified(problem, K, alpha, constant, notes=(said,))
 
-    def _solve_box(
-        self, K: GramOperator, problem: Objective, alpha: float
-    ) -> tuple[np.ndarray, np.ndarray, Certificate]:
+    def _solve_box(self, K: GramOperator, problem: Objective, alpha: float) -> ProblemSolution:
+        """A piecewise linear loss, by working sets."""
         q = problem.box(alpha, bool(self.fit_intercept))
         tell = self._progress()
         (found,) = finished_sets(
@@ -390,16 +430,38 @@ class KernelMachine(SupportMachine):
         )
         if c.status == Status.STAGNATED and c.gap is not None and c.gap <= self.tol * abs(c.primal or 0.0):
             c = replace(c, status=Status.CONVERGED)
-        return beta, b, replace(c, iterations=got.iterations, seconds=got.seconds)
+        return ProblemSolution(beta, b, replace(c, iterations=got.iterations, seconds=got.seconds))
 
     def _certify(
-        self, problem: Any, K: GramOperator, alpha: float, beta: np.ndarray, b: np.ndarray, **how: Any
+        self,
+        problem: Problem | JointQuantiles,
+        K: GramOperator,
+        alpha: float,
+        beta: Array,
+        b: Array,
+        *,
+        status: Status,
+        method: str,
+        notes: tuple[str, ...] = (),
+        products: Array | None = None,
     ) -> Certificate:
-        make = problem.certify if isinstance(problem, JointQuantiles) else None
-        how = {"intercept": bool(self.fit_intercept), "notes": self._notes, **how}
-        if make is not None:
-            return make(K, beta, b, **how)
-        return certify(problem, K, alpha, beta, b, **how)
+        """The certificate of (β, b) from the model alone, with what was said of the kernel and `notes`."""
+        intercept = bool(self.fit_intercept)
+        notes = (*self._notes, *notes)
+        if isinstance(problem, JointQuantiles):
+            return problem.certify(K, beta, b, intercept=intercept, status=status, method=method, notes=notes)
+        return certify(
+            problem,
+            K,
+            alpha,
+            beta,
+            b,
+            intercept=intercept,
+            status=status,
+            method=method,
+            notes=notes,
+            products=products,
+        )
 
     def _stationary(self) -> bool:
         return has_note(self._notes, NoteKind.STATIONARY_POINT)
@@ -411,19 +473,15 @@ class KernelMachine(SupportMachine):
         return teller(self.verbose, words, self.callback)
 
     def _uncross(
-        self,
-        K: GramOperator,
-        y: np.ndarray,
-        w: np.ndarray,
-        problems: list[Any],
-        solved: list[Any],
-    ) -> tuple[list[Any], list[Any]]:
-        """Levels that cross on a training row are fitted again, jointly, under the constraint that they do not."""
-        z = np.hstack([np.asarray(K @ beta) + b for beta, b, _ in solved])
+        self, K: GramOperator, y: Labels, w: Array, solved: list[ProblemSolution]
+    ) -> list[ProblemSolution]:
+        """Levels that cross on a training row are fitted again, jointly, so that they do not."""
+        z = np.hstack([np.asarray(K @ each.beta) + each.b for each in solved])
         crossing = crossing_rows(z[w > 0])
         self.crossings_ = int(crossing.sum())
-        if not crossing.any() or any(c.status.on_request for _, _, c in solved):
-            return problems, solved
+        if not crossing.any() or any(each.certificate.status.on_request for each in solved):
+            return solved
+        apart = f"levels fitted one by one cross on {self.crossings_} training rows"
         late = clock.late()
         if late or z.size > JOINT_SIZE or not self.fit_intercept:
             why = f"rows × levels = {z.size} is beyond the {JOINT_SIZE} of the joint fit"
@@ -431,12 +489,8 @@ class KernelMachine(SupportMachine):
                 why = "a joint fit needs an intercept"
             elif late:
                 why = "no seconds are left for a joint fit"
-                solved = [
-                    (beta, b, replace(c, status=Status.worst((c.status, Status.LIMIT))))
-                    for beta, b, c in solved
-                ]
-            word = f"levels fitted one by one cross on {self.crossings_} training rows; {why}, so predict sorts them"
-            return problems, [(beta, b, replace(c, notes=(*c.notes, word))) for beta, b, c in solved]
+                solved = [_cut_short(each) for each in solved]
+            return [_with_note(each, f"{apart}; {why}, so predict sorts them") for each in solved]
         joint = JointQuantiles(y, w, self._levels, float(self.alpha))
         found = fit_jointly(
             K,
@@ -446,10 +500,8 @@ class KernelMachine(SupportMachine):
             memory=self.memory,
             callback=self._progress(),
         )
-        word = (
-            f"levels fitted one by one cross on {self.crossings_} training rows; fitted jointly they do not"
-        )
-        return [joint], [self._recertified(joint, K, float(self.alpha), found, notes=(*self._notes, word))]
+        notes = (f"{apart}; fitted jointly they do not",)
+        return [self._recertified(joint, K, float(self.alpha), found, notes)]
 
     def _report(self) -> None:
         c = self.certificate_
@@ -466,42 +518,49 @@ class KernelMachine(SupportMachine):
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels of a classifier; else numbers in units of y: means, rates (Poisson), quantiles (one column for each level)."""
+    def predict(self, X: Table) -> Array:
+        """Labels of a classifier; else numbers in units of y: means, rates, a column for each level."""
         z = self._values(X)
         if self._kind() == "classification":
-            z = z[:, 0] if z.shape[1] == 1 else z
-            return self.classes_[(z > 0).astype(int) if z.ndim == 1 else z.argmax(axis=1)]
-        if self._levels:
-            return z[:, 0] if is_real(self.quantiles) else np.sort(z, axis=1)
-        return self.loss_.predict(z[:, 0])
+            places = (z[:, 0] > 0).astype(np.intp) if z.shape[1] == 1 else z.argmax(axis=1)
+            return np.asarray(self.classes_[places])
+        if not self._levels:
+            return self.loss_.predict(z[:, 0])
+        if is_real(self.quantiles):
+            return z[:, 0]
+        return np.sort(z, axis=1)
 
     @available_if(_is_classifier)
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Two classes: f + b, positive for `classes_[1]`. More: one column for each class, the largest wins."""
+    def decision_function(self, X: Table) -> Array:
+        """Two classes: f + b, positive for `classes_[1]`. More: a column for each class, the largest wins."""
         z = self._values(X)
         return z[:, 0] if z.shape[1] == 1 else z
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Table) -> Array:
         """Probabilities, n × classes, of the logistic model."""
         z = self.decision_function(X)
-        return np.column_stack([expit(-z), expit(z)]) if z.ndim == 1 else softmax(z, axis=1)
+        if z.ndim == 1:
+            return np.column_stack([expit(-z), expit(z)])
+        return np.asarray(softmax(z, axis=1))
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        z = self.decision_function(X)
-        z = np.column_stack([-z, np.zeros_like(z)]) if z.ndim == 1 else z
+    def predict_log_proba(self, X: Table) -> Array:
+        """Their logarithms, without rounding small ones to 0."""
+        z = np.asarray(self.decision_function(X))
+        if z.ndim == 1:
+            z = np.column_stack([-z, np.zeros_like(z)])
         return z - np.logaddexp.reduce(z, axis=1, keepdims=True)
 
-    def rearranged(self, X: Any) -> np.ndarray:
+    def rearranged(self, X: Table) -> Flags:
         """Which rows of X had levels that crossed before `predict` sorted them."""
         return crossing_rows(self._values(X))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of labels; R² of numbers; for "poisson" and "quantile" the share of the loss that a constant leaves.
+    def score(self, X: Table, y: Targets, sample_weight: Weights = None) -> float:
+        """Accuracy of labels; R² of numbers; for "poisson" and "quantile" how much better than a constant.
 
-        That is 1 - Σ wℓ(y, prediction) / Σ wℓ(y, best constant), the mean over levels: scikit-learn's D² scores.
+        That is 1 - Σ wℓ(y, prediction) / Σ wℓ(y, best constant), the mean over levels: the D² of
+        scikit-learn.
         """
         from sklearn import metrics
 
@@ -521,7 +580,7 @@ class KernelMachine(SupportMachine):
 
     # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _named_rows(self) -> dict[str, np.ndarray]:
+    def _named_rows(self) -> dict[str, Integers]:
         if len(self.support_) == self.n_rows_fit_:
             return {}
         return {"support vectors": self.support_}
@@ -532,32 +591,37 @@ class KernelMachine(SupportMachine):
         hinge = isinstance(self.loss_, Hinge)
         return {"classes": self.classes_, "duels": duels_of(self.classes_), "canonical": hinge}
 
-    def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
+    def _targets_again(self, y: Targets, w: Array) -> tuple[Labels, Array]:
         if self._kind() == "regression":
             return check_numbers(y, len(w), type(self).__name__), w
-        y = as_labels(y, len(w), type(self).__name__)
-        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        if not np.array_equal(self.classes_[codes], y):
+        labels = as_labels(y, len(w), type(self).__name__)
+        codes = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
+        if not np.array_equal(self.classes_[codes], labels):
             raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")
         return codes, w * self.class_weight_[codes]
 
-    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
         A, targets, w = self._check_again(X, y, sample_weight)
         if len(self._levels) > 1 and len(self.certificates_) == 1:
             raise ParameterError(
-                "several quantiles were fitted jointly, with constraints between the levels. Fit one level to see its "
-                "multipliers."
+                "several quantiles were fitted jointly, with constraints between the levels. Fit one level "
+                "to see its multipliers."
             )
-        beta = np.zeros((self.n_rows_fit_, len(self.intercept_)))
-        beta[self.support_] = self.dual_coef_.T
+        beta = self._coefficients()
         K = self._again_on(A).gram()
         f = np.asarray(K @ beta)
         out: list[Multipliers] = []
         for problem, price in zip(self._problems(targets, w), self._prices(), strict=True):
             here = slice(len(out), len(out) + problem.outputs)
-            parts = beta[:, here], f[:, here], self.intercept_[here]
-            out += name_multipliers(problem, price, *parts, bool(self.fit_intercept), K)
+            b = self.intercept_[here]
+            out += name_multipliers(problem, price, beta[:, here], f[:, here], b, bool(self.fit_intercept), K)
         return out
+
+    def _coefficients(self) -> Array:
+        """β of all rows of fit, n × functions."""
+        beta = np.zeros((self.n_rows_fit_, len(self.intercept_)))
+        beta[self.support_] = self.dual_coef_.T
+        return beta
 
     def _prices(self) -> list[float]:
         """The weight of ½‖f‖² in each problem."""
@@ -565,12 +629,11 @@ class KernelMachine(SupportMachine):
             return [float(self.alpha)] * len(self.certificates_)
         return self.equivalent_alpha_
 
-    def _recertify(self, K: GramOperator, y: Any, w: np.ndarray) -> Iterator[Certificate]:
+    def _recertify(self, K: GramOperator, y: Labels, w: Array) -> Iterator[Certificate]:
         """Each certificate again, from the coefficients and fresh kernel products: for `mercer.verify`."""
         check_is_fitted(self, "dual_coef_")
-        beta = np.zeros((self.n_rows_fit_, len(self.intercept_)))
-        beta[self.support_] = self.dual_coef_.T
-        problems = self._problems(y, w)
+        beta = self._coefficients()
+        problems: Sequence[Problem | JointQuantiles] = self._problems(y, w)
         if len(self._levels) > 1 and len(self.certificates_) == 1:
             problems = [JointQuantiles(y, w, self._levels, float(self.alpha))]
         at = 0
@@ -578,21 +641,42 @@ class KernelMachine(SupportMachine):
         for problem, price, claimed in zip(problems, self._prices(), self.certificates_, strict=True):
             here = slice(at, at + problem.outputs)
             at += problem.outputs
-            parts = K, price, beta[:, here], self.intercept_[here]
-            if penalty is None:
-                yield self._certify(problem, *parts, status=claimed.status, method="recomputed")
+            mine = beta[:, here]
+            b = self.intercept_[here]
+            if penalty is None or isinstance(problem, JointQuantiles):
+                yield self._certify(problem, K, price, mine, b, status=claimed.status, method="recomputed")
                 continue
-            with_intercept = bool(self.fit_intercept)
             yield certify_penalised(
-                penalty, problem, *parts, intercept=with_intercept, status=claimed.status, notes=self._notes
+                penalty,
+                problem,
+                K,
+                price,
+                mine,
+                b,
+                intercept=bool(self.fit_intercept),
+                status=claimed.status,
+                notes=self._notes,
             )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         if self._kind() == "classification":
-            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags()
         else:
-            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+            tags.estimator_type = "regressor"
+            tags.regressor_tags = RegressorTags()
             tags.target_tags.positive_only = isinstance(self.loss, str) and self.loss == "poisson"
         return tags
+
+
+def _cut_short(solved: ProblemSolution) -> ProblemSolution:
+    """A solution for which no time was left to go on."""
+    c = solved.certificate
+    return solved._replace(certificate=replace(c, status=Status.worst((c.status, Status.LIMIT))))
+
+
+def _with_note(solved: ProblemSolution, note: str) -> ProblemSolution:
+    c = solved.certificate
+    return solved._replace(certificate=replace(c, notes=(*c.notes, note)))

@@ -1,15 +1,18 @@
-"""The claims of relevance vector machines: the posterior of the weights, and the evidence, at the precisions found."""
+"""The claims of relevance vector machines: posterior of the weights and evidence at the precisions found."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from mercer.gram.on_rows import PRECOMPUTED
-from mercer.machines.relevance.relevance import RelevanceMachine, RelevanceVectorRegressor
+from mercer.machines.relevance.relevance import (
+    RelevanceMachine,
+    RelevanceVectorClassifier,
+    RelevanceVectorRegressor,
+)
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (
@@ -21,11 +24,13 @@ from mercer.machines.shared.examined import (
 )
 from mercer.machines.shared.targets import check_numbers
 from mercer.solve.solution import Certificate
+from mercer.sparse import Matrix
 from mercer.theory.claims import AS_DEFINED, SOLVED, Examination, Reached, at_most
+from mercer.typing import Array, Table, Targets, Weights
 
 
 @examine.register
-def _(model: RelevanceMachine, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: RelevanceMachine, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A = model._check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
     same_width(exam, model, A)
@@ -45,7 +50,7 @@ def _(model: RelevanceMachine, exam: Examination, X: Any, y: Any, sample_weight:
     phi = np.column_stack([model._basis(A), np.ones(A.shape[0])])[w > 0]
     if isinstance(model, RelevanceVectorRegressor):
         _regression(exam, model, phi, check_numbers(y, A.shape[0], "y")[w > 0], w[w > 0])
-    else:
+    elif isinstance(model, RelevanceVectorClassifier):
         _classification(exam, model, phi, np.asarray(y)[w > 0], w[w > 0], np.asarray(y))
     last = np.ravel(vars(model)["log_evidence_"])[0]
     exam.same("the last of log_evidence_path_", model.log_evidence_path_[-1], last)
@@ -56,9 +61,7 @@ def _(model: RelevanceMachine, exam: Examination, X: Any, y: Any, sample_weight:
     exam.certificate(model.certificate_, found, reached=reached)
 
 
-def _regression(
-    exam: Examination, model: RelevanceVectorRegressor, phi: np.ndarray, y: np.ndarray, w: np.ndarray
-) -> None:
+def _regression(exam: Examination, model: RelevanceVectorRegressor, phi: Array, y: Array, w: Array) -> None:
     """The posterior of the weights, and the evidence, from precisions and noise alone."""
     if model.noise is not None:
         exam.same("noise_", model.noise_, float(model.noise))
@@ -68,7 +71,10 @@ def _regression(
     if not live.any() and model.noise_ == 0:
         exam.same("intercept_", model.intercept_, center)
         return
-    t, P, prior, noise = y - center, phi[:, live], model.alpha_[live], float(model.noise_)
+    t = y - center
+    P = phi[:, live]
+    prior = model.alpha_[live]
+    noise = float(model.noise_)
     precision = np.diag(prior) + P.T @ (w[:, None] * P) / noise
     sigma = np.linalg.inv(precision)
     mu = sigma @ (P.T @ (w * t)) / noise
@@ -88,10 +94,11 @@ def _regression(
     exam.same("log_evidence_", vars(model)["log_evidence_"], evidence, within=1e-6, scale=size)
 
 
-def _settled(model: RelevanceVectorRegressor, A: Any, y: np.ndarray, w: np.ndarray) -> Reached:
-    """No log α would change by more than `tol`, and no row would be worth adding: Tipping and Faul's conditions, anew."""
+def _settled(model: RelevanceVectorRegressor, A: Matrix, y: Array, w: Array) -> Reached:
+    """Tipping and Faul's conditions anew: no log α changes by more than `tol`, no row is worth adding."""
     rows = np.flatnonzero(w > 0)
-    live, noise = np.isfinite(model.alpha_), float(model.noise_)
+    live = np.isfinite(model.alpha_)
+    noise = float(model.noise_)
     if noise == 0:
         return AS_DEFINED
     every = copy.copy(model)
@@ -103,10 +110,13 @@ def _settled(model: RelevanceVectorRegressor, A: Any, y: np.ndarray, w: np.ndarr
     phi = root[:, None] * np.column_stack([every._basis(A)[rows], np.ones(len(rows))])
     t = root * (y[rows] - center)
     inside = np.append(np.searchsorted(rows, model.relevance_), len(rows))[live]
-    P, prior = phi[:, inside], model.alpha_[live]
+    P = phi[:, inside]
+    prior = model.alpha_[live]
     sigma = np.linalg.inv(np.diag(prior) + P.T @ P)
-    mu, variance = sigma @ (P.T @ t), np.diagonal(sigma)
-    s, q = 1 / variance - prior, mu / variance
+    mu = sigma @ (P.T @ t)
+    variance = np.diagonal(sigma)
+    s = 1 / variance - prior
+    q = mu / variance
     new = np.where(q**2 > s, s**2 / np.where(q**2 > s, q**2 - s, 1.0), np.inf)
     moved = float(np.abs(np.log(new / prior)).max(initial=0.0))
     reached = at_most("the change of some log α that is due", moved, 2 * float(model.tol) + 1e-6)
@@ -118,17 +128,19 @@ def _settled(model: RelevanceVectorRegressor, A: Any, y: np.ndarray, w: np.ndarr
     good = beyond_rounding & (Q**2 > S)
     ratio = Q[good] ** 2 / S[good]
     gain = float((0.5 * (ratio - 1 - np.log(ratio))).max(initial=0.0))
-    return reached if not reached.met else at_most("the gain of one more row", gain, 10 * float(model.tol))
+    if not reached.met:
+        return reached
+    return at_most("the gain of one more row", gain, 10 * float(model.tol))
 
 
-def _same_spread(exam: Examination, what: str, claimed: np.ndarray, found: np.ndarray) -> None:
+def _same_spread(exam: Examination, what: str, claimed: Array, found: Array) -> None:
     """Covariances compared as correlations: each weight has a size of its own."""
     size = np.sqrt(np.where(np.diagonal(found) > 0, np.diagonal(found), 1.0))
     exam.same(what, claimed / np.outer(size, size), found / np.outer(size, size), within=1e-5)
 
 
 def _classification(
-    exam: Examination, model: Any, phi: np.ndarray, y: np.ndarray, w: np.ndarray, every: np.ndarray
+    exam: Examination, model: RelevanceVectorClassifier, phi: Array, y: Array, w: Array, every: Array
 ) -> None:
     """The mode, the curvature there and Laplace's evidence, problem by problem."""
     exam.same("classes_", model.classes_, np.unique(every))
@@ -138,9 +150,11 @@ def _classification(
         t = (y == model.classes_[c]).astype(float)
         live = np.isfinite(model.alpha_[k])
         exam.true(model.fit_intercept or not live[-1], f"an intercept{of} that was not asked for")
-        full = np.append(model.weights_[k], model.intercept_[k])
+        full = np.append(model.weights_[k], np.atleast_1d(model.intercept_)[k])
         exam.true(not np.any(full[~live]), f"a weight{of} without a prior is not 0")
-        P, prior, mu = phi[:, live], model.alpha_[k][live], full[live]
+        P = phi[:, live]
+        prior = model.alpha_[k][live]
+        mu = full[live]
         p = expit(P @ mu)
         precision = np.diag(prior) + P.T @ ((w * p * (1 - p))[:, None] * P)
         step = np.linalg.solve(precision, P.T @ (w * (t - p)) - prior * mu)

@@ -15,6 +15,7 @@ from mercer.gram import GramOperator, Precomputed
 from mercer.gram.functions import Functions
 from mercer.gram.on_rows import PRECOMPUTED, Given, KernelOnRows
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.relevance.sparse_bayes import NOISE_FLOOR, Basis, Budget, SparsePosterior, regression
 from mercer.machines.relevance.sparse_laplace import classification
 from mercer.machines.shared.base import as_machine_kernel, check_weights, duels_of
@@ -26,31 +27,34 @@ from mercer.memory import memory_limit
 from mercer.progress import teller
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
-from mercer.typing import Array
+from mercer.typing import Array, Integers, Labels, Memory, Table, Targets, Weights
 
-BLOCK = 2**21  # numbers in one block of new rows × relevance vectors
+# numbers in one block of new rows × relevance vectors
+BLOCK = 2**21
 
 
 class RelevanceMachine(Machine):
-    """What the two relevance vector machines share: the basis, the budget, the model kept and its products."""
+    """What the two relevance vector machines share: basis, budget, the model kept and its products."""
 
     fit_intercept: bool
-    intercept_: Any
+    intercept_: Array | float
     tol: float
     max_iter: int | None
     max_seconds: float | None
     strict: bool
     verbose: int
-    memory: int | str
+    memory: Memory
     n_jobs: int | None
 
     parameters: ClassVar[Declarations] = {
         "kernel": TABLE["kernel"].but(
-            about='A kernel, its text, or "precomputed": then `fit` takes the n × n values of the basis functions, symmetric or not.'
+            about='A kernel, its text, or "precomputed": then `fit` takes the n × n values of the basis '
+            "functions, symmetric or not."
         ),
         "fit_intercept": Switch(about="Whether 1 is among the basis functions."),
         "tol": Number(
-            about="Converged when no log α, nor log σ², would change by more than this and no addition is worth more than tol² nats."
+            about="Converged when no log α, nor log σ², would change by more than this and no addition is "
+            "worth more than tol² nats."
         ),
         "max_iter": Whole(
             0, none=True, about="The steps of one start; None for no limit. The best model so far is kept."
@@ -64,8 +68,8 @@ class RelevanceMachine(Machine):
         "n_starts": Whole(
             1,
             9,
-            about="How many values of σ² to begin from (0.1, 0.03, 0.01, … of the variance of y) when it is estimated; the fit with the "
-            "largest evidence is kept.",
+            about="How many values of σ² to begin from (0.1, 0.03, 0.01, … of the variance of y) when it is "
+            "estimated; the fit with the largest evidence is kept.",
         ),
     }
 
@@ -75,17 +79,18 @@ class RelevanceMachine(Machine):
 
     invalid: ClassVar[Invalid] = Invalid(
         "",
-        "the kernel is not positive semi-definite; a relevance vector machine takes any basis, so nothing is lost",
+        "the kernel is not positive semi-definite; a relevance vector machine takes any basis, so nothing is "
+        "lost",
         needed=False,
     )
     symmetric: ClassVar[bool] = False
 
     def _learn_from(self, A: Matrix, w: Array) -> tuple[KernelOnRows, GramOperator, list[str]]:
-        """The kernel on these rows, the operator whose columns are the basis functions on them, and what is to be said."""
+        """The kernel on these rows, the operator with the basis functions as columns, and the notes."""
         if as_machine_kernel(self.kernel) is None and A.shape[0] != A.shape[1]:
             raise ShapeError(
-                f"a precomputed Gram matrix must be square, with basis function j at row i in entry (i, j); got "
-                f"shape {A.shape}. New points come later: rows = new, columns = training."
+                "a precomputed Gram matrix must be square, with basis function j at row i in entry (i, j); "
+                f"got shape {A.shape}. New points come later: rows = new, columns = training."
             )
         on = self._kernel_on(A, w)
         K = on.gram()
@@ -102,26 +107,31 @@ class RelevanceMachine(Machine):
         on: KernelOnRows,
         A: Matrix,
         basis: Basis,
-        kept: np.ndarray,
+        kept: Integers,
         found: list[SparsePosterior],
         unit: float,
     ) -> None:
-        """The model in the units of the data: relevance vectors in the order of the rows, the intercept apart."""
+        """The model in units of the data: relevance vectors in the order of the rows, the intercept apart."""
         n = basis.size - int(self.fit_intercept)
         used = np.unique(np.concatenate([f.active for f in found]).astype(np.intp))
         used = used[used < n]
-        place = np.full(basis.size, len(used))  # the intercept comes last
+        # the intercept comes last
+        place = np.full(basis.size, len(used))
         place[used] = np.arange(len(used))
         weights = np.zeros((len(found), len(used) + 1))
         alpha = np.full((len(found), len(used) + 1), np.inf)
         covariance = np.zeros((len(found), len(used) + 1, len(used) + 1))
         for k, f in enumerate(found):
-            at, scale = place[f.active], basis.scale[f.active] * unit
-            weights[k, at], alpha[k, at] = f.mu * scale, f.alpha / scale**2
+            at = place[f.active]
+            scale = basis.scale[f.active] * unit
+            weights[k, at] = f.mu * scale
+            alpha[k, at] = f.alpha / scale**2
             covariance[k][np.ix_(at, at)] = f.sigma * np.outer(scale, scale)
         self.relevance_ = kept[used].astype(np.int32)
         self.relevance_vectors_ = np.empty((len(used), 0)) if isinstance(on, Given) else A[used]
-        self.weights_, self.alpha_, self.covariance_ = weights[:, :-1], alpha, covariance
+        self.weights_ = weights[:, :-1]
+        self.alpha_ = alpha
+        self.covariance_ = covariance
         self.intercept_ = weights[:, -1]
         self._keep_feature_coef(on.part(used), self.weights_.T)
         self.log_evidence_path_ = found[0].path
@@ -156,17 +166,20 @@ class RelevanceMachine(Machine):
         self.n_iter_ = max(steps, 1)
         if status in (Status.LIMIT, Status.STAGNATED):
             warn(
-                f"stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter or max_seconds, or tol; "
-                "where it stagnated, a shorter lengthscale makes the basis functions less alike.",
+                f"stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter or "
+                "max_seconds, or tol; where it stagnated, a shorter lengthscale makes the basis functions "
+                "less alike.",
                 ConvergenceWarning,
             )
 
-    def _moments(self, X: Any, variance: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _moments(self, X: Table, variance: bool) -> tuple[Array, Array]:
         """Mean, and variance if asked for, of every latent function on new rows: n × problems."""
         check_is_fitted(self, "weights_")
         A = self._check_rows(X, reset=False)
-        weights, covariance = np.atleast_2d(self.weights_), self.covariance_
-        n, problems = A.shape[0], len(weights)
+        weights = np.atleast_2d(self.weights_)
+        covariance = self.covariance_
+        n = A.shape[0]
+        problems = len(weights)
         mean = np.tile(self.intercept_, (n, 1))
         spread = np.zeros((n, problems)) if variance else np.zeros((0, problems))
         step = max(1, BLOCK // (len(self.relevance_) + 1))
@@ -191,7 +204,7 @@ class RelevanceMachine(Machine):
             **self._function_facts(),
         )
 
-    def _named_rows(self) -> dict[str, np.ndarray]:
+    def _named_rows(self) -> dict[str, Integers]:
         return {"relevance vectors": self.relevance_}
 
     def _function_facts(self) -> dict[str, Any]:
@@ -211,9 +224,10 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
 
         y = Σ_m w_m k(x, x_m) + b + noise,    w_m ~ N(0, 1/α_m),    noise ~ N(0, σ²)
 
-    α and σ² maximise log N(y | 0, σ²I + ΦA⁻¹Φᵀ) by the sequential steps of Tipping and Faul (2003); most α become
-    infinite and their columns leave. The prior of the intercept has its centre at the mean of y. The kernel need not be
-    valid: k(·, x_m) is a basis function and nothing more; of an indefinite one the certificate tells, without a warning.
+    α and σ² maximise log N(y | 0, σ²I + ΦA⁻¹Φᵀ) by the sequential steps of Tipping and Faul (2003); most α
+    become infinite and their columns leave. The prior of the intercept has its centre at the mean of y. The
+    kernel need not be valid: k(·, x_m) is a basis function and nothing more; of an indefinite one the
+    certificate tells, without a warning.
 
     Parameters
     ----------
@@ -223,7 +237,8 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
     ----------
     relevance_, relevance_vectors_ : rows of the training data whose columns are kept, and those rows.
     weights_, intercept_ : their weights, and b.
-    covariance_, alpha_ : posterior covariance and prior precisions of weights and, in the last place, intercept.
+    covariance_, alpha_ : posterior covariance and prior precisions of weights and, in the last place,
+        intercept.
     noise_ : σ².
     log_evidence_, log_evidence_path_ : the log marginal likelihood, and after each step; it never falls.
     certificate_, kernel_, n_features_in_, n_iter_
@@ -251,9 +266,9 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         max_seconds: float | None = None,
         strict: bool = False,
         verbose: int = 0,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.noise = noise
@@ -268,19 +283,21 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
         self.n_jobs = n_jobs
         self.approximation = approximation
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn from rows X and numbers y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
         A = self._check_rows(X, reset=True)
-        y = check_numbers(y, A.shape[0], type(self).__name__)
-        A, w, kept = _weighted(A, check_weights(sample_weight, A.shape[0]), self.kernel)
-        y = y[kept]
+        targets = check_numbers(y, A.shape[0], type(self).__name__)
+        A, w, kept = _of_positive_weight(A, check_weights(sample_weight, A.shape[0]), self.kernel)
+        targets = targets[kept]
         on, K, notes = self._learn_from(A, w)
-        budget, mass = self._budget(), float(w.sum())
-        center = float(w @ y) / mass if self.fit_intercept else 0.0
-        unit = float(np.sqrt(w @ (y - center) ** 2 / mass))
+        budget = self._budget()
+        mass = float(w.sum())
+        center = float(w @ targets) / mass if self.fit_intercept else 0.0
+        unit = float(np.sqrt(w @ (targets - center) ** 2 / mass))
         if unit <= 1e-14 * abs(center):
-            center, unit = center + float(w @ (y - center)) / mass, 0.0
+            center += float(w @ (targets - center)) / mass
+            unit = 0.0
         basis = Basis(K, intercept=bool(self.fit_intercept), root=np.sqrt(w))
         if unit == 0:
             notes.append("y is constant: nothing is left to explain, and the noise cannot be told from 0")
@@ -290,29 +307,33 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
             found = _nothing(evidence, budget)
         else:
             noise = None if self.noise is None else float(self.noise) / unit**2
-            found = regression(
-                basis, np.sqrt(w) * (y - center) / unit, mass, noise, budget, int(self.n_starts)
-            )
+            scaled = np.sqrt(w) * (targets - center) / unit
+            found = regression(basis, scaled, mass, noise, budget, int(self.n_starts))
             found.evidence -= mass * np.log(unit)
             found.path -= mass * np.log(unit)
         if self.noise is None and 0 < found.noise <= 1.01 * NOISE_FLOOR:
             notes.append(f"the noise came to its floor, {NOISE_FLOOR:g} of the variance of y")
         self._keep(on, A, basis, kept, [found], unit)
-        self.weights_, self.alpha_ = self.weights_[0], self.alpha_[0]
-        self.covariance_, self.intercept_ = self.covariance_[0], float(self.intercept_[0]) + center
+        self.weights_ = self.weights_[0]
+        self.alpha_ = self.alpha_[0]
+        self.covariance_ = self.covariance_[0]
+        self.intercept_ = float(np.ravel(self.intercept_)[0]) + center
         self.noise_: float = found.noise * unit**2 if self.noise is None else float(self.noise)
         self.log_evidence_ = float(found.evidence)
         self._certify([found], notes, "log evidence")
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Table, return_std: bool = False) -> Array | tuple[Array, Array]:
         """The mean at new rows; with `return_std`, also the standard deviation of a new observation there.
 
-        Its square is σ² + φ(x)ᵀΣφ(x): noise, and doubt about the weights. Far from all relevance vectors a local kernel
-        has φ(x) = 0 and only σ² is left: unlike a Gaussian process, this model does not know what it has not seen.
+        Its square is σ² + φ(x)ᵀΣφ(x): noise, and doubt about the weights. Far from all relevance vectors a
+        local kernel has φ(x) = 0 and only σ² is left: unlike a Gaussian process, this model does not know
+        what it has not seen.
         """
         mean, variance = self._moments(X, return_std)
-        return (mean[:, 0], np.sqrt(self.noise_ + variance[:, 0])) if return_std else mean[:, 0]
+        if return_std:
+            return mean[:, 0], np.sqrt(self.noise_ + variance[:, 0])
+        return mean[:, 0]
 
 
 class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
@@ -320,12 +341,14 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
 
         p(class | x) = 1 / (1 + e^-f(x)),    f(x) = Σ_m w_m k(x, x_m) + b,    w_m ~ N(0, 1/α_m)
 
-    Two classes give one such model, more give one for each class against the rest, on one Gram operator, and their
-    probabilities are divided by their sum. Probabilities are averaged over the posterior of f (MacKay's
-    approximation), so they are less sure where f is. The kernel need not be valid, as in `RelevanceVectorRegressor`.
+    Two classes give one such model, more give one for each class against the rest, on one Gram operator, and
+    their probabilities are divided by their sum. Probabilities are averaged over the posterior of f (MacKay's
+    approximation), so they are less sure where f is. The kernel need not be valid, as in
+    `RelevanceVectorRegressor`.
 
     Attributes are those of `RelevanceVectorRegressor`, with one row (or one matrix,
-    for `covariance_`) for each model; `log_evidence_` is an array; `log_evidence_path_` that of the first model.
+    for `covariance_`) for each model; `log_evidence_` is an array; `log_evidence_path_` that of the first
+    model.
 
     Parameters
     ----------
@@ -348,9 +371,9 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         max_seconds: float | None = None,
         strict: bool = False,
         verbose: int = 0,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.fit_intercept = fit_intercept
@@ -363,17 +386,17 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         self.n_jobs = n_jobs
         self.approximation = approximation
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn from rows X and labels y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         codes = self._codes(y, A.shape[0])
-        A, w, kept = _weighted(A, check_weights(sample_weight, A.shape[0]), self.kernel)
+        A, w, kept = _of_positive_weight(A, check_weights(sample_weight, A.shape[0]), self.kernel)
         codes = codes[kept]
         if len(np.unique(codes)) < 2:
             raise InputError(
-                "all rows with positive weights belong to the same class, and a classifier needs at least two. "
-                "Give rows of another class a positive weight."
+                "all rows with positive weights belong to the same class, and a classifier needs at least "
+                "two. Give rows of another class a positive weight."
             )
         on, K, notes = self._learn_from(A, w)
         basis = Basis(K, intercept=bool(self.fit_intercept))
@@ -391,37 +414,41 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
     def _function_facts(self) -> dict[str, Any]:
         return {"classes": self.classes_, "duels": duels_of(self.classes_), "what": "the latent mean"}
 
-    def _codes(self, y: Any, n: int) -> np.ndarray:
+    def _codes(self, y: Targets, n: int) -> Integers:
         self.classes_, codes = check_labels(y, n, type(self).__name__)
         return codes
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Log-odds, averaged over the posterior: f / √(1 + π Var f / 8). Two classes: n values; more: n × classes."""
+    def decision_function(self, X: Table) -> Array:
+        """Log-odds averaged over the posterior, f / √(1 + π Var f / 8); n × classes if these are over two."""
         mean, variance = self._moments(X, True)
         odds = mean / np.sqrt(1 + np.pi * variance / 8)
         return odds[:, 0] if len(self.classes_) == 2 else odds
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Table) -> Array:
         """Probabilities, n × classes."""
         odds = self.decision_function(X)
         if odds.ndim == 1:
             return np.column_stack([expit(-odds), expit(odds)])
-        log = -np.logaddexp(0.0, -odds)  # of the probability of each class against the rest
-        return softmax(log, axis=1)
+        # the logarithm of the probability of each class against the rest
+        log = -np.logaddexp(0.0, -odds)
+        return np.asarray(softmax(log, axis=1))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Labels:
         """The class of largest probability."""
         odds = self.decision_function(X)
-        return self.classes_[(odds > 0).astype(int) if odds.ndim == 1 else odds.argmax(axis=1)]
+        places = (odds > 0).astype(np.intp) if odds.ndim == 1 else odds.argmax(axis=1)
+        return np.asarray(self.classes_[places])
 
 
-def _weighted(A: Any, w: np.ndarray, kernel: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+def _of_positive_weight(A: Matrix, w: Array, kernel: Kernel | str) -> tuple[Matrix, Array, Integers]:
     """The rows of positive weight, their weights, and which they are."""
     kept = np.flatnonzero(w > 0)
     if len(kept) == len(w):
         return A, w, kept
     A = A[kept]
-    return (A[:, kept] if isinstance(kernel, str) and kernel == PRECOMPUTED else A), w[kept], kept
+    if isinstance(kernel, str) and kernel == PRECOMPUTED:
+        A = A[:, kept]
+    return A, w[kept], kept
 
 
 def _nothing(evidence: float, budget: Budget) -> SparsePosterior:

@@ -1,12 +1,13 @@
-"""Sparse Bayesian classification: the steps of `sparse_bayes` around a Gaussian at the mode (Laplace's method).
+"""Sparse Bayesian classification: the steps of `sparse_bayes` around a Gaussian at the mode (Laplace).
 
     p(t = 1 | x) = 1 / (1 + e^-f),   f = Φw,   w_m ~ N(0, 1/α_m)
-    evidence  L(α) ≈ log p(t | μ) - ½ μᵀAμ + ½ log|A| - ½ log|ΦᵀBΦ + A|,    B = weight · p(1 - p) at the mode μ
+    evidence  L(α) ≈ log p(t | μ) - ½ μᵀAμ + ½ log|A| - ½ log|ΦᵀBΦ + A|,   B = weight · p(1 - p) at the mode μ
 
-The closed forms for one α_m hold for B held fast, but B moves with μ. So an addition or deletion is a proposal: it is
-taken if Laplace's evidence, computed anew at the new mode, rises, and left otherwise. In between all α of the model are
-re-estimated together along the exact gradient of that evidence. Hence it never falls, by construction, and at the end
-no α of the model and no addition or deletion that the closed forms propose raises it.
+The closed forms for one α_m hold for B held fast, but B moves with μ. So an addition or deletion is a
+proposal: it is taken if Laplace's evidence, computed anew at the new mode, rises, and left otherwise. In
+between all α of the model are re-estimated together along the exact gradient of that evidence. Hence it never
+falls, by construction, and at the end no α of the model and no addition or deletion that the closed forms
+propose raises it.
 """
 
 from __future__ import annotations
@@ -22,38 +23,43 @@ from scipy.special import expit
 from mercer import clock
 from mercer.machines.relevance.sparse_bayes import Basis, Budget, Proposal, SparsePosterior, propose
 from mercer.solve.solution import Status
+from mercer.typing import Array, Integers
 
-NEWTON = 100  # steps to the mode; it is usually there after five
-QUICK, THOROUGH = 6, 200  # joint steps between two proposals, and before the end
-POLISHED = 30  # α of a model whose gradient is brought to zero at the end
+# steps to the mode; it is usually there after five
+NEWTON = 100
+# joint steps between two proposals, and before the end
+QUICK = 6
+THOROUGH = 200
+# α of a model whose gradient is brought to zero at the end
+POLISHED = 30
 
 
 @dataclass(frozen=True, eq=False)
 class LaplaceMode:
-    """The model at one choice of α: the mode μ, the factor of its Hessian, B, weight·(t - p), 1 - 2p, the evidence."""
+    """The model at one α: the mode μ, the factor of its Hessian, B, weight·(t - p), 1 - 2p, the evidence."""
 
-    active: np.ndarray
-    alpha: np.ndarray
-    phi: np.ndarray
-    mu: np.ndarray
-    lower: np.ndarray
-    b: np.ndarray
-    slope: np.ndarray
-    bend: np.ndarray
+    active: Integers
+    alpha: Array
+    phi: Array
+    mu: Array
+    lower: Array
+    b: Array
+    slope: Array
+    bend: Array
     evidence: float
 
     @property
-    def sigma(self) -> np.ndarray:
+    def sigma(self) -> Array:
         m = len(self.active)
-        return cho_solve((self.lower, True), np.eye(m), check_finite=False) if m else np.zeros((0, 0))
+        if m == 0:
+            return np.zeros((0, 0))
+        return np.asarray(cho_solve((self.lower, True), np.eye(m), check_finite=False))
 
 
-def mode(
-    active: np.ndarray, alpha: np.ndarray, phi: np.ndarray, t: np.ndarray, w: np.ndarray, start: np.ndarray
-) -> LaplaceMode:
+def mode(active: Integers, alpha: Array, phi: Array, t: Array, w: Array, start: Array) -> LaplaceMode:
     """Newton's method (iteratively re-weighted least squares) with halved steps, from `start`."""
 
-    def posterior(mu: np.ndarray) -> tuple[float, np.ndarray]:
+    def posterior(mu: Array) -> tuple[float, Array]:
         f = phi @ mu
         return float(w @ (t * f - np.logaddexp(0.0, f))) - 0.5 * float(alpha @ mu**2), f
 
@@ -61,13 +67,18 @@ def mode(
     height, f = posterior(mu)
     for _ in range(NEWTON):
         p = expit(f)
-        slope, b = w * (t - p), w * p * (1 - p)
+        slope = w * (t - p)
+        b = w * p * (1 - p)
         H = (phi.T * b) @ phi
         H[np.diag_indices(len(alpha))] += alpha
-        lower = cholesky(H, lower=True, check_finite=False) if len(alpha) else H
+        lower = H
         up = phi.T @ slope - alpha * mu
-        step = cho_solve((lower, True), up, check_finite=False) if len(alpha) else up
-        rise = float(up @ step)  # twice what the step should gain; near the end rounding hides it
+        step = up
+        if len(alpha):
+            lower = cholesky(H, lower=True, check_finite=False)
+            step = cho_solve((lower, True), up, check_finite=False)
+        # twice what the step should gain; near the end rounding hides it
+        rise = float(up @ step)
         if rise <= 1e-14 * max(abs(height), 1.0):
             break
         share = 1.0
@@ -75,25 +86,36 @@ def mode(
         while new < height and rise > 1e-9 and share > 1e-9:
             share /= 2
             new, f_new = posterior(mu + share * step)
-        mu, height, f = mu + share * step, new, f_new
+        mu = mu + share * step
+        height = new
+        f = f_new
     logdet = 2 * float(np.log(lower.diagonal()).sum()) - float(np.log(alpha).sum())
     return LaplaceMode(active, alpha, phi, mu, lower, b, slope, 1 - 2 * p, height - 0.5 * logdet)
 
 
-def classification(basis: Basis, t: np.ndarray, w: np.ndarray, budget: Budget) -> SparsePosterior:
+def classification(basis: Basis, t: Array, w: Array, budget: Budget) -> SparsePosterior:
     """Maximise Laplace's evidence of labels t in {0, 1} with weights w, from the empty model."""
     none = np.zeros(0)
     now = mode(none.astype(np.intp), none, np.zeros((len(t), 0)), t, w, none)
-    path, moves = [now.evidence], ["start"]
+    path = [now.evidence]
+    moves = ["start"]
     status: Status = Status.LIMIT
     refused: set[int] = set()
     settled = True
-    factors: tuple[np.ndarray, np.ndarray] | None = None
+    factors: tuple[Array, Array] | None = None
     try:
         while not budget.spent(len(moves) - 1):
             factors = factors or _factors(basis, now)
-            here = *factors, now.active, now.alpha, now.mu, now.sigma.diagonal()
-            step = propose(*here, tol=np.inf, worth=budget.tol**2, closed=refused)
+            step = propose(
+                *factors,
+                now.active,
+                now.alpha,
+                now.mu,
+                now.sigma.diagonal(),
+                tol=np.inf,
+                worth=budget.tol**2,
+                closed=refused,
+            )
             if step is not None:
                 then = _attempt(basis, now, step, t, w, budget.tol)
                 if then is None:
@@ -129,13 +151,13 @@ def classification(basis: Basis, t: np.ndarray, w: np.ndarray, budget: Budget) -
     )
 
 
-def settle(now: LaplaceMode, t: np.ndarray, w: np.ndarray, steps: int) -> LaplaceMode:
-    """All α of the model towards the maximum of Laplace's evidence together, by L-BFGS in their logarithms."""
+def settle(now: LaplaceMode, t: Array, w: Array, steps: int) -> LaplaceMode:
+    """All α of the model together towards the maximum of Laplace's evidence, by L-BFGS in logarithms."""
     if not len(now.active):
         return now
     last = best = now
 
-    def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
+    def cost(x: Array) -> tuple[float, Array]:
         nonlocal last, best
         if clock.late():
             raise clock.OutOfTime
@@ -154,13 +176,13 @@ def settle(now: LaplaceMode, t: np.ndarray, w: np.ndarray, steps: int) -> Laplac
     return best
 
 
-def _flattest(now: LaplaceMode, t: np.ndarray, w: np.ndarray) -> LaplaceMode:
-    """The zero of the gradient nearby: values of the evidence cannot tell it closer than to half their digits."""
+def _flattest(now: LaplaceMode, t: Array, w: Array) -> LaplaceMode:
+    """The zero of the gradient nearby, which values of the evidence tell to half their digits only."""
     if not 0 < len(now.active) <= POLISHED or clock.late():
         return now
     last = now
 
-    def slopes(x: np.ndarray) -> np.ndarray:
+    def slopes(x: Array) -> Array:
         nonlocal last
         last = mode(now.active, np.exp(x), now.phi, t, w, last.mu)
         return gradient(last)
@@ -172,18 +194,19 @@ def _flattest(now: LaplaceMode, t: np.ndarray, w: np.ndarray) -> LaplaceMode:
     return then if flatter and near else now
 
 
-def gradient(now: LaplaceMode) -> np.ndarray:
+def gradient(now: LaplaceMode) -> Array:
     """dL/d log α: ½(γ_j - α_j μ_j²), and what the mode's move does to |H| (its third derivatives)."""
     inverse = solve_triangular(now.lower, now.phi.T, lower=True, check_finite=False)
     sigma = now.sigma
     share = np.einsum("mi,mi->i", inverse, inverse) * now.b * now.bend
-    pull = sigma @ (now.phi.T @ share)
+    pull: Array = sigma @ (now.phi.T @ share)
     return 0.5 * (1 - now.alpha * sigma.diagonal() - now.alpha * now.mu**2 + now.alpha * now.mu * pull)
 
 
-def _factors(basis: Basis, now: LaplaceMode) -> tuple[np.ndarray, np.ndarray]:
-    """S_m = φᵀBφ - φᵀBΦ Σ ΦᵀBφ and Q_m = φᵀ(weight·(t - p)) of every column, by products with the Gram operator."""
-    S, Q = basis.squares(now.b), basis.project(now.slope)
+def _factors(basis: Basis, now: LaplaceMode) -> tuple[Array, Array]:
+    """S_m = φᵀBφ - φᵀBΦ Σ ΦᵀBφ and Q_m = φᵀ(weight·(t - p)) of every column, by products with K."""
+    S = basis.squares(now.b)
+    Q = basis.project(now.slope)
     if len(now.active):
         V = solve_triangular(now.lower, basis.project((now.phi.T * now.b).T).T, lower=True)
         S = S - np.einsum("im,im->m", V, V)
@@ -191,7 +214,7 @@ def _factors(basis: Basis, now: LaplaceMode) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _attempt(
-    basis: Basis, now: LaplaceMode, step: Proposal, t: np.ndarray, w: np.ndarray, tol: float
+    basis: Basis, now: LaplaceMode, step: Proposal, t: Array, w: Array, tol: float
 ) -> LaplaceMode | None:
     """The model after the step, or after a shorter one; None if none of them raises the evidence."""
     if step.move == "delete":

@@ -1,7 +1,7 @@
 """The dual system of kernel ridge regression, handed to `solve.system` with what the kernel has to offer.
 
-Conjugate gradients multiply in float32, by an operator that computes its entries or stores them, and take every
-residual from the float64 operator.
+Conjugate gradients multiply in float32, by an operator that computes its entries or stores them, and take
+every residual from the float64 operator.
 """
 
 from __future__ import annotations
@@ -17,21 +17,27 @@ from mercer.machines.ridge.parts import Penalty, singular_gram, weighted
 from mercer.solve.plan import SINGLE, Costs, Method, entry_cost
 from mercer.solve.solution import Solution
 from mercer.solve.system import SystemOptions, solve_by
+from mercer.typing import Array
 
 if TYPE_CHECKING:
     from mercer.machines.ridge.problem import RidgeProblem
 
-STORED_ROWS = 2000  # up to here K is stored also for Cholesky, which asks for each entry only twice
-SINGLE_ROWS = 1000  # from here on products are worth a float32 operator of their own
-SINGLE_ERROR = 1e-5  # of the largest entry: what float32 may change
-SINGULAR = 1e-6  # a relative residual that a matrix without penalty leaves only if it is singular to rounding
-SAMPLE = 64  # rows on which that is looked at
+# up to here K is stored also for Cholesky, which asks for each entry only twice
+STORED_ROWS = 2000
+# from here on products are worth a float32 operator of their own
+SINGLE_ROWS = 1000
+# of the largest entry: what float32 may change
+SINGLE_ERROR = 1e-5
+# rows on which that is looked at
+SAMPLE = 64
+# a relative residual that a matrix without penalty leaves only if it is singular to rounding
+SINGULAR = 1e-6
 
 
 def solve_dual(
-    problem: RidgeProblem, asked: Method | None, B: np.ndarray, penalty: Penalty, scale: np.ndarray
-) -> tuple[Method, Solution[np.ndarray], GramOperator]:
-    """(W½ K W½ + α) u = B by the method that was asked for, or by the one that promises to be cheaper; its name, u and K."""
+    problem: RidgeProblem, asked: Method | None, B: Array, penalty: Penalty, scale: Array
+) -> tuple[Method, Solution[Array], GramOperator]:
+    """(W½ K W½ + α) u = B by the method asked for, or by the one that looks cheaper; its name, u and K."""
     if asked == "cholesky":
         problem.require_factor()
     alpha = penalty.alpha
@@ -70,7 +76,7 @@ def solve_dual(
 
 
 def single_precision(
-    problem: RidgeProblem, op: GramOperator, scale: np.ndarray, store: bool
+    problem: RidgeProblem, op: GramOperator, scale: Array, store: bool
 ) -> GramOperator | None:
     """K in float32, or None where it does not pay or where rounding the rows would change its entries."""
     on = problem.on

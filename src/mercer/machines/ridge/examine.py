@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mercer.gram.on_rows import PRECOMPUTED
@@ -33,16 +31,18 @@ from mercer.machines.shared.examined import (
     same_width,
 )
 from mercer.solve.path import divide_rows
+from mercer.sparse import Matrix
 from mercer.theory.claims import AS_DEFINED, SOLVED, Examination, Reached, at_most
+from mercer.typing import Array, Integers, Table, Targets, Weights
 
-CLOSE = 1e-6  # of a path by inverses, where the smallest penalties leave fewer digits
-PATH_WORK = (
-    2e11  # multiplications for the inverses of a path; beyond, its ends and the chosen point are looked at
-)
+# of a path by inverses, where the smallest penalties leave fewer digits
+CLOSE = 1e-6
+# multiplications for the inverses of a path; beyond, its ends and the chosen point are looked at
+PATH_WORK = 2e11
 
 
 @examine.register
-def _(model: RidgeMachine, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: RidgeMachine, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A, Y, w = model._check_again(X, y, sample_weight)
     same_width(exam, model, A)
     same_kernel(exam, model, A, w)
@@ -63,7 +63,7 @@ def _(model: RidgeMachine, exam: Examination, X: Any, y: Any, sample_weight: Any
         _solved_in_rows(exam, model, A, Y, w)
 
 
-def _solved_in_features(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
+def _solved_in_features(exam: Examination, model: RidgeMachine, A: Matrix, Y: Array, w: Array) -> None:
     """A fit in features: the certificate from β, and everything else that is published from β too."""
     kept = np.flatnonzero(w > 0)
     problem = problem_again(model, A, w)
@@ -77,7 +77,7 @@ def _solved_in_features(exam: Examination, model: RidgeMachine, A: Any, Y: np.nd
         exam.same("feature_coef_", model.feature_coef_, model.coef_)
 
 
-def _solved_in_rows(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
+def _solved_in_rows(exam: Examination, model: RidgeMachine, A: Matrix, Y: Array, w: Array) -> None:
     """A fit of (K + αW⁻¹)c = y - b: its residual and its objective from c."""
     found = recertify(model, A, Y, w)
     # on landmarks the whole system is no aim: their own conditions are looked at instead
@@ -89,7 +89,7 @@ def _solved_in_rows(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarra
 
 
 def _certificate(
-    exam: Examination, model: RidgeMachine, found: Recomputed, reached: Reached, Y: np.ndarray, w: np.ndarray
+    exam: Examination, model: RidgeMachine, found: Recomputed, reached: Reached, Y: Array, w: Array
 ) -> None:
     """The numbers of the certificate, as far as rounding lets them be known."""
     claimed = model.certificate_
@@ -107,8 +107,8 @@ def _certificate(
     exam.certificate(claimed, found.certificate, reached=reached, scale=scale, unit=unit)
 
 
-def _other_coordinates(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
-    """Weights of features, by which `predict` goes, give the function that the coefficients of the rows give."""
+def _other_coordinates(exam: Examination, model: RidgeMachine, A: Matrix, Y: Array, w: Array) -> None:
+    """Weights of features, by which `predict` goes, give the function that the coefficients of rows give."""
     if model._approximated:
         phi = model.approximation_.features(model._rows(A))
         coef = model.dual_coef_.reshape(Y.shape)
@@ -122,12 +122,17 @@ def _other_coordinates(exam: Examination, model: RidgeMachine, A: Any, Y: np.nda
         _from_landmarks(exam, model, A, Y, w)
 
 
-def _from_landmarks(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
-    """The best function on landmarks: its errors are the coefficients of the rows, and no landmark would change it."""
+def _from_landmarks(exam: Examination, model: RidgeMachine, A: Matrix, Y: Array, w: Array) -> None:
+    """The best function on landmarks: its errors are the coefficients of rows, no landmark changes it."""
     kept = np.flatnonzero(w > 0)
     problem = problem_again(model, A, w)
     proper = len(np.unique(model.landmarks_)) == len(model.landmarks_) and np.all(w[model.landmarks_] > 0)
     exam.true(proper, "landmarks_ names a row twice, or one without weight")
+    if isinstance(model.random_state, int | np.integer):
+        drawn = np.random.default_rng(model.random_state).permutation(len(kept))[: len(model.landmarks_)]
+        exam.same("landmarks_", model.landmarks_, kept[np.sort(drawn)])
+    else:
+        exam.cannot("which rows are landmarks: they were drawn without a seed")
     across, inner = landmark_products(model, problem, kept)
     a = model.landmark_coef_.reshape(len(inner), -1)
     c = model.dual_coef_.reshape(Y.shape)[kept]
@@ -147,8 +152,8 @@ def _from_landmarks(exam: Examination, model: RidgeMachine, A: Any, Y: np.ndarra
         exam.same("k(L, L) a and k(L, X) c", inner @ a[:, j], across.T @ c[:, j], within=1.0, scale=size)
 
 
-def _landmark_sizes(across: np.ndarray, inner: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """‖k(x, L)‖ ‖f‖ / √λ with the least eigenvalue that rounding lets be seen: the size of what is added up for f(x)."""
+def _landmark_sizes(across: Array, inner: Array, a: Array) -> Array:
+    """The size of what is added up for f(x): ‖k(x, L)‖ ‖f‖ / √λ, λ the least eigenvalue beyond rounding."""
     values = np.linalg.eigvalsh(inner)
     cut = len(a) * np.finfo(float).eps * np.abs(values).max(initial=0.0)
     # one near the cut may have been on its other side in the fit
@@ -156,17 +161,21 @@ def _landmark_sizes(across: np.ndarray, inner: np.ndarray, a: np.ndarray) -> np.
     if not len(seen):
         return np.zeros((len(across), a.shape[1]))
     norms = np.sqrt(np.maximum((a * (inner @ a)).sum(axis=0), 0.0))
-    whole = np.linalg.norm(across, axis=1)[:, None] * norms / np.sqrt(max(seen[0], cut))
-    return np.maximum(whole, np.abs(across) @ np.abs(a))
+    whole: Array = np.linalg.norm(across, axis=1)[:, None] * norms / np.sqrt(max(seen[0], cut))
+    sizes: Array = np.abs(across) @ np.abs(a)
+    return np.maximum(whole, sizes)
 
 
-def _path(exam: Examination, model: KernelRidgeCV, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
-    """The errors of every penalty by inverses, not by the eigenpairs that the fit used; and the choice among them."""
+def _path(exam: Examination, model: KernelRidgeCV, A: Matrix, Y: Array, w: Array) -> None:
+    """The errors of every penalty by inverses, not by the eigenpairs of the fit; and the choice."""
     kept = np.flatnonzero(w > 0)
     K, level = _smooth_gram(model, A, w)
-    Y, w = Y[kept], w[kept]
+    Y = Y[kept]
+    w = w[kept]
     size = float(np.diagonal(K).mean())
-    grid = GRID * (size if size > 0 else 1.0) if model.alphas is None else np.array(model.alphas, dtype=float)
+    grid = GRID * (size if size > 0 else 1.0)
+    if model.alphas is not None:
+        grid = np.array(model.alphas, dtype=float)
     exam.same("alphas_", model.alphas_, grid)
     decisive = model.loo_errors_ if model.criterion == "loo" else model.gcv_errors_
     if model.cv is not None:
@@ -184,7 +193,7 @@ def _path(exam: Examination, model: KernelRidgeCV, A: Any, Y: np.ndarray, w: np.
         exam.same("cv_errors_", errors[some], found, within=1e-4)
 
 
-def _affordable(exam: Examination, best: np.ndarray, count: int, n: int) -> np.ndarray:
+def _affordable(exam: Examination, best: Integers, count: int, n: int) -> Integers:
     """The points of the path that are looked at: all, or its ends and the chosen ones."""
     if count * n**3 <= PATH_WORK:
         return np.arange(count)
@@ -196,11 +205,11 @@ def _affordable(exam: Examination, best: np.ndarray, count: int, n: int) -> np.n
 def _along(
     exam: Examination,
     model: KernelRidgeCV,
-    K: np.ndarray,
-    Y: np.ndarray,
-    w: np.ndarray,
+    K: Array,
+    Y: Array,
+    w: Array,
     level: float,
-    some: np.ndarray,
+    some: Integers,
 ) -> bool:
     """Every point to the digits that its inverse has; False where one of them has too few."""
     top = float(np.linalg.norm(np.sqrt(w)[:, None] * K * np.sqrt(w), 2))
@@ -226,7 +235,7 @@ def _along(
     return True
 
 
-def _path_again(exam: Examination, model: KernelRidgeCV, A: Any, Y: np.ndarray, w: np.ndarray) -> None:
+def _path_again(exam: Examination, model: KernelRidgeCV, A: Matrix, Y: Array, w: Array) -> None:
     twin = again(model, A, Y[:, 0] if model._single else Y, w)
     for name in ("loo_errors_", "gcv_errors_", "dof_path_"):
         exam.same(name, getattr(model, name), getattr(twin, name), within=SOLVED)
@@ -234,7 +243,7 @@ def _path_again(exam: Examination, model: KernelRidgeCV, A: Any, Y: np.ndarray, 
         exam.same("cv_errors_", model.cv_errors_, twin.cv_errors_, within=SOLVED)
 
 
-def _chosen(exam: Examination, model: KernelRidgeCV, errors: np.ndarray) -> np.ndarray:
+def _chosen(exam: Examination, model: KernelRidgeCV, errors: Array) -> Integers:
     """The penalty is that of the least error: one for all targets, or one for each."""
     finite = np.where(np.isfinite(errors), errors, np.inf)
     total = finite if model.alpha_per_target else finite.sum(axis=1, keepdims=True)
@@ -246,7 +255,7 @@ def _chosen(exam: Examination, model: KernelRidgeCV, errors: np.ndarray) -> np.n
     return best
 
 
-def _smooth_gram(model: KernelRidgeCV, A: Any, w: np.ndarray) -> tuple[np.ndarray, float]:
+def _smooth_gram(model: KernelRidgeCV, A: Matrix, w: Array) -> tuple[Array, float]:
     """K of the rows with weight without its noise, by the formula in NumPy, and that noise."""
     kept = np.flatnonzero(w > 0)
     if model._approximated:
@@ -261,25 +270,26 @@ def _smooth_gram(model: KernelRidgeCV, A: Any, w: np.ndarray) -> tuple[np.ndarra
     return K - np.diag(noise), float(noise[0])
 
 
-def _inverse(K: np.ndarray, w: np.ndarray, alpha: float, intercept: bool) -> np.ndarray:
+def _inverse(K: Array, w: Array, alpha: float, intercept: bool) -> Array:
     """(K + αW⁻¹)⁻¹, bordered by ones where there is an intercept."""
     system = K + np.diag(alpha / w)
     if not intercept:
-        return np.linalg.inv(system)
+        return np.asarray(np.linalg.inv(system), dtype=np.float64)
     ones = np.ones((len(K), 1))
-    return np.linalg.inv(np.block([[system, ones], [ones.T, np.zeros((1, 1))]]))
+    return np.asarray(np.linalg.inv(np.block([[system, ones], [ones.T, np.zeros((1, 1))]])), dtype=np.float64)
 
 
-def _centre(Y: np.ndarray, w: np.ndarray, intercept: bool) -> np.ndarray:
-    """The mean of the targets, which an intercept follows: the rest is the same without it, and cancels less."""
-    return w @ Y / w.sum() if intercept else np.zeros(Y.shape[1])
+def _centre(Y: Array, w: Array, intercept: bool) -> Array:
+    """The mean of the targets, which an intercept follows: without it less cancels, the rest is the same."""
+    if not intercept:
+        return np.zeros(Y.shape[1])
+    return np.asarray(w @ Y / w.sum())
 
 
-def _at(
-    K: np.ndarray, Y: np.ndarray, w: np.ndarray, alpha: float, intercept: bool
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Mean squared error of leaving one out, generalised cross-validation and degrees of freedom at one penalty."""
-    n, rows = len(K), float(w.sum())
+def _at(K: Array, Y: Array, w: Array, alpha: float, intercept: bool) -> tuple[Array, Array, float]:
+    """Mean squared error of leaving one out, generalised cross-validation and degrees of freedom at one α."""
+    n = len(K)
+    rows = float(w.sum())
     inverse = _inverse(K, w, alpha, intercept)[:n, :n]
     own = np.diagonal(inverse)
     c = inverse @ (Y - _centre(Y, w, intercept))
@@ -293,17 +303,18 @@ def _at(
 
 def _on_folds(
     model: KernelRidgeCV,
-    K: np.ndarray,
-    Y: np.ndarray,
-    w: np.ndarray,
+    K: Array,
+    Y: Array,
+    w: Array,
     level: float,
-    kept: np.ndarray,
-    some: np.ndarray,
-) -> np.ndarray:
+    kept: Integers,
+    some: Integers,
+) -> Array:
     """The mean squared error on rows held out in turn."""
     place = np.full(len(model._weight), -1)
     place[kept] = np.arange(len(kept))
-    total, seen = np.zeros((len(some), Y.shape[1])), 0.0
+    total = np.zeros((len(some), Y.shape[1]))
+    seen = 0.0
     for fold in model._folds():
         train, test = (place[rows][place[rows] >= 0] for rows in fold)
         if not len(train) or not len(test):

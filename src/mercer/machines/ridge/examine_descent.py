@@ -5,7 +5,7 @@ a_t = V (I - (I - 2sΛ)ᵗ) Λ⁻¹ Vᵀ W½y,    W½KW½ = VΛVᵀ,    α_t = W
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,14 +27,18 @@ from mercer.machines.shared.examined import (
 )
 from mercer.machines.shared.targets import check_target_block
 from mercer.solve.solution import Certificate, Status
+from mercer.sparse import Matrix
 from mercer.theory.claims import SOLVED, Examination, Reached
+from mercer.typing import Array, Integers, Table, Targets, Weights
 
-ALL_EIGENVALUES = 2000  # rows up to which the closed form is affordable; beyond, the steps are taken again
-CLOSE = 1e-6  # powers of eigenvalues lose some digits
+# rows up to which the closed form is affordable; beyond, the steps are taken again
+ALL_EIGENVALUES = 2000
+# powers of eigenvalues lose some digits
+CLOSE = 1e-6
 
 
 @examine.register
-def _(model: KernelLeastSquares, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: KernelLeastSquares, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A = model._check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
     Y = check_target_block(y, A.shape[0], type(model).__name__)[0]
@@ -63,15 +67,16 @@ def _(model: KernelLeastSquares, exam: Examination, X: Any, y: Any, sample_weigh
     _certificate(exam, model, K, coef[train], Y[train], w[train])
 
 
-def _split(exam: Examination, model: KernelLeastSquares, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _split(exam: Examination, model: KernelLeastSquares, rows: Integers) -> tuple[Integers, Integers]:
     """The rows learned from and the rows held out: together all rows with weight, and as the seed says."""
-    train, held = np.asarray(model._used), np.asarray(model.validation_rows_)
+    train = np.asarray(model._used)
+    held = np.asarray(model.validation_rows_)
     count = max(1, round(model.validation_fraction * len(rows))) if model.early_stopping else 0
     exam.same("how many rows were held out", len(held), count)
     exam.same("the rows learned from and held out", np.sort(np.concatenate([train, held])), rows)
     if count == 0:
         return train, held
-    if isinstance(model.random_state, int | np.integer):
+    if _seeded(model):
         order = np.random.default_rng(model.random_state).permutation(rows)
         exam.same("validation_rows_", held, np.sort(order[:count]))
     else:
@@ -79,9 +84,12 @@ def _split(exam: Examination, model: KernelLeastSquares, rows: np.ndarray) -> tu
     return train, held
 
 
-def _grams(
-    model: KernelLeastSquares, A: Any, train: np.ndarray, held: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _seeded(model: KernelLeastSquares) -> bool:
+    """Whether the same rows would be held out again."""
+    return isinstance(model.random_state, int | np.integer)
+
+
+def _grams(model: KernelLeastSquares, A: Matrix, train: Integers, held: Integers) -> tuple[Array, Array]:
     """K of the rows learned from, and between the rows held out and those."""
     if model._approximated:
         phi = features_of(model.approximation_, model, A)
@@ -98,22 +106,22 @@ def _grams(
 class _Descent(NamedTuple):
     """The eigenvalues Λ of W½KW½, W½V, the targets VᵀW½y in these coordinates, and the sum of the weights."""
 
-    values: np.ndarray
-    vectors: np.ndarray
-    targets: np.ndarray
+    values: Array
+    vectors: Array
+    targets: Array
     mass: float
 
     @classmethod
-    def of(cls, K: np.ndarray, Y: np.ndarray, w: np.ndarray) -> _Descent:
+    def of(cls, K: Array, Y: Array, w: Array) -> _Descent:
         root = np.sqrt(w)[:, None]
         values, V = np.linalg.eigh(root * K * root.T)
         return cls(values, root * V, V.T @ (root * Y), float(w.sum()))
 
-    def left(self, t: int, step: float) -> np.ndarray:
+    def left(self, t: int, step: float) -> Array:
         """(1 - 2sλ)ᵗ: what is left of each part of the error after t steps."""
         return (1.0 - 2.0 * step * self.values) ** t
 
-    def alpha(self, t: int, step: float) -> np.ndarray:
+    def alpha(self, t: int, step: float) -> Array:
         moved = 2.0 * step * self.values
         slow = np.abs(moved) < 0.5
         grown = np.where(slow, -np.expm1(t * np.log1p(np.where(slow, -moved, 0.0))), 1.0 - self.left(t, step))
@@ -136,12 +144,13 @@ def _path(
     exam: Examination,
     model: KernelLeastSquares,
     descent: _Descent,
-    across: np.ndarray,
-    Y: np.ndarray,
-    w: np.ndarray,
+    across: Array,
+    Y: Array,
+    w: Array,
 ) -> None:
     """The errors of every step, and that the best of them was kept."""
-    path, s = model.path_, model.step_
+    path = model.path_
+    s = model.step_
     count = len(path.train_errors)
     exam.same("the steps of path_", path.iterations, np.arange(count))
     errors = [float(np.square(descent.left(t, s)[:, None] * descent.targets).sum()) for t in range(count)]
@@ -157,10 +166,10 @@ def _path(
 def _certificate(
     exam: Examination,
     model: KernelLeastSquares,
-    K: np.ndarray,
-    alpha: np.ndarray,
-    Y: np.ndarray,
-    w: np.ndarray,
+    K: Array,
+    alpha: Array,
+    Y: Array,
+    w: Array,
 ) -> None:
     root = np.sqrt(w)[:, None]
     rest = float(np.linalg.norm(root * (K @ alpha - Y)))
@@ -181,14 +190,48 @@ def _certificate(
     exam.certificate(model.certificate_, found, reached=reached, scale=size**2 * 1e-9)
 
 
-def _steps_again(exam: Examination, model: KernelLeastSquares, X: Any, y: Any, sample_weight: Any) -> None:
+def _steps_again(
+    exam: Examination, model: KernelLeastSquares, X: Table, y: Targets, sample_weight: Weights
+) -> None:
     """Where eigenvalues are too many: the steps are the definition of the answer, and are taken again."""
+    if len(model.validation_rows_) and not _seeded(model):
+        _steps_without_held_rows(exam, model, X, y, sample_weight)
+        return
     taken = len(model.path_.train_errors) - 1
     twin = again(model, X, y, sample_weight, max_iter=max(taken, 1), max_seconds=None)
     same_published(exam, model, twin, skip=HISTORY - {"n_iter_"}, within=SOLVED)
+    reached = Reached(
+        twin.certificate_.status == Status.CONVERGED, "the same steps end before the tolerance is met"
+    )
+    _same_certificate(exam, model, twin, reached)
+
+
+def _steps_without_held_rows(
+    exam: Examination, model: KernelLeastSquares, X: Table, y: Targets, sample_weight: Weights
+) -> None:
+    """Rows held out without a seed are given no weight, and as many steps are taken on the others."""
+    exam.cannot("the errors on rows held out without a seed: the steps are taken on the other rows alone")
+    w = check_weights(sample_weight, len(model.dual_coef_))
+    w[model.validation_rows_] = 0.0
+    steps = {"max_iter": max(model.n_iter_, 1), "max_seconds": None, "tol": 0.0, "early_stopping": False}
+    twin = again(model, X, y, w, kernel=model.kernel_, **steps)
+    count = min(len(twin.path_.train_errors), len(model.path_.train_errors))
+    errors = model.path_.train_errors[:count]
+    exam.same("path_.train_errors", errors, twin.path_.train_errors[:count], within=SOLVED)
+    for name in ("step_", "largest_eigenvalue_"):
+        exam.same(name, getattr(model, name), getattr(twin, name), within=SOLVED)
+    if model.n_iter_ == 0:
+        exam.true(not np.any(model.dual_coef_), "no step was taken, and there are coefficients")
+        return
+    exam.same("dual_coef_", model.dual_coef_, twin.dual_coef_, within=SOLVED)
+    _same_certificate(exam, model, twin, Reached(None, "when to stop was decided by rows held out"))
+
+
+def _same_certificate(
+    exam: Examination, model: KernelLeastSquares, twin: KernelLeastSquares, reached: Reached
+) -> None:
     c = twin.certificate_
     found = Certificate(
         model.certificate_.status, "recomputed", primal=c.primal, residual=c.residual, added_diagonal=0.0
     )
-    reached = Reached(c.status == Status.CONVERGED, "the same steps end before the tolerance is met")
     exam.certificate(model.certificate_, found, reached=reached)

@@ -16,6 +16,7 @@ from mercer.gram import GramOperator, Precomputed, Weighted
 from mercer.gram.functions import Functions
 from mercer.gram.on_rows import Given, KernelOnRows
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch, Whole, steps_allowed
@@ -24,28 +25,30 @@ from mercer.progress import say
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
-from mercer.typing import Integers
+from mercer.typing import Array, Integers, Memory, Seed, Table, Targets, Weights
 
-GROWTH = 1e3  # how far the error may rise above its start before descent is called ascent
+# how far the error may rise above its start before descent is called ascent
+GROWTH = 1e3
 
 
 @dataclass(frozen=True, eq=False)
 class DescentPath:
     """The errors along the way: mean squares on the rows learned from and on those held out, step by step."""
 
-    iterations: np.ndarray
-    train_errors: np.ndarray
-    validation_errors: np.ndarray | None
+    iterations: Integers
+    train_errors: Array
+    validation_errors: Array | None
     best: int
 
 
 class KernelLeastSquares(RegressorMixin, Machine):
-    """Least squares in feature space by gradient descent from 0, exactly as it follows from w ← w - s ∇Σ(w·φ - y)².
+    """Least squares in feature space by gradient descent from 0, as it follows from w ← w - s ∇Σ(w·φ - y)².
 
         α ← α - 2 s (K α - y),      f = Σ_i α_i k(x_i, ·)
 
-    After t steps α = (I - (I - 2sK)ᵗ) K⁻¹ y: directions of large eigenvalue are learned first, so that stopping early is
-    a penalty. Descent needs 0 < s < 1/λ, with λ the largest eigenvalue of K; a larger step is refused.
+    After t steps α = (I - (I - 2sK)ᵗ) K⁻¹ y: directions of large eigenvalue are learned first, so that
+    stopping early is a penalty. Descent needs 0 < s < 1/λ, with λ the largest eigenvalue of K; a larger step
+    is refused.
 
     Parameters
     ----------
@@ -54,12 +57,13 @@ class KernelLeastSquares(RegressorMixin, Machine):
     Attributes
     ----------
     dual_coef_ : α, zero for rows held out. n_iter_ : the steps that α has taken. step_, largest_eigenvalue_.
-    path_ : the errors of every step (`mercer.plot.path` draws them). validation_rows_ : which rows were held out.
+    path_ : the errors of every step (`mercer.plot.path` draws them). validation_rows_ : which rows were held
+        out.
     certificate_, kernel_, X_fit_, n_features_in_
 
     >>> from mercer import KernelLeastSquares
     >>> model = KernelLeastSquares("Linear()", step=0.1, max_iter=2, tol=0.0).fit([[1.0], [2.0]], [1.0, 2.0])
-    >>> model.dual_coef_                        # first 0.2·y; then 0.2·y - 0.2·(K(0.2·y) - y) with K(0.2·y) = y
+    >>> model.dual_coef_               # first 0.2·y; then 0.2·y - 0.2·(K(0.2·y) - y) with K(0.2·y) = y
     array([0.2, 0.4])
     """
 
@@ -96,12 +100,12 @@ class KernelLeastSquares(RegressorMixin, Machine):
         validation_fraction: float = 0.2,
         patience: int = 20,
         max_seconds: float | None = None,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         strict: bool = False,
-        random_state: Any = 0,
+        random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.step = step
@@ -120,7 +124,7 @@ class KernelLeastSquares(RegressorMixin, Machine):
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Descend from 0; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
         A = self._check_rows(X, reset=True)
@@ -144,25 +148,27 @@ class KernelLeastSquares(RegressorMixin, Machine):
         coef = np.zeros_like(Y)
         coef[train] = alpha
         self.dual_coef_ = coef[:, 0] if single else coef
-        self.X_fit_, self._used = A, train
+        self.X_fit_ = A
+        self._used = train
         self._keep_feature_coef(among, self.dual_coef_[train])
         self.validation_rows_ = np.empty(0, dtype=int) if held is None else held
         self._certify(K, alpha, Y[train], w[train], status, seconds, notes)
         return self
 
-    def _split(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def _split(self, rows: Integers) -> tuple[Integers, Integers | None]:
+        """The rows to learn from, and those held out if there are any."""
         if not self.early_stopping:
             return rows, None
         count = max(1, round(self.validation_fraction * len(rows)))
         if count >= len(rows):
             raise InputError(
-                f"early_stopping would hold out {count} of {len(rows)} rows and leave none to learn from. Pass more rows, or "
-                "early_stopping=False."
+                f"early_stopping would hold out {count} of {len(rows)} rows and leave none to learn from. "
+                "Pass more rows, or early_stopping=False."
             )
         order = np.random.default_rng(self.random_state).permutation(rows)
         return np.sort(order[count:]), np.sort(order[:count])
 
-    def _set_step(self, K: GramOperator, w: np.ndarray) -> None:
+    def _set_step(self, K: GramOperator, w: Array) -> None:
         """The step, and a refusal of one with which descent cannot converge."""
         op = K if np.all(w == 1.0) else Weighted(K, np.sqrt(w))
         found = top_eigenpairs(op, 1, tol=1e-6, random_state=0)
@@ -173,27 +179,32 @@ class KernelLeastSquares(RegressorMixin, Machine):
         self.step_ = float(self.step)
         if top > 0 and self.step_ >= 1.0 / top:
             raise ParameterError(
-                f"step = {self.step_:g} is too large: the largest eigenvalue of the Gram matrix is {top:.6g}, and descent "
-                f"needs a step below its inverse, {1.0 / top:.6g}. Take half of that, or step='auto'."
+                f"step = {self.step_:g} is too large: the largest eigenvalue of the Gram matrix is "
+                f"{top:.6g}, and descent needs a step below its inverse, {1.0 / top:.6g}. Take half of that, "
+                "or step='auto'."
             )
 
     def _descend(
         self,
         K: GramOperator,
         across: GramOperator | None,
-        Y: np.ndarray,
-        w: np.ndarray,
-        train: np.ndarray,
-        held: np.ndarray | None,
-    ) -> tuple[np.ndarray, Status, float]:
+        Y: Array,
+        w: Array,
+        train: Integers,
+        held: Integers | None,
+    ) -> tuple[Array, Status, float]:
         """α, why it stopped, and the seconds; the path is kept on the way."""
         start = clock.now()
-        target, weight = Y[train], w[train, None]
+        target = Y[train]
+        weight = w[train, None]
         alpha = np.zeros_like(target)
-        size, total = float(np.linalg.norm(np.sqrt(weight) * target)) or 1.0, float(weight.sum())
+        size = float(np.linalg.norm(np.sqrt(weight) * target)) or 1.0
+        total = float(weight.sum())
         train_errors: list[float] = []
         held_errors: list[float] = []
-        best, kept, least = 0, alpha, np.inf
+        best = 0
+        kept = alpha
+        least = np.inf
         status: Status = Status.LIMIT
         try:
             most = steps_allowed(self.max_iter)
@@ -206,7 +217,9 @@ class KernelLeastSquares(RegressorMixin, Machine):
                     held_errors.append(_mean_square(across, alpha, Y[held], w[held, None]))
                 now = held_errors[-1] if held_errors else train_errors[-1]
                 if now < least or not held_errors:
-                    best, kept, least = t, alpha, min(now, least)
+                    best = t
+                    kept = alpha
+                    least = min(now, least)
                 self._tell(t, train_errors, held_errors)
                 if np.sqrt(error) <= self.tol * size or (held_errors and t - best >= self.patience):
                     status = Status.CONVERGED
@@ -237,9 +250,9 @@ class KernelLeastSquares(RegressorMixin, Machine):
     def _certify(
         self,
         K: GramOperator,
-        alpha: np.ndarray,
-        Y: np.ndarray,
-        w: np.ndarray,
+        alpha: Array,
+        Y: Array,
+        w: Array,
         status: Status,
         seconds: float,
         notes: tuple[str, ...],
@@ -249,10 +262,9 @@ class KernelLeastSquares(RegressorMixin, Machine):
         residual = float(np.linalg.norm(rest)) / (float(np.linalg.norm(root * Y)) or 1.0)
         notes = (*notes, f"step {self.step_:.6g}, largest eigenvalue {self.largest_eigenvalue_:.6g}")
         if self.path_.validation_errors is not None:
-            notes = (
-                *notes,
-                f"stopped early: step {self.n_iter_} has the least error on {len(self.validation_rows_)} rows held out",
-            )
+            held = len(self.validation_rows_)
+            said = f"stopped early: step {self.n_iter_} has the least error on {held} rows held out"
+            notes = (*notes, said)
         self.certificate_ = Certificate(
             status,
             "gradient descent",
@@ -266,10 +278,11 @@ class KernelLeastSquares(RegressorMixin, Machine):
         )
         if status == Status.FAILED or (status == Status.LIMIT and self.tol > 0):
             advice = (
-                "The error grew: take a smaller step, or a kernel that is valid."
-                if status == Status.FAILED
-                else "Raise max_iter or tol, stop early on held-out rows (early_stopping=True), or set tol=0 if the steps are meant."
+                "Raise max_iter or tol, stop early on held-out rows (early_stopping=True), or set tol=0 if "
+                "the steps are meant."
             )
+            if status == Status.FAILED:
+                advice = "The error grew: take a smaller step, or a kernel that is valid."
             warn(
                 f"stopped before tol={self.tol:g} was met ({self.certificate_}). {advice}",
                 ConvergenceWarning,
@@ -277,7 +290,7 @@ class KernelLeastSquares(RegressorMixin, Machine):
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Array:
         """Σ α_i k(x_i, x)."""
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
@@ -294,7 +307,7 @@ class KernelLeastSquares(RegressorMixin, Machine):
         return tags
 
 
-def _mean_square(across: GramOperator, alpha: np.ndarray, Y: np.ndarray, w: np.ndarray) -> float:
+def _mean_square(across: GramOperator, alpha: Array, Y: Array, w: Array) -> float:
     return float((w * (np.asarray(across @ alpha) - Y) ** 2).sum() / w.sum())
 
 

@@ -1,10 +1,10 @@
-"""Parts of kernel ridge regression that need no state: options, what was found, values of the objective, refusals."""
+"""Parts of kernel ridge regression that need no state: options, the solution, the objective, refusals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from mercer.solve.diagnosis import look_alike
 from mercer.solve.direct import Cholesky
 from mercer.solve.primal import REFINEMENTS, FeatureRidge
 from mercer.solve.solution import Certificate
+from mercer.typing import Array, Integers, Memory, Seed
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,9 @@ class Options:
     solver: str = "auto"
     tol: float = 1e-10
     max_iter: int | None = None
-    memory: int | str = "2GiB"
+    memory: Memory = "2GiB"
     n_landmarks: int | None = None
-    random_state: Any = 0
+    random_state: Seed = None
     n_jobs: int | None = None
     callback: Callable[[int, float], object] | None = None
 
@@ -33,28 +34,31 @@ class Options:
 class RidgeFit(NamedTuple):
     """c (n×t), b (t), and where the function is kept in other coordinates, those: features or landmarks."""
 
-    c: np.ndarray
-    b: np.ndarray
+    c: Array
+    b: Array
     certificate: Certificate
-    coef: np.ndarray | None = None
+    coef: Array | None = None
 
 
 class Penalty(NamedTuple):
     """α and the weights, with the noise of the kernel in them."""
 
     alpha: float
-    weight: np.ndarray
+    weight: Array
+
+
+FeatureBlocks = Callable[[], Iterator[tuple[slice, Array]]]
 
 
 class Features(NamedTuple):
     """Explicit features of all rows, block by block."""
 
-    blocks: Callable[[], Iterator[tuple[slice, np.ndarray]]]
+    blocks: FeatureBlocks
     dimension: int
 
 
 def objective(
-    Y: np.ndarray, products: np.ndarray, c: np.ndarray, energy: float, penalty: Penalty
+    Y: Array, products: Array, c: Array, energy: float, penalty: Penalty
 ) -> tuple[float | None, float | None]:
     """Primal and dual value at c, for targets less their intercepts; None where α = 0 leaves no dual.
 
@@ -68,7 +72,7 @@ def objective(
     return primal, dual
 
 
-def inverse_diagonal(F: Cholesky, border: np.ndarray | None) -> np.ndarray:
+def inverse_diagonal(F: Cholesky, border: Array | None) -> Array:
     """The diagonal of the inverse of A, or of the leading block of the inverse of [[A, s], [sᵀ, 0]]."""
     out = F.inverse_diag()
     if border is not None:
@@ -80,19 +84,22 @@ def inverse_diagonal(F: Cholesky, border: np.ndarray | None) -> np.ndarray:
 def singular_gram(op: GramOperator, found: Certificate) -> NotPositiveDefiniteError:
     """The refusal of α = 0 where rounding let a singular matrix be factored."""
     pairs = look_alike(op)
-    rows = f" Rows {', '.join(f'{i} and {j}' for i, j in pairs[:5])} look like duplicates." if pairs else ""
+    rows = ""
+    if pairs:
+        rows = f" Rows {', '.join(f'{i} and {j}' for i, j in pairs[:5])} look like duplicates."
     return NotPositiveDefiniteError(
-        f"with alpha = 0 the Gram matrix is singular to rounding: its solution leaves {found.residual:.1e} of the targets."
-        f"{rows} Give alpha a positive value, or remove rows that the kernel cannot tell apart.",
+        f"with alpha = 0 the Gram matrix is singular to rounding: its solution leaves {found.residual:.1e} "
+        f"of the targets.{rows} Give alpha a positive value, or remove rows that the kernel cannot tell "
+        "apart.",
         duplicates=pairs,
     )
 
 
-def weighted(K: GramOperator, scale: np.ndarray) -> GramOperator:
+def weighted(K: GramOperator, scale: Array) -> GramOperator:
     return K if np.all(scale == 1.0) else Weighted(K, scale)
 
 
-def least_norm(problem: FeatureRidge, beta: np.ndarray) -> np.ndarray:
+def least_norm(problem: FeatureRidge, beta: Array) -> Array:
     """c = Φ(ΦᵀΦ)⁻¹β, the shortest with Φᵀc = β; refined, because ΦᵀΦ has lost half of the digits of Φ."""
     n = len(problem.weight)
     plain = FeatureRidge(problem.blocks, problem.dimension, np.ones(n), 0.0)
@@ -104,15 +111,14 @@ def least_norm(problem: FeatureRidge, beta: np.ndarray) -> np.ndarray:
     return c
 
 
-def renumbered(error: NotPositiveDefiniteError, kept: np.ndarray, n: int) -> NotPositiveDefiniteError:
+def renumbered(error: NotPositiveDefiniteError, kept: Integers, n: int) -> NotPositiveDefiniteError:
     """The same refusal with rows counted as in X, where rows of weight 0 were left out."""
     if len(kept) == n:
         return error
     pairs = tuple((int(kept[i]), int(kept[j])) for i, j in error.duplicates)
     shown = ", ".join(f"{i} and {j}" for i, j in pairs[:5])
-    text = (
-        f"{error} (Rows are counted without those of weight 0{f'; in X they are {shown}' if pairs else ''}.)"
-    )
+    those = f"; in X they are {shown}" if pairs else ""
+    text = f"{error} (Rows are counted without those of weight 0{those}.)"
     return NotPositiveDefiniteError(
         text,
         None if error.pivot is None else int(kept[error.pivot]),

@@ -3,8 +3,9 @@
         min  Σ_i w_i (y_i - f(x_i) - b)² + α‖f‖²,      f = Σ_j c_j k(x_j, ·)
         (K + α W⁻¹) c = y - b,   and Σ c = 0 where there is an intercept b
 
-White noise in the kernel is a penalty: K + σ²I + αI says that α + σ² is paid. So the noise is taken out of K and put
-where α is; then a row of weight 2 is a row twice with noise, too, and every solver sees a kernel without it.
+White noise in the kernel is a penalty: K + σ²I + αI says that α + σ² is paid. So the noise is taken out of K
+and put where α is; then a row of weight 2 is a row twice with noise, too, and every solver sees a kernel
+without it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from mercer.gram.blocks import row_blocks
 from mercer.gram.on_rows import Approximated, Evaluated, KernelOnRows
 from mercer.machines.ridge.dual import STORED_ROWS, solve_dual
 from mercer.machines.ridge.parts import (
+    FeatureBlocks,
     Features,
     Options,
     Penalty,
@@ -35,6 +37,7 @@ from mercer.machines.ridge.parts import (
     objective,
     weighted,
 )
+from mercer.machines.shared.base import generator
 from mercer.machines.shared.terms import noise_of
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.direct import factor
@@ -44,7 +47,7 @@ from mercer.solve.plan import Method
 from mercer.solve.precondition import rank_cap
 from mercer.solve.primal import FeatureRidge
 from mercer.solve.solution import Certificate, Solution, Status
-from mercer.typing import Array
+from mercer.typing import Array, Integers
 
 SOLVERS = ("auto", "primal", "cholesky", "cg", "nystrom")
 
@@ -54,11 +57,13 @@ class RidgeProblem:
     """Rows of positive weight, their kernel and Gram operator, and whether there is an intercept."""
 
     on: KernelOnRows
-    weight: np.ndarray
+    weight: Array
     intercept: bool
     options: Options
     separable: bool = True
     """Whether the noise of the kernel may be told apart."""
+    known_landmarks: Integers | None = None
+    """The landmarks that a fit has drawn, as places among these rows; None to draw them."""
 
     @property
     def n(self) -> int:
@@ -72,7 +77,7 @@ class RidgeProblem:
     # ── the operator ────────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
-    def noise(self) -> np.ndarray | None:
+    def noise(self) -> Array | None:
         """What k(x_i, x_i) has for the same observation beyond two equal ones; None without `White`."""
         if isinstance(self.on, Approximated):
             level = self.on.approximation.noise_
@@ -111,12 +116,12 @@ class RidgeProblem:
     def dimension(self) -> float:
         """How many features the kernel has on these columns; infinity where none are known."""
         if self.phi is not None:
-            return self.phi.shape[1]
+            return float(self.phi.shape[1])
         columns = self.columns
         if not isinstance(self.on, Evaluated) or columns is None:
             return np.inf
         try:
-            return self.on.kernel.feature_dimension(columns)
+            return float(self.on.kernel.feature_dimension(columns))
         except MercerError:
             return np.inf
 
@@ -126,7 +131,7 @@ class RidgeProblem:
         return self.on.rows.columns if isinstance(self.on, Evaluated) else None
 
     def choose(self) -> tuple[str, str]:
-        """The solver and why: primal where φ is smaller than the data, else "dual", by whichever method is cheaper."""
+        """The solver and why: primal where φ is smaller than the data, else "dual", by the cheaper method."""
         asked = self.options.solver
         if asked != "auto":
             return asked, ""
@@ -138,7 +143,7 @@ class RidgeProblem:
 
     # ── solving ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def solve(self, Y: np.ndarray, alpha: float) -> tuple[str, RidgeFit]:
+    def solve(self, Y: Array, alpha: float) -> tuple[str, RidgeFit]:
         """The name of the solver and what it found, for targets that share one α."""
         start = time.perf_counter()
         name, why = self.choose()
@@ -149,8 +154,7 @@ class RidgeProblem:
             fit = self._by_landmarks(Y, penalty, start)
         else:
             scale = np.sqrt(penalty.weight)
-            B = np.column_stack([Y, np.ones(self.n)]) if self.intercept else Y
-            B = scale[:, None] * B
+            B = scale[:, None] * (np.column_stack([Y, np.ones(self.n)]) if self.intercept else Y)
             asked = None if name == "dual" else cast(Method, name)
             name, found, K = solve_dual(self, asked, B, penalty, scale)
             fit = self._finish(K, found, B, Y, penalty, start)
@@ -166,21 +170,24 @@ class RidgeProblem:
         if not self.fits:
             raise MemoryBudgetError(
                 f"Cholesky of {self.n} rows needs {say_bytes(8 * self.n * self.n)}; the limit is "
-                f"{say_bytes(memory_limit(self.options.memory))}. Raise memory=, or use solver='cg' or 'nystrom'."
+                f"{say_bytes(memory_limit(self.options.memory))}. Raise memory=, or use solver='cg' or "
+                "'nystrom'."
             )
 
     def _finish(
         self,
         K: GramOperator,
-        found: Solution[np.ndarray],
-        B: np.ndarray,
-        Y: np.ndarray,
+        found: Solution[Array],
+        B: Array,
+        Y: Array,
         penalty: Penalty,
         start: float,
     ) -> RidgeFit:
         """c and b from the solution, and the certificate recomputed from them."""
-        scale, t = np.sqrt(penalty.weight), Y.shape[1]
-        U, b = found.value, np.zeros(t)
+        scale = np.sqrt(penalty.weight)
+        t = Y.shape[1]
+        U = found.value
+        b = np.zeros(t)
         if self.intercept:
             ones = U[:, t]
             b = (scale @ U[:, :t]) / (scale @ ones)
@@ -193,15 +200,16 @@ class RidgeProblem:
     def _certify(
         self,
         given: Certificate,
-        products: np.ndarray,
-        c: np.ndarray,
-        b: np.ndarray,
-        Y: np.ndarray,
+        products: Array,
+        c: Array,
+        b: Array,
+        Y: Array,
         penalty: Penalty,
         start: float,
     ) -> Certificate:
         """Residual of the whole system, primal and dual value and their gap, from c, b and K c alone."""
-        scale, spread = np.sqrt(penalty.weight)[:, None], penalty.alpha / penalty.weight[:, None]
+        scale = np.sqrt(penalty.weight)[:, None]
+        spread = penalty.alpha / penalty.weight[:, None]
         rest = scale * (Y - b - products - spread * c)
         each = relative(rest, scale * Y)
         worst = float(each.max(initial=0.0))
@@ -232,22 +240,31 @@ class RidgeProblem:
         columns = self.columns
         if not isinstance(self.on, Evaluated) or columns is None:
             raise ParameterError(
-                "solver='primal' needs a kernel with a finite feature map on columns of numbers, not 'precomputed'."
+                "solver='primal' needs a kernel with a finite feature map on columns of numbers, not "
+                "'precomputed'."
             )
         phi = self.on.kernel.features(columns, memory=self.options.memory)
         rows = self.on.rows
 
-        def make() -> Iterator[tuple[slice, np.ndarray]]:
+        def make() -> Iterator[tuple[slice, Array]]:
             for part in row_blocks(self.n, phi.dimension):
                 yield part, phi(rows.rows(np.arange(self.n)[part]))
 
         return Features(self._kept(make, phi.dimension), phi.dimension)
 
-    def landmarks(self) -> tuple[np.ndarray, np.ndarray, Features]:
-        """Landmark rows, the map from k(x, Z) to features, and the features of all rows."""
+    @cached_property
+    def chosen_landmarks(self) -> Integers:
+        """The rows that a Nyström approximation is built on, drawn once."""
+        if self.known_landmarks is not None:
+            return self.known_landmarks
         asked = self.options.n_landmarks
         m = rank_cap(self.n) if asked is None else min(int(asked), self.n)
-        chosen = np.sort(np.random.default_rng(self.options.random_state).permutation(self.n)[:m])
+        return np.sort(generator(self.options.random_state).permutation(self.n)[:m])
+
+    def landmarks(self) -> tuple[Array, Features]:
+        """The map from k(x, landmarks) to features, and the features of all rows."""
+        chosen = self.chosen_landmarks
+        m = len(chosen)
         if isinstance(self.on, Evaluated):
             rows = self.on.rows
             K: GramOperator = Tiles(self.on.kernel, rows, rows.rows(chosen), n_jobs=self.options.n_jobs)
@@ -258,20 +275,20 @@ class RidgeProblem:
         keep = values > m * np.finfo(float).eps * float(np.abs(values).max())
         change = vectors[:, keep] / np.sqrt(values[keep])
 
-        def make() -> Iterator[tuple[slice, np.ndarray]]:
+        def make() -> Iterator[tuple[slice, Array]]:
             for part in row_blocks(self.n, m):
                 yield part, K.block(part, slice(None)) @ change
 
-        return chosen, change, Features(self._kept(make, change.shape[1]), change.shape[1])
+        return change, Features(self._kept(make, change.shape[1]), change.shape[1])
 
-    def _kept(self, make: Any, dimension: int) -> Any:
+    def _kept(self, make: FeatureBlocks, dimension: int) -> FeatureBlocks:
         """The features stored as one block where they fit, else made again each time."""
         if 4 * 8 * self.n * dimension > memory_limit(self.options.memory):
             return make
         whole = np.vstack([P for _, P in make()])
         return lambda: iter([(slice(0, self.n), whole)])
 
-    def _in_features(self, features: Features, Y: np.ndarray, penalty: Penalty, start: float) -> RidgeFit:
+    def _in_features(self, features: Features, Y: Array, penalty: Penalty, start: float) -> RidgeFit:
         """Primal: β by the normal equations, c = W (y - f - b) / α from the errors."""
         problem = self.feature_ridge(features, penalty)
         found = problem.solve(Y, self.options.tol)
@@ -281,8 +298,8 @@ class RidgeProblem:
             c = penalty.weight[:, None] * errors / penalty.alpha
         else:
             notes.append(
-                f"alpha = 0: least squares in the {features.dimension} features. K is singular, so of all coefficients that "
-                "give this function dual_coef_ are those of least norm."
+                f"alpha = 0: least squares in the {features.dimension} features. K is singular, so of all "
+                "coefficients that give this function dual_coef_ are those of least norm."
             )
             c = least_norm(problem, beta)
         done = dataclasses.replace(
@@ -298,13 +315,13 @@ class RidgeProblem:
             features.blocks, features.dimension, penalty.weight, penalty.alpha, self.intercept
         )
 
-    def _by_landmarks(self, Y: np.ndarray, penalty: Penalty, start: float) -> RidgeFit:
+    def _by_landmarks(self, Y: Array, penalty: Penalty, start: float) -> RidgeFit:
         """Nyström: the best function over the landmarks, and how far it is from the best of all."""
         if penalty.alpha <= 0:
             raise ParameterError(
                 "solver='nystrom' needs alpha > 0: its error is measured on the penalised problem."
             )
-        chosen, change, features = self.landmarks()
+        change, features = self.landmarks()
         problem = self.feature_ridge(features, penalty)
         found = problem.solve(Y, self.options.tol)
         beta, b, errors = found.value
@@ -316,9 +333,10 @@ class RidgeProblem:
         total = float(K.diag().sum())
         assert done.dual is not None and done.residual is not None
         note = (
-            f"Nyström with {len(chosen)} landmarks (rank {features.dimension}): {max(1 - held / total, 0.0):.2e} of the "
-            f"trace of K is left out, the residual of the full system is {done.residual:.2e}, and the objective is at "
-            f"most {max(primal - done.dual, 0.0) / max(primal, 1e-300):.2e} of itself above the best."
+            f"Nyström with {len(self.chosen_landmarks)} landmarks (rank {features.dimension}): "
+            f"{max(1 - held / total, 0.0):.2e} of the trace of K is left out, the residual of the full "
+            f"system is {done.residual:.2e}, and the objective is at most "
+            f"{max(primal - done.dual, 0.0) / max(primal, 1e-300):.2e} of itself above the best."
         )
         done = dataclasses.replace(
             done,
@@ -332,13 +350,11 @@ class RidgeProblem:
 
     # ── what the fitted values owe to their own targets ─────────────────────────────────────────────────────
 
-    def leave_one_out(
-        self, solver: str, fit: RidgeFit, Y: np.ndarray, alpha: float
-    ) -> tuple[np.ndarray, float]:
+    def leave_one_out(self, solver: str, fit: RidgeFit, Y: Array, alpha: float) -> tuple[Array, float]:
         """Errors y_i - f₋ᵢ(x_i) of the models without row i, and the effective degrees of freedom tr H."""
         penalty = self.penalty(alpha)
         if solver in ("primal", "nystrom"):
-            features = self.explicit() if solver == "primal" else self.landmarks()[2]
+            features = self.explicit() if solver == "primal" else self.landmarks()[1]
             problem = self.feature_ridge(features, penalty)
             h = problem.leverages()
             errors = problem.solve(Y, self.options.tol).value[2]

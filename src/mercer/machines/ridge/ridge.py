@@ -16,6 +16,7 @@ from mercer.gram.blocks import row_blocks
 from mercer.gram.functions import ByFeatures, Functions
 from mercer.gram.on_rows import Evaluated, Given, KernelOnRows
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.ridge.parts import Options, RidgeFit, renumbered
 from mercer.machines.ridge.problem import SOLVERS, RidgeProblem
 from mercer.machines.shared.base import check_weights
@@ -26,17 +27,18 @@ from mercer.progress import teller
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status, joined_certificate
 from mercer.sparse import Matrix
-from mercer.typing import Array, Integers
+from mercer.typing import Array, Index, Integers, Memory, Numbers, Seed, Table, Targets, Weights
 
-WORTH_A_WORD = 1e-6  # a relative residual above which rounding is warned of, and not only noted
+# a relative residual above which rounding is warned of, and not only noted
+WORTH_A_WORD = 1e-6
 
 
 class LeaveOneOut(NamedTuple):
     """Predictions of each row by the model without it, the mean squared error of each target, and tr H."""
 
-    predictions: np.ndarray
-    error: np.ndarray
-    dof: np.ndarray
+    predictions: Array
+    error: Array
+    dof: Array
 
 
 class RidgeMachine(RegressorMixin, Machine):
@@ -44,9 +46,10 @@ class RidgeMachine(RegressorMixin, Machine):
 
     fit_intercept: bool
     tol: float
-    memory: int | str
+    memory: Memory
     strict: bool
     n_jobs: int | None
+    random_state: Seed
     _single: bool
     X_fit_: Matrix
 
@@ -60,7 +63,7 @@ class RidgeMachine(RegressorMixin, Machine):
     def _options(self) -> Options:
         raise NotImplementedError
 
-    def _start(self, X: Any, y: Any, sample_weight: Any) -> tuple[RidgeProblem, np.ndarray, np.ndarray]:
+    def _start(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[RidgeProblem, Array, Integers]:
         """The problem on the rows of positive weight, their targets, and which rows they are."""
         A = self._check_rows(X, reset=True)
         n = A.shape[0]
@@ -94,25 +97,27 @@ class RidgeMachine(RegressorMixin, Machine):
         "the kernel is not positive semi-definite: a stationary point, not a proven optimum",
     )
 
-    def _separable(self, noise: np.ndarray) -> bool:
+    def _separable(self, noise: Array) -> bool:
         """Whether the noise of the kernel can stand where α stands; else it stays in the kernel."""
         raise NotImplementedError
 
-    def _solve(self, problem: RidgeProblem, Y: np.ndarray, alphas: np.ndarray, kept: np.ndarray) -> None:
+    def _solve(self, problem: RidgeProblem, Y: Array, alphas: Array, kept: Integers) -> None:
         """Every group of targets that shares an α, then the model."""
-        n, t = len(self._weight), Y.shape[1]
-        c, b = np.zeros((n, t)), np.zeros(t)
-        coef: np.ndarray | None = None
+        n = len(self._weight)
+        t = Y.shape[1]
+        c = np.zeros((n, t))
+        b = np.zeros(t)
+        coef: Array | None = None
         certificates = []
         shared = t == 1 or bool(np.all(alphas == alphas[0]))
         for alpha in alphas[:1] if shared else np.unique(alphas):
-            mine: Any = slice(None) if shared else np.flatnonzero(alphas == alpha)
+            mine: Index = slice(None) if shared else np.flatnonzero(alphas == alpha)
             try:
                 self.solver_, fit = problem.solve(Y[:, mine], float(alpha))
             except NotPositiveDefiniteError as error:
                 raise renumbered(error, kept, n) from error
             certificates.append(fit.certificate)
-            if shared:
+            if isinstance(mine, slice):
                 c[kept] = fit.c
             else:
                 c[np.ix_(kept, mine)] = fit.c
@@ -121,13 +126,13 @@ class RidgeMachine(RegressorMixin, Machine):
                 coef = np.zeros((len(fit.coef), t)) if coef is None else coef
                 coef[:, mine] = fit.coef
         self.dual_coef_ = c[:, 0] if self._single else c
-        self.intercept_: Any = float(b[0]) if self._single else b
+        self.intercept_: Array | float = float(b[0]) if self._single else b
         self._keep_coordinates(problem, coef, kept)
         self.certificate_ = _joined(certificates, self._notes)
         self.n_iter_ = max(int(self.certificate_.iterations or 0), 1)
         self._report()
 
-    def _keep_coordinates(self, problem: RidgeProblem, coef: np.ndarray | None, kept: np.ndarray) -> None:
+    def _keep_coordinates(self, problem: RidgeProblem, coef: Array | None, kept: Integers) -> None:
         """Primal: the weights of the features. Nyström: landmark rows and their coefficients."""
         for name in ("coef_", "feature_map_", "landmarks_", "landmark_coef_"):
             self.__dict__.pop(name, None)
@@ -142,9 +147,10 @@ class RidgeMachine(RegressorMixin, Machine):
                 return
             self.feature_map_ = self.kernel_.features(problem.columns, memory=self.memory)
         else:
-            self.landmarks_, self.landmark_coef_ = kept[problem.landmarks()[0]], coef
+            self.landmarks_ = kept[problem.chosen_landmarks]
+            self.landmark_coef_ = coef
 
-    def _beta(self, problem: RidgeProblem, coef: np.ndarray | None, kept: np.ndarray) -> np.ndarray:
+    def _beta(self, problem: RidgeProblem, coef: Array | None, kept: Integers) -> Array:
         """The weights of the features that stand for the kernel: those of the primal, or Φᵀc."""
         assert problem.phi is not None
         if coef is None:
@@ -156,31 +162,32 @@ class RidgeMachine(RegressorMixin, Machine):
         c = self.certificate_
         if c.status in (Status.LIMIT, Status.FAILED):
             warn(
-                f"stopped before tol={self.tol:g} was met ({c}). Raise max_iter, max_seconds or alpha, or use "
-                "solver='cholesky'.",
+                f"stopped before tol={self.tol:g} was met ({c}). Raise max_iter, max_seconds or alpha, or "
+                "use solver='cholesky'.",
                 ConvergenceWarning,
             )
         elif c.status == Status.STAGNATED and (c.residual or 0.0) > WORTH_A_WORD:
             warn(
-                f"the system is ill-conditioned: the residual is {c.residual:.1e} of the targets and rounding allows no less "
-                f"({c}). Raise alpha, or remove rows that are nearly equal.",
+                f"the system is ill-conditioned: the residual is {c.residual:.1e} of the targets and "
+                f"rounding allows no less ({c}). Raise alpha, or remove rows that are nearly equal.",
                 PrecisionWarning,
             )
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Array:
         """f(x) + b for new rows: Σ c_j k(x_j, x) by a Gram operator in blocks, or φ(x)·β."""
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
-        return self._function(A) + self.intercept_
+        return np.asarray(self._function(A) + self.intercept_)
 
-    def _function(self, A: Any) -> np.ndarray:
+    def _function(self, A: Matrix) -> Array:
         if self.solver_ == "primal" and not self._approximated:
             phi = self.feature_map_
             rows = self._rows(A)
             parts = row_blocks(A.shape[0], phi.dimension)
-            return np.concatenate([phi(rows.rows(np.arange(A.shape[0])[p])) @ self.coef_ for p in parts])
+            every = np.arange(A.shape[0])
+            return np.concatenate([phi(rows.rows(every[part])) @ self.coef_ for part in parts])
         chosen, coef = self._expansion()
         return self._products(A, self._rows_of_fit(chosen), coef, chosen)
 
@@ -209,10 +216,15 @@ class RidgeMachine(RegressorMixin, Machine):
     def _left_out(self) -> LeaveOneOut:
         """Computed when it is first asked for: one factorisation for each α."""
         check_is_fitted(self, "dual_coef_")
+        kept = np.flatnonzero(self._weight > 0)
+        Y = self._targets
         problem = self._problem(dataclasses.replace(self._options(), solver=self.solver_))
-        kept, Y = np.flatnonzero(self._weight > 0), self._targets
+        if self.solver_ == "nystrom":
+            landmarks = np.searchsorted(kept, self.landmarks_)
+            problem = dataclasses.replace(problem, known_landmarks=landmarks)
         c = self.dual_coef_.reshape(Y.shape)
-        errors, dof = np.empty((problem.n, Y.shape[1])), np.empty(Y.shape[1])
+        errors = np.empty((problem.n, Y.shape[1]))
+        dof = np.empty(Y.shape[1])
         alphas = np.broadcast_to(np.asarray(self._fitted_alpha(), dtype=float), Y.shape[1])
         for alpha in np.unique(alphas):
             mine = np.flatnonzero(alphas == alpha)
@@ -223,50 +235,53 @@ class RidgeMachine(RegressorMixin, Machine):
         predictions = np.empty_like(Y)
         predictions[kept] = Y[kept] - errors
         absent = np.flatnonzero(self._weight == 0)
-        if len(absent):  # the model never saw them
+        # the model never saw them
+        if len(absent):
             rows = self.X_fit_[absent]
             predictions[absent] = (self._function(rows) + self.intercept_).reshape(len(absent), -1)
         w = self._weight[kept]
         return LeaveOneOut(predictions, (w @ errors**2) / w.sum(), dof)
 
-    def _fitted_alpha(self) -> Any:
+    def _fitted_alpha(self) -> Numbers:
         raise NotImplementedError
 
     # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _check_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    def _check_again(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[Matrix, Array, Array]:
         """Data and targets checked against the fitted model, for `mercer.verify`."""
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
         if A.shape[0] != len(self._weight):
             raise ShapeError(
-                f"X has {A.shape[0]} rows; the model was fitted on {len(self._weight)}. Pass the training data."
+                f"X has {A.shape[0]} rows; the model was fitted on {len(self._weight)}. Pass the training "
+                "data."
             )
         Y = check_target_block(y, A.shape[0], type(self).__name__)[0]
         return A, Y, check_weights(sample_weight, A.shape[0])
 
-    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
         from mercer.machines.ridge.verify import name_multipliers
 
         return name_multipliers(self, *self._check_again(X, y, sample_weight))
 
     @property
-    def loo_predictions_(self) -> np.ndarray:
+    def loo_predictions_(self) -> Array:
         """For each row the prediction of the model fitted without it, in closed form.
 
-        y_i - c_i / (A⁻¹)_ii with A = K + αW⁻¹, bordered by ones where there is an intercept; NaN where no model is left.
+        y_i - c_i / (A⁻¹)_ii with A = K + αW⁻¹, bordered by ones where there is an intercept; NaN where no
+        model is left.
         """
         found = self._left_out.predictions
         return found[:, 0] if self._single else found
 
     @property
-    def loo_error_(self) -> Any:
+    def loo_error_(self) -> Array | float:
         """The mean squared error of `loo_predictions_`, rows counted by weight; one for each target."""
         found = self._left_out.error
         return float(found[0]) if self._single else found
 
     @property
-    def dof_(self) -> Any:
+    def dof_(self) -> Array | float:
         """Effective degrees of freedom tr H, with H the matrix that makes fitted values of targets."""
         found = self._left_out.dof
         return float(found[0]) if self._single or np.ptp(found) == 0 else found
@@ -293,10 +308,13 @@ class KernelRidge(RidgeMachine):
 
     Attributes
     ----------
-    dual_coef_, intercept_ : c and b. `coef_`, `feature_map_` : β and φ, if solved in the primal. `landmarks_`,
+    dual_coef_, intercept_ : c and b. `coef_`, `feature_map_` : β and φ, if solved in the primal.
+        `landmarks_`,
     `landmark_coef_` : if solved by Nyström.
-    solver_, certificate_ : which solver, and how good its answer is (residual, primal, dual, gap), recomputed from it.
-    loo_predictions_, loo_error_, dof_ : leave-one-out in closed form and effective degrees of freedom, when asked for.
+    solver_, certificate_ : which solver, and how good its answer is (residual, primal, dual, gap), recomputed
+        from it.
+    loo_predictions_, loo_error_, dof_ : leave-one-out in closed form and effective degrees of freedom, when
+        asked for.
     kernel_, X_fit_, n_features_in_
 
     >>> from mercer import KernelRidge
@@ -304,29 +322,35 @@ class KernelRidge(RidgeMachine):
     >>> model = KernelRidge("Linear()", alpha=1.0).fit(X, y)
     >>> model.predict([[3.0]]), model.solver_                    # slope 5 / (5 + 1)
     (array([2.5]), 'primal')
-    >>> model.loo_predictions_.round(6).tolist(), round(model.dof_, 6)   # x y-sum of the others / (x²-sum of them + 1)
-    ([0.0, 0.8, 1.0], 0.833333)
+    >>> model.loo_predictions_.round(6).tolist()      # x times the xy-sum of the others / (their x²-sum + 1)
+    [0.0, 0.8, 1.0]
+    >>> round(model.dof_, 6)
+    0.833333
     """
 
     parameters: ClassVar[Declarations] = {
         "approximation": TABLE["approximation"].but(
-            about="Features Φ with ΦΦᵀ ≈ K in place of the kernel: (ΦᵀWΦ + α) β = ΦᵀW y, where they are fewer than the rows."
+            about="Features Φ with ΦΦᵀ ≈ K in place of the kernel: (ΦᵀWΦ + α) β = ΦᵀW y, where they are "
+            "fewer than the rows."
         ),
         "alpha": CheckedBy(
             by=lambda value: _check_alpha(value),
             type="float, or one for each target",
-            about="The penalty α ≥ 0. With 0 the system may be singular; it is then refused with the rows at fault, never changed.",
+            about="The penalty α ≥ 0. With 0 the system may be singular; it is then refused with the rows at "
+            "fault, never changed.",
         ),
         "solver": Choice(
             SOLVERS,
-            about='"auto": primal where the kernel has fewer features than there are rows; Cholesky up to 4000 rows; beyond, conjugate '
-            "gradients where the spectrum of a few rows says that they cost less, or the factor does not fit in `memory`. "
-            '"nystrom" is an approximation and only taken when asked for; `certificate_` states its error.',
+            about='"auto": primal where the kernel has fewer features than there are rows; Cholesky up to '
+            "4000 rows; beyond, conjugate gradients where the spectrum of a few rows says that they "
+            'cost less, or the factor does not fit in `memory`. "nystrom" is an approximation and only '
+            "taken when asked for; `certificate_` states its error.",
         ),
         "max_iter": Whole(
             1,
             none=True,
-            about="Steps of conjugate gradients; the best answer so far is kept, with a warning. None for no limit.",
+            about="Steps of conjugate gradients; the best answer so far is kept, with a warning. None for no "
+            "limit.",
         ),
         "n_landmarks": Whole(
             1, none=True, about="Rows that a Nyström approximation is built on; None for 5√n, at least 100."
@@ -336,7 +360,7 @@ class KernelRidge(RidgeMachine):
     def __init__(
         self,
         kernel: Kernel | str = "RBF()",
-        alpha: Any = 1.0,
+        alpha: Numbers = 1.0,
         *,
         fit_intercept: bool = False,
         solver: str = "auto",
@@ -345,11 +369,11 @@ class KernelRidge(RidgeMachine):
         max_seconds: float | None = None,
         n_landmarks: int | None = None,
         strict: bool = False,
-        memory: int | str = "2GiB",
-        random_state: Any = 0,
+        memory: Memory = "2GiB",
+        random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -366,14 +390,18 @@ class KernelRidge(RidgeMachine):
         self.n_jobs = n_jobs
         self.approximation = approximation
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from rows X and numbers y (n, or n × targets); a row of weight 2 counts twice, of weight 0 not at all."""
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
+        """Learn from rows X and numbers y, n or n × targets.
+
+        A row of weight 2 counts twice, of weight 0 not at all.
+        """
         self._check_parameters()
         problem, Y, kept = self._start(X, y, sample_weight)
         alphas = np.asarray(self.alpha, dtype=float)
         if alphas.ndim and alphas.shape != (Y.shape[1],):
             raise ShapeError(
-                f"alpha has shape {alphas.shape}; give one number, or one for each of the {Y.shape[1]} targets."
+                f"alpha has shape {alphas.shape}; give one number, or one for each of the {Y.shape[1]} "
+                "targets."
             )
         self._solve(problem, Y, np.broadcast_to(alphas, Y.shape[1]), kept)
         return self
@@ -382,7 +410,8 @@ class KernelRidge(RidgeMachine):
         super()._check_parameters()
         if self.solver == "nystrom" and self.approximation is not None:
             raise ParameterError(
-                "solver='nystrom' is an approximation of the kernel itself; leave it out where approximation= is given."
+                "solver='nystrom' is an approximation of the kernel itself; leave it out where "
+                "approximation= is given."
             )
 
     def _options(self) -> Options:
@@ -397,16 +426,16 @@ class KernelRidge(RidgeMachine):
             callback=teller(self.verbose, _say),
         )
 
-    def _separable(self, noise: np.ndarray) -> bool:
+    def _separable(self, noise: Array) -> bool:
         return bool(noise.min() >= 0 and noise.min() + np.min(self.alpha) > 0)
 
-    def _fitted_alpha(self) -> Any:
+    def _fitted_alpha(self) -> Numbers:
         return self.alpha
 
 
-def _check_alpha(value: Any) -> None:
-    many = np.ndim(value) == 1 and len(value) > 0
-    each = value if many else [value]
+def _check_alpha(value: Numbers) -> None:
+    many = np.ndim(value) == 1 and np.size(value) > 0
+    each = np.asarray(value, dtype=object) if many else [value]
     if not all(Number(closed_low=True).accepts(v) for v in each):
         raise ParameterError(f"alpha must be a finite number >= 0, or one for each target; got {value!r}.")
 

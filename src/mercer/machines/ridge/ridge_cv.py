@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.model_selection import check_cv
 
 from mercer.errors import InputError, MemoryBudgetError, ParameterError
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.ridge.parts import Options
 from mercer.machines.ridge.problem import RidgeProblem
 from mercer.machines.ridge.ridge import RidgeMachine
 from mercer.machines.shared.parameters import TABLE, CheckedBy, Choice, Declarations, Number, Special, Switch
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.path import PathPoint, RidgePath
+from mercer.typing import Array, Index, Integers, Memory, Numbers, Seed, Setting, Table, Targets, Weights
 
 CRITERIA = ("loo", "gcv")
 GRID = np.logspace(-6, 3, 19)
-EIGEN_ARRAYS = 4  # n×n arrays alive at one time during the eigendecomposition
+# n×n arrays alive at one time during the eigendecomposition
+EIGEN_ARRAYS = 4
 
 
-def _check_alphas(values: Any) -> None:
+def _check_alphas(values: Sequence[float]) -> None:
     if np.ndim(values) != 1 or len(values) == 0 or not all(Number().accepts(v) for v in values):
         raise ParameterError(f"alphas must be a list of finite numbers > 0, at least one; got {values!r}.")
 
@@ -56,11 +59,13 @@ class KernelRidgeCV(RidgeMachine):
             by=_check_alphas,
             none=True,
             type="numbers > 0, or None",
-            about="The penalties to choose from; None for 19 values from 10⁻⁶ to 10³ times the mean of k(x, x).",
+            about="The penalties to choose from; None for 19 values from 10⁻⁶ to 10³ times the mean of k(x, "
+            "x).",
         ),
         "criterion": Choice(
             CRITERIA,
-            about="Leave-one-out in closed form, or generalised cross-validation, which puts the mean leverage in place of each.",
+            about="Leave-one-out in closed form, or generalised cross-validation, which puts the mean "
+            "leverage in place of each.",
         ),
         "cv": Special(
             type="int, splitter, iterable of splits or None",
@@ -77,14 +82,14 @@ class KernelRidgeCV(RidgeMachine):
         *,
         fit_intercept: bool = False,
         criterion: str = "loo",
-        cv: Any = None,
+        cv: Setting = None,
         alpha_per_target: bool = False,
         tol: float = 1e-10,
         strict: bool = False,
-        memory: int | str = "2GiB",
-        random_state: Any = 0,
+        memory: Memory = "2GiB",
+        random_state: Seed = None,
         n_jobs: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.alphas = alphas
@@ -99,7 +104,7 @@ class KernelRidgeCV(RidgeMachine):
         self.n_jobs = n_jobs
         self.approximation = approximation
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """The path, the best α on it, and the model for that α."""
         self._check_parameters()
         problem, Y, kept = self._start(X, y, sample_weight)
@@ -116,12 +121,15 @@ class KernelRidgeCV(RidgeMachine):
         if self.cv is not None:
             decisive = self._on_folds(problem, Y, source, level, kept)
             self.cv_errors_ = self._shaped(decisive)
-        self.loo_errors_, self.gcv_errors_ = self._shaped(errors["loo"]), self._shaped(errors["gcv"])
+        self.loo_errors_ = self._shaped(errors["loo"])
+        self.gcv_errors_ = self._shaped(errors["gcv"])
         best = self._choose(decisive)
         if np.isin(best, [0, len(self.alphas_) - 1]).any() and len(self.alphas_) > 2:
             self._notes = (*self._notes, "The best alpha is at the end of the grid: widen it.")
         chosen = self.alphas_[best]
-        self.alpha_: Any = chosen if self.alpha_per_target and not self._single else float(chosen.flat[0])
+        self.alpha_: Array | float = float(chosen.flat[0])
+        if self.alpha_per_target and not self._single:
+            self.alpha_ = chosen
         self._solve(problem, Y, np.broadcast_to(chosen, Y.shape[1]), kept)
         return self
 
@@ -136,11 +144,12 @@ class KernelRidgeCV(RidgeMachine):
         if needed > memory_limit(self.memory):
             raise MemoryBudgetError(
                 f"the eigendecomposition of {problem.n} rows needs {say_bytes(needed)}; the limit is "
-                f"{say_bytes(memory_limit(self.memory))}. Raise memory=, or choose alpha by GridSearchCV over KernelRidge."
+                f"{say_bytes(memory_limit(self.memory))}. Raise memory=, or choose alpha by GridSearchCV "
+                "over KernelRidge."
             )
         return _Matrix(problem.operator(stored=True).dense())
 
-    def _grid(self, problem: RidgeProblem) -> np.ndarray:
+    def _grid(self, problem: RidgeProblem) -> Array:
         if self.alphas is not None:
             return np.array(self.alphas, dtype=float)
         size = float(problem.operator(stored=False).diag().mean())
@@ -149,19 +158,21 @@ class KernelRidgeCV(RidgeMachine):
     def _on_folds(
         self,
         problem: RidgeProblem,
-        Y: np.ndarray,
+        Y: Array,
         source: _Features | _Matrix,
         level: float,
-        kept: np.ndarray,
-    ) -> np.ndarray:
+        kept: Integers,
+    ) -> Array:
         """The squared error on rows held out in turn, alphas × targets, rows counted by weight."""
         w = problem.weight
-        total, seen = np.zeros((len(self.alphas_), Y.shape[1])), 0.0
+        total = np.zeros((len(self.alphas_), Y.shape[1]))
+        seen = 0.0
         place = np.full(len(self._weight), -1)
         place[kept] = np.arange(len(kept))
         for fold in self._folds():
             train, test = (part[part >= 0] for part in (place[rows] for rows in fold))
-            if not len(train) or not len(test):  # nothing but rows of weight 0
+            # nothing but rows of weight 0
+            if not len(train) or not len(test):
                 continue
             path = source.path(problem, Y, train)
             for i, alpha in enumerate(self.alphas_):
@@ -172,22 +183,22 @@ class KernelRidgeCV(RidgeMachine):
             raise InputError("no fold of cv has rows of positive weight on both sides. Choose other folds.")
         return total / seen
 
-    def _folds(self) -> list[Any]:
+    def _folds(self) -> list[tuple[Integers, Integers]]:
         """The rows to learn from and to judge by, in turn."""
         try:
             return list(check_cv(self.cv).split(self.X_fit_, self._targets))
         except (TypeError, ValueError) as error:
             raise ParameterError(f"cv={self.cv!r} gives no folds of these rows: {error}") from error
 
-    def _choose(self, errors: np.ndarray) -> np.ndarray:
+    def _choose(self, errors: Array) -> Integers:
         """Where the error is least: one place, or one for each target."""
         finite = np.where(np.isfinite(errors), errors, np.inf)
         total = finite if self.alpha_per_target else finite.sum(axis=1, keepdims=True)
-        best = np.argmin(total, axis=0)
-        self.best_error_: Any = self._shaped(errors[best, np.arange(errors.shape[1])][None])[0]
+        best: Integers = np.argmin(total, axis=0)
+        self.best_error_: Array | float = self._shaped(errors[best, np.arange(errors.shape[1])][None])[0]
         return best
 
-    def _shaped(self, errors: np.ndarray) -> np.ndarray:
+    def _shaped(self, errors: Array) -> Array:
         return errors[:, 0] if self._single else errors
 
     # ── parameters ──────────────────────────────────────────────────────────────────────────────────────────
@@ -197,44 +208,45 @@ class KernelRidgeCV(RidgeMachine):
             tol=float(self.tol), memory=self.memory, random_state=self.random_state, n_jobs=self.n_jobs
         )
 
-    def _separable(self, noise: np.ndarray) -> bool:
+    def _separable(self, noise: Array) -> bool:
         """Uneven noise leaves no common eigenvectors."""
         return bool(noise.min() >= 0 and np.ptp(noise) == 0)
 
-    def _fitted_alpha(self) -> Any:
+    def _fitted_alpha(self) -> Numbers:
         return self.alpha_
 
 
 class _Features(NamedTuple):
-    """Features of all rows: paths and predictions never leave them, so that a large offset costs no digits."""
+    """Features of all rows: paths and predictions never leave them, so a large offset costs no digits."""
 
-    Phi: np.ndarray
+    Phi: Array
 
-    def path(self, problem: RidgeProblem, Y: np.ndarray, rows: Any = slice(None)) -> RidgePath:
+    def path(self, problem: RidgeProblem, Y: Array, rows: Index = slice(None)) -> RidgePath:
         return RidgePath.of_features(
             self.Phi[rows], problem.weight[rows], Y[rows], intercept=problem.intercept
         )
 
-    def predict(self, point: PathPoint, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+    def predict(self, point: PathPoint, train: Integers, test: Integers) -> Array:
+        assert point.coef is not None
         return self.Phi[test] @ point.coef + point.b
 
 
 class _Matrix(NamedTuple):
     """The Gram matrix of all rows."""
 
-    K: np.ndarray
+    K: Array
 
-    def path(self, problem: RidgeProblem, Y: np.ndarray, rows: np.ndarray | None = None) -> RidgePath:
+    def path(self, problem: RidgeProblem, Y: Array, rows: Integers | None = None) -> RidgePath:
         if rows is None:
             return RidgePath.of_matrix(self.K, problem.weight, Y, intercept=problem.intercept)
-        own = self.K[np.ix_(rows, rows)]
-        return RidgePath.of_matrix(own, problem.weight[rows], Y[rows], intercept=problem.intercept)
+        K = self.K[np.ix_(rows, rows)]
+        return RidgePath.of_matrix(K, problem.weight[rows], Y[rows], intercept=problem.intercept)
 
-    def predict(self, point: PathPoint, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+    def predict(self, point: PathPoint, train: Integers, test: Integers) -> Array:
         return self.K[np.ix_(test, train)] @ point.c + point.b
 
 
-def _judged(point: PathPoint, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+def _judged(point: PathPoint, w: Array) -> tuple[Array, Array, float]:
     """Mean squared leave-one-out error, generalised cross-validation and degrees of freedom at one α."""
     rows = float(w.sum())
     share = 1.0 - point.dof / rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from mercer.machines.ridge.parts import Penalty, objective
 from mercer.solve.multipliers import Multipliers, of_smooth
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate
+from mercer.sparse import Matrix
+from mercer.typing import Array, Integers
 
 if TYPE_CHECKING:
+    from mercer.machines.ridge.problem import RidgeProblem
     from mercer.machines.ridge.ridge import RidgeMachine
 
 
@@ -32,18 +35,19 @@ def rounding_unit(terms: int) -> float:
     return (terms + 10) * float(np.finfo(float).eps)
 
 
-def problem_again(model: RidgeMachine, A: Any, w: np.ndarray) -> Any:
+def problem_again(model: RidgeMachine, A: Matrix, w: Array) -> RidgeProblem:
     """The problem of the model, of these rows and weights."""
     given = copy.copy(model)
-    given.X_fit_, given._weight = A, w
+    given.X_fit_ = A
+    given._weight = w
     return given._problem(dataclasses.replace(model._options(), solver=model.solver_))
 
 
-def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Recomputed:
+def recertify(model: RidgeMachine, A: Matrix, Y: Array, w: Array) -> Recomputed:
     """Residual of (K + αW⁻¹)c = y - b, primal, dual and gap, with kernel products computed anew.
 
-    Where predictions are made by other coordinates (β of features), what these give on the rows must be Kc as well: the
-    difference counts in the residual.
+    Where predictions are made by other coordinates (β of features), what these give on the rows must be Kc as
+    well: the difference counts in the residual.
     """
     problem = problem_again(model, A, w)
     kept = np.flatnonzero(w > 0)
@@ -54,8 +58,8 @@ def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Reco
     rest = np.empty_like(state.goal)
     each = np.empty(Y.shape[1])
     shaken = np.empty(Y.shape[1])
-    primal: Any = 0.0
-    dual: Any = 0.0
+    primal: float | None = 0.0
+    dual: float | None = 0.0
     moved = 0.0
     for alpha in np.unique(alphas):
         j = np.flatnonzero(alphas == alpha)
@@ -87,8 +91,8 @@ def recertify(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> Reco
     return Recomputed(done, float(shaken.max(initial=0.0)), moved, moved)
 
 
-def _astray(model: RidgeMachine, coef: np.ndarray, alphas: np.ndarray, w: np.ndarray) -> float:
-    """Coefficients of rows without weight, and their sum where an intercept makes it 0; relative to all of them."""
+def _astray(model: RidgeMachine, coef: Array, alphas: Array, w: Array) -> float:
+    """Coefficients of rows without weight, and their sum where an intercept makes it 0; relative to all."""
     stray = float(np.abs(coef[w == 0]).max(initial=0.0))
     # without a penalty the coefficients of least norm need not sum to 0
     balanced = model.fit_intercept and bool(np.all(alphas > 0))
@@ -99,14 +103,14 @@ def _astray(model: RidgeMachine, coef: np.ndarray, alphas: np.ndarray, w: np.nda
 class _State(NamedTuple):
     """Coefficients, kernel products and targets less their intercepts, of rows with weight."""
 
-    c: np.ndarray
-    products: np.ndarray
-    goal: np.ndarray
-    elsewhere: np.ndarray
-    rounding: np.ndarray
+    c: Array
+    products: Array
+    goal: Array
+    elsewhere: Array
+    rounding: Array
 
     @classmethod
-    def of(cls, model: RidgeMachine, problem: Any, A: Any, c: np.ndarray, goal: np.ndarray) -> _State:
+    def of(cls, model: RidgeMachine, problem: RidgeProblem, A: Matrix, c: Array, goal: Array) -> _State:
         K = problem.operator(stored=False)
         products = np.asarray(K @ np.ascontiguousarray(c))
         elsewhere = np.zeros_like(products)
@@ -117,17 +121,18 @@ class _State(NamedTuple):
         rounding = rounding_unit(len(c)) * root[:, None] * (root @ np.abs(c))
         return cls(c, products, goal, elsewhere, rounding)
 
-    def targets(self, j: np.ndarray) -> _State:
+    def targets(self, j: Integers) -> _State:
         return _State(*(part[:, j] for part in self))
 
-    def rest(self, penalty: Penalty) -> np.ndarray:
+    def rest(self, penalty: Penalty) -> Array:
         """W½ times what is left of the system, or of what predicts."""
         off = self.goal - self.products - penalty.alpha / penalty.weight[:, None] * self.c
-        return np.sqrt(penalty.weight)[:, None] * np.maximum(np.abs(off), np.abs(self.elsewhere))
+        largest: Array = np.maximum(np.abs(off), np.abs(self.elsewhere))
+        return np.sqrt(penalty.weight)[:, None] * largest
 
-    def rest_rounding(self, penalty: Penalty, b: np.ndarray) -> np.ndarray:
+    def rest_rounding(self, penalty: Penalty, b: Array) -> Array:
         sizes = np.abs(self.goal) + 2 * np.abs(b) + penalty.alpha / penalty.weight[:, None] * np.abs(self.c)
-        return np.sqrt(penalty.weight)[:, None] * (self.rounding + rounding_unit(1) * sizes)
+        return np.asarray(np.sqrt(penalty.weight)[:, None] * (self.rounding + rounding_unit(1) * sizes))
 
     def objective_rounding(self, penalty: Penalty) -> float:
         """Of the primal and the dual value together."""
@@ -137,8 +142,8 @@ class _State(NamedTuple):
         return float((fit + 3 * penalty.alpha * np.abs(self.c) * self.rounding).sum())
 
 
-def name_multipliers(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) -> list[Multipliers]:
-    """Of each target: ξ_i = y_i - b - f(x_i), and its multiplier α_i = αc_i, which is w_i ξ_i at the optimum."""
+def name_multipliers(model: RidgeMachine, A: Matrix, Y: Array, w: Array) -> list[Multipliers]:
+    """Of each target: ξ_i = y_i - b - f(x_i), and its multiplier α_i = αc_i, at the optimum w_i ξ_i."""
     problem = _stated(model, A, w)
     kept = np.flatnonzero(w > 0)
     c = model.dual_coef_.reshape(Y.shape)[kept]
@@ -157,17 +162,17 @@ def name_multipliers(model: RidgeMachine, A: Any, Y: np.ndarray, w: np.ndarray) 
     return out
 
 
-def _stated(model: RidgeMachine, A: Any, w: np.ndarray) -> Any:
+def _stated(model: RidgeMachine, A: Matrix, w: Array) -> RidgeProblem:
     """The problem that the model solved, on data that are given again."""
     if model.solver_ == "nystrom":
         raise ParameterError(
-            "a model with solver='nystrom' solves another problem than it states; pass approximation=Nystroem(...) instead, "
-            "whose multipliers are those of its problem."
+            "a model with solver='nystrom' solves another problem than it states; pass "
+            "approximation=Nystroem(...) instead, whose multipliers are those of its problem."
         )
     return problem_again(model, A, w)
 
 
-def landmark_products(model: RidgeMachine, problem: Any, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def landmark_products(model: RidgeMachine, problem: RidgeProblem, kept: Integers) -> tuple[Array, Array]:
     """k(x, L) for all rows of weight and k(L, L), of a model on landmarks L."""
     at = np.searchsorted(kept, model.landmarks_)
     across = np.asarray(problem.operator(stored=False).block(slice(None), at), dtype=np.float64)
@@ -175,7 +180,7 @@ def landmark_products(model: RidgeMachine, problem: Any, kept: np.ndarray) -> tu
 
 
 def _on_landmarks(
-    model: RidgeMachine, problem: Any, kept: np.ndarray, goal: np.ndarray, penalty: Penalty, j: np.ndarray
+    model: RidgeMachine, problem: RidgeProblem, kept: Integers, goal: Array, penalty: Penalty, j: Integers
 ) -> tuple[float, float]:
     """Σ w (y - f)² + α‖f‖² of f = Σ a_l k(x_l, ·), which is the function that predicts; and its rounding."""
     across, inner = landmark_products(model, problem, kept)

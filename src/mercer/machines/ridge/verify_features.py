@@ -1,7 +1,7 @@
-"""The certificate of a ridge solved in features, again in features, and by how much rounding alone may move it.
+"""The certificate of a ridge solved in features, again in features, and how far rounding may move it.
 
-The Gram matrix of columns far from the origin has entries of the size of their squares, and rounds away what a solution
-in features still sees. So the conditions are asked where the fit met them:
+The Gram matrix of columns far from the origin has entries of the size of their squares, and rounds away what
+a solution in features still sees. So the conditions are asked where the fit met them:
 
         e = y - Φβ - b,      ΦᵀWe = αβ,      b = mean of y - Φβ,      c = We / α
 
@@ -18,13 +18,16 @@ from mercer.machines.ridge.parts import Penalty
 from mercer.machines.ridge.verify import Recomputed, rounding_unit
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate
+from mercer.sparse import Matrix
 from mercer.theory.claims import EXACT, Examination
+from mercer.typing import Array, Integers
 
 if TYPE_CHECKING:
     from mercer.machines.ridge.problem import RidgeProblem
     from mercer.machines.ridge.ridge import RidgeMachine
 
-UNDETERMINED = 1e-5  # of coefficients without a penalty, which two triangular solves of ΦᵀΦ give
+# of coefficients without a penalty, which two triangular solves of ΦᵀΦ give
+UNDETERMINED = 1e-5
 
 
 class Within(NamedTuple):
@@ -44,10 +47,10 @@ class Part(NamedTuple):
     gap: Within
 
 
-Parts = list[tuple[np.ndarray, Penalty, Part]]
+Parts = list[tuple[Integers, Penalty, Part]]
 
 
-def features_again(model: RidgeMachine, A: Any) -> np.ndarray:
+def features_again(model: RidgeMachine, A: Matrix) -> Array:
     """Φ of these rows, n×D."""
     rows = model._rows(A)
     phi = model.approximation_.features(rows) if model._approximated else model.feature_map_(rows)
@@ -55,7 +58,7 @@ def features_again(model: RidgeMachine, A: Any) -> np.ndarray:
 
 
 def recertify_in_features(
-    model: RidgeMachine, problem: RidgeProblem, phi: np.ndarray, Y: np.ndarray
+    model: RidgeMachine, problem: RidgeProblem, phi: Array, Y: Array
 ) -> tuple[Recomputed, Parts]:
     """All numbers of the certificate from `coef_` alone; rows and targets are those of positive weight."""
     beta = np.asarray(model.coef_).reshape(phi.shape[1], Y.shape[1])
@@ -90,7 +93,7 @@ def recertify_in_features(
     return Recomputed(done, float(shaken.max(initial=0.0)), primal_moved, gap_moved), parts
 
 
-def _part(phi: np.ndarray, beta: np.ndarray, Y: np.ndarray, penalty: Penalty, intercept: bool) -> Part:
+def _part(phi: Array, beta: Array, Y: Array, penalty: Penalty, intercept: bool) -> Part:
     """Errors, gradient and objective at β, each with the worst that the rounding of its sums can do."""
     n, count = phi.shape
     unit = rounding_unit(n + count)
@@ -127,7 +130,7 @@ def _ratio(slope: Within, goal: Within) -> Within:
     return Within(found, np.where(known > 0, off / np.where(known > 0, known, 1.0), np.inf))
 
 
-def _objective(beta: np.ndarray, errors: Within, penalty: Penalty, unit: float) -> Within:
+def _objective(beta: Array, errors: Within, penalty: Penalty, unit: float) -> Within:
     """Σ w e² + α‖β‖²."""
     w = penalty.weight
     value = float(w @ (errors.value**2).sum(axis=1)) + penalty.alpha * float((beta**2).sum())
@@ -144,11 +147,12 @@ def _gap(slope: Within, penalty: Penalty) -> Within:
 
 
 def examine_coefficients(
-    exam: Examination, model: RidgeMachine, kept: np.ndarray, phi: np.ndarray, parts: Parts
+    exam: Examination, model: RidgeMachine, kept: Integers, phi: Array, parts: Parts
 ) -> None:
     """`intercept_` and `dual_coef_` are what β says they are, to the rounding of the sums that give them.
 
-    So is the dual value: that of the primal less the gap, which may be known to fewer digits than either is stated.
+    So is the dual value: that of the primal less the gap, which may be known to fewer digits than either is
+    stated.
     """
     done = model.certificate_
     if done.primal is not None and done.dual is not None:
@@ -173,7 +177,7 @@ def examine_coefficients(
             exam.same("coef_", beta[:, j], phi.T @ c, within=1.0, scale=size)
 
 
-def examine_map(exam: Examination, model: RidgeMachine, problem: RidgeProblem, phi: np.ndarray) -> None:
+def examine_map(exam: Examination, model: RidgeMachine, problem: RidgeProblem, phi: Array) -> None:
     """φ(x)·φ(z) is k(x, z): both matrices times one random vector."""
     if model._approximated:
         return

@@ -1,9 +1,8 @@
-"""A lengthscale by leaving one out: what the kernel smoothers share, where the word kernel means a window (M15)."""
+"""A lengthscale by leaving one out: what the smoothers share, where the word kernel means a window (M15)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -13,20 +12,21 @@ from mercer.gram.blocks import row_blocks
 from mercer.gram.on_rows import KernelOnRows
 from mercer.kernels.base import Kernel
 from mercer.sparse import Matrix
-from mercer.typing import Array
+from mercer.typing import Array, Setting
 
-OCTAVES = 8.0  # how far the lengthscale is looked for: 2⁸ times smaller and larger than where it starts
+# how far the lengthscale is looked for: 2⁸ times smaller and larger than where it starts
+OCTAVES = 8.0
 PER_OCTAVE = 2
 
 
 def by_leave_one_out(kernel: Kernel | None, error: Callable[[Kernel], float]) -> tuple[Kernel, str]:
-    """The kernel with the lengthscale of smallest `error`, a multiple of the one it has; and a note that says so."""
+    """The kernel with the lengthscale of smallest `error`, a multiple of its own; and a note that says so."""
     start = None if kernel is None else kernel.get_params().get("lengthscale")
     if kernel is None or start is None:
         whose = "a precomputed Gram matrix" if kernel is None else str(kernel)
         raise ParameterError(
-            f"bandwidth='loo' chooses a lengthscale, and {whose} has none of its own. Use a kernel such as RBF or Laplacian, or "
-            "bandwidth='kernel'."
+            f"bandwidth='loo' chooses a lengthscale, and {whose} has none of its own. Use a kernel such as "
+            "RBF or Laplacian, or bandwidth='kernel'."
         )
 
     def scaled(octaves: float) -> Kernel:
@@ -46,7 +46,7 @@ def by_leave_one_out(kernel: Kernel | None, error: Callable[[Kernel], float]) ->
     return scaled(chosen), note
 
 
-def _times(lengthscale: Any, factor: float) -> Any:
+def _times(lengthscale: Setting, factor: float) -> Setting:
     if isinstance(lengthscale, tuple | list):
         return tuple(factor * float(v) for v in lengthscale)
     return factor * float(lengthscale)
@@ -59,7 +59,7 @@ def windows(on: KernelOnRows, A: Matrix) -> Iterator[tuple[slice, Array]]:
         if K.size and float(K.min()) < 0:
             whose = "the precomputed block" if on.kernel is None else str(on.kernel)
             raise ParameterError(
-                f"{whose} gives {K.min():.3g}, and a window of weights cannot be negative. Use a kernel that is nowhere below 0, "
-                "such as RBF, Laplacian or Matern."
+                f"{whose} gives {K.min():.3g}, and a window of weights cannot be negative. Use a kernel that "
+                "is nowhere below 0, such as RBF, Laplacian or Matern."
             )
         yield part, K

@@ -1,9 +1,9 @@
-"""The claims of machines that solve nothing: means of kernel products, and a lengthscale by leaving one out."""
+"""The claims of machines that solve nothing: means of kernel products, a lengthscale by leaving one out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import copy
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -23,20 +23,25 @@ from mercer.machines.shared.examined import (
 )
 from mercer.machines.shared.targets import check_target_block
 from mercer.machines.windows.bandwidth import OCTAVES, PER_OCTAVE
-from mercer.machines.windows.mean_embedding import KernelMeanEmbedding, _log_integral
+from mercer.machines.windows.mean_embedding import KernelMeanEmbedding, log_integral
 from mercer.machines.windows.nadaraya_watson import NadarayaWatson
 from mercer.solve.solution import Certificate
+from mercer.sparse import Matrix
 from mercer.theory.claims import AS_DEFINED, EXACT, SOLVED, Examination
+from mercer.typing import Array, Flags, Integers, Table, Targets, Weights
 
-BESIDE = 0.005  # in octaves: the error must not be less so far beside the lengthscale that was found
+# in octaves: the error must not be less so far beside the lengthscale that was found
+BESIDE = 0.005
 TINY = np.finfo(float).tiny
-NEARLY_NOTHING = 1e-290  # weights below have no digits to compare
+# weights below have no digits to compare
+NEARLY_NOTHING = 1e-290
 
-Error = Callable[[Any], float]
+Smoother = KernelMeanEmbedding | NadarayaWatson
+Error = Callable[[Kernel], float]
 
 
 @examine.register
-def _(model: KernelMeanEmbedding, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: KernelMeanEmbedding, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A = model._check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
     same_width(exam, model, A)
@@ -45,8 +50,8 @@ def _(model: KernelMeanEmbedding, exam: Examination, X: Any, y: Any, sample_weig
     if model.X_fit_ is not None:
         same_rows(exam, "X_fit_", model.X_fit_, A)
 
-    def error(k: Any) -> float:
-        return _minus_log_density(_of(model, k), A, w)
+    def error(k: Kernel) -> float:
+        return _minus_log_density(_with_kernel(model, k), A, w)
 
     _width(exam, model, A, w, error)
     same_approximation(exam, model, A, w)
@@ -60,7 +65,7 @@ def _(model: KernelMeanEmbedding, exam: Examination, X: Any, y: Any, sample_weig
 
 
 @examine.register
-def _(model: NadarayaWatson, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: NadarayaWatson, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A = model._check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
     Y = check_target_block(y, A.shape[0], "NadarayaWatson")[0]
@@ -73,8 +78,8 @@ def _(model: NadarayaWatson, exam: Examination, X: Any, y: Any, sample_weight: A
     else:
         same_rows(exam, "X_fit_", model.X_fit_, A)
 
-    def error(k: Any) -> float:
-        left, alone, _ = _left_out(_of(model, k), A, Y, w)
+    def error(k: Kernel) -> float:
+        left, alone, _ = _left_out(_with_kernel(model, k), A, Y, w)
         return np.inf if alone.any() else _squared(left, Y, w)
 
     _width(exam, model, A, w, error, float(model.loo_error_))
@@ -84,7 +89,8 @@ def _(model: NadarayaWatson, exam: Examination, X: Any, y: Any, sample_weight: A
     exam.same("loo_predictions_", predicted[sure], left[sure])
     if not sure.all():
         exam.cannot(
-            f"{int((~sure).sum())} of loo_predictions_: all weights there are next to the smallest number there is"
+            f"{int((~sure).sum())} of loo_predictions_: all weights there are next to the smallest number "
+            "there is"
         )
     exam.same(
         "loo_error_",
@@ -99,16 +105,14 @@ def _(model: NadarayaWatson, exam: Examination, X: Any, y: Any, sample_weight: A
 # ── the definitions ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _of:
-    """A model with another kernel, as far as Gram matrices go."""
-
-    def __init__(self, model: Any, kernel: Any) -> None:
-        self.kernel_ = kernel
-        self._rows = model._rows
-        self.n_features_in_ = getattr(model, "n_features_in_", None)
+def _with_kernel(model: Smoother, kernel: Kernel) -> Smoother:
+    """The model with another kernel, as far as Gram matrices go."""
+    other = copy.copy(model)
+    other.kernel_ = kernel
+    return other
 
 
-def _products(model: Any, A: Any, share: np.ndarray) -> np.ndarray:
+def _products(model: KernelMeanEmbedding, A: Matrix, share: Array) -> Array:
     """Σ_j w_j k(x_i, x_j), with what a row has for itself."""
     if model.approximation is not None:
         return plain_gram(model, A) @ share
@@ -124,7 +128,7 @@ def _products(model: Any, A: Any, share: np.ndarray) -> np.ndarray:
     return out
 
 
-def _without_itself(model: Any, A: Any) -> Any:
+def _without_itself(model: Smoother, A: Matrix) -> Iterator[tuple[Integers, Array]]:
     """Blocks of k(x_i, x_j) with 0 for the row itself."""
     for part in row_blocks(A.shape[0], A.shape[0]):
         K = A[part].copy() if isinstance(model.kernel_, str) else plain_gram(model, A[part], A)
@@ -133,13 +137,15 @@ def _without_itself(model: Any, A: Any) -> Any:
         yield rows, K
 
 
-def _left_out(model: Any, A: Any, Y: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _left_out(model: Smoother, A: Matrix, Y: Array, w: Array) -> tuple[Array, Flags, Flags]:
     """Σ_(j≠i) w_j k_ij y_j / Σ_(j≠i) w_j k_ij; the mean of the others for a row that is alone.
 
-    Which rows are alone, or nearly so that the last digits of an exponential decide; and which have weights of 0 alone.
+    Which rows are alone, or nearly so that the last digits of an exponential decide; and which have weights
+    of 0 alone.
     """
     out = np.empty_like(Y)
-    alone, empty = np.zeros(len(Y), dtype=bool), np.zeros(len(Y), dtype=bool)
+    alone = np.zeros(len(Y), dtype=bool)
+    empty = np.zeros(len(Y), dtype=bool)
     for rows, K in _without_itself(model, A):
         for i, weights in zip(rows, K * w, strict=True):
             top = float(weights.max(initial=0.0))
@@ -154,36 +160,36 @@ def _left_out(model: Any, A: Any, Y: np.ndarray, w: np.ndarray) -> tuple[np.ndar
     return out, alone, empty
 
 
-def _squared(left: np.ndarray, Y: np.ndarray, w: np.ndarray) -> float:
+def _squared(left: Array, Y: Array, w: Array) -> float:
     return float(w @ np.square(left - Y).mean(axis=1) / w.sum())
 
 
-def _minus_log_density(model: Any, A: Any, w: np.ndarray) -> float:
+def _minus_log_density(model: Smoother, A: Matrix, w: Array) -> float:
     """Minus the mean logarithm of the density at each row, made of the others."""
     total = 0.0
     for rows, K in _without_itself(model, A):
         others = np.maximum(w.sum() - w[rows], TINY)
         total += float(w[rows] @ np.log(np.maximum(K @ w / others, TINY)))
-    return _log_integral(model.kernel_, model.n_features_in_) - total / float(w.sum())
+    return log_integral(model.kernel_, model.n_features_in_) - total / float(w.sum())
 
 
-def _offset(scores: np.ndarray, weights: np.ndarray, share: float) -> float:
-    """Midway between two scores: the largest one with at most this share of the weight below it, and the next one down."""
+def _offset(scores: Array, weights: Array, share: float) -> float:
+    """Midway between the largest score with at most this share of weight below it, and the next one down."""
     live = weights > 0
     scores, weights = scores[live], weights[live]
     alike = 1e-11 * float(np.abs(scores).max())
     below = np.array([float(weights[scores < value - alike].sum()) for value in scores])
     value = float(scores[below <= share + 1e-12].max())
     lower = scores[scores < value - alike]
-    return (
-        value - 1e-9 * float(np.abs(scores).max()) if len(lower) == 0 else 0.5 * (value + float(lower.max()))
-    )
+    if len(lower) == 0:
+        return value - 1e-9 * float(np.abs(scores).max())
+    return 0.5 * (value + float(lower.max()))
 
 
 def _width(
-    exam: Examination, model: Any, A: Any, w: np.ndarray, error: Error, here: float | None = None
+    exam: Examination, model: Smoother, A: Matrix, w: Array, error: Error, here: float | None = None
 ) -> None:
-    """The kernel is the one asked for; or that of the lengthscale with the least error, of all that were searched."""
+    """The kernel is the one asked for; or that of the lengthscale with the least error of all searched."""
     if model.bandwidth == "kernel":
         same_kernel(exam, model, A, w)
         return
@@ -211,6 +217,6 @@ def _width(
     )
 
 
-def _wide(kernel: Kernel, lengthscale: np.ndarray) -> Kernel:
+def _wide(kernel: Kernel, lengthscale: Array) -> Kernel:
     value = float(lengthscale) if lengthscale.ndim == 0 else tuple(lengthscale.tolist())
     return kernel._with_params({"lengthscale": value})

@@ -1,8 +1,8 @@
-"""Where data are dense: the kernel mean embedding as a score of novelty, and as a density where the kernel is one."""
+"""Where data are dense: the kernel mean embedding as a score of novelty, and perhaps as a density."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
@@ -12,11 +12,14 @@ from mercer.errors import ParameterError
 from mercer.gram.functions import Functions
 from mercer.gram.on_rows import Evaluated, Given
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import Choice, Declarations, Number
 from mercer.machines.windows.bandwidth import by_leave_one_out, windows
 from mercer.solve.solution import Certificate, Status
+from mercer.sparse import Matrix
+from mercer.typing import Array, Memory, Table, Targets, Weights
 
 
 class KernelMeanEmbedding(OutlierMixin, Machine):
@@ -24,23 +27,28 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
 
         score(x) = ⟨μ, φ(x)⟩ = Σ w_i k(x_i, x) / Σ w_i,      μ = Σ w_i φ(x_i) / Σ w_i
 
-    For a radial kernel that can be integrated this is a Parzen density up to a constant; `log_density` has it exactly for
-    RBF (the constant is (2π)^(d/2) Π ℓ_j) and Laplacian (Π 2ℓ_j). Nothing is solved: the answer is exact, and fit takes one product.
+    For a radial kernel that can be integrated this is a Parzen density up to a constant; `log_density` has it
+    exactly for RBF (the constant is (2π)^(d/2) Π ℓ_j) and Laplacian (Π 2ℓ_j). Nothing is solved: the answer
+    is exact, and fit takes one product.
 
     Parameters
     ----------
     kernel : Kernel, str
-        A kernel, its text, or "precomputed". The open lengthscale of "RBF()" is that of `SVC`: smooth, for a few broad clusters.
+        A kernel, its text, or "precomputed". The open lengthscale of "RBF()" is that of `SVC`: smooth, for a
+        few broad clusters.
     {shared parameters}
 
     Attributes
     ----------
-    offset_ : the score below which a point is an outlier, midway between two scores of rows of fit. norm_ : ‖μ‖, known without another product.
+    offset_ : the score below which a point is an outlier, midway between two scores of rows of fit. norm_ :
+        ‖μ‖, known without another product.
 
     >>> from mercer import KernelMeanEmbedding
     >>> model = KernelMeanEmbedding("RBF(1.0)", contamination=0.2).fit([[0.0], [0.1], [0.2], [0.3], [9.0]])
-    >>> model.predict([[0.15], [5.0]]).tolist(), round(float(np.exp(model.log_density([[9.0]])[0])), 6)    # 0.2/√(2π)
-    ([1, -1], 0.079788)
+    >>> model.predict([[0.15], [5.0]]).tolist()
+    [1, -1]
+    >>> round(float(np.exp(model.log_density([[9.0]])[0])), 6)    # 0.2/√(2π)
+    0.079788
     """
 
     invalid: ClassVar[Invalid] = Invalid(
@@ -50,23 +58,23 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
     parameters: ClassVar[Declarations] = {
         "bandwidth": Choice(
             ("kernel", "loo"),
-            about="The lengthscale of the kernel as it is, or the multiple of it under which the rows, each left out once, have the "
-            "largest density. For RBF and Laplacian kernels.",
+            about="The lengthscale of the kernel as it is, or the multiple of it under which the rows, each "
+            "left out once, have the largest density. For RBF and Laplacian kernels.",
         ),
         "contamination": Number(
             0.0,
             0.5,
             closed_low=True,
             closed_high=True,
-            about="The share of the rows of fit that `predict` calls outliers (-1). A row counts itself among its neighbours.",
+            about="The share of the rows of fit that `predict` calls outliers (-1). A row counts itself "
+            "among its neighbours.",
         ),
     }
 
-    weights_: np.ndarray
+    weights_: Array
     offset_: float
     norm_: float
-    X_fit_: Any
-    kernel_: Any
+    X_fit_: Matrix | None
     certificate_: Certificate
 
     def __init__(
@@ -76,9 +84,9 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
         contamination: float = 0.1,
         bandwidth: str = "kernel",
         strict: bool = False,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.contamination = contamination
@@ -88,7 +96,7 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
         self.n_jobs = n_jobs
         self.approximation = approximation
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Self:
         """Remember the rows X and their weights, and find the offset; y is ignored."""
         self._check_parameters()
         A = self._check_rows(X, reset=True)
@@ -98,8 +106,8 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
         if self.bandwidth == "loo":
             if self.approximation is not None:
                 raise ParameterError(
-                    "bandwidth='loo' looks for a lengthscale, and an approximation is of one kernel. Find the lengthscale "
-                    "without approximation=, and pass that kernel."
+                    "bandwidth='loo' looks for a lengthscale, and an approximation is of one kernel. Find "
+                    "the lengthscale without approximation=, and pass that kernel."
                 )
             self.kernel_, note = by_leave_one_out(on.kernel, lambda k: -self._held_out(k, A, w))
             on = self._again_on(A)
@@ -115,9 +123,9 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
         self.certificate_ = Certificate(Status.CONVERGED, "mean of kernel products", residual=0.0, notes=said)
         return self
 
-    def _held_out(self, kernel: Kernel, A: Any, w: np.ndarray) -> float:
+    def _held_out(self, kernel: Kernel, A: Matrix, w: Array) -> float:
         """The mean logarithm of the density of each row, made of the others."""
-        constant = _log_integral(kernel, self.n_features_in_)
+        constant = log_integral(kernel, self.n_features_in_)
         total = 0.0
         for part, K in windows(Evaluated.of(kernel, self._rows(A), n_jobs=self.n_jobs), A):
             mine = np.arange(A.shape[0])[part]
@@ -130,13 +138,13 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
 
     @property
     def loo_log_density_(self) -> float:
-        """The mean log-density of the rows of fit, each made of the others: what `bandwidth="loo"` makes largest."""
+        """The mean log-density of the rows of fit, each by the others: what `bandwidth="loo"` raises most."""
         check_is_fitted(self, "weights_")
         if self.X_fit_ is None:
             raise ParameterError("a precomputed Gram matrix has no density. Fit with the kernel itself.")
         return self._held_out(self.kernel_, self.X_fit_, self.weights_)
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Table) -> Array:
         """⟨μ, φ(x)⟩: large where the data are."""
         check_is_fitted(self, "weights_")
         A = self._check_rows(X, reset=False)
@@ -149,36 +157,36 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
             self.X_fit_, self.weights_, 0.0, known_norms=np.array([self.norm_]), what="⟨μ, ·⟩, the mean"
         )
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Table) -> Array:
         """The score less the offset."""
         return self.score_samples(X) - self.offset_
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Array:
         """+1 for rows like those of fit, -1 for outliers."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
-    def log_density(self, X: Any) -> np.ndarray:
+    def log_density(self, X: Table) -> Array:
         """The logarithm of the Parzen density, whose integral is 1; for RBF and Laplacian kernels."""
         check_is_fitted(self, "weights_")
-        constant = _log_integral(self.kernel_, self.n_features_in_)
+        constant = log_integral(self.kernel_, self.n_features_in_)
         scores = self.score_samples(X)
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(scores, 0.0)) - constant
 
 
-def _log_integral(kernel: Kernel, d: int) -> float:
+def log_integral(kernel: Kernel, d: int) -> float:
     """log ∫ k(x, t) dt over d columns."""
     constant = kernel.log_integral(d)
     if constant is None:
         raise ParameterError(
-            f"the integral of {kernel} is not known here, so its mean is a density only up to a constant: use score_samples, or "
-            "an RBF or Laplacian kernel on all columns."
+            f"the integral of {kernel} is not known here, so its mean is a density only up to a constant: "
+            "use score_samples, or an RBF or Laplacian kernel on all columns."
         )
     return constant
 
 
-def _between(scores: np.ndarray, weights: np.ndarray, share: float) -> float:
-    """An offset with at most `share` of the weight below it; between two scores, so that rounding decides nothing."""
+def _between(scores: Array, weights: Array, share: float) -> float:
+    """An offset with at most `share` of the weight below it; between two scores, beyond rounding."""
     scores, weights = scores[weights > 0], weights[weights > 0]
     order = np.argsort(scores, kind="stable")
     before = np.cumsum(weights[order]) - weights[order]

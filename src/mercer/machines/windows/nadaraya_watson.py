@@ -19,7 +19,7 @@ from mercer.machines.shared.targets import check_target_block
 from mercer.machines.windows.bandwidth import by_leave_one_out, windows
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
-from mercer.typing import Array
+from mercer.typing import Array, Integers, Memory, Table, Targets, Weights
 
 
 class NadarayaWatson(RegressorMixin, Machine):
@@ -27,9 +27,9 @@ class NadarayaWatson(RegressorMixin, Machine):
 
         f(x) = Σ w_i k(x_i, x) y_i / Σ w_i k(x_i, x)
 
-    Nothing is solved and nothing need be positive semi-definite: the kernel is a weight that must be nowhere negative. f is a
-    mean of targets, so it never leaves their range, and it is no combination Σ c_j k(x_j, ·): `KernelRidge` and
-    `GaussianProcessRegressor` find one of those with the same kernel.
+    Nothing is solved and nothing need be positive semi-definite: the kernel is a weight that must be nowhere
+    negative. f is a mean of targets, so it never leaves their range, and it is no combination Σ c_j k(x_j,
+    ·): `KernelRidge` and `GaussianProcessRegressor` find one of those with the same kernel.
 
     Parameters
     ----------
@@ -37,7 +37,8 @@ class NadarayaWatson(RegressorMixin, Machine):
 
     Attributes
     ----------
-    loo_predictions_, loo_error_ : for each row the prediction without it, and the mean of the squared errors (by weight).
+    loo_predictions_, loo_error_ : for each row the prediction without it, and the mean of the squared errors
+        (by weight).
     kernel_, X_fit_, y_fit_, weights_, certificate_
 
     >>> from mercer import NadarayaWatson
@@ -57,17 +58,18 @@ class NadarayaWatson(RegressorMixin, Machine):
         ),
         "bandwidth": Choice(
             ("kernel", "loo"),
-            about="The lengthscale of the kernel as it is, or the multiple of it with the smallest error of leaving one out, which has "
-            "a closed form: the row is left out of both sums.",
+            about="The lengthscale of the kernel as it is, or the multiple of it with the smallest error of "
+            "leaving one out, which has a closed form: the row is left out of both sums.",
         ),
         "strict": Switch(
-            about="Refuse a kernel that is not positive semi-definite; else the certificate says so, and nothing is lost."
+            about="Refuse a kernel that is not positive semi-definite; else the certificate says so, and "
+            "nothing is lost."
         ),
     }
 
-    X_fit_: Any
-    y_fit_: np.ndarray
-    weights_: np.ndarray
+    X_fit_: Matrix
+    y_fit_: Array
+    weights_: Array
 
     def __init__(
         self,
@@ -75,7 +77,7 @@ class NadarayaWatson(RegressorMixin, Machine):
         *,
         bandwidth: str = "kernel",
         strict: bool = False,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -84,8 +86,11 @@ class NadarayaWatson(RegressorMixin, Machine):
         self.memory = memory
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Remember rows, targets and weights, and leave each row out once; a row of weight 2 counts twice, of weight 0 not at all."""
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
+        """Remember rows, targets and weights, and leave each row out once.
+
+        A row of weight 2 counts twice, of weight 0 not at all.
+        """
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         Y, self._single = check_target_block(y, A.shape[0], type(self).__name__)
@@ -106,15 +111,16 @@ class NadarayaWatson(RegressorMixin, Machine):
         self.certificate_ = Certificate(Status.CONVERGED, "weighted means", residual=0.0, notes=notes)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Array:
         """Σ w k y / Σ w k. Where no row is in the window, the mean of all targets, with a warning."""
         check_is_fitted(self, "weights_")
         A = self._check_rows(X, reset=False)
         found, empty = self._means(A)
         if empty:
             warn(
-                f"{empty} of {A.shape[0]} rows have no training row in their window: k(x, x_i) is 0 to the last digit. They get the "
-                "mean of all targets. Use a longer lengthscale, or a kernel with heavier tails.",
+                f"{empty} of {A.shape[0]} rows have no training row in their window: k(x, x_i) is 0 to the "
+                "last digit. They get the mean of all targets. Use a longer lengthscale, or a kernel with "
+                "heavier tails.",
                 PrecisionWarning,
             )
         return found[:, 0] if self._single else found
@@ -129,7 +135,7 @@ class NadarayaWatson(RegressorMixin, Machine):
         return out, empty
 
     def _left_out(self, on: KernelOnRows) -> tuple[Array, int]:
-        """The prediction for each row of fit without itself, and how many have nothing else in their window."""
+        """The prediction for each row of fit without itself, and how many are alone in their window."""
         A = self.X_fit_
         out = np.empty_like(self.y_fit_)
         empty = 0
@@ -142,13 +148,13 @@ class NadarayaWatson(RegressorMixin, Machine):
         return out, empty
 
     def _error_of(self, kernel: Kernel) -> float:
-        """The error of leaving one out; infinite where some row is alone in its window, so that nothing predicts it."""
+        """The error of leaving one out; infinite where a row is alone, so that nothing predicts it."""
         on = Evaluated.of(kernel, self._rows(self.X_fit_), n_jobs=self.n_jobs)
         left, empty = self._left_out(on)
         return np.inf if empty else self._error(left)
 
-    def _mean(self, K: np.ndarray, without: np.ndarray | None = None) -> tuple[np.ndarray, int]:
-        """Means by the weights K; where they are all 0 the mean of all targets, or of all but those `without`."""
+    def _mean(self, K: Array, without: Integers | None = None) -> tuple[Array, int]:
+        """Means by the weights K; where they are all 0 the mean of all targets, or of all but `without`."""
         weights = K * self.weights_
         # a common factor of a row cancels; without it sums of tiny weights would lose their digits
         top = weights.max(axis=1, keepdims=True)
@@ -158,21 +164,26 @@ class NadarayaWatson(RegressorMixin, Machine):
         means = np.divide(
             weights @ self.y_fit_, total, out=np.zeros((len(K), self.y_fit_.shape[1])), where=total > 0
         )
-        w, Y = self.weights_, self.y_fit_
-        own = np.zeros(len(K)) if without is None else w[without]
-        part = np.zeros((len(K), Y.shape[1])) if without is None else w[without, None] * Y[without]
+        w = self.weights_
+        Y = self.y_fit_
+        own = np.zeros(len(K))
+        part = np.zeros((len(K), Y.shape[1]))
+        if without is not None:
+            own = w[without]
+            part = w[without, None] * Y[without]
         rest = np.maximum(w.sum() - own, np.finfo(float).tiny)[:, None]
         means[empty] = ((w @ Y - part) / rest)[empty]
         return means, int(empty.sum())
 
-    def _error(self, left: np.ndarray) -> float:
+    def _error(self, left: Array) -> float:
         squares = np.square(left - self.y_fit_).mean(axis=1)
         return float(self.weights_ @ squares / self.weights_.sum())
 
     def _functions(self) -> Functions:
         raise ParameterError(
-            "NadarayaWatson is a ratio of two sums, no function Σ c_j k(x_j, ·) + b: it has no norm and no place in the span of "
-            "the data. KernelRidge and GaussianProcessRegressor have, with the same kernel."
+            "NadarayaWatson is a ratio of two sums, no function Σ c_j k(x_j, ·) + b: it has no norm and no "
+            "place in the span of the data. KernelRidge and GaussianProcessRegressor have, with the same "
+            "kernel."
         )
 
     def __sklearn_tags__(self) -> Any:
