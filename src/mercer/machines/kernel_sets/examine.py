@@ -1,40 +1,40 @@
-"""The claims of machines on sets of kernels: those of the machine at its weights, and that the weights are as good as stated."""
+"""The claims of machines on sets of kernels: those at their weights, and how good the weights are."""
 
 from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any
 
 import numpy as np
 
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.kernel_sets.margin import MarginSet
-from mercer.machines.kernel_sets.multiple import KernelSet
+from mercer.machines.kernel_sets.multiple import KernelSet, as_shares
 from mercer.machines.kernel_sets.ridge import MultipleKernelRegressor
 from mercer.machines.kernel_sets.weights import GramSet, check_blocks, check_kernels
 from mercer.machines.margin.classify import MarginClassifier
 from mercer.machines.margin.examine import by_problem
-from mercer.machines.margin.problems import MarginMachine
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import same_rows
 from mercer.machines.shared.targets import check_target_block
 from mercer.solve.mixture import holder_slack
 from mercer.solve.solution import Certificate, Status
+from mercer.sparse import Matrix
 from mercer.theory.claims import EXACT, SOLVED, Examination, Reached, at_most
+from mercer.typing import Array, Table, Targets, Weights
 
 
-def _rows(model: Any, X: Any) -> tuple[Any, int]:
+def _rows(model: KernelSet, X: Table) -> tuple[Matrix | list[Array], int]:
     """The data as `fit` saw them: rows, or the list of Gram matrices."""
     if check_kernels(model.kernels) is None:
         blocks = check_blocks(X, len(model.weights_))
         return blocks, blocks[0].shape[0]
-    A = model._check_rows(X, reset=False)
+    A: Matrix = model._check_rows(X, reset=False)
     return A, A.shape[0]
 
 
-def _grams(model: Any, A: Any, w: np.ndarray) -> GramSet:
+def _grams(model: KernelSet, A: Matrix | list[Array], w: Array) -> GramSet:
     quiet = copy.copy(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -42,7 +42,7 @@ def _grams(model: Any, A: Any, w: np.ndarray) -> GramSet:
 
 
 def _weighed(
-    exam: Examination, model: Any, grams: GramSet, w: np.ndarray, target: Any, q: np.ndarray
+    exam: Examination, model: KernelSet, grams: GramSet, w: Array, target: Array | None, q: Array
 ) -> None:
     """Weights, scales and shares; the combined kernel follows from them."""
     d = np.asarray(model.weights_)
@@ -57,15 +57,11 @@ def _weighed(
         p = float(model.p)
         size = float(d.max()) if np.isinf(p) else float((d**p).sum()) ** (1 / p)
         exam.same("the p-norm of weights_", size, 1.0)
-    parts, shares = d * np.maximum(q, 0.0), d * grams.traces(w)
-    none = np.zeros(len(d))
-    exam.same(
-        "norm_shares_", model.norm_shares_, parts / parts.sum() if parts.sum() > 0 else none, within=SOLVED
-    )
-    exam.same("trace_shares_", model.trace_shares_, shares / shares.sum() if shares.sum() > 0 else none)
+    exam.same("norm_shares_", model.norm_shares_, as_shares(d * np.maximum(q, 0.0)), within=SOLVED)
+    exam.same("trace_shares_", model.trace_shares_, as_shares(d * grams.traces(w)))
 
 
-def _whole(model: Any, primal: float, gap: float, q: np.ndarray, fixed: bool) -> Certificate:
+def _whole(model: KernelSet, primal: float, gap: float, q: Array, fixed: bool) -> Certificate:
     """Primal, dual and gap of machine and weights together."""
     if not fixed:
         gap += holder_slack(q, np.asarray(model.weights_), float(model.p))
@@ -73,15 +69,14 @@ def _whole(model: Any, primal: float, gap: float, q: np.ndarray, fixed: bool) ->
     return Certificate(status, "recomputed", primal=primal, dual=primal - gap, gap=gap)
 
 
-def _small_gap(model: Any, found: Certificate, size: float) -> Reached:
+def _small_gap(model: KernelSet, found: Certificate, size: float) -> Reached:
     """A gap of weights and machine together of at most `tol` times the objective."""
     goal = float(model.tol) * abs(found.primal or 0.0)
     return at_most("the gap", found.gap, 1.001 * goal + SOLVED * EXACT * size)
 
 
 @examine.register
-def _margins(model: MarginSet, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
-    assert isinstance(model, MarginMachine)
+def _margins(model: MarginSet, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A, n = _rows(model, X)
     given = check_weights(sample_weight, n)
     targets, w = model._targets_again(y, given)
@@ -122,19 +117,23 @@ def _margins(model: MarginSet, exam: Examination, X: Any, y: Any, sample_weight:
 
 
 @examine.register
-def _(model: MultipleKernelRegressor, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(
+    model: MultipleKernelRegressor, exam: Examination, X: Table, y: Targets, sample_weight: Weights
+) -> None:
     A, n = _rows(model, X)
     Y = check_target_block(y, n, type(model).__name__)[0]
     every = check_weights(sample_weight, n)
     used = np.flatnonzero(every > 0)
-    Y, w = Y[used], every[used]
+    Y = Y[used]
+    w = every[used]
     width = A[0].shape[1] if isinstance(A, list) else A.shape[1]
     exam.same("n_features_in_", model.n_features_in_, width)
     kept = [K[np.ix_(used, used)] for K in A] if isinstance(A, list) else A[used]
     if not isinstance(A, list):
         same_rows(exam, "X_fit_", model.X_fit_, kept)
     grams = _grams(model, kept, w)
-    d, lam = np.asarray(model.weights_, dtype=float), float(model.alpha)
+    d = np.asarray(model.weights_, dtype=float)
+    lam = float(model.alpha)
     coef = np.asarray(model.dual_coef_).reshape(-1, Y.shape[1])
     if isinstance(A, list):
         exam.true(not np.any(coef[every == 0]), "a row without weight has a coefficient")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from collections.abc import Callable
+from typing import ClassVar, Self
 
 import numpy as np
 
+from mercer.gram import GramOperator
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.kernel_sets.multiple import KernelSet
-from mercer.machines.kernel_sets.weights import GramSet
-from mercer.machines.margin.classify import MarginClassifier
+from mercer.machines.kernel_sets.weights import GramSet, Kernels, KernelWeights
+from mercer.machines.margin.classify import ClassWeight, MarginClassifier
 from mercer.machines.margin.one_class import OneClassSVM
 from mercer.machines.margin.problems import MarginMachine, Solved
 from mercer.machines.margin.svc import SVC
@@ -18,27 +20,30 @@ from mercer.machines.shared.parameters import TABLE, Declarations, Switch
 from mercer.solve.box import BoxProblem
 from mercer.solve.mixture import Answer
 from mercer.solve.solution import Status
+from mercer.sparse import Matrix
+from mercer.typing import Array, Integers, Memory, Seed, Table, Targets, Weights
 
-MOST_FREE = 2000  # free variables up to which the curvature of J is computed: that takes their number cubed
+MOST_FREE = 2000
+"""Free variables up to which the curvature of J is computed: that takes their number cubed."""
 
 
-class MarginSet(KernelSet):
+class MarginSet(KernelSet, MarginMachine):
     """A margin machine on a set of kernels."""
 
     def _machine(self) -> MarginMachine:
         """The machine that solves for given weights, ten times as closely as the weights are wanted."""
         raise NotImplementedError
 
-    def _solve_boxes(self, K: Any, problems: list[BoxProblem], starts: list[np.ndarray]) -> list[Solved]:
+    def _solve_boxes(self, K: GramOperator, problems: list[BoxProblem], starts: list[Array]) -> list[Solved]:
         machine = self._machine()
         machine._notes = self._notes
         return machine._solve_boxes(K, problems, starts)
 
-    def _answers(self, grams: GramSet, problems: list[BoxProblem]) -> Any:
+    def _answers(self, grams: GramSet, problems: list[BoxProblem]) -> Callable[[Array], Answer]:
         """The machine's answer as a function of the weights; each starts where the last one ended."""
         starts = [q.start for q in problems]
 
-        def answer(d: np.ndarray) -> Answer:
+        def answer(d: Array) -> Answer:
             solved = self._solve_boxes(grams.at(d), problems, starts)
             starts[:] = [s.alpha for s in solved]
             B = np.column_stack([q.beta(s.alpha, grams.n) for q, s in zip(problems, solved, strict=True)])
@@ -62,39 +67,49 @@ class MarginSet(KernelSet):
         return answer
 
     def _fit_set(
-        self, A: Any, grams: GramSet, problems: list[BoxProblem], w: np.ndarray, order: Any, target: Any
+        self,
+        A: Matrix | list[Array],
+        grams: GramSet,
+        problems: list[BoxProblem],
+        w: Array,
+        order: Array | Integers,
+        target: Array | None,
     ) -> None:
         best = self._learn(grams, self._answers(grams, problems), w, target)
-        certificate, steps = self.certificate_, self.n_iter_
+        certificate = self.certificate_
+        steps = self.n_iter_
         rows = np.empty((grams.n, 0)) if isinstance(A, list) else A
-        on = self._fitted_on(rows)  # type: ignore[attr-defined]
-        self._keep(on, rows, problems, best.kept, order=order)  # type: ignore[attr-defined]
-        self.certificate_, self.n_iter_ = certificate, steps
+        on = self._fitted_on(rows)
+        self._keep(on, rows, problems, best.kept, order=order)
+        self.certificate_ = certificate
+        self.n_iter_ = steps
 
     def _report(self) -> None:
         """`_learn` has said what there is to say."""
 
 
-def curvature(grams: GramSet, d: np.ndarray, q: BoxProblem, alpha: np.ndarray, F: np.ndarray) -> np.ndarray:
+def curvature(grams: GramSet, d: Array, q: BoxProblem, alpha: Array, F: Array) -> Array:
     """∂²J/∂d², by how the free variables move with d while the bounded ones stay: GᵀM⁻¹G on them."""
     free = np.flatnonzero((alpha > 0) & (alpha < q.C))
     count = len(grams)
     if not 0 < len(free) <= MOST_FREE:
         return np.zeros((count, count))
-    s, r = q.signs[free], q.rows[free]
+    s = q.signs[free]
+    r = q.rows[free]
     Q = sum(op.block(r, r) * v for op, v in zip(grams.operators, d / grams.scales, strict=True) if v > 0)
-    k, c = len(free), int(q.equality > 0)
+    k = len(free)
+    c = int(q.equality > 0)
     M = np.zeros((k + c, k + c))
     M[:k, :k] = s[:, None] * Q * s
     if c:
-        M[:k, k], M[k, :k] = s, s
+        M[:k, k] = s
+        M[k, :k] = s
     G = np.vstack([(s * F[:, r]).T, np.zeros((c, count))])
-    X = (
-        np.linalg.lstsq(M, G, rcond=1e-12)[0]
-        if k <= 300
-        else np.linalg.solve(M + 1e-12 * np.trace(M) / k * np.eye(k + c), G)
-    )
-    H = G.T @ X
+    if k <= 300:
+        X = np.linalg.lstsq(M, G, rcond=1e-12)[0]
+    else:
+        X = np.linalg.solve(M + 1e-12 * np.trace(M) / k * np.eye(k + c), G)
+    H: Array = G.T @ X
     return 0.5 * (H + H.T)
 
 
@@ -112,10 +127,11 @@ class MultipleKernelClassifier(MarginSet, MarginClassifier):
 
     Attributes
     ----------
-    weights_ : d; scales_ : by what each kernel was divided; kernel_ : Σ d_m k_m / scale_m, an ordinary kernel.
-    trace_shares_, norm_shares_ : what each kernel has of the trace of K_d and of ‖f‖²; `report()` prints them.
-    certificate_ : primal, dual and gap of the problem above; `certificates_` those of the machine at these weights,
-        which `mercer.verify` recomputes. All else as in `SVC`.
+    weights_ : d; scales_ : by what each kernel was divided; kernel_ : Σ d_m k_m / scale_m, an ordinary
+    kernel. trace_shares_, norm_shares_ : what each kernel has of the trace of K_d and of ‖f‖²; `report()`
+    prints them.
+    certificate_ : primal, dual and gap of the problem above; `certificates_` those of the machine at these
+        weights, which `mercer.verify` recomputes. All else as in `SVC`.
 
     >>> from mercer import MultipleKernelClassifier
     >>> X = np.random.default_rng(0).normal(size=(40, 3))
@@ -132,24 +148,24 @@ class MultipleKernelClassifier(MarginSet, MarginClassifier):
 
     def __init__(
         self,
-        kernels: Any = ("Linear()", "RBF()"),
+        kernels: Kernels = ("Linear()", "RBF()"),
         C: float = 1.0,
         *,
         p: float = 1.0,
-        weights: Any = "learn",
+        weights: KernelWeights = "learn",
         normalize: str | None = "trace",
         fit_intercept: bool = True,
         multiclass: str = "ovo",
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         probability: bool = False,
         tol: float = 1e-4,
         max_iter: int | None = 100,
         max_seconds: float | None = None,
         strict: bool = False,
         verbose: int = 0,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.kernels = kernels
         self.C = C
@@ -169,7 +185,7 @@ class MultipleKernelClassifier(MarginSet, MarginClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn weights and machine from rows X and labels y."""
         A, n = self._start(X)
         codes = self._check_labels(y, n)
@@ -193,7 +209,7 @@ class MultipleKernelClassifier(MarginSet, MarginClassifier):
             n_jobs=self.n_jobs,
         )
 
-    def _problem(self, rows: np.ndarray, signs: np.ndarray, w: np.ndarray) -> BoxProblem:
+    def _problem(self, rows: Integers, signs: Array, w: Array) -> BoxProblem:
         return BoxProblem(rows, signs, np.full(len(rows), -1.0), self.C * w, equality=int(self.fit_intercept))
 
 
@@ -203,39 +219,43 @@ class MultipleKernelOneClass(MarginSet, OneClassSVM):
         min ½ Σ_m ‖w_m‖²/d_m - ρ ν n + Σ max(0, ρ - Σ_m w_m·φ_m(x_i))      over w, ρ and d ≥ 0, ‖d‖_p ≤ 1
         dual     -½ ‖(αᵀK_mα)_m‖_p*,      0 ≤ α ≤ 1,  Σα = ν n
 
-    The weights go where the rows are most alike, so `normalize` decides what is compared: with "trace", a kernel under
-    which all rows are nearly the same wins. Attributes as in `MultipleKernelClassifier` and `OneClassSVM`.
+    The weights go where the rows are most alike, so `normalize` decides what is compared: with "trace", a
+    kernel under which all rows are nearly the same wins. Attributes as in `MultipleKernelClassifier` and
+    `OneClassSVM`.
 
     Parameters
     ----------
     {shared parameters}
 
     >>> from mercer import MultipleKernelOneClass
-    >>> model = MultipleKernelOneClass(["RBF(1.0)", "RBF(3.0)"], nu=0.5, p=2.0).fit([[0.0], [0.1], [0.2], [0.3]])
-    >>> model.predict([[0.15], [5.0]]).tolist(), bool(model.certificate_.gap <= 1e-4 * abs(model.certificate_.primal))
-    ([1, -1], True)
+    >>> model = MultipleKernelOneClass(["RBF(1.0)", "RBF(3.0)"], nu=0.5, p=2.0)
+    >>> model.fit([[0.0], [0.1], [0.2], [0.3]]).predict([[0.15], [5.0]]).tolist()
+    [1, -1]
+    >>> bool(model.certificate_.gap <= 1e-4 * abs(model.certificate_.primal))
+    True
     """
 
     parameters: ClassVar[Declarations] = {
         "nu": TABLE["nu"].but(
-            about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support vectors."
+            about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support "
+            "vectors."
         ),
     }
 
     def __init__(
         self,
-        kernels: Any = ("Linear()", "RBF()"),
+        kernels: Kernels = ("Linear()", "RBF()"),
         nu: float = 0.5,
         *,
         p: float = 2.0,
-        weights: Any = "learn",
+        weights: KernelWeights = "learn",
         normalize: str | None = "trace",
         tol: float = 1e-4,
         max_iter: int | None = 100,
         max_seconds: float | None = None,
         strict: bool = False,
         verbose: int = 0,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
     ) -> None:
         self.kernels = kernels
@@ -251,7 +271,7 @@ class MultipleKernelOneClass(MarginSet, OneClassSVM):
         self.memory = memory
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Self:
         """Learn weights and region from rows X; y is ignored."""
         A, n = self._start(X)
         w = check_weights(sample_weight, n)

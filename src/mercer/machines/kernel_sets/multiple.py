@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.optimize import nnls
@@ -14,9 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import ParameterError, ShapeError, warn
 from mercer.gram.on_rows import PRECOMPUTED, check_gram
 from mercer.kernels.base import Kernel, as_kernel
-from mercer.machines.kernel_sets.weights import GramSet, check_blocks, check_kernels, gram_set
+from mercer.machines.kernel_sets.weights import (
+    GramSet,
+    Kernels,
+    KernelWeights,
+    check_blocks,
+    check_kernels,
+    gram_set,
+)
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.hints import refuse_unknown
+from mercer.machines.shared.machine import Machine
 from mercer.machines.shared.parameters import (
     CheckedBy,
     Choice,
@@ -31,31 +40,34 @@ from mercer.panels import panels
 from mercer.progress import teller
 from mercer.solve.mixture import Answer, holder_slack, learn_weights, unit
 from mercer.solve.solution import Certificate
+from mercer.sparse import Matrix
+from mercer.typing import Array, Memory, Table
 
 
-class KernelSet:
+class KernelSet(Machine):
     """What the three machines share: the kernels, their weights, and the report on them."""
 
-    kernels: Any
+    kernels: Kernels
     p: float
-    weights: Any
+    weights: KernelWeights
     normalize: str | None
     tol: float
     max_iter: int | None
     max_seconds: float | None
     strict: bool
     verbose: int
-    memory: int | str
+    memory: Memory
     n_jobs: int | None
     _notes: tuple[str, ...]
-    kernel_: Any
+    kernel_: Kernel | str
 
     parameters: ClassVar[Declarations] = {
         "kernels": CheckedBy(
             by=lambda value: check_kernels(value),
             type='list of kernels or texts, or "precomputed"',
-            about='As `kernel` of `SVC`, many times. With "precomputed", X is a list of Gram matrices (or an array kernels × rows × '
-            "training rows), in `fit` and later; cross-validation cannot cut such a list.",
+            about='As `kernel` of `SVC`, many times. With "precomputed", X is a list of Gram matrices (or an '
+            "array kernels × rows × training rows), in `fit` and later; cross-validation cannot cut such a "
+            "list.",
         ),
         "p": Number(
             1.0,
@@ -67,13 +79,14 @@ class KernelSet:
         "weights": ChoiceOrArray(
             ("learn", "uniform", "alignment"),
             array="numbers, one for each kernel",
-            about="Learn them; equal ones; those of the alignment to the targets, without any solve; or numbers to be used as they are.",
+            about="Learn them; equal ones; those of the alignment to the targets, without any solve; or "
+            "numbers to be used as they are.",
         ),
         "normalize": Choice(
             ("trace", "variance"),
             none=True,
-            about="The mean of each diagonal becomes 1, or the mean squared distance from the mean in feature space does. Without it a "
-            "kernel of large values is a cheap one.",
+            about="The mean of each diagonal becomes 1, or the mean squared distance from the mean in "
+            "feature space does. Without it a kernel of large values is a cheap one.",
         ),
         "tol": Number(about="The relative duality gap to be reached."),
         "max_iter": Whole(0, none=True, about="Steps of the weights; None for no limit."),
@@ -83,15 +96,16 @@ class KernelSet:
     solver: ClassVar[str] = "working-set"
     warm_start: ClassVar[bool] = False
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """The parameters by name."""
-        return BaseEstimator.get_params(self, deep)
+        return dict(BaseEstimator.get_params(self, deep))
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters by the names of `get_params`."""
-        kind: Any = type(self)
+        kind: type = type(self)
         refuse_unknown(kind.__name__, params, constructor(kind))
-        return BaseEstimator.set_params(self, **params)
+        BaseEstimator.set_params(self, **params)
+        return self
 
     @property
     def kernel(self) -> str:
@@ -102,18 +116,18 @@ class KernelSet:
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+    def _check_rows(self, X: Table, *, reset: bool) -> Matrix | list[Array]:
         """Rows as everywhere; of precomputed blocks, for a fitted model, their combination."""
         if check_kernels(self.kernels) is not None:
-            return super()._check_rows(X, reset=reset)  # type: ignore[misc]
+            return super()._check_rows(X, reset=reset)
         blocks = check_blocks(X, None if reset else len(self.weights_))
         if reset:
             self.n_features_in_ = blocks[0].shape[1]
             return blocks
         if blocks[0].shape[1] != self.n_features_in_:
             raise ShapeError(
-                f"X has {blocks[0].shape[1]} columns; the model was fitted on {self.n_features_in_} rows. New points "
-                "come as rows, training points as columns."
+                f"X has {blocks[0].shape[1]} columns; the model was fitted on {self.n_features_in_} rows. "
+                "New points come as rows, training points as columns."
             )
         return sum(K * (d / s) for K, d, s in zip(blocks, self.weights_, self.scales_, strict=True))
 
@@ -124,37 +138,40 @@ class KernelSet:
             return False
         return all(not as_kernel(k).reads_numbers() for k in kernels)
 
-    def _start(self, X: Any) -> tuple[Any, int]:
+    def _start(self, X: Table) -> tuple[Matrix | list[Array], int]:
         """The checked rows (or Gram matrices) and their number."""
-        self._check_parameters()  # type: ignore[attr-defined]
+        self._check_parameters()
         A = self._check_rows(X, reset=True)
         return A, A[0].shape[0] if isinstance(A, list) else A.shape[0]
 
-    def _grams(self, A: Any, w: np.ndarray) -> GramSet:
-        """The operators of all kernels; those that are not positive semi-definite are announced or refused."""
+    def _grams(self, A: Matrix | list[Array], w: Array) -> GramSet:
+        """The operators of all kernels; one that is not positive semi-definite is announced or refused."""
         given = check_kernels(self.kernels)
         arrays = None if given is not None else [check_gram(K) for K in A]
         kernels = None if given is None else [self._resolved(k, A, w) for k in given]
-        rows = None if arrays is not None else self._rows(A)  # type: ignore[attr-defined]
+        rows = None if arrays is not None else self._rows(A)
         grams = gram_set(
             kernels, arrays, rows, w, normalize=self.normalize, memory=self.memory, n_jobs=self.n_jobs
         )
         notes: dict[str, None] = {}
         for m, op in enumerate(grams.operators):
             kernel = None if kernels is None else kernels[m]
-            said = self._verdict(kernel, op, np.flatnonzero(w > 0))  # type: ignore[attr-defined]
+            said = self._verdict(kernel, op, np.flatnonzero(w > 0))
             notes.update(dict.fromkeys(said))
         self._notes = tuple(notes)
         return grams
 
-    def _resolved(self, k: Any, A: Any, w: np.ndarray) -> Kernel:
-        found = resolve(k, self._rows(A), w)  # type: ignore[attr-defined]
+    def _resolved(self, k: Kernel | str, A: Matrix, w: Array) -> Kernel:
+        found = resolve(k, self._rows(A), w)
         assert found is not None
         return found
 
-    def _learn(self, grams: GramSet, answer: Any, w: np.ndarray, target: np.ndarray | None) -> Answer:
+    def _learn(
+        self, grams: GramSet, answer: Callable[[Array], Answer], w: Array, target: Array | None
+    ) -> Answer:
         """Find the weights (or take those given), and keep them with their certificate."""
-        p, count = float(self.p), len(grams)
+        p = float(self.p)
+        count = len(grams)
         fixed = self._fixed_weights(grams, w, target)
         equal = unit(np.ones(count), p)
         learned = fixed is None and not np.isinf(p) and count > 1
@@ -172,23 +189,26 @@ class KernelSet:
             certificate = _of_fixed(
                 certificate, best, d, p, str(self.weights) if isinstance(self.weights, str) else "given"
             )
-        self.weights_, self.scales_, self.kernels_ = d, grams.scales, grams.names
+        self.weights_ = d
+        self.scales_ = grams.scales
+        self.kernels_ = grams.names
         self.kernel_ = PRECOMPUTED if grams.kernels is None else grams.kernel(d)
-        parts, shares = d * np.maximum(best.q, 0.0), d * grams.traces(w)
-        self.norm_shares_ = parts / parts.sum() if parts.sum() > 0 else np.zeros(count)
-        self.trace_shares_ = shares / shares.sum() if shares.sum() > 0 else np.zeros(count)
+        self.norm_shares_ = as_shares(d * np.maximum(best.q, 0.0))
+        self.trace_shares_ = as_shares(d * grams.traces(w))
         self.certificate_ = replace(certificate, notes=(*certificate.notes, *self._notes))
         self.n_iter_ = int(certificate.iterations or 0)
         if not certificate.status.as_asked:
             warn(
-                f"the kernel weights stopped before tol={self.tol:g} was met ({self.certificate_}). Raise max_iter or "
-                "max_seconds, or allow a larger tol.",
+                f"the kernel weights stopped before tol={self.tol:g} was met ({self.certificate_}). Raise "
+                "max_iter or max_seconds, or allow a larger tol.",
                 ConvergenceWarning,
             )
         return best
 
-    def _fixed_weights(self, grams: GramSet, w: np.ndarray, target: np.ndarray | None) -> np.ndarray | None:
-        given, count, p = self.weights, len(grams), float(self.p)
+    def _fixed_weights(self, grams: GramSet, w: Array, target: Array | None) -> Array | None:
+        given = self.weights
+        count = len(grams)
+        p = float(self.p)
         if isinstance(given, str):
             if given == "learn":
                 return None
@@ -202,7 +222,8 @@ class KernelSet:
         try:
             d = np.asarray(given, dtype=float)
         except (TypeError, ValueError):
-            d = np.empty(0)  # refused below
+            # refused below
+            d = np.empty(0)
         if d.shape != (count,) or not np.all(np.isfinite(d) & (d >= 0)) or not np.any(d > 0):
             raise ParameterError(
                 f"weights must be {count} numbers >= 0, one for each kernel, and not all 0; got {given!r}."
@@ -227,18 +248,21 @@ class KernelSet:
         return "\n".join(lines)
 
 
-def aligned(grams: GramSet, target: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """The d ≥ 0 whose centred Σ d_m K_m has the largest alignment with the ideal kernel TTᵀ (Cortes, Mohri, Rostamizadeh).
+def aligned(grams: GramSet, target: Array, w: Array) -> Array:
+    """The d ≥ 0 whose centred Σ d_m K_m is best aligned with the ideal kernel TTᵀ.
+
+    That is the choice of Cortes, Mohri and Rostamizadeh (2012).
 
     Up to its length it minimises ‖Σ d_m HK_mH - HTTᵀH‖, with H the centring; rows count by their weight.
     """
     share = w / w.sum()
     T = target - share @ target
     a = np.einsum("nc,mnc->m", w[:, None] * T, grams.products(w[:, None] * T))
-    means = grams.products(share)  # of the rows of each Gram
-    count, n = len(grams), grams.n
+    # of the rows of each Gram matrix
+    means = grams.products(share)
+    count = len(grams)
     M = np.zeros((count, count))
-    for rows in panels(n):
+    for rows in panels(grams.n):
         parts = np.stack(
             [
                 (op.block(rows, slice(None)) / s - r[rows, None] - r + share @ r)
@@ -250,15 +274,24 @@ def aligned(grams: GramSet, target: np.ndarray, w: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(M)
     kept = values > 1e-13 * values[-1]
     root = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
-    return nnls(root, (vectors[:, kept].T @ a) / np.sqrt(values[kept]))[0]
+    found: Array = nnls(root, (vectors[:, kept].T @ a) / np.sqrt(values[kept]))[0]
+    return found
+
+
+def as_shares(parts: Array) -> Array:
+    """Each part of the whole; zeros where there is nothing to share."""
+    total = float(parts.sum())
+    if total > 0:
+        return parts / total
+    return np.zeros(len(parts))
 
 
 def _relative(c: Certificate) -> float:
     return float(c.gap or 0.0) / max(abs(c.primal or 0.0), np.finfo(float).tiny)
 
 
-def _of_fixed(c: Certificate, best: Answer, d: np.ndarray, p: float, how: str) -> Certificate:
-    """The certificate of a machine whose weights were not learned: its own gap, and what learning might gain."""
+def _of_fixed(c: Certificate, best: Answer, d: Array, p: float, how: str) -> Certificate:
+    """The certificate of a machine whose weights were fixed: its own gap, and what learning might gain."""
     notes: tuple[str, ...] = (
         f"the weights were fixed ({how}): the gap is that of the machine at these weights",
     )
@@ -269,5 +302,5 @@ def _of_fixed(c: Certificate, best: Answer, d: np.ndarray, p: float, how: str) -
     return replace(c, status=best.status, gap=best.gap, dual=best.primal - best.gap, notes=notes)
 
 
-def _say(steps: int, gap: float, primal: float, d: np.ndarray) -> str:
+def _say(steps: int, gap: float, primal: float, d: Array) -> str:
     return f"{steps} weight steps, primal {primal:.9g}, gap {gap:.3g}, {int((d > 0).sum())} kernels"

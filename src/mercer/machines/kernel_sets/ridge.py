@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -10,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.gram.functions import Functions
 from mercer.machines.kernel_sets.multiple import KernelSet
-from mercer.machines.kernel_sets.weights import GramSet
+from mercer.machines.kernel_sets.weights import GramSet, Kernels, KernelWeights
 from mercer.machines.shared.base import check_weights
-from mercer.machines.shared.machine import Invalid, Machine
+from mercer.machines.shared.machine import Invalid
 from mercer.machines.shared.parameters import Declarations, Number
 from mercer.machines.shared.targets import check_target_block
 from mercer.memory import memory_limit
@@ -20,16 +21,21 @@ from mercer.solve.direct import factor
 from mercer.solve.mixture import Answer
 from mercer.solve.solution import Status
 from mercer.solve.system import solve
+from mercer.sparse import Matrix
+from mercer.typing import Array, Memory, Table, Targets, Weights
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
-class MultipleKernelRegressor(KernelSet, RegressorMixin, Machine):
+class MultipleKernelRegressor(RegressorMixin, KernelSet):
     """Ridge regression with several kernels and their weights.
 
         min ½ λ Σ_m ‖w_m‖²/d_m + ½ Σ_i (y_i - Σ_m w_m·φ_m(x_i) - b)²      over w, b and d ≥ 0, ‖d‖_p ≤ 1
         dual     λ (yᵀβ - ½ λ βᵀβ - ½ ‖(βᵀK_mβ)_m‖_p*),   (K_d + λI) β = y - b,   Σβ = 0
 
-    Without `fit_intercept` there is no b and no Σβ = 0. With one kernel this is `KernelRidge`. Several columns of y share the
-    weights. The gap is ½‖y - b - K_dβ - λβ‖² + ½ λ (‖q‖_p* - dᵀq), q_m = βᵀK_mβ.
+    Without `fit_intercept` there is no b and no Σβ = 0. With one kernel this is `KernelRidge`. Several
+    columns of y share the weights. The gap is ½‖y - b - K_dβ - λβ‖² + ½ λ (‖q‖_p* - dᵀq), q_m = βᵀK_mβ.
 
     Parameters
     ----------
@@ -55,18 +61,17 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, Machine):
         "alpha": Number(about="The λ above."),
     }
 
-    dual_coef_: np.ndarray
-    intercept_: Any
-    X_fit_: Any
-    kernel_: Any
+    dual_coef_: Array
+    intercept_: Array | float
+    X_fit_: Matrix | None
 
     def __init__(
         self,
-        kernels: Any = ("Linear()", "RBF()"),
+        kernels: Kernels = ("Linear()", "RBF()"),
         alpha: float = 1.0,
         *,
         p: float = 1.0,
-        weights: Any = "learn",
+        weights: KernelWeights = "learn",
         normalize: str | None = "trace",
         fit_intercept: bool = False,
         tol: float = 1e-4,
@@ -74,7 +79,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, Machine):
         max_seconds: float | None = None,
         strict: bool = False,
         verbose: int = 0,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
     ) -> None:
         self.kernels = kernels
@@ -91,7 +96,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, Machine):
         self.memory = memory
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn weights and coefficients from rows X and numbers y (n, or n × outputs)."""
         A, n = self._start(X)
         Y, flat = check_target_block(y, n, type(self).__name__)
@@ -111,20 +116,20 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, Machine):
         self.intercept_ = best.kept[1][0] if flat else best.kept[1]
         return self
 
-    def _answers(self, grams: GramSet, Y: np.ndarray, w: np.ndarray) -> Any:
-        """β and b for given weights, by one factorisation or, beyond the memory allowed, conjugate gradients."""
+    def _answers(self, grams: GramSet, Y: Array, w: Array) -> Callable[[Array], Answer]:
+        """β and b for given weights, by one factorisation or, beyond the memory, conjugate gradients."""
         n, lam = grams.n, float(self.alpha)
         ones = np.ones((n, 1))
         fits = grams.stored and 8 * n * n <= memory_limit(self.memory)
 
-        def answer(d: np.ndarray) -> Answer:
+        def answer(d: Array) -> Answer:
             A = grams.at(d).shifted(lam / w)
             ended: list[Status] = [Status.CONVERGED]
             if fits:
-                inverse: Any = factor(A).solve
+                inverse: Callable[[Array], Array] = factor(A).solve
             else:
 
-                def inverse(V: np.ndarray) -> np.ndarray:
+                def inverse(V: Array) -> Array:
                     got = solve(A, V, tol=1e-3 * min(self.tol, 1e-3), memory=self.memory, keep=False)
                     ended.append(got.certificate.status)
                     return got.value
@@ -144,7 +149,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, Machine):
             primal = 0.5 * float(d @ q) + 0.5 * float(w @ (rest**2).sum(axis=1))
             gap = 0.5 * float(w @ ((rest - lam * beta / w[:, None]) ** 2).sum(axis=1))
 
-            def curvature() -> np.ndarray:
+            def curvature() -> Array:
                 H = np.zeros((len(grams), len(grams)))
                 for c in range(Y.shape[1]):
                     G = F[:, :, c].T
@@ -159,7 +164,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, Machine):
 
         return answer
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Array:
         """Σ β_i k(x_i, x) + b."""
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
@@ -169,7 +174,7 @@ class MultipleKernelRegressor(KernelSet, RegressorMixin, Machine):
         check_is_fitted(self, "dual_coef_")
         return self._functions_on(self.X_fit_, self.dual_coef_, self.intercept_, observed=False)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags

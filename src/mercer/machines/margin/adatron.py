@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -12,20 +11,24 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import ParameterError, ShapeError, warn
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.margin.perceptron import Expansion, Row, row_of
 from mercer.machines.shared.parameters import HARD_OR_SOFT, Declarations, Number, Special, steps_allowed
+from mercer.params import is_real
 from mercer.solve.box import BoxProblem
 from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.solution import Status
+from mercer.typing import Array, Integers, Table, Targets, Weights
 
 
 class Adatron(Expansion):
-    """The adaptive perceptron: one example at a time, towards the hyperplane of largest margin through the origin.
+    """The adaptive perceptron: one example at a time, towards the plane of largest margin through the origin.
 
         α_n ← α_n + max(-α_n, η(1 - h_n)),      h_n = y_n Σ_m y_m α_m k(x_m, x_n)
 
-    Every step raises the dual Q(α) = Σα - ½ΣΣ y y α α k while η < 2 / max k(x, x), so a larger `step` is refused (the
-    theorem of the source forgets the square of the norm: k(x, x) = ‖φ(x)‖²). C < inf bounds α, the soft margin.
+    Every step raises the dual Q(α) = Σα - ½ΣΣ y y α α k while η < 2 / max k(x, x), so a larger `step` is
+    refused (the theorem of the source forgets the square of the norm: k(x, x) = ‖φ(x)‖²). C < inf bounds α,
+    the soft margin.
 
     Parameters
     ----------
@@ -33,12 +36,15 @@ class Adatron(Expansion):
 
     Attributes
     ----------
-    dual_ : Q after each pass, never falling (but for rounding). certificate_, alpha_ (≥ 0), dual_coef_ (y α), support_, step_.
+    dual_ : Q after each pass, never falling (but for rounding). certificate_, alpha_ (≥ 0), dual_coef_ (y
+        α), support_, step_.
 
     >>> from mercer import Adatron
     >>> model = Adatron("Linear()", tol=1e-9).fit([[-1.0], [1.0], [3.0]], [0, 1, 1])
-    >>> (model.dual_coef_ @ model.support_vectors_).round(6).item(), bool(np.all(np.diff(model.dual_) > -1e-12))
-    (1.0, True)
+    >>> (model.dual_coef_ @ model.support_vectors_).round(6).item()
+    1.0
+    >>> bool(np.all(np.diff(model.dual_) > -1e-12))
+    True
     """
 
     average = "last"
@@ -61,7 +67,7 @@ class Adatron(Expansion):
         step: float | str = "auto",
         tol: float = 1e-3,
         max_iter: int | None = 10_000,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
         strict: bool = False,
     ) -> None:
         self.kernel = kernel
@@ -72,7 +78,7 @@ class Adatron(Expansion):
         self.approximation = approximation
         self.strict = strict
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Table, y: Targets) -> Self:
         """Present the examples one by one, in order, until a whole pass changes nothing."""
         self._check_parameters()
         A = self._check_rows(X, reset=True)
@@ -81,7 +87,9 @@ class Adatron(Expansion):
         row = row_of(K)
         eta = self.step_ = self._checked_step(K)
         problem = self._problem(y)
-        alpha, f = np.zeros(len(y)), np.zeros(len(y))  # α ← 0; f = Σ y α k
+        alpha = np.zeros(len(y))
+        # Σ y α k of each row
+        f = np.zeros(len(y))
         dual: list[float] = [0.0]
         status: Status = Status.LIMIT
         self.n_iter_ = 0
@@ -102,7 +110,9 @@ class Adatron(Expansion):
             dual.append(reached)
             if worst <= self.tol:
                 status = Status.CONVERGED
-        self.alpha_, self.b_, self.dual_ = alpha, 0.0, np.array(dual)
+        self.alpha_ = alpha
+        self.b_ = 0.0
+        self.dual_ = np.array(dual)
         self.converged_ = status == Status.CONVERGED
         self.certificate_ = problem.certify(
             alpha,
@@ -118,13 +128,13 @@ class Adatron(Expansion):
         self._keep_support(on, A, used, (y * alpha)[used].reshape(1, -1))
         if not status.as_asked:
             warn(
-                f"the Adatron stopped after {self.n_iter_} passes ({self.certificate_}). Raise max_iter; if the dual keeps "
-                "rising the classes may not be separable: give a finite C.",
+                f"the Adatron stopped after {self.n_iter_} passes ({self.certificate_}). Raise max_iter; if "
+                "the dual keeps rising the classes may not be separable: give a finite C.",
                 ConvergenceWarning,
             )
         return self
 
-    def _pass(self, row: Row, y: np.ndarray, alpha: np.ndarray, f: np.ndarray, eta: float) -> None:
+    def _pass(self, row: Row, y: Array, alpha: Array, f: Array, eta: float) -> None:
         for n in range(len(y)):
             h = y[n] * f[n]
             change = min(max(-alpha[n], eta * (1 - h)), self.C - alpha[n])
@@ -132,15 +142,16 @@ class Adatron(Expansion):
                 alpha[n] += change
                 f += change * y[n] * row(n)
 
-    def _function_facts(self) -> dict[str, Any]:
+    def _function_facts(self) -> dict[str, object]:
         return {**super()._function_facts(), "canonical": True}
 
-    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
         if A.shape[0] != len(self.alpha_):
             raise ShapeError(
-                f"X has {A.shape[0]} rows; the model was fitted on {len(self.alpha_)}. Pass the training data."
+                f"X has {A.shape[0]} rows; the model was fitted on {len(self.alpha_)}. Pass the training "
+                "data."
             )
         if sample_weight is not None:
             raise ParameterError("the Adatron takes no sample_weight; leave it out.")
@@ -151,15 +162,15 @@ class Adatron(Expansion):
         beta[self.support_] = self.dual_coef_[0]
         return [of_box(problem, problem.alpha(beta), np.asarray(K @ beta), (0.0, 0.0), K)]
 
-    def _named_rows(self) -> dict[str, np.ndarray]:
+    def _named_rows(self) -> dict[str, Integers]:
         (free,), (full,) = self._bounded_support()
         return {"support vectors on the margin": free, "support vectors at the bound": full}
 
-    def _bounded_support(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    def _bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
         full = self.alpha_[self.support_] >= self.C
         return (self.support_[~full],), (self.support_[full],)
 
-    def _problem(self, signs: np.ndarray) -> BoxProblem:
+    def _problem(self, signs: Array) -> BoxProblem:
         """The dual that the Adatron climbs: a box, no equality."""
         n = len(signs)
         return BoxProblem(np.arange(n), signs, np.full(n, -1.0), np.full(n, float(self.C)), equality=0)
@@ -167,13 +178,12 @@ class Adatron(Expansion):
     def _checked_step(self, K: GramOperator) -> float:
         top = float(K.diag().max())
         limit = 2.0 / top if top > 0 else np.inf
-        step: Any = self.step
+        step = self.step
         if isinstance(step, str) and step == "auto":
             return 0.5 * limit if np.isfinite(limit) else 1.0
-        number = isinstance(step, numbers.Real) and not isinstance(step, bool)
-        if not number or not 0 < step < limit:
+        if not is_real(step) or not 0 < step < limit:
             raise ParameterError(
-                f"step must be a number with 0 < step < 2 / max k(x, x) = {limit:.6g} on this data, else the dual need not "
-                f"rise; got {self.step!r}."
+                f"step must be a number with 0 < step < 2 / max k(x, x) = {limit:.6g} on this data, else the "
+                f"dual need not rise; got {self.step!r}."
             )
         return float(step)

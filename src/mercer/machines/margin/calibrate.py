@@ -1,4 +1,4 @@
-"""From decision values to probabilities that agree with the decision, and to label sets of stated coverage."""
+"""From decision values to probabilities that agree with the decision, and to label sets of a coverage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -14,26 +13,30 @@ from scipy.special import log_softmax, softmax
 from sklearn.model_selection import StratifiedKFold
 
 from mercer.errors import InputError, ParameterError
+from mercer.typing import Array, Integers, Labels, Seed
 
 FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The fitted map. Two classes: p = 1/(1 + e^(-a f)) with one a for each side of the boundary, so that p = ½ exactly
-    where f = 0. More: p = softmax(a · scores). Either way the likeliest class is the one the machine predicts."""
+    """The fitted map from decision values to probabilities.
+
+    Two classes: p = 1/(1 + e^(-a f)) with one a for each side of the boundary, so that p = ½ exactly where
+    f = 0. More: p = softmax(a · scores). Either way the likeliest class is the one predicted.
+    """
 
     slopes: tuple[float, ...]
 
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
+    def __call__(self, scores: Array) -> Array:
         if scores.ndim == 1:
             below, above = self.slopes
             z = np.where(scores < 0, below, above) * scores
-            return softmax(np.column_stack([np.zeros(len(z)), z]), axis=1)
-        return softmax(self.slopes[0] * scores, axis=1)
+            return np.asarray(softmax(np.column_stack([np.zeros(len(z)), z]), axis=1))
+        return np.asarray(softmax(self.slopes[0] * scores, axis=1))
 
 
-def held_out(codes: np.ndarray, classes: np.ndarray, random_state: Any) -> Iterator[np.ndarray]:
+def held_out(codes: Integers, classes: Labels, random_state: Seed) -> Iterator[Integers]:
     """The rows of each fold; classes are spread evenly over the folds."""
     fewest = int(np.bincount(codes).min())
     if fewest < 2:
@@ -47,25 +50,27 @@ def held_out(codes: np.ndarray, classes: np.ndarray, random_state: Any) -> Itera
         yield out
 
 
-def calibrate(scores: np.ndarray, codes: np.ndarray, w: np.ndarray) -> Calibration:
-    """The slopes of greatest likelihood on held-out scores; Platt's targets keep them finite on separable data."""
+def calibrate(scores: Array, codes: Integers, w: Array) -> Calibration:
+    """The slopes of greatest likelihood on held-out scores; Platt's targets keep them finite."""
     if scores.shape[1] == 1:
         f = scores[:, 0]
-        plus, minus = float(w[codes == 1].sum()), float(w[codes == 0].sum())
+        plus = float(w[codes == 1].sum())
+        minus = float(w[codes == 0].sum())
         target = np.where(codes == 1, (plus + 1) / (plus + 2), 1 / (minus + 2))
 
-        def loss(log_slopes: np.ndarray) -> float:
+        def loss(log_slopes: Array) -> float:
             z = np.where(f < 0, *np.exp(log_slopes)) * f
             return float(w @ (np.logaddexp(0, z) - target * z)) + 1e-3 * float(log_slopes @ log_slopes)
 
         found = minimize(loss, np.zeros(2), method="Nelder-Mead")
         return Calibration(tuple(float(v) for v in np.exp(found.x)))
     k = scores.shape[1]
-    rows = float(w.sum())  # a row of weight 2 is two rows
+    # A row of weight 2 is two rows.
+    rows = float(w.sum())
     share = np.full((len(codes), k), 1.0 / (rows + k))
     share[np.arange(len(codes)), codes] = 1 - (k - 1) / (rows + k)
 
-    def spread(log_slope: np.ndarray) -> float:
+    def spread(log_slope: Array) -> float:
         logs = log_softmax(np.exp(log_slope[0]) * scores, axis=1)
         return -float(w @ (share * logs).sum(axis=1)) + 1e-3 * float(log_slope @ log_slope)
 
@@ -73,7 +78,7 @@ def calibrate(scores: np.ndarray, codes: np.ndarray, w: np.ndarray) -> Calibrati
     return Calibration((float(np.exp(found.x[0])),))
 
 
-def conformal_threshold(scores: np.ndarray, coverage: float) -> float:
+def conformal_threshold(scores: Array, coverage: float) -> float:
     """The ⌈(n + 1)·coverage⌉-th smallest of n held-out scores: exchangeability gives the coverage."""
     if not isinstance(coverage, numbers.Real) or isinstance(coverage, bool) or not 0 < coverage < 1:
         raise ParameterError(f"coverage must be a number with 0 < coverage < 1; got {coverage!r}.")
@@ -81,7 +86,8 @@ def conformal_threshold(scores: np.ndarray, coverage: float) -> float:
     rank = math.ceil((n + 1) * float(coverage) - 1e-12)
     if rank > n:
         raise InputError(
-            f"{n} held-out rows cannot promise a coverage of {coverage:g}: at least {math.ceil(coverage / (1 - coverage) - 1e-9)} "
-            "are needed. Pass more rows to conformalize, or ask for less."
+            f"{n} held-out rows cannot promise a coverage of {coverage:g}: at least "
+            f"{math.ceil(coverage / (1 - coverage) - 1e-9)} are needed. Pass more rows to conformalize, or "
+            "ask for less."
         )
     return float(scores[rank - 1])

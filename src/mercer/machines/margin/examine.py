@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from mercer.gram import GramOperator
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.margin.classify import MarginClassifier
 from mercer.machines.margin.nu import NuSVC
@@ -27,15 +27,20 @@ from mercer.machines.shared.examined import (
 from mercer.machines.shared.targets import class_weights
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import Certificate, Status, joined_certificate
+from mercer.sparse import Matrix
 from mercer.theory.claims import EXACT, SOLVED, Examination, Reached, at_most
+from mercer.typing import Array, Integers, Labels, Table, Targets, Weights
 
-NEARLY = 1e-3  # what tolerances give where a solver and this room sum in another order
-ROUNDING = 1e-13  # of the largest value that a sum could have
-NEAR = 0.01  # of the objective: a larger gap is no optimum, however small the violation
+NEARLY = 1e-3
+"""What tolerances give where a solver and this room sum in another order."""
+ROUNDING = 1e-13
+"""Of the largest value that a sum could have."""
+NEAR = 0.01
+"""Of the objective: a larger gap is no optimum, however small the violation."""
 
 
 @examine.register
-def _(model: MarginMachine, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: MarginMachine, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A, targets, w = model._check_again(X, y, sample_weight)
     given = check_weights(sample_weight, A.shape[0])
     if isinstance(model, MarginClassifier) and sample_weight is not None:
@@ -55,9 +60,9 @@ def _(model: MarginMachine, exam: Examination, X: Any, y: Any, sample_weight: An
 
 
 def by_problem(
-    exam: Examination, model: Any, A: Any, targets: Any, w: np.ndarray, K: Any, y: Any
-) -> np.ndarray:
-    """Everything that follows from coefficients and intercepts, problem by problem; the coefficients of all rows."""
+    exam: Examination, model: MarginMachine, A: Matrix, targets: Labels, w: Array, K: GramOperator, y: Targets
+) -> Array:
+    """All that follows from coefficients and intercepts, problem by problem; the coefficients of all rows."""
     same_shape(exam, model, A)
     betas = []
     many = len(model.certificates_) > 1
@@ -72,7 +77,8 @@ def by_problem(
         scale = model._scale_of(k, problem)
         f = np.asarray(K @ beta)[problem.rows]
         infeasible(exam, of, problem, alpha, beta)
-        exact, alpha = alpha, snapped(problem, alpha, beta)
+        exact = alpha
+        alpha = snapped(problem, alpha, beta)
         claimed = model.certificates_[k]
         found = problem.certify(alpha, f, m, status=claimed.status, method="recomputed")
         energy = float(beta @ np.asarray(K @ beta))
@@ -103,22 +109,23 @@ def by_problem(
     return B
 
 
-def _energy_size(K: Any, beta: np.ndarray, energy: float) -> float:
-    """In units of which βᵀKβ is known to `EXACT`: its own, or what its terms leave of rounding where they cancel."""
+def _energy_size(K: GramOperator, beta: Array, energy: float) -> float:
+    """In units of which βᵀKβ is known to `EXACT`: its own, or the rounding of its terms where they cancel."""
     return max(abs(energy), ROUNDING * _reach(K, beta) ** 2 / EXACT)
 
 
-def _reach(K: Any, beta: np.ndarray) -> float:
+def _reach(K: GramOperator, beta: Array) -> float:
     """Σ |β_i| √k(x_i, x_i), the largest norm that these coefficients can give."""
     return float(np.sqrt(np.abs(np.asarray(K.diag(), dtype=float))) @ np.abs(beta))
 
 
 def same_bounds(
-    exam: Examination, of: str, model: Any, k: int, q: BoxProblem, alpha: np.ndarray, *, exactly: bool
+    exam: Examination, of: str, model: MarginMachine, k: int, q: BoxProblem, alpha: Array, *, exactly: bool
 ) -> None:
     """`at_bound_` names what is at C; what is below by no more than rounding may be called either."""
     n = int(model.n_rows_fit_)
-    sure, perhaps = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    sure = np.zeros(n, dtype=bool)
+    perhaps = np.zeros(n, dtype=bool)
     lost = 0.0 if exactly else 4 * np.finfo(float).eps
     sure[q.rows[alpha >= q.C * (1 - lost)]] = True
     perhaps[q.rows[alpha >= q.C - EXACT * alpha.max(initial=0.0)]] = True
@@ -129,11 +136,18 @@ def same_bounds(
 
 
 def _optimal(
-    model: Any, K: Any, q: BoxProblem, alpha: np.ndarray, beta: np.ndarray, found: Certificate, tol: float
+    model: MarginMachine,
+    K: GramOperator,
+    q: BoxProblem,
+    alpha: Array,
+    beta: Array,
+    found: Certificate,
+    tol: float,
 ) -> Reached:
-    """A violation of at most `tol` with a gap of at most a hundredth of the objective, or a gap of at most `gap_tol`."""
+    """A violation within `tol` and a gap of a hundredth of the objective, or a gap within `gap_tol`."""
     size = max(abs(found.primal or 0.0), abs(found.dual or 0.0))
-    gap, kkt = float(found.gap or 0.0), float(found.kkt or 0.0)
+    gap = float(found.gap or 0.0)
+    kkt = float(found.kkt or 0.0)
     rounding = ROUNDING * (_reach(K, beta) ** 2 + float(np.abs(q.p) @ alpha))
     if model.gap_tol is not None and gap <= (1 + NEARLY) * float(model.gap_tol) * size + rounding:
         return Reached(True)
@@ -143,7 +157,7 @@ def _optimal(
     return at_most("the gap", gap, (NEAR + NEARLY) * size + rounding)
 
 
-def same_shape(exam: Examination, model: Any, A: Any) -> None:
+def same_shape(exam: Examination, model: MarginMachine, A: Matrix) -> None:
     """Support vectors are rows of X, named once; the model knows how many rows and columns it saw."""
     n = A.shape[0]
     exam.same("n_rows_fit_", model.n_rows_fit_, n)
@@ -157,8 +171,8 @@ def same_shape(exam: Examination, model: Any, A: Any) -> None:
 
 
 def restate(
-    model: Any, A: Any, y: Any, w: np.ndarray
-) -> Iterator[tuple[BoxProblem, np.ndarray, tuple[float, float], np.ndarray]]:
+    model: MarginMachine, A: Matrix, y: Labels, w: Array
+) -> Iterator[tuple[BoxProblem, Array, tuple[float, float], Array]]:
     """Each problem with the α, multipliers and coefficients that the fitted model stands for."""
     for problem, alpha, m, beta in model._restate(A, y, w):
         if isinstance(model, NuSVR):
@@ -166,8 +180,11 @@ def restate(
         yield problem, alpha, m, beta
 
 
-def completed(q: BoxProblem, alpha: np.ndarray) -> np.ndarray:
-    """α and α* of ν-regression from their difference: both grow by the same until Σα is what ν says, where there is room."""
+def completed(q: BoxProblem, alpha: Array) -> Array:
+    """α and α* of ν-regression from their difference.
+
+    Both grow by the same, where there is room, until Σα is what ν says.
+    """
     n = len(alpha) // 2
     total = q.sums(q.start)[0]
     missing = total - q.sums(alpha)[0]
@@ -179,7 +196,7 @@ def completed(q: BoxProblem, alpha: np.ndarray) -> np.ndarray:
     return alpha + np.tile(more, 2)
 
 
-def infeasible(exam: Examination, of: str, q: BoxProblem, alpha: np.ndarray, beta: np.ndarray) -> None:
+def infeasible(exam: Examination, of: str, q: BoxProblem, alpha: Array, beta: Array) -> None:
     """Signs, bounds and sums of the coefficients are what the problem allows."""
     scale = max(float(np.abs(beta).max(initial=0.0)), 1e-300)
     stray = np.abs(q.beta(alpha, len(beta)) - beta)
@@ -200,12 +217,14 @@ def infeasible(exam: Examination, of: str, q: BoxProblem, alpha: np.ndarray, bet
     )
 
 
-def snapped(q: BoxProblem, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
+def snapped(q: BoxProblem, alpha: Array, beta: Array) -> Array:
     """α at its bound where rounding alone keeps it from there."""
     return np.where(np.abs(alpha - q.C) <= EXACT * np.abs(beta).max(initial=0.0), q.C, alpha)
 
 
-def derived(exam: Examination, model: Any, K: Any, targets: Any, w: np.ndarray, y: Any) -> None:
+def derived(
+    exam: Examination, model: MarginMachine, K: GramOperator, targets: Labels, w: Array, y: Targets
+) -> None:
     """What single machines publish besides."""
     support = model.support_
     if isinstance(model, MarginClassifier):
@@ -237,7 +256,7 @@ def derived(exam: Examination, model: Any, K: Any, targets: Any, w: np.ndarray, 
 
 
 def same_calibration(
-    exam: Examination, model: MarginClassifier, A: Any, codes: np.ndarray, w: np.ndarray
+    exam: Examination, model: MarginClassifier, A: Matrix, codes: Integers, w: Array
 ) -> None:
     """Slopes of probabilities, by holding out the same rows again."""
     if not model.probability:

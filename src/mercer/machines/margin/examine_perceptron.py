@@ -1,8 +1,6 @@
-"""The claims of the perceptrons, whose answer is the run itself, and of the Adatron, whose answer has a certificate."""
+"""The claims of the perceptrons, whose answer is the run itself, and of the certified Adatron."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -23,11 +21,13 @@ from mercer.machines.shared.examined import (
 )
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import Certificate, Status
+from mercer.sparse import Matrix
 from mercer.theory.claims import SOLVED, Examination, Reached, at_most
+from mercer.typing import Table, Targets, Weights
 
 
 @examine.register
-def _(model: KernelPerceptron, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: KernelPerceptron, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A = model._check_rows(X, reset=False)
     if model.shuffle and not isinstance(model.random_state, int | np.integer):
         exam.cannot("the order of the rows: it was drawn without a seed (give random_state a number)")
@@ -39,19 +39,23 @@ def _(model: KernelPerceptron, exam: Examination, X: Any, y: Any, sample_weight:
 
 
 @examine.register
-def _(model: Perceptron, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: Perceptron, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A = model._check_rows(X, reset=False)
     _says(exam, model, _runs_again(exam, model, X, y, A.shape[0]))
 
 
-def _runs_again(exam: Examination, model: Any, X: Any, y: Any, n: int) -> bool | None:
-    """The same rows in the same order make the same mistakes; whether the last pass made none, where that is known."""
+def _runs_again(
+    exam: Examination, model: KernelPerceptron | Perceptron, X: Table, y: Targets, n: int
+) -> bool | None:
+    """The same rows in the same order make the same mistakes; whether the last pass made none, if known."""
     one_pass = model._steps == n and model.n_iter_ > 1
     skip = set(HISTORY - {"n_iter_"})
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     if one_pass:
         # the rows came piece by piece, each seen once
-        changes = {"max_iter": 1, **({"shuffle": False} if isinstance(model, KernelPerceptron) else {})}
+        changes = {"max_iter": 1}
+        if isinstance(model, KernelPerceptron):
+            changes["shuffle"] = False
         skip |= {"n_iter_", "converged_"}
         if isinstance(model, Perceptron):
             skip |= {"mistakes_", "_made"}
@@ -60,14 +64,15 @@ def _runs_again(exam: Examination, model: Any, X: Any, y: Any, n: int) -> bool |
     return None if one_pass else bool(twin.converged_)
 
 
-def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Any, y: Any) -> bool:
-    """An order that nobody knows: the record says on which rows mistakes were made and how long each version lived."""
+def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Matrix, y: Targets) -> bool:
+    """An order that nobody knows: the record has the rows with mistakes and how long each version lived."""
     n = A.shape[0]
     exam.same("classes_", model.classes_, np.unique(np.asarray(y)))
     same_width(exam, model, A)
     same_kernel(exam, model, A)
     signs = np.where(np.asarray(y) == model.classes_[1], 1.0, -1.0)
-    made, lives = np.asarray(model.mistakes_), np.asarray(model.lives_)
+    made = np.asarray(model.mistakes_)
+    lives = np.asarray(model.lives_)
     exam.true(len(lives) == len(made) + 1, "there is not one version more than there are mistakes")
     exam.same("the steps of all versions", int(lives.sum()), int(model.n_iter_ * n))
     twin = clone(model)
@@ -77,7 +82,9 @@ def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Any, y
         twin.approximation_ = model.approximation_
     twin.kernel_ = model.kernel_
     twin._begin(A)
-    twin._y, twin.n_iter_, twin.converged_ = signs, model.n_iter_, bool(lives[-1] > n)
+    twin._y = signs
+    twin.n_iter_ = model.n_iter_
+    twin.converged_ = bool(lives[-1] > n)
     K = np.asarray(model._again_on(A).gram().block(slice(None), slice(None)))
     twin._norms = np.sqrt(np.abs(K.diagonal()))
     when = np.cumsum(lives)[: len(made)]
@@ -91,13 +98,15 @@ def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Any, y
         if model.fit_intercept:
             twin.b_ += signs[row]
             twin._sum_b += signs[row] * step
-    twin._made, twin._lives, twin._steps = made.tolist(), lives.tolist(), int(lives.sum())
+    twin._made = made.tolist()
+    twin._lives = lives.tolist()
+    twin._steps = int(lives.sum())
     twin._finish()
     same_published(exam, model, twin, skip=HISTORY | {"converged_"}, within=SOLVED)
     return bool(lives[-1] >= n)
 
 
-def _says(exam: Examination, model: Any, still: bool | None) -> None:
+def _says(exam: Examination, model: KernelPerceptron | Perceptron, still: bool | None) -> None:
     """A pass without a mistake is what "converged" means here."""
     status = Status.CONVERGED if model.converged_ else Status.LIMIT
     if model.certificate_.status != Status.INTERRUPTED:
@@ -113,7 +122,7 @@ def _says(exam: Examination, model: Any, still: bool | None) -> None:
 
 
 @examine.register
-def _(model: Adatron, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: Adatron, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A = model._check_rows(X, reset=False)
     n = A.shape[0]
     same_width(exam, model, A)

@@ -1,21 +1,25 @@
-"""What a hard margin needs to know before and after it fails: rows that contradict each other, bounds, violations."""
+"""What a hard margin needs when it fails: rows that contradict each other, bounds, violations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from mercer.gram import GramOperator
 from mercer.solve.box import BoxProblem
+from mercer.typing import Array
 
-SMALL_PROGRAM = 300  # rows up to which the smallest violation is computed by a linear program
-MOST_PAIRS = 2000  # rows up to which all pairs are looked at
-NOTHING = 1e-6  # a violation that a linear program cannot tell from 0
+SMALL_PROGRAM = 300
+"""Rows up to which the smallest violation is computed by a linear program."""
+MOST_PAIRS = 2000
+"""Rows up to which all pairs are looked at."""
+NOTHING = 1e-6
+"""A violation that a linear program cannot tell from 0."""
 
 
-def contradiction(K: Any, q: BoxProblem) -> tuple[int, int] | None:
-    """Two rows with different signs and the same kernel values with everything: no function can tell them apart.
+def contradiction(K: GramOperator, q: BoxProblem) -> tuple[int, int] | None:
+    """Two rows with different signs and the same kernel values: no function can tell them apart.
 
     Rows that agree with three of the others, and with themselves, are candidates; these are compared in full.
     """
@@ -39,7 +43,7 @@ def contradiction(K: Any, q: BoxProblem) -> tuple[int, int] | None:
     return None
 
 
-def widest_margin(K: Any, q: BoxProblem, alphas: Sequence[np.ndarray]) -> float:
+def widest_margin(K: GramOperator, q: BoxProblem, alphas: Sequence[Array]) -> float:
     """A bound on the margin of every function that separates, from any α ≥ 0 that keeps its sums at 0.
 
     y f ≥ 1 gives Σα ≤ Σ α y f = ⟨w, Σ yαφ⟩ ≤ ‖w‖ ‖Σ yαφ‖, so that 1/‖w‖ ≤ ‖Σ yαφ‖ / Σα; rounding is added.
@@ -57,7 +61,7 @@ def widest_margin(K: Any, q: BoxProblem, alphas: Sequence[np.ndarray]) -> float:
     return min(bounds)
 
 
-def _closest(K: Any, q: BoxProblem) -> np.ndarray:
+def _closest(K: GramOperator, q: BoxProblem) -> Array:
     """α = 1 for the two rows of different signs that are nearest in the feature space; of few rows."""
     alpha = np.zeros(len(q.rows))
     if len(alpha) <= MOST_PAIRS:
@@ -70,7 +74,7 @@ def _closest(K: Any, q: BoxProblem) -> np.ndarray:
     return alpha
 
 
-def least_violation(K: Any, q: BoxProblem) -> np.ndarray | None:
+def least_violation(K: GramOperator, q: BoxProblem) -> Array | None:
     """Violations of smallest sum, of few rows, by a linear program; None where it has no answer."""
     n = len(q.rows)
     if n > SMALL_PROGRAM:
@@ -86,7 +90,7 @@ def least_violation(K: Any, q: BoxProblem) -> np.ndarray | None:
     return np.asarray(found.x[n + 1 :]) if found.status == 0 else None
 
 
-def softened(K: Any, q: BoxProblem) -> BoxProblem:
+def softened(K: GramOperator, q: BoxProblem) -> BoxProblem:
     """The same problem with a C that is large beside the kernel's values."""
     C = 1e4 / max(float(np.median(np.abs(K.diag()[q.rows]))), 1e-300)
     return BoxProblem(q.rows, q.signs, q.p, np.full(len(q.rows), C), q.equality)

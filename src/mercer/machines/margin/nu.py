@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.errors import ParameterError, warn
+from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
-from mercer.machines.margin.classify import MarginClassifier
-from mercer.machines.margin.problems import ONLY_WORKING_SETS, fixed_unit
+from mercer.machines.landmarks.approximation import Approximation
+from mercer.machines.margin.classify import ClassWeight, MarginClassifier
+from mercer.machines.margin.problems import ONLY_WORKING_SETS, Solved, fixed_unit
 from mercer.machines.margin.svr import filled
 from mercer.machines.shared.parameters import TABLE, Declarations
+from mercer.progress import Tell
 from mercer.solve.box import BoxProblem
+from mercer.typing import Array, Integers, Memory, Seed
 
 
 class NuSVC(MarginClassifier):
@@ -36,7 +40,8 @@ class NuSVC(MarginClassifier):
 
     parameters: ClassVar[Declarations] = {
         "nu": TABLE["nu"].but(
-            about="0 < ν ≤ 1: at most this share of the rows lie inside the margin, at least this share are support vectors."
+            about="0 < ν ≤ 1: at most this share of the rows lie inside the margin, at least this share are "
+            "support vectors."
         ),
         "solver": ONLY_WORKING_SETS,
     }
@@ -49,7 +54,7 @@ class NuSVC(MarginClassifier):
         nu: float = 0.5,
         *,
         multiclass: str = "ovo",
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         probability: bool = False,
         tol: float = 1e-3,
         gap_tol: float | None = None,
@@ -59,11 +64,11 @@ class NuSVC(MarginClassifier):
         solver: str = "working-set",
         warm_start: bool = False,
         verbose: int = 0,
-        callback: Any = None,
-        approximation: Any = None,
-        memory: int | str = "2GiB",
+        callback: Tell | None = None,
+        approximation: Approximation | None = None,
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.kernel = kernel
         self.nu = nu
@@ -84,23 +89,23 @@ class NuSVC(MarginClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _problem(self, rows: np.ndarray, signs: np.ndarray, w: np.ndarray) -> BoxProblem:
+    def _problem(self, rows: Integers, signs: Array, w: Array) -> BoxProblem:
         plus, minus = float(w[signs > 0].sum()), float(w[signs < 0].sum())
         most = 2 * min(plus, minus) / (plus + minus) if plus + minus else 0.0
         if self.nu > most * (1 + 1e-12):
             raise ParameterError(
-                f"specified nu is infeasible: nu={self.nu:g} needs that share of both classes as support vectors, and the "
-                f"smaller one allows at most nu={most:.6g}."
+                f"specified nu is infeasible: nu={self.nu:g} needs that share of both classes as support "
+                f"vectors, and the smaller one allows at most nu={most:.6g}."
             )
         start = np.zeros(len(rows))
         for side in (signs > 0, signs < 0):
             start[side] = filled(w[side], 0.5 * self.nu * (plus + minus))
         return BoxProblem(rows, signs, np.zeros(len(rows)), w, equality=2, start=start)
 
-    def _unit(self, K: Any, problems: list[BoxProblem]) -> float:
+    def _unit(self, K: GramOperator, problems: list[BoxProblem]) -> float:
         return min(fixed_unit(K, q) for q in problems)
 
-    def _meet_failure(self, K: Any, problems: list[BoxProblem], solved: list[Any]) -> None:
+    def _meet_failure(self, K: GramOperator, problems: list[BoxProblem], solved: list[Solved]) -> None:
         """A margin of 0: w is 0 too, and what is left to divide by it is rounding. Say so."""
         for duel, q, s in zip(self._duels, problems, solved, strict=True):
             rho = -0.5 * (s.m[0] + s.m[1])
@@ -111,9 +116,9 @@ class NuSVC(MarginClassifier):
             note = f"the margin between classes {plus!r} and {minus!r} is 0 at nu={self.nu:g}"
             self._notes = (*self._notes, note)
             warn(
-                f"{note} (ρ = {rho:.2g}, which is rounding): the classes overlap so much that two averages of this share "
-                "of their rows coincide, and no direction is better than another. What is predicted between them "
-                "means nothing. Lower nu, or use a richer kernel.",
+                f"{note} (ρ = {rho:.2g}, which is rounding): the classes overlap so much that two averages "
+                "of this share of their rows coincide, and no direction is better than another. What is "
+                "predicted between them means nothing. Lower nu, or use a richer kernel.",
                 ConvergenceWarning,
             )
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
 
+from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine, fixed_unit
 from mercer.machines.margin.svr import filled
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.parameters import TABLE, Declarations
+from mercer.progress import Tell
 from mercer.solve.box import BoxProblem
+from mercer.typing import Array, Memory, Table, Targets, Weights
 
 
 class OneClassSVM(OutlierMixin, MarginMachine):
-    """Novelty detection: the hyperplane that leaves the origin furthest behind, a share ν of the rows forgiven.
+    """Novelty detection: the plane that leaves the origin furthest behind, a share ν of the rows forgiven.
 
         min ½‖w‖² - ρ ν n + Σ max(0, ρ - w·φ(x_i))
 
@@ -35,7 +39,8 @@ class OneClassSVM(OutlierMixin, MarginMachine):
 
     parameters: ClassVar[Declarations] = {
         "nu": TABLE["nu"].but(
-            about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support vectors."
+            about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support "
+            "vectors."
         ),
         "solver": ONLY_WORKING_SETS,
     }
@@ -53,9 +58,9 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         solver: str = "working-set",
         warm_start: bool = False,
         verbose: int = 0,
-        callback: Any = None,
-        approximation: Any = None,
-        memory: int | str = "2GiB",
+        callback: Tell | None = None,
+        approximation: Approximation | None = None,
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -73,7 +78,7 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         self.memory = memory
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Self:
         """Learn the region of the rows X; y is ignored."""
         self._check_parameters()
         A = self._check_rows(X, reset=True)
@@ -88,31 +93,32 @@ class OneClassSVM(OutlierMixin, MarginMachine):
 
     _edge = "on the boundary"
 
-    def _problems(self, y: Any, w: np.ndarray) -> list[BoxProblem]:
+    def _problems(self, y: None, w: Array) -> list[BoxProblem]:
         rows = np.flatnonzero(w > 0)
-        ones, w = np.ones(len(rows)), w[rows]
+        w = w[rows]
+        ones = np.ones(len(rows))
         start = filled(w, self.nu * float(w.sum()))
         return [BoxProblem(rows, ones, np.zeros(len(rows)), w, equality=1, start=start)]
 
-    def _unit(self, K: Any, problems: list[BoxProblem]) -> float:
+    def _unit(self, K: GramOperator, problems: list[BoxProblem]) -> float:
         return fixed_unit(K, problems[0])
 
-    def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
+    def _targets_again(self, y: Targets, w: Array) -> tuple[None, Array]:
         return None, w
 
-    def _values(self, X: Any) -> np.ndarray:
-        """Rows on the boundary are there to rounding only; what is no more than rounding is 0, hence inside."""
+    def _values(self, X: Table) -> Array:
+        """Rows on the boundary are there to rounding only; what is no more than that is 0, hence inside."""
         values = super()._values(X)
         return np.where(np.abs(values) <= 1e-11 * np.abs(self.intercept_), 0.0, values)
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Table) -> Array:
         """Positive inside the region, negative outside."""
         return self._values(X)[:, 0]
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Table) -> Array:
         """w·φ(x), without the offset."""
         return self.decision_function(X) + self.offset_
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Array:
         """+1 inside, -1 outside."""
         return np.where(self.decision_function(X) >= 0, 1, -1)

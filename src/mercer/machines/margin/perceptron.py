@@ -1,7 +1,8 @@
 """The perceptron in an explicit feature space (Algorithm 29) and by kernel products alone (Algorithm 30).
 
-Both see the rows in the same order, so they make the same mistakes: w = Σ α_n φ(x_n) throughout (Theorem 12). The two sums round
-differently, so a score that is no further from 0 than its own rounding counts as 0 in both, and 0 is a mistake.
+Both see the rows in the same order, so they make the same mistakes: w = Σ α_n φ(x_n) throughout (Theorem
+12). The two sums round differently, so a score that is no further from 0 than its own rounding counts as 0
+in both, and 0 is a mistake.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from copy import copy
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -21,6 +22,7 @@ from mercer.gram import GramOperator
 from mercer.gram.functions import ByFeatures, Functions
 from mercer.gram.on_rows import KernelOnRows
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.shared.base import KernelEstimator, duels_of
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.machine import Invalid
@@ -37,8 +39,12 @@ from mercer.machines.shared.targets import as_labels
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix, dense
+from mercer.typing import Array, Integers, Labels, Seed, Table, Targets, Weights
 
-Row = Callable[[int], np.ndarray]
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+Row = Callable[[int], Array]
 AVERAGES = ("last", "averaged", "voted")
 STATE = (
     *("alpha_", "b_", "_f", "_sum", "_sum_b", "_lives"),
@@ -59,14 +65,14 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
     _made: list[int]
     _reach: float
     converged_: bool
-    mistakes_: np.ndarray
+    mistakes_: Integers
     _notes: tuple[str, ...] = ()
 
     parameters: ClassVar[Declarations] = {
         "average": Choice(
             AVERAGES,
-            about='"last" keeps the last coefficients, "averaged" their average over all steps, "voted" lets every version that '
-            "survived vote with its lifetime.",
+            about='"last" keeps the last coefficients, "averaged" their average over all steps, "voted" lets '
+            "every version that survived vote with its lifetime.",
         ),
         "fit_intercept": Switch(
             about="Learn b; without it the boundary passes through the origin of the feature space."
@@ -79,14 +85,14 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
         ),
     }
 
-    def _signs(self, y: Any, n: int, classes: Any = None) -> np.ndarray:
+    def _signs(self, y: Targets, n: int, classes: Labels | None = None) -> Array:
         y = as_labels(y, n, type(self).__name__)
         self.classes_ = np.unique(y) if classes is None else np.asarray(classes)
         if len(self.classes_) != 2:
             many = "Only binary classification is supported. " if len(self.classes_) > 2 else ""
             raise InputError(
-                f"{many}y has {len(self.classes_)} class{'es' if many else ''}, {self.classes_.tolist()}; a perceptron "
-                "learns exactly two. For more use sklearn.multiclass.OneVsOneClassifier."
+                f"{many}y has {len(self.classes_)} class{'es' if many else ''}, {self.classes_.tolist()}; a "
+                "perceptron learns exactly two. For more use sklearn.multiclass.OneVsOneClassifier."
             )
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
@@ -95,7 +101,7 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
             )
         return np.where(y == self.classes_[1], 1.0, -1.0)
 
-    def _signs_again(self, y: Any, n: int) -> np.ndarray:
+    def _signs_again(self, y: Targets, n: int) -> Array:
         """Labels of a fitted model as -1 and +1."""
         y = as_labels(y, n, type(self).__name__)
         unknown = np.setdiff1d(y, self.classes_)
@@ -103,21 +109,21 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
             raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")
         return np.where(y == self.classes_[1], 1.0, -1.0)
 
-    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
         raise ParameterError(
-            f"{type(self).__name__} minimises nothing: it stops at the first plane that separates. Its coefficients count "
-            "mistakes and are no multipliers; there are no slacks and no bound C. Use SVC or Adatron for those, "
-            "theory.margins for the distances of this plane."
+            f"{type(self).__name__} minimises nothing: it stops at the first plane that separates. Its "
+            "coefficients count mistakes and are no multipliers; there are no slacks and no bound C. Use SVC "
+            "or Adatron for those, theory.margins for the distances of this plane."
         )
 
-    def _named_rows(self) -> dict[str, np.ndarray]:
+    def _named_rows(self) -> dict[str, Integers]:
         return {"rows with a mistake": np.unique(self.mistakes_)}
 
     def _mistaken(self, score: float, sign: float, norm: float) -> bool:
-        """Whether a score is on the wrong side, or not told from 0: within the rounding of a sum of so many products.
+        """Whether a score is on the wrong side, or within the rounding of a sum of so many products.
 
-        `norm` is ‖φ(x)‖, and `_reach` the sum of these norms over the mistakes so far, so that norm · reach bounds the
-        size of Σ |α_m k(x_m, x)| in either space.
+        `norm` is ‖φ(x)‖, and `_reach` the sum of these norms over the mistakes so far, so that norm · reach
+        bounds the size of Σ |α_m k(x_m, x)| in either space.
         """
         made = len(self._made)
         rounding = 2 * np.finfo(float).eps * (made + 32) * (norm * self._reach + made)
@@ -128,11 +134,12 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
 
         Ctrl-C in the middle of a pass goes back to the end of the one before.
         """
-        self.n_iter_, self.converged_ = 0, False
+        self.n_iter_ = 0
+        self.converged_ = False
         last = 0
         most = steps_allowed(self.max_iter)
         while self.n_iter_ < most and not self.converged_:
-            whole: dict[str, Any] = {}
+            whole: dict[str, object] = {}
             before = len(self._made)
             try:
                 whole = {name: copy(value) for name, value in vars(self).items() if name in STATE}
@@ -160,15 +167,16 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
             notes=(*self._notes, note),
         )
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Labels:
         """The class of the side on which x lies."""
         positive = self.decision_function(X) > 0
-        return self.classes_[positive.astype(int)]
+        labels: Labels = self.classes_[positive.astype(int)]
+        return labels
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Table) -> Array:
         raise NotImplementedError
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
@@ -179,7 +187,8 @@ class Expansion(SupportMachine, _Mistaken):
     """A decision function Σ β_n k(x_n, x) + b over the support vectors."""
 
     invalid: ClassVar[Invalid] = Invalid(
-        "There is then no space in which a plane separates the classes: no bound holds, and the steps need not end.",
+        "There is then no space in which a plane separates the classes: no bound holds, and the steps need "
+        "not end.",
         "the kernel is not positive semi-definite: no margin, and no bound on the mistakes",
     )
     _notes: tuple[str, ...] = ()
@@ -191,10 +200,10 @@ class Expansion(SupportMachine, _Mistaken):
         self._notes = self._judged(on, K)
         return on, K
 
-    def _function_facts(self) -> dict[str, Any]:
+    def _function_facts(self) -> dict[str, object]:
         return {"classes": self.classes_, "duels": duels_of(self.classes_)}
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Table) -> Array:
         """Σ β_n k(x_n, x) + b over the support vectors."""
         check_is_fitted(self, "dual_coef_")
         return self._values(X)[:, 0]
@@ -209,8 +218,9 @@ class KernelPerceptron(Expansion):
 
     Attributes
     ----------
-    mistakes_ : rows in the order of the mistakes made on them; `n_mistakes_` their number, to hold against Novikoff's
-        bound; `alpha_` the coefficients of all rows, `support_`, `support_vectors_`, `dual_coef_`, `intercept_`.
+    mistakes_ : rows in the order of the mistakes made on them; `n_mistakes_` their number, to hold against
+        Novikoff's bound; `alpha_` the coefficients of all rows, `support_`, `support_vectors_`,
+        `dual_coef_`, `intercept_`.
     certificate_ : "converged" after a pass without a mistake.
 
     >>> from mercer import KernelPerceptron
@@ -221,7 +231,8 @@ class KernelPerceptron(Expansion):
 
     parameters: ClassVar[Declarations] = {
         "approximation": TABLE["approximation"].but(
-            about="Features in place of the kernel, learned from the rows of `fit` or of the first `partial_fit`."
+            about="Features in place of the kernel, learned from the rows of `fit` or of the first "
+            "`partial_fit`."
         ),
     }
 
@@ -233,8 +244,8 @@ class KernelPerceptron(Expansion):
         average: str = "last",
         fit_intercept: bool = True,
         shuffle: bool = False,
-        random_state: Any = None,
-        approximation: Any = None,
+        random_state: Seed = None,
+        approximation: Approximation | None = None,
         strict: bool = False,
     ) -> None:
         self.kernel = kernel
@@ -246,7 +257,7 @@ class KernelPerceptron(Expansion):
         self.approximation = approximation
         self.strict = strict
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Table, y: Targets) -> Self:
         """Algorithm 30."""
         start = time.perf_counter()
         self._check_parameters()
@@ -268,12 +279,18 @@ class KernelPerceptron(Expansion):
     def _begin(self, A: Matrix) -> None:
         n = A.shape[0]
         self._A = A
-        self.alpha_, self.b_, self._f = np.zeros(n), 0.0, np.zeros(n)  # α ← 0, b ← 0; f = Kα
-        self._sum, self._sum_b, self._steps = np.zeros(n), 0.0, 0
-        self._made, self._reach = [], 0.0
+        # α ← 0, b ← 0; f = Kα
+        self.alpha_ = np.zeros(n)
+        self.b_ = 0.0
+        self._f = np.zeros(n)
+        self._sum = np.zeros(n)
+        self._sum_b = 0.0
+        self._steps = 0
+        self._made = []
+        self._reach = 0.0
         self._lives: list[int] = [0]
 
-    def _pass(self, row: Row, y: np.ndarray, order: np.ndarray, first: int = 0) -> None:
+    def _pass(self, row: Row, y: Array, order: Integers, first: int = 0) -> None:
         for n in order:
             a = self._f[n] + self.b_  # a ← Σ_m α_m k(x_m, x_n) + b
             if self._mistaken(a, y[n], self._norms[n]):
@@ -292,9 +309,11 @@ class KernelPerceptron(Expansion):
     def _finish(self) -> None:
         self.mistakes_ = np.array(self._made, dtype=np.intp)
         self.n_mistakes_ = len(self._made)
-        alpha, b = self.alpha_, self.b_
+        alpha = self.alpha_
+        b = self.b_
         if self.average == "averaged" and self._steps:
-            alpha, b = alpha - self._sum / self._steps, b - self._sum_b / self._steps
+            alpha = alpha - self._sum / self._steps
+            b = b - self._sum_b / self._steps
         self.intercept_ = np.array([b])
         self.lives_ = np.array(self._lives)
         used = np.flatnonzero(alpha) if self.average != "voted" else np.unique(self.mistakes_)
@@ -303,7 +322,7 @@ class KernelPerceptron(Expansion):
         if self.average == "voted":
             self._keep_feature_coef(on.part(used), self._versions())
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Table, y: Targets, classes: Labels | None = None) -> Self:
         """One pass over some more rows; the first call must see, or be told, both classes."""
         start = time.perf_counter()
         first = not hasattr(self, "alpha_")
@@ -323,7 +342,8 @@ class KernelPerceptron(Expansion):
         self._A = _stack(self._A, A) if old else A
         self._y = np.concatenate([self._y, signs]) if old else signs
         grow = np.zeros(new)
-        self.alpha_, self._sum = np.concatenate([self.alpha_, grow]), np.concatenate([self._sum, grow])
+        self.alpha_ = np.concatenate([self.alpha_, grow])
+        self._sum = np.concatenate([self._sum, grow])
         on = self._again_on(self._A)
         whole = on.gram(memory=0)
         self._notes = self._judged(on, whole)
@@ -338,8 +358,8 @@ class KernelPerceptron(Expansion):
         self._certify(start, last=len(self._made) - before)
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Σ α_n k(x_n, x) + b over the rows on which mistakes were made; or the share of votes, from -1 to 1."""
+    def decision_function(self, X: Table) -> Array:
+        """Σ α_n k(x_n, x) + b over the rows with mistakes; or the share of votes, from -1 to 1."""
         if self.average != "voted":
             return super().decision_function(X)
         check_is_fitted(self, "dual_coef_")
@@ -347,20 +367,20 @@ class KernelPerceptron(Expansion):
         A = self._check_rows(X, reset=False)
         products = self._products(A, self.support_vectors_, self._versions(), self.support_)
         votes = np.sign(products + biases)
-        return votes @ self.lives_ / max(int(self.lives_.sum()), 1)
+        return np.asarray(votes @ self.lives_ / max(int(self.lives_.sum()), 1))
 
     def _functions(self) -> Functions:
         if self.average == "voted":
             raise ParameterError(
-                "average='voted' lets many planes vote, and their vote is no function in the span of the data. Fit with "
-                "average='last' or 'averaged' to ask for f."
+                "average='voted' lets many planes vote, and their vote is no function in the span of the "
+                "data. Fit with average='last' or 'averaged' to ask for f."
             )
         return super()._functions()
 
-    def _mistake_signs(self) -> np.ndarray:
+    def _mistake_signs(self) -> Array:
         return np.sign(self.alpha_[self.mistakes_])
 
-    def _versions(self) -> np.ndarray:
+    def _versions(self) -> Array:
         """The coefficients after each mistake, one column for each version."""
         at = np.searchsorted(self.support_, self.mistakes_)
         steps = np.zeros((len(self.support_), self.n_mistakes_ + 1))
@@ -400,7 +420,7 @@ class Perceptron(_Mistaken):
         self.average = average
         self.fit_intercept = fit_intercept
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Table, y: Targets) -> Self:
         """Algorithm 29."""
         start = time.perf_counter()
         self._check_parameters()
@@ -415,7 +435,7 @@ class Perceptron(_Mistaken):
         self._certify(start, last=last, status=status)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Table, y: Targets, classes: Labels | None = None) -> Self:
         """One pass over some more rows; the first call must see, or be told, both classes."""
         start = time.perf_counter()
         first = not hasattr(self, "coef_")
@@ -433,7 +453,7 @@ class Perceptron(_Mistaken):
         self._certify(start, last=len(self._made) - before)
         return self
 
-    def _begin(self, A: Any) -> None:
+    def _begin(self, A: Matrix) -> None:
         kernel = resolve(self.kernel, self._rows(A))
         if kernel is None:
             raise ParameterError("kernel must be one with a finite map, not 'precomputed'.")
@@ -443,16 +463,21 @@ class Perceptron(_Mistaken):
                 "kernel must be one with a finite map of numbers; X holds things that have no columns."
             )
         self.map_ = kernel.features(columns)
-        self._w, self._b = np.zeros(self.map_.dimension), 0.0  # w ← 0, b ← 0
-        self._w_sum, self._b_sum, self._steps = np.zeros(self.map_.dimension), 0.0, 0
-        self._made, self._reach = [], 0.0
+        # w ← 0, b ← 0
+        self._w = np.zeros(self.map_.dimension)
+        self._b = 0.0
+        self._w_sum = np.zeros(self.map_.dimension)
+        self._b_sum = 0.0
+        self._steps = 0
+        self._made = []
+        self._reach = 0.0
 
-    def _phi(self, A: Any) -> np.ndarray:
+    def _phi(self, A: Matrix) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # the check names what overflowed
             phi = np.asarray(dense(self.map_(self._rows(dense(A)))))
         return np.asarray(check_vectors(phi, f"the map of {self.kernel}"))
 
-    def _pass(self, phi: np.ndarray, y: np.ndarray) -> None:
+    def _pass(self, phi: Array, y: Array) -> None:
         norms = np.sqrt(np.einsum("ij,ij->i", phi, phi))
         for n in range(len(y)):
             a = self._w @ phi[n] + self._b  # a ← w·φ(x) + b
@@ -468,10 +493,13 @@ class Perceptron(_Mistaken):
     def _finish(self) -> None:
         self.mistakes_ = np.array(self._made, dtype=np.intp)
         self.n_mistakes_ = len(self._made)
-        w, b = self._w, self._b
+        w = self._w
+        b = self._b
         if self.average == "averaged":
-            w, b = self._w_sum / max(self._steps, 1), self._b_sum / max(self._steps, 1)
-        self.coef_, self.intercept_ = w.reshape(1, -1).copy(), np.array([b])
+            w = self._w_sum / max(self._steps, 1)
+            b = self._b_sum / max(self._steps, 1)
+        self.coef_ = w.reshape(1, -1).copy()
+        self.intercept_ = np.array([b])
 
     def _functions(self) -> Functions:
         check_is_fitted(self, "coef_")
@@ -483,10 +511,11 @@ class Perceptron(_Mistaken):
             duels=duels_of(self.classes_),
         )
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Table) -> Array:
         """w·φ(x) + b."""
         check_is_fitted(self, "coef_")
-        return self._phi(self._check_rows(X, reset=False)) @ self.coef_[0] + self.intercept_[0]
+        phi = self._phi(self._check_rows(X, reset=False))
+        return np.asarray(phi @ self.coef_[0] + self.intercept_[0])
 
 
 def row_of(K: GramOperator) -> Row:
@@ -496,5 +525,5 @@ def row_of(K: GramOperator) -> Row:
     return lambda n: K.block(slice(n, n + 1), slice(None))[0]
 
 
-def _stack(A: Any, B: Any) -> Any:
+def _stack(A: Matrix, B: Matrix) -> Matrix:
     return np.vstack([dense(A), dense(B)])

@@ -1,15 +1,17 @@
-"""What all support vector machines share: check, build the operator, solve, certify, keep; predict by support vectors.
+"""What all support vector machines share: build the operator, solve, certify, keep; predict by
+support vectors.
 
-A machine states its problems (`_problems`: one `BoxProblem` for each decision function) and how a solution becomes a
-decision function (`_scale`, `_bias`). `fit` and `mercer.verify` both use these statements, and nothing of the solver.
+A machine states its problems (`_problems`: one `BoxProblem` for each decision function) and how a solution
+becomes a decision function (`_scale`, `_bias`). `fit` and `mercer.verify` both use these statements, and
+nothing of the solver.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -21,16 +23,17 @@ from mercer.machines.shared.machine import Invalid
 from mercer.machines.shared.parameters import Choice, Declarations, Function, Number, Whole
 from mercer.machines.shared.support import SupportMachine
 from mercer.memory import memory_limit
-from mercer.progress import teller
+from mercer.progress import Tell, teller
 from mercer.solve.active import POLISHED, finished_sets, polish
 from mercer.solve.box import BoxPoint, BoxProblem, certify_all
 from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.projected import projected_gradients
 from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status, has_note, joined_certificate
 from mercer.sparse import Matrix
-from mercer.typing import Array
+from mercer.typing import Array, Flags, Integers, Memory, Table, Targets, Weights
 
-ONE_PROBLEM = 2**25  # bytes of K up to which a single problem has it computed as a whole
+ONE_PROBLEM = 2**25
+"""Bytes of K up to which a single problem has it computed as a whole."""
 
 ONLY_WORKING_SETS = Choice(
     ("working-set",),
@@ -43,8 +46,8 @@ ONLY_WORKING_SETS = Choice(
 class Solved:
     """One problem's α, f = Kβ at each of its variables, multipliers and certificate."""
 
-    alpha: np.ndarray
-    f: np.ndarray
+    alpha: Array
+    f: Array
     m: tuple[float, float]
     certificate: Certificate
 
@@ -60,16 +63,16 @@ class MarginMachine(SupportMachine):
     solver: str
     warm_start: bool
     verbose: int
-    callback: Any
-    memory: int | str
+    callback: Tell | None
+    memory: Memory
     n_jobs: int | None
     _notes: tuple[str, ...]
     _edge = "on the margin"
 
     parameters: ClassVar[Declarations] = {
         "tol": Number(
-            about="Largest violation of the optimality conditions, in units of the margin. With up to 1000 rows, problems with up to 300 "
-            "free support vectors are then polished to rounding."
+            about="Largest violation of the optimality conditions, in units of the margin. With up to 1000 "
+            "rows, problems with up to 300 free support vectors are then polished to rounding."
         ),
         "max_iter": Whole(
             0,
@@ -78,8 +81,8 @@ class MarginMachine(SupportMachine):
         ),
         "gap_tol": Number(
             none=True,
-            about="A relative duality gap, (primal - dual) / |dual|, that also suffices: the answer is then within this share of the "
-            "best there is. With a tiny `tol` it decides alone.",
+            about="A relative duality gap, (primal - dual) / |dual|, that also suffices: the answer is then "
+            "within this share of the best there is. With a tiny `tol` it decides alone.",
         ),
         "solver": Choice(
             ("working-set", "projected-gradient"),
@@ -93,7 +96,7 @@ class MarginMachine(SupportMachine):
     # ── a machine says ──────────────────────────────────────────────────────────────────────────────────────
 
     @abstractmethod
-    def _problems(self, y: Any, w: np.ndarray) -> list[BoxProblem]:
+    def _problems(self, y: Any, w: Array) -> list[BoxProblem]:
         """The problems of this machine for checked targets and weights."""
 
     def _scale(self, problem: BoxProblem, m: tuple[float, float]) -> float:
@@ -124,7 +127,8 @@ class MarginMachine(SupportMachine):
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     invalid: ClassVar[Invalid] = Invalid(
-        "The dual is then not convex: the solution is a stationary point, not unique, and the gap is not a bound.",
+        "The dual is then not convex: the solution is a stationary point, not unique, and the gap is not a "
+        "bound.",
         Note(
             "the kernel is not positive semi-definite: a stationary point, not a proven optimum",
             NoteKind.STATIONARY_POINT,
@@ -147,10 +151,10 @@ class MarginMachine(SupportMachine):
         starts = self._starts(problems) if warm else [q.start for q in problems]
         return self._solve_boxes(K, problems, starts)
 
-    def _solve_boxes(
-        self, K: GramOperator, problems: list[BoxProblem], starts: list[np.ndarray]
-    ) -> list[Solved]:
-        solve: Any = projected_gradients if self.solver == "projected-gradient" else finished_sets
+    def _solve_boxes(self, K: GramOperator, problems: list[BoxProblem], starts: list[Array]) -> list[Solved]:
+        solve: Callable[..., list[Solution[BoxPoint]]] = finished_sets
+        if self.solver == "projected-gradient":
+            solve = projected_gradients
         found = solve(
             K,
             problems,
@@ -173,7 +177,8 @@ class MarginMachine(SupportMachine):
         """What a solver found, polished where that is cheap, and certified from α and f alone."""
         alphas = [r.value.alpha for r in found]
         fs = [r.value.f for r in found]
-        small = K.shape[0] <= POLISHED  # by size alone: the answer must not depend on the kind of operator
+        # By size alone: the answer must not depend on the kind of operator.
+        small = K.shape[0] <= POLISHED
         if small and not has_note(self._notes, NoteKind.STATIONARY_POINT):
             for k, q in enumerate(problems):
                 if found[k].certificate.converged:
@@ -192,22 +197,22 @@ class MarginMachine(SupportMachine):
         certificates = certify_all(problems, alphas, fs, ms, facts)
         return [Solved(*each) for each in zip(alphas, fs, ms, certificates, strict=True)]
 
-    def _blame_pair(self, K: GramOperator, rows: np.ndarray) -> None:
+    def _blame_pair(self, K: GramOperator, rows: Integers) -> None:
         """Name the pair of rows whose kernel value spoiled a solution."""
         for i in rows.tolist():
             values = K.block([i], slice(None))[0]
             for j in np.flatnonzero(~np.isfinite(values)).tolist():
                 raise NotFiniteError(
-                    f"{self.kernel} gives {values[j]} for rows {self._row_number(i)} and {self._row_number(j)}. Look at "
-                    "that pair, or at parameters that make it overflow."
+                    f"{self.kernel} gives {values[j]} for rows {self._row_number(i)} and "
+                    f"{self._row_number(j)}. Look at that pair, or at parameters that make it overflow."
                 )
 
     def _row_number(self, i: int) -> int:
         """The row of X that row i of K stands for."""
         return i
 
-    def _starts(self, problems: list[BoxProblem]) -> list[np.ndarray]:
-        """Where to begin: at the last solution if `warm_start` and it still fits, else at the feasible start."""
+    def _starts(self, problems: list[BoxProblem]) -> list[Array]:
+        """Where to begin: at the last solution if `warm_start` and it fits, else at the feasible start."""
         last = getattr(self, "_last", None)
         if not self.warm_start or last is None or len(last) != len(problems):
             return [q.start for q in problems]
@@ -223,9 +228,14 @@ class MarginMachine(SupportMachine):
         return out
 
     def _keep(
-        self, on: KernelOnRows, A: Matrix, problems: list[BoxProblem], solved: list[Solved], order: Array
+        self,
+        on: KernelOnRows,
+        A: Matrix,
+        problems: list[BoxProblem],
+        solved: list[Solved],
+        order: Array | Integers,
     ) -> None:
-        """The model: support vectors in `order`, one row of coefficients and one intercept for each problem."""
+        """The model: support vectors in `order`, one row of coefficients and one intercept by problem."""
         n = A.shape[0]
         scales = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
         each = zip(problems, solved, scales, strict=True)
@@ -260,7 +270,7 @@ class MarginMachine(SupportMachine):
 
     # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
+    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
         A, targets, w = self._check_again(X, y, sample_weight)
         K = self._again_on(A).gram()
         return [
@@ -268,7 +278,7 @@ class MarginMachine(SupportMachine):
             for problem, alpha, m, beta in self._restate(A, targets, w)
         ]
 
-    def _named_rows(self) -> dict[str, np.ndarray]:
+    def _named_rows(self) -> dict[str, Integers]:
         full = np.any(self.at_bound_, axis=0)
         return {
             f"support vectors {self._edge}": self.support_[~full],
@@ -276,8 +286,8 @@ class MarginMachine(SupportMachine):
         }
 
     def _restate(
-        self, A: Any, y: Any, w: np.ndarray
-    ) -> Iterator[tuple[BoxProblem, np.ndarray, tuple[float, float], np.ndarray]]:
+        self, A: Matrix, y: Any, w: Array
+    ) -> Iterator[tuple[BoxProblem, Array, tuple[float, float], Array]]:
         """Each problem again, with the α, multipliers and coefficients that the fitted model stands for."""
         for k, q in enumerate(self._problems(y, w)):
             scale = self._scale_of(k, q)
@@ -290,14 +300,14 @@ def advice(status: str) -> str:
     """What helps against a tolerance that was not met."""
     if status == Status.LIMIT:
         return (
-            "Raise max_iter or max_seconds, scale the columns of X, or set warm_start=True and fit again to go on "
-            "from here."
+            "Raise max_iter or max_seconds, scale the columns of X, or set warm_start=True and fit again to "
+            "go on from here."
         )
     if status == Status.FAILED:
         return "The problem has no solution that this method can find: the notes of certificate_ say why."
     return (
-        "What is left is rounding: float64 cannot tell a better solution of this problem, and more iterations will not "
-        "find one. Scale the columns of X, lower C, or raise tol."
+        "What is left is rounding: float64 cannot tell a better solution of this problem, and more "
+        "iterations will not find one. Scale the columns of X, lower C, or raise tol."
     )
 
 
@@ -311,10 +321,11 @@ def fixed_unit(K: GramOperator, problem: BoxProblem) -> float:
 # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def by_row(problems: list[BoxProblem], values: list[np.ndarray], n: int) -> np.ndarray:
+def by_row(problems: list[BoxProblem], values: Sequence[Array | Flags], n: int) -> Array:
     """Values of variables summed by problem and row: problems × n."""
     at = np.concatenate([q.rows + k * n for k, q in enumerate(problems)])
-    return np.bincount(at, np.concatenate(values), minlength=len(problems) * n).reshape(len(problems), n)
+    sums = np.bincount(at, np.concatenate(values), minlength=len(problems) * n)
+    return cast("Array", sums.reshape(len(problems), n))
 
 
 def _say(iterations: int, kkt: float, objective: float) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mercer.errors import NotSeparableError, ParameterError, PrecisionWarning, warn
+from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
-from mercer.machines.margin.classify import MarginClassifier
+from mercer.machines.landmarks.approximation import Approximation
+from mercer.machines.margin.classify import ClassWeight, MarginClassifier
 from mercer.machines.margin.hard_margin import (
     NOTHING,
     contradiction,
@@ -18,8 +20,10 @@ from mercer.machines.margin.hard_margin import (
 )
 from mercer.machines.margin.problems import Solved
 from mercer.machines.shared.parameters import HARD_OR_SOFT, Declarations, Switch
+from mercer.progress import Tell
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import Status
+from mercer.typing import Array, Integers, Memory, Seed
 
 
 class SVC(MarginClassifier):
@@ -33,10 +37,11 @@ class SVC(MarginClassifier):
 
     Attributes
     ----------
-    support_, support_vectors_, dual_coef_, intercept_, n_support_ : the model; `dual_coef_` has one row y_i α_i for
-        each problem, so that values = K(X, support_vectors_) @ dual_coef_.T + intercept_.
+    support_, support_vectors_, dual_coef_, intercept_, n_support_ : the model; `dual_coef_` has one row y_i
+        α_i for each problem, so that values = K(X, support_vectors_) @ dual_coef_.T + intercept_.
     classes_, kernel_, norms_ (‖w‖ of each problem), n_iter_, class_weight_
-    certificate_ : primal, dual, gap, worst violation and its row, iterations, seconds, status; `certificates_` by problem.
+    certificate_ : primal, dual, gap, worst violation and its row, iterations, seconds, status;
+        `certificates_` by problem.
 
     >>> from mercer import SVC
     >>> X, y = [[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]], ["same", "same", "other", "other"]
@@ -61,17 +66,17 @@ class SVC(MarginClassifier):
         gap_tol: float | None = None,
         max_iter: int | None = None,
         max_seconds: float | None = None,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         probability: bool = False,
         strict: bool = False,
         solver: str = "working-set",
         warm_start: bool = False,
         verbose: int = 0,
-        callback: Any = None,
-        approximation: Any = None,
-        memory: int | str = "2GiB",
+        callback: Tell | None = None,
+        approximation: Approximation | None = None,
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.kernel = kernel
         self.C = C
@@ -97,14 +102,14 @@ class SVC(MarginClassifier):
         super()._check_parameters()
         if self.solver == "projected-gradient" and self.fit_intercept:
             raise ParameterError(
-                "solver='projected-gradient' keeps the box only, and an intercept adds an equality constraint. "
-                "Use fit_intercept=False, or solver='working-set'."
+                "solver='projected-gradient' keeps the box only, and an intercept adds an equality "
+                "constraint. Use fit_intercept=False, or solver='working-set'."
             )
 
-    def _problem(self, rows: np.ndarray, signs: np.ndarray, w: np.ndarray) -> BoxProblem:
+    def _problem(self, rows: Integers, signs: Array, w: Array) -> BoxProblem:
         return BoxProblem(rows, signs, np.full(len(rows), -1.0), self.C * w, equality=int(self.fit_intercept))
 
-    def _solve_all(self, K: Any, problems: list[BoxProblem], *, warm: bool = True) -> list[Solved]:
+    def _solve_all(self, K: GramOperator, problems: list[BoxProblem], *, warm: bool = True) -> list[Solved]:
         if np.isinf(self.C):
             for k, q in enumerate(problems):
                 pair = contradiction(K, q)
@@ -114,32 +119,40 @@ class SVC(MarginClassifier):
                     self._refuse(K, k, q, self._softly(K, q)[1], f", since {why}")
         return super()._solve_all(K, problems, warm=warm)
 
-    def _meet_failure(self, K: Any, problems: list[BoxProblem], solved: list[Any]) -> None:
-        """A hard margin that was not found: refuse, with the least that would have to be forgiven; or, where that is
-        nothing, say that the margin is too small for float64 and keep what a large C finds."""
+    def _meet_failure(self, K: GramOperator, problems: list[BoxProblem], solved: list[Solved]) -> None:
+        """A hard margin that was not found: refuse, with the least that would have to be forgiven.
+
+        Where that is nothing, say that the margin is too small for float64, and keep what a large C finds.
+        """
         if np.isfinite(self.C):
             return
         for k, (q, s) in enumerate(zip(problems, solved, strict=True)):
             c = s.certificate
-            if c.status.as_asked and np.isfinite(c.primal):
+            if c.status.as_asked and c.primal is not None and np.isfinite(c.primal):
                 continue
             alpha, slack = self._softly(K, q)
             widest = widest_margin(K, q, [s.alpha, alpha])
             self._refuse(K, k, q, slack, f" with a margin above {widest:.2g}")
             f = np.asarray(K @ q.beta(alpha, K.shape[0]))[q.rows]
             m = q.multipliers(alpha, f)
-            note = f"if the classes can be separated, then by a margin below {widest:.2g}, which float64 cannot tell"
+            note = (
+                f"if the classes can be separated, then by a margin below {widest:.2g}, "
+                "which float64 cannot tell"
+            )
             self._notes = (*self._notes, note)
             warn(
-                f"{note}: rows of different classes lie too close together for {self.kernel}. What is kept is the "
-                "solution of a soft margin with a large C. Use a finite C, or scale the columns of X.",
+                f"{note}: rows of different classes lie too close together for {self.kernel}. What is kept "
+                "is the solution of a soft margin with a large C. Use a finite C, or scale the columns of X.",
                 PrecisionWarning,
             )
             c = q.certify(alpha, f, m, status=Status.STAGNATED, iterations=c.iterations, notes=self._notes)
             solved[k] = Solved(alpha, f, m, c)
 
-    def _refuse(self, K: Any, k: int, q: BoxProblem, slack: np.ndarray, how: str) -> None:
-        """Raise, unless nothing would have to be forgiven; `slack` is what a soft margin forgives, which is never less."""
+    def _refuse(self, K: GramOperator, k: int, q: BoxProblem, slack: Array, how: str) -> None:
+        """Raise, unless nothing would have to be forgiven.
+
+        `slack` is what a soft margin forgives, which is never less.
+        """
         least = least_violation(K, q)
         settled = least is not None
         if least is not None:
@@ -149,13 +162,14 @@ class SVC(MarginClassifier):
         plus, minus = (self.classes_[d].item() if d is not None else "the rest" for d in self._duels[k])
         worst = int(np.argmax(slack))
         raise NotSeparableError(
-            f"classes {plus!r} and {minus!r} cannot be separated by {self.kernel}{how}: the smallest violation "
-            f"{'is' if settled else 'is at most'} {slack.sum():.4g} in all, Σ max(0, 1 - y f), in {int((slack > 1e-6).sum())} of "
-            f"{len(q.rows)} rows; the worst is row {self._row_number(int(q.rows[worst]))}, by {slack[worst]:.3g}. "
-            "Use a finite C, or a richer kernel."
+            f"classes {plus!r} and {minus!r} cannot be separated by {self.kernel}{how}: the smallest "
+            f"violation {'is' if settled else 'is at most'} {slack.sum():.4g} in all, Σ max(0, 1 - y f), in "
+            f"{int((slack > 1e-6).sum())} of {len(q.rows)} rows; the worst is row "
+            f"{self._row_number(int(q.rows[worst]))}, by {slack[worst]:.3g}. Use a finite C, or a richer "
+            "kernel."
         )
 
-    def _softly(self, K: Any, q: BoxProblem) -> tuple[np.ndarray, np.ndarray]:
+    def _softly(self, K: GramOperator, q: BoxProblem) -> tuple[Array, Array]:
         """α and the violations of the same problem with a large C."""
         soft = softened(K, q)
         found = self._solve_boxes(K, [soft], [soft.start])[0]

@@ -1,8 +1,8 @@
-"""Support vector data description: the smallest ball in feature space that holds most of the data (Tax and Duin)."""
+"""Support vector data description: the smallest ball that holds most of the data (Tax and Duin)."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
@@ -12,27 +12,33 @@ from mercer.errors import ParameterError
 from mercer.gram.functions import Functions
 from mercer.gram.on_rows import Given
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine
 from mercer.machines.margin.svr import filled
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.parameters import TABLE, Declarations
+from mercer.progress import Tell
 from mercer.solve.box import BoxProblem
+from mercer.sparse import Matrix
+from mercer.typing import Array, Memory, Table, Targets, Weights
 
 
 class SVDD(OutlierMixin, MarginMachine):
     """Novelty detection by the smallest ball, a share ν of the rows left outside.
 
-        min N R² + Σ max(0, ‖φ(x_i) - a‖² - R²)   over a and R,      N = ν n,  a = Σ α_i φ(x_i) / N,  0 ≤ α ≤ 1,  Σα = N
+        min N R² + Σ max(0, ‖φ(x_i) - a‖² - R²)   over a and R,      N = ν n
+        a = Σ α_i φ(x_i) / N,      0 ≤ α ≤ 1,  Σα = N
 
-    `decision_function` is R² - ‖φ(x) - a‖², positive inside. For a kernel with k(x, x) constant the rows inside are those of
-    `OneClassSVM`, and N/2 times the decision is its decision; for others, such as Linear(), the ball stays a ball.
-    The dual is solved times N/2, as ½ αᵀKα - (N/2) Σ α_i k(x_i, x_i), and the certificate is that of this problem.
+    `decision_function` is R² - ‖φ(x) - a‖², positive inside. For a kernel with k(x, x) constant the rows
+    inside are those of `OneClassSVM`, and N/2 times the decision is its decision; for others, such as
+    Linear(), the ball stays a ball. The dual is solved times N/2, as ½ αᵀKα - (N/2) Σ α_i k(x_i, x_i), and
+    the certificate is that of this problem.
 
-    With kernel="precomputed", k(x, x) of new points is not known: only a Gram matrix of constant diagonal can be used
-    (or an approximation, whose features have a length).
+    With kernel="precomputed", k(x, x) of new points is not known: only a Gram matrix of constant diagonal
+    can be used (or an approximation, whose features have a length).
 
-    Attributes are those of `OneClassSVM`, and `radius_` (R), `center_norm_` (‖a‖). `dual_coef_` has 2 α_i / N, so
-    that the decision is K(X, support_vectors_) @ dual_coef_.T + intercept_ - k(x, x).
+    Attributes are those of `OneClassSVM`, and `radius_` (R), `center_norm_` (‖a‖). `dual_coef_` has 2 α_i /
+    N, so that the decision is K(X, support_vectors_) @ dual_coef_.T + intercept_ - k(x, x).
 
     Parameters
     ----------
@@ -40,13 +46,15 @@ class SVDD(OutlierMixin, MarginMachine):
 
     >>> from mercer import SVDD
     >>> model = SVDD("Linear()", nu=0.2).fit([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0], [1.0, 1.0]])
-    >>> round(model.radius_**2, 6), model.predict([[1.0, 2.0], [4.0, 4.0]]).tolist()     # the circle through the corners
+    >>> # the circle through the corners
+    >>> round(model.radius_**2, 6), model.predict([[1.0, 2.0], [4.0, 4.0]]).tolist()
     (2.0, [1, -1])
     """
 
     parameters: ClassVar[Declarations] = {
         "nu": TABLE["nu"].but(
-            about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support vectors."
+            about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support "
+            "vectors."
         ),
         "solver": ONLY_WORKING_SETS,
     }
@@ -64,10 +72,10 @@ class SVDD(OutlierMixin, MarginMachine):
         solver: str = "working-set",
         warm_start: bool = False,
         verbose: int = 0,
-        callback: Any = None,
-        memory: int | str = "2GiB",
+        callback: Tell | None = None,
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.nu = nu
@@ -84,7 +92,7 @@ class SVDD(OutlierMixin, MarginMachine):
         self.n_jobs = n_jobs
         self.approximation = approximation
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Self:
         """Learn the ball of the rows X; y is ignored."""
         self._check_parameters()
         A = self._check_rows(X, reset=True)
@@ -93,8 +101,9 @@ class SVDD(OutlierMixin, MarginMachine):
         own = np.asarray(K.diag(), dtype=float)
         if isinstance(on, Given) and np.ptp(own[w > 0]) > 1e-9 * np.abs(own).max():
             raise ParameterError(
-                f"the diagonal of the precomputed Gram matrix runs from {own.min():.6g} to {own.max():.6g}, so k(x, x) of new "
-                "points cannot be known. Pass the kernel itself, or normalise the matrix to a diagonal of 1."
+                f"the diagonal of the precomputed Gram matrix runs from {own.min():.6g} to {own.max():.6g}, "
+                "so k(x, x) of new points cannot be known. Pass the kernel itself, or normalise the matrix "
+                "to a diagonal of 1."
             )
         problems = self._problems(own, w)
         solved = self._solve_all(K, problems)
@@ -108,7 +117,7 @@ class SVDD(OutlierMixin, MarginMachine):
 
     _edge = "on the boundary"
 
-    def _problems(self, y: Any, w: np.ndarray) -> list[BoxProblem]:
+    def _problems(self, y: Array, w: Array) -> list[BoxProblem]:
         """y holds k(x_i, x_i)."""
         rows = np.flatnonzero(w > 0)
         w = w[rows]
@@ -125,11 +134,11 @@ class SVDD(OutlierMixin, MarginMachine):
     def _scale_of(self, k: int, problem: BoxProblem) -> float:
         return 0.5 * float(problem.start.sum())
 
-    def _check_again(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, np.ndarray]:
+    def _check_again(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[Matrix, Array, Array]:
         A, _, w = super()._check_again(X, y, sample_weight)
         return A, np.asarray(self._again_on(A).gram().diag(), dtype=float), w
 
-    def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
+    def _targets_again(self, y: Targets, w: Array) -> tuple[None, Array]:
         return None, w
 
     def _functions(self) -> Functions:
@@ -145,24 +154,24 @@ class SVDD(OutlierMixin, MarginMachine):
             what="⟨a, ·⟩, the centre of the ball",
         )
 
-    def _own_products(self, X: Any) -> np.ndarray | float:
+    def _own_products(self, X: Table) -> Array | float:
         """k(x, x) of new points, as points that are not among those of fit."""
         on = self._fitted_on(self.support_vectors_, self.support_)
         if isinstance(on, Given):
             return self._own
         return on.own(self._check_rows(X, reset=False))
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """R² - ‖φ(x) - a‖²: positive inside the ball, negative outside; what is no more than rounding is 0."""
+    def decision_function(self, X: Table) -> Array:
+        """R² - ‖φ(x) - a‖²: positive inside, negative outside; what is no more than rounding is 0."""
         check_is_fitted(self, "dual_coef_")
         own = self._own_products(X)
         values = self._values(X)[:, 0] - own
         return np.where(np.abs(values) <= 1e-11 * (np.abs(own) + np.abs(self.intercept_[0])), 0.0, values)
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Table) -> Array:
         """The decision without R²: -‖φ(x) - a‖² up to the constant ‖a‖²."""
         return self.decision_function(X) + self.offset_
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Array:
         """+1 inside, -1 outside."""
         return np.where(self.decision_function(X) >= 0, 1, -1)

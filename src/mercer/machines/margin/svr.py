@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from mercer.errors import ParameterError
+from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch
 from mercer.machines.shared.targets import check_length, check_numbers
+from mercer.progress import Tell
 from mercer.solve.box import BoxProblem
+from mercer.typing import Array, Integers, Memory, Table, Targets, Weights
 
 
 class MarginRegressor(RegressorMixin, MarginMachine):
-    """What SVR and NuSVR share: 2n variables, α for rows above the tube and α* for rows below, on n rows of K."""
+    """What SVR and NuSVR share: α for rows above the tube and α* for rows below, on n rows of K."""
 
     _edge = "on the tube"
     parameters: ClassVar[Declarations] = {
         "tol": Number(
-            about="Largest violation of the optimality conditions, in units of the mean distance of y from its median, so that it means "
-            "the same for targets in metres and in millimetres."
+            about="Largest violation of the optimality conditions, in units of the mean distance of y from "
+            "its median, so that it means the same for targets in metres and in millimetres."
         ),
         "C": TABLE["C"].but(
             about="The price of each unit of error beyond the tube, times the weight of the row."
         ),
         "nu": TABLE["nu"].but(
-            about="0 < ν ≤ 1: at most this share of the rows lie outside the tube, at least this share are support vectors."
+            about="0 < ν ≤ 1: at most this share of the rows lie outside the tube, at least this share are "
+            "support vectors."
         ),
     }
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn from rows X and numbers y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
         A = self._check_rows(X, reset=True)
@@ -50,22 +55,23 @@ class MarginRegressor(RegressorMixin, MarginMachine):
     def _keep_tube(self, m: tuple[float, float]) -> None:
         """Only ν-regression finds its tube."""
 
-    def _unit(self, K: Any, problems: list[BoxProblem]) -> float:
+    def _unit(self, K: GramOperator, problems: list[BoxProblem]) -> float:
         """The mean distance of the targets from their median; `tol` is a part of it."""
         q = problems[0]
-        shifted = q.p[q.signs > 0]  # ε - y
+        # ε - y
+        shifted = q.p[q.signs > 0]
         return float(np.abs(shifted - np.median(shifted)).mean()) or 1.0
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Array:
         """Σ β_i k(x_i, x) + b over the support vectors."""
         return self._values(X)[:, 0]
 
-    def _targets_again(self, y: Any, w: np.ndarray) -> tuple[Any, np.ndarray]:
+    def _targets_again(self, y: Targets, w: Array) -> tuple[Array, Array]:
         y = check_numbers(y, len(w), type(self).__name__)
         check_length(y, len(w))
         return y, w
 
-    def _twice(self, y: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _twice(self, y: Array, w: Array) -> tuple[Integers, Array, Array, Array]:
         """Rows, signs, targets and weights of the 2n variables."""
         rows = np.flatnonzero(w > 0)
         signs = np.repeat([1.0, -1.0], len(rows))
@@ -87,7 +93,8 @@ class SVR(MarginRegressor):
     >>> from mercer import SVR
     >>> X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]
     >>> model = SVR("Linear()", C=10.0, epsilon=0.1).fit(X, y)
-    >>> model.predict([[1.0]]).round(6).tolist(), round(model.certificate_.primal, 6)   # slope 0.9: the tube is used
+    >>> # the slope is 0.9: the tube is used
+    >>> model.predict([[1.0]]).round(6).tolist(), round(model.certificate_.primal, 6)
     ([1.0], 0.405)
     """
 
@@ -110,9 +117,9 @@ class SVR(MarginRegressor):
         solver: str = "working-set",
         warm_start: bool = False,
         verbose: int = 0,
-        callback: Any = None,
-        approximation: Any = None,
-        memory: int | str = "2GiB",
+        callback: Tell | None = None,
+        approximation: Approximation | None = None,
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -139,7 +146,7 @@ class SVR(MarginRegressor):
                 "solver='projected-gradient' needs fit_intercept=False: it keeps the box only."
             )
 
-    def _problems(self, y: np.ndarray, w: np.ndarray) -> list[BoxProblem]:
+    def _problems(self, y: Array, w: Array) -> list[BoxProblem]:
         rows, signs, t, w = self._twice(y, w)
         return [
             BoxProblem(rows, signs, self.epsilon - signs * t, self.C * w, equality=int(self.fit_intercept))
@@ -180,9 +187,9 @@ class NuSVR(MarginRegressor):
         solver: str = "working-set",
         warm_start: bool = False,
         verbose: int = 0,
-        callback: Any = None,
-        approximation: Any = None,
-        memory: int | str = "2GiB",
+        callback: Tell | None = None,
+        approximation: Approximation | None = None,
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -201,7 +208,7 @@ class NuSVR(MarginRegressor):
         self.memory = memory
         self.n_jobs = n_jobs
 
-    def _problems(self, y: np.ndarray, w: np.ndarray) -> list[BoxProblem]:
+    def _problems(self, y: Array, w: Array) -> list[BoxProblem]:
         rows, signs, t, w = self._twice(y, w)
         n = len(rows) // 2
         half = filled(self.C * w[:n], 0.5 * self.C * self.nu * float(w[:n].sum()))
@@ -218,7 +225,7 @@ class NuSVR(MarginRegressor):
         return b + self.epsilon_, self.epsilon_ - b
 
 
-def filled(C: np.ndarray, total: float) -> np.ndarray:
+def filled(C: Array, total: float) -> Array:
     """A feasible start: the first variables at their bound, until the sum is reached."""
     before = np.concatenate([[0.0], np.cumsum(C)[:-1]])
     return np.clip(total - before, 0.0, C)
