@@ -328,8 +328,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "terms forget what they share",
         MACHINES + "gaussian_process/views.py",
-        "        covariance[:, :, part] = -_between_terms(model._inverse.explained(B), t)",
-        "        covariance[:, :, part] = -_between_terms(model._inverse.explained(B), t) "
+        "        covariance[:, :, part] = -_between_terms(posterior.inverse.explained(B), t)",
+        "        covariance[:, :, part] = -_between_terms(posterior.inverse.explained(B), t) "
         "* np.eye(t)[:, :, None]",
         "tests/machines/test_gp_regression.py -k terms",
     ),

@@ -66,7 +66,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "the evidence of relevance vectors is not computed again",
-        MACHINES + "gaussian_process/examine.py",
+        MACHINES + "relevance/examine.py",
         '    exam.same("log_evidence_", vars(model)["log_evidence_"], evidence, within=1e-6, scale=size)',
         "    assert size == size",
         'tests/theory/test_verify.py -k "RelevanceVectorRegressor or history"',

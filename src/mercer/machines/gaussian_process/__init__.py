@@ -4,7 +4,8 @@ regression, classification     `GaussianProcessRegressor`, `GaussianProcessClass
 targets                        targets in units
 evidence, loo                  what is maximised, with its gradient
 starts, search, tune           where a search begins, on which rows, and how it climbs
-posterior, views, features     the inverse that is kept, and everything that is asked of it
+conditioning, inverses         α and (K + N)⁻¹ at given hyperparameters
+posterior, views, features     the posterior as a value, and everything that is asked of it
 certificate                    what the fit says of itself
 laplace, whitened, averages    classes: the mode, coordinates for high priors, averaged probabilities
 """

@@ -27,8 +27,9 @@ from mercer.gram.on_rows import Approximated, Evaluated, Given, KernelOnRows
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.averages import average_logistic, average_softmax, draws
 from mercer.machines.gaussian_process.evidence import gradient_of
+from mercer.machines.gaussian_process.features import refuse_search
 from mercer.machines.gaussian_process.laplace import Likelihood, Logistic, Posterior, Softmax
-from mercer.machines.gaussian_process.tune import Tuned, maximise
+from mercer.machines.gaussian_process.tune import Tuned, is_searched, maximise
 from mercer.machines.shared.base import check_weights, duels_of
 from mercer.machines.shared.defaults import is_open, wants_each
 from mercer.machines.shared.machine import Invalid, Machine
@@ -223,13 +224,10 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
 
     def _tune(self, on: KernelOnRows) -> Tuned | None:
         kernel = on.kernel
-        if kernel is None or self.optimizer is None or not len(kernel.theta):
+        if not is_searched(kernel, self.optimizer):
             return None
         if isinstance(on, Approximated):
-            raise ParameterError(
-                f"the hyperparameters of {kernel} are not searched through an approximation: its features change with them. "
-                "Fit a subset of the rows without approximation=, then pass kernel=model.kernel_ and optimizer=None here."
-            )
+            refuse_search(kernel)
         # The mode of one θ is a good start for the next; parallel searches do not share.
         last: list[Array] = []
 

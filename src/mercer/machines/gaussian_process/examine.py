@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from mercer.machines.gaussian_process.evidence import gradient_of
 from mercer.machines.gaussian_process.inverses import Exact, InFeatures, Later
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.gaussian_process.targets import normalization
-from mercer.machines.gaussian_process.tune import FLAT, ROUNDING, search_path
+from mercer.machines.gaussian_process.tune import FLAT, ROUNDING, is_searched, search_path
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.defaults import is_open, resolve
 from mercer.machines.shared.examine import examine
@@ -51,8 +52,8 @@ def _(model: GaussianProcessRegressor, exam: Examination, X: Any, y: Any, sample
     A = model._check_rows(X, reset=False)
     _same_form(exam, model, A)
     same_approximation(exam, model, A, np.ones(A.shape[0]))
-    if model._fitted_rows is not None:
-        same_rows(exam, "the rows of fit", model._fitted_rows.vectors, A)
+    if isinstance(model.kernel_, Kernel):
+        same_rows(exam, "the rows of fit", model.X_fit_, A)
     added = float(model.certificate_.added_diagonal or 0.0)
     changes: dict[str, Any] = {"optimizer": None, "singular": "refuse", "max_seconds": None}
     if isinstance(model.kernel_, Kernel):
@@ -137,9 +138,9 @@ def _by_formula(exam: Examination, model: GaussianProcessRegressor, A: Any) -> N
 
 def _residual(exam: Examination, model: GaussianProcessRegressor, twin: Any, added: float) -> None:
     """(K + N)α = y, by fresh products."""
-    Y = np.asarray(twin.y_fit_).reshape(len(twin.y_fit_), -1)
-    alpha = np.asarray(model.alpha_).reshape(Y.shape)
-    R = Y - twin._gram(twin._fitted_kernel) @ alpha - np.reshape(model.noise_, (-1, 1)) * alpha
+    system = replace(twin._fitted_system(), noise=model.noise_)
+    Y = system.Y
+    R = system.residual(np.asarray(model.alpha_).reshape(Y.shape))
     each = relative(R, Y)
     found = Certificate(
         model.certificate_.status,
@@ -158,14 +159,15 @@ def _residual(exam: Examination, model: GaussianProcessRegressor, twin: Any, add
 def _tuned(model: GaussianProcessRegressor, twin: Any) -> Reached:
     """The slope of what was maximised, at the hyperparameters found."""
     kernel = model.kernel_
-    if not isinstance(kernel, Kernel) or model.optimizer is None or not len(kernel.theta) or twin._constant:
+    searched = isinstance(kernel, Kernel) and is_searched(kernel, model.optimizer)
+    if not searched or not isinstance(kernel, Kernel) or twin._constant:
         return AS_DEFINED
     if not model._exact:
         return Reached(None, "the slope of the log evidence is an estimate")
-    Y = np.asarray(twin.y_fit_).reshape(len(twin.y_fit_), -1)
-    value, gradient, *_ = twin._objective(kernel, Y, None, model.n_jobs)(kernel.theta)
+    system = twin._fitted_system()
+    value, gradient, *_ = system.likelihood(kernel, None, model.n_jobs)(kernel.theta)
     asked = resolve(model.kernel, model._rows(model.X_fit_))
-    return flat(kernel, asked, value, gradient, float(Y.size), is_open(model.kernel))
+    return flat(kernel, asked, value, gradient, float(system.Y.size), is_open(model.kernel))
 
 
 def flat(

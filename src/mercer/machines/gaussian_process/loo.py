@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
+from mercer.errors import InputError
 from mercer.machines.gaussian_process.evidence import loo_moments
 from mercer.machines.gaussian_process.inverses import Exact, InFeatures
 from mercer.machines.gaussian_process.posterior import Posterior
@@ -22,23 +23,22 @@ from mercer.typing import Array
 CANCELLED = 1e-4  # of a sum of squares: where one row leaves less, the others are summed again
 
 
-def leave_one_out(
-    posterior: Posterior, Y: Array, *, centred: bool, scaled: bool, given: Array | float | None
-) -> tuple[Array, Array]:
+def leave_one_out(posterior: Posterior) -> tuple[Array, Array]:
     """Mean and standard deviation of every observation given all others, n × targets, in units of y.
 
-    Y are the targets in units of the model. Whether they were `centred` and `scaled` by their own mean and deviation decides
-    what each row took part in; `given` is a noise in units of y.
+    Whether the targets were centred and scaled by their own mean and deviation decides what each row took part in.
     """
     inverse = posterior.inverse
+    if not isinstance(inverse, Exact | InFeatures):
+        raise InputError("leave-one-out needs the inverse itself; fit with solver='cholesky'.")
+    Y = posterior.Y
     scale = posterior.units.scale
-    assert isinstance(inverse, Exact | InFeatures)
     shift, ratio = _with_all(Y)
-    if centred:
-        shift, ratio = _without_each(Y, scaled)
+    if posterior.units.centred:
+        shift, ratio = _without_each(Y, posterior.units.scaled)
         ratio = np.where(ratio > 0, ratio, 1.0 / scale)
-    if given is not None and scaled:
-        noise = np.broadcast_to(np.asarray(given, dtype=np.float64), len(Y)) / scale[0] ** 2
+    if posterior.noise_in_y is not None and posterior.units.scaled:
+        noise = np.broadcast_to(np.asarray(posterior.noise_in_y, dtype=np.float64), len(Y))
         part, constant, variance = _moments_by_row(noise, inverse, Y, ratio[:, 0])
     else:
         diagonal = inverse.inverse_diag()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from scipy.optimize import minimize
@@ -65,6 +65,11 @@ class Tuned:
     ends: str = ""
     kept: Any = None
     seconds: float = 0.0
+
+
+def is_searched(kernel: Kernel | None, optimizer: str | None) -> TypeGuard[Kernel]:
+    """Whether there is a search: of a kernel with something to choose, and by an optimizer."""
+    return kernel is not None and optimizer is not None and len(kernel.theta) > 0
 
 
 # ── where θ may go ──────────────────────────────────────────────────────────────────────────────────────────
