@@ -48,7 +48,7 @@ def variance(posterior: Posterior, inverse: InFeatures, rows: Rows) -> Array:
     """var f at new rows."""
     phi = _approximation(posterior).features(rows)
     V = inverse.spread(phi)
-    return np.einsum("rn,rn->n", V, V) + _left_out(posterior, rows, phi)
+    return np.asarray(np.einsum("rn,rn->n", V, V) + _left_out(posterior, rows, phi))
 
 
 def covariance(posterior: Posterior, inverse: InFeatures, rows: Rows) -> Array:
@@ -73,7 +73,7 @@ def _approximation(posterior: Posterior) -> FeatureApproximation:
 
 
 def _left_out(posterior: Posterior, rows: Rows, phi: Array) -> Array:
-    return np.maximum(latent_diag(posterior.kernel, rows) - np.einsum("ij,ij->i", phi, phi), 0.0)
+    return np.asarray(np.maximum(latent_diag(posterior.kernel, rows) - np.einsum("ij,ij->i", phi, phi), 0.0))
 
 
 def left_share(on: Approximated) -> float:

@@ -48,12 +48,12 @@ def leave_one_out(posterior: Posterior) -> tuple[Array, Array]:
     return mean, ratio * scale * np.sqrt(variance)[:, None]
 
 
-def _with_all(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _with_all(Y: Array) -> tuple[Array, Array]:
     """Mean and scale that no row takes part in: no shift, ratio 1."""
     return np.zeros_like(Y), np.ones_like(Y)
 
 
-def _without_each(Y: np.ndarray, scaled: bool) -> tuple[np.ndarray, np.ndarray]:
+def _without_each(Y: Array, scaled: bool) -> tuple[Array, Array]:
     """The mean of the targets without each row, and their standard deviation (1 if not `scaled`).
 
     Y is in units of the model: its own mean is 0 and its own scale 1.
@@ -79,8 +79,8 @@ def _without_each(Y: np.ndarray, scaled: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _moments_by_row(
-    given: Array, inverse: Exact | InFeatures, Y: np.ndarray, ratio: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    given: Array, inverse: Exact | InFeatures, Y: Array, ratio: Array
+) -> tuple[Array, Array, Array]:
     """P_i(y), (A⁻¹1)_i / A⁻¹_ii and 1 / A⁻¹_ii with the noise given in the units that the targets have without row i."""
     B = np.column_stack([Y, np.ones(len(Y))])
     grown = 1.0 / ratio**2 - 1.0
@@ -92,9 +92,7 @@ def _moments_by_row(
     return Y - share[:, :-1], share[:, -1:], 1.0 / diagonal
 
 
-def _rows_of_inverses(
-    inverse: Exact, given: np.ndarray, grown: np.ndarray, B: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _rows_of_inverses(inverse: Exact, given: Array, grown: Array, B: Array) -> tuple[Array, Array]:
     """Row i of (A + grown_i·N)⁻¹B, and entry (i, i) of that inverse, for every i."""
     lower = inverse.factor.lower
     half = solve_triangular(lower, np.diag(np.sqrt(given)), lower=True, check_finite=False)
@@ -104,9 +102,7 @@ def _rows_of_inverses(
     return weights @ (G.T @ B), np.einsum("ik,ik->i", weights, G)
 
 
-def _rows_in_features(
-    inverse: InFeatures, given: np.ndarray, grown: np.ndarray, B: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _rows_in_features(inverse: InFeatures, given: Array, grown: Array, B: Array) -> tuple[Array, Array]:
     """The same with features; one small system for each row, n² × features² in all."""
     solved, diagonal = np.empty_like(B), np.empty(len(B))
     for i, more in enumerate(grown):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -28,13 +29,14 @@ from mercer.machines.gaussian_process.posterior import Posterior, Units
 from mercer.machines.gaussian_process.search import search
 from mercer.machines.gaussian_process.targets import new_noise, take_noise, take_targets
 from mercer.machines.gaussian_process.tune import Tuned, is_searched
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Special, Whole
 from mercer.memory import memory_limit
 from mercer.solve.solution import Status
 from mercer.sparse import Matrix
-from mercer.typing import Array, Numbers, Table, Targets
+from mercer.typing import Array, Memory, Numbers, Seed, Table, Targets
 
 # up to here a factorisation takes seconds; above it, conjugate gradients
 EXACT_ROWS = 10_000
@@ -129,7 +131,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         self,
         kernel: Kernel | str = "1.0*RBF() + White(0.1)",
         *,
-        noise: Any = None,
+        noise: Numbers | None = None,
         objective: str = "evidence",
         optimizer: str | None = "L-BFGS-B",
         n_restarts: int = 0,
@@ -140,11 +142,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         max_seconds: float | None = None,
         probes: int = 16,
         tol: float = 1e-8,
-        memory: int | str = "2GiB",
-        random_state: Any = None,
+        memory: Memory = "2GiB",
+        random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
         strict: bool = False,
     ) -> None:
         self.kernel = kernel
@@ -334,8 +336,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def predict(
-        self, X: Any, return_std: bool = False, return_cov: bool = False, *, noise: Any = False
-    ) -> Any:
+        self, X: Table, return_std: bool = False, return_cov: bool = False, *, noise: Numbers | bool = False
+    ) -> Array | tuple[Array, Array]:
         """The mean at rows X, with the standard deviations or the covariance matrix if asked.
 
         They are those of the function f; `noise=True` gives those of a new observation f + noise, with the kernel's
@@ -404,14 +406,22 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             std = std[:, 0]
         return (mean, std) if return_std else mean
 
-    def decompose(self, X: Any, *, names: Any = None, full: bool = False) -> gp_views.Terms:
+    def decompose(
+        self, X: Table, *, names: Sequence[str] | None = None, full: bool = False
+    ) -> gp_views.Terms:
         """Mean and band of every term of a sum of kernels at rows X; see `Terms`."""
         posterior = self.posterior_
         return gp_views.decompose(posterior, self._rows(self._check_rows(X, reset=False)), names, full)
 
     def sample_y(
-        self, X: Any, n_samples: int = 1, random_state: Any = None, *, prior: bool = False, noise: Any = False
-    ) -> np.ndarray:
+        self,
+        X: Table,
+        n_samples: int = 1,
+        random_state: Seed = None,
+        *,
+        prior: bool = False,
+        noise: Numbers | bool = False,
+    ) -> Array:
         """Random functions at rows X, one per column (rows × targets × samples for several targets).
 
         From the posterior, or from the prior if the model is not fitted or `prior=True`; with `noise=True`, observations.
@@ -436,7 +446,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             n_jobs=self.n_jobs,
         )
 
-    def input_gradient(self, X: Any, return_var: bool = False) -> Any:
+    def input_gradient(self, X: Table, return_var: bool = False) -> Array | tuple[Array, Array]:
         """∂mean/∂x at rows X, rows × columns (rows × columns × targets); with `return_var` also that of the variance of f."""
         posterior = self.posterior_
         return gp_views.input_gradient(posterior, self._rows(self._check_rows(X, reset=False)), return_var)
