@@ -33,7 +33,7 @@ from mercer.errors import (
     ShapeError,
 )
 from mercer.kernels import Radial, leaf
-from mercer.machines.gaussian_process import regression as gp_regression
+from mercer.machines.gaussian_process import conditioning as gp_conditioning
 from mercer.machines.gaussian_process.evidence import log_evidence, log_loo
 from mercer.machines.shared.terms import latent_diag
 
@@ -455,7 +455,7 @@ def test_seconds_iterations_and_ctrl_c_keep_the_best(data, monkeypatch):
             raise KeyboardInterrupt
         return log_evidence(*args, **kwargs)
 
-    monkeypatch.setitem(gp_regression.OBJECTIVES, "evidence", interrupted)
+    monkeypatch.setitem(gp_conditioning.OBJECTIVES, "evidence", interrupted)
     model = GaussianProcessRegressor(SUM)
     with pytest.raises(Interrupted) as stop:
         model.fit(X, y)

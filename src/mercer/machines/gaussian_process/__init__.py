@@ -4,8 +4,8 @@ regression, classification     `GaussianProcessRegressor`, `GaussianProcessClass
 targets                        targets in units
 evidence, loo                  what is maximised, with its gradient
 starts, search, tune           where a search begins, on which rows, and how it climbs
-posterior, inverses            f given the data, as a value; (K + noise)⁻¹ by a factor, by steps or in features
-views, features                bands, terms, samples and gradients, read from the posterior
+conditioning, inverses         α and (K + N)⁻¹ at given hyperparameters
+posterior, views, features     the posterior as a value, and everything that is asked of it
 certificate                    what the fit says of itself
 laplace, whitened, averages    classes: the mode, coordinates for high priors, averaged probabilities
 """

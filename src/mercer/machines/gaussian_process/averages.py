@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit, ndtr, ndtri, softmax
 from scipy.stats import qmc
+
+from mercer.typing import Array, Seed
 
 WIDE = 16.0  # variance above which Φ is averaged over the logistic density, and not σ over the normal one
 _Z = np.linspace(-10.0, 10.0, 121)
@@ -15,7 +15,7 @@ _L = np.linspace(-40.0, 40.0, 161)
 _LOGISTIC = expit(_L) * expit(-_L) / (expit(_L) * expit(-_L)).sum()
 
 
-def average_logistic(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+def average_logistic(mean: Array, variance: Array) -> Array:
     """E σ(f) for f ~ N(mean, variance), to about 1e-12, by the trapezoidal rule, which is geometric for such functions.
 
     A wide Gaussian makes σ look like a step: then the same number is the average of Φ((mean + l)/√variance) over logistic
@@ -33,14 +33,14 @@ def average_logistic(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     return np.where(mean > 0, 1.0 - low, low)
 
 
-def draws(classes: int, count: int, seed: Any) -> np.ndarray:
+def draws(classes: int, count: int, seed: Seed) -> Array:
     """`count` standard normal vectors, one number for each class: scrambled Sobol points, so that averages settle fast."""
     sobol = qmc.Sobol(classes, scramble=True, rng=np.random.default_rng(seed))
     points = sobol.random_base2(max(0, int(count - 1).bit_length()))[:count]
-    return ndtri(np.clip(points, 1e-12, 1 - 1e-12))
+    return np.asarray(ndtri(np.clip(points, 1e-12, 1 - 1e-12)))
 
 
-def average_softmax(mean: np.ndarray, covariance: np.ndarray, normal: np.ndarray) -> np.ndarray:
+def average_softmax(mean: Array, covariance: Array, normal: Array) -> Array:
     """E softmax(f) for f ~ N(mean, covariance), over the given standard normal draws; a row of the answer sums to 1.
 
     >>> p = average_softmax(np.zeros((1, 2)), np.eye(2)[None], draws(2, 1024, 0))
@@ -51,4 +51,4 @@ def average_softmax(mean: np.ndarray, covariance: np.ndarray, normal: np.ndarray
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     f = mean[:, None, :] + np.einsum("mcd,sd->msc", roots, normal, optimize=True)
     p = softmax(f, axis=2).mean(axis=1)
-    return p / p.sum(axis=1, keepdims=True)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))

@@ -1,59 +1,57 @@
-"""What a fit of a Gaussian process says of itself: residual, status, errors of estimates, what was added, why it refused."""
+"""What a fit of a Gaussian process says of itself: residual, status, errors of estimates, what was added."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.errors import PrecisionWarning, warn
 from mercer.gram.on_rows import Approximated
-from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.features import left_share
 from mercer.machines.gaussian_process.inverses import EstimatedEvidence
 from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.gaussian_process.tune import Tuned
 from mercer.machines.ridge.ridge import WORTH_A_WORD
-from mercer.machines.shared.terms import has_noise, is_noise, split_noise, terms_of
+from mercer.machines.shared.terms import split_noise
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate, Status
 from mercer.typing import Array
-
-if TYPE_CHECKING:
-    from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 
 LITTLE = 0.01  # of the variation of y: a function that explains less has learned nothing worth the name
 
 
 def certify(
-    model: GaussianProcessRegressor,
+    posterior: Posterior,
     tuned: Tuned | None,
     estimated: EstimatedEvidence | None,
+    *,
     added: float,
+    tol: float,
+    objective: str,
     notes: list[str],
     start: float,
 ) -> Certificate:
     """The certificate of a fit; what the reader must not miss is warned of as well."""
     if tuned is not None and tuned.status == Status.INTERRUPTED:
-        return _interrupted(model, tuned, estimated, added, notes, start)
-    Y = model.y_fit_.reshape(len(model.y_fit_), -1)
-    posterior = model.posterior_
-    R = model._residual(posterior.alpha, Y)
+        return _interrupted(tuned, estimated, added, notes, start)
+    Y = posterior.Y
+    R = posterior.residual(posterior.alpha)
     each = relative(R, Y)
     worst = float(each.max(initial=0.0))
     method = "Cholesky" if estimated is None else estimated.certificate.method
     if isinstance(posterior.on, Approximated):
         method += f" in {posterior.on.approximation.dimension} features"
-        share = left_share(posterior.on, model.X_fit_.diagonal() if posterior.on.kernel is None else None)
+        share = left_share(posterior.on)
         notes.append(
             f"At the rows of fit the features leave out {share:.3g} of the prior variance; bands are wider by that part at "
             "each x."
         )
     status: Status = Status.CONVERGED if estimated is None else estimated.certificate.status
     if tuned is not None:
-        method += f", L-BFGS-B on the {'log evidence' if model.objective == 'evidence' else 'leave-one-out likelihood'}"
+        maximised = "log evidence" if objective == "evidence" else "leave-one-out likelihood"
+        method += f", L-BFGS-B on the {maximised}"
         status = tuned.status if status == Status.CONVERGED else status
         if status == Status.STAGNATED and estimated is not None and _within_noise(estimated):
             status = Status.CONVERGED
@@ -62,11 +60,11 @@ def certify(
             # whether what is left of the gradient is its error was not looked at
             status = Status.LIMIT
         notes += _say_outcome(posterior, tuned, Y, Y - R)
-    if status == Status.CONVERGED and worst > 10 * model.tol:
+    if status == Status.CONVERGED and worst > 10 * tol:
         status = Status.STAGNATED
-        notes.append(_say_rounding(worst, model.tol))
+        notes.append(_say_rounding(worst, tol))
     if estimated is not None:
-        notes.append(_say_error(estimated, model.log_evidence_))
+        notes.append(_say_error(estimated))
         notes += estimated.certificate.notes
     if added:
         # (K + N)⁻¹ before and after differ by -added·(K + N)⁻¹(K + N + added)⁻¹, and ‖K(K + N)⁻¹‖ ≤ 1
@@ -80,7 +78,7 @@ def certify(
     done = Certificate(
         status,
         method,
-        iterations=model.n_iter_,
+        iterations=0 if tuned is None else tuned.iterations,
         seconds=time.perf_counter() - start,
         residual=worst,
         residuals=tuple(each.tolist()),
@@ -88,9 +86,9 @@ def certify(
         added_diagonal=added,
         notes=tuple(notes),
     )
-    if status == Status.STAGNATED and worst > 10 * model.tol:
+    if status == Status.STAGNATED and worst > 10 * tol:
         if worst > WORTH_A_WORD:
-            warn(_say_rounding(worst, model.tol), PrecisionWarning)
+            warn(_say_rounding(worst, tol), PrecisionWarning)
     elif not status.as_asked:
         warn(
             f"the fit stopped early ({done}). Raise max_iter or max_seconds, or start nearer.",
@@ -100,7 +98,6 @@ def certify(
 
 
 def _interrupted(
-    model: GaussianProcessRegressor,
     tuned: Tuned,
     estimated: EstimatedEvidence | None,
     added: float,
@@ -140,20 +137,6 @@ def _say_outcome(posterior: Posterior, tuned: Tuned, Y: Array, reached: Array) -
     return [told]
 
 
-def why_singular(kernel: Kernel | None, noise: Any) -> str:
-    """What in the model leaves the Gram matrix singular, and what to do."""
-    if kernel is None:
-        return "Pass noise=variance, or singular='add' to have it added and stated."
-    terms = [str(t) for t in terms_of(kernel) if is_noise(t)]
-    if np.any(noise) or has_noise(kernel):
-        what = " and ".join([*terms, *([f"noise={float(np.min(noise)):.3g}"] if np.any(noise) else [])])
-        return f"The noise of the model ({what}) is too small for float64 beside the other terms. Raise it, or pass singular='add'."
-    return (
-        f"No term of {kernel} is noise and noise is None, so equal rows must have equal targets and smooth kernels have "
-        "no digits left: add + White(0.01), pass noise=variance, or singular='add' to have it added and stated."
-    )
-
-
 def _say_rounding(worst: float, tol: float) -> str:
     return (
         f"The system is ill-conditioned: the residual is {worst:.1e} of the targets, above tol={tol:g}, and rounding allows "
@@ -170,8 +153,8 @@ def _within_noise(found: EstimatedEvidence) -> bool:
     )
 
 
-def _say_error(found: EstimatedEvidence, value: float) -> str:
-    text = f"The log evidence {value:.6g} is an estimate, ±{found.half_width:.2g} at 95 %"
+def _say_error(found: EstimatedEvidence) -> str:
+    text = f"The log evidence {found.evidence.value:.6g} is an estimate, ±{found.half_width:.2g} at 95 %"
     if found.gradient_error is not None and len(found.gradient_error):
         text += f"; its gradient carries a standard error of at most {found.gradient_error.max():.2g}"
     return f"{text} ({found.logdet.certificate.method}). The mean is exact to the residual; bands can only be too wide."

@@ -27,8 +27,10 @@ from mercer.gram.on_rows import Approximated, Evaluated, Given, KernelOnRows
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.averages import average_logistic, average_softmax, draws
 from mercer.machines.gaussian_process.evidence import gradient_of
+from mercer.machines.gaussian_process.features import refuse_search
 from mercer.machines.gaussian_process.laplace import Likelihood, Logistic, Posterior, Softmax
-from mercer.machines.gaussian_process.tune import Tuned, maximise
+from mercer.machines.gaussian_process.tune import Tuned, is_searched, maximise
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.shared.base import check_weights, duels_of
 from mercer.machines.shared.defaults import is_open, wants_each
 from mercer.machines.shared.machine import Invalid, Machine
@@ -37,7 +39,7 @@ from mercer.machines.shared.targets import as_labels
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
-from mercer.typing import Array
+from mercer.typing import Array, Integers, Labels, Memory, Numbers, Seed, Table, Targets, Weights
 
 SOON = 1000  # rows whose mode is found quickly enough after Ctrl-C
 PANEL = 2**22  # numbers in one block of kernel values with new points
@@ -114,11 +116,11 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         tol: float = 1e-9,
         n_draws: int = 1024,
         strict: bool = False,
-        memory: int | str = "4GiB",
+        memory: Memory = "4GiB",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.optimizer = optimizer
@@ -137,7 +139,7 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn from rows X and labels y; a row of weight 2 counts like two equal rows, of weight 0 not at all."""
         begun = time.perf_counter()
         self._check_parameters()
@@ -172,13 +174,14 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         self._certify(tuned, notes, time.perf_counter() - begun)
         return self
 
-    def _check_labels(self, y: Any, n: int) -> np.ndarray:
+    def _check_labels(self, y: Targets, n: int) -> Labels:
         return as_labels(y, n, type(self).__name__)
 
     def _final_mode(self, tuned: Tuned | None) -> Posterior:
         """The mode at the hyperparameters found; the one that the search kept if there is no time for more."""
         interrupted = tuned is not None and tuned.status == Status.INTERRUPTED
         if tuned is not None and tuned.kept is not None and (interrupted or clock.short_of(tuned.seconds)):
+            assert isinstance(tuned.kept, Posterior)
             return tuned.kept
         if interrupted and len(self.rows_fit_) > SOON:
             raise KeyboardInterrupt
@@ -202,7 +205,7 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
                 "less. Raise memory, take fewer rows, or use SVC(probability=True), which stores no such array."
             )
 
-    def _make_likelihood(self, codes: np.ndarray, w: np.ndarray) -> Likelihood:
+    def _make_likelihood(self, codes: Integers, w: Array) -> Likelihood:
         if len(self.classes_) == 2:
             return Logistic(2.0 * codes - 1.0, w)
         return Softmax(codes, len(self.classes_), w)
@@ -216,24 +219,21 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
             on = replace(on, kernel=kernel)
         return on.gram(finite=False)
 
-    def _mode(self, K: GramOperator, start: np.ndarray | None = None) -> Posterior:
+    def _mode(self, K: GramOperator, start: Array | None = None) -> Posterior:
         return self._likelihood.mode(
             K.dense(), start, tol=float(self.tol), max_iter=steps_allowed(self.max_iter_newton)
         )
 
     def _tune(self, on: KernelOnRows) -> Tuned | None:
         kernel = on.kernel
-        if kernel is None or self.optimizer is None or not len(kernel.theta):
+        if not is_searched(kernel, self.optimizer):
             return None
         if isinstance(on, Approximated):
-            raise ParameterError(
-                f"the hyperparameters of {kernel} are not searched through an approximation: its features change with them. "
-                "Fit a subset of the rows without approximation=, then pass kernel=model.kernel_ and optimizer=None here."
-            )
+            refuse_search(kernel)
         # The mode of one θ is a good start for the next; parallel searches do not share.
         last: list[Array] = []
 
-        def objective(theta: np.ndarray) -> tuple[Any, ...]:
+        def objective(theta: Array) -> tuple[Any, ...]:
             K = self._operator(kernel.with_theta(theta))
             found = self._mode(K, last[0] if last else None)
             if not self.n_restarts:
@@ -288,7 +288,9 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
 
     # ── evidence ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def log_evidence(self, theta: Any = None, *, gradient: bool = False) -> Any:
+    def log_evidence(
+        self, theta: Numbers | None = None, *, gradient: bool = False
+    ) -> float | tuple[float, Array]:
         """The log evidence of the training labels for the free parameters `theta` (those of `kernel_` by default).
 
         With `gradient=True` also its derivatives, in the order of `kernel_.theta`.
@@ -305,7 +307,7 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def latent(self, X: Any, *, diag: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def latent(self, X: Table, *, diag: Numbers | None = None) -> tuple[Array, Array]:
         """Mean and variance of the latent function: n and n for two classes, n × c and n × c × c for more.
 
         A precomputed kernel also needs `diag`, the values k(x, x) of the new rows.
@@ -313,13 +315,14 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         parts = list(self._latent(X, diag))
         return np.concatenate([m for m, _ in parts]), np.concatenate([v for _, v in parts])
 
-    def _latent(self, X: Any, diag: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _latent(self, X: Table, diag: Numbers | None) -> Iterator[tuple[Array, Array]]:
         for Ks, own in self._with_rows_of_fit(X, diag):
+            assert own is not None
             yield self.posterior_.latent(Ks, own)
 
     def _with_rows_of_fit(
-        self, X: Any, diag: Any, *, mean_only: bool = False
-    ) -> Iterator[tuple[np.ndarray, Any]]:
+        self, X: Table, diag: Numbers | None, *, mean_only: bool = False
+    ) -> Iterator[tuple[Array, Array | None]]:
         """k(new, training) and k(new, new), some rows at a time."""
         check_is_fitted(self, "posterior_")
         A = self._check_rows(X, reset=False)
@@ -352,7 +355,7 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
             duels=duels_of(self.classes_),
         )
 
-    def _given_diag(self, diag: Any, m: int) -> np.ndarray:
+    def _given_diag(self, diag: Numbers | None, m: int) -> Array:
         if diag is None:
             raise InputError(
                 "a precomputed kernel does not tell k(x, x) of new rows, and the variance needs it: pass diag=…."
@@ -362,7 +365,7 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
             raise ShapeError(f"diag must hold {m} finite numbers, one for each row; got shape {own.shape}.")
         return own
 
-    def predict_proba(self, X: Any, *, diag: Any = None) -> np.ndarray:
+    def predict_proba(self, X: Table, *, diag: Numbers | None = None) -> Array:
         """Probabilities n × classes; each row sums to 1."""
         check_is_fitted(self, "posterior_")
         if len(self.classes_) == 2:
@@ -377,14 +380,14 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
                 out.append(average_softmax(mean[part], covariance[part], normal))
         return np.concatenate(out)
 
-    def predict_log_proba(self, X: Any, *, diag: Any = None) -> np.ndarray:
+    def predict_log_proba(self, X: Table, *, diag: Numbers | None = None) -> Array:
         """The logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X, diag=diag))
 
-    def predict(self, X: Any, *, diag: Any = None) -> np.ndarray:
+    def predict(self, X: Table, *, diag: Numbers | None = None) -> Labels:
         """The most probable class; two classes need the mean of the latent function only."""
         check_is_fitted(self, "posterior_")
         if len(self.classes_) == 2:
             mean = [Ks @ self.posterior_.g for Ks, _ in self._with_rows_of_fit(X, diag, mean_only=True)]
-            return self.classes_[(np.concatenate(mean) > 0).astype(int)]
-        return self.classes_[self.predict_proba(X, diag=diag).argmax(axis=1)]
+            return np.asarray(self.classes_[(np.concatenate(mean) > 0).astype(int)])
+        return np.asarray(self.classes_[self.predict_proba(X, diag=diag).argmax(axis=1)])

@@ -11,7 +11,6 @@ dsyrk in place, and a single contraction by the engine, whatever the number of h
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from mercer.gram.operators import Dense, OfKernel, Precomputed, Tiles
 from mercer.panels import whole_from_lower
 from mercer.solve.diagnosis import not_positive_definite
 from mercer.solve.direct import Cholesky
+from mercer.typing import Array
 
 BLOCK = 64  # rows zeroed at a time
 INVERTED = 2.5  # factors that the inverse and a contraction cost
@@ -37,12 +37,12 @@ class Evidence:
     """
 
     value: float
-    gradient: np.ndarray | None
-    alpha: np.ndarray
+    gradient: Array | None
+    alpha: Array
     noise: float | None = None
 
 
-def factor_gram(K: GramOperator, noise: Any = 0.0, *, diagnose: bool = True) -> Cholesky:
+def factor_gram(K: GramOperator, noise: Array | float = 0.0, *, diagnose: bool = True) -> Cholesky:
     """A = K + noise = L Lᵀ, in place of a Gram matrix made for it; nothing but `noise` is added.
 
     Where A is not positive definite the error says at which row, which rows look alike and what diagonal would do; with
@@ -67,7 +67,7 @@ def factor_gram(K: GramOperator, noise: Any = 0.0, *, diagnose: bool = True) -> 
 
 
 def log_evidence(
-    K: GramOperator, Y: np.ndarray, noise: Any = 0.0, *, gradient: bool = True, diagnose: bool = True
+    K: GramOperator, Y: Array, noise: Array | float = 0.0, *, gradient: bool = True, diagnose: bool = True
 ) -> Evidence:
     """The log marginal likelihood of the columns of Y, summed, all with covariance K + noise.
 
@@ -91,13 +91,13 @@ def log_evidence(
     return Evidence(value, gradient_of(K, W=_half(W)), alpha, noise_slope)
 
 
-def loo_moments(inverse_diag: np.ndarray, Y: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def loo_moments(inverse_diag: Array, Y: Array, alpha: Array) -> tuple[Array, Array]:
     """Mean (n × targets) and variance (n) of each observation, given all the others."""
     return Y - alpha / inverse_diag[:, None], 1.0 / inverse_diag
 
 
 def log_loo(
-    K: GramOperator, Y: np.ndarray, noise: Any = 0.0, *, gradient: bool = True, diagnose: bool = True
+    K: GramOperator, Y: Array, noise: Array | float = 0.0, *, gradient: bool = True, diagnose: bool = True
 ) -> Evidence:
     """The leave-one-out log predictive likelihood of the columns of Y, summed; no refit is needed.
 
@@ -130,7 +130,9 @@ def log_loo(
     return Evidence(value, 2.0 * gradient_of(K, W=_half(W)), alpha)
 
 
-def gradient_of(K: GramOperator, U: Any = None, V: Any = None, *, W: Any = None) -> np.ndarray:
+def gradient_of(
+    K: GramOperator, U: Array | None = None, V: Array | None = None, *, W: Array | None = None
+) -> Array:
     """`K.contract(U, V, W=W)`; a derivative that is no number is an error of its own, with the parameter and the row.
 
     The matrix and its factor are finite then: it is the derivative that fails, so no noise would help.
@@ -168,13 +170,13 @@ def _first_pair(K: OfKernel) -> str:
     return ""
 
 
-def _inverse(factor: Cholesky) -> np.ndarray:
+def _inverse(factor: Cholesky) -> Array:
     """A⁻¹ in place of L, in the lower triangle of a Fortran array; above it is rubbish."""
     inverse, _ = lapack.potri(factor.lower, overwrite_c=True)
     return inverse
 
 
-def _half(W: np.ndarray) -> np.ndarray:
+def _half(W: Array) -> Array:
     """Half of a symmetric W given by its Fortran lower triangle: that triangle in C order, its diagonal halved, else 0.
 
     ∂K is symmetric, so contracting with it is contracting with ½W, and the mirror image need not be written.

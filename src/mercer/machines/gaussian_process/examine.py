@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from mercer.machines.gaussian_process.evidence import gradient_of
 from mercer.machines.gaussian_process.inverses import Exact, InFeatures, Later
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.gaussian_process.targets import normalization
-from mercer.machines.gaussian_process.tune import FLAT, ROUNDING, search_path
+from mercer.machines.gaussian_process.tune import FLAT, ROUNDING, is_searched, search_path
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.defaults import is_open, resolve
 from mercer.machines.shared.examine import examine
@@ -28,13 +28,20 @@ from mercer.machines.shared.examined import (
 )
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate, Status
+from mercer.sparse import Matrix
 from mercer.theory.claims import AS_DEFINED, SOLVED, Examination, Reached, at_most
+from mercer.typing import Array, Setting, Table, Targets, Weights
 
 ALL_EIGENVALUES = 2000  # rows up to which K + N is made and factored once more in NumPy
 FAR = 5.0  # in log θ: what went further than a factor of 150 may have met the end of its search
 
 
-def _same_form(exam: Examination, model: Any, A: Any, w: np.ndarray | None = None) -> None:
+def _same_form(
+    exam: Examination,
+    model: GaussianProcessRegressor | GaussianProcessClassifier,
+    A: Matrix,
+    w: Array | None = None,
+) -> None:
     """A search moves the free hyperparameters of the kernel asked for, and nothing else."""
     asked = resolve(model.kernel, model._rows(A), w)
     if asked is None or model.optimizer is None or len(asked.theta) == 0:
@@ -47,18 +54,21 @@ def _same_form(exam: Examination, model: Any, A: Any, w: np.ndarray | None = Non
 
 
 @examine.register
-def _(model: GaussianProcessRegressor, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(
+    model: GaussianProcessRegressor, exam: Examination, X: Table, y: Targets, sample_weight: Weights
+) -> None:
     A = model._check_rows(X, reset=False)
     _same_form(exam, model, A)
     same_approximation(exam, model, A, np.ones(A.shape[0]))
-    if model._fitted_rows is not None:
-        same_rows(exam, "the rows of fit", model._fitted_rows.vectors, A)
+    if isinstance(model.kernel_, Kernel):
+        same_rows(exam, "the rows of fit", model.X_fit_, A)
     added = float(model.certificate_.added_diagonal or 0.0)
-    changes: dict[str, Any] = {"optimizer": None, "singular": "refuse", "max_seconds": None}
+    changes: dict[str, Setting] = {"optimizer": None, "singular": "refuse", "max_seconds": None}
     if isinstance(model.kernel_, Kernel):
         changes["kernel"] = model.kernel_
     # What "auto" means depends on the kernel that was asked for, not on the one found.
-    centred, scaled = normalization(model, 1 if np.ndim(y) == 1 else np.shape(y)[1])
+    targets = np.asarray(y)
+    centred, scaled = normalization(model, 1 if targets.ndim == 1 else targets.shape[1])
     changes["normalize_y"] = scaled or ("mean" if centred else False)
     if added:
         given = 0.0 if model.noise is None else np.asarray(model.noise, dtype=float) / model.y_scale_[0] ** 2
@@ -96,7 +106,7 @@ def _cut_short(exam: Examination, model: GaussianProcessRegressor) -> set[str]:
     return {"_alpha", "alpha_", "log_evidence_", "_inverse"}
 
 
-def _by_formula(exam: Examination, model: GaussianProcessRegressor, A: Any) -> None:
+def _by_formula(exam: Examination, model: GaussianProcessRegressor, A: Matrix) -> None:
     """The factor, α and the evidence from K + N in NumPy, without the code that made them."""
     n = A.shape[0]
     noise = np.broadcast_to(np.asarray(model.noise_, dtype=float), n)
@@ -135,11 +145,13 @@ def _by_formula(exam: Examination, model: GaussianProcessRegressor, A: Any) -> N
     )
 
 
-def _residual(exam: Examination, model: GaussianProcessRegressor, twin: Any, added: float) -> None:
+def _residual(
+    exam: Examination, model: GaussianProcessRegressor, twin: GaussianProcessRegressor, added: float
+) -> None:
     """(K + N)α = y, by fresh products."""
-    Y = np.asarray(twin.y_fit_).reshape(len(twin.y_fit_), -1)
-    alpha = np.asarray(model.alpha_).reshape(Y.shape)
-    R = Y - twin._gram(twin._fitted_kernel) @ alpha - np.reshape(model.noise_, (-1, 1)) * alpha
+    system = replace(twin._fitted_system(), noise=model.noise_)
+    Y = system.Y
+    R = system.residual(np.asarray(model.alpha_).reshape(Y.shape))
     each = relative(R, Y)
     found = Certificate(
         model.certificate_.status,
@@ -155,21 +167,22 @@ def _residual(exam: Examination, model: GaussianProcessRegressor, twin: Any, add
     exam.certificate(model.certificate_, found, reached=reached)
 
 
-def _tuned(model: GaussianProcessRegressor, twin: Any) -> Reached:
+def _tuned(model: GaussianProcessRegressor, twin: GaussianProcessRegressor) -> Reached:
     """The slope of what was maximised, at the hyperparameters found."""
     kernel = model.kernel_
-    if not isinstance(kernel, Kernel) or model.optimizer is None or not len(kernel.theta) or twin._constant:
+    searched = isinstance(kernel, Kernel) and is_searched(kernel, model.optimizer)
+    if not searched or not isinstance(kernel, Kernel) or twin._constant:
         return AS_DEFINED
     if not model._exact:
         return Reached(None, "the slope of the log evidence is an estimate")
-    Y = np.asarray(twin.y_fit_).reshape(len(twin.y_fit_), -1)
-    value, gradient, *_ = twin._objective(kernel, Y, None, model.n_jobs)(kernel.theta)
+    system = twin._fitted_system()
+    value, gradient, *_ = system.likelihood(kernel, None, model.n_jobs)(kernel.theta)
     asked = resolve(model.kernel, model._rows(model.X_fit_))
-    return flat(kernel, asked, value, gradient, float(Y.size), is_open(model.kernel))
+    return flat(kernel, asked, value, gradient, float(system.Y.size), is_open(model.kernel))
 
 
 def flat(
-    kernel: Kernel, asked: Kernel | None, value: float, gradient: np.ndarray, size: float, shared: bool
+    kernel: Kernel, asked: Kernel | None, value: float, gradient: Array, size: float, shared: bool
 ) -> Reached:
     """No slope is left but towards limits; where a limit of the search lay is not known of what went far."""
     slopes = [np.abs(gradient)]
@@ -184,10 +197,12 @@ def flat(
 
 
 @examine.register
-def _(model: GaussianProcessClassifier, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(
+    model: GaussianProcessClassifier, exam: Examination, X: Table, y: Targets, sample_weight: Weights
+) -> None:
     A = model._check_rows(X, reset=False)
     _same_form(exam, model, A, check_weights(sample_weight, A.shape[0]))
-    changes: dict[str, Any] = {"optimizer": None, "max_seconds": None}
+    changes: dict[str, Setting] = {"optimizer": None, "max_seconds": None}
     if isinstance(model.kernel_, Kernel):
         changes["kernel"] = model.kernel_
     if model.posterior_.status == Status.LIMIT:
@@ -210,7 +225,7 @@ def _(model: GaussianProcessClassifier, exam: Examination, X: Any, y: Any, sampl
     exam.certificate(claimed, found, reached=_mode_and_slope(model, twin))
 
 
-def _mode_and_slope(model: GaussianProcessClassifier, twin: Any) -> Reached:
+def _mode_and_slope(model: GaussianProcessClassifier, twin: GaussianProcessClassifier) -> Reached:
     """The mode solves its equation, and the evidence has no slope left."""
     K = twin.posterior_.K
     grain = np.finfo(float).eps * float(K.diagonal().max()) * float(np.abs(twin.posterior_.a).sum())

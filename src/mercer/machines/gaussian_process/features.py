@@ -9,7 +9,7 @@ then nothing is added, and what is left out counts as independent from row to ro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
 import numpy as np
 
@@ -23,17 +23,14 @@ from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.shared.terms import latent_diag
 from mercer.typing import Array
 
-if TYPE_CHECKING:
-    from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 
-
-def refuse_search(model: GaussianProcessRegressor, kernel: Kernel | None) -> None:
+def refuse_search(kernel: Kernel) -> NoReturn:
     """Features are those of one kernel: hyperparameters are not searched through them."""
-    if model.optimizer is not None and kernel is not None and len(kernel.theta) > 0:
-        raise ParameterError(
-            f"the hyperparameters of {kernel} are not searched through an approximation: its features change with them. "
-            "Fit a subset of the rows without approximation=, then pass kernel=model.kernel_ and optimizer=None here."
-        )
+    raise ParameterError(
+        f"the hyperparameters of {kernel} are not searched through an approximation: its features change with "
+        "them. Fit a subset of the rows without approximation=, then pass kernel=model.kernel_ and "
+        "optimizer=None here."
+    )
 
 
 def in_features(on: Approximated, noise: Array | float) -> InFeatures:
@@ -51,7 +48,7 @@ def variance(posterior: Posterior, inverse: InFeatures, rows: Rows) -> Array:
     """var f at new rows."""
     phi = _approximation(posterior).features(rows)
     V = inverse.spread(phi)
-    return np.einsum("rn,rn->n", V, V) + _left_out(posterior, rows, phi)
+    return np.asarray(np.einsum("rn,rn->n", V, V) + _left_out(posterior, rows, phi))
 
 
 def covariance(posterior: Posterior, inverse: InFeatures, rows: Rows) -> Array:
@@ -76,14 +73,17 @@ def _approximation(posterior: Posterior) -> FeatureApproximation:
 
 
 def _left_out(posterior: Posterior, rows: Rows, phi: Array) -> Array:
-    return np.maximum(latent_diag(posterior.kernel, rows) - np.einsum("ij,ij->i", phi, phi), 0.0)
+    return np.asarray(np.maximum(latent_diag(posterior.kernel, rows) - np.einsum("ij,ij->i", phi, phi), 0.0))
 
 
-def left_share(on: Approximated, given: Array | None) -> float:
-    """Σ max(k(x, x) - ‖φ(x)‖², 0) / Σ k(x, x) over the rows of fit, without noise; `given` is a precomputed diagonal."""
+def left_share(on: Approximated) -> float:
+    """Σ max(k(x, x) - ‖φ(x)‖², 0) / Σ k(x, x) over the rows of fit, without noise."""
     held = np.einsum("ij,ij->i", on.phi, on.phi)
-    own = given if on.kernel is None else latent_diag(on.kernel, on.rows)
-    assert own is not None
+    if on.kernel is None:
+        # The rows are those of a given Gram matrix.
+        own = np.asarray(on.rows.data.diagonal())
+    else:
+        own = latent_diag(on.kernel, on.rows)
     total = float(np.sum(own))
     return float(np.maximum(own - held, 0.0).sum()) / total if total > 0 else 0.0
 

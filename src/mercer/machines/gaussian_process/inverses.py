@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from mercer import clock, lapack
+from mercer.arrays import Rows
 from mercer.errors import PrecisionWarning, warn
 from mercer.gram import GramOperator, Tiles
 from mercer.kernels.base import Kernel
@@ -25,19 +26,20 @@ from mercer.solve.direct import Cholesky
 from mercer.solve.estimate import Estimate, logdet
 from mercer.solve.precondition import LowRank, nystrom
 from mercer.solve.solution import Certificate
+from mercer.typing import Array, Seed
 
 EPS = float(np.finfo(float).eps)
 CONTRACTED = 6  # products that the contractions of a gradient cost
 
-Explained = list[tuple[np.ndarray, np.ndarray, float]]
+Explained = list[tuple[Array, Array, float]]
 
 
 class Inverse(Protocol):
     """What prediction asks of A⁻¹."""
 
-    def solve(self, B: np.ndarray) -> np.ndarray: ...
+    def solve(self, B: Array) -> Array: ...
 
-    def explained(self, B: np.ndarray) -> Explained: ...
+    def explained(self, B: Array) -> Explained: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,20 +47,20 @@ class Later:
     """The factor of K + noise, made when something of it is first asked for."""
 
     K: GramOperator
-    noise: Any
+    noise: Array | float
 
     @cached_property
     def found(self) -> Cholesky:
         return factor_gram(self.K, self.noise)
 
     @property
-    def lower(self) -> np.ndarray:
+    def lower(self) -> Array:
         return self.found.lower
 
-    def solve(self, B: np.ndarray) -> np.ndarray:
+    def solve(self, B: Array) -> Array:
         return self.found.solve(B)
 
-    def inverse_diag(self) -> np.ndarray:
+    def inverse_diag(self) -> Array:
         return self.found.inverse_diag()
 
 
@@ -68,14 +70,14 @@ class Exact:
 
     factor: Cholesky | Later
 
-    def solve(self, B: np.ndarray) -> np.ndarray:
+    def solve(self, B: Array) -> Array:
         return self.factor.solve(B)
 
-    def explained(self, B: np.ndarray) -> Explained:
+    def explained(self, B: Array) -> Explained:
         V = lapack.solve_triangular(self.factor.lower, B)
         return [(V, V, 1.0)]
 
-    def inverse_diag(self) -> np.ndarray:
+    def inverse_diag(self) -> Array:
         return self.factor.inverse_diag()
 
 
@@ -92,34 +94,34 @@ class InFeatures:
     (array([ 2., -1.]), array([0.57735027]))
     """
 
-    phi: np.ndarray
-    noise: np.ndarray
-    lower: np.ndarray
+    phi: Array
+    noise: Array
+    lower: Array
 
     @classmethod
-    def of(cls, phi: np.ndarray, noise: np.ndarray) -> InFeatures:
+    def of(cls, phi: Array, noise: Array) -> InFeatures:
         scaled = phi / np.sqrt(noise)[:, None]
         M = lapack.matmul(scaled.T, scaled)
         M[np.diag_indices_from(M)] += 1.0
         return cls(phi, noise, lapack.cholesky(M, overwrite_a=True))
 
-    def weights(self, B: np.ndarray) -> np.ndarray:
+    def weights(self, B: Array) -> Array:
         """M⁻¹ΦᵀD⁻¹B = ΦᵀA⁻¹B: the posterior mean of the weights."""
         return lapack.cho_solve(self.lower, self.phi.T @ (B / self.noise[:, None]))
 
-    def solve(self, B: np.ndarray) -> np.ndarray:
+    def solve(self, B: Array) -> Array:
         return (B - self.phi @ self.weights(B)) / self.noise[:, None]
 
-    def explained(self, B: np.ndarray) -> Explained:
+    def explained(self, B: Array) -> Explained:
         return [(B, self.solve(B), 1.0)]
 
-    def spread(self, phi: np.ndarray) -> np.ndarray:
+    def spread(self, phi: Array) -> Array:
         """R⁻¹φ(x) for every x, one column each: its squares sum to var f(x)."""
         return lapack.solve_triangular(self.lower, phi.T)
 
-    def inverse_diag(self) -> np.ndarray:
+    def inverse_diag(self) -> Array:
         inside = np.einsum("rn,rn->n", V := self.spread(self.phi), V)
-        return (1.0 - inside / self.noise) / self.noise
+        return np.asarray((1.0 - inside / self.noise) / self.noise)
 
     def logdet(self) -> float:
         return 2.0 * float(np.log(self.lower.diagonal()).sum()) + float(np.log(self.noise).sum())
@@ -134,10 +136,10 @@ class Iterative:
     preconditioner: LowRank
     tol: float
 
-    def solve(self, B: np.ndarray) -> np.ndarray:
+    def solve(self, B: Array) -> Array:
         return self.run(B)[0]
 
-    def run(self, B: np.ndarray) -> tuple[np.ndarray, Certificate]:
+    def run(self, B: Array) -> tuple[Array, Certificate]:
         done = cg(
             self.op,
             B,
@@ -150,13 +152,13 @@ class Iterative:
         )
         return done.value, done.certificate
 
-    def explained(self, B: np.ndarray) -> Explained:
+    def explained(self, B: Array) -> Explained:
         X = self.solve(B)
         return [(B, X, 1.0), (X, B, 1.0), (X, self.op @ X + self.shift * X, -1.0)]
 
 
 def iterative(
-    kernel: Kernel, rows: Any, noise: Any, *, tol: float, n_jobs: int | None, random_state: Any
+    kernel: Kernel, rows: Rows, noise: Array | float, *, tol: float, n_jobs: int | None, random_state: Seed
 ) -> Iterative:
     """The iterative inverse of K + noise: the least noise of a row is the shift, the rest of it stays in the operator."""
     latent, white = split_noise(kernel)
@@ -178,7 +180,7 @@ class EstimatedEvidence:
 
     evidence: Evidence
     logdet: Estimate
-    gradient_error: np.ndarray | None
+    gradient_error: Array | None
     certificate: Certificate
     seconds: float
 
@@ -186,17 +188,17 @@ class EstimatedEvidence:
     def half_width(self) -> float:
         """Half the 95 % interval of the evidence: that of the log-determinant, halved and once for each target."""
         low, high = self.logdet.interval
-        return 0.25 * (high - low) * self.evidence.alpha.shape[1]
+        return float(0.25 * (high - low) * self.evidence.alpha.shape[1])
 
 
 def estimate_evidence(
     inverse: Iterative,
     K: GramOperator,
-    Y: np.ndarray,
+    Y: Array,
     *,
     probes: int = 16,
     gradient: bool = True,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> EstimatedEvidence:
     """The log evidence without a factor: α by conjugate gradients, log det A by Lanczos quadrature, and
 
@@ -216,8 +218,8 @@ def estimate_evidence(
     alpha, solved = X[:, :targets], X[:, targets:]
     volume = logdet(inverse.op, inverse.shift, preconditioner=P, probes=probes, random_state=random_state)
     value = -0.5 * (float(np.vdot(Y, alpha)) + targets * (volume.value + n * LOG_2PI))
-    found: np.ndarray | None = None
-    error: np.ndarray | None = None
+    found: Array | None = None
+    error: Array | None = None
     product = (done.seconds or 0.0) / (1 + (done.iterations or 0))
     if gradient and not clock.short_of(CONTRACTED * product):
         fit = gradient_of(K, alpha)
@@ -230,7 +232,7 @@ def estimate_evidence(
     return EstimatedEvidence(Evidence(value, found, alpha), volume, error, done, seconds)
 
 
-def nonnegative(variance: np.ndarray, prior: np.ndarray, n: int) -> np.ndarray:
+def nonnegative(variance: Array, prior: Array, n: int) -> Array:
     """Variances, with what rounding made negative set to 0; more than rounding is no variance, and is said."""
     beyond = variance < -10 * (n + 10) * EPS * np.abs(prior)
     if beyond.any():

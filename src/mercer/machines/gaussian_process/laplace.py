@@ -27,6 +27,7 @@ from mercer.machines.gaussian_process.inverses import nonnegative
 from mercer.machines.gaussian_process.whitened import whitened_mode
 from mercer.panels import scaled_both_sides, whole_from_lower
 from mercer.solve.solution import Status
+from mercer.typing import Array, Floats, Integers
 
 SHORTEST = 2.0**-30  # of a Newton step; shorter ones gain nothing but rounding
 REFINEMENTS = 4  # of one Newton step
@@ -38,60 +39,60 @@ IDLE = 12  # steps in a row that do not halve the residual, after which nothing 
 class Posterior(ABC):
     """The Gaussian at the mode: f = K a, a = g to `residual` (relative to the largest weight)."""
 
-    K: np.ndarray
-    a: np.ndarray
-    f: np.ndarray
-    g: np.ndarray
+    K: Array
+    a: Array
+    f: Array
+    g: Array
     evidence: float
     residual: float
     iterations: int
     status: Status
 
     @abstractmethod
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Array:
         """G with ∂ evidence / ∂θ = Σ G_ij ∂K_ij/∂θ; symmetric."""
 
     @abstractmethod
-    def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def latent(self, Ks: Array, diag: Array) -> tuple[Array, Array]:
         """Mean and (co)variance of the latent function at new points, from k(new, training) and k(new, new)."""
 
 
 class Likelihood(ABC):
     """log p(y | f) and what Newton's method asks of it."""
 
-    w: np.ndarray
+    w: Array
 
     @abstractmethod
-    def start(self) -> np.ndarray:
+    def start(self) -> Array:
         """a = 0, in the right shape."""
 
     @abstractmethod
-    def each(self, f: np.ndarray) -> np.ndarray:
+    def each(self, f: Array) -> Array:
         """w_i log p(y_i | f_i) of every row."""
 
-    def value(self, f: np.ndarray) -> float:
+    def value(self, f: Array) -> float:
         return float(self.each(f).sum())
 
     @abstractmethod
-    def seen(self, F: np.ndarray, f: np.ndarray) -> np.ndarray:
+    def seen(self, F: Array, f: Array) -> Array:
         """I + FᵀWF for W at f; for several classes as one matrix, the class running fastest."""
 
     @abstractmethod
-    def gradient(self, f: np.ndarray) -> np.ndarray: ...
+    def gradient(self, f: Array) -> Array: ...
 
     @abstractmethod
-    def curve(self, K: np.ndarray, f: np.ndarray) -> Any:
+    def curve(self, K: Array, f: Array) -> Any:
         """What is factored at f."""
 
     @abstractmethod
-    def bend(self, v: np.ndarray, curve: Any) -> np.ndarray:
+    def bend(self, v: Array, curve: Any) -> Array:
         """W v."""
 
     @abstractmethod
-    def solve(self, K: np.ndarray, r: np.ndarray, curve: Any) -> np.ndarray:
+    def solve(self, K: Array, r: Array, curve: Any) -> Array:
         """(I + WK)⁻¹ r = r - (K + W⁻¹)⁻¹ K r, to the precision of the factors."""
 
-    def step(self, K: np.ndarray, r: np.ndarray, curve: Any) -> np.ndarray:
+    def step(self, K: Array, r: Array, curve: Any) -> Array:
         """Newton's change of a, (I + WK)⁻¹ r with r = g - a, refined: a high prior cancels most digits of one solve."""
         out = self.solve(K, r, curve)
         size = last = float(np.linalg.norm(r))
@@ -108,7 +109,7 @@ class Likelihood(ABC):
         """The posterior, with its evidence, from the factors at the mode."""
 
     def mode(
-        self, K: np.ndarray, start: np.ndarray | None = None, *, tol: float = 1e-9, max_iter: int = 100
+        self, K: Array, start: Array | None = None, *, tol: float = 1e-9, max_iter: int = 100
     ) -> Posterior:
         """The posterior for the Gram matrix K, by Newton's method with halved steps, from a = `start`.
 
@@ -167,9 +168,7 @@ class Likelihood(ABC):
         closed = self.close(self.curve(K, f), value=white.value, **here)
         return replace(closed, evidence=white.value - white.half_logdet)
 
-    def _polish(
-        self, K: np.ndarray, a: np.ndarray, tol: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    def _polish(self, K: Array, a: Array, tol: float) -> tuple[Array, Array, Array, float]:
         """a, f = Ka, g and their residual after whole Newton steps, as long as each lowers the residual."""
         scale = float(self.w.max())
         f = K @ a
@@ -188,8 +187,8 @@ class Likelihood(ABC):
         return a, f, g, residual
 
     def _walk(
-        self, K: np.ndarray, a: np.ndarray, f: np.ndarray, value: float, goal: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, float] | None:
+        self, K: Array, a: Array, f: Array, value: float, goal: Array
+    ) -> tuple[Array, Array, float] | None:
         """The way to Newton's `goal` as far as ψ does not fall; None where it falls at once. f is linear in a."""
         there = K @ goal
         share, slack = 1.0, 1e-13 * (1.0 + abs(value))
@@ -210,35 +209,35 @@ class Likelihood(ABC):
 class Logistic(Likelihood):
     """p(y | f) = σ(y f) for y = ±1, each row to the power of its weight."""
 
-    def __init__(self, signs: np.ndarray, w: np.ndarray | None = None) -> None:
+    def __init__(self, signs: Floats, w: Array | None = None) -> None:
         self.signs = np.asarray(signs, dtype=float)
         self.w = np.ones(len(self.signs)) if w is None else w
 
-    def start(self) -> np.ndarray:
+    def start(self) -> Array:
         return np.zeros(len(self.signs))
 
-    def each(self, f: np.ndarray) -> np.ndarray:
-        return self.w * log_expit(self.signs * f)
+    def each(self, f: Array) -> Array:
+        return np.asarray(self.w * log_expit(self.signs * f))
 
-    def seen(self, F: np.ndarray, f: np.ndarray) -> np.ndarray:
+    def seen(self, F: Array, f: Array) -> Array:
         scaled = F * np.sqrt(self.w * expit(f) * expit(-f))[:, None]
         H = scaled.T @ scaled
         H[np.diag_indices_from(H)] += 1.0
-        return H
+        return np.asarray(H)
 
-    def gradient(self, f: np.ndarray) -> np.ndarray:
-        return self.w * self.signs * expit(-self.signs * f)
+    def gradient(self, f: Array) -> Array:
+        return np.asarray(self.w * self.signs * expit(-self.signs * f))
 
-    def curve(self, K: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def curve(self, K: Array, f: Array) -> tuple[Array, Array]:
         root = np.sqrt(self.w * expit(f) * expit(-f))
         return root, _factor(K, root)
 
-    def bend(self, v: np.ndarray, curve: Any) -> np.ndarray:
-        return curve[0] ** 2 * v
+    def bend(self, v: Array, curve: Any) -> Array:
+        return np.asarray(curve[0] ** 2 * v)
 
-    def solve(self, K: np.ndarray, r: np.ndarray, curve: Any) -> np.ndarray:
+    def solve(self, K: Array, r: Array, curve: Any) -> Array:
         root, L = curve
-        return r - root * _solve(L, root * (K @ r))
+        return np.asarray(r - root * _solve(L, root * (K @ r)))
 
     def close(self, curve: Any, **found: Any) -> TwoClasses:
         root, L = curve
@@ -250,10 +249,10 @@ class Logistic(Likelihood):
 class TwoClasses(Posterior):
     """`root` = √W, `lower` = L with LLᵀ = I + √W K √W."""
 
-    root: np.ndarray
-    lower: np.ndarray
+    root: Array
+    lower: Array
 
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Array:
         inverse = _inverse(self.lower)  # of I + √W K √W
         # ∂(-½ log|B|)/∂f_i = -½ Σ_ii W'_i; with Σ = W^-½ (I - B⁻¹) W^-½ and W' = -W tanh(f/2) nothing is divided by W
         pull = 0.5 * (1.0 - inverse.diagonal()) * np.tanh(0.5 * self.f)
@@ -267,7 +266,7 @@ class TwoClasses(Posterior):
         G += cross.T
         return G
 
-    def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def latent(self, Ks: Array, diag: Array) -> tuple[Array, Array]:
         V = _triangular(self.lower, self.root[:, None] * Ks.T)
         return Ks @ self.g, nonnegative(diag - np.einsum("ij,ij->j", V, V), diag, len(self.g))
 
@@ -279,35 +278,35 @@ class TwoClasses(Posterior):
 class _Blocks:
     """At some f: π, E_c = (K + D_c⁻¹)⁻¹, the diagonal of B_c⁻¹, log|B_c| / 2 summed, and the factor of Σ E_c."""
 
-    pi: np.ndarray
-    E: np.ndarray
-    inverse_diag: np.ndarray
+    pi: Array
+    E: Array
+    inverse_diag: Array
     half_logdet: float
-    lower: np.ndarray
+    lower: Array
 
-    def apply(self, V: np.ndarray) -> np.ndarray:
+    def apply(self, V: Array) -> Array:
         """(K + W⁻¹)⁻¹ V, a column of V for each class: E V - E R (Σ E_c)⁻¹ Rᵀ E V."""
         EV = np.stack([E @ v for E, v in zip(self.E, V.T, strict=True)], axis=1)
         shared = _solve(self.lower, EV.sum(axis=1))
-        return EV - np.stack([E @ shared for E in self.E], axis=1)
+        return np.asarray(EV - np.stack([E @ shared for E in self.E], axis=1))
 
 
 class Softmax(Likelihood):
     """p(y = c | f) = e^(f_c) / Σ e^(f_j), each row to the power of its weight."""
 
-    def __init__(self, codes: np.ndarray, classes: int, w: np.ndarray | None = None) -> None:
+    def __init__(self, codes: Integers, classes: int, w: Array | None = None) -> None:
         self.w = np.ones(len(codes)) if w is None else w
         self.codes = codes
         self.Y = np.zeros((len(codes), classes))
         self.Y[np.arange(len(codes)), codes] = 1.0
 
-    def start(self) -> np.ndarray:
+    def start(self) -> Array:
         return np.zeros(self.Y.shape)
 
-    def each(self, f: np.ndarray) -> np.ndarray:
-        return self.w * log_softmax(f, axis=1)[np.arange(len(f)), self.codes]
+    def each(self, f: Array) -> Array:
+        return np.asarray(self.w * log_softmax(f, axis=1)[np.arange(len(f)), self.codes])
 
-    def seen(self, F: np.ndarray, f: np.ndarray) -> np.ndarray:
+    def seen(self, F: Array, f: Array) -> Array:
         pi = softmax(f, axis=1)
         rank, classes = F.shape[1], f.shape[1]
         H = np.empty((rank, classes, rank, classes))
@@ -320,10 +319,10 @@ class Softmax(Likelihood):
         whole[np.diag_indices_from(whole)] += 1.0
         return whole
 
-    def gradient(self, f: np.ndarray) -> np.ndarray:
-        return self.w[:, None] * (self.Y - softmax(f, axis=1))
+    def gradient(self, f: Array) -> Array:
+        return np.asarray(self.w[:, None] * (self.Y - softmax(f, axis=1)))
 
-    def curve(self, K: np.ndarray, f: np.ndarray) -> _Blocks:
+    def curve(self, K: Array, f: Array) -> _Blocks:
         pi = softmax(f, axis=1)
         n, classes = pi.shape
         E, diagonals, half = np.empty((classes, n, n)), np.empty((n, classes)), 0.0
@@ -337,11 +336,11 @@ class Softmax(Likelihood):
             E[c] *= root[None, :]
         return _Blocks(pi, E, diagonals, half, _cholesky(E.sum(axis=0)))
 
-    def bend(self, v: np.ndarray, curve: Any) -> np.ndarray:
-        return self.w[:, None] * curve.pi * (v - (curve.pi * v).sum(axis=1, keepdims=True))
+    def bend(self, v: Array, curve: Any) -> Array:
+        return np.asarray(self.w[:, None] * curve.pi * (v - (curve.pi * v).sum(axis=1, keepdims=True)))
 
-    def solve(self, K: np.ndarray, r: np.ndarray, curve: Any) -> np.ndarray:
-        return r - curve.apply(K @ r)
+    def solve(self, K: Array, r: Array, curve: Any) -> Array:
+        return np.asarray(r - curve.apply(K @ r))
 
     def close(self, curve: Any, **found: Any) -> ManyClasses:
         volume = curve.half_logdet + float(np.log(curve.lower.diagonal()).sum())
@@ -353,10 +352,10 @@ class Softmax(Likelihood):
 class ManyClasses(Posterior):
     """One column of a, f and g for each class."""
 
-    w: np.ndarray
+    w: Array
     blocks: _Blocks
 
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Array:
         pi, E, lower = self.blocks.pi, self.blocks.E, self.blocks.lower
         D = self.w[:, None] * pi
         root = _triangular(lower, np.eye(len(lower)))  # L⁻¹, LLᵀ = Σ E_c
@@ -379,9 +378,9 @@ class ManyClasses(Posterior):
         cross += 0.25 * (self.a @ self.a.T)
         cross += cross.T
         cross -= 0.5 * whole_from_lower(S)
-        return cross
+        return np.asarray(cross)
 
-    def latent(self, Ks: np.ndarray, diag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def latent(self, Ks: Array, diag: Array) -> tuple[Array, Array]:
         E, classes = self.blocks.E, self.g.shape[1]
         V = np.empty((classes, *Ks.T.shape))
         covariance = np.zeros((len(Ks), classes, classes))
@@ -393,22 +392,22 @@ class ManyClasses(Posterior):
         return Ks @ self.g, covariance
 
 
-def _rest(pi: np.ndarray, c: int) -> np.ndarray:
+def _rest(pi: Array, c: int) -> Array:
     """1 - π_c as the sum of the others: where π_c is nearly 1 the difference would have no digits."""
-    return np.delete(pi, c, axis=1).sum(axis=1)
+    return np.asarray(np.delete(pi, c, axis=1).sum(axis=1))
 
 
 # ── LAPACK, in place and in its own order ───────────────────────────────────────────────────────────────────
 
 
-def _factor(K: np.ndarray, root: np.ndarray) -> np.ndarray:
+def _factor(K: Array, root: Array) -> Array:
     """L with LLᵀ = I + √D K √D."""
     B = scaled_both_sides(root, K)
     B[np.diag_indices_from(B)] += 1.0
     return _cholesky(B)
 
 
-def _cholesky(B: np.ndarray) -> np.ndarray:
+def _cholesky(B: Array) -> Array:
     """The lower factor of a symmetric C-order array, which is given up; above the diagonal is rubbish."""
     lower, info = lapack.potrf(B.T, overwrite_a=True)
     if info or not np.isfinite(lower[-1, -1]):
@@ -420,15 +419,15 @@ def _cholesky(B: np.ndarray) -> np.ndarray:
     return lower
 
 
-def _inverse(lower: np.ndarray) -> np.ndarray:
+def _inverse(lower: Array) -> Array:
     """(LLᵀ)⁻¹, whole."""
     return whole_from_lower(lapack.potri(lower)[0])
 
 
-def _solve(lower: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _solve(lower: Array, b: Array) -> Array:
     return lapack.potrs(lower, b)
 
 
-def _triangular(lower: np.ndarray, B: np.ndarray) -> np.ndarray:
+def _triangular(lower: Array, B: Array) -> Array:
     """L⁻¹ B."""
     return lapack.solve_triangular(lower, B)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
+from mercer.errors import InputError
 from mercer.machines.gaussian_process.evidence import loo_moments
 from mercer.machines.gaussian_process.inverses import Exact, InFeatures
 from mercer.machines.gaussian_process.posterior import Posterior
@@ -22,23 +23,22 @@ from mercer.typing import Array
 CANCELLED = 1e-4  # of a sum of squares: where one row leaves less, the others are summed again
 
 
-def leave_one_out(
-    posterior: Posterior, Y: Array, *, centred: bool, scaled: bool, given: Array | float | None
-) -> tuple[Array, Array]:
+def leave_one_out(posterior: Posterior) -> tuple[Array, Array]:
     """Mean and standard deviation of every observation given all others, n × targets, in units of y.
 
-    Y are the targets in units of the model. Whether they were `centred` and `scaled` by their own mean and deviation decides
-    what each row took part in; `given` is a noise in units of y.
+    Whether the targets were centred and scaled by their own mean and deviation decides what each row took part in.
     """
     inverse = posterior.inverse
+    if not isinstance(inverse, Exact | InFeatures):
+        raise InputError("leave-one-out needs the inverse itself; fit with solver='cholesky'.")
+    Y = posterior.Y
     scale = posterior.units.scale
-    assert isinstance(inverse, Exact | InFeatures)
     shift, ratio = _with_all(Y)
-    if centred:
-        shift, ratio = _without_each(Y, scaled)
+    if posterior.units.centred:
+        shift, ratio = _without_each(Y, posterior.units.scaled)
         ratio = np.where(ratio > 0, ratio, 1.0 / scale)
-    if given is not None and scaled:
-        noise = np.broadcast_to(np.asarray(given, dtype=np.float64), len(Y)) / scale[0] ** 2
+    if posterior.noise_in_y is not None and posterior.units.scaled:
+        noise = np.broadcast_to(np.asarray(posterior.noise_in_y, dtype=np.float64), len(Y))
         part, constant, variance = _moments_by_row(noise, inverse, Y, ratio[:, 0])
     else:
         diagonal = inverse.inverse_diag()
@@ -48,12 +48,12 @@ def leave_one_out(
     return mean, ratio * scale * np.sqrt(variance)[:, None]
 
 
-def _with_all(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _with_all(Y: Array) -> tuple[Array, Array]:
     """Mean and scale that no row takes part in: no shift, ratio 1."""
     return np.zeros_like(Y), np.ones_like(Y)
 
 
-def _without_each(Y: np.ndarray, scaled: bool) -> tuple[np.ndarray, np.ndarray]:
+def _without_each(Y: Array, scaled: bool) -> tuple[Array, Array]:
     """The mean of the targets without each row, and their standard deviation (1 if not `scaled`).
 
     Y is in units of the model: its own mean is 0 and its own scale 1.
@@ -79,8 +79,8 @@ def _without_each(Y: np.ndarray, scaled: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _moments_by_row(
-    given: Array, inverse: Exact | InFeatures, Y: np.ndarray, ratio: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    given: Array, inverse: Exact | InFeatures, Y: Array, ratio: Array
+) -> tuple[Array, Array, Array]:
     """P_i(y), (A⁻¹1)_i / A⁻¹_ii and 1 / A⁻¹_ii with the noise given in the units that the targets have without row i."""
     B = np.column_stack([Y, np.ones(len(Y))])
     grown = 1.0 / ratio**2 - 1.0
@@ -92,9 +92,7 @@ def _moments_by_row(
     return Y - share[:, :-1], share[:, -1:], 1.0 / diagonal
 
 
-def _rows_of_inverses(
-    inverse: Exact, given: np.ndarray, grown: np.ndarray, B: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _rows_of_inverses(inverse: Exact, given: Array, grown: Array, B: Array) -> tuple[Array, Array]:
     """Row i of (A + grown_i·N)⁻¹B, and entry (i, i) of that inverse, for every i."""
     lower = inverse.factor.lower
     half = solve_triangular(lower, np.diag(np.sqrt(given)), lower=True, check_finite=False)
@@ -104,9 +102,7 @@ def _rows_of_inverses(
     return weights @ (G.T @ B), np.einsum("ik,ik->i", weights, G)
 
 
-def _rows_in_features(
-    inverse: InFeatures, given: np.ndarray, grown: np.ndarray, B: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _rows_in_features(inverse: InFeatures, given: Array, grown: Array, B: Array) -> tuple[Array, Array]:
     """The same with features; one small system for each row, n² × features² in all."""
     solved, diagonal = np.empty_like(B), np.empty(len(B))
     for i, more in enumerate(grown):

@@ -2,8 +2,8 @@
 
         mean(x) = k(x, X) α,      α = (K + N)⁻¹ y,      var(x) = k(x, x) - k(x, X) (K + N)⁻¹ k(X, x)
 
-Views, features, leave-one-out and the certificate read this value, and nothing of the machine that made it. Inside it all is
-in units of the model; `units` leads back to those of y.
+Views, features, leave-one-out and the certificate read this value, and nothing of the machine that made it.
+Inside it all is in units of the model; `units` leads back to those of y.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.arrays import Rows
 from mercer.errors import InputError
-from mercer.gram import Tiles
+from mercer.gram import GramOperator, Tiles
 from mercer.gram.on_rows import Approximated, Evaluated, KernelOnRows
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.inverses import Inverse
@@ -23,11 +23,16 @@ from mercer.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The mean and the scale of the targets, one number for each; `single` says whether y came as a vector."""
+    """The mean and the scale of the targets, one number for each; `single` says whether y came as a vector.
+
+    Targets that were `centred` or `scaled` took part in that mean or that scale themselves.
+    """
 
     mean: Array
     scale: Array
     single: bool
+    centred: bool
+    scaled: bool
 
     @property
     def offset(self) -> Array | float:
@@ -47,15 +52,42 @@ class Units:
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
-    """f given y: the kernel on the rows of fit, the noise of the observations, (K + N)⁻¹ and α, n × targets."""
+class Observed:
+    """What was observed: the kernel on the rows of fit, the noise N there, and the targets Y, n × targets."""
 
     on: KernelOnRows
     noise: Array | float
+    Y: Array
+    n_jobs: int | None
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of fit."""
+        assert isinstance(self.on, Evaluated | Approximated)
+        return self.on.rows
+
+    def gram(self) -> GramOperator:
+        """K of the rows of fit; of a kernel that is computed, nothing is stored."""
+        if isinstance(self.on, Evaluated):
+            return Tiles(self.on.kernel, self.on.rows, n_jobs=self.n_jobs)
+        return self.on.gram()
+
+    def residual(self, alpha: Array) -> Array:
+        """Y - (K + N)α."""
+        return np.asarray(self.Y - self.gram() @ alpha - np.reshape(self.noise, (-1, 1)) * alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior(Observed):
+    """f given y: besides what was observed (K + N)⁻¹ and α, n × targets.
+
+    `noise_in_y` is that part of the noise which was given in units of y², in units of the model; None if none was.
+    """
+
     inverse: Inverse
     alpha: Array
     units: Units
-    n_jobs: int | None = None
+    noise_in_y: Array | float | None
 
     @property
     def n(self) -> int:
@@ -74,12 +106,6 @@ class Posterior:
                 "this needs the kernel at new rows, which a precomputed Gram matrix does not have."
             )
         return self.on.kernel
-
-    @property
-    def rows(self) -> Rows:
-        """The rows of fit."""
-        assert isinstance(self.on, Evaluated | Approximated)
-        return self.on.rows
 
     def cross(self, kernel: Kernel, rows: Rows) -> Array:
         """k(X_fit, X) for a kernel, or one term of it: one column for each new row."""

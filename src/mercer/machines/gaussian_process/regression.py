@@ -3,57 +3,43 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self, TypeVar
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import clock
 from mercer.arrays import Rows, column_names, read_rows
-from mercer.errors import InputError, NotPositiveDefiniteError, ParameterError
-from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.errors import InputError, ParameterError
+from mercer.gram import GramOperator
 from mercer.gram.functions import Functions
-from mercer.gram.on_rows import Approximated, Given, check_gram
+from mercer.gram.on_rows import Given, KernelOnRows, check_gram
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process import features as gp_features
 from mercer.machines.gaussian_process import views as gp_views
-from mercer.machines.gaussian_process.certificate import certify, why_singular
-from mercer.machines.gaussian_process.evidence import LOG_2PI, Evidence, factor_gram, log_evidence, log_loo
-from mercer.machines.gaussian_process.inverses import (
-    EstimatedEvidence,
-    Exact,
-    InFeatures,
-    Inverse,
-    Iterative,
-    Later,
-    estimate_evidence,
-    iterative,
-)
+from mercer.machines.gaussian_process.certificate import certify
+from mercer.machines.gaussian_process.conditioning import OBJECTIVES, Conditioned, System, with_enough_noise
+from mercer.machines.gaussian_process.evidence import log_evidence
+from mercer.machines.gaussian_process.inverses import InFeatures, Inverse
 from mercer.machines.gaussian_process.loo import leave_one_out
 from mercer.machines.gaussian_process.posterior import Posterior, Units
 from mercer.machines.gaussian_process.search import search
 from mercer.machines.gaussian_process.targets import new_noise, take_noise, take_targets
-from mercer.machines.gaussian_process.tune import Objective, Tuned
+from mercer.machines.gaussian_process.tune import Tuned, is_searched
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.shared.defaults import resolve
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Special, Whole
 from mercer.memory import memory_limit
-from mercer.solve.operator import relative
 from mercer.solve.solution import Status
 from mercer.sparse import Matrix
+from mercer.typing import Array, Memory, Numbers, Seed, Table, Targets
 
-SOON = 2000  # rows that are conditioned on quickly enough after Ctrl-C
-EXACT_ROWS = 10_000  # up to here a factorisation takes seconds; above it, conjugate gradients
-REFINEMENTS = 3  # of α, where one solve leaves more than `tol`
-ADDED = (
-    1e-10  # of the largest variance: the least that leaves some digits of α when a diagonal has to be added
-)
-T = TypeVar("T")
-OBJECTIVES = {"evidence": log_evidence, "loo": log_loo}
+# up to here a factorisation takes seconds; above it, conjugate gradients
+EXACT_ROWS = 10_000
 
 
 class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
@@ -145,7 +131,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         self,
         kernel: Kernel | str = "1.0*RBF() + White(0.1)",
         *,
-        noise: Any = None,
+        noise: Numbers | None = None,
         objective: str = "evidence",
         optimizer: str | None = "L-BFGS-B",
         n_restarts: int = 0,
@@ -156,11 +142,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         max_seconds: float | None = None,
         probes: int = 16,
         tol: float = 1e-8,
-        memory: int | str = "2GiB",
-        random_state: Any = None,
+        memory: Memory = "2GiB",
+        random_state: Seed = None,
         verbose: int = 0,
         n_jobs: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
         strict: bool = False,
     ) -> None:
         self.kernel = kernel
@@ -182,45 +168,80 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         self.approximation = approximation
         self.strict = strict
 
-    _inverse: Inverse
     X_fit_: Matrix
+    y_fit_: Array
+    noise_: Array | float
+    y_mean_: Array
+    y_scale_: Array
+    alpha_: Array
+    log_evidence_: float
+    _inverse: Inverse
+    _alpha: Array
+    _exact: bool
+    _seed: int
+    _single: bool
+    _centred: bool
+    _scaled: bool
+    _constant: bool
+
+    invalid: ClassVar[Invalid] = Invalid(
+        "There is then no Gaussian process behind it, and a variance may come out negative.",
+        "the kernel is not positive semi-definite: there is no Gaussian process behind it, and no meaning to "
+        "variances",
+    )
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Table, y: Targets) -> Self:
         """Choose the hyperparameters and condition on rows X with targets y: n numbers, or n × targets."""
         start = time.perf_counter()
         self._check_parameters()
         A = self._check_rows(X, reset=True)
         Y = take_targets(self, y, A.shape[0])
         if self.approximation is not None:
-            gp_features.refuse_search(self, resolve(self.kernel, self._rows(A)))
+            resolved = resolve(self.kernel, self._rows(A))
+            if is_searched(resolved, self.optimizer):
+                gp_features.refuse_search(resolved)
         on = self._kernel_on(A)
         kernel = on.kernel
         self.X_fit_ = on.matrix if isinstance(on, Given) else A
         self.noise_ = take_noise(self, A.shape[0])
-        self._fitted_rows = None if kernel is None else self._rows(A, "X_fit_")
-        self._in_place = None
-        if isinstance(on, Approximated):
-            self._in_place = gp_features.in_features(on, self.noise_)
         self._exact = not self._approximated and self._choose_solver(A.shape[0], kernel)
         self._seed = int(check_random_state(self.random_state).randint(2**31))
-        notes = list(self._judged(on, self._looked_at(kernel)))
-        tuned, added = self._with_enough_noise(lambda: self._tune(kernel, Y, notes), kernel, 0.0)
-        self.n_iter_ = 0 if tuned is None else tuned.iterations
-        if tuned is not None:
-            assert isinstance(self.kernel_, Kernel)
-            self.kernel_ = self.kernel_.with_theta(tuned.theta)
+        system = self._system(on, Y)
+        notes = list(self._judged(on, _looked_at(system)))
+        refuse = self.singular == "refuse"
+        tuned, system = with_enough_noise(system, lambda s: self._tune(s, notes), kernel, refuse=refuse)
+        self.n_iter_ = 0
+        if tuned is not None and kernel is not None:
+            self.n_iter_ = tuned.iterations
+            self.kernel_ = kernel.with_theta(tuned.theta)
+            system = system.at(self.kernel_)
             notes += tuned.notes
+        gradient = self.optimizer is not None
         try:
-            estimated, added = self._with_enough_noise(lambda: self._condition(Y, tuned), kernel, added)
+            found, system = with_enough_noise(
+                system, lambda s: s.condition(tuned, gradient=gradient), kernel, refuse=refuse
+            )
         except KeyboardInterrupt:
             if tuned is None or tuned.kept is None:
                 raise
             # The search is done: what it kept of its best θ is what there is.
-            tuned = replace(tuned, status=Status.INTERRUPTED)
-            estimated, added = self._with_enough_noise(lambda: self._condition(Y, tuned), kernel, added)
-        self.certificate_ = certify(self, tuned, estimated, added, notes, start)
+            cut = tuned = replace(tuned, status=Status.INTERRUPTED)
+            found, system = with_enough_noise(
+                system, lambda s: s.condition(cut, gradient=gradient), kernel, refuse=refuse
+            )
+        self._keep(system, found)
+        self.certificate_ = certify(
+            self._posterior(system.on),
+            tuned,
+            found.estimated,
+            added=system.added,
+            tol=float(self.tol),
+            objective=self.objective,
+            notes=notes,
+            start=start,
+        )
         return self
 
     def _choose_solver(self, n: int, kernel: Kernel | None) -> bool:
@@ -235,183 +256,88 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             return True
         return n <= EXACT_ROWS and 8 * n * n <= memory_limit(self.memory)
 
-    invalid: ClassVar[Invalid] = Invalid(
-        "There is then no Gaussian process behind it, and a variance may come out negative.",
-        "the kernel is not positive semi-definite: there is no Gaussian process behind it, and no meaning to variances",
-    )
+    def _system(self, on: KernelOnRows, Y: Array) -> System:
+        """(K + N) α = Y for a kernel on the rows of fit."""
+        return System(
+            on,
+            self.noise_,
+            Y,
+            self.n_jobs,
+            exact=self._exact,
+            tol=float(self.tol),
+            objective=self.objective,
+            probes=self.probes,
+            seed=self._seed,
+        )
 
-    def _looked_at(self, kernel: Kernel | None) -> GramOperator:
-        """K as it is judged: one that will be factored, and that nothing proves, is looked at for symmetry first."""
-        K = self._gram(kernel)
-        if self._exact and kernel is not None and kernel.proof() is None:
-            check_gram(K.dense(), str(kernel))
-        return K
+    def _fitted_system(self) -> System:
+        """The system of the fit, with the kernel and the noise found."""
+        return self._system(self._on(), self._Y)
 
-    def _gram(self, kernel: Kernel | None, n_jobs: int | None = None) -> GramOperator:
-        if self._approximated:
-            return self._fitted_on(self.X_fit_).gram()
-        if kernel is None or self._fitted_rows is None:
-            return Precomputed(self.X_fit_)
-        return Tiles(kernel, self._fitted_rows, n_jobs=self.n_jobs if n_jobs is None else n_jobs)
-
-    def _tune(self, kernel: Kernel | None, Y: np.ndarray, notes: list[str]) -> Tuned | None:
+    def _tune(self, system: System, notes: list[str]) -> Tuned | None:
         """The search for θ; None where there is nothing to search."""
-        if kernel is None or self.optimizer is None or len(kernel.theta) == 0:
+        kernel = system.on.kernel
+        if not is_searched(kernel, self.optimizer):
             return None
         if self._constant:
             notes.append(
-                "y is constant, so its likelihood has no maximum (the noise goes to 0): hyperparameters are as given."
+                "y is constant, so its likelihood has no maximum (the noise goes to 0): hyperparameters are as "
+                "given."
             )
             return None
-        return search(self, kernel, Y)
+        return search(self, kernel, system)
 
-    def _objective(
-        self, kernel: Kernel, Y: np.ndarray, rows: np.ndarray | None, n_jobs: int | None
-    ) -> Objective:
-        """The log likelihood that is maximised, as a function of θ: of all rows, or of some of them."""
-        sample, noise, targets = self._fitted_rows, self.noise_, Y
-        if rows is not None and sample is not None:
-            sample, targets = sample.rows(rows), Y[rows]
-            noise = noise if np.ndim(noise) == 0 else noise[rows]
+    def _keep(self, system: System, found: Conditioned) -> None:
+        self.noise_ = system.noise
+        self._inverse = found.inverse
+        self._alpha = found.alpha
+        self.alpha_ = found.alpha[:, 0] if self._single else found.alpha
+        self.log_evidence_ = found.value
+        if isinstance(found.inverse, InFeatures):
+            self.feature_coef_ = found.inverse.weights(system.Y)
 
-        def exact(theta: np.ndarray) -> tuple[Any, ...]:
-            assert sample is not None
-            K = Tiles(kernel.with_theta(theta), sample, n_jobs=n_jobs)
-            found = OBJECTIVES[self.objective](K, targets, noise, diagnose=False)
-            whole = rows is None and self.objective == "evidence"
-            kept = replace(found, gradient=None) if whole else None
-            if found.gradient is None:
-                raise clock.OutOfTime((found.value, kept))
-            return found.value, found.gradient, kept
-
-        def estimated(theta: np.ndarray) -> tuple[Any, ...]:
-            kept = self._estimate(kernel.with_theta(theta), Y, gradient=True)
-            found = kept[1].evidence
-            if found.gradient is None:
-                raise clock.OutOfTime((found.value, kept))
-            return found.value, found.gradient, kept
-
-        return exact if self._exact or rows is not None else estimated
-
-    def _estimate(
-        self, kernel: Kernel, Y: np.ndarray, *, gradient: bool
-    ) -> tuple[Iterative, EstimatedEvidence]:
-        inverse = iterative(
-            kernel,
-            self._fitted_rows,
-            self.noise_,
-            tol=float(self.tol),
-            n_jobs=self.n_jobs,
-            random_state=self._seed,
-        )
-        K = self._gram(kernel)
-        found = estimate_evidence(
-            inverse, K, Y, probes=self.probes, gradient=gradient, random_state=self._seed
-        )
-        return inverse, found
-
-    def _condition(self, Y: np.ndarray, tuned: Tuned | None = None) -> EstimatedEvidence | None:
-        """α and A⁻¹ at the hyperparameters of `kernel_`; by what the search kept if there is no time for more."""
-        estimated = None
-        interrupted = tuned is not None and tuned.status == Status.INTERRUPTED
-        if interrupted and tuned is not None and tuned.kept is None and len(Y) > SOON:
-            raise KeyboardInterrupt
-        if tuned is not None and tuned.kept is not None and (interrupted or clock.short_of(tuned.seconds)):
-            estimated, alpha, value = self._take_kept(tuned.kept)
-        elif self._in_place is not None:
-            self._inverse = inverse = self._in_place
-            self.feature_coef_ = inverse.weights(Y)
-            alpha = inverse.solve(Y)
-            value = -0.5 * (float(np.vdot(Y, alpha)) + Y.shape[1] * (inverse.logdet() + len(Y) * LOG_2PI))
-        elif self._exact:
-            factor = factor_gram(self._gram(self._fitted_kernel), self.noise_)
-            alpha = factor.solve(Y)
-            self._inverse = Exact(factor)
-            alpha = self._refine(alpha, Y)
-            value = -0.5 * (float(np.vdot(Y, alpha)) + Y.shape[1] * (factor.logdet() + len(Y) * LOG_2PI))
-        else:
-            assert isinstance(self.kernel_, Kernel)
-            self._inverse, estimated = self._estimate(self.kernel_, Y, gradient=self.optimizer is not None)
-            alpha, value = estimated.evidence.alpha, estimated.evidence.value
-        self._alpha = alpha
-        self.alpha_ = alpha[:, 0] if self._single else alpha
-        self.log_evidence_ = value
-        return estimated
-
-    def _take_kept(self, kept: Any) -> tuple[EstimatedEvidence | None, np.ndarray, float]:
-        """α and the evidence of the best θ, as the search had them; a factor is made when it is first asked for."""
-        if isinstance(kept, Evidence):
-            self._inverse = Exact(Later(self._gram(self._fitted_kernel), self.noise_))
-            return None, kept.alpha, kept.value
-        self._inverse, estimated = kept
-        return estimated, estimated.evidence.alpha, estimated.evidence.value
-
-    def _refine(self, alpha: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """α with what its residual says added, as long as that halves the residual: rounding of one solve, taken back."""
-        R = self._residual(alpha, Y)
-        worst = float(relative(R, Y).max(initial=0.0))
-        for _ in range(REFINEMENTS):
-            if worst <= self.tol:
-                break
-            better = alpha + self._inverse.solve(R)
-            R = self._residual(better, Y)
-            now = float(relative(R, Y).max(initial=0.0))
-            if not now < 0.5 * worst:
-                break
-            alpha, worst = better, now
-        return alpha
-
-    def _residual(self, alpha: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Y - (K + N)α."""
-        return Y - self._gram(self._fitted_kernel) @ alpha - np.reshape(self.noise_, (-1, 1)) * alpha
+    # ── the posterior ───────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def posterior_(self) -> Posterior:
-        """The posterior as a value: kernel, rows and noise, (K + N)⁻¹ and α."""
+        """The posterior as a value: kernel, rows and noise, targets, (K + N)⁻¹ and α."""
         check_is_fitted(self, "alpha_")
+        return self._posterior(self._on())
+
+    def _posterior(self, on: KernelOnRows) -> Posterior:
+        given = None
+        if self.noise is not None:
+            given = take_noise(self, len(self._alpha))
         return Posterior(
-            self._fitted_on(self.X_fit_), self.noise_, self._inverse, self._alpha, self._units, self.n_jobs
+            on,
+            self.noise_,
+            self._Y,
+            self.n_jobs,
+            inverse=self._inverse,
+            alpha=self._alpha,
+            units=self._units,
+            noise_in_y=given,
         )
+
+    def _on(self) -> KernelOnRows:
+        """The kernel of the fit on all rows of it; a Gram matrix that was given is kept whole."""
+        on = self._fitted_on(self.X_fit_)
+        return replace(on, matrix=self.X_fit_) if isinstance(on, Given) else on
+
+    @property
+    def _Y(self) -> Array:
+        """The targets in units of the model, n × targets."""
+        return self.y_fit_.reshape(len(self.y_fit_), -1)
 
     @property
     def _units(self) -> Units:
-        return Units(self.y_mean_, self.y_scale_, self._single)
-
-    def _with_enough_noise(
-        self, act: Callable[[], T], kernel: Kernel | None, added: float
-    ) -> tuple[T, float]:
-        """What `act` gives, and all that had to be added to the diagonal before it did."""
-        while True:
-            try:
-                return act(), added
-            except NotPositiveDefiniteError as error:
-                more = max(self._missing_noise(error, kernel), added)
-                self.noise_ = self.noise_ + more
-                added += more
-
-    def _missing_noise(self, error: NotPositiveDefiniteError, kernel: Kernel | None) -> float:
-        """Refuse a Gram matrix that cannot be factored, with the whole diagnosis; or what to add that is enough."""
-        if error.sufficient_diagonal is None and self._exact:
-            try:
-                factor_gram(self._gram(self._fitted_kernel), self.noise_)
-            except NotPositiveDefiniteError as whole:
-                error = whole
-        if self.singular == "refuse" or error.sufficient_diagonal is None:
-            raise NotPositiveDefiniteError(
-                f"{error} {why_singular(kernel, self.noise_)}",
-                error.pivot,
-                error.duplicates,
-                error.smallest_eigenvalue,
-                error.sufficient_diagonal,
-            ) from error
-        prior = float(np.max(self._gram(self._fitted_kernel).diag()))
-        return max(2.0 * error.sufficient_diagonal, ADDED * prior)
+        return Units(self.y_mean_, self.y_scale_, self._single, self._centred, self._scaled)
 
     # ── predict ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def predict(
-        self, X: Any, return_std: bool = False, return_cov: bool = False, *, noise: Any = False
-    ) -> Any:
+        self, X: Table, return_std: bool = False, return_cov: bool = False, *, noise: Numbers | bool = False
+    ) -> Array | tuple[Array, Array]:
         """The mean at rows X, with the standard deviations or the covariance matrix if asked.
 
         They are those of the function f; `noise=True` gives those of a new observation f + noise, with the kernel's
@@ -450,45 +376,52 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             what="the posterior mean",
         )
 
-    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False) -> Any:
+    def log_marginal_likelihood(
+        self, theta: Numbers | None = None, eval_gradient: bool = False
+    ) -> float | tuple[float, Array | None]:
         """The log evidence at `theta` (by default that of the fit), with its gradient if asked."""
         check_is_fitted(self, "alpha_")
         if theta is None and not eval_gradient:
             return self.log_evidence_
         gp_features.refuse(self.posterior_, "the evidence at other hyperparameters")
-        kernel = self._fitted_kernel
-        kernel = kernel if theta is None or kernel is None else kernel.with_theta(theta)
-        Y = self.y_fit_.reshape(len(self.y_fit_), -1)
+        system = self._fitted_system()
+        kernel = system.on.kernel
+        if theta is not None and kernel is not None:
+            system = system.at(kernel.with_theta(theta))
         if self._exact or kernel is None:
-            found = log_evidence(self._gram(kernel), Y, self.noise_, gradient=eval_gradient)
+            found = log_evidence(system.gram(), system.Y, system.noise, gradient=eval_gradient)
         else:
-            found = self._estimate(kernel, Y, gradient=eval_gradient)[1].evidence
+            found = system.estimate(gradient=eval_gradient)[1].evidence
         return (found.value, found.gradient) if eval_gradient else found.value
 
-    def loo(self, return_std: bool = False) -> Any:
-        """For every training row the mean (and standard deviation) of its observation given all the others; no refits.
+    def loo(self, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """For every training row the mean (and standard deviation) of its observation given all the others.
 
-        The hyperparameters are those of all rows; mean and scale of the targets (`normalize_y`) are those of the others.
+        There are no refits. The hyperparameters are those of all rows; mean and scale of the targets
+        (`normalize_y`) are those of the others.
         """
-        check_is_fitted(self, "alpha_")
-        if not isinstance(self._inverse, Exact | InFeatures):
-            raise InputError("leave-one-out needs the inverse itself; fit with solver='cholesky'.")
-        Y = self.y_fit_.reshape(len(self.y_fit_), -1)
-        mean, std = leave_one_out(
-            self.posterior_, Y, centred=self._centred, scaled=self._scaled, given=self.noise
-        )
+        mean, std = leave_one_out(self.posterior_)
         if self._single:
-            mean, std = mean[:, 0], std[:, 0]
+            mean = mean[:, 0]
+            std = std[:, 0]
         return (mean, std) if return_std else mean
 
-    def decompose(self, X: Any, *, names: Any = None, full: bool = False) -> gp_views.Terms:
+    def decompose(
+        self, X: Table, *, names: Sequence[str] | None = None, full: bool = False
+    ) -> gp_views.Terms:
         """Mean and band of every term of a sum of kernels at rows X; see `Terms`."""
         posterior = self.posterior_
         return gp_views.decompose(posterior, self._rows(self._check_rows(X, reset=False)), names, full)
 
     def sample_y(
-        self, X: Any, n_samples: int = 1, random_state: Any = None, *, prior: bool = False, noise: Any = False
-    ) -> np.ndarray:
+        self,
+        X: Table,
+        n_samples: int = 1,
+        random_state: Seed = None,
+        *,
+        prior: bool = False,
+        noise: Numbers | bool = False,
+    ) -> Array:
         """Random functions at rows X, one per column (rows × targets × samples for several targets).
 
         From the posterior, or from the prior if the model is not fitted or `prior=True`; with `noise=True`, observations.
@@ -513,7 +446,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             n_jobs=self.n_jobs,
         )
 
-    def input_gradient(self, X: Any, return_var: bool = False) -> Any:
+    def input_gradient(self, X: Table, return_var: bool = False) -> Array | tuple[Array, Array]:
         """∂mean/∂x at rows X, rows × columns (rows × columns × targets); with `return_var` also that of the variance of f."""
         posterior = self.posterior_
         return gp_views.input_gradient(posterior, self._rows(self._check_rows(X, reset=False)), return_var)
@@ -524,3 +457,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         if kernel is None:
             raise InputError("a precomputed Gram matrix says nothing of other rows; pass the kernel itself.")
         return kernel
+
+
+def _looked_at(system: System) -> GramOperator:
+    """K as it is judged: one that will be factored, and that nothing proves, is looked at for symmetry first."""
+    K = system.gram()
+    kernel = system.on.kernel
+    if system.exact and kernel is not None and kernel.proof() is None:
+        check_gram(K.dense(), str(kernel))
+    return K

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mercer import clock
 from mercer.kernels.base import Kernel
+from mercer.machines.gaussian_process.conditioning import System
 from mercer.machines.gaussian_process.starts import (
     CHEAP,
     PER_COLUMN,
@@ -23,28 +22,30 @@ from mercer.machines.shared.defaults import is_open, wants_each
 from mercer.machines.shared.parameters import steps_allowed
 from mercer.solve.solution import NoteKind, Status, has_note
 from mercer.threads import threads
+from mercer.typing import Integers
 
 if TYPE_CHECKING:
     from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 
 
-def search(model: GaussianProcessRegressor, kernel: Kernel, Y: np.ndarray) -> Tuned:
+def search(model: GaussianProcessRegressor, kernel: Kernel, system: System) -> Tuned:
     """The best θ: of a kernel left open from the data's own scales, of any other from where it stands."""
-    task = _Task(model, kernel, Y)
+    task = _Task(model, kernel, system)
     return task.open() if is_open(model.kernel) else task.given()
 
 
 class _Task:
-    """One model, its kernel and targets."""
+    """One model, its kernel, and what was observed."""
 
-    def __init__(self, model: GaussianProcessRegressor, kernel: Kernel, Y: np.ndarray) -> None:
-        self.model, self.kernel, self.Y = model, kernel, Y
+    def __init__(self, model: GaussianProcessRegressor, kernel: Kernel, system: System) -> None:
+        self.model = model
+        self.kernel = kernel
+        self.system = system
+        self.Y = system.Y
 
     def given(self) -> Tuned:
-        rows = self.model._fitted_rows
-        assert rows is not None
-        starts = scaled_starts(self.kernel, rows, self.Y, self.model.noise_)
-        objective = self.model._objective(self.kernel, self.Y, None, self.model.n_jobs)
+        starts = scaled_starts(self.kernel, self.system.rows, self.Y, self.system.noise)
+        objective = self.system.likelihood(self.kernel, None, self.model.n_jobs)
         starts = worth_running(starts, objective, len(self.Y) <= CHEAP)
         return self.run(starts, None, restarts=self.model.n_restarts)
 
@@ -83,12 +84,12 @@ class _Task:
         return replace(found, notes=(*notes, *(note for note in found.notes if note not in notes)))
 
     def run(
-        self, starts: list[Start], rows: np.ndarray | None, *, shared: bool = False, restarts: int = 0
+        self, starts: list[Start], rows: Integers | None, *, shared: bool = False, restarts: int = 0
     ) -> Tuned:
         model = self.model
         parallel = restarts > 0 and threads(model.n_jobs) > 1
         return maximise(
-            model._objective(self.kernel, self.Y, rows, 1 if parallel else model.n_jobs),
+            self.system.likelihood(self.kernel, rows, 1 if parallel else model.n_jobs),
             self.kernel,
             size=self.Y.size if rows is None else len(rows) * self.Y.shape[1],
             starts=starts,

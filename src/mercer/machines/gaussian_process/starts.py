@@ -18,6 +18,7 @@ from mercer.kernels.leaves.closing import column_deviations
 from mercer.kernels.leaves.families import Radial
 from mercer.kernels.leaves.special import Constant, White
 from mercer.machines.gaussian_process.tune import Objective, Start
+from mercer.typing import Array, Integers
 
 CHEAP = 500  # rows on which a search costs little: several starts
 MIDDLE = 2000  # rows on which lengthscales of single columns are searched before all rows are taken
@@ -46,7 +47,7 @@ def row_ladder(n: int) -> list[int]:
     return [*steps, n]
 
 
-def some_rows(n: int, count: int) -> np.ndarray:
+def some_rows(n: int, count: int) -> Integers:
     """`count` of n rows, the same for the same n, in their order."""
     return np.sort(np.random.default_rng(n).permutation(n)[:count])
 
@@ -54,7 +55,7 @@ def some_rows(n: int, count: int) -> np.ndarray:
 # ── a kernel given with its numbers ─────────────────────────────────────────────────────────────────────────
 
 
-def scaled_starts(kernel: Kernel, rows: Rows, Y: np.ndarray, noise: np.ndarray | float) -> list[Start]:
+def scaled_starts(kernel: Kernel, rows: Rows, Y: Array, noise: Array | float) -> list[Start]:
     """The kernel as given; at the scales of the data, if those are far from it; and there with more noise, if it has little.
 
     Little noise makes a rugged evidence, whose next hill may be "all is noise"; from much noise the terms settle one after the other.
@@ -88,17 +89,17 @@ def scaled_starts(kernel: Kernel, rows: Rows, Y: np.ndarray, noise: np.ndarray |
     return starts
 
 
-def _to_targets(kernel: Kernel, rows: Rows, Y: np.ndarray, noise: np.ndarray | float) -> np.ndarray:
+def _to_targets(kernel: Kernel, rows: Rows, Y: Array, noise: Array | float) -> Array:
     """What makes the prior variance the mean square of the targets: one number added to the logarithms of all heights."""
     prior = float(np.mean(kernel.diagonal(rows)))
     wanted = float(np.mean(Y**2)) - float(np.mean(noise))
     movable = _movable(kernel, heights(kernel))
     if not (prior > 0 and wanted > 0 and np.isfinite(prior) and np.isfinite(wanted)):
         return 0.0 * movable
-    return movable * np.log(wanted / prior)
+    return np.asarray(movable * np.log(wanted / prior))
 
 
-def _to_columns(kernel: Kernel, rows: Rows) -> np.ndarray:
+def _to_columns(kernel: Kernel, rows: Rows) -> Array:
     """What makes the geometric mean of the lengthscales √(d/2) times the deviation of the columns; ratios stay.
 
     Lists of lengthscales are moved column by column.
@@ -124,7 +125,7 @@ def _to_columns(kernel: Kernel, rows: Rows) -> np.ndarray:
     return out
 
 
-def _movable(kernel: Kernel, names: set[str]) -> np.ndarray:
+def _movable(kernel: Kernel, names: set[str]) -> Array:
     """1 for the free parameters of these names that have no bounds, else 0."""
     return np.array([float(p.name in names and p.bounds is None) for p in kernel.parameters if p.free])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.shared.defaults import is_open
 from mercer.machines.shared.targets import check_target_block
 from mercer.machines.shared.terms import latent_diag
+from mercer.typing import Array, Numbers, Targets
 
 if TYPE_CHECKING:
     from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 
 
-def deviation(Y: np.ndarray) -> np.ndarray:
+def deviation(Y: Array) -> Array:
     """The standard deviation of each column; exactly 0 for equal numbers, whatever their mean rounds to.
 
     >>> float(deviation(np.full(3, 0.1))), bool(np.full(3, 0.1).std() == 0)
@@ -26,7 +27,7 @@ def deviation(Y: np.ndarray) -> np.ndarray:
     return np.where(Y.max(axis=0) > Y.min(axis=0), Y.std(axis=0), 0.0)
 
 
-def take_targets(model: GaussianProcessRegressor, y: Any, n: int) -> np.ndarray:
+def take_targets(model: GaussianProcessRegressor, y: Targets, n: int) -> Array:
     """The targets as n × targets in the units of the model; remembers their mean and scale."""
     Y, model._single = check_target_block(y, n, type(model).__name__)
     model._constant = bool(np.all(Y[0] == Y))
@@ -51,7 +52,7 @@ def normalization(model: GaussianProcessRegressor, targets: int) -> tuple[bool, 
     return bool(model.normalize_y), bool(model.normalize_y) and model.normalize_y != "mean"
 
 
-def take_noise(model: GaussianProcessRegressor, n: int) -> Any:
+def take_noise(model: GaussianProcessRegressor, n: int) -> Array | float:
     """The variance of the noise given, a number or one for each row, in units of the model."""
     if model.noise is None:
         return 0.0
@@ -71,7 +72,7 @@ def take_noise(model: GaussianProcessRegressor, n: int) -> Any:
     return float(noise) if noise.ndim == 0 else noise
 
 
-def new_noise(posterior: Posterior, noise: Any, rows: Rows) -> np.ndarray:
+def new_noise(posterior: Posterior, noise: Numbers | bool, rows: Rows) -> Array:
     """The variance of the noise of observations at new rows, in units of the model."""
     if isinstance(noise, bool | np.bool_) and not noise:
         return np.zeros(len(rows))
@@ -83,10 +84,10 @@ def new_noise(posterior: Posterior, noise: Any, rows: Rows) -> np.ndarray:
                 "the noise of this model is per row of the training data, so that of new rows is not known; "
                 "pass noise=variances, one for each row of X, or noise=0.0 for the White terms alone."
             )
-        return np.maximum(white, 0.0) + posterior.noise
+        return np.asarray(np.maximum(white, 0.0) + posterior.noise)
     given = np.asarray(noise, dtype=np.float64)
     if given.shape not in ((), (len(rows),)) or not np.all(np.isfinite(given)) or np.any(given < 0):
         raise ParameterError(
             f"noise must be True, False, or variances >= 0, a number or {len(rows)} of them."
         )
-    return np.maximum(white, 0.0) + given / float(posterior.units.scale[0]) ** 2
+    return np.asarray(np.maximum(white, 0.0) + given / float(posterior.units.scale[0]) ** 2)

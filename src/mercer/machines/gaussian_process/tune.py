@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from scipy.optimize import minimize
@@ -25,8 +25,9 @@ from mercer.params import Parameter
 from mercer.progress import say
 from mercer.solve.solution import Note, NoteKind, Status
 from mercer.threads import threads
+from mercer.typing import Array, Seed
 
-Objective = Callable[[np.ndarray], tuple[Any, ...]]
+Objective = Callable[[Array], tuple[Any, ...]]
 """θ → the value, its gradient and, if anything is worth keeping of the best θ, that."""
 
 FACTOR = 1e5  # by how much a parameter without bounds may grow or shrink in one search
@@ -44,7 +45,7 @@ _ENTRY = re.compile(r"\[\d+\]$")  # one number of a list: lengthscale[2]
 class Start:
     """Where a search begins, and what it is called in the certificate."""
 
-    theta: np.ndarray
+    theta: Array
     name: str
 
 
@@ -56,7 +57,7 @@ class Tuned:
     to be kept with the best θ, `seconds` what one evaluation takes at least.
     """
 
-    theta: np.ndarray
+    theta: Array
     value: float
     status: Status
     iterations: int
@@ -67,6 +68,11 @@ class Tuned:
     seconds: float = 0.0
 
 
+def is_searched(kernel: Kernel | None, optimizer: str | None) -> TypeGuard[Kernel]:
+    """Whether there is a search: of a kernel with something to choose, and by an optimizer."""
+    return kernel is not None and optimizer is not None and len(kernel.theta) > 0
+
+
 # ── where θ may go ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -74,14 +80,14 @@ class Tuned:
 class Path:
     """θ = origin + T u: the numbers u that a search moves, each with its limits and the parameters it stands for."""
 
-    origin: np.ndarray
-    T: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    origin: Array
+    T: Array
+    low: Array
+    high: Array
     names: tuple[str, ...]
     parameters: tuple[Parameter, ...]
 
-    def theta(self, u: np.ndarray) -> np.ndarray:
+    def theta(self, u: Array) -> Array:
         return self.origin + self.T @ u
 
     def limits(self) -> list[tuple[float | None, float | None]]:
@@ -90,16 +96,16 @@ class Path:
             for a, b in zip(self.low, self.high, strict=True)
         ]
 
-    def ended(self, u: np.ndarray) -> np.ndarray:
+    def ended(self, u: Array) -> Array:
         """-1, 0 or 1 for each number: at its lower limit, between, at its upper limit."""
         bounded = np.array([p.bounds is not None for p in self.parameters], dtype=bool)
         theta = self.theta(u)[[int(np.argmax(column)) for column in self.T.T]]
         below = np.where(bounded, theta <= -END, u <= self.low + 1e-6)
         above = np.where(bounded, theta >= END, u >= self.high - 1e-6)
-        return above.astype(int) - below.astype(int)
+        return np.asarray(above.astype(int) - below.astype(int))
 
 
-def search_path(kernel: Kernel, theta: np.ndarray, *, shared: bool = False) -> Path:
+def search_path(kernel: Kernel, theta: Array, *, shared: bool = False) -> Path:
     """All free parameters from θ: a factor of 1e5 around each positive one, its own bounds where it has them.
 
     With `shared` the numbers of a list (a lengthscale for each column) move together and keep their ratios.
@@ -130,7 +136,7 @@ def search_path(kernel: Kernel, theta: np.ndarray, *, shared: bool = False) -> P
     )
 
 
-def _limits(free: Sequence[Parameter]) -> tuple[np.ndarray, np.ndarray]:
+def _limits(free: Sequence[Parameter]) -> tuple[Array, Array]:
     low = np.full(len(free), -np.inf)
     high = np.full(len(free), np.inf)
     for i, p in enumerate(free):
@@ -141,7 +147,7 @@ def _limits(free: Sequence[Parameter]) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def restart_points(kernel: Kernel, count: int, rng: np.random.Generator) -> list[np.ndarray]:
+def restart_points(kernel: Kernel, count: int, rng: np.random.Generator) -> list[Array]:
     """Random θ: logarithms spread around the start, bounded parameters anywhere between their bounds."""
     free = [p for p in kernel.parameters if p.free]
     out = []
@@ -173,7 +179,7 @@ def maximise(
     restarts: int = 0,
     max_iter: int = 1000,
     n_jobs: int | None = None,
-    random_state: Any = None,
+    random_state: Seed = None,
     verbose: int = 0,
     what: str = "log evidence",
 ) -> Tuned:
@@ -208,8 +214,8 @@ class _Point:
     """One evaluation: its value, where, and the gradient in θ."""
 
     value: float
-    u: np.ndarray
-    gradient: np.ndarray
+    u: Array
+    gradient: Array
 
 
 @dataclass(eq=False)
@@ -247,7 +253,7 @@ class _Search:
         self.lock, self.halted = threading.Lock(), threading.Event()
         self.until = clock.until()
 
-    def value(self, u: np.ndarray, run: _Ascent) -> tuple[float, np.ndarray]:
+    def value(self, u: Array, run: _Ascent) -> tuple[float, Array]:
         """Minus the objective per observation, for the minimiser; remembers the best."""
         begun = clock.now()
         if self.evaluations and (self.halted.is_set() or begun + self.least >= self.until):

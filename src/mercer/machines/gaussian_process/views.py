@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -35,28 +34,28 @@ class Terms:
 
     names: tuple[str, ...]
     kernels: tuple[Kernel, ...]
-    mean: np.ndarray
-    covariance: np.ndarray
-    offset: Any
-    full: np.ndarray | None = None
+    mean: Array
+    covariance: Array
+    offset: Array | float
+    full: Array | None = None
 
     @property
-    def std(self) -> np.ndarray:
+    def std(self) -> Array:
         """The standard deviation of every term."""
-        return np.sqrt(np.einsum("ii...->i...", self.covariance))
+        return np.asarray(np.sqrt(np.einsum("ii...->i...", self.covariance)))
 
     @property
-    def total_mean(self) -> np.ndarray:
-        return self.offset + self.mean.sum(axis=0)
+    def total_mean(self) -> Array:
+        return np.asarray(self.offset + self.mean.sum(axis=0))
 
     @property
-    def total_std(self) -> np.ndarray:
-        return np.sqrt(np.maximum(self.covariance.sum(axis=(0, 1)), 0.0))
+    def total_std(self) -> Array:
+        return np.asarray(np.sqrt(np.maximum(self.covariance.sum(axis=(0, 1)), 0.0)))
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def __iter__(self) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    def __iter__(self) -> Iterator[tuple[str, Array, Array]]:
         """(name, mean, standard deviation) of every term."""
         return iter(zip(self.names, self.mean, self.std, strict=True))
 
@@ -153,7 +152,7 @@ def sample_prior(
     return np.stack([m + draw(K[..., j], n_samples, rng) for j, m in enumerate(units.mean)], axis=1)
 
 
-def draw(covariance: np.ndarray, count: int, rng: np.random.RandomState) -> np.ndarray:
+def draw(covariance: Array, count: int, rng: np.random.RandomState) -> Array:
     """Columns ~ N(0, covariance), by its eigenvalues; those that rounding made negative count as 0, others are refused."""
     values, vectors = linalg.eigh(covariance)
     floor = 100 * len(values) * EPS * max(float(np.abs(values).max()), float(np.finfo(float).tiny))
@@ -161,10 +160,12 @@ def draw(covariance: np.ndarray, count: int, rng: np.random.RandomState) -> np.n
         raise InputError(
             f"the covariance has an eigenvalue of {values[0]:.3g}, so no random function has it. Use a valid kernel."
         )
-    return vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.standard_normal((len(values), count)))
+    return np.asarray(
+        vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.standard_normal((len(values), count)))
+    )
 
 
-def input_gradient(posterior: Posterior, rows: Rows, return_var: bool) -> Any:
+def input_gradient(posterior: Posterior, rows: Rows, return_var: bool) -> Array | tuple[Array, Array]:
     """∂mean/∂x at new rows; with `return_var` also that of the variance of f."""
     gp_features.refuse(posterior, "gradients in the input")
     kernel = posterior.kernel
@@ -206,17 +207,17 @@ def _chunks(m: int, n: int) -> Iterator[slice]:
         yield slice(start, min(start + step, m))
 
 
-def _pointwise(explained: Explained) -> np.ndarray:
+def _pointwise(explained: Explained) -> Array:
     return sum((s * np.einsum("nm,nm->m", P, Q) for P, Q, s in explained), start=np.zeros(1))
 
 
-def _whole(explained: Explained) -> np.ndarray:
+def _whole(explained: Explained) -> Array:
     return sum((s * (P.T @ Q) for P, Q, s in explained), start=np.zeros(1))
 
 
-def _between_terms(explained: Explained, terms: int) -> np.ndarray:
+def _between_terms(explained: Explained, terms: int) -> Array:
     parts = [
         s * np.einsum("nim,njm->ijm", P.reshape(len(P), terms, -1), Q.reshape(len(Q), terms, -1))
         for P, Q, s in explained
     ]
-    return np.sum(parts, axis=0)
+    return np.asarray(np.sum(parts, axis=0))

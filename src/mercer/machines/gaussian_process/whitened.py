@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from mercer import lapack
+from mercer.typing import Array
 
 EPS = float(np.finfo(float).eps)
 LARGEST = 6000  # unknowns: rank × classes; above it H takes too much memory
@@ -26,25 +27,25 @@ SETTLED = 3  # steps in a row that do not halve the gradient, near the end: roun
 class Curved(Protocol):
     """log p(y | f), row by row, its gradient, and its curvature seen through F."""
 
-    def each(self, f: np.ndarray) -> np.ndarray: ...
+    def each(self, f: Array) -> Array: ...
 
-    def gradient(self, f: np.ndarray) -> np.ndarray: ...
+    def gradient(self, f: Array) -> Array: ...
 
-    def seen(self, F: np.ndarray, f: np.ndarray) -> np.ndarray: ...
+    def seen(self, F: Array, f: Array) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
 class WhitenedMode:
     """z, f = Fz, the value ψ, ½ log |H| there, and how many steps it took."""
 
-    z: np.ndarray
-    f: np.ndarray
+    z: Array
+    f: Array
     value: float
     half_logdet: float
     iterations: int
 
 
-def square_root(K: np.ndarray) -> np.ndarray | None:
+def square_root(K: Array) -> Array | None:
     """F with K = FFᵀ to rounding; None where K has a negative eigenvalue beyond it.
 
     >>> F = square_root(np.ones((3, 3)))
@@ -59,9 +60,7 @@ def square_root(K: np.ndarray) -> np.ndarray | None:
     return vectors[:, kept] * np.sqrt(values[kept])
 
 
-def whitened_mode(
-    K: np.ndarray, likelihood: Curved, shape: tuple[int, ...], max_iter: int
-) -> WhitenedMode | None:
+def whitened_mode(K: Array, likelihood: Curved, shape: tuple[int, ...], max_iter: int) -> WhitenedMode | None:
     """The mode by damped Newton steps from z = 0; None where K is no kernel, or the system too large."""
     F = square_root(K)
     if F is None:
@@ -95,15 +94,15 @@ def whitened_mode(
 
 
 def _walk(
-    F: np.ndarray,
+    F: Array,
     likelihood: Curved,
-    z: np.ndarray,
-    f: np.ndarray,
-    each: np.ndarray,
-    step: np.ndarray,
+    z: Array,
+    f: Array,
+    each: Array,
+    step: Array,
     promised: float,
     rounding: float,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+) -> tuple[Array, Array, Array] | None:
     """As much of the step as gains what its slope promises; None if none of it does."""
     across = F @ step
     share = 1.0

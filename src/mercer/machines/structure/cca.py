@@ -16,6 +16,7 @@ from mercer import lapack
 from mercer.arrays import Rows, check_vectors
 from mercer.errors import InputError, NotPositiveDefiniteError, ShapeError, warn
 from mercer.gram import GramOperator
+from mercer.gram.blocks import Index
 from mercer.gram.functions import Functions
 from mercer.gram.on_rows import Approximated, Evaluated, KernelOnRows
 from mercer.kernels.base import Kernel
@@ -27,7 +28,7 @@ from mercer.machines.structure.centred import Centred, invalid_after_centring
 from mercer.machines.structure.mercer_map import with_signs
 from mercer.solve.eigen import top_eigenpairs
 from mercer.sparse import dense
-from mercer.typing import Array
+from mercer.typing import Array, Memory, Seed, Table, Targets
 
 
 class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
@@ -81,10 +82,10 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         regularization: float = 0.01,
         tol: float = 1e-8,
         strict: bool = False,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        random_state: Any = 0,
-        approximation: Any = None,
+        random_state: Seed = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -97,7 +98,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         self.random_state = random_state
         self.approximation = approximation
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Table, y: Targets) -> Self:
         """Find the functions of X and of the second view `y` (one column may come as a vector)."""
         start = time.perf_counter()
         self._check_parameters()
@@ -159,7 +160,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
             self.approximation_y_ = on.approximation
         return on
 
-    def transform(self, X: Any, y: Any = None) -> Any:
+    def transform(self, X: Table, y: Targets | None = None) -> Array | tuple[Array, Array]:
         """f of new rows, n × n_components; with a second view, the pair (f(X), g(y))."""
         check_is_fitted(self, "alpha_")
         A = self._check_rows(X, reset=False)
@@ -185,7 +186,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         on = Evaluated.of(self.kernel_y_, Rows(self.Y_fit_, "Y_fit_"), n_jobs=self.n_jobs)
         return on.products(B, self.beta_)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Table, y: Targets) -> float:
         """The mean correlation of f(x) and g(y) over the components, on these pairs."""
         f, g = (v - v.mean(axis=0) for v in self.transform(X, y))
         size = np.linalg.norm(f, axis=0) * np.linalg.norm(g, axis=0)
@@ -213,10 +214,10 @@ class Ridged:
                 f"K + {self.c:.3g} I is not positive definite: the kernel is far from valid. Raise regularization."
             ) from error
 
-    def solve(self, V: np.ndarray) -> np.ndarray:
+    def solve(self, V: Array) -> Array:
         return lapack.cho_solve(self.factor, V)
 
-    def apply(self, V: np.ndarray) -> np.ndarray:
+    def apply(self, V: Array) -> Array:
         return V - self.c * self.solve(V)
 
 
@@ -229,22 +230,22 @@ class Agreement(GramOperator):
         self.first, self.second = first, second
         super().__init__(np.float64, first.K.shape)
 
-    def _matmat(self, V: np.ndarray) -> np.ndarray:
+    def _matmat(self, V: Array) -> Array:
         W = self.second.apply(self.first.apply(V))
         return self.first.apply(self.second.apply(W))
 
-    def block(self, rows: Any, cols: Any) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         return self._matmat(np.eye(self.shape[0])[:, cols])[rows]
 
-    def diag(self) -> np.ndarray:
+    def diag(self) -> Array:
         half = self.second.apply(self.first.apply(np.eye(self.shape[0])))
-        return np.einsum("ij,ij->j", half, half)
+        return np.asarray(np.einsum("ij,ij->j", half, half))
 
     def _transpose(self) -> Agreement:
         return self
 
 
-def _scaled(ridged: Ridged, U: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _scaled(ridged: Ridged, U: Array) -> tuple[Array, Array, Array]:
     """Coefficients whose function has variance 1 on the sample, its offset, and its values there."""
     coef = ridged.solve(U)
     coef -= coef.mean(axis=0)
@@ -254,7 +255,7 @@ def _scaled(ridged: Ridged, U: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
     return coef, ridged.K.means @ coef, values
 
 
-def _second_view(y: Any, n: int) -> np.ndarray:
+def _second_view(y: Targets, n: int) -> Array:
     B = np.asarray(y) if not hasattr(y, "columns") else y
     if getattr(B, "ndim", 2) == 1:
         B = np.asarray(B).reshape(-1, 1)

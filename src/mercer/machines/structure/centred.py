@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mercer.gram import GramOperator
+from mercer.gram.blocks import Index
 from mercer.machines.shared.machine import Invalid
 from mercer.panels import without_means
+from mercer.typing import Array
 
 
 class Centred(GramOperator):
@@ -32,20 +32,20 @@ class Centred(GramOperator):
         self.mean = float(self.means.mean())
         super().__init__(inner.dtype, inner.shape)
 
-    def _matmat(self, V: np.ndarray) -> np.ndarray:
+    def _matmat(self, V: Array) -> Array:
         out = self.inner._matmat(np.ascontiguousarray(V - V.mean(axis=0)))
-        return out - out.mean(axis=0)
+        return np.asarray(out - out.mean(axis=0))
 
-    def diag(self) -> np.ndarray:
+    def diag(self) -> Array:
         return self.inner.diag() - 2 * self.means + self.mean
 
-    def block(self, rows: Any, cols: Any) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         return self.inner.block(rows, cols) - self.means[rows][:, None] - self.means[cols] + self.mean
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Array:
         return without_means(self.inner.dense(), self.means, self.mean)
 
-    def low_rank_factor(self) -> np.ndarray | None:
+    def low_rank_factor(self) -> Array | None:
         F = self.inner.low_rank_factor()
         return None if F is None else F - F.mean(axis=0)
 

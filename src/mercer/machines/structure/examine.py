@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from mercer.arrays import Rows
+from mercer.gram import GramOperator
 from mercer.gram.blocks import block
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.landmarks.examine import examine_features
@@ -32,12 +33,16 @@ from mercer.machines.structure.mercer_map import MercerMap
 from mercer.machines.structure.pca import KernelPCA
 from mercer.machines.structure.spectral import spectral_start
 from mercer.solve.solution import Certificate
+from mercer.sparse import Matrix
 from mercer.theory.claims import EXACT, SOLVED, Examination, Reached, at_most
+from mercer.typing import Array, Flags, Integers, Table, Targets, Weights
 
 ALL_EIGENVALUES = 2000  # rows up to which it is checked that no larger eigenvalue was missed
 
 
-def _kept(exam: Examination, model: Any, A: Any, w: np.ndarray | None = None) -> None:
+def _kept(
+    exam: Examination, model: KernelKMeans | KernelPCA | KernelCCA, A: Matrix, w: Array | None = None
+) -> None:
     same_width(exam, model, A)
     same_kernel(exam, model, A, w)
     same_rows(exam, "X_fit_", model.X_fit_, A)
@@ -47,7 +52,7 @@ def _kept(exam: Examination, model: Any, A: Any, w: np.ndarray | None = None) ->
 
 
 @examine.register
-def _(model: KernelKMeans, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: KernelKMeans, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A = model._check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
     _kept(exam, model, A, w)
@@ -84,7 +89,7 @@ def _(model: KernelKMeans, exam: Examination, X: Any, y: Any, sample_weight: Any
 
 
 def _assigned(
-    exam: Examination, model: KernelKMeans, D: np.ndarray, own: np.ndarray, w: np.ndarray, codes: np.ndarray
+    exam: Examination, model: KernelKMeans, D: Array, own: Array, w: Array, codes: Integers
 ) -> None:
     """Every row is with its nearest centre, as far as the run came."""
     size = float(np.abs(own).max(initial=0.0))
@@ -109,7 +114,7 @@ def _assigned(
     )
 
 
-def _bound(model: KernelKMeans, K: Any, w: np.ndarray, own: np.ndarray, k: int) -> float | None:
+def _bound(model: KernelKMeans, K: GramOperator, w: Array, own: Array, k: int) -> float | None:
     """The spectral bound below any clustering."""
     if not (isinstance(model.init, str) and model.init == "spectral"):
         return None
@@ -120,7 +125,7 @@ def _bound(model: KernelKMeans, K: Any, w: np.ndarray, own: np.ndarray, k: int) 
 
 
 @examine.register
-def _(model: KernelPCA, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: KernelPCA, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A = model._check_rows(X, reset=False)
     _kept(exam, model, A)
     same_approximation(exam, model, A, np.ones(A.shape[0]))
@@ -143,20 +148,20 @@ def _(model: KernelPCA, exam: Examination, X: Any, y: Any, sample_weight: Any) -
     same_feature_coef(exam, model, A, coef)
 
 
-def _product_size(a: np.ndarray, B: np.ndarray) -> float:
+def _product_size(a: Array, B: Array) -> float:
     return float((np.abs(a) @ np.abs(B)).max(initial=0.0))
 
 
 def _eigenpairs(
-    exam: Examination, model: Any, K: Any, values: np.ndarray, U: np.ndarray
-) -> np.ndarray | None:
+    exam: Examination, model: KernelPCA | MercerMap, K: GramOperator, values: Array, U: Array
+) -> Array | None:
     """K u = λ u, orthonormal, in order, signed; and, where it is affordable, all eigenvalues."""
     claimed = model.certificate_
     exam.same("the number of eigenvectors", U.shape[1], len(values))
     rest = np.linalg.norm(np.asarray(K @ U) - U * values, axis=0)
     every = None
     if K.shape[0] <= ALL_EIGENVALUES:
-        every = np.linalg.eigvalsh(K.dense())[::-1]
+        every = np.asarray(np.linalg.eigvalsh(K.dense())[::-1], dtype=np.float64)
         top = max(float(np.abs(every).max(initial=0.0)), np.finfo(float).tiny)
         exam.same("eigenvalues_", values, every[: len(values)], within=SOLVED, scale=top)
     else:
@@ -182,9 +187,7 @@ def _eigenpairs(
     return every
 
 
-def _enough_components(
-    exam: Examination, model: KernelPCA, every: np.ndarray, size: float, trace: float
-) -> None:
+def _enough_components(exam: Examination, model: KernelPCA, every: Array, size: float, trace: float) -> None:
     """As many as were asked for, or as have variance beyond rounding."""
     rounding = len(every) * np.finfo(float).eps * max(float(np.abs(every).max()), size)
     kept = model.n_components_
@@ -206,7 +209,7 @@ def _enough_components(
 
 
 @examine.register
-def _(model: MercerMap, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: MercerMap, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     twin = again(model, X, y, None)
     same_published(exam, model, twin, skip=HISTORY | {"eigenvectors_"}, within=SOLVED)
     A = model._check_rows(X, reset=False)
@@ -218,7 +221,7 @@ def _(model: MercerMap, exam: Examination, X: Any, y: Any, sample_weight: Any) -
 
 
 @examine.register
-def _(model: KernelCCA, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: KernelCCA, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     """By the definition: (L̃ + c)²β ∝ L̃f and (K̃ + c)²α ∝ K̃g, and no pair of functions agrees better."""
     A = model._check_rows(X, reset=False)
     B = _second_view(y, A.shape[0])
@@ -271,28 +274,28 @@ def _(model: KernelCCA, exam: Examination, X: Any, y: Any, sample_weight: Any) -
 class _View(NamedTuple):
     """K̃ = HKH, the means of the rows of K, the ridge c, and the rounding of K in units of c."""
 
-    K: np.ndarray
-    means: np.ndarray
+    K: Array
+    means: Array
     c: float
     rounding: float
 
     @classmethod
-    def of(cls, K: np.ndarray, regularization: float) -> _View:
+    def of(cls, K: Array, regularization: float) -> _View:
         means = K.mean(axis=1)
         centred = K - means - means[:, None] + means.mean()
         c = float(regularization) * max(float(np.trace(centred)), np.finfo(float).tiny)
         return cls(centred, means, c, float(np.finfo(float).eps * np.linalg.norm(K)) / c)
 
-    def ridged(self) -> np.ndarray:
+    def ridged(self) -> Array:
         return self.K + self.c * np.eye(len(self.K))
 
-    def twice_solved(self, V: np.ndarray) -> np.ndarray:
+    def twice_solved(self, V: Array) -> Array:
         """(K̃ + c)⁻² V."""
         A = self.ridged()
         return np.linalg.solve(A, np.linalg.solve(A, V))
 
 
-def _features_of_y(exam: Examination, model: KernelCCA, B: np.ndarray) -> None:
+def _features_of_y(exam: Examination, model: KernelCCA, B: Array) -> None:
     """The features of the second view, and β by which it predicts."""
     if model.approximation is None:
         return
@@ -302,10 +305,10 @@ def _features_of_y(exam: Examination, model: KernelCCA, B: np.ndarray) -> None:
     exam.same("feature_coef_y_", model.feature_coef_y_, phi.T @ model.beta_)
 
 
-def _gram_of_y(model: KernelCCA, B: np.ndarray) -> np.ndarray:
+def _gram_of_y(model: KernelCCA, B: Array) -> Array:
     if model.approximation is not None:
         phi = model.approximation_y_.features(Rows.of(B, "y"))
-        return phi @ phi.T + model.approximation_y_.noise_ * np.eye(len(phi))
+        return np.asarray(phi @ phi.T + model.approximation_y_.noise_ * np.eye(len(phi)))
     kernel = model.kernel_y_
     if isinstance(kernel, str):
         return B
@@ -313,7 +316,7 @@ def _gram_of_y(model: KernelCCA, B: np.ndarray) -> np.ndarray:
     return np.asarray(block(kernel, Rows.of(B, "y"), None, every, every), dtype=np.float64)
 
 
-def _agreements(exam: Examination, model: KernelCCA, first: _View, second: _View, seen: np.ndarray) -> None:
+def _agreements(exam: Examination, model: KernelCCA, first: _View, second: _View, seen: Flags) -> None:
     """The singular values of SR, R = K̃(K̃ + c)⁻¹ and S of the other view; and the residuals of the vectors kept."""
     R, S = (np.linalg.solve(view.ridged(), view.K) for view in (first, second))
     both = S @ R

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -16,6 +16,7 @@ from mercer.gram import GramOperator
 from mercer.gram.functions import Functions
 from mercer.gram.on_rows import Approximated, Given, KernelOnRows
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, ChoiceOrArray, Declarations, Number, Whole, steps_allowed
@@ -25,7 +26,7 @@ from mercer.machines.structure.spectral import spectral_start
 from mercer.progress import Tell, teller
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
-from mercer.typing import Array
+from mercer.typing import Array, Integers, Memory, Numbers, Seed, Table, Targets, Weights
 
 INITS = ("k-means++", "spectral", "random")
 
@@ -95,17 +96,17 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         kernel: Kernel | str = "RBF()",
         n_clusters: int = 8,
         *,
-        init: Any = "k-means++",
+        init: str | Numbers = "k-means++",
         n_init: int | str = "auto",
         max_iter: int | None = 300,
         tol: float = 0.0,
         max_seconds: float | None = None,
         strict: bool = False,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.n_clusters = n_clusters
@@ -123,7 +124,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Self:
         """Cluster the rows of X; `y` is ignored. Weight 2 is a row twice; rows of weight 0 do not move the centres."""
         start = clock.now()
         self._check_parameters()
@@ -167,9 +168,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             return 10 if self.init == "random" else 1
         return int(self.n_init)
 
-    def _run_all(
-        self, K: GramOperator, w: np.ndarray, runs: int
-    ) -> tuple[Clustering, float | None, list[str]]:
+    def _run_all(self, K: GramOperator, w: Array, runs: int) -> tuple[Clustering, float | None, list[str]]:
         """The best of all runs, the spectral bound if there is one, and what has to be said."""
         rng = check_random_state(self.random_state)
         diagonal = np.asarray(K.diag(), dtype=np.float64)
@@ -204,8 +203,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return best, bound, notes
 
     def _start(
-        self, K: GramOperator, w: np.ndarray, diagonal: np.ndarray, rng: np.random.RandomState, run: int
-    ) -> tuple[np.ndarray, float | None, list[str]]:
+        self, K: GramOperator, w: Array, diagonal: Array, rng: np.random.RandomState, run: int
+    ) -> tuple[Integers, float | None, list[str]]:
         k, n = int(self.n_clusters), len(w)
         if not isinstance(self.init, str):
             return _given_labels(self.init, n, k), None, []
@@ -235,13 +234,13 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self._keep_feature_coef(on.part(self._members), self._memberships())
         self._n_features_out = int(self.n_clusters)
 
-    def _memberships(self) -> np.ndarray:
+    def _memberships(self) -> Array:
         """α_nj, members × clusters."""
         coef = np.zeros((len(self._members), int(self.n_clusters)))
         coef[np.arange(len(self._members)), self._codes] = self._alpha
         return coef
 
-    def _doubts(self, K: GramOperator, w: np.ndarray) -> list[str]:
+    def _doubts(self, K: GramOperator, w: Array) -> list[str]:
         """Empty clusters, and distances that are hardly more than the rounding of K."""
         notes = []
         empty = int((self.cluster_weights_ == 0).sum())
@@ -265,7 +264,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     # ── new points ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _partial(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    def _partial(self, X: Table) -> tuple[Array, Array | None]:
         """-2 Σ α k + ΣΣ αα k for every cluster, and k(x, x) where it is known."""
         check_is_fitted(self, "labels_")
         A = self._check_rows(X, reset=False)
@@ -289,11 +288,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             what="⟨c_j, ·⟩, the centres",
         )
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> Integers:
         """The cluster of the nearest centre."""
-        return np.argmin(self._partial(X)[0], axis=1).astype(np.int32)
+        return np.asarray(np.argmin(self._partial(X)[0], axis=1).astype(np.int32))
 
-    def transform(self, X: Any, diagonal: Any = None) -> np.ndarray:
+    def transform(self, X: Table, diagonal: Numbers | None = None) -> Array:
         """The distances ‖φ(x) - c_j‖; a precomputed block needs the `diagonal` k(x, x) of its rows besides."""
         partial, known = self._partial(X)
         if known is None:
@@ -309,13 +308,13 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                 )
         return np.sqrt(np.maximum(partial + known[:, None], 0.0))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> float:
         """Minus the inertia of X with the fitted centres."""
         D = self.transform(X)
         return -float(check_weights(sample_weight, len(D)) @ D.min(axis=1) ** 2)
 
 
-def _given_labels(labels: Any, n: int, k: int) -> np.ndarray:
+def _given_labels(labels: Numbers, n: int, k: int) -> Integers:
     given = np.asarray(labels)
     if given.shape != (n,):
         raise ShapeError(f"init must have one label for each of the {n} rows; got shape {given.shape}.")

@@ -11,6 +11,7 @@ from mercer import clock
 from mercer.gram import GramOperator
 from mercer.panels import panels
 from mercer.solve.solution import Status
+from mercer.typing import Array, Integers
 
 FEW = 0.25  # share of rows below which only what moved is multiplied anew
 AFRESH = 20  # steps by differences after which the sums are computed anew
@@ -20,10 +21,10 @@ AFRESH = 20  # steps by differences after which the sums are computed anew
 class Clustering:
     """A clustering: `labels` are nearest to the centres that `members` define (the same, once converged)."""
 
-    labels: np.ndarray
-    members: np.ndarray
-    masses: np.ndarray
-    norms: np.ndarray
+    labels: Integers
+    members: Integers
+    masses: Array
+    norms: Array
     inertia: float
     objective: list[float]
     steps: int
@@ -36,12 +37,12 @@ class Clustering:
 class Sums:
     """G = K W H for the one-hot H of a clustering, kept up to date as rows move."""
 
-    def __init__(self, K: GramOperator, w: np.ndarray, k: int) -> None:
+    def __init__(self, K: GramOperator, w: Array, k: int) -> None:
         self.K, self.w, self.k = K, w, k
-        self.labels: np.ndarray | None = None
+        self.labels: Integers | None = None
         self.patched = 0
 
-    def at(self, labels: np.ndarray) -> np.ndarray:
+    def at(self, labels: Integers) -> Array:
         n = len(labels)
         moved = None if self.labels is None else np.flatnonzero((labels != self.labels) & (self.w > 0))
         if moved is None or len(moved) > FEW * n or self.patched >= AFRESH:
@@ -65,9 +66,9 @@ class Sums:
 
 def lloyd(
     K: GramOperator,
-    w: np.ndarray,
-    diagonal: np.ndarray,
-    labels: np.ndarray,
+    w: Array,
+    diagonal: Array,
+    labels: Integers,
     k: int,
     *,
     max_iter: int,
@@ -85,7 +86,7 @@ def lloyd(
         for step in range(1, max_iter + 1):
             began = clock.now()
             G = sums.at(labels)
-            masses = np.bincount(labels, w, minlength=k)
+            masses = np.asarray(np.bincount(labels, w, minlength=k), dtype=np.float64)
             with np.errstate(divide="ignore", invalid="ignore"):
                 inner = np.bincount(labels, w * G[rows, labels], minlength=k)
                 norms = np.where(masses > 0, inner / masses**2, np.inf)
@@ -114,7 +115,7 @@ def lloyd(
     return best
 
 
-def filled(labels: np.ndarray, w: np.ndarray, far: np.ndarray, k: int, floor: float) -> np.ndarray:
+def filled(labels: Integers, w: Array, far: Array, k: int, floor: float) -> Integers:
     """Every cluster without weight gets the row with the largest `far`, from a cluster that can spare it.
 
     `far` is 0 for rows without weight, so none of them is taken.
@@ -138,14 +139,12 @@ def filled(labels: np.ndarray, w: np.ndarray, far: np.ndarray, k: int, floor: fl
 # ── where to start ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def nearest_seed(K: GramOperator, diagonal: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+def nearest_seed(K: GramOperator, diagonal: Array, seeds: Integers) -> Integers:
     """Each row with the nearest of some rows."""
-    return np.argmin(diagonal[seeds] - 2 * np.asarray(K.block(seeds, slice(None))).T, axis=1)
+    return np.asarray(np.argmin(diagonal[seeds] - 2 * np.asarray(K.block(seeds, slice(None))).T, axis=1))
 
 
-def plus_plus(
-    K: GramOperator, w: np.ndarray, diagonal: np.ndarray, k: int, rng: np.random.RandomState
-) -> np.ndarray:
+def plus_plus(K: GramOperator, w: Array, diagonal: Array, k: int, rng: np.random.RandomState) -> Integers:
     """Rows drawn with probability w·‖φ(x) - nearest seed‖²; of a few candidates each time the one that helps most."""
     trials = 2 + int(np.log(k))
     seeds = [int(rng.choice(len(w), p=w / w.sum()))]
@@ -165,7 +164,7 @@ def plus_plus(
     return np.array(seeds)
 
 
-def _distances(K: GramOperator, diagonal: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+def _distances(K: GramOperator, diagonal: Array, seeds: Integers) -> Array:
     """‖φ(x) - φ(seed)‖², a row for each seed."""
     D = diagonal - 2 * np.asarray(K.block(seeds, slice(None))) + diagonal[seeds][:, None]
     D[np.arange(len(seeds)), seeds] = 0.0

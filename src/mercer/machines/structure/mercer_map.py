@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin
@@ -14,10 +15,11 @@ from mercer.gram import Precomputed
 from mercer.gram.functions import Functions
 from mercer.gram.on_rows import check_gram
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import Declarations, Number, Whole
 from mercer.solve.solution import Certificate, Status
-from mercer.typing import Array
+from mercer.typing import Array, Labels, Memory, Setting, Table, Targets
 
 
 class MercerMap(TransformerMixin, Machine):
@@ -75,9 +77,9 @@ class MercerMap(TransformerMixin, Machine):
         *,
         tolerance: float | None = None,
         strict: bool = False,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        approximation: Any = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -87,7 +89,7 @@ class MercerMap(TransformerMixin, Machine):
         self.n_jobs = n_jobs
         self.approximation = approximation
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets | None = None) -> Self:
         """Expand the Gram matrix of X; `y` is ignored."""
         start = time.perf_counter()
         self._check_parameters()
@@ -109,7 +111,7 @@ class MercerMap(TransformerMixin, Machine):
         self.certificate_ = self._certify(K, notes, time.perf_counter() - start)
         return self
 
-    def _certify(self, K: np.ndarray, judged: tuple[str, ...], seconds: float) -> Certificate:
+    def _certify(self, K: Array, judged: tuple[str, ...], seconds: float) -> Certificate:
         """‖Ku - λu‖ of each kept pair, relative to the largest λ, recomputed from the answer."""
         U, top = self.eigenvectors_, float(self.eigenvalues_.max(initial=0.0))
         rest = np.linalg.norm(K @ U - U * self.eigenvalues_, axis=0) / top if top else np.zeros(0)
@@ -126,7 +128,7 @@ class MercerMap(TransformerMixin, Machine):
             notes=(*judged, *notes),
         )
 
-    def _how_many(self, positive: np.ndarray, total: float) -> int:
+    def _how_many(self, positive: Array, total: float) -> int:
         kept = len(positive)
         if self.tolerance is not None:
             left = total - np.concatenate([[0.0], np.cumsum(positive)])
@@ -135,7 +137,7 @@ class MercerMap(TransformerMixin, Machine):
             kept = max(kept, min(1, len(positive)))
         return kept if self.n_components is None else min(kept, int(self.n_components))
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> Array:
         """φ of new points, n × n_components, by the Nyström extension."""
         check_is_fitted(self, "eigenvalues_")
         A = self._check_rows(X, reset=False)
@@ -151,7 +153,7 @@ class MercerMap(TransformerMixin, Machine):
         check_is_fitted(self, "eigenvalues_")
         return self._functions_on(self.X_fit_, self._coef, 0.0, observed=False, what="φ_l")
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+    def fit_transform(self, X: Table, y: Targets | None = None, **fit_params: Setting) -> Array:
         """φ of the sample itself, √λ_l u_l."""
         self.fit(X, y, **fit_params)
         return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
@@ -160,14 +162,14 @@ class MercerMap(TransformerMixin, Machine):
     def _n_features_out(self) -> int:
         return len(self.eigenvalues_)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> Labels:
         """ "mercer0", "mercer1", …"""
         check_is_fitted(self, "eigenvalues_")
         _check_feature_names_in(self, input_features, generate_names=False)
         return np.array([f"mercer{i}" for i in range(self._n_features_out)], dtype=object)
 
 
-def with_signs(U: np.ndarray) -> np.ndarray:
+def with_signs(U: Array) -> Array:
     """Each column with its first entry of (nearly) largest size made positive: the same on every machine."""
     if U.size == 0:
         return U.copy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import time
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -17,6 +17,7 @@ from mercer.errors import ParameterError, ShapeError, warn
 from mercer.gram.functions import Functions
 from mercer.gram.on_rows import KernelOnRows
 from mercer.kernels.base import Kernel
+from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import (
     TABLE,
@@ -33,12 +34,12 @@ from mercer.machines.structure.preimage import METHODS, RidgeMap, pre_images, wa
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.solution import Certificate
 from mercer.sparse import Matrix, dense
-from mercer.typing import Array
+from mercer.typing import Array, Memory, Numbers, Seed, Setting, Table, Targets
 
 SOLVERS = ("auto", "dense", "krylov", "lanczos")
 
 
-def _check_components(m: Any) -> None:
+def _check_components(m: Setting) -> None:
     whole = Whole(1).accepts(m)
     share = not isinstance(m, numbers.Integral) and Number(0.0, 1.0).accepts(m)
     if m is not None and not whole and not share:
@@ -113,10 +114,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         inverse: str = "auto",
         ridge: float = 1.0,
         strict: bool = False,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        random_state: Any = 0,
-        approximation: Any = None,
+        random_state: Seed = None,
+        approximation: Approximation | None = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -133,7 +134,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Table, y: Targets | None = None) -> Self:
         """Find the components of X; `y` is ignored."""
         start = time.perf_counter()
         self._check_parameters()
@@ -189,9 +190,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         self._keep_feature_coef(on, self._coef)
         self._ridge: RidgeMap | None = None
 
-    def _certify(
-        self, found: Certificate, residuals: np.ndarray, notes: tuple[str, ...], start: float
-    ) -> None:
+    def _certify(self, found: Certificate, residuals: Array, notes: tuple[str, ...], start: float) -> None:
         self.certificate_ = replace(
             found,
             seconds=time.perf_counter() - start,
@@ -206,7 +205,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
 
     # ── there ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> Array:
         """The components of new points, n × n_components."""
         check_is_fitted(self, "eigenvalues_")
         A = self._check_rows(X, reset=False)
@@ -219,14 +218,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         check_is_fitted(self, "eigenvalues_")
         return self._functions_on(self.X_fit_, self._coef, -self._offset, what="the components")
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+    def fit_transform(self, X: Table, y: Targets | None = None, **fit_params: Setting) -> Array:
         """The components of the sample itself, √λ_l u_l."""
         self.fit(X, y, **fit_params)
         return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
 
     # ── and back ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def inverse_transform(self, Y: Any) -> np.ndarray:
+    def inverse_transform(self, Y: Numbers) -> Array:
         """Points of the input space whose φ is nearest to Σ_l y_l v_l + φ̄: exact, a local optimum, or a regression."""
         check_is_fitted(self, "eigenvalues_")
         if isinstance(self.kernel_, str):
@@ -248,6 +247,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         gamma = self._coef, np.full(len(X), 1.0 / len(X))
         return pre_images(self.kernel_, X, Y, *gamma, method=method)
 
-    def denoise(self, X: Any) -> np.ndarray:
+    def denoise(self, X: Table) -> Array:
         """X with what lies outside the components taken away: the pre-image of its projection."""
         return self.inverse_transform(self.transform(X))

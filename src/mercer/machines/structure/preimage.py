@@ -12,8 +12,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.spatial.distance import cdist
 
@@ -26,6 +24,7 @@ from mercer.kernels.leaves.families import Radial
 from mercer.machines.shared.defaults import resolve
 from mercer.panels import panels
 from mercer.solve.system import solve
+from mercer.typing import Array, Integers, Memory
 
 METHODS = ("auto", "linear", "fixed-point", "ridge")
 STEPS = 200
@@ -48,9 +47,7 @@ def way_back(kernel: Kernel, method: str) -> str:
     )
 
 
-def pre_images(
-    kernel: Kernel, X: np.ndarray, Y: np.ndarray, coef: np.ndarray, base: np.ndarray, *, method: str
-) -> np.ndarray:
+def pre_images(kernel: Kernel, X: Array, Y: Array, coef: Array, base: Array, *, method: str) -> Array:
     """Pre-images of Σ_i γ_i φ(x_i) with γ = coef·y + base, for every row y."""
     if method == "linear":
         return Y @ (coef.T @ X) + base @ X
@@ -66,10 +63,10 @@ def pre_images(
     return out
 
 
-def _fixed_point(kernel: Radial, X: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+def _fixed_point(kernel: Radial, X: Array, gamma: Array) -> Array:
     """Rows of unit lengthscale; k(z, z) is constant, so what has to grow is Σ γ_i k(z, x_i)."""
 
-    def height(Z: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def height(Z: Array, g: Array) -> tuple[Array, Array]:
         S = cdist(Z, X, "sqeuclidean")
         return np.einsum("ij,ij->i", g, kernel.value(S)), S
 
@@ -104,26 +101,26 @@ def _fixed_point(kernel: Radial, X: np.ndarray, gamma: np.ndarray) -> np.ndarray
     return Z
 
 
-def _uphill(weights: np.ndarray, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+def _uphill(weights: Array, X: Array, Z: Array) -> Array:
     """The direction Σ w_i (x_i - z) itself, where its quotient by Σ w_i points down or is undefined."""
-    return weights @ X - weights.sum(axis=1)[:, None] * Z
+    return np.asarray(weights @ X - weights.sum(axis=1)[:, None] * Z)
 
 
-def _nearest_rows(kernel: Radial, X: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+def _nearest_rows(kernel: Radial, X: Array, gamma: Array) -> Integers:
     """For each row of γ the training point with the largest Σ_i γ_i k(x_j, x_i)."""
     unit = kernel.changed(lengthscale=1.0)
-    return np.argmax(Tiles(unit, X) @ np.ascontiguousarray(gamma.T), axis=0)
+    return np.asarray(np.argmax(Tiles(unit, X) @ np.ascontiguousarray(gamma.T), axis=0))
 
 
 class RidgeMap:
     """X ≈ x̄ + k(Y, Y_fit)(k(Y_fit, Y_fit) + λI)⁻¹(X - x̄), with a Gaussian kernel on the components."""
 
-    def __init__(self, Y: np.ndarray, X: np.ndarray, ridge: float, memory: int | str) -> None:
+    def __init__(self, Y: Array, X: Array, ridge: float, memory: Memory) -> None:
         kernel = resolve("RBF()", Y)
         assert kernel is not None
         self.kernel, self.Y, self.mean = kernel, Y, X.mean(axis=0)
         self.solution = solve(kernel.gram(Y, memory=memory), X - self.mean, ridge, memory=memory, keep=False)
 
-    def __call__(self, Y: Any) -> np.ndarray:
+    def __call__(self, Y: Array) -> Array:
         coef = np.ascontiguousarray(self.solution.value)
-        return np.asarray(Tiles(self.kernel, Y, self.Y) @ coef) + self.mean
+        return np.asarray(np.asarray(Tiles(self.kernel, Y, self.Y) @ coef) + self.mean)

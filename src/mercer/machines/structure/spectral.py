@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import polar, qr
 
 from mercer.gram import GramOperator
+from mercer.gram.blocks import Index
 from mercer.solve.eigen import top_eigenpairs
+from mercer.typing import Array, Integers
 
 
 class Weighted(GramOperator):
@@ -16,21 +16,21 @@ class Weighted(GramOperator):
 
     kind = "weighted"
 
-    def __init__(self, inner: GramOperator, w: np.ndarray) -> None:
+    def __init__(self, inner: GramOperator, w: Array) -> None:
         self.inner, self.root = inner, np.sqrt(w).astype(inner.dtype)
         super().__init__(inner.dtype, inner.shape)
 
-    def _matmat(self, V: np.ndarray) -> np.ndarray:
+    def _matmat(self, V: Array) -> Array:
         return self.root[:, None] * self.inner._matmat(np.ascontiguousarray(self.root[:, None] * V))
 
-    def diag(self) -> np.ndarray:
+    def diag(self) -> Array:
         return self.root**2 * self.inner.diag()
 
-    def block(self, rows: Any, cols: Any) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         root = self.root
-        return root[rows][:, None] * self.inner.block(rows, cols) * root[cols]
+        return np.asarray(root[rows][:, None] * self.inner.block(rows, cols) * root[cols])
 
-    def low_rank_factor(self) -> np.ndarray | None:
+    def low_rank_factor(self) -> Array | None:
         F = self.inner.low_rank_factor()
         return None if F is None else self.root[:, None] * F
 
@@ -39,8 +39,8 @@ class Weighted(GramOperator):
 
 
 def spectral_start(
-    K: GramOperator, w: np.ndarray, diagonal: np.ndarray, k: int, rng: np.random.RandomState
-) -> tuple[np.ndarray, float, list[str]]:
+    K: GramOperator, w: Array, diagonal: Array, k: int, rng: np.random.RandomState
+) -> tuple[Integers, float, list[str]]:
     """Labels from the k leading eigenvectors of W^½KW^½, and a lower bound on the inertia of every clustering.
 
     inertia = tr(W^½KW^½) - tr(YᵀW^½KW^½Y) for an orthonormal Y, so at least tr - λ₁ - … - λ_k; each λ counts with its
@@ -56,11 +56,11 @@ def spectral_start(
     return labels, bound, notes
 
 
-def _by_pivots(Y: np.ndarray) -> np.ndarray:
+def _by_pivots(Y: Array) -> Integers:
     """Labels from rows that lie near k orthogonal rays: pivoted QR finds one row of each ray, and the rotation nearest to
     these rows turns the rays into axes (Damle, Minden and Ying). Nothing in it is random.
     """
     k = Y.shape[1]
     pivots = qr(Y.T, mode="r", pivoting=True)[1][:k]
     rotation = polar(Y[pivots])[0]
-    return np.argmax(np.abs(Y @ rotation.T), axis=1)
+    return np.asarray(np.argmax(np.abs(Y @ rotation.T), axis=1))
