@@ -15,7 +15,7 @@ from mercer.errors import ParameterError, ShapeError, warn
 from mercer.gram.on_rows import PRECOMPUTED, check_gram
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.machines.kernel_sets.weights import GramSet, check_blocks, check_kernels, gram_set
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import resolve
 from mercer.machines.shared.hints import refuse_unknown
 from mercer.machines.shared.parameters import (
     CheckedBy,

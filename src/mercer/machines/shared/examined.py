@@ -13,7 +13,7 @@ from sklearn.base import clone
 from mercer.gram.blocks import block
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.landmarks.approximation import Approximation, Frozen
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import resolve
 from mercer.machines.shared.machine import Machine
 from mercer.sparse import dense
 from mercer.theory.claims import EXACT, Examination, opaque

@@ -24,8 +24,7 @@ from mercer.gram.on_rows import PRECOMPUTED, Approximated, Evaluated, Given, Ker
 from mercer.gram.operators import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation, approximate
-from mercer.machines.shared.base import KernelEstimator
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import KernelEstimator, resolve
 from mercer.sparse import Matrix
 from mercer.theory.judge import is_proved, judge_on_rows
 from mercer.typing import Array, Integers, Memory

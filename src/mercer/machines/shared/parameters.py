@@ -365,7 +365,7 @@ TABLE: dict[str, Parameter] = {
     "kernel": Special(
         about=KERNEL_TEXT,
         type="Kernel or str",
-        reason="it is read together with the rows, by `defaults.resolve`",
+        reason="it is read together with the rows, by `resolve`",
     ),
     "alpha": Number(about="The price of ‖f‖²."),
     "C": Number(
