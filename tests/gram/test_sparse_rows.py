@@ -17,7 +17,7 @@ from mercer.arrays import Rows, check_vectors
 from mercer.errors import InputError, MercerError
 from mercer.kernels.leaves.closing import variance
 from mercer.kernels.leaves.distances import dot_products, squared_distances, stored_columns
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import resolve
 from mercer.sparse import take_columns
 
 

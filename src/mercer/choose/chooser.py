@@ -26,7 +26,7 @@ from mercer.choose.search import Ledger, Trial, along_gradients, by_trials
 from mercer.choose.validation import CrossValidation, Folds, Scoring
 from mercer.errors import InputError, Interrupted, ParameterError
 from mercer.kernels.base import Kernel
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import resolve
 from mercer.solve.solution import Certificate, Status
 from mercer.typing import Table, Targets
 

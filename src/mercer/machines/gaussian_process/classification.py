@@ -31,8 +31,7 @@ from mercer.machines.gaussian_process.features import refuse_search
 from mercer.machines.gaussian_process.laplace import Likelihood, Logistic, Posterior, Softmax
 from mercer.machines.gaussian_process.tune import Tuned, is_searched, maximise
 from mercer.machines.landmarks.approximation import Approximation
-from mercer.machines.shared.base import check_weights, duels_of
-from mercer.machines.shared.defaults import is_open, wants_each
+from mercer.machines.shared.base import check_weights, duels_of, is_open, wants_each
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Whole, steps_allowed
 from mercer.machines.shared.targets import as_labels

@@ -14,8 +14,7 @@ from mercer.machines.gaussian_process.inverses import Exact, InFeatures, Later
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.gaussian_process.targets import normalization
 from mercer.machines.gaussian_process.tune import FLAT, ROUNDING, is_searched, search_path
-from mercer.machines.shared.base import check_weights
-from mercer.machines.shared.defaults import is_open, resolve
+from mercer.machines.shared.base import check_weights, is_open, resolve
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (
     HISTORY,

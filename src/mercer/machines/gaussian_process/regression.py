@@ -30,7 +30,7 @@ from mercer.machines.gaussian_process.search import search
 from mercer.machines.gaussian_process.targets import new_noise, take_noise, take_targets
 from mercer.machines.gaussian_process.tune import Tuned, is_searched
 from mercer.machines.landmarks.approximation import Approximation
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import resolve
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Special, Whole
 from mercer.memory import memory_limit

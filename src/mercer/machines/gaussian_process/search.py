@@ -18,7 +18,7 @@ from mercer.machines.gaussian_process.starts import (
     worth_running,
 )
 from mercer.machines.gaussian_process.tune import Start, Tuned, maximise
-from mercer.machines.shared.defaults import is_open, wants_each
+from mercer.machines.shared.base import is_open, wants_each
 from mercer.machines.shared.parameters import steps_allowed
 from mercer.solve.solution import NoteKind, Status, has_note
 from mercer.threads import threads

@@ -23,7 +23,7 @@ from mercer.machines.kernel_sets.weights import (
     check_kernels,
     gram_set,
 )
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import resolve
 from mercer.machines.shared.hints import refuse_unknown
 from mercer.machines.shared.machine import Machine
 from mercer.machines.shared.parameters import (

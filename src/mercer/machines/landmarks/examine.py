@@ -11,14 +11,14 @@ from sklearn.base import clone
 
 from mercer.gram import Tiles
 from mercer.gram.on_rows import PRECOMPUTED, check_gram
+from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation, without_noise
 from mercer.machines.landmarks.batches import Batches, is_source, passes
 from mercer.machines.landmarks.falkon import POOL, Falkon, FalkonClassifier
 from mercer.machines.landmarks.nystroem import Nystroem
 from mercer.machines.landmarks.random_features import RandomFeatures
 from mercer.machines.landmarks.selection import EPS, Basis
-from mercer.machines.shared.base import check_weights
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import check_weights, resolve
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import same_rows, same_width
 from mercer.solve.solution import Certificate
@@ -146,6 +146,7 @@ def _(model: Falkon, exam: Examination, X: Any, y: Any, sample_weight: Any) -> N
     every = len(A) <= max(POOL, 4 * int(model.n_landmarks))
     asked = resolve(model.kernel, model._rows(A), w)
     exam.same("kernel_", model.kernel_, asked, within=SOLVED if every else SAMPLED)
+    assert isinstance(model.kernel_, Kernel)
     smooth, noise = without_noise(model.kernel_)
     exam.same("smooth_", model.smooth_, smooth)
     exam.same("noise_", model.noise_, noise)

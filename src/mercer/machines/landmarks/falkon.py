@@ -27,8 +27,7 @@ from mercer.machines.landmarks.batches import BATCH, Batches, is_source
 from mercer.machines.landmarks.falkon_newton import newton, too_long
 from mercer.machines.landmarks.selection import EPS, basis, choose
 from mercer.machines.landmarks.streamed import Scan, Streamed, landmark_factor, scan, solve_normal
-from mercer.machines.shared.base import KernelEstimator, check_weights, duels_of, generator
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import KernelEstimator, check_weights, duels_of, generator, resolve
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Switch
 from mercer.machines.shared.targets import as_labels, check_finite_targets, check_numbers
 from mercer.progress import teller

@@ -19,8 +19,7 @@ from mercer.gram.on_rows import check_gram
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.landmarks.selection import Basis, Choice, basis, choose, row_slices
-from mercer.machines.shared.base import generator
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import generator, resolve
 from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch, Whole
 from mercer.machines.shared.targets import check_target_block
 from mercer.memory import memory_limit, say_bytes

@@ -15,8 +15,7 @@ from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.landmarks.selection import row_slices
 from mercer.machines.landmarks.sketches import KINDS, Plan, Sketch, build
-from mercer.machines.shared.base import generator
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import generator, resolve
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Whole
 from mercer.solve.solution import Certificate, Status
 

@@ -23,8 +23,7 @@ from mercer.gram.functions import ByFeatures, Functions
 from mercer.gram.on_rows import KernelOnRows
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
-from mercer.machines.shared.base import KernelEstimator, duels_of
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import KernelEstimator, duels_of, resolve
 from mercer.machines.shared.machine import Invalid
 from mercer.machines.shared.parameters import (
     TABLE,

@@ -145,6 +145,7 @@ class RidgeMachine(RegressorMixin, Machine):
             self.coef_ = coef
             if self._approximated:
                 return
+            assert isinstance(self.kernel_, Kernel)
             self.feature_map_ = self.kernel_.features(problem.columns, memory=self.memory)
         else:
             self.landmarks_ = kept[problem.chosen_landmarks]

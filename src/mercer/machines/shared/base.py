@@ -1,7 +1,11 @@
-"""What all machines share: a kernel as a parameter, by object or by text, tunable as `kernel__…`."""
+"""What all machines share: a kernel as a parameter, by object or by text, tunable as `kernel__…`.
+
+`resolve` says what `kernel=` means on given rows: open lengthscales are closed by their spread.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +21,10 @@ from mercer.kernels.text import parse
 from mercer.machines.shared.hints import hinting, refuse_unknown
 from mercer.machines.shared.parameters import Declarations, check_parameters, constructor, filled
 from mercer.machines.shared.publish import Published
+from mercer.params import Open
 from mercer.solve.multipliers import Multipliers
+from mercer.sparse import Matrix
+from mercer.typing import Array, Integers, Seed, Setting, Table, Targets, Weights
 
 if TYPE_CHECKING:
     from mercer.theory.claims import Examination
@@ -26,28 +33,28 @@ if TYPE_CHECKING:
 class KernelEstimator(Published, BaseEstimator):
     """An estimator with a `kernel`: an object, its text, or "precomputed".
 
-    `get_params` and `set_params` reach into the kernel also when it is text; since kernels are values, setting
-    `kernel__lengthscale` replaces the whole kernel.
+    `get_params` and `set_params` reach into the kernel also when it is text; since kernels are values,
+    setting `kernel__lengthscale` replaces the whole kernel.
     """
 
-    kernel: Any
-    kernel_: Any
+    kernel: Setting
+    kernel_: Kernel | str
     parameters: ClassVar[Declarations] = {}
     """What this class declares of its parameters beside, or other than, `shared.parameters.TABLE`."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         cls.__doc__ = filled(cls)
         if "__init__" in vars(cls):
             cls.__init__ = hinting(cls.__init__)  # type: ignore[method-assign]
 
     def _check_parameters(self) -> None:
-        """Refuse parameters outside their declared domains; a machine adds what several of them say together."""
+        """Refuse parameters outside their domains; a machine adds what several of them say together."""
         check_parameters(self)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, Setting]:
         """The parameters by name; with `deep`, those of the kernel too, as `kernel__lengthscale`."""
-        out = super().get_params(deep=False)
+        out: dict[str, Setting] = super().get_params(deep=False)
         if deep:
             try:
                 kernel = as_machine_kernel(self.kernel)
@@ -60,10 +67,10 @@ class KernelEstimator(Published, BaseEstimator):
                 out.update({f"approximation__{name}": value for name, value in inner.get_params().items()})
         return out
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: Setting) -> Self:
         """Set parameters by the names of `get_params`; `kernel` itself goes first."""
         nested = {name: params.pop(name) for name in list(params) if name.startswith("kernel__")}
-        kind: Any = type(self)
+        kind: type = type(self)
         refuse_unknown(kind.__name__, params, constructor(kind))
         super().set_params(**params)
         if nested:
@@ -83,8 +90,8 @@ class KernelEstimator(Published, BaseEstimator):
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
         return tags
 
-    def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        """X as float64 numbers, dense or CSR, with its columns remembered (`reset`) or compared with those of fit.
+    def _check_rows(self, X: Table, *, reset: bool) -> Matrix:
+        """X as float64 numbers, dense or CSR; its columns are remembered (`reset`) or must be those of fit.
 
         Where the kernel takes things that are no numbers, they stay what they are, as an array of objects.
         """
@@ -93,53 +100,53 @@ class KernelEstimator(Published, BaseEstimator):
         return A
 
     def _takes_things(self) -> bool:
-        """Whether the kernel can be asked of things that are no vectors: strings, graphs, tables of several types."""
+        """Whether the kernel can be asked of things that are no vectors: strings, graphs, mixed tables."""
         kernel = as_machine_kernel(self.kernel)
         return kernel is not None and not kernel.reads_numbers()
 
     def _functions(self) -> Functions:
         """The functions f = Σ c_j k(x_j, ·) + b that the fitted machine comes to; here: it has none."""
         raise ParameterError(
-            f"{type(self).__name__} has no function f = Σ c_j k(x_j, ·) + b to speak of: it maps rows to features. Ask the "
-            "machine that is fitted on those features."
+            f"{type(self).__name__} has no function f = Σ c_j k(x_j, ·) + b to speak of: it maps rows to "
+            "features. Ask the machine that is fitted on those features."
         )
 
-    def _named_multipliers(self, X: Any, y: Any, sample_weight: Any) -> list[Multipliers]:
-        """Multipliers and slacks of each problem that was solved, from the model and its training data; here: none was."""
+    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
+        """Multipliers and slacks of each problem that was solved, from the training data; here: none was."""
         raise ParameterError(
-            f"{type(self).__name__} minimises no convex loss of labelled rows under a norm, so there are no multipliers α, "
-            "slacks ξ or bounds C to measure. What it has is in theory.function_of(model)."
+            f"{type(self).__name__} minimises no convex loss of labelled rows under a norm, so there are no "
+            "multipliers α, slacks ξ or bounds C to measure. What it has is in theory.function_of(model)."
         )
 
-    def _bounded_support(self) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-        """Rows of fit with 0 < α < C and with α = C, for each function; nothing where there are no such multipliers."""
+    def _bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
+        """Rows of fit with 0 < α < C and with α = C, for each function; nothing without such multipliers."""
         return (), ()
 
-    def _named_rows(self) -> dict[str, np.ndarray]:
+    def _named_rows(self) -> dict[str, Integers]:
         """Rows of fit that stand out, by what they are called; nothing where f is made of all rows alike."""
         return {}
 
-    def _examine(self, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+    def _examine(self, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights) -> None:
         """Hold what was published against the training data: for `mercer.verify`."""
         from mercer.machines.shared.examine import examine_machine
 
         check_is_fitted(self)
         examine_machine(self, exam, X, y, sample_weight)
 
-    def _rows(self, A: Any, name: str = "X") -> Rows:
+    def _rows(self, A: Matrix, name: str = "X") -> Rows:
         """Checked numbers as the rows that kernels take, with the column names of fit."""
         names = getattr(self, "feature_names_in_", None)
         return Rows(A, name, None if names is None else [str(n) for n in names])
 
 
-def duels_of(classes: Any) -> Duels:
+def duels_of(classes: Sized) -> Duels:
     """Two classes are told apart by one function, positive for the second; more by one function each."""
     if len(classes) == 2:
         return ((1, 0),)
     return tuple((c, None) for c in range(len(classes)))
 
 
-def as_machine_kernel(value: Any, name: str = "kernel") -> Kernel | None:
+def as_machine_kernel(value: Kernel | str, name: str = "kernel") -> Kernel | None:
     """The kernel that the parameter `name` stands for; None for "precomputed"."""
     if isinstance(value, Kernel):
         return value
@@ -151,7 +158,35 @@ def as_machine_kernel(value: Any, name: str = "kernel") -> Kernel | None:
     )
 
 
-def check_weights(sample_weight: Any, n: int) -> np.ndarray:
+def resolve(
+    kernel: Kernel | str, rows: Rows | Matrix, weight: Array | None = None, *, name: str = "kernel"
+) -> Kernel | None:
+    """The kernel for these rows, with open lengthscales closed by their spread; None for "precomputed".
+
+    Errors call the parameter `name`.
+
+    >>> resolve("RBF()", np.array([[0.5, 0.0], [2.5, 2000.0]]))
+    RBF([1.0, 1000.0])
+    """
+    found = as_machine_kernel(kernel, name)
+    if found is None or not found.is_open:
+        return found
+    return found.resolved(rows if isinstance(rows, Rows) else Rows(rows), sample_weight=weight)
+
+
+def is_open(kernel: Kernel | str) -> bool:
+    """Whether a kernel or its text leaves a lengthscale to the data."""
+    found = as_machine_kernel(kernel)
+    return found is not None and found.is_open
+
+
+def wants_each(kernel: Kernel | str) -> bool:
+    """Whether a lengthscale is left open for each column of its own, as by `RBF(ard=True)`."""
+    found = as_machine_kernel(kernel)
+    return found is not None and any(v is Open.EACH for v in found.get_params().values())
+
+
+def check_weights(sample_weight: Weights, n: int) -> Array:
     """One weight ≥ 0 for each row; ones where none are given."""
     if sample_weight is None:
         return np.ones(n)
@@ -183,7 +218,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     return w
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(random_state: Seed) -> np.random.Generator:
     """A generator from what scikit-learn calls random_state."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))

@@ -1,4 +1,6 @@
-"""What each machine claims, recomputed: one function for each kind of machine, all by the protocol of `theory.claims`.
+"""What each machine claims, recomputed: one function for each kind of machine.
+
+All go by the protocol of `theory.claims`:
 
     @examine.register
     def _(model: Machine, exam: Examination, X, y, sample_weight) -> None
@@ -10,12 +12,12 @@ from __future__ import annotations
 
 from functools import singledispatch
 from importlib import import_module
-from typing import Any
 
 from mercer.errors import ParameterError
 from mercer.theory.claims import Examination
+from mercer.typing import Table, Targets, Weights
 
-# each of these registers the machines it knows
+# Each of these registers the machines it knows.
 _KNOWN = (
     "mercer.machines.margin.examine",
     "mercer.machines.margin.examine_perceptron",
@@ -31,7 +33,9 @@ _KNOWN = (
 )
 
 
-def examine_machine(model: Any, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def examine_machine(
+    model: object, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights
+) -> None:
     """Hold what `model` published against its data, by the function registered for its kind."""
     for module in _KNOWN:
         import_module(module)
@@ -39,6 +43,6 @@ def examine_machine(model: Any, exam: Examination, X: Any, y: Any, sample_weight
 
 
 @singledispatch
-def examine(model: Any, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def examine(model: object, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights) -> None:
     """Hold what `model` published against its data."""
     raise ParameterError(f"{type(model).__name__} publishes no certificate that could be verified.")

@@ -1,10 +1,13 @@
-"""Claims that many machines make: the kernel is the one asked for, kept rows are rows of X, features are what they were."""
+"""Claims that many machines make.
+
+The kernel is the one asked for, kept rows are rows of X, features are what they were.
+"""
 
 from __future__ import annotations
 
 import inspect
 import warnings
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -13,17 +16,25 @@ from sklearn.base import clone
 from mercer.gram.blocks import block
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.landmarks.approximation import Approximation, Frozen
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import KernelEstimator, resolve
 from mercer.machines.shared.machine import Machine
-from mercer.sparse import dense
+from mercer.sparse import Matrix, dense
 from mercer.theory.claims import EXACT, Examination, opaque
+from mercer.typing import Array, Integers, Setting, Table, Targets, Weights
 
-# how a fit came about, not what came of it: no data can confirm them, and nothing is computed from them
+# How a fit came about, not what came of it: no data can confirm them, and nothing is computed from them
 HISTORY = frozenset({"n_iter_", "solver_", "witness_", "crossings_"})
+
+Fitted = TypeVar("Fitted", bound=KernelEstimator)
 
 
 def same_kernel(
-    exam: Examination, model: Any, A: Any, weight: np.ndarray | None = None, *, name: str = "kernel"
+    exam: Examination,
+    model: KernelEstimator,
+    A: Matrix,
+    weight: Array | None = None,
+    *,
+    name: str = "kernel",
 ) -> None:
     """`kernel_` is what `kernel=` means on these rows."""
     with warnings.catch_warnings():
@@ -32,25 +43,26 @@ def same_kernel(
     exam.same(f"{name}_", getattr(model, f"{name}_"), PRECOMPUTED if found is None else found)
 
 
-def same_rows(exam: Examination, what: str, kept: Any, A: Any, index: np.ndarray | None = None) -> None:
+def same_rows(exam: Examination, what: str, kept: Matrix, A: Matrix, index: Integers | None = None) -> None:
     """Kept rows are rows of X, bit for bit."""
     rows = A if index is None else A[index]
     if sparse.issparse(rows) != sparse.issparse(kept):
-        rows, kept = sparse.csr_array(rows), sparse.csr_array(kept)
+        rows = sparse.csr_array(rows)
+        kept = sparse.csr_array(kept)
     exam.same(what, kept, rows, within=0.0)
 
 
-def same_width(exam: Examination, model: Any, A: Any) -> None:
+def same_width(exam: Examination, model: KernelEstimator, A: Matrix) -> None:
     """The model knows how many columns it saw; things that are no vectors have none."""
     if A.ndim == 2:
         exam.same("n_features_in_", model.n_features_in_, A.shape[1])
 
 
-def same_labels(exam: Examination, model: Any, y: Any) -> None:
+def same_labels(exam: Examination, model: KernelEstimator, y: Targets) -> None:
     exam.same("classes_", model.classes_, np.unique(np.asarray(y)))
 
 
-def same_approximation(exam: Examination, model: Machine, A: Any, weight: np.ndarray) -> None:
+def same_approximation(exam: Examination, model: Machine, A: Matrix, weight: Array) -> None:
     """The approximation is the one asked for, and its features follow from its landmarks or its seed."""
     from mercer.machines.landmarks.examine import examine_features
 
@@ -66,7 +78,7 @@ def same_approximation(exam: Examination, model: Machine, A: Any, weight: np.nda
     examine_features(model.approximation_, exam, A, weight)
 
 
-def same_feature_coef(exam: Examination, model: Machine, A: Any, coef: np.ndarray) -> None:
+def same_feature_coef(exam: Examination, model: Machine, A: Matrix, coef: Array) -> None:
     """β = Φᵀ coef: what `predict` uses follows from the coefficients that the certificate is of."""
     if not model._approximated:
         return
@@ -74,17 +86,23 @@ def same_feature_coef(exam: Examination, model: Machine, A: Any, coef: np.ndarra
     exam.same("feature_coef_", model.feature_coef_, phi.T @ coef)
 
 
-def features_of(approximation: Approximation, model: Any, A: Any) -> np.ndarray:
+def features_of(approximation: Approximation, model: KernelEstimator, A: Matrix) -> Array:
+    """Φ of checked rows."""
     return approximation.features(model._rows(A))
 
 
-def plain_gram(model: Any, A: Any, B: Any = None) -> np.ndarray:
-    """K of these rows by the formula in NumPy, and not by the core that the fit used; between A and B without their noise."""
+def plain_gram(model: KernelEstimator, A: Matrix, B: Matrix | None = None) -> Array:
+    """K of these rows by the formula in NumPy, and not by the core that the fit used.
+
+    Between A and B it has no noise.
+    """
     if isinstance(model, Machine) and model._approximated:
         phi = features_of(model.approximation_, model, A)
         if B is not None:
-            return phi @ features_of(model.approximation_, model, B).T
-        return phi @ phi.T + model.approximation_.noise_ * np.eye(len(phi))
+            across: Array = phi @ features_of(model.approximation_, model, B).T
+            return across
+        K: Array = phi @ phi.T + model.approximation_.noise_ * np.eye(len(phi))
+        return K
     if isinstance(model.kernel_, str):
         return np.asarray(dense(A), dtype=np.float64)
     z = None if B is None else model._rows(B)
@@ -92,9 +110,9 @@ def plain_gram(model: Any, A: Any, B: Any = None) -> np.ndarray:
     return np.asarray(block(model.kernel_, model._rows(A), z, every, every), dtype=np.float64)
 
 
-def again(model: Any, X: Any, y: Any, sample_weight: Any, **changes: Any) -> Any:
-    """A machine without a choice of its own, fitted once more: what it publishes is defined by this computation."""
-    twin = clone(model)
+def again(model: Fitted, X: Table, y: Targets | None, sample_weight: Weights, **changes: Setting) -> Fitted:
+    """A machine without a choice of its own, fitted once more: this computation defines what it publishes."""
+    twin: Any = clone(model)
     for name, value in changes.items():
         setattr(twin, name, value)
     if isinstance(model, Machine) and model._approximated:
@@ -102,14 +120,21 @@ def again(model: Any, X: Any, y: Any, sample_weight: Any, **changes: Any) -> Any
         twin.approximation = Frozen(model.approximation_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        takes = "sample_weight" in inspect.signature(twin.fit).parameters
-        if takes:
-            return twin.fit(X, y, sample_weight=sample_weight)
-        return twin.fit(X, y)
+        if "sample_weight" in inspect.signature(twin.fit).parameters:
+            twin.fit(X, y, sample_weight=sample_weight)
+        else:
+            twin.fit(X, y)
+    found: Fitted = twin
+    return found
 
 
 def same_published(
-    exam: Examination, model: Any, twin: Any, *, skip: frozenset[str] = HISTORY, within: float = EXACT
+    exam: Examination,
+    model: KernelEstimator,
+    twin: KernelEstimator,
+    *,
+    skip: frozenset[str] = HISTORY,
+    within: float = EXACT,
 ) -> None:
     """Every number that the machine keeps is that of its twin."""
     parameters = model.get_params(deep=False)

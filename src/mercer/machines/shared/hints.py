@@ -1,10 +1,11 @@
 """What a parameter is called here: a hint for names that come from other libraries or from memory.
 
 >>> from mercer import SVC
->>> SVC(gamma=0.5)
+>>> SVC(gamma=0.5)  # doctest: +NORMALIZE_WHITESPACE
 Traceback (most recent call last):
 ...
-mercer.errors.UnknownParameterError: SVC has no parameter 'gamma'. It belongs to the kernel: kernel=RBF(gamma=0.5).
+mercer.errors.UnknownParameterError: SVC has no parameter 'gamma'.
+    It belongs to the kernel: kernel=RBF(gamma=0.5).
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import inspect
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any
 
 from mercer.errors import UnknownParameterError
+from mercer.typing import Setting
 
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "bias": ("fit_intercept",),
@@ -98,7 +99,7 @@ def hinting(init: Callable[..., None]) -> Callable[..., None]:
     names = frozenset(known)
 
     @wraps(init)
-    def hinted(self: Any, *args: Any, **given: Any) -> None:
+    def hinted(self: object, *args: Setting, **given: Setting) -> None:
         if not names.issuperset(given):
             refuse_unknown(type(self).__name__, given, known)
         init(self, *args, **given)

@@ -1,15 +1,17 @@
-"""What a machine with one kernel is: it closes the kernel on its rows, judges it, learns from it and predicts by it.
+"""What a machine with one kernel is.
+
+It closes the kernel on its rows, judges it, learns from it and predicts by it.
 
 A machine holds its kernel on the rows of fit as one object (`gram.on_rows`):
 
-    on = self._kernel_on(A, w)                  # in fit; publishes `kernel_` and, if one is asked for, `approximation_`
+    on = self._kernel_on(A, w)                  # in fit; publishes `kernel_`, perhaps `approximation_`
     K = on.gram()                               # the Gram operator that the solver gets
     notes = self._judged(on, K, rows)           # an invalid kernel is announced, or refused if `strict`
     self._keep_feature_coef(on, coef)           # with an approximation: β, by which it predicts
     self._products(A, self.X_fit_, coef)        # in predict: Σ_j coef_j k(x_j, x), or φ(x)·β
 
-So `approximation=`, a precomputed Gram matrix, names of columns, sparse rows and things that are not vectors are the
-same to all of them.
+So `approximation=`, a precomputed Gram matrix, names of columns, sparse rows and things that are not vectors
+are the same to all of them.
 """
 
 from __future__ import annotations
@@ -23,19 +25,19 @@ from mercer.gram.functions import ByFeatures, ByRows, Functions
 from mercer.gram.on_rows import PRECOMPUTED, Approximated, Evaluated, Given, KernelOnRows
 from mercer.gram.operators import GramOperator
 from mercer.kernels.base import Kernel
-from mercer.machines.landmarks.approximation import Approximation, approximate
-from mercer.machines.shared.base import KernelEstimator
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.landmarks.approximation import Approximation, Frozen, approximate
+from mercer.machines.shared.base import KernelEstimator, resolve
 from mercer.sparse import Matrix
 from mercer.theory.judge import is_proved, judge_on_rows
-from mercer.typing import Array, Integers, Memory
+from mercer.typing import Array, Integers, Memory, Numbers, Setting
 
 
 class Invalid(NamedTuple):
-    """What a machine loses with a kernel that is not positive semi-definite: a sentence for people, a note for its certificate.
+    """What a machine loses with a kernel that is not positive semi-definite.
 
-    With `centred` only differences count, so that a constant may be taken from the kernel. Where nothing is lost, validity is
-    not `needed`, and there is no warning.
+    `lost` is a sentence for people, `note` a line of its certificate. With `centred` only differences count,
+    so that a constant may be taken from the kernel. Where nothing is lost, validity is not `needed`, and
+    there is no warning.
     """
 
     lost: str
@@ -49,7 +51,7 @@ def put_on_rows(
     rows: Rows,
     weight: Array | None = None,
     *,
-    approximation: Any = None,
+    approximation: Approximation | Frozen | None = None,
     strict: bool = False,
     symmetric: bool = True,
     memory: Memory = "2GiB",
@@ -67,14 +69,14 @@ def put_on_rows(
 class Machine(KernelEstimator):
     """A machine that learns from one kernel on the rows of fit.
 
-    `approximation_` is the fitted approximation and `feature_coef_` is β, with f(x) = φ(x)·β; without `approximation=`
-    there are none of them.
+    `approximation_` is the fitted approximation and `feature_coef_` is β, with f(x) = φ(x)·β; without
+    `approximation=` there are none of them.
     """
 
     invalid: ClassVar[Invalid]
     symmetric: ClassVar[bool] = True
     """Whether a given Gram matrix must be symmetric."""
-    approximation: Any = None
+    approximation: Setting = None
     strict: bool = False
     memory: Memory = "2GiB"
     n_jobs: int | None = None
@@ -111,9 +113,10 @@ class Machine(KernelEstimator):
     def _judged(
         self, on: KernelOnRows, K: GramOperator | None = None, rows: Integers | None = None
     ) -> tuple[str, ...]:
-        """What is to be said of the kernel on these rows, and how it was approximated: notes for the certificate.
+        """Notes for the certificate: what is to be said of the kernel, and how it was approximated.
 
-        A kernel that is not positive semi-definite is announced, with the witness as `witness_`, or refused if `strict`.
+        A kernel that is not positive semi-definite is announced, with the witness as `witness_`, or refused
+        if `strict`.
         """
         notes: tuple[str, ...] = ()
         if isinstance(on, Approximated):
@@ -140,7 +143,7 @@ class Machine(KernelEstimator):
         return verdict.notes
 
     def _approximation_notes(self) -> tuple[str, ...]:
-        """How the Gram was approximated, with the number, and what was found of the kernel; nothing without."""
+        """How the Gram was approximated, with the number, and what was found of the kernel, if it was."""
         if not self._approximated:
             return ()
         return (self.approximation_.describe(), *self.approximation_.judged_)
@@ -176,7 +179,7 @@ class Machine(KernelEstimator):
         return Evaluated(kernel, mine, places, self.memory, self.n_jobs)
 
     def _again_on(self, A: Matrix) -> KernelOnRows:
-        """The kernel of the fit on the rows of fit, passed once more: for `mercer.verify` and `mercer.theory`."""
+        """The kernel of the fit on the rows of fit, passed once more: for `verify` and `theory`."""
         if self._fitted_kernel is None and not self._approximated:
             return Given.of(A, symmetric=self.symmetric)
         return self._fitted_on(A)
@@ -189,9 +192,9 @@ class Machine(KernelEstimator):
         return on.products(A, coef)
 
     def _functions_on(
-        self, rows: Matrix, coef: Array, offset: Any, index: Integers | None = None, **facts: Any
+        self, rows: Matrix, coef: Array, offset: Numbers, index: Integers | None = None, **facts: Any
     ) -> Functions:
-        """The functions Σ_j coef_j k(x_j, ·) + offset, or φ(·)·β + offset: one column of `coef` is one function."""
+        """The functions Σ_j coef_j k(x_j, ·) + offset, or φ(·)·β + offset, one for each column of `coef`."""
         coef = np.asarray(coef, dtype=float)
         count = 1 if coef.ndim == 1 else coef.shape[1]
         given = {**facts, "offset": np.broadcast_to(np.asarray(offset, dtype=float), count).copy()}

@@ -1,11 +1,12 @@
 """Parameters of estimators, declared once: what each may be, in words, and its lines of the docstrings.
 
-`TABLE` holds the parameters that mean the same in all machines. A machine adds its own, or says where it differs:
+`TABLE` holds the parameters that mean the same in all machines. A machine adds its own, or says where it
+differs:
 
     parameters: ClassVar[Declarations] = {"nu": Number(0.0, 1.0, closed_high=True, about="…")}
 
-The constructor's signature says which of them a machine has; `check_parameters` walks it in `fit`, and `filled` writes into the
-docstring of the class what that does not say itself.
+The constructor's signature says which of them a machine has; `check_parameters` walks it in `fit`, and
+`filled` writes into the docstring of the class what that does not say itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -26,7 +27,9 @@ from scipy import sparse
 from mercer.errors import ParameterError
 from mercer.memory import memory_limit
 from mercer.params import is_real
+from mercer.sparse import Matrix
 from mercer.threads import threads
+from mercer.typing import Setting
 
 PLACEHOLDER = "{shared parameters}"
 WIDTH = 110
@@ -35,18 +38,18 @@ LARGEST_C = 1e100
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """One parameter: `about` is its text in docstrings, `none` and `also` are values allowed beside its domain.
+    """One parameter: `about` is its text in docstrings, `none` and `also` are allowed beside its domain.
 
     `words` say the domain in place of the words made from it.
     """
 
     about: str = ""
     none: bool = False
-    also: tuple[Any, ...] = ()
+    also: tuple[object, ...] = ()
     words: str = ""
     kind: ClassVar[str] = ""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether a value that is neither None nor one of `also` lies in the domain."""
         raise NotImplementedError
 
@@ -62,7 +65,7 @@ class Parameter:
         others += [repr(value) for value in self.also]
         return " or ".join([*others, self.domain(name)])
 
-    def check(self, value: Any, owner: str, name: str) -> None:
+    def check(self, value: object, owner: str, name: str) -> None:
         """Refuse a value outside the domain."""
         if value is None:
             if self.none:
@@ -71,7 +74,7 @@ class Parameter:
             return
         raise ParameterError(f"{owner}: {name} must be {self.needed(name)}; got {_shown(value)}.")
 
-    def but(self, **changes: Any) -> Self:
+    def but(self, **changes: Setting) -> Self:
         """The same parameter with some fields changed, where a machine differs."""
         return replace(self, **changes)
 
@@ -91,7 +94,7 @@ class Number(Parameter):
     closed_high: bool = False
     kind: ClassVar[str] = "float"
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         if type(value) is not float and not is_real(value):
             return False
         above = value >= self.low if self.closed_low else value > self.low
@@ -120,7 +123,7 @@ class Whole(Parameter):
     most: float = math.inf
     kind: ClassVar[str] = "int"
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             return False
         return self.least <= int(value) <= self.most
@@ -139,15 +142,19 @@ class Choice(Parameter):
     "one of 'ovo', 'ovr'"
     """
 
-    values: tuple[Any, ...] = ()
+    values: tuple[object, ...] = ()
     kind: ClassVar[str] = ""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         return _among(value, self.values)
 
     def needed(self, name: str) -> str:
-        values = (*self.values, *self.also, *((None,) if self.none else ()))
-        return self.words or "one of " + ", ".join(map(repr, values))
+        if self.words:
+            return self.words
+        values = [*self.values, *self.also]
+        if self.none:
+            values.append(None)
+        return "one of " + ", ".join(map(repr, values))
 
 
 @dataclass(frozen=True)
@@ -161,11 +168,11 @@ class ChoiceOrArray(Choice):
     array: str = "an array"
     dimensions: tuple[int, ...] = (1,)
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         if isinstance(value, str):
             return value in self.values
         try:
-            array = value if sparse.issparse(value) else np.asarray(value)
+            array: Matrix = value if sparse.issparse(value) else np.asarray(value)
         except ValueError:
             return False
         return array.ndim in self.dimensions and array.dtype.kind in "fiub"
@@ -180,7 +187,7 @@ class Switch(Parameter):
 
     kind: ClassVar[str] = "bool"
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         return isinstance(value, bool | np.bool_)
 
     def domain(self, name: str) -> str:
@@ -193,7 +200,7 @@ class Seed(Parameter):
 
     kind: ClassVar[str] = "int, RandomState or Generator"
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         if isinstance(value, np.random.RandomState | np.random.Generator):
             return True
         return Whole(0, 2**32 - 1).accepts(value)
@@ -208,7 +215,7 @@ class Function(Parameter):
 
     kind: ClassVar[str] = "function"
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         return callable(value)
 
     def domain(self, name: str) -> str:
@@ -217,12 +224,12 @@ class Function(Parameter):
 
 @dataclass(frozen=True)
 class CheckedBy(Parameter):
-    """A parameter with a check of its own: a function of the value that raises a ParameterError which names it."""
+    """A parameter with a check of its own: a function of the value that raises a ParameterError."""
 
-    by: Callable[[Any], Any] = print
+    by: Callable[[Setting], object] = print
     type: str = ""
 
-    def check(self, value: Any, owner: str, name: str) -> None:
+    def check(self, value: object, owner: str, name: str) -> None:
         if value is None and self.none:
             return
         try:
@@ -238,17 +245,17 @@ class Special(Parameter):
     reason: str = ""
     type: str = ""
 
-    def check(self, value: Any, owner: str, name: str) -> None:
+    def check(self, value: object, owner: str, name: str) -> None:
         """Nothing to check here."""
 
 
-def _among(value: Any, values: tuple[Any, ...]) -> bool:
+def _among(value: object, values: tuple[object, ...]) -> bool:
     if isinstance(value, np.bool_):
         value = bool(value)
     return any(type(value) is type(v) and value == v for v in values)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
@@ -264,12 +271,16 @@ Declarations = Mapping[str, Parameter]
 def constructor(kind: type) -> Mapping[str, inspect.Parameter]:
     """The constructor's parameters by name, without self."""
     found = dict(inspect.signature(kind.__init__).parameters)  # type: ignore[misc]
-    return {name: p for name, p in list(found.items())[1:] if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+    several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return {name: p for name, p in list(found.items())[1:] if p.kind not in several}
 
 
 @cache
 def declared(kind: type) -> Declarations:
-    """What is declared for each parameter of the constructor: by the class, else by those it inherits from, else by `TABLE`."""
+    """What is declared for each parameter of the constructor.
+
+    The class says it, else those it inherits from, else `TABLE`.
+    """
     known = dict(TABLE)
     for base in reversed(kind.__mro__):
         known |= vars(base).get("parameters", {})
@@ -277,14 +288,14 @@ def declared(kind: type) -> Declarations:
 
 
 @cache
-def _to_check(kind: type) -> tuple[tuple[str, Any, Parameter], ...]:
+def _to_check(kind: type) -> tuple[tuple[str, object, Parameter], ...]:
     given = constructor(kind)
     return tuple((name, given[name].default, p) for name, p in declared(kind).items())
 
 
-def check_parameters(estimator: Any) -> None:
-    """Refuse the first parameter of the estimator that is outside its domain. Defaults are known to be inside."""
-    kind: Any = type(estimator)
+def check_parameters(estimator: object) -> None:
+    """Refuse the first parameter outside its domain. Defaults are known to be inside."""
+    kind: type = type(estimator)
     for name, default, parameter in _to_check(kind):
         value = getattr(estimator, name)
         if value is not default:
@@ -312,8 +323,8 @@ def described(doc: str) -> set[str]:
 
 
 def filled(kind: type) -> str | None:
-    """The docstring of a class with entries for the parameters that it does not describe, in place of `PLACEHOLDER`."""
-    doc = vars(kind).get("__doc__")
+    """The docstring of a class, `PLACEHOLDER` replaced by the parameters that it does not describe."""
+    doc: str | None = vars(kind).get("__doc__")
     if not doc or PLACEHOLDER not in doc:
         return doc
     done = described(doc)
@@ -347,32 +358,33 @@ def _type(parameter: Parameter) -> str:
 # ── what means the same everywhere ──────────────────────────────────────────────────────────────────────────
 
 KERNEL_TEXT = (
-    'A kernel, its text, or "precomputed" (then `fit` takes the Gram matrix, and later calls take rows = new, '
-    'columns = training). An open lengthscale, as of "RBF()", is closed column by column from the spread of X; `kernel_` says '
-    "what was used."
+    'A kernel, its text, or "precomputed" (then `fit` takes the Gram matrix, and later calls take rows = '
+    'new, columns = training). An open lengthscale, as of "RBF()", is closed column by column from the '
+    "spread of X; `kernel_` says what was used."
 )
 
 HARD_OR_SOFT = Number(
     high=LARGEST_C,
     closed_high=True,
     also=(math.inf,),
-    words=f"a number with 0 < C <= {LARGEST_C:g}, so that its square is still a number, or inf for the hard margin",
-    about="The price of a row inside the margin, times its weight. `inf` is the hard margin: `NotSeparableError` where no "
-    "hyperplane separates the classes.",
+    words=f"a number with 0 < C <= {LARGEST_C:g}, so that its square is still a number, or inf for the hard "
+    "margin",
+    about="The price of a row inside the margin, times its weight. `inf` is the hard margin: "
+    "`NotSeparableError` where no hyperplane separates the classes.",
 )
 
 TABLE: dict[str, Parameter] = {
     "kernel": Special(
         about=KERNEL_TEXT,
         type="Kernel or str",
-        reason="it is read together with the rows, by `defaults.resolve`",
+        reason="it is read together with the rows, by `resolve`",
     ),
     "alpha": Number(about="The price of ‖f‖²."),
     "C": Number(
         high=LARGEST_C,
         closed_high=True,
-        words=f"a finite number with 0 < C <= {LARGEST_C:g}, so that its square is still a number (the hard margin is "
-        "SVC with C=inf)",
+        words=f"a finite number with 0 < C <= {LARGEST_C:g}, so that its square is still a number (the hard "
+        "margin is SVC with C=inf)",
         about="The price of a row inside the margin, times its weight.",
     ),
     "nu": Number(high=1.0, closed_high=True, about="A share of the rows, 0 < ν ≤ 1."),
@@ -394,7 +406,8 @@ TABLE: dict[str, Parameter] = {
     "memory": CheckedBy(
         by=memory_limit,
         type="int or str",
-        about='Bytes that kernel matrices and factors may take, or text such as "2GiB"; beyond it, tiles are computed anew.',
+        about='Bytes that kernel matrices and factors may take, or text such as "2GiB"; beyond it, tiles are '
+        "computed anew.",
     ),
     "n_jobs": CheckedBy(
         by=threads,
@@ -425,12 +438,14 @@ TABLE: dict[str, Parameter] = {
         ("uniform", "kmeans", "leverage", "pivoted"),
         array="points, or whole numbers that name rows",
         dimensions=(1, 2),
-        about="Rows drawn by weight; centres of clusters; rows drawn by approximate ridge leverage scores; rows chosen greedily where "
-        "most is left (pivoted Cholesky); or one's own, as points or as whole numbers that name rows.",
+        about="Rows drawn by weight; centres of clusters; rows drawn by approximate ridge leverage scores; "
+        "rows chosen greedily where most is left (pivoted Cholesky); or one's own, as points or as whole "
+        "numbers that name rows.",
     ),
     "approximation": Special(
         type="Nystroem(...), RandomFeatures(...) or None",
-        about="Features in place of the kernel, which takes the kernel of the machine; the certificate says what that leaves out.",
+        about="Features in place of the kernel, which takes the kernel of the machine; the certificate says "
+        "what that leaves out.",
         reason="it is an estimator, which checks its own parameters when it is fitted",
     ),
 }

@@ -1,8 +1,8 @@
-"""A fit that shows itself only when it is whole: `fit` works on a draft, and what it found appears in one step.
+"""A fit that shows itself only when it is whole: `fit` works on a draft, which appears in one step.
 
-Whoever reads a model while it is fitted again, in another thread or after an error or Ctrl-C, sees the old fit or the
-new one and never a mixture. A fit that Ctrl-C ended with something to keep is published as any other, and then
-`mercer.Interrupted` leaves `fit` with the model.
+Whoever reads a model while it is fitted again, in another thread or after an error or Ctrl-C, sees the old
+fit or the new one and never a mixture. A fit that Ctrl-C ended with something to keep is published as any
+other, and then `mercer.Interrupted` leaves `fit` with the model.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from inspect import isfunction
-from typing import Any
+from typing import Any, TypeAlias
 
 from mercer import clock
 from mercer.errors import Interrupted
 from mercer.solve.solution import Status
+
+# A method of an estimator, with any arguments.
+Method: TypeAlias = Callable[..., Any]
 
 DRAFT = "_is_draft"
 WRITERS = ("fit", "set_", "get_", "partial_fit")
@@ -22,9 +25,9 @@ WRITERS = ("fit", "set_", "get_", "partial_fit")
 
 
 class Published:
-    """A base for estimators: every `fit` is published at its end, every other public method reads one fit only."""
+    """A base for estimators: a `fit` is published at its end, any other public method reads one fit only."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         for name, method in list(vars(cls).items()):
             if name in ("fit", "partial_fit") and isfunction(method):
                 setattr(cls, name, publishing(method))
@@ -33,20 +36,19 @@ class Published:
         super().__init_subclass__(**options)
 
 
-def publishing(fit: Callable[..., Any]) -> Callable[..., Any]:
+def publishing(fit: Method) -> Method:
     """`fit` on a draft of the estimator, which takes the estimator's place when it is done.
 
-    The draft begins as the estimator is, so that a warm start finds the last fit. A `fit` that calls that of its base
-    class is already on a draft, and goes on with it. The seconds of `max_seconds` begin here.
+    The draft begins as the estimator is, so that a warm start finds the last fit. A `fit` that calls that of
+    its base class is already on a draft, and goes on with it. The seconds of `max_seconds` begin here.
     """
 
     @wraps(fit)
-    def published(self: Any, *args: Any, **options: Any) -> Any:
+    def published(self: object, *args: object, **options: object) -> object:
         if DRAFT in self.__dict__:
             return fit(self, *args, **options)
-        draft = _with_state(
-            self, {name: _own(value) for name, value in self.__dict__.items()} | {DRAFT: True}
-        )
+        state = {name: _unshared(value) for name, value in self.__dict__.items()}
+        draft = _with_state(self, state | {DRAFT: True})
         try:
             with clock.within(getattr(draft, "max_seconds", None)):
                 fit(draft, *args, **options)
@@ -63,7 +65,7 @@ def publishing(fit: Callable[..., Any]) -> Callable[..., Any]:
     return published
 
 
-def fit_inside(machine: Any, *args: Any, **options: Any) -> None:
+def fit_inside(machine: Any, *args: object, **options: object) -> None:
     """Fit a machine that is part of another; what Ctrl-C left of it is used, and its certificate says so."""
     try:
         machine.fit(*args, **options)
@@ -72,7 +74,7 @@ def fit_inside(machine: Any, *args: Any, **options: Any) -> None:
             raise
 
 
-def was_interrupted(model: Any) -> bool:
+def was_interrupted(model: object) -> bool:
     """Whether the certificate says that Ctrl-C ended the fit."""
     certificate = getattr(model, "certificate_", None)
     return getattr(certificate, "status", None) == Status.INTERRUPTED
@@ -87,9 +89,9 @@ def _read_one_fit(cls: type, name: str, method: Any) -> None:
         method.fn = _reading(method.fn)
 
 
-def _reading(method: Callable[..., Any]) -> Callable[..., Any]:
+def _reading(method: Method) -> Method:
     @wraps(method)
-    def reads(self: Any, *args: Any, **options: Any) -> Any:
+    def reads(self: object, *args: object, **options: object) -> object:
         view = _with_state(self, self.__dict__)
         found = method(view, *args, **options)
         return self if found is view else found
@@ -97,12 +99,12 @@ def _reading(method: Callable[..., Any]) -> Callable[..., Any]:
     return reads
 
 
-def _own(value: Any) -> Any:
+def _unshared(value: object) -> object:
     """A list of its own for the draft: what grows in `partial_fit` must not grow in the last fit."""
     return list(value) if type(value) is list else value
 
 
-def _with_state(estimator: Any, state: dict[str, Any]) -> Any:
+def _with_state(estimator: object, state: dict[str, object]) -> object:
     """Another object of the same class whose attributes are `state` itself, not a copy of it."""
     other = object.__new__(type(estimator))
     other.__dict__ = state

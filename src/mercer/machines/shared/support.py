@@ -1,4 +1,7 @@
-"""Machines whose functions are sums over support vectors: f = Σ_j β_j k(x_j, ·) + b, over the rows with a coefficient."""
+"""Machines whose functions are sums over support vectors.
+
+f = Σ_j β_j k(x_j, ·) + b,    over the rows with a coefficient
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,14 @@ from mercer.gram.on_rows import KernelOnRows
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Machine
 from mercer.sparse import Matrix
-from mercer.typing import Array, Integers, Table, Targets, Weights
+from mercer.typing import Array, Integers, Labels, Table, Targets, Weights
 
 
 class SupportMachine(Machine):
-    """`support_` are places among the rows of fit, `support_vectors_` those rows, `dual_coef_` is functions × support vectors."""
+    """`support_` are places among the rows of fit, `support_vectors_` those rows.
+
+    `dual_coef_` is functions × support vectors.
+    """
 
     support_: Integers
     support_vectors_: Matrix
@@ -54,16 +60,17 @@ class SupportMachine(Machine):
         """What is special about the functions of this machine: classes, duels, a name."""
         return {}
 
-    def _check_again(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[Matrix, Any, Array]:
+    def _check_again(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[Matrix, Labels, Array]:
         """Data and targets checked against the fitted model, for `mercer.verify` and `mercer.theory`."""
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
         if A.shape[0] != self.n_rows_fit_:
             raise ShapeError(
-                f"X has {A.shape[0]} rows; the model was fitted on {self.n_rows_fit_}. Pass the training data."
+                f"X has {A.shape[0]} rows; the model was fitted on {self.n_rows_fit_}. "
+                "Pass the training data."
             )
         return A, *self._targets_again(y, check_weights(sample_weight, A.shape[0]))
 
-    def _targets_again(self, y: Targets, w: Array) -> tuple[Any, Array]:
+    def _targets_again(self, y: Targets, w: Array) -> tuple[Labels, Array]:
         """Targets and weights of a fitted model, as its problems take them."""
         raise NotImplementedError

@@ -8,12 +8,14 @@ from mercer.arrays import Rows
 from mercer.kernels.algebra import Scaled, Sum
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.special import White
+from mercer.typing import Array
 
-BLOCK = 64  # rows of the small blocks whose diagonals give k(x, z) at z = x for two observations
+# Rows of the small blocks whose diagonals give k(x, z) at z = x for two observations.
+BLOCK = 64
 
 
 def terms_of(kernel: Kernel) -> tuple[Kernel, ...]:
-    """The terms of a sum, a number in front of the bracket multiplied in; a kernel that is no sum is its only term.
+    """The terms of a sum, a number in front of the bracket multiplied in; any other kernel is its only term.
 
     >>> from mercer import RBF, Linear, White
     >>> terms_of(2.0 * (RBF(1.0) + Linear()) + White(0.1))
@@ -65,7 +67,7 @@ def _variance(term: Kernel) -> float:
     return term.noise
 
 
-def noise_of(kernel: Kernel, rows: Rows) -> np.ndarray | None:
+def noise_of(kernel: Kernel, rows: Rows) -> Array | None:
     """What k(x, x) of each row has beyond k(x, z) at z = x for two observations; None without `White`."""
     if not has_noise(kernel):
         return None
@@ -78,8 +80,8 @@ def noise_of(kernel: Kernel, rows: Rows) -> np.ndarray | None:
     return np.where(np.abs(noise) <= 1e-12 * np.abs(whole), 0.0, noise)
 
 
-def latent_diag(kernel: Kernel, rows: Rows) -> np.ndarray:
-    """k(x, z) at z = x for two different observations: the prior variance of f(x), without the noise of observing it.
+def latent_diag(kernel: Kernel, rows: Rows) -> Array:
+    """k(x, z) at z = x for two observations: the prior variance of f(x), without the noise of observing it.
 
     >>> from mercer import RBF, White
     >>> latent_diag(2.0 * RBF(1.0) + White(0.5), Rows.of([[0.0], [1.0]]))
@@ -91,9 +93,11 @@ def latent_diag(kernel: Kernel, rows: Rows) -> np.ndarray:
         return np.zeros(len(rows))
     terms = terms_of(kernel)
     if len(terms) > 1:
-        return np.sum([latent_diag(term, rows) for term in terms], axis=0)
+        total: Array = np.sum([latent_diag(term, rows) for term in terms], axis=0)
+        return total
     out = np.empty(len(rows))
-    for start in range(0, len(rows), BLOCK):  # noise inside a product or power: small blocks of two samples
+    # Noise inside a product or power: small blocks of two samples.
+    for start in range(0, len(rows), BLOCK):
         some = rows.rows(np.arange(start, min(start + BLOCK, len(rows))))
         out[start : start + len(some)] = np.diagonal(kernel.block(some, Rows(some.data, "Z", some.names)))
     return out

@@ -21,7 +21,7 @@ from mercer.gram.functions import Functions
 from mercer.gram.on_rows import Approximated, Evaluated, KernelOnRows
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import resolve
 from mercer.machines.shared.machine import Invalid, Machine, put_on_rows
 from mercer.machines.shared.parameters import Declarations, Number, Special, Whole
 from mercer.machines.structure.centred import Centred, invalid_after_centring
@@ -64,7 +64,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         "kernel_y": Special(
             type="Kernel, str or None",
             about="The kernel of the second view; None for the same.",
-            reason="it is read together with the second view, by `defaults.resolve`",
+            reason="it is read together with the second view, by `resolve`",
         ),
         "regularization": Number(
             words="a finite number > 0 (without it every correlation can be 1)",

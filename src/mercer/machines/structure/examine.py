@@ -11,8 +11,7 @@ from mercer.gram import GramOperator
 from mercer.gram.blocks import block
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.landmarks.examine import examine_features
-from mercer.machines.shared.base import check_weights
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import check_weights, resolve
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (
     HISTORY,

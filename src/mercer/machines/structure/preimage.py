@@ -21,7 +21,7 @@ from mercer.kernels.algebra import Scaled
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.dot import Linear
 from mercer.kernels.leaves.families import Radial
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import resolve
 from mercer.panels import panels
 from mercer.solve.system import solve
 from mercer.typing import Array, Integers, Memory

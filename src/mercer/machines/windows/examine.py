@@ -10,8 +10,7 @@ import numpy as np
 from mercer.gram.blocks import row_blocks
 from mercer.gram.on_rows import check_gram
 from mercer.kernels.base import Kernel
-from mercer.machines.shared.base import check_weights
-from mercer.machines.shared.defaults import resolve
+from mercer.machines.shared.base import check_weights, resolve
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (
     plain_gram,
