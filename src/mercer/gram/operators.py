@@ -46,7 +46,7 @@ PART = 32 << 20
 PAGE = 4096
 
 
-class GramOperator(LinearOperator):  # type: ignore[misc]
+class GramOperator(LinearOperator):
     """K as an operator. `K @ V`, `K.diag()`, `K.block(rows, cols)`, `K.dense()`, `K.shifted(λ)`,
     `K.contract(U, V)`."""
 

@@ -72,10 +72,11 @@ class Quiet(MarginMachine):
 
 
 class QuietClassifier(Quiet, MarginClassifier):
-    def _check_labels(self, y: Integers, n: int) -> Integers:
+    def _check_labels(self, y: Targets, n: int) -> Integers:
         """The twin has made codes of the labels."""
-        self.classes_ = np.arange(int(y.max()) + 1)
-        return y
+        codes = np.asarray(y)
+        self.classes_ = np.arange(int(codes.max()) + 1)
+        return codes
 
     def _calibrate(self, K: GramOperator, codes: Integers, w: Array) -> Calibration:
         """With a single row of some class nothing can be held out; the original answers all the same."""

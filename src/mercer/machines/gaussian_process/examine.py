@@ -46,10 +46,11 @@ def _same_form(
     if asked is None or model.optimizer is None or len(asked.theta) == 0:
         exam.same("kernel_", model.kernel_, PRECOMPUTED if asked is None else asked)
         return
-    alike = isinstance(model.kernel_, Kernel) and len(model.kernel_.theta) == len(asked.theta)
-    exam.true(alike, f"kernel_ is {model.kernel_}, which is no form of {asked}")
-    if alike:
-        exam.same("the form of kernel_", model.kernel_.with_theta(asked.theta), asked, within=SOLVED)
+    kernel = model.kernel_
+    if not isinstance(kernel, Kernel) or len(kernel.theta) != len(asked.theta):
+        exam.true(False, f"kernel_ is {kernel}, which is no form of {asked}")
+        return
+    exam.same("the form of kernel_", kernel.with_theta(asked.theta), asked, within=SOLVED)
 
 
 @examine.register

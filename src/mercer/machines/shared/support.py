@@ -16,7 +16,7 @@ from mercer.gram.on_rows import KernelOnRows
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Machine
 from mercer.sparse import Matrix
-from mercer.typing import Array, Integers, Labels, Table, Targets, Weights
+from mercer.typing import Array, Integers, Table, Targets, Weights
 
 
 class SupportMachine(Machine):
@@ -60,7 +60,7 @@ class SupportMachine(Machine):
         """What is special about the functions of this machine: classes, duels, a name."""
         return {}
 
-    def _check_again(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[Matrix, Labels, Array]:
+    def _check_again(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[Matrix, Any, Array]:
         """Data and targets checked against the fitted model, for `mercer.verify` and `mercer.theory`."""
         check_is_fitted(self, "dual_coef_")
         A = self._check_rows(X, reset=False)
@@ -71,6 +71,6 @@ class SupportMachine(Machine):
             )
         return A, *self._targets_again(y, check_weights(sample_weight, A.shape[0]))
 
-    def _targets_again(self, y: Targets, w: Array) -> tuple[Labels, Array]:
+    def _targets_again(self, y: Targets, w: Array) -> tuple[Any, Array]:
         """Targets and weights of a fitted model, as its problems take them."""
         raise NotImplementedError

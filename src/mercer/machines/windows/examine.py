@@ -195,8 +195,10 @@ def _width(
     asked = resolve(model.kernel, model._rows(A), w)
     assert isinstance(asked, Kernel)
     start = np.asarray(asked.get_params()["lengthscale"], dtype=float)
-    found = np.asarray(model.kernel_.get_params()["lengthscale"], dtype=float)
-    exam.same("the form of kernel_", _wide(model.kernel_, start), asked)
+    kernel = model.kernel_
+    assert isinstance(kernel, Kernel)
+    found = np.asarray(kernel.get_params()["lengthscale"], dtype=float)
+    exam.same("the form of kernel_", _wide(kernel, start), asked)
     times = found / start
     factor = float(times.flat[0])
     exam.same("the multiples of the lengthscales", times, np.full_like(times, factor))
@@ -205,7 +207,7 @@ def _width(
         abs(place) <= OCTAVES + 1e-9,
         f"the lengthscale is {factor:.4g} times that of {asked}, outside the search",
     )
-    here = error(model.kernel_) if here is None else here
+    here = error(kernel) if here is None else here
     beside = [p for p in (place - BESIDE, place + BESIDE) if abs(p) <= OCTAVES]
     grid = np.linspace(-OCTAVES, OCTAVES, int(2 * OCTAVES * PER_OCTAVE) + 1)
     least = min(error(_wide(asked, start * 2.0**p)) for p in (*grid, *beside))

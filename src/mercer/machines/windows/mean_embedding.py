@@ -140,9 +140,10 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
     def loo_log_density_(self) -> float:
         """The mean log-density of the rows of fit, each by the others: what `bandwidth="loo"` raises most."""
         check_is_fitted(self, "weights_")
-        if self.X_fit_ is None:
+        kernel = self._fitted_kernel
+        if kernel is None:
             raise ParameterError("a precomputed Gram matrix has no density. Fit with the kernel itself.")
-        return self._held_out(self.kernel_, self.X_fit_, self.weights_)
+        return self._held_out(kernel, self.X_fit_, self.weights_)
 
     def score_samples(self, X: Table) -> Array:
         """⟨μ, φ(x)⟩: large where the data are."""
@@ -174,9 +175,9 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
             return np.log(np.maximum(scores, 0.0)) - constant
 
 
-def log_integral(kernel: Kernel, d: int) -> float:
+def log_integral(kernel: Kernel | str, d: int) -> float:
     """log ∫ k(x, t) dt over d columns."""
-    constant = kernel.log_integral(d)
+    constant = kernel.log_integral(d) if isinstance(kernel, Kernel) else None
     if constant is None:
         raise ParameterError(
             f"the integral of {kernel} is not known here, so its mean is a density only up to a constant: "
