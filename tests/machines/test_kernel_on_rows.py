@@ -58,9 +58,6 @@ def same_on_vectors(a, b):
 NO_THINGS = {
     "Perceptron": "it works in an explicit map, which a function of two things does not have",
     "RandomFeatures": "its features are functions of numbers",
-    "FalkonRegressor": "it reads rows of numbers in batches",
-    "FalkonRegressor, few landmarks": "it reads rows of numbers in batches",
-    "FalkonClassifier": "it reads rows of numbers in batches",
 }
 
 
@@ -106,6 +103,8 @@ def test_a_fit_on_strings_is_verified_and_pickled():
     assert verify(model, WORDS, y).ok
     vectors = quietly(SVC(Custom(letters_in_common)).fit, WORDS, y > 5)
     assert verify(vectors, WORDS, y > 5).ok
+    few = quietly(FalkonRegressor(Custom(letters_in_common), 8, 0.1, random_state=0).fit, WORDS, y)
+    assert verify(few, WORDS, y).ok
     again = pickle.loads(pickle.dumps(KernelRidge(RBF(1.0).of(counts), 0.1).fit(WORDS, y)))
     np.testing.assert_array_equal(
         again.predict(["mortar"]), KernelRidge(RBF(1.0).of(counts), 0.1).fit(WORDS, y).predict(["mortar"])

@@ -1,13 +1,14 @@
-"""Kernels of finite rank that stand for others: what `Nystroem` and `RandomFeatures` share, and how machines use them.
+"""Kernels of finite rank that stand for others: what `Nystroem` and `RandomFeatures` share.
 
-An approximation is a transformer (`transform(X)` is Φ with ΦΦᵀ ≈ K) and a Gram operator (`operator(X)`). Machines take it
-as `approximation=`, and hold it as they hold any kernel on their rows (`shared.machine`).
+An approximation is a transformer (`transform(X)` is Φ with ΦΦᵀ ≈ K) and a Gram operator (`operator(X)`).
+Machines take it as `approximation=`, and hold it as they hold any kernel on their rows (`shared.machine`).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import TransformerMixin, clone
@@ -22,8 +23,9 @@ from mercer.machines.shared.base import KernelEstimator, as_machine_kernel
 from mercer.machines.shared.terms import has_noise, split_noise
 from mercer.memory import memory_limit
 from mercer.solve.solution import Certificate
+from mercer.sparse import Matrix
 from mercer.theory.judge import judge_on_rows
-from mercer.typing import Array
+from mercer.typing import Array, Labels, Memory, Seed, Table
 
 DEFAULT_KERNEL = "RBF()"
 
@@ -31,13 +33,14 @@ DEFAULT_KERNEL = "RBF()"
 class Approximation(TransformerMixin, KernelEstimator):
     """Features Φ of finitely many columns with ΦΦᵀ ≈ K, and the Gram operator of them.
 
-    Noise (`White` as a term of the kernel) is no feature of a point: it is kept apart in `noise_` and stands on the
-    diagonal of `operator(X)`.
+    Noise (`White` as a term of the kernel) is no feature of a point: it is kept apart in `noise_` and stands
+    on the diagonal of `operator(X)`.
     """
 
-    from_below = False  # whether K - K̂ is positive semi-definite
-    memory: int | str
-    random_state: Any
+    from_below = False
+    """Whether K - K̂ is positive semi-definite."""
+    memory: Memory
+    random_state: Seed
     strict: bool
     certificate_: Certificate
     kernel_: Kernel | str
@@ -48,12 +51,12 @@ class Approximation(TransformerMixin, KernelEstimator):
 
     @abstractmethod
     def _learn(
-        self, kernel: Kernel | None, rows: Rows, weight: np.ndarray, *, keep: bool, strict: bool
-    ) -> np.ndarray | None:
+        self, kernel: Kernel | None, rows: Rows, weight: Array, *, keep: bool, strict: bool
+    ) -> Array | None:
         """Fit to checked rows and judge the kernel on them; with `keep`, also Φ of them."""
 
     @abstractmethod
-    def features(self, rows: Rows) -> np.ndarray:
+    def features(self, rows: Rows) -> Array:
         """Φ of checked rows."""
 
     @abstractmethod
@@ -71,24 +74,27 @@ class Approximation(TransformerMixin, KernelEstimator):
 
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> Array:
         """Φ of the rows, n × features, with ΦΦᵀ ≈ K."""
         check_is_fitted(self, "certificate_")
         return self.features(self._rows(self._check_rows(X, reset=False)))
 
-    def operator(self, X: Any, Z: Any = None) -> GramOperator:
-        """K̂ of X, or between X and Z, as an operator: ΦΦᵀ, with Φ stored if it fits in `memory`, else in blocks."""
+    def operator(self, X: Table, Z: Table | None = None) -> GramOperator:
+        """K̂ of X, or between X and Z, as an operator: ΦΦᵀ, with Φ stored where `memory` allows."""
         check_is_fitted(self, "certificate_")
         x = self._rows(self._check_rows(X, reset=False))
-        z = None if Z is None else self._rows(self._check_rows(Z, reset=False), "Z")
-        size = 8 * self._n_features_out * (len(x) + (0 if z is None else len(z)))
-        if size > memory_limit(self.memory):
-            K: GramOperator = Features(_Map(self), x, z)  # type: ignore[arg-type]
-        else:
-            K = LowRank(self.features(x), None if z is None else self.features(z))
-        return K.shifted(self.noise_) if z is None and self.noise_ else K
+        if Z is None:
+            K = self._operator(x, None)
+            return K.shifted(self.noise_) if self.noise_ else K
+        return self._operator(x, self._rows(self._check_rows(Z, reset=False), "Z"))
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def _operator(self, x: Rows, z: Rows | None) -> GramOperator:
+        n = len(x) if z is None else len(x) + len(z)
+        if 8 * self._n_features_out * n > memory_limit(self.memory):
+            return Features(_Map(self), x, z)  # type: ignore[arg-type]
+        return LowRank(self.features(x), None if z is None else self.features(z))
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> Labels:
         """The name of the class in small letters, and a number."""
         check_is_fitted(self, "certificate_")
         _check_feature_names_in(self, input_features, generate_names=False)
@@ -97,12 +103,16 @@ class Approximation(TransformerMixin, KernelEstimator):
 
     def _keep_kernel(self, kernel: Kernel | None) -> Kernel | None:
         """Remember the kernel, and give back what of it has features: all but the noise."""
-        self.kernel_ = PRECOMPUTED if kernel is None else kernel
-        smooth, self.noise_ = (None, 0.0) if kernel is None else without_noise(kernel)
+        if kernel is None:
+            self.kernel_ = PRECOMPUTED
+            self.noise_ = 0.0
+            return None
+        self.kernel_ = kernel
+        smooth, self.noise_ = without_noise(kernel)
         return smooth
 
-    def _judge(self, kernel: Kernel | None, K: GramOperator, weight: np.ndarray, *, strict: bool) -> None:
-        """Announce a kernel that is not positive semi-definite, or refuse it if `strict`; what was found goes into the notes."""
+    def _judge(self, kernel: Kernel | None, K: GramOperator, weight: Array, *, strict: bool) -> None:
+        """Announce a kernel that is not positive semi-definite, or refuse it if `strict`; keep the notes."""
         self.judged_ = judge_on_rows(
             kernel,
             K,
@@ -118,9 +128,10 @@ class _Map:
     """An approximation as the map that `Features` takes."""
 
     def __init__(self, of: Approximation) -> None:
-        self.of, self.dimension = of, of._n_features_out
+        self.of = of
+        self.dimension = of.dimension
 
-    def __call__(self, data: Any) -> np.ndarray:
+    def __call__(self, data: Matrix) -> Array:
         return self.of.features(self.of._rows(data))
 
 
@@ -140,12 +151,13 @@ def without_noise(kernel: Kernel) -> tuple[Kernel, float]:
     rest, noise = split_noise(kernel)
     if rest is None:
         raise ParameterError(
-            f"{kernel} is noise and nothing else: its Gram matrix is a multiple of the identity, which no features of "
-            "low rank approximate."
+            f"{kernel} is noise and nothing else: its Gram matrix is a multiple of the identity, which no "
+            "features of low rank approximate."
         )
     if has_noise(rest):
         raise ParameterError(
-            f"{rest} has White inside another expression, where it is no term of its own. Write it as k + White(noise)."
+            f"{rest} has White inside another expression, where it is no term of its own. Write it as "
+            "k + White(noise)."
         )
     if noise < 0:
         raise ParameterError(f"{kernel} has noise of variance {noise:g}; a variance is not negative.")
@@ -153,17 +165,17 @@ def without_noise(kernel: Kernel) -> tuple[Kernel, float]:
 
 
 def approximate(
-    approximation: Any,
+    approximation: Approximation | Frozen,
     kernel: Kernel | None,
     rows: Rows,
     *,
-    weight: np.ndarray | None = None,
+    weight: Array | None = None,
     strict: bool = False,
 ) -> tuple[Approximation, Array]:
     """The approximation fitted to a machine's kernel and rows, and its features of them.
 
-    `approximation` is not changed. Its own `kernel` must be left at its default, or be the machine's. A `strict` machine
-    refuses what is no kernel, as a strict approximation does.
+    `approximation` is not changed. Its own `kernel` must be left at its default, or be the machine's. A
+    `strict` machine refuses what is no kernel, as a strict approximation does.
 
     >>> from mercer import RBF, Nystroem
     >>> rows = Rows(np.arange(6.0)[:, None])
@@ -180,8 +192,8 @@ def approximate(
     mine = approximation.kernel
     if mine != DEFAULT_KERNEL and as_machine_kernel(mine) != kernel:
         raise ParameterError(
-            f"the machine has the kernel {PRECOMPUTED if kernel is None else kernel} and its approximation {mine}. Leave "
-            "the kernel of the approximation out: it takes that of the machine."
+            f"the machine has the kernel {PRECOMPUTED if kernel is None else kernel} and its approximation "
+            f"{mine}. Leave the kernel of the approximation out: it takes that of the machine."
         )
     fitted = clone(approximation)
     fitted.kernel = PRECOMPUTED if kernel is None else kernel

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from os import PathLike
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from scipy import sparse
 
 from mercer.arrays import check_vectors, unmasked
 from mercer.errors import InputError, InputTypeError, ShapeError
+from mercer.sparse import Matrix
+from mercer.typing import Array, Labels
 
 BATCH = 1 << 16
+
+# (X, y) or (X, y, weight), as they come.
+Batch: TypeAlias = tuple[Any, ...]
 
 
 class Batches:
@@ -24,22 +30,24 @@ class Batches:
     ([(2, 1), (2, 1), (2, 1)], [(2, 1), (2, 1), (2, 1)])
     """
 
-    def __init__(self, make: Callable[[], Iterable[Any]]) -> None:
+    def __init__(self, make: Callable[[], Iterable[Batch]]) -> None:
         if not callable(make):
             raise InputTypeError(
-                f"Batches takes a function that starts a fresh pass over the batches; got {type(make).__name__}. A list of "
-                "batches becomes one by Batches(lambda: batches)."
+                f"Batches takes a function that starts a fresh pass over the batches; got "
+                f"{type(make).__name__}. A list of batches becomes one by Batches(lambda: batches)."
             )
         self.make = make
+        # Whether the rows are things that are no vectors, which a machine has read already.
+        self.things = False
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Batch]:
         return iter(self.make())
 
     @classmethod
-    def of(cls, X: Any, y: Any, weight: Any = None, *, size: int = BATCH) -> Batches:
+    def of(cls, X: Matrix, y: Labels | None, weight: Array | None = None, *, size: int = BATCH) -> Batches:
         """Slices of arrays, which may be memory-mapped files."""
 
-        def make() -> Iterator[Any]:
+        def make() -> Iterator[Batch]:
             for start in range(0, X.shape[0], size):
                 part = slice(start, start + size)
                 yield X[part], None if y is None else y[part], None if weight is None else weight[part]
@@ -48,18 +56,22 @@ class Batches:
 
     @classmethod
     def parquet(
-        cls, path: Any, target: str, columns: Sequence[str] | None = None, *, size: int = BATCH
+        cls,
+        path: str | PathLike[str],
+        target: str,
+        columns: Sequence[str] | None = None,
+        *,
+        size: int = BATCH,
     ) -> Batches:
-        """Batches of a Parquet file by pyarrow: `columns` (all others, if None) are X, in that order, and `target` is y."""
+        """Batches of a Parquet file by pyarrow: `target` is y, `columns` or all others are X."""
         from pyarrow import parquet
 
-        wanted = (
-            [c for c in parquet.ParquetFile(path).schema_arrow.names if c != target]
-            if columns is None
-            else list(columns)
-        )
+        if columns is None:
+            wanted = [c for c in parquet.ParquetFile(path).schema_arrow.names if c != target]
+        else:
+            wanted = list(columns)
 
-        def make() -> Iterator[Any]:
+        def make() -> Iterator[Batch]:
             for batch in parquet.ParquetFile(path).iter_batches(batch_size=size, columns=[*wanted, target]):
                 X = np.column_stack([batch.column(c).to_numpy(zero_copy_only=False) for c in wanted])
                 yield X, batch.column(target).to_numpy(zero_copy_only=False)
@@ -67,7 +79,7 @@ class Batches:
         return cls(make)
 
 
-def is_source(X: Any, y: Any) -> bool:
+def is_source(X: object, y: object) -> TypeGuard[Iterable[Batch]]:
     """Whether X gives (X, y) batches, rather than being rows itself."""
     if isinstance(X, Batches):
         return True
@@ -79,26 +91,32 @@ def is_source(X: Any, y: Any) -> bool:
     )
 
 
-def passes(source: Any, width: int | None = None) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+def passes(source: Iterable[Batch], width: int | None = None) -> Iterator[tuple[Matrix, Labels, Array]]:
     """One pass: checked (X, y, weight) batches, empty ones left out; the number of columns may not change."""
+    things = isinstance(source, Batches) and source.things
     for number, batch in enumerate(source):
         if not isinstance(batch, tuple) or len(batch) not in (2, 3):
             raise InputTypeError(
                 f"batch {number} must be (X, y) or (X, y, weight); got {type(batch).__name__}."
             )
-        X, y = batch[0], batch[1]
-        if len(X if not sparse.issparse(X) else range(X.shape[0])) == 0:
+        X = batch[0]
+        y = batch[1]
+        count = X.shape[0] if sparse.issparse(X) else len(X)
+        if count == 0:
             continue
-        A = check_vectors(X, f"X of batch {number}")
+        A = X if things else check_vectors(X, f"X of batch {number}")
         if width is not None and A.shape[1] != width:
             raise ShapeError(f"batch {number} has {A.shape[1]} columns; the first one has {width}.")
-        width = A.shape[1]
+        if A.ndim == 2:
+            width = A.shape[1]
         if y is None:
             raise InputError("The target y is None: a fit requires y to be passed, one target for each row.")
         y = np.asarray(unmasked(y, f"y of batch {number}"))
         if y.shape != (A.shape[0],):
             raise ShapeError(f"batch {number} has {A.shape[0]} rows of X and y of shape {y.shape}.")
-        w = np.ones(A.shape[0]) if len(batch) == 2 or batch[2] is None else np.asarray(batch[2], dtype=float)
+        w = np.ones(A.shape[0])
+        if len(batch) == 3 and batch[2] is not None:
+            w = np.asarray(batch[2], dtype=float)
         if w.shape != y.shape or not np.all(np.isfinite(w)) or w.min(initial=0.0) < 0:
             raise InputError(f"batch {number}: weights must be finite and >= 0, one for each row.")
         yield A, y, w

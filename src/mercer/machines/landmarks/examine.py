@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Iterable
+from typing import cast
 
 import numpy as np
 from scipy.special import expit
@@ -13,23 +14,26 @@ from mercer.gram import Tiles
 from mercer.gram.on_rows import PRECOMPUTED, check_gram
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation, without_noise
-from mercer.machines.landmarks.batches import Batches, is_source, passes
-from mercer.machines.landmarks.falkon import POOL, Falkon, FalkonClassifier
+from mercer.machines.landmarks.batches import Batch, is_source, passes
+from mercer.machines.landmarks.falkon import POOL, Falkon, FalkonClassifier, slices
 from mercer.machines.landmarks.nystroem import Nystroem
 from mercer.machines.landmarks.random_features import RandomFeatures
 from mercer.machines.landmarks.selection import EPS, Basis
+from mercer.machines.landmarks.streamed import written_out
 from mercer.machines.shared.base import check_weights, resolve
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import same_rows, same_width
 from mercer.solve.solution import Certificate
-from mercer.sparse import dense
+from mercer.sparse import Matrix
 from mercer.theory.claims import AS_DEFINED, EXACT, SOLVED, Examination, at_most
+from mercer.typing import Array, Labels, Table, Targets, Weights
 
-SAMPLED = 0.1  # how well the spread of a sample of ten thousand rows is that of all
+# How well the spread of a sample of ten thousand rows is that of all.
+SAMPLED = 0.1
 
 
 @examine.register
-def _(model: Approximation, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: Approximation, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights) -> None:
     A = model._check_rows(X, reset=False)
     found = resolve(model.kernel, model._rows(A))
     exam.same("kernel_", model.kernel_, PRECOMPUTED if found is None else found)
@@ -42,8 +46,8 @@ def _(model: Approximation, exam: Examination, X: Any, y: Any, sample_weight: An
     exam.certificate(model.certificate_, again, reached=reached)
 
 
-def examine_features(model: Approximation, exam: Examination, A: Any, weight: np.ndarray) -> float | None:
-    """An approximation fitted to these rows, alone or inside a machine; what it claims as its residual, recomputed."""
+def examine_features(model: Approximation, exam: Examination, A: Matrix, weight: Array) -> float | None:
+    """An approximation fitted to these rows, alone or inside a machine; its residual, recomputed."""
     kernel = None if isinstance(model.kernel_, str) else model.kernel_
     smooth, noise = (None, 0.0) if kernel is None else without_noise(kernel)
     exam.same("noise_", model.noise_, noise)
@@ -58,7 +62,7 @@ def examine_features(model: Approximation, exam: Examination, A: Any, weight: np
     return residual
 
 
-def _landmarks(model: Nystroem, exam: Examination, A: Any, smooth: Any, weight: np.ndarray) -> float:
+def _landmarks(model: Nystroem, exam: Examination, A: Matrix, smooth: Kernel | None, weight: Array) -> float:
     n = A.shape[0]
     exam.same("n_rows_fit_", model.n_rows_fit_, n)
     index = model.landmark_indices_
@@ -97,7 +101,7 @@ def _landmarks(model: Nystroem, exam: Examination, A: Any, smooth: Any, weight: 
     return share
 
 
-def same_basis(exam: Examination, basis: Basis, inner: np.ndarray, eps: float) -> None:
+def same_basis(exam: Examination, basis: Basis, inner: Array, eps: float) -> None:
     """L Lᵀ is the Gram matrix of the landmarks that were kept."""
     rank = len(inner)
     exam.same("the rank of basis_", basis.rank, rank)
@@ -110,22 +114,22 @@ def same_basis(exam: Examination, basis: Basis, inner: np.ndarray, eps: float) -
     exam.same("basis_.threshold", basis.threshold, every * eps * top)
 
 
-def _drawn(model: RandomFeatures, exam: Examination, A: Any, weight: np.ndarray) -> float | None:
+def _drawn(model: RandomFeatures, exam: Examination, A: Matrix, weight: Array) -> float | None:
     exam.same("n_components_", model.n_components_, model.sketch_.dimension)
     error = model.error_
     residual = error.rms / error.kernel_rms if error.kernel_rms else None
     if not isinstance(model.random_state, int | np.integer):
         exam.cannot(
-            "the random features: they were drawn without a seed, and so were the pairs on which their error was measured "
-            "(give random_state a number)"
+            "the random features: they were drawn without a seed, and so were the pairs on which their error "
+            "was measured (give random_state a number)"
         )
         return residual
     kernel = None if isinstance(model.kernel_, str) else model.kernel_
-    fresh = clone(model)
+    fresh: RandomFeatures = clone(model)
     if A.ndim == 2:
         fresh.n_features_in_ = A.shape[1]
     with warnings.catch_warnings():
-        # what was said of the kernel was said when the model was fitted
+        # What was said of the kernel was said when the model was fitted
         warnings.simplefilter("ignore")
         fresh._learn(kernel, model._rows(A), weight, keep=False, strict=False)
     exam.same("sketch_", model.sketch_, fresh.sketch_)
@@ -137,12 +141,12 @@ def _drawn(model: RandomFeatures, exam: Examination, A: Any, weight: np.ndarray)
 
 
 @examine.register
-def _(model: Falkon, exam: Examination, X: Any, y: Any, sample_weight: Any) -> None:
+def _(model: Falkon, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights) -> None:
     source = _source(model, X, y, sample_weight)
     A, targets, w = _gathered(source)
     exam.same("n_rows_fit_", model.n_rows_fit_, len(A))
     same_width(exam, model, A)
-    # of many rows a fit has seen a sample when it closes open lengthscales
+    # Of many rows a fit has seen a sample when it closes open lengthscales
     every = len(A) <= max(POOL, 4 * int(model.n_landmarks))
     asked = resolve(model.kernel, model._rows(A), w)
     exam.same("kernel_", model.kernel_, asked, within=SOLVED if every else SAMPLED)
@@ -154,8 +158,8 @@ def _(model: Falkon, exam: Examination, X: Any, y: Any, sample_weight: Any) -> N
     z = model._rows(model.landmarks_, "landmarks_")
     same_basis(exam, model.basis_, Tiles(smooth, z).dense(), eps)
     if isinstance(model.landmarks, str) and model.landmarks != "kmeans" and not is_source(X, y):
-        known = {row.tobytes() for row in A}
-        strangers = sum(row.tobytes() not in known for row in np.asarray(model.landmarks_))
+        known = {_content(row) for row in A}
+        strangers = sum(_content(row) not in known for row in model.landmarks_)
         exam.true(strangers == 0, f"{strangers} of landmarks_ are no rows of X")
     values = np.asarray(Tiles(smooth, model._rows(A), z).dense())
     phi = model.basis_.whiten(values.copy())
@@ -167,10 +171,10 @@ def _(model: Falkon, exam: Examination, X: Any, y: Any, sample_weight: Any) -> N
 def _solved(
     exam: Examination,
     model: Falkon,
-    phi: np.ndarray,
-    W: np.ndarray,
-    y: np.ndarray,
-    w: np.ndarray,
+    phi: Array,
+    W: Array,
+    y: Labels,
+    w: Array,
     noise: float,
     within: float,
 ) -> None:
@@ -218,7 +222,7 @@ def _solved(
     )
 
 
-def _logistic(z: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
+def _logistic(z: Array, s: float) -> tuple[Array, Array]:
     """log(1 + e^-z) and minus its slope, where every row may add a part r of its own at the price r²/2s."""
     r = np.zeros_like(z)
     for _ in range(60):
@@ -228,14 +232,24 @@ def _logistic(z: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
     return loss, expit(-(z + r))
 
 
-def _source(model: Falkon, X: Any, y: Any, sample_weight: Any) -> Any:
+def _source(
+    model: Falkon, X: Table | Iterable[Batch], y: Targets | None, sample_weight: Weights
+) -> Iterable[Batch]:
     if is_source(X, y):
         return X
-    A = model._check_rows(X, reset=False)
+    A = model._check_rows(cast(Table, X), reset=False)
     targets = model._check_targets(y, A.shape[0])
-    return Batches.of(A, targets, None if sample_weight is None else check_weights(sample_weight, A.shape[0]))
+    w = None if sample_weight is None else check_weights(sample_weight, A.shape[0])
+    return slices(A, targets, w)
 
 
-def _gathered(source: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    parts = [(np.asarray(dense(A), dtype=np.float64), y, w) for A, y, w in passes(source)]
-    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))  # type: ignore[return-value]
+def _gathered(source: Iterable[Batch]) -> tuple[Matrix, Labels, Array]:
+    rows, targets, weights = zip(*((written_out(A), y, w) for A, y, w in passes(source)), strict=True)
+    return np.concatenate(rows), np.concatenate(targets), np.concatenate(weights)
+
+
+def _content(row: Matrix) -> bytes | str:
+    """What a row holds, to look it up by: the bits of numbers, the words for things."""
+    if isinstance(row, np.ndarray):
+        return row.tobytes() if row.dtype.kind != "O" else repr(row.tolist())
+    return repr(row)

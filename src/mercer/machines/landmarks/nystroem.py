@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import time
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -26,14 +26,18 @@ from mercer.memory import memory_limit, say_bytes
 from mercer.panels import panels
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import dense, stored_alike
+from mercer.typing import Array, Memory, Numbers, Seed, Table, Targets
 
 DEFAULT_COMPONENTS = 100
 
 
 @dataclass(frozen=True)
 class PredictionBound:
-    """How far predictions of kernel ridge regression can move: `training` bounds the length of the change of the
-    fitted values, `anywhere` bounds the change at any point x when it is multiplied by √k(x, x)."""
+    """How far predictions of kernel ridge regression can move.
+
+    `training` bounds the length of the change of the fitted values, `anywhere` bounds the change at any
+    point x when it is multiplied by √k(x, x).
+    """
 
     training: float
     anywhere: float
@@ -51,9 +55,10 @@ class Nystroem(Approximation):
     Attributes
     ----------
     landmarks_ : the landmarks kept; `landmark_indices_` their rows, None for points of one's own.
-    residual_trace_, residual_share_ : tr(K - K̂) on the rows of fit, and as a share of tr(K). K - K̂ is positive
-        semi-definite, so no entry, no eigenvalue and no sum of eigenvalues of it exceeds this.
-    residual_rounding_ : what rounding can add: ‖K - ΦΦᵀ‖ ≤ residual_trace_ + residual_rounding_ for Φ as it is computed.
+    residual_trace_, residual_share_ : tr(K - K̂) on the rows of fit, and as a share of tr(K). K - K̂ is
+        positive semi-definite, so no entry, no eigenvalue and no sum of eigenvalues of it exceeds this.
+    residual_rounding_ : what rounding can add: ‖K - ΦΦᵀ‖ ≤ residual_trace_ + residual_rounding_ for Φ as it
+        is computed.
     n_dropped_, threshold_ : landmarks that add nothing but rounding, and the pivot below which that is so.
     kernel_, noise_ (of `White` terms, kept apart), certificate_
 
@@ -78,19 +83,21 @@ class Nystroem(Approximation):
             closed_low=True,
             none=True,
             words="None or a share of the trace, 0 <= tolerance < 1",
-            about='Stop at the fewest landmarks found to leave out at most this share of the trace: one by one with "pivoted", else '
-            "by doubling from 32.",
+            about="Stop at the fewest landmarks found to leave out at most this share of the trace: one by "
+            'one with "pivoted", else by doubling from 32.',
         ),
         "alpha": Number(
             none=True,
-            about="The ridge of the leverage scores; None for tr(K - K̂) / m of m uniform landmarks, as m other rows see it.",
+            about="The ridge of the leverage scores; None for tr(K - K̂) / m of m uniform landmarks, as m "
+            "other rows see it.",
         ),
         "strict": Switch(
-            about="Refuse a kernel that is not positive semi-definite instead of warning. Where the landmarks show it, it is refused "
-            "in any case: then there are no features."
+            about="Refuse a kernel that is not positive semi-definite instead of warning. Where the "
+            "landmarks show it, it is refused in any case: then there are no features."
         ),
         "memory": TABLE["memory"].but(
-            about="For Φ of `operator`, and for the greedy choice, which beyond it looks at a random part of the rows."
+            about="For Φ of `operator`, and for the greedy choice, which beyond it looks at a random part of "
+            "the rows."
         ),
     }
 
@@ -100,12 +107,12 @@ class Nystroem(Approximation):
         n_components: int | None = None,
         *,
         tolerance: float | None = None,
-        landmarks: Any = "uniform",
+        landmarks: str | Numbers = "uniform",
         alpha: float | None = None,
         strict: bool = False,
-        memory: int | str = "2GiB",
+        memory: Memory = "2GiB",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -119,32 +126,35 @@ class Nystroem(Approximation):
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Table, y: object = None) -> Self:
         """Choose landmarks among the rows X and measure what they leave out; y is ignored."""
         self._fit(X, keep=False)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Table, y: object = None) -> Array:
         """Φ of the rows of fit, computed once."""
         phi = self._fit(X, keep=True)
         assert phi is not None
         return phi
 
-    def _fit(self, X: Any, *, keep: bool) -> np.ndarray | None:
+    def _fit(self, X: Table, *, keep: bool) -> Array | None:
         self._check_parameters()
         A = self._check_rows(X, reset=True)
-        kernel, rows = resolve(self.kernel, self._rows(A)), self._rows(A)
+        rows = self._rows(A)
+        kernel = resolve(self.kernel, rows)
         return self._learn(kernel, rows, np.ones(A.shape[0]), keep=keep, strict=bool(self.strict))
 
     def _learn(
-        self, kernel: Kernel | None, rows: Rows, weight: np.ndarray, *, keep: bool, strict: bool
-    ) -> np.ndarray | None:
+        self, kernel: Kernel | None, rows: Rows, weight: Array, *, keep: bool, strict: bool
+    ) -> Array | None:
         self._check_parameters()
         start = time.perf_counter()
         smooth = self._keep_kernel(kernel)
-        K: GramOperator = (
-            Precomputed(check_gram(rows.data)) if smooth is None else Tiles(smooth, rows, n_jobs=self.n_jobs)
-        )
+        K: GramOperator
+        if smooth is None:
+            K = Precomputed(check_gram(rows.data))
+        else:
+            K = Tiles(smooth, rows, n_jobs=self.n_jobs)
         self._smooth = smooth
         self.n_rows_fit_ = len(rows)
         total = float(np.asarray(K.diag(), dtype=np.float64).sum())
@@ -170,7 +180,7 @@ class Nystroem(Approximation):
         return n if self.tolerance is not None else min(DEFAULT_COMPONENTS, n)
 
     def _span(
-        self, m: int, K: GramOperator, rows: Rows, weight: np.ndarray, rng: np.random.Generator, total: float
+        self, m: int, K: GramOperator, rows: Rows, weight: Array, rng: np.random.Generator, total: float
     ) -> list[str]:
         """Choose m landmarks and factor their Gram matrix."""
         things = self._smooth is not None and not self._smooth.reads_numbers()
@@ -191,25 +201,29 @@ class Nystroem(Approximation):
         else:
             Z = stored_alike(Z, A)
             inner = Tiles(self._smooth, self._rows(Z, "landmarks"), n_jobs=self.n_jobs).dense()
-        self.basis_: Basis = basis(
-            inner, "the precomputed Gram matrix" if self._smooth is None else str(self._smooth)
-        )
+        whose = "the precomputed Gram matrix" if self._smooth is None else str(self._smooth)
+        self.basis_: Basis = basis(inner, whose)
         kept = self.basis_.kept
         self.landmarks_ = np.empty((len(kept), 0)) if self._smooth is None else Z[kept]
         self.landmark_indices_ = None if found.index is None else found.index[kept]
-        self.n_dropped_, self.threshold_ = self.basis_.dropped, self.basis_.threshold
+        self.n_dropped_ = self.basis_.dropped
+        self.threshold_ = self.basis_.threshold
+        notes = [*notes, *found.notes]
         dropped = self.basis_.note()
-        return [*notes, *found.notes, *([dropped] if dropped else [])]
+        if dropped:
+            notes.append(dropped)
+        return notes
 
-    def _pool(self, m: int, weight: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, list[str]]:
+    def _pool(self, m: int, weight: Array, rng: np.random.Generator) -> tuple[Array, list[str]]:
         """The rows that the greedy choice looks at: all, or as many as fit in memory."""
-        n, limit = int(np.count_nonzero(weight)), memory_limit(self.memory)
+        n = int(np.count_nonzero(weight))
+        limit = memory_limit(self.memory)
         if not isinstance(self.landmarks, str) or self.landmarks != "pivoted" or 8 * m * n <= limit:
             return weight, []
         if self.n_components is None:
             raise MemoryBudgetError(
-                f"tolerance without n_components may need {say_bytes(8 * n * n)} for the greedy choice; the limit is "
-                f"{say_bytes(limit)}. Give n_components as well, or raise memory=."
+                f"tolerance without n_components may need {say_bytes(8 * n * n)} for the greedy choice; the "
+                f"limit is {say_bytes(limit)}. Give n_components as well, or raise memory=."
             )
         size = max(limit // (8 * m), m)
         some = np.zeros(len(weight))
@@ -217,7 +231,7 @@ class Nystroem(Approximation):
         some[chosen] = weight[chosen]
         return some, [f"landmarks chosen greedily among {len(chosen)} of {n} rows, as many as memory allows"]
 
-    def _measure(self, K: GramOperator, rows: Rows, keep: bool, total: float) -> np.ndarray | None:
+    def _measure(self, K: GramOperator, rows: Rows, keep: bool, total: float) -> Array | None:
         """The trace left out, exactly; and Φ if it is wanted."""
         n = len(rows)
         phi = np.empty((n, self.basis_.rank)) if keep else None
@@ -235,8 +249,9 @@ class Nystroem(Approximation):
         worst = int(np.argmin(left))
         if left[worst] < -1e-6 * float(np.abs(diag).max()):
             raise InvalidKernelError(
-                f"{self.kernel_} is not positive semi-definite: row {worst} has k(x, x) = {diag[worst]:.6g}, less by "
-                f"{-left[worst]:.3g} than the landmarks alone explain. Use a kernel whose validity() is proved."
+                f"{self.kernel_} is not positive semi-definite: row {worst} has k(x, x) = {diag[worst]:.6g}, "
+                f"less by {-left[worst]:.3g} than the landmarks alone explain. Use a kernel whose "
+                "validity() is proved."
             )
         self.residual_trace_ = max(float(left.sum()), 0.0)
         self.residual_share_ = self.residual_trace_ / total if total > 0 else 0.0
@@ -264,7 +279,7 @@ class Nystroem(Approximation):
 
     # ── use ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def features(self, rows: Rows) -> np.ndarray:
+    def features(self, rows: Rows) -> Array:
         if self._smooth is None:
             if rows.vectors.shape[1] != self.n_rows_fit_:
                 raise ShapeError(f"a precomputed block needs {self.n_rows_fit_} columns, one per row of fit.")
@@ -287,13 +302,15 @@ class Nystroem(Approximation):
             f"{self.residual_share_:.3g} of the trace (tr(K - K̂) = {self.residual_trace_:.4g})"
         )
 
-    def prediction_bound(self, y: Any, alpha: float) -> PredictionBound:
+    def prediction_bound(self, y: Targets, alpha: float) -> PredictionBound:
         """How far K̂ in place of K can move the predictions of kernel ridge regression, min ‖y - f‖² + α‖f‖².
 
-            ‖f - f̂‖ ≤ ‖y‖ t / (t + α)  on the rows of fit,      |f(x) - f̂(x)| ≤ √k(x, x) ‖y‖ √(t / (α (t + α)))
+            ‖f - f̂‖ ≤ ‖y‖ t / (t + α)    on the rows of fit,
+            |f(x) - f̂(x)| ≤ √k(x, x) ‖y‖ √(t / (α (t + α)))
 
-        with t = tr(K - K̂) ≥ ‖K - K̂‖, since K - K̂ ⪰ 0. With noise in the kernel, α counts it too. Both are bounds for the
-        features as they are computed: t includes `residual_rounding_`, and the second one what rounding moves in φ(x).
+        with t = tr(K - K̂) ≥ ‖K - K̂‖, since K - K̂ ⪰ 0. With noise in the kernel, α counts it too. Both are
+        bounds for the features as they are computed: t includes `residual_rounding_`, and the second one
+        what rounding moves in φ(x).
         """
         check_is_fitted(self, "certificate_")
         if not isinstance(alpha, numbers.Real) or isinstance(alpha, bool) or not 0 < alpha < np.inf:
@@ -301,7 +318,8 @@ class Nystroem(Approximation):
         a = float(alpha) + self.noise_
         size = float(np.linalg.norm(check_target_block(y, self.n_rows_fit_, "prediction_bound")[0][:, 0]))
         t = self.residual_trace_ + self.residual_rounding_
-        # the coefficients of the features are at most ‖y‖ / 2√α long, and φ(x) moves by this share of its length
+        # The coefficients of the features are at most ‖y‖ / 2√α long, and φ(x) moves by this share of its
+        # length.
         own = self.basis_.feature_rounding / (2 * np.sqrt(a))
         anywhere = np.sqrt(t / (a * (t + a))) + own
         return PredictionBound(size * t / (t + a), size * float(anywhere))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -18,15 +18,20 @@ from mercer.machines.landmarks.sketches import KINDS, Plan, Sketch, build
 from mercer.machines.shared.base import generator, resolve
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Whole
 from mercer.solve.solution import Certificate, Status
+from mercer.typing import Array, Memory, Seed, Table
 
-PAIRS = 2000  # on which the error is measured
-SAMPLE = 1000  # rows from which they are drawn
+# Pairs on which the error is measured, and rows from which they are drawn.
+PAIRS = 2000
+SAMPLE = 1000
 
 
 @dataclass(frozen=True)
 class MeasuredError:
-    """φ(x)·φ(z) - k(x, z) on `pairs` random pairs of different rows: the largest size, the root mean square and its
-    standard error, and the root mean square of k itself on these pairs."""
+    """φ(x)·φ(z) - k(x, z) on `pairs` random pairs of different rows.
+
+    The largest size, the root mean square and its standard error, and the root mean square of k itself on
+    these pairs.
+    """
 
     max: float
     rms: float
@@ -34,10 +39,15 @@ class MeasuredError:
     kernel_rms: float
     pairs: int
 
+    @property
+    def relative(self) -> float | None:
+        """The root mean square as a share of that of k; None where k is 0 on all pairs."""
+        return self.rms / self.kernel_rms if self.kernel_rms else None
+
     def __str__(self) -> str:
         return (
-            f"error {self.rms:.2g} ± {self.standard_error:.1g} rms, {self.max:.2g} at most, on {self.pairs} pairs of rows "
-            f"(k itself is {self.kernel_rms:.2g} rms)"
+            f"error {self.rms:.2g} ± {self.standard_error:.1g} rms, {self.max:.2g} at most, on {self.pairs} "
+            f"pairs of rows (k itself is {self.kernel_rms:.2g} rms)"
         )
 
 
@@ -47,13 +57,15 @@ class RandomFeatures(Approximation):
     | kernel | features |
     |---|---|
     | a finite map with at most `n_components` features | that map: exact |
-    | stationary (RBF, Exponential, Matern, RationalQuadratic, Laplacian, SpectralMixture, products of them) | cos ω·x, sin ω·x |
+    | RBF, Exponential, Matern, RationalQuadratic, Laplacian, SpectralMixture | cos ω·x, sin ω·x |
+    | products of these, and other stationary ones | cos ω·x, sin ω·x |
     | Periodic, Cosine | their Fourier series: exact where it is short enough, else drawn |
     | Linear, Polynomial | tensor sketch |
     | ExpDot | e^(c‖x‖²/2) times those of a Gaussian kernel |
     | Dot(taylor=[...]) | random Maclaurin series |
     | ArcCosine | random units |
-    | sums; products; c·k, f(x) k f(z), k(ψ(x), ψ(z)), columns, normalized | side by side; sketched; carried through |
+    | sums; products | side by side; sketched |
+    | c·k, f(x) k f(z), k(ψ(x), ψ(z)), columns, normalized | carried through |
 
     Anything else is refused with the reason. `White` terms are kept apart in `noise_`.
 
@@ -76,17 +88,18 @@ class RandomFeatures(Approximation):
 
     parameters: ClassVar[Declarations] = {
         "kernel": TABLE["kernel"].but(
-            about="A kernel or its text. An open lengthscale is closed column by column from the spread of the rows; `kernel_` says what "
-            "was used."
+            about="A kernel or its text. An open lengthscale is closed column by column from the spread of "
+            "the rows; `kernel_` says what was used."
         ),
         "n_components": Whole(
             1, about="About so many features, never more; what came of it is `n_components_`."
         ),
         "kind": Choice(
             KINDS,
-            about="Frequencies: independent, orthogonal in blocks (for mixtures of Gaussians), or quasi-random (scrambled Sobol, in very "
-            "many columns Halton). Dot products: tensor sketch or Maclaurin. Parts that a kind does not concern are made as under "
-            '"auto": quasi-random in up to 10 columns and where nothing else is possible, else orthogonal; tensor sketch.',
+            about="Frequencies: independent, orthogonal in blocks (for mixtures of Gaussians), or "
+            "quasi-random (scrambled Sobol, in very many columns Halton). Dot products: tensor sketch or "
+            'Maclaurin. Parts that a kind does not concern are made as under "auto": quasi-random in up to '
+            "10 columns and where nothing else is possible, else orthogonal; tensor sketch.",
         ),
     }
 
@@ -101,8 +114,8 @@ class RandomFeatures(Approximation):
         *,
         kind: str = "auto",
         strict: bool = False,
-        memory: int | str = "2GiB",
-        random_state: Any = None,
+        memory: Memory = "2GiB",
+        random_state: Seed = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -111,21 +124,23 @@ class RandomFeatures(Approximation):
         self.memory = memory
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Table, y: object = None) -> Self:
         """Draw the features for the columns of X, and measure their error on its rows; y is ignored."""
         self._check_parameters()
         A = self._check_rows(X, reset=True)
-        kernel, rows = resolve(self.kernel, self._rows(A)), self._rows(A)
+        rows = self._rows(A)
+        kernel = resolve(self.kernel, rows)
         self._learn(kernel, rows, np.ones(A.shape[0]), keep=False, strict=bool(self.strict))
         return self
 
     def _learn(
-        self, kernel: Kernel | None, rows: Rows, weight: np.ndarray, *, keep: bool, strict: bool
-    ) -> np.ndarray | None:
+        self, kernel: Kernel | None, rows: Rows, weight: Array, *, keep: bool, strict: bool
+    ) -> Array | None:
         self._check_parameters()
         if kernel is None:
             raise ParameterError(
-                "random features are functions of points, and a precomputed Gram matrix has none. Use Nystroem."
+                "random features are functions of points, and a precomputed Gram matrix has none. Use "
+                "Nystroem."
             )
         start = time.perf_counter()
         smooth = self._keep_kernel(kernel)
@@ -141,7 +156,7 @@ class RandomFeatures(Approximation):
             Status.CONVERGED,
             "an exact map" if self.sketch_.exact else "random features",
             seconds=time.perf_counter() - start,
-            residual=self.error_.rms / self.error_.kernel_rms if self.error_.kernel_rms else None,
+            residual=self.error_.relative,
             added_diagonal=0.0,
             notes=(self.describe(), *self.judged_),
         )
@@ -158,10 +173,12 @@ class RandomFeatures(Approximation):
         exact = kernel(rows)[i, j]
         e = np.einsum("ij,ij->i", phi[i], phi[j]) - exact
         rms = float(np.sqrt(np.mean(e**2)))
-        spread = float(np.std(e**2)) / (2 * rms * np.sqrt(len(e))) if rms > 0 else 0.0
+        spread = 0.0
+        if rms > 0:
+            spread = float(np.std(e**2)) / (2 * rms * np.sqrt(len(e)))
         return MeasuredError(float(np.abs(e).max()), rms, spread, float(np.sqrt(np.mean(exact**2))), len(e))
 
-    def features(self, rows: Rows) -> np.ndarray:
+    def features(self, rows: Rows) -> Array:
         n = len(rows)
         parts = list(row_slices(n, 2 * self.n_components_))
         if len(parts) == 1:

@@ -2,7 +2,8 @@
 
         k̂(x, z) = k(x, Z) K_ZZ⁺ k(Z, z) = φ(x)·φ(z),     φ(x) = L⁻¹ k(Z, x),   K_ZZ = L Lᵀ
 
-The ways to choose: uniformly, by k-means, by ridge leverage scores, greedily (pivoted Cholesky), or the user's own.
+The ways to choose: uniformly, by k-means, by ridge leverage scores, greedily (pivoted Cholesky), or the
+user's own.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ from mercer.gram import GramOperator
 from mercer.panels import clear_above, fortran, largest_entry
 from mercer.solve.operator import Operator
 from mercer.solve.precondition import greedy_columns
+from mercer.sparse import Matrix
+from mercer.typing import Array, Index, Integers, Numbers
 
-BLOCK_BYTES = 64 << 20  # of k(x, Z) at one time
+# Of k(x, Z) at one time.
+BLOCK_BYTES = 64 << 20
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -31,12 +35,12 @@ EPS = float(np.finfo(np.float64).eps)
 class Basis:
     """The span of some landmarks: L with K_ZZ = L Lᵀ on those `kept`.
 
-    A landmark is dropped where the others leave no more than `threshold` of its k(z, z), which is rounding: it adds
-    nothing that float64 can tell. Nothing is added to the diagonal.
+    A landmark is dropped where the others leave no more than `threshold` of its k(z, z), which is rounding:
+    it adds nothing that float64 can tell. Nothing is added to the diagonal.
     """
 
-    lower: np.ndarray
-    kept: np.ndarray
+    lower: Array
+    kept: Integers
     dropped: int
     threshold: float
 
@@ -44,13 +48,13 @@ class Basis:
     def rank(self) -> int:
         return len(self.kept)
 
-    def whiten(self, K: np.ndarray) -> np.ndarray:
+    def whiten(self, K: Array) -> Array:
         """φ of every row from its k(x, Z), n × rank. K is overwritten."""
         T = np.ascontiguousarray(K, dtype=np.float64).T
         lapack.trsm(self.lower, T)
         return T.T
 
-    def coefficients(self, w: np.ndarray) -> np.ndarray:
+    def coefficients(self, w: Array) -> Array:
         """c with k(x, Z) c = φ(x)·w."""
         return lapack.solve_triangular(self.lower, w, trans="T")
 
@@ -62,12 +66,12 @@ class Basis:
         inverse = lapack.solve_triangular(self.lower, np.eye(self.rank))
         return (self.rank + 16) * EPS * float(np.linalg.norm(np.abs(inverse) @ np.abs(self.lower)))
 
-    def residual_rounding(self, products: np.ndarray, diag: np.ndarray) -> float:
-        """How much larger ‖K - ΦΦᵀ‖ can be than the trace of it, which is no more when that is positive semi-definite.
+    def residual_rounding(self, products: Array, diag: Array) -> float:
+        """How much larger ‖K - ΦΦᵀ‖ can be than its trace, an upper bound where it is semi-definite.
 
-        On the landmarks and across from them ΦΦᵀ is K to γ√(k_ii k_jj), whatever the condition. Row i is u_i = L⁻ᵀφ(x_i) of the
-        landmarks and a rest, so (K - ΦΦᵀ) + n γ diag(b²) is positive semi-definite with b_i = √k_ii + Σ_j |u_ij| √k_jj.
-        `products` is ΦᵀΦ and `diag` the k_ii.
+        On the landmarks and across from them ΦΦᵀ is K to γ√(k_ii k_jj), whatever the condition. Row i is
+        u_i = L⁻ᵀφ(x_i) of the landmarks and a rest, so (K - ΦΦᵀ) + n γ diag(b²) is positive semi-definite
+        with b_i = √k_ii + Σ_j |u_ij| √k_jj. `products` is ΦᵀΦ and `diag` the k_ii.
         """
         own = np.einsum("ij,ij->i", self.lower, self.lower)
         left = lapack.solve_triangular(self.lower, products, trans="T")
@@ -85,31 +89,38 @@ class Basis:
         )
 
 
-def basis(K: np.ndarray, whose: str = "the kernel", eps: float = EPS) -> Basis:
+def basis(K: Array, whose: str = "the kernel", eps: float = EPS) -> Basis:
     """The basis of landmarks with Gram matrix K, by Cholesky with pivots; `eps` is the rounding of k(x, Z).
 
-    >>> found = basis(np.array([[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]]))     # the first two are one point
+    The first two of three landmarks are one point:
+
+    >>> found = basis(np.array([[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]]))
     >>> found.rank, found.dropped
     (2, 1)
     """
     if not np.isfinite(largest_entry(K) if K.size else 0.0):
         i, j = np.argwhere(~np.isfinite(K))[0]
         raise NotFiniteError(f"{whose} gives {K[i, j]} for landmarks {i} and {j}. Look at that pair.")
-    m, top = len(K), float(K.diagonal().max(initial=0.0))
+    m = len(K)
+    top = float(K.diagonal().max(initial=0.0))
     threshold = m * eps * top
     factor, order, rank = lapack.pstrf(np.asarray(K, dtype=np.float64), threshold)
     if top <= 0:
         rank = 0
     order = order.astype(np.intp) - 1
-    lower, kept, rest = clear_above(factor[:rank, :rank]), order[:rank], order[rank:]
+    lower = clear_above(factor[:rank, :rank])
+    kept = order[:rank]
+    rest = order[rank:]
     if len(rest):
-        across = lapack.solve_triangular(lower, K[np.ix_(kept, rest)]) if rank else np.zeros((0, len(rest)))
+        across = np.zeros((0, len(rest)))
+        if rank:
+            across = lapack.solve_triangular(lower, K[np.ix_(kept, rest)])
         left = K[np.ix_(rest, rest)] - across.T @ across
         if np.abs(left).max() > threshold + 1e3 * m * EPS * top + np.finfo(float).tiny:
             low = float(eigvalsh(K, subset_by_index=[0, 0])[0])
             raise InvalidKernelError(
-                f"{whose} is not positive semi-definite: on these {m} landmarks its lowest eigenvalue is {low:.6g}, "
-                "so no features reproduce it. Use a kernel whose validity() is proved."
+                f"{whose} is not positive semi-definite: on these {m} landmarks its lowest eigenvalue is "
+                f"{low:.6g}, so no features reproduce it. Use a kernel whose validity() is proved."
             )
     return Basis(fortran(lower), kept, m - rank, threshold)
 
@@ -128,18 +139,18 @@ def row_slices(n: int, width: int, itemsize: int = 8) -> Iterator[slice]:
 class Choice:
     """Rows of the sample (`index`), or points that need not be rows (`points`)."""
 
-    index: np.ndarray | None = None
-    points: Any = None
+    index: Integers | None = None
+    points: Matrix | None = None
     notes: list[str] = field(default_factory=list)
 
 
 def choose(
-    way: Any,
+    way: str | Numbers,
     m: int,
     K: GramOperator,
-    A: Any,
+    A: Matrix,
     *,
-    weight: np.ndarray,
+    weight: Array,
     rng: np.random.Generator,
     alpha: float | None = None,
     enough: float = -1.0,
@@ -148,7 +159,7 @@ def choose(
     live = np.flatnonzero(weight > 0)
     m = min(m, len(live))
     if not isinstance(way, str):
-        return own(way, K.shape[0], A.shape[1] if A.ndim == 2 else 0)
+        return given_landmarks(way, K.shape[0], A.shape[1] if A.ndim == 2 else 0)
     if way == "uniform":
         return Choice(np.sort(draw(weight, m, rng)))
     if way == "pivoted":
@@ -160,7 +171,7 @@ def choose(
     return Choice(points=k_means(A[live], m, weight[live], rng))
 
 
-def draw(p: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+def draw(p: Array, m: int, rng: np.random.Generator) -> Integers:
     """m different rows, each next one with probability proportional to p."""
     live = np.flatnonzero(p > 0)
     m = min(m, len(live))
@@ -169,22 +180,22 @@ def draw(p: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
     return rng.choice(len(p), size=m, replace=False, p=p / p.sum())
 
 
-def own(given: Any, n: int, d: int) -> Choice:
+def given_landmarks(given: Numbers, n: int, d: int) -> Choice:
     """The user's landmarks: whole numbers are rows, two dimensions are points."""
-    A = given if sparse.issparse(given) else np.asarray(given)
+    A: Matrix = given if sparse.issparse(given) else np.asarray(given)
     if A.ndim == 1 and A.dtype.kind in "iu" and len(A):
         if A.min() < -n or A.max() >= n:
             raise ParameterError(f"landmarks name rows {A.min()} to {A.max()}; X has rows 0 to {n - 1}.")
         return Choice(A % n)
     if A.ndim != 2 or A.shape[1] != d or not A.shape[0]:
         raise ParameterError(
-            f"landmarks must be points with the {d} columns of X, or whole numbers that name rows; got shape {A.shape} "
-            f"and type {A.dtype}."
+            f"landmarks must be points with the {d} columns of X, or whole numbers that name rows; got shape "
+            f"{A.shape} and type {A.dtype}."
         )
     return Choice(points=A)
 
 
-def _greedy(K: GramOperator, live: np.ndarray, m: int, enough: float) -> Choice:
+def _greedy(K: GramOperator, live: Integers, m: int, enough: float) -> Choice:
     part = K if len(live) == K.shape[0] else _Part(K, live)
     try:
         found = greedy_columns(part, m, enough=enough)
@@ -196,7 +207,7 @@ def _greedy(K: GramOperator, live: np.ndarray, m: int, enough: float) -> Choice:
 class _Part(Operator):
     """Some rows and columns of a Gram operator."""
 
-    def __init__(self, K: GramOperator, rows: np.ndarray) -> None:
+    def __init__(self, K: GramOperator, rows: Integers) -> None:
         self.K = K
         self.rows = rows
 
@@ -205,36 +216,41 @@ class _Part(Operator):
         return len(self.rows), len(self.rows)
 
     @property
-    def dtype(self) -> np.dtype:
-        return self.K.dtype
+    def dtype(self) -> np.dtype[Any]:
+        kind: np.dtype[Any] = self.K.dtype
+        return kind
 
-    def __matmul__(self, V: np.ndarray) -> np.ndarray:
+    def __matmul__(self, V: Array) -> Array:
         whole = np.zeros((self.K.shape[0], *V.shape[1:]), dtype=V.dtype)
         whole[self.rows] = V
-        return (self.K @ whole)[self.rows]
+        some: Array = (self.K @ whole)[self.rows]
+        return some
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Array:
         return self.K.block(self.rows, self.rows)
 
     def shifted(self, lam: float) -> Operator:
         return _Part(self.K.shifted(lam), self.rows)
 
-    def diag(self) -> np.ndarray:
-        return self.K.diag()[self.rows]
+    def diag(self) -> Array:
+        some: Array = self.K.diag()[self.rows]
+        return some
 
-    def block(self, rows: Any, cols: Any) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Array:
         return self.K.block(self.rows[rows], self.rows[cols])
 
 
-def k_means(A: Any, m: int, weight: np.ndarray, rng: np.random.Generator) -> Any:
+def k_means(A: Matrix, m: int, weight: Array, rng: np.random.Generator) -> Matrix:
     """The centres of m clusters of the rows, by scikit-learn; fewer where there are fewer different rows."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
-    different = len(np.unique(A, axis=0)) if not sparse.issparse(A) and A.shape[0] <= 10_000 else A.shape[0]
-    m = min(m, different)
+    many = A.shape[0] > 10_000
+    m = min(m, A.shape[0])
+    if not many and not sparse.issparse(A):
+        m = min(m, len(np.unique(A, axis=0)))
     seed = int(rng.integers(2**31 - 1))
-    if A.shape[0] > 10_000:
-        model: Any = MiniBatchKMeans(m, random_state=seed, n_init=1, batch_size=4096, max_iter=20)
+    if many:
+        model = MiniBatchKMeans(m, random_state=seed, n_init=1, batch_size=4096, max_iter=20)
     else:
         model = KMeans(m, random_state=seed, n_init=1, max_iter=50)
     centres = model.fit(A, sample_weight=weight).cluster_centers_
@@ -243,9 +259,9 @@ def k_means(A: Any, m: int, weight: np.ndarray, rng: np.random.Generator) -> Any
 
 def _by_leverage(
     K: GramOperator,
-    live: np.ndarray,
+    live: Integers,
     m: int,
-    weight: np.ndarray,
+    weight: Array,
     rng: np.random.Generator,
     alpha: float | None,
 ) -> Choice:
@@ -257,8 +273,8 @@ def _by_leverage(
     return Choice(np.sort(draw(scores, m, rng)), notes=[note])
 
 
-def _rest(K: GramOperator, pilot: np.ndarray, m: int, n: float) -> float:
-    """tr(K - K̂) / m for m uniform landmarks, as the other rows of the pilot see it; never below rounding."""
+def _rest(K: GramOperator, pilot: Integers, m: int, n: float) -> float:
+    """tr(K - K̂) / m for m uniform landmarks, as the other rows of the pilot see it, or rounding if more."""
     inner = np.asarray(K.block(pilot, pilot), dtype=np.float64)
     found = basis(inner[:m, :m])
     probes = inner.diagonal()[m:]
@@ -269,13 +285,14 @@ def _rest(K: GramOperator, pilot: np.ndarray, m: int, n: float) -> float:
 
 
 def leverage_scores(
-    K: GramOperator, alpha: float, *, pilot: Any = None, weight: np.ndarray | None = None
-) -> np.ndarray:
-    """Ridge leverage scores l_i = (K (K + αI)⁻¹)_ii, from the rows `pilot` only; exact where those are all rows.
+    K: GramOperator, alpha: float, *, pilot: Integers | None = None, weight: Array | None = None
+) -> Array:
+    """Ridge leverage scores l_i = (K (K + αI)⁻¹)_ii, from the rows `pilot` only; exact if those are all rows.
 
         l̂_i = (k_ii - k_iJ (K_JJ + (|J|/n) α I)⁻¹ k_Ji) / α
 
-    They lie between 0 and 1; their sum is the effective dimension of ridge regression at α. With weights, l_i is per unit of weight times w_i.
+    They lie between 0 and 1; their sum is the effective dimension of ridge regression at α. With weights,
+    l_i is per unit of weight times w_i.
 
     >>> from mercer import RBF
     >>> K = RBF(1.0).gram(np.arange(4.0)[:, None])
@@ -288,8 +305,10 @@ def leverage_scores(
     n = K.shape[0]
     w = np.ones(n) if weight is None else weight
     J = np.flatnonzero(w > 0) if pilot is None else np.asarray(pilot)
-    # rows drawn by weight stand for equal shares of it; all rows stand for themselves
-    share = np.full(len(J), w.sum() / len(J)) if pilot is not None and len(J) < np.count_nonzero(w) else w[J]
+    # All rows stand for themselves; rows drawn by weight stand for equal shares of it.
+    share = w[J]
+    if pilot is not None and len(J) < np.count_nonzero(w):
+        share = np.full(len(J), w.sum() / len(J))
     inner = np.asarray(K.block(J, J), dtype=np.float64) + np.diag(alpha / share)
     lower, info = lapack.potrf(inner)
     if info:

@@ -1,15 +1,16 @@
 """Random features, built from the kernel expression: one rule per kind of node.
 
-A `Sketch` maps rows to finitely many features with E φ(x)·φ(z) = k(x, z). Kernels with a finite map small enough get it
-exactly; stationary ones get cosines and sines of random frequencies; dot-product kernels a tensor sketch or a random
-Maclaurin series; sums are put side by side, products are sketched.
+A `Sketch` maps rows to finitely many features with E φ(x)·φ(z) = k(x, z). Kernels with a finite map small
+enough get it exactly; stationary ones get cosines and sines of random frequencies; dot-product kernels a
+tensor sketch or a random Maclaurin series; sums are put side by side, products are sketched.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -23,23 +24,31 @@ from mercer.kernels.leaves import special
 from mercer.kernels.leaves.distances import squared_norms
 from mercer.kernels.leaves.families import DotProduct
 from mercer.kernels.leaves.radial import RBF
+from mercer.kernels.maps.explicit import FeatureMap
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum, draw, orthogonal
+from mercer.sparse import Matrix, dense
+from mercer.typing import Array, Integers
+
+# A number, or a function of the rows.
+Factor: TypeAlias = float | Callable[[Rows], Array]
 
 KINDS = ("auto", "gaussian", "orthogonal", "quasi", "tensor-sketch", "maclaurin")
-QUASI_COLUMNS = (
-    10  # up to here quasi-random frequencies were measured to be at least as good as orthogonal ones
-)
+# Up to here quasi-random frequencies were measured to be at least as good as orthogonal ones.
+QUASI_COLUMNS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """Features of rows: `dimension` of them; `exact` if they reproduce the kernel to rounding; `how` they were made."""
+    """Features of rows: `dimension` of them, and `how` they were made.
+
+    `exact` ones reproduce the kernel to rounding.
+    """
 
     dimension: int
     how: str
-    exact: bool = False
+    exact: bool
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    def __call__(self, rows: Rows) -> Array:
         raise NotImplementedError
 
 
@@ -98,7 +107,8 @@ def _finite(k: Kernel, size: int, plan: Plan) -> Sketch | None:
         where = plan.d if plan.rows.names is None else list(plan.rows.names)
         if not k.feature_dimension(where) <= size:
             return None
-        map = k.features(where, memory=2**62)  # the caller asks for rows in blocks
+        # The caller asks for rows in blocks.
+        map = k.features(where, memory=2**62)
     except MercerError:
         return None
     return Explicit(int(map.dimension), "the explicit map", True, map)
@@ -106,9 +116,11 @@ def _finite(k: Kernel, size: int, plan: Plan) -> Sketch | None:
 
 @dataclass(frozen=True, eq=False)
 class Explicit(Sketch):
-    map: Any = None
+    """The features of a finite map."""
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    map: FeatureMap
+
+    def __call__(self, rows: Rows) -> Array:
         return np.asarray(self.map(rows), dtype=np.float64)
 
 
@@ -119,10 +131,10 @@ class Explicit(Sketch):
 class Fourier(Sketch):
     """φ(x) = √p_j (cos ω_j·x, sin ω_j·x): the diagonal k(x, x) = Σ p_j is exact."""
 
-    omega: Any = None
-    weight: Any = None
+    omega: Array
+    weight: Array
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    def __call__(self, rows: Rows) -> Array:
         phase = np.asarray(rows.vectors @ self.omega.T)
         out = np.empty((len(phase), 2 * phase.shape[1]))
         np.cos(phase, out=out[:, : phase.shape[1]])
@@ -135,24 +147,27 @@ class Fourier(Sketch):
 class OneCosine(Sketch):
     """φ(x) = √2 cos(ω·x + b) with b uniform, where there is no room for a sine."""
 
-    omega: Any = None
-    shift: Any = None
-    size: float = 1.0
+    omega: Array
+    shift: Array
+    size: float
 
-    def __call__(self, rows: Rows) -> np.ndarray:
-        return self.size * np.cos(np.asarray(rows.vectors @ self.omega.T) + self.shift)
+    def __call__(self, rows: Rows) -> Array:
+        values: Array = self.size * np.cos(np.asarray(rows.vectors @ self.omega.T) + self.shift)
+        return values
 
 
 def _fourier(s: Spectrum, size: int, plan: Plan) -> Sketch:
     if size == 1:
-        omega, shift = draw(s, 1, "gaussian", plan.rng), plan.rng.uniform(0, 2 * np.pi, size=1)
+        omega = draw(s, 1, "gaussian", plan.rng)
+        shift = plan.rng.uniform(0, 2 * np.pi, size=1)
         return OneCosine(1, "a single frequency", False, omega, shift, float(np.sqrt(2 * s.amplitude)))
     m = size // 2
     kind = plan.kind
     if kind in ("tensor-sketch", "maclaurin"):
         kind = "auto"
     if kind == "auto":
-        kind = "orthogonal" if s.uniforms > QUASI_COLUMNS and orthogonal(s)[1] is not None else "quasi"
+        blocks = s.uniforms > QUASI_COLUMNS and orthogonal(s)[1] is not None
+        kind = "orthogonal" if blocks else "quasi"
     omega = draw(s, m, kind, plan.rng)
     words = {"gaussian": "independent", "orthogonal": "orthogonal", "quasi": "quasi-random"}
     return Fourier(2 * m, f"{m} {words[kind]} frequencies", False, omega, np.full(m, s.amplitude / m))
@@ -183,8 +198,8 @@ def _not_stationary(k: Kernel, size: int, plan: Plan, reason: str) -> Sketch:
     if isinstance(k, algebra.Power) and float(k.exponent).is_integer() and 2 <= k.exponent <= 16:
         return _product((k.kernel,) * int(k.exponent), size, plan)
     raise ParameterError(
-        f"RandomFeatures has no rule for {k}: {reason}, it is no known function of the dot product, and its own feature map is "
-        f"infinite or has more than {size} features. Nystroem takes every kernel."
+        f"RandomFeatures has no rule for {k}: {reason}, it is no known function of the dot product, and its "
+        f"own feature map is infinite or has more than {size} features. Nystroem takes every kernel."
     )
 
 
@@ -218,35 +233,35 @@ def _tensor_sketch(
 class TensorSketch(Sketch):
     """(offset + scale x·z)^p by p count sketches of (√scale x, √offset), convolved (Pham and Pagh)."""
 
-    tables: Any = None
-    scale: float = 1.0
-    offset: float = 0.0
+    tables: list[Matrix]
+    scale: float
+    offset: float
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    def __call__(self, rows: Rows) -> Array:
         X = rows.vectors * np.sqrt(self.scale)
         if self.offset > 0:
             one = np.full((X.shape[0], 1), np.sqrt(self.offset))
-            X = (
-                sparse.hstack([X, sparse.csr_array(one)], format="csr")
-                if sparse.issparse(X)
-                else np.hstack([X, one])
-            )
+            if sparse.issparse(X):
+                X = sparse.hstack([X, sparse.csr_array(one)], format="csr")
+            else:
+                X = np.hstack([X, one])
         return convolve([X @ table for table in self.tables], self.dimension)
 
 
-def convolve(parts: list[Any], size: int) -> np.ndarray:
+def convolve(parts: list[Matrix], size: int) -> Array:
     """The circular convolution of the rows of several arrays."""
-    parts = [np.asarray(p.toarray() if sparse.issparse(p) else p) for p in parts]
-    if len(parts) == 1:
-        return parts[0]
-    out = np.fft.rfft(parts[0], axis=1)
-    for part in parts[1:]:
-        out *= np.fft.rfft(part, axis=1)
-    return np.fft.irfft(out, n=size, axis=1)
+    arrays = [np.asarray(dense(part)) for part in parts]
+    if len(arrays) == 1:
+        return arrays[0]
+    out = np.fft.rfft(arrays[0], axis=1)
+    for array in arrays[1:]:
+        out *= np.fft.rfft(array, axis=1)
+    found: Array = np.fft.irfft(out, n=size, axis=1)
+    return found
 
 
 def _maclaurin(k: DotProduct, size: int, plan: Plan) -> Sketch:
-    """Σ a_n (x·z)^n: each feature has a random degree n, drawn with P(n) ∝ a_n r^n for r = E‖x‖², and n random signs."""
+    """Σ a_n (x·z)^n: features of random degree n, P(n) ∝ a_n r^n for r = E‖x‖², with n random signs."""
     r = max(float(squared_norms(plan.rows.vectors).mean()), 1e-300)
     rate = k.rate()
     if rate is not None:
@@ -283,14 +298,17 @@ def _taylor(k: DotProduct) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Maclaurin(Sketch):
-    degrees: Any = None
-    weight: Any = None
-    signs: Any = None
+    """Products of random signs of the columns, as many as the degree of the feature."""
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    degrees: Integers
+    weight: Array
+    signs: list[Array]
+
+    def __call__(self, rows: Rows) -> Array:
         X = rows.vectors
         out = np.tile(self.weight, (X.shape[0], 1))
-        for S in self.signs:  # degrees are sorted, so those that still have factors are the last ones
+        # Degrees are sorted, so those that still have factors are the last ones.
+        for S in self.signs:
             out[:, self.dimension - S.shape[1] :] *= np.asarray(X @ S)
         return out
 
@@ -299,13 +317,14 @@ class Maclaurin(Sketch):
 class ArcCosine(Sketch):
     """k = 2 E h(w·x) h(w·z) over Gaussian w, with h the step, ramp or squared ramp."""
 
-    units: Any = None
-    order: int = 1
+    units: Array
+    order: int
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    def __call__(self, rows: Rows) -> Array:
         U = np.asarray(rows.vectors @ self.units.T)
         h = np.heaviside(U, 0.5) if self.order == 0 else np.maximum(U, 0.0) ** self.order
-        return h * np.sqrt(2.0 / self.dimension)
+        values: Array = h * np.sqrt(2.0 / self.dimension)
+        return values
 
 
 # ── made of others ──────────────────────────────────────────────────────────────────────────────────────────
@@ -313,10 +332,12 @@ class ArcCosine(Sketch):
 
 @dataclass(frozen=True, eq=False)
 class Inside(Sketch):
-    inner: Any = None
-    map: Any = None
+    """Features of mapped rows, or of some of their columns."""
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    inner: Sketch
+    map: Callable[[Rows], Rows]
+
+    def __call__(self, rows: Rows) -> Array:
         return self.inner(self.map(rows))
 
 
@@ -324,40 +345,49 @@ class Inside(Sketch):
 class Times(Sketch):
     """f(x) φ(x), for a number or a function f."""
 
-    inner: Any = None
-    factor: Any = 1.0
+    inner: Sketch
+    factor: Factor
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    def __call__(self, rows: Rows) -> Array:
         out = self.inner(rows)
-        out *= self.factor(rows).reshape(-1, 1) if callable(self.factor) else self.factor
+        if callable(self.factor):
+            out *= self.factor(rows).reshape(-1, 1)
+        else:
+            out *= self.factor
         return out
 
 
-def times(inner: Sketch, factor: Any) -> Sketch:
+def times(inner: Sketch, factor: Factor) -> Sketch:
+    """The features times a number or a function of the rows."""
     return Times(inner.dimension, inner.how, inner.exact, inner, factor)
 
 
-def _half_exponential(rows: Rows, scale: float) -> np.ndarray:
-    return np.exp(0.5 * scale * squared_norms(rows.vectors))
+def _half_exponential(rows: Rows, scale: float) -> Array:
+    values: Array = np.exp(0.5 * scale * squared_norms(rows.vectors))
+    return values
 
 
 @dataclass(frozen=True, eq=False)
 class SideBySide(Sketch):
-    parts: Any = ()
+    """The features of several sketches: their kernels are added."""
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    parts: list[Sketch]
+
+    def __call__(self, rows: Rows) -> Array:
         return np.hstack([part(rows) for part in self.parts])
 
 
 def _sum(k: algebra.Sum, size: int, plan: Plan) -> Sketch:
-    """Exact parts keep their features; the others share what is left by their mean k(x, x), at least 2 each."""
+    """Exact parts keep their features; the others share the rest by their mean k(x, x), at least 2 each."""
     parts: list[Sketch | None] = [_exact(p, size // len(k.parts), plan) for p in k.parts]
     left = size - sum(s.dimension for s in parts if s is not None)
     open_ = [i for i, s in enumerate(parts) if s is None]
     if open_ and left < 2 * len(open_):
         raise ParameterError(f"{k} has {len(k.parts)} terms, too many for n_components={size}.")
     mass = np.array([max(float(k.parts[i].diagonal(plan.rows).mean()), 0.0) for i in open_])
-    share = mass / mass.sum() if mass.sum() > 0 else np.full(len(open_), 1 / max(len(open_), 1))
+    share = np.full(len(open_), 1 / max(len(open_), 1))
+    if mass.sum() > 0:
+        share = mass / mass.sum()
     for i, f in zip(open_, share, strict=True):
         parts[i] = build(k.parts[i], 2 + int((left - 2 * len(open_)) * f), plan)
     made = [s for s in parts if s is not None]
@@ -370,9 +400,9 @@ def _sum(k: algebra.Sum, size: int, plan: Plan) -> Sketch:
 class Tensor(Sketch):
     """φ₁ ⊗ φ₂ ⊗ …, written out."""
 
-    parts: Any = ()
+    parts: list[Sketch]
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    def __call__(self, rows: Rows) -> Array:
         out = self.parts[0](rows)
         for part in self.parts[1:]:
             out = (out[:, :, None] * part(rows)[:, None, :]).reshape(len(out), -1)
@@ -383,19 +413,20 @@ class Tensor(Sketch):
 class SketchedProduct(Sketch):
     """φ₁ ⊗ φ₂ ⊗ … sketched: a count sketch of each, convolved."""
 
-    parts: Any = ()
-    tables: Any = ()
+    parts: list[Sketch]
+    tables: list[Matrix]
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    def __call__(self, rows: Rows) -> Array:
         return convolve([p(rows) @ t for p, t in zip(self.parts, self.tables, strict=True)], self.dimension)
 
 
 def _product(factors: tuple[Kernel, ...], size: int, plan: Plan) -> Sketch:
-    """Independent features of every factor; their tensor product whole where it is small enough, else sketched."""
+    """Independent features of every factor; their tensor product if it is small enough, else sketched."""
     exact = [_exact(f, size, plan) for f in factors]
     room = size / float(np.prod([s.dimension for s in exact if s is not None]))
     rest = [i for i, s in enumerate(exact) if s is None]
-    if len(rest) == 1 and room >= 64:  # one random factor among small exact ones
+    if len(rest) == 1 and room >= 64:
+        # One random factor among small exact ones.
         exact[rest[0]] = build(factors[rest[0]], int(room), plan)
     parts = [s if s is not None else build(f, size, plan) for s, f in zip(exact, factors, strict=True)]
     whole = int(np.prod([float(s.dimension) for s in parts]))

@@ -1,4 +1,4 @@
-"""Sums over all rows of k(x, Z) products, a tile at a time: what Falkon needs of data that do not fit in memory.
+"""Sums over all rows of k(x, Z) products, a tile at a time: Falkon's share of data that do not fit in memory.
 
 With K_ZZ = L Lᵀ and φ(x) = L⁻¹ k(Z, x), ridge regression on the span of the landmarks is
 
@@ -7,9 +7,9 @@ With K_ZZ = L Lᵀ and φ(x) = L⁻¹ k(Z, x), ridge regression on the span of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,11 +18,17 @@ from mercer.arrays import Rows
 from mercer.errors import InputError, NotPositiveDefiniteError
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
-from mercer.machines.landmarks.batches import passes
+from mercer.machines.landmarks.batches import Batch, passes
 from mercer.machines.landmarks.selection import Basis, row_slices
 from mercer.panels import even, whole_from_lower
 from mercer.solve import Cholesky, cg, factor
 from mercer.solve.solution import Solution
+from mercer.sparse import Matrix, dense
+from mercer.typing import Array, Labels
+
+# Targets or weights of some rows, from what the source says of them and their places among all rows.
+Targeting: TypeAlias = Callable[[Labels, slice], Array]
+Weighting: TypeAlias = Callable[[Array, slice], Array]
 
 
 @dataclass(eq=False)
@@ -32,74 +38,104 @@ class Scan:
     n: int
     weight: float
     width: int
-    rows: Any
-    weights: np.ndarray
+    rows: Matrix
+    weights: Array
 
 
-def scan(source: Any, size: int, rng: np.random.Generator, look: Callable[[np.ndarray], None]) -> Scan:
-    """One pass: `look(y)` sees every batch of targets; up to `size` rows are kept, drawn by weight if there are more."""
-    n, total, width = 0, 0.0, None
-    kept: Any = None
-    keys = weights = np.empty(0)
+def scan(
+    source: Iterable[Batch], size: int, rng: np.random.Generator, look: Callable[[Labels], None]
+) -> Scan:
+    """One pass: `look(y)` sees every batch of targets; up to `size` rows are kept, drawn by weight."""
+    n = 0
+    total = 0.0
+    width = None
+    kept: Matrix = None
+    keys = np.empty(0)
+    weights = np.empty(0)
     for A, y, w in passes(source):
-        width, n = A.shape[1], n + A.shape[0]
+        width = A.shape[1] if A.ndim == 2 else 0
+        n += A.shape[0]
         look(y)
-        X = A.toarray() if not isinstance(A, np.ndarray) else A.astype(np.float64, copy=False)
+        X = written_out(A)
         total += float(w.sum())
         live = w > 0
         with np.errstate(divide="ignore"):
-            fresh = np.log(rng.random(int(live.sum()))) / w[live]  # the largest log(u) / w: draws by weight
-        kept = X[live] if kept is None else np.vstack([kept, X[live]])
-        keys, weights = np.concatenate([keys, fresh]), np.concatenate([weights, w[live]])
+            # Rows with the largest log(u) / w are a draw by weight.
+            fresh = np.log(rng.random(int(live.sum()))) / w[live]
+        kept = X[live] if kept is None else np.concatenate([kept, X[live]])
+        keys = np.concatenate([keys, fresh])
+        weights = np.concatenate([weights, w[live]])
         if len(keys) > size:
             best = np.sort(np.argpartition(keys, -size)[-size:])
-            kept, keys, weights = kept[best], keys[best], weights[best]
+            kept = kept[best]
+            keys = keys[best]
+            weights = weights[best]
     if width is None:
         raise InputError("the source has 0 sample(s) while a minimum of 1 is required: it gave no rows.")
     if total == 0:
         raise InputError("all weights are zero, so no rows are left. Give some row a positive weight.")
     if len(keys) == size < n:
-        weights = np.ones(size)  # a row stands for its weight by having been drawn
+        # A row stands for its weight by having been drawn.
+        weights = np.ones(size)
     return Scan(n, total, width, kept, weights)
 
 
+def written_out(A: Matrix) -> Matrix:
+    """Numbers as a dense float64 array; things as they are."""
+    return A if A.dtype.kind == "O" else dense(A).astype(np.float64, copy=False)
+
+
 class Streamed:
-    """Products with Φ over a source of batches; the tiles are k(x, Z) in `dtype`, everything else is float64."""
+    """Products with Φ over a source of batches; the tiles k(x, Z) are in `dtype`, all else in float64."""
 
     def __init__(
         self,
         kernel: Kernel,
-        Z: Any,
+        Z: Matrix,
         basis: Basis,
-        source: Any,
-        names: Any,
-        dtype: Any,
+        source: Iterable[Batch],
+        names: Sequence[str] | None,
+        dtype: str,
         n_jobs: int | None,
         n: int,
     ) -> None:
-        self.kernel, self.basis, self.source, self.names, self.n = kernel, basis, source, names, n
-        self.dtype, self.n_jobs = np.dtype(dtype), n_jobs
-        self.z = Rows(np.asarray(Z, dtype=dtype), "landmarks", names)
-        self.passes, self.careful = 0, False
+        self.kernel = kernel
+        self.basis = basis
+        self.source = source
+        self.names = names
+        self.n = n
+        self.dtype = np.dtype(dtype)
+        self.n_jobs = n_jobs
+        self.z = Rows(self._rounded(Z), "landmarks", names)
+        self.passes = 0
+        self.careful = False
 
-    def tiles(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, slice]]:
+    def _rounded(self, A: Matrix) -> Matrix:
+        """Numbers in the precision of the tiles; things as they are."""
+        return A if A.dtype.kind == "O" else A.astype(self.dtype, copy=False)
+
+    def tiles(self) -> Iterator[tuple[Array, Labels, Array, slice]]:
         """(k(x, Z), y, weight, which rows) for every row, about 64 MiB at a time."""
         at = 0
         self.passes += 1
-        for A, y, w in passes(self.source, self.z.width):
-            X = A.toarray() if not isinstance(A, np.ndarray) else A
+        width = self.z.data.shape[1] if self.z.data.ndim == 2 else None
+        for A, y, w in passes(self.source, width):
+            X = dense(A)
             for part in row_slices(len(X), self.basis.rank, self.dtype.itemsize):
-                x = Rows(X[part].astype(self.dtype, copy=False), "X", self.names)
+                x = Rows(self._rounded(X[part]), "X", self.names)
                 K = Tiles(self.kernel, x, self.z, dtype=self.dtype, n_jobs=self.n_jobs).dense()
                 yield K, y[part], w[part], slice(at + part.start, at + part.stop)
             at += len(X)
 
-    def factored(self, alpha: float, targets: Any, weights: Any = None) -> tuple[Cholesky, np.ndarray]:
+    def factored(
+        self, alpha: float, targets: Targeting, weights: Weighting | None = None
+    ) -> tuple[Cholesky, Array]:
         """The factor of ΦᵀWΦ + αI, and ΦᵀWY; `targets(y, rows)` and `weights(w, rows)` say Y and W.
 
-        First K_ZnWK_nZ is summed and L taken out of the sum, in one pass. Where that leaves a matrix that rounding has made
-        indefinite, another pass, and all later ones, take L out of every tile before summing, at twice the work. A pass that would end
-        after the seconds is left by `clock.OutOfTime`, with what it would take.
+        First K_ZnWK_nZ is summed and L taken out of the sum, in one pass. Where that leaves a matrix that
+        rounding has made indefinite, another pass, and all later ones, take L out of every tile before
+        summing, at twice the work. A pass that would end after the seconds is left by `clock.OutOfTime`,
+        with what it would take.
         """
         if not self.careful:
             M, b = self._sums(targets, weights)
@@ -110,10 +146,10 @@ class Streamed:
         M, b = self._sums(targets, weights)
         return factor(M, alpha), b
 
-    def _sums(self, targets: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _sums(self, targets: Targeting, weights: Weighting | None) -> tuple[Array, Array]:
         r = self.basis.rank
         H = np.zeros((r, r), order="F")
-        b: Any = 0.0
+        b: Array = np.zeros(1)
         began = clock.now()
         for K, y, w, rows in self.tiles():
             K = K.astype(np.float64, copy=False)
@@ -134,18 +170,18 @@ class Streamed:
         M = self.whiten(half.T)
         return even(M), self.whiten(b)
 
-    def whiten(self, G: np.ndarray) -> np.ndarray:
+    def whiten(self, G: Array) -> Array:
         """L⁻¹ G: from sums over k(x, Z) to sums over φ(x)."""
         return lapack.solve_triangular(self.basis.lower, G)
 
-    def right_side(self, targets: Any) -> np.ndarray:
+    def right_side(self, targets: Targeting) -> Array:
         """ΦᵀWY."""
-        out: Any = 0.0
+        out: Array = np.zeros(1)
         for K, y, w, rows in self.tiles():
             out = out + K.T.astype(np.float64, copy=False) @ (w[:, None] * targets(y, rows))
         return self.whiten(out)
 
-    def values(self, W: np.ndarray) -> np.ndarray:
+    def values(self, W: Array) -> Array:
         """ΦW for every row: n × columns of W."""
         c = self.basis.coefficients(W)
         return np.vstack([K.astype(np.float64, copy=False) @ c for K, *_ in self.tiles()])
@@ -154,13 +190,15 @@ class Streamed:
 class Normal:
     """ΦᵀWΦ as an operator: each product is one pass over the rows."""
 
-    def __init__(self, of: Streamed, weights: Any = None) -> None:
-        self.of, self.weights = of, weights
-        self.shape, self.dtype = (of.basis.rank, of.basis.rank), np.dtype(np.float64)
+    def __init__(self, of: Streamed, weights: Weighting | None = None) -> None:
+        self.of = of
+        self.weights = weights
+        self.shape = (of.basis.rank, of.basis.rank)
+        self.dtype = np.dtype(np.float64)
 
-    def __matmul__(self, V: np.ndarray) -> np.ndarray:
+    def __matmul__(self, V: Array) -> Array:
         c = self.of.basis.coefficients(V.reshape(len(V), -1))
-        out: Any = 0.0
+        out: Array = np.zeros(1)
         for K, _, w, rows in self.of.tiles():
             K = K.astype(np.float64, copy=False)
             w = w if self.weights is None else self.weights(w, rows)
@@ -169,20 +207,20 @@ class Normal:
 
 
 def landmark_factor(basis: Basis, share: float, alpha: float) -> Cholesky:
-    """share · LᵀL + αI: what ΦᵀWΦ + αI is when the rows are the landmarks, each standing for `share` of the weight."""
+    """share · LᵀL + αI: ΦᵀWΦ + αI if the rows were the landmarks, each standing for `share` of the weight."""
     return factor(share * lapack.matmul(basis.lower.T, basis.lower), alpha, overwrite=True)
 
 
 def solve_normal(
     of: Streamed,
-    b: np.ndarray,
+    b: Array,
     alpha: float,
-    inverse: Any,
+    inverse: Cholesky,
     *,
-    weights: Any = None,
+    weights: Weighting | None = None,
     start: bool,
     **limits: Any,
-) -> Solution[np.ndarray]:
-    """(ΦᵀWΦ + αI) w = b by conjugate gradients with `inverse`; with `start`, from what `inverse` says the answer is."""
+) -> Solution[Array]:
+    """(ΦᵀWΦ + αI) w = b by conjugate gradients with `inverse`; with `start`, from the answer of `inverse`."""
     x0 = np.asarray(inverse @ b) if start else None
     return cg(Normal(of, weights), b, alpha, preconditioner=inverse, x0=x0, **limits)
