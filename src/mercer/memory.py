@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from functools import lru_cache
 
 from mercer.errors import ParameterError
 from mercer.typing import Memory
@@ -21,19 +22,28 @@ def memory_limit(value: Memory, name: str = "memory") -> int:
     (1073741824, 500000000, 4096)
     """
     if isinstance(value, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", value)
-        if found and found[2].lower() in _UNITS:
-            return int(float(found[1]) * _UNITS[found[2].lower()])
+        number = _bytes(value)
+        if number is not None:
+            return number
     elif not isinstance(value, bool):
         try:
-            number = operator.index(value)
+            size = operator.index(value)
         except TypeError:
-            number = -1
-        if number >= 0:
-            return number
+            size = -1
+        if size >= 0:
+            return size
     raise ParameterError(
         f"{name} must be a number of bytes, or text such as '1GiB', '500MB' or '64KiB'; got {value!r}."
     )
+
+
+@lru_cache(maxsize=64)
+def _bytes(text: str) -> int | None:
+    """The amount that a text names; None where it names none."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    if found is None or found[2].lower() not in _UNITS:
+        return None
+    return int(float(found[1]) * _UNITS[found[2].lower()])
 
 
 def say_bytes(size: int) -> str:

@@ -29,6 +29,7 @@ from mercer.errors import InputError, NotFiniteError, ShapeError
 from mercer.gram import blocks
 from mercer.gram.operators import Dense, GramOperator, LowRank, Precomputed, Tiles
 from mercer.kernels.base import Kernel
+from mercer.kernels.proofs.proof import Proof
 from mercer.memory import memory_limit
 from mercer.panels import even, largest_entry, least_symmetric, panels
 from mercer.sparse import Matrix, dense, stored_alike
@@ -52,6 +53,11 @@ class KernelOnRows(ABC):
     def published(self) -> Kernel | str:
         """What a machine calls `kernel_`: the kernel, or the word for a matrix that was given."""
         return PRECOMPUTED if self.kernel is None else self.kernel
+
+    @cached_property
+    def proof(self) -> Proof | None:
+        """Why the kernel is one, asked once; None where nothing proves it, and for a given matrix."""
+        return None if self.kernel is None else self.kernel.proof()
 
     @abstractmethod
     def gram(self, memory: Memory | None = None, *, finite: bool = True) -> GramOperator:
@@ -105,7 +111,7 @@ class Evaluated(KernelOnRows):
 
     def _look_through(self, K: Array, finite: bool) -> None:
         """A stored matrix is finite, and symmetric if nothing proves that it must be."""
-        if self.kernel.proof() is None:
+        if self.proof is None:
             check_gram(K, str(self.kernel))
         elif finite:
             check_finite(K, str(self.kernel))

@@ -26,7 +26,7 @@ from typing import NamedTuple, NoReturn
 from mercer.errors import MercerError, ParameterError, ParseError
 from mercer.kernels import doors
 from mercer.kernels.base import Kernel, is_number
-from mercer.kernels.leaves.leaf import LEAVES
+from mercer.kernels.leaves.leaf import LEAVES, Leaf
 from mercer.kernels.leaves.special import Constant
 from mercer.typing import Setting
 
@@ -71,7 +71,27 @@ def parse(text: str) -> Kernel:
     """
     if not isinstance(text, str):
         raise ParseError(f"a kernel expression is text, not {type(text).__name__}", str(text), 1)
-    return _Parser(text).whole()
+    known = _read.get(text)
+    if known is not None and all(LEAVES.get(name) is cls for name, cls in known.leaves.items()):
+        return known.kernel
+    parser = _Parser(text)
+    kernel = parser.whole()
+    if len(_read) >= _MOST_READ:
+        _read.clear()
+    _read[text] = _Read(kernel, parser.leaves)
+    return kernel
+
+
+class _Read(NamedTuple):
+    """A text that was read before: its kernel, and the leaves that its names meant then."""
+
+    kernel: Kernel
+    leaves: dict[str, type[Leaf]]
+
+
+# Kernels never change, so that a text is read once as long as its names mean the same leaves.
+_read: dict[str, _Read] = {}
+_MOST_READ = 256
 
 
 class _Parser:
@@ -79,6 +99,7 @@ class _Parser:
         self.text = text
         self.at = 0
         self.depth = 0
+        self.leaves: dict[str, type[Leaf]] = {}
         self.tokens = self._tokens()
 
     def _tokens(self) -> list[Token]:
@@ -213,7 +234,9 @@ class _Parser:
                 self.fail(_unknown(token.text))
             self.at += 1
             args, named = self.arguments()
-            return self.build(LEAVES[token.text], args, named, token)
+            cls = LEAVES[token.text]
+            self.leaves[token.text] = cls
+            return self.build(cls, args, named, token)
         if self.accept("("):
             self.enter()
             value = self.sum()

@@ -104,7 +104,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         if hasattr(self, "witness_"):
             self.witness_ = (order[self.witness_[0]], self.witness_[1])
 
-    def _check_labels(self, y: Targets, n: int) -> Integers:
+    def _check_labels(self, y: Any, n: int) -> Integers:
         """The labels as 0, 1, 2, … in the order of `classes_`."""
         self.classes_, codes = check_labels(y, n, type(self).__name__)
         return codes
@@ -137,7 +137,9 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         members = [live[codes[live] == c] for c in range(len(self.classes_))]
         out = []
         for plus, minus in self._duels:
-            rows = live if minus is None else np.sort(np.concatenate([members[plus], members[minus]]))
+            rows = live
+            if minus is not None and len(members) > 2:
+                rows = np.sort(np.concatenate([members[plus], members[minus]]))
             out.append(self._problem(rows, np.where(codes[rows] == plus, 1.0, -1.0), w[rows]))
         return out
 

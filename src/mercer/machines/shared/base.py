@@ -96,8 +96,19 @@ class KernelEstimator(Published, BaseEstimator):
         Where the kernel takes things that are no numbers, they stay what they are, as an array of objects.
         """
         A = read_rows(X, self._takes_things())
-        validate_data(self, X if column_names(X) is not None else A, reset=reset, skip_check_array=True)
+        if not self._known_width(X, A, reset):
+            validate_data(self, X if column_names(X) is not None else A, reset=reset, skip_check_array=True)
         return A
+
+    def _known_width(self, X: Any, A: Any, reset: bool) -> bool:
+        """Whether a plain array has the columns it should have, none of them named; `reset` remembers them.
+
+        This is what `validate_data` comes to for it, which asks first whether it is some kind of data frame.
+        """
+        plain = type(X) is np.ndarray and A.ndim == 2 and "feature_names_in_" not in self.__dict__
+        if plain and reset:
+            self.n_features_in_ = A.shape[1]
+        return plain and self.__dict__.get("n_features_in_") == A.shape[1]
 
     def _takes_things(self) -> bool:
         """Whether the kernel can be asked of things that are no vectors: strings, graphs, mixed tables."""

@@ -28,7 +28,7 @@ from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation, Frozen, approximate
 from mercer.machines.shared.base import KernelEstimator, resolve
 from mercer.sparse import Matrix
-from mercer.theory.judge import is_proved, judge_on_rows
+from mercer.theory.judge import judge_on_rows
 from mercer.typing import Array, Integers, Memory, Numbers, Setting
 
 
@@ -92,7 +92,7 @@ class Machine(KernelEstimator):
         """
         for name in ("approximation_", "feature_coef_", "witness_"):
             self.__dict__.pop(name, None)
-        rows = self._rows(A)
+        rows = self._rows(A).checked()
         kernel = resolve(self.kernel, rows, w)
         self.kernel_ = PRECOMPUTED if kernel is None else kernel
         on = put_on_rows(
@@ -121,7 +121,7 @@ class Machine(KernelEstimator):
         notes: tuple[str, ...] = ()
         if isinstance(on, Approximated):
             notes = self._approximation_notes()
-        if on.kernel is not None and is_proved(on.kernel):
+        if on.proof is not None and on.proof.declared() == ():
             return notes
         K = on.gram() if K is None else K
         rows = np.arange(len(on)) if rows is None else rows

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import ShapeError
 from mercer.gram.functions import Functions
-from mercer.gram.on_rows import KernelOnRows
+from mercer.gram.on_rows import Approximated, KernelOnRows
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Machine
 from mercer.sparse import Matrix
@@ -37,7 +37,8 @@ class SupportMachine(Machine):
         self.support_vectors_ = np.empty((len(used), 0)) if on.kernel is None else A[used]
         self.dual_coef_ = np.ascontiguousarray(coef)
         self.n_rows_fit_ = A.shape[0]
-        self._keep_feature_coef(on.part(used), self.dual_coef_.T)
+        if isinstance(on, Approximated):
+            self._keep_feature_coef(on.part(used), self.dual_coef_.T)
 
     def _values(self, X: Table) -> Array:
         """Every function on new rows, n × functions; only kernel products with support vectors."""
