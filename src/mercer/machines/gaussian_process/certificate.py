@@ -45,8 +45,8 @@ def certify(
         method += f" in {posterior.on.approximation.dimension} features"
         share = left_share(posterior.on)
         notes.append(
-            f"At the rows of fit the features leave out {share:.3g} of the prior variance; bands are wider by that part at "
-            "each x."
+            f"At the rows of fit the features leave out {share:.3g} of the prior variance; bands are wider "
+            "by that part at each x."
         )
     status: Status = Status.CONVERGED if estimated is None else estimated.certificate.status
     if tuned is not None:
@@ -70,8 +70,9 @@ def certify(
         # (K + N)⁻¹ before and after differ by -added·(K + N)⁻¹(K + N + added)⁻¹, and ‖K(K + N)⁻¹‖ ≤ 1
         moved = float((added * np.linalg.norm(posterior.alpha, axis=0) * posterior.units.scale).max())
         told = (
-            f"{added:.3g} was added to the diagonal, because the Gram matrix could not be factored without: as if every "
-            f"observation had that much more noise. It moves the mean at the training rows by at most {moved:.3g}."
+            f"{added:.3g} was added to the diagonal, because the Gram matrix could not be factored without: "
+            "as if every observation had that much more noise. It moves the mean at the training rows by "
+            f"at most {moved:.3g}."
         )
         notes.append(told)
         warn(told, PrecisionWarning)
@@ -130,8 +131,9 @@ def _say_outcome(posterior: Posterior, tuned: Tuned, Y: Array, reached: Array) -
     if explained >= LITTLE:
         return []
     told = (
-        f"The function found explains {100 * max(explained, 0.0):.2g} % of the variation of y at the rows of fit; the rest it calls noise. "
-        "Either y does not depend on X by this kernel, or a better optimum was missed: try n_restarts=10, or another kernel."
+        f"The function found explains {100 * max(explained, 0.0):.2g} % of the variation of y at the rows "
+        "of fit; the rest it calls noise. Either y does not depend on X by this kernel, or a better optimum "
+        "was missed: try n_restarts=10, or another kernel."
     )
     warn(told, PrecisionWarning)
     return [told]
@@ -139,8 +141,8 @@ def _say_outcome(posterior: Posterior, tuned: Tuned, Y: Array, reached: Array) -
 
 def _say_rounding(worst: float, tol: float) -> str:
     return (
-        f"The system is ill-conditioned: the residual is {worst:.1e} of the targets, above tol={tol:g}, and rounding allows "
-        "no less. Raise the noise, or remove rows that are nearly equal."
+        f"The system is ill-conditioned: the residual is {worst:.1e} of the targets, above tol={tol:g}, and "
+        "rounding allows no less. Raise the noise, or remove rows that are nearly equal."
     )
 
 
@@ -157,4 +159,5 @@ def _say_error(found: EstimatedEvidence) -> str:
     text = f"The log evidence {found.evidence.value:.6g} is an estimate, ±{found.half_width:.2g} at 95 %"
     if found.gradient_error is not None and len(found.gradient_error):
         text += f"; its gradient carries a standard error of at most {found.gradient_error.max():.2g}"
-    return f"{text} ({found.logdet.certificate.method}). The mean is exact to the residual; bands can only be too wide."
+    text += f" ({found.logdet.certificate.method})."
+    return f"{text} The mean is exact to the residual; bands can only be too wide."

@@ -55,15 +55,17 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
     Parameters
     ----------
     kernel : Kernel, str
-        A kernel, its text, or "precomputed". An open lengthscale, as of the default "RBF()", is closed column by column
-        from the spread of X, and all are tuned by one common factor, so that units do not matter (with `RBF(ard=True)` each by its
-        own); what was found is in `kernel_`. "1.0*RBF()" also learns the height of the latent function.
+        A kernel, its text, or "precomputed". An open lengthscale, as of the default "RBF()", is closed
+        column by column from the spread of X, and all are tuned by one common factor, so that units do not
+        matter (with `RBF(ard=True)` each by its own); what was found is in `kernel_`. "1.0*RBF()" also
+        learns the height of the latent function.
     {shared parameters}
 
     Attributes
     ----------
     classes_, kernel_, X_fit_, n_features_in_, n_iter_
-    log_evidence_ : of `kernel_`. certificate_ : Newton's residual, iterations and status, and how the search went.
+    log_evidence_ : of `kernel_`.
+    certificate_ : Newton's residual, iterations and status, and how the search went.
     posterior_ : f, a, ∇ log p and the factors at the mode; see `mercer.machines.gaussian_process.laplace`.
 
     >>> from mercer import GaussianProcessClassifier
@@ -81,8 +83,8 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         "optimizer": Choice(
             ("L-BFGS-B",),
             none=True,
-            about="Maximise the log evidence over the free parameters of the kernel, within a factor of 1e5 of the start or its bounds; "
-            "None leaves the kernel as it is.",
+            about="Maximise the log evidence over the free parameters of the kernel, within a factor of 1e5 "
+            "of the start or its bounds; None leaves the kernel as it is.",
         ),
         "n_restarts": Whole(0, about="So many further searches from random starts, in parallel."),
         "max_iter": Whole(1, none=True, about="Steps of a search; None for no limit."),
@@ -90,13 +92,14 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
             1, none=True, about="Steps of Newton's method for one mode; None for no limit."
         ),
         "tol": Number(
-            about="Largest |a - ∇ log p(y | f)| at the mode f = Ka, relative to the largest weight; or what the rounding of Ka allows, "
-            "where that is more (a very high prior)."
+            about="Largest |a - ∇ log p(y | f)| at the mode f = Ka, relative to the largest weight; or what "
+            "the rounding of Ka allows, where that is more (a very high prior)."
         ),
         "n_draws": Whole(
             1,
-            about="More than two classes: the probabilities are averages over so many quasi-random draws (the same for every row, fixed "
-            "by `random_state`). Two classes are integrated to rounding instead.",
+            about="More than two classes: the probabilities are averages over so many quasi-random draws "
+            "(the same for every row, fixed by `random_state`). Two classes are integrated to rounding "
+            "instead.",
         ),
         "memory": TABLE["memory"].but(about="What the n × n arrays may take; more is refused."),
     }
@@ -139,7 +142,10 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
-        """Learn from rows X and labels y; a row of weight 2 counts like two equal rows, of weight 0 not at all."""
+        """Learn from rows X and labels y.
+
+        A row of weight 2 counts like two equal rows, of weight 0 not at all.
+        """
         begun = time.perf_counter()
         self._check_parameters()
         A = self._check_rows(X, reset=True)
@@ -149,8 +155,8 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         self.classes_, codes = np.unique(y[rows], return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(
-                f"y has one class only, {self.classes_[0]!r}, among rows of positive weight, and a classifier needs at least "
-                "two classes. To describe a single class use OneClassSVM."
+                f"y has one class only, {self.classes_[0]!r}, among rows of positive weight, and a "
+                "classifier needs at least two classes. To describe a single class use OneClassSVM."
             )
         self._check_memory(len(rows))
         on = self._kernel_on(A, w)
@@ -177,7 +183,10 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         return as_labels(y, n, type(self).__name__)
 
     def _final_mode(self, tuned: Tuned | None) -> Posterior:
-        """The mode at the hyperparameters found; the one that the search kept if there is no time for more."""
+        """The mode at the hyperparameters found.
+
+        It is the one that the search kept if there is no time for more.
+        """
         interrupted = tuned is not None and tuned.status == Status.INTERRUPTED
         if tuned is not None and tuned.kept is not None and (interrupted or clock.short_of(tuned.seconds)):
             assert isinstance(tuned.kept, Posterior)
@@ -200,8 +209,9 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         needed = self._needed(n)
         if needed > memory_limit(self.memory):
             raise MemoryBudgetError(
-                f"{n} rows and {classes} classes need about {say_bytes(needed)} of n × n arrays; memory={self.memory!r} allows "
-                "less. Raise memory, take fewer rows, or use SVC(probability=True), which stores no such array."
+                f"{n} rows and {classes} classes need about {say_bytes(needed)} of n × n arrays; "
+                f"memory={self.memory!r} allows less. Raise memory, take fewer rows, or use "
+                "SVC(probability=True), which stores no such array."
             )
 
     def _make_likelihood(self, codes: Integers, w: Array) -> Likelihood:
@@ -256,8 +266,8 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         found, status = self.posterior_, self.posterior_.status
         if tuned is not None:
             notes.append(
-                f"Log evidence {found.evidence:.6g} after {tuned.iterations} steps of L-BFGS-B ({tuned.status}), "
-                f"{tuned.evaluations} evaluations."
+                f"Log evidence {found.evidence:.6g} after {tuned.iterations} steps of L-BFGS-B "
+                f"({tuned.status}), {tuned.evaluations} evaluations."
             )
             notes += tuned.notes
             if tuned.ends:
@@ -280,8 +290,8 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         )
         if not status.as_asked:
             warn(
-                f"not all of it converged ({self.certificate_}). Raise max_iter_newton, max_iter or max_seconds, or "
-                "scale the columns of X.",
+                f"not all of it converged ({self.certificate_}). Raise max_iter_newton, max_iter or "
+                "max_seconds, or scale the columns of X.",
                 ConvergenceWarning,
             )
 
@@ -290,7 +300,8 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
     def log_evidence(
         self, theta: Numbers | None = None, *, gradient: bool = False
     ) -> float | tuple[float, Array]:
-        """The log evidence of the training labels for the free parameters `theta` (those of `kernel_` by default).
+        """The log evidence of the training labels for the free parameters `theta` (those of `kernel_` by
+        default).
 
         With `gradient=True` also its derivatives, in the order of `kernel_.theta`.
         """
@@ -357,7 +368,8 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
     def _given_diag(self, diag: Numbers | None, m: int) -> Array:
         if diag is None:
             raise InputError(
-                "a precomputed kernel does not tell k(x, x) of new rows, and the variance needs it: pass diag=…."
+                "a precomputed kernel does not tell k(x, x) of new rows, and the variance needs it: pass "
+                "diag=…."
             )
         own = np.asarray(diag, dtype=float)
         if own.shape != (m,) or not np.all(np.isfinite(own)):

@@ -1,7 +1,8 @@
-"""Conditioning a Gaussian process on what was observed: (K + N) α = Y at given hyperparameters, and its likelihood.
+"""Conditioning a Gaussian process on what was observed: (K + N) α = Y at given hyperparameters, and its
+likelihood.
 
-K + N is factored, or only multiplied with (conjugate gradients), or it is that of features. Where it cannot be
-factored a diagonal is missing: that is refused, or it is added and stated.
+K + N is factored, or only multiplied with (conjugate gradients), or it is that of features. Where it cannot
+be factored a diagonal is missing: that is refused, or it is added and stated.
 """
 
 from __future__ import annotations
@@ -160,7 +161,10 @@ class System(Observed):
         return Conditioned(inverse, alpha, value)
 
     def _from_search(self, kept: Any) -> Conditioned:
-        """α and the evidence of the best θ, as the search had them; a factor is made when it is first asked for."""
+        """α and the evidence of the best θ, as the search had them.
+
+        A factor is made when it is first asked for.
+        """
         if isinstance(kept, Evidence):
             return Conditioned(Exact(Later(self.gram(), self.noise)), kept.alpha, kept.value)
         inverse, estimated = kept
@@ -204,7 +208,10 @@ def with_enough_noise(
 def _missing_noise(
     system: System, error: NotPositiveDefiniteError, asked: Kernel | None, refuse: bool
 ) -> float:
-    """What to add that is enough; or a Gram matrix that cannot be factored is refused, with the whole diagnosis."""
+    """What to add that is enough, of a Gram matrix that cannot be factored.
+
+    If that is to be refused, the error has the whole diagnosis.
+    """
     if error.sufficient_diagonal is None and system.exact:
         try:
             factor_gram(system.gram(), system.noise)
@@ -231,10 +238,11 @@ def _why_singular(kernel: Kernel | None, noise: Array | float) -> str:
         if np.any(noise):
             terms.append(f"noise={float(np.min(noise)):.3g}")
         return (
-            f"The noise of the model ({' and '.join(terms)}) is too small for float64 beside the other terms. "
-            "Raise it, or pass singular='add'."
+            f"The noise of the model ({' and '.join(terms)}) is too small for float64 beside the other "
+            "terms. Raise it, or pass singular='add'."
         )
     return (
-        f"No term of {kernel} is noise and noise is None, so equal rows must have equal targets and smooth kernels have "
-        "no digits left: add + White(0.01), pass noise=variance, or singular='add' to have it added and stated."
+        f"No term of {kernel} is noise and noise is None, so equal rows must have equal targets and smooth "
+        "kernels have no digits left: add + White(0.01), pass noise=variance, or singular='add' to have it "
+        "added and stated."
     )

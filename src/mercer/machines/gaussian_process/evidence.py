@@ -4,8 +4,8 @@
     gradient        ½ Σ_ij W_ij ∂K_ij/∂θ                                           W = ααᵀ - A⁻¹
     leave-one-out   Σ_i log p(y_i | the other rows)        mean y_i - α_i / A⁻¹_ii,  variance 1 / A⁻¹_ii
 
-One n×n buffer is the Gram matrix, then its factor, then its inverse, then W: LAPACK's dpotrf and dpotri, BLAS's
-dsyrk in place, and a single contraction by the engine, whatever the number of hyperparameters.
+One n×n buffer is the Gram matrix, then its factor, then its inverse, then W: LAPACK's dpotrf and dpotri,
+BLAS's dsyrk in place, and a single contraction by the engine, whatever the number of hyperparameters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """A log-likelihood of the targets, its gradient in θ (None if not asked) and the weights α, one column each target.
+    """A log-likelihood of the targets, its gradient in θ (None if not asked) and the weights α, one column
+    each target.
 
     `noise` is the derivative in a noise common to all rows; only `log_evidence` with a gradient has it.
     """
@@ -45,8 +46,8 @@ class Evidence:
 def factor_gram(K: GramOperator, noise: Array | float = 0.0, *, diagnose: bool = True) -> Cholesky:
     """A = K + noise = L Lᵀ, in place of a Gram matrix made for it; nothing but `noise` is added.
 
-    Where A is not positive definite the error says at which row, which rows look alike and what diagonal would do; with
-    `diagnose=False` it says the row only, which costs nothing.
+    Where A is not positive definite the error says at which row, which rows look alike and what diagonal
+    would do; with `diagnose=False` it says the row only, which costs nothing.
     """
     A = np.require(K.dense(), np.float64, ["C", "W"])
     if isinstance(K, Dense | Precomputed) and A is K.array:
@@ -101,8 +102,8 @@ def log_loo(
 ) -> Evidence:
     """The leave-one-out log predictive likelihood of the columns of Y, summed; no refit is needed.
 
-    Its gradient has W = ½(cαᵀ + αcᵀ) - A⁻¹ diag(b) A⁻¹ with c = A⁻¹(α / A⁻¹_ii) and b_i = ½(1 + α_i² / A⁻¹_ii) / A⁻¹_ii: one
-    more n×n array, because the inverse is needed beside W.
+    Its gradient has W = ½(cαᵀ + αcᵀ) - A⁻¹ diag(b) A⁻¹ with c = A⁻¹(α / A⁻¹_ii) and b_i = ½(1 + α_i² /
+    A⁻¹_ii) / A⁻¹_ii: one more n×n array, because the inverse is needed beside W.
 
     >>> from mercer import White
     >>> round(log_loo(White(1.0).gram([[0.0], [5.0]]), np.zeros((2, 1))).value, 4)
@@ -133,7 +134,8 @@ def log_loo(
 def gradient_of(
     K: GramOperator, U: Array | None = None, V: Array | None = None, *, W: Array | None = None
 ) -> Array:
-    """`K.contract(U, V, W=W)`; a derivative that is no number is an error of its own, with the parameter and the row.
+    """`K.contract(U, V, W=W)`; a derivative that is no number is an error of its own, with the parameter
+    and the row.
 
     The matrix and its factor are finite then: it is the derivative that fails, so no noise would help.
     """
@@ -151,8 +153,8 @@ def gradient_of(
     bad = [f"{p.name} = {p.value:g}" for p, g in zip(free, gradient, strict=True) if not np.isfinite(g)]
     raise NotFiniteError(
         f"The derivative of the Gram matrix of {K.kernel} in {', '.join(bad)} is NaN or infinite"
-        f"{_first_pair(K)}, although its values are finite. Fix that parameter with kernel.fix(…), pass optimizer=None, or correct "
-        "the kernel's derivative there."
+        f"{_first_pair(K)}, although its values are finite. Fix that parameter with kernel.fix(…), pass "
+        "optimizer=None, or correct the kernel's derivative there."
     )
 
 
@@ -177,7 +179,8 @@ def _inverse(factor: Cholesky) -> Array:
 
 
 def _half(W: Array) -> Array:
-    """Half of a symmetric W given by its Fortran lower triangle: that triangle in C order, its diagonal halved, else 0.
+    """Half of a symmetric W given by its Fortran lower triangle: that triangle in C order, its diagonal
+    halved, else 0.
 
     ∂K is symmetric, so contracting with it is contracting with ½W, and the mirror image need not be written.
     """

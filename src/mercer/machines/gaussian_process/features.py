@@ -1,10 +1,12 @@
-"""A Gaussian process with the features of an approximation in place of its kernel: f(x) = φ(x)·β, β ~ N(0, I).
+"""A Gaussian process with the features of an approximation in place of its kernel: f(x) = φ(x)·β, β ~ N(0,
+I).
 
     M = I + ΦᵀN⁻¹Φ,     mean(x) = φ(x)·M⁻¹ΦᵀN⁻¹y,     var(x) = φ(x)ᵀM⁻¹φ(x) + k(x, x) - ‖φ(x)‖²
 
-The last two terms are what the features leave out of the prior: without them a band would be narrow where no landmark is
-near. Nyström features leave out a kernel, so that covariances have all of it; random features may have ‖φ(x)‖² > k(x, x),
-then nothing is added, and what is left out counts as independent from row to row.
+The last two terms are what the features leave out of the prior: without them a band would be narrow where
+no landmark is near. Nyström features leave out a kernel, so that covariances have all of it; random
+features may have ‖φ(x)‖² > k(x, x), then nothing is added, and what is left out counts as independent from
+row to row.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ from mercer.typing import Array
 def refuse_search(kernel: Kernel) -> NoReturn:
     """Features are those of one kernel: hyperparameters are not searched through them."""
     raise ParameterError(
-        f"the hyperparameters of {kernel} are not searched through an approximation: its features change with "
-        "them. Fit a subset of the rows without approximation=, then pass kernel=model.kernel_ and "
+        f"the hyperparameters of {kernel} are not searched through an approximation: its features change "
+        "with them. Fit a subset of the rows without approximation=, then pass kernel=model.kernel_ and "
         "optimizer=None here."
     )
 
@@ -38,8 +40,8 @@ def in_features(on: Approximated, noise: Array | float) -> InFeatures:
     total = np.broadcast_to(noise + on.approximation.noise_, len(on)).astype(np.float64)
     if total.min() <= 0:
         raise ParameterError(
-            f"row {int(np.argmin(total))} has no noise, and a Gram matrix of {on.approximation.dimension} features "
-            "cannot be inverted without. Add + White(0.01) to the kernel, or pass noise=variance."
+            f"row {int(np.argmin(total))} has no noise, and a Gram matrix of {on.approximation.dimension} "
+            "features cannot be inverted without. Add + White(0.01) to the kernel, or pass noise=variance."
         )
     return InFeatures.of(on.phi, total)
 
@@ -92,6 +94,6 @@ def refuse(posterior: Posterior, what: str) -> None:
     """What is not to be had from features of the whole kernel at given hyperparameters."""
     if posterior.approximated:
         raise InputError(
-            f"{what} cannot be read off a model with approximation=, whose features are those of the whole kernel at given "
-            "hyperparameters. Fit a subset of the rows without it."
+            f"{what} cannot be read off a model with approximation=, whose features are those of the whole "
+            "kernel at given hyperparameters. Fit a subset of the rows without it."
         )

@@ -1,8 +1,9 @@
-"""(K + noise)⁻¹ as a posterior needs it: exactly by a Cholesky factor, or by conjugate gradients where n is too large.
+"""(K + noise)⁻¹ as a posterior needs it: exactly by a Cholesky factor, or by conjugate gradients where n is
+too large.
 
-Both answer `solve(B) = A⁻¹B`, and `explained(B)`: triples (P, Q, s) with Bᵀ A⁻¹ B ≈ Σ s PᵀQ. The exact one has V = L⁻¹B, so
-that what is explained is a sum of squares. The iterative one has X ≈ A⁻¹B and BᵀX + XᵀB - XᵀAX, which is never more than
-BᵀA⁻¹B: an error of the solver can only widen a band.
+Both answer `solve(B) = A⁻¹B`, and `explained(B)`: triples (P, Q, s) with Bᵀ A⁻¹ B ≈ Σ s PᵀQ. The exact one
+has V = L⁻¹B, so that what is explained is a sum of squares. The iterative one has X ≈ A⁻¹B and BᵀX + XᵀB -
+XᵀAX, which is never more than BᵀA⁻¹B: an error of the solver can only widen a band.
 """
 
 from __future__ import annotations
@@ -160,7 +161,9 @@ class Iterative:
 def iterative(
     kernel: Kernel, rows: Rows, noise: Array | float, *, tol: float, n_jobs: int | None, random_state: Seed
 ) -> Iterative:
-    """The iterative inverse of K + noise: the least noise of a row is the shift, the rest of it stays in the operator."""
+    """The iterative inverse of K + noise: the least noise of a row is the shift, the rest of it stays in
+    the operator.
+    """
     latent, white = split_noise(kernel)
     op: GramOperator
     shift = white + float(np.min(noise))
@@ -186,7 +189,9 @@ class EstimatedEvidence:
 
     @property
     def half_width(self) -> float:
-        """Half the 95 % interval of the evidence: that of the log-determinant, halved and once for each target."""
+        """Half the 95 % interval of the evidence: that of the log-determinant, halved and once for each
+        target.
+        """
         low, high = self.logdet.interval
         return float(0.25 * (high - low) * self.evidence.alpha.shape[1])
 
@@ -204,8 +209,9 @@ def estimate_evidence(
 
         tr(A⁻¹ ∂K) = E[(A⁻¹z)ᵀ ∂K (P⁻¹z)],     z ~ N(0, P)
 
-    with the preconditioner P, so that the better P is, the less the probes z scatter. The same random numbers are used
-    at every θ, so the estimate is a smooth function of θ up to changes of rank. Where the seconds run out there is no gradient.
+    with the preconditioner P, so that the better P is, the less the probes z scatter. The same random
+    numbers are used at every θ, so the estimate is a smooth function of θ up to changes of rank. Where the
+    seconds run out there is no gradient.
     """
     start = time.perf_counter()
     n, targets = Y.shape
@@ -233,13 +239,16 @@ def estimate_evidence(
 
 
 def nonnegative(variance: Array, prior: Array, n: int) -> Array:
-    """Variances, with what rounding made negative set to 0; more than rounding is no variance, and is said."""
+    """Variances, with what rounding made negative set to 0.
+
+    More than rounding is no variance, and is said.
+    """
     beyond = variance < -10 * (n + 10) * EPS * np.abs(prior)
     if beyond.any():
         warn(
-            f"the variance of {int(beyond.sum())} of {len(variance)} rows came out negative beyond rounding, the lowest as "
-            f"{variance.min():.3g}, and was set to 0: the kernel is not positive semi-definite on these rows, or the noise is "
-            "too small for float64. Look at k.validity().",
+            f"the variance of {int(beyond.sum())} of {len(variance)} rows came out negative beyond "
+            f"rounding, the lowest as {variance.min():.3g}, and was set to 0: the kernel is not positive "
+            "semi-definite on these rows, or the noise is too small for float64. Look at k.validity().",
             PrecisionWarning,
         )
     return np.maximum(variance, 0.0)

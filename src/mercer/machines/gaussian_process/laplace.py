@@ -1,14 +1,16 @@
-"""Laplace's approximation of a latent Gaussian process: the mode of the posterior, the evidence and its gradient.
+"""Laplace's approximation of a latent Gaussian process: the mode of the posterior, the evidence and its
+gradient.
 
     ψ(f) = -½ fᵀK⁻¹f + Σ w_i log p(y_i | f_i),     mode f = K g(f),   g = ∇ log p(y | f)
     log Z ≈ ψ(f) - ½ log |I + KW|,                 W = -∇∇ log p(y | f)
 
-`Logistic` is two classes with one latent function, `Softmax` any number with one latent function for each class, all
-with the same prior K (Rasmussen and Williams, algorithms 3.1, 3.3 and 5.1). K is never inverted, so it may be singular: only
-matrices of the form I + √D K √D are factored, with eigenvalues ≥ 1. A row of weight 2 counts like two equal rows.
+`Logistic` is two classes with one latent function, `Softmax` any number with one latent function for each
+class, all with the same prior K (Rasmussen and Williams, algorithms 3.1, 3.3 and 5.1). K is never inverted,
+so it may be singular: only matrices of the form I + √D K √D are factored, with eigenvalues ≥ 1. A row of
+weight 2 counts like two equal rows.
 
-The gradient is one matrix G with ∂ log Z/∂θ = Σ G_ij ∂K_ij/∂θ for every θ, so that the engine's contraction does the
-rest. It has three parts: ½ aaᵀ of the fit, -½ (K + W⁻¹)⁻¹ of the volume, and what the mode moves.
+The gradient is one matrix G with ∂ log Z/∂θ = Σ G_ij ∂K_ij/∂θ for every θ, so that the engine's contraction
+does the rest. It has three parts: ½ aaᵀ of the fit, -½ (K + W⁻¹)⁻¹ of the volume, and what the mode moves.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class Posterior(ABC):
 
     @abstractmethod
     def latent(self, Ks: Array, diag: Array) -> tuple[Array, Array]:
-        """Mean and (co)variance of the latent function at new points, from k(new, training) and k(new, new)."""
+        """Mean and (co)variance of the latent function at new points, from k(new, training) and k(new,
+        new).
+        """
 
 
 class Likelihood(ABC):
@@ -93,7 +97,9 @@ class Likelihood(ABC):
         """(I + WK)⁻¹ r = r - (K + W⁻¹)⁻¹ K r, to the precision of the factors."""
 
     def step(self, K: Array, r: Array, curve: Any) -> Array:
-        """Newton's change of a, (I + WK)⁻¹ r with r = g - a, refined: a high prior cancels most digits of one solve."""
+        """Newton's change of a, (I + WK)⁻¹ r with r = g - a, refined: a high prior cancels most digits of
+        one solve.
+        """
         out = self.solve(K, r, curve)
         size = last = float(np.linalg.norm(r))
         for _ in range(REFINEMENTS):
@@ -153,7 +159,10 @@ class Likelihood(ABC):
         return self.close(curve, value=value, **found)
 
     def _mode_of_a_high_prior(self, found: dict[str, Any], tol: float, max_iter: int) -> Posterior | None:
-        """The mode by `whitened`, where K loses too many digits for the steps above; None if that is no nearer."""
+        """The mode by `whitened`, where K loses too many digits for the steps above.
+
+        None if that is no nearer.
+        """
         K = found["K"]
         white = whitened_mode(K, self, self.start().shape, max(max_iter, 100))
         if white is None:
@@ -189,7 +198,10 @@ class Likelihood(ABC):
     def _walk(
         self, K: Array, a: Array, f: Array, value: float, goal: Array
     ) -> tuple[Array, Array, float] | None:
-        """The way to Newton's `goal` as far as ψ does not fall; None where it falls at once. f is linear in a."""
+        """The way to Newton's `goal` as far as ψ does not fall.
+
+        None where it falls at once. f is linear in a.
+        """
         there = K @ goal
         share, slack = 1.0, 1e-13 * (1.0 + abs(value))
         while share >= SHORTEST:
@@ -254,7 +266,8 @@ class TwoClasses(Posterior):
 
     def weights(self) -> Array:
         inverse = _inverse(self.lower)  # of I + √W K √W
-        # ∂(-½ log|B|)/∂f_i = -½ Σ_ii W'_i; with Σ = W^-½ (I - B⁻¹) W^-½ and W' = -W tanh(f/2) nothing is divided by W
+        # ∂(-½ log|B|)/∂f_i = -½ Σ_ii W'_i; with Σ = W^-½ (I - B⁻¹) W^-½ and W' = -W tanh(f/2) nothing is
+        # divided by W
         pull = 0.5 * (1.0 - inverse.diagonal()) * np.tanh(0.5 * self.f)
         inverse *= self.root[:, None]
         inverse *= self.root[None, :]
@@ -276,7 +289,9 @@ class TwoClasses(Posterior):
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """At some f: π, E_c = (K + D_c⁻¹)⁻¹, the diagonal of B_c⁻¹, log|B_c| / 2 summed, and the factor of Σ E_c."""
+    """At some f: π, E_c = (K + D_c⁻¹)⁻¹, the diagonal of B_c⁻¹, log|B_c| / 2 summed, and the factor of Σ
+    E_c.
+    """
 
     pi: Array
     E: Array
@@ -412,8 +427,8 @@ def _cholesky(B: Array) -> Array:
     lower, info = lapack.potrf(B.T, overwrite_a=True)
     if info or not np.isfinite(lower[-1, -1]):
         raise NotPositiveDefiniteError(
-            f"the Gram matrix is not positive semi-definite, or too large for float64: a factor of I + √D K √D stopped at "
-            f"row {info - 1}. Use a kernel whose validity() is proved, or a smaller scale.",
+            "the Gram matrix is not positive semi-definite, or too large for float64: a factor of I + √D K "
+            f"√D stopped at row {info - 1}. Use a kernel whose validity() is proved, or a smaller scale.",
             pivot=info - 1,
         )
     return lower

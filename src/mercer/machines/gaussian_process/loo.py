@@ -1,11 +1,13 @@
-"""Leave-one-out of a Gaussian process without refits, also where each row took part in the mean and scale of the targets.
+"""Leave-one-out of a Gaussian process without refits, also where each row took part in the mean and scale
+of the targets.
 
     P_i(v) = v_i - (A⁻¹v)_i / A⁻¹_ii           what the other rows say of v_i: it does not depend on v_i
     mean   = m + P_i(y - m) + (m_i - m) (A⁻¹1)_i / A⁻¹_ii        m_i the mean without row i
     std    = s_i / √A⁻¹_ii                                     s_i the scale without row i
 
-A noise given in units of y is N/s_i² in units of the model, so that A changes with the row: A(τ) = A(τ₀) + (τ - τ₀)N. With
-A(τ₀) = LLᵀ and L⁻¹NL⁻ᵀ = QMQᵀ one decomposition serves all rows: A(τ)⁻¹ = G (1 + (τ - τ₀)M)⁻¹ Gᵀ, G = L⁻ᵀQ.
+A noise given in units of y is N/s_i² in units of the model, so that A changes with the row: A(τ) = A(τ₀) +
+(τ - τ₀)N. With A(τ₀) = LLᵀ and L⁻¹NL⁻ᵀ = QMQᵀ one decomposition serves all rows: A(τ)⁻¹ = G (1 + (τ -
+τ₀)M)⁻¹ Gᵀ, G = L⁻ᵀQ.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ CANCELLED = 1e-4  # of a sum of squares: where one row leaves less, the others a
 def leave_one_out(posterior: Posterior) -> tuple[Array, Array]:
     """Mean and standard deviation of every observation given all others, n × targets, in units of y.
 
-    Whether the targets were centred and scaled by their own mean and deviation decides what each row took part in.
+    Whether the targets were centred and scaled by their own mean and deviation decides what each row took
+    part in.
     """
     inverse = posterior.inverse
     if not isinstance(inverse, Exact | InFeatures):
@@ -81,7 +84,9 @@ def _without_each(Y: Array, scaled: bool) -> tuple[Array, Array]:
 def _moments_by_row(
     given: Array, inverse: Exact | InFeatures, Y: Array, ratio: Array
 ) -> tuple[Array, Array, Array]:
-    """P_i(y), (A⁻¹1)_i / A⁻¹_ii and 1 / A⁻¹_ii with the noise given in the units that the targets have without row i."""
+    """P_i(y), (A⁻¹1)_i / A⁻¹_ii and 1 / A⁻¹_ii with the noise given in the units that the targets have
+    without row i.
+    """
     B = np.column_stack([Y, np.ones(len(Y))])
     grown = 1.0 / ratio**2 - 1.0
     if isinstance(inverse, InFeatures):

@@ -81,7 +81,8 @@ class Observed:
 class Posterior(Observed):
     """f given y: besides what was observed (K + N)⁻¹ and α, n × targets.
 
-    `noise_in_y` is that part of the noise which was given in units of y², in units of the model; None if none was.
+    `noise_in_y` is that part of the noise which was given in units of y², in units of the model; None if
+    none was.
     """
 
     inverse: Inverse

@@ -1,4 +1,6 @@
-"""Gaussian process regression: mean, bands, hyperparameters from the evidence, and the part of every term (M10)."""
+"""Gaussian process regression: mean, bands, hyperparameters from the evidence, and the part of every term
+(M10).
+"""
 
 from __future__ import annotations
 
@@ -45,18 +47,20 @@ EXACT_ROWS = 10_000
 class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
     """y = f(x) + noise with f ~ GP(0, k): a mean and a band at every x, hyperparameters chosen by the data.
 
-        α = (K + N)⁻¹ y,     mean(x) = Σ α_i k(x_i, x),     var(x) = k(x, x) - ‖L⁻¹ k(X, x)‖²,     K + N = L Lᵀ
+        K + N = L Lᵀ,    α = (K + N)⁻¹ y,    mean(x) = Σ α_i k(x_i, x),     var(x) = k(x, x) - ‖L⁻¹ k(X, x)‖²
 
-    The noise N is every `White` term of the kernel and `noise`. Variances are what the prior has less a sum of squares; only
-    what rounding makes negative, at most (n + 10)·2⁻⁵² of the prior variance each, is set to 0, and more than that is warned of.
+    The noise N is every `White` term of the kernel and `noise`. Variances are what the prior has less a sum
+    of squares; only what rounding makes negative, at most (n + 10)·2⁻⁵² of the prior variance each, is set
+    to 0, and more than that is warned of.
 
     Parameters
     ----------
     kernel : Kernel, str
-        A kernel, its text, or "precomputed". A kernel that leaves a lengthscale open, "RBF()", is one for standardised data: a
-        lengthscale for each column, in proportion to its deviation, heights and noise in units of
-        the variance of y. The lengthscales are searched together first, from several starts, and then one by one where there are 10
-        rows or more for each column, or where `RBF(ard=True)` asks for it. A kernel with its numbers starts there, and also at the scales of the data if far from them.
+        A kernel, its text, or "precomputed". A kernel that leaves a lengthscale open, "RBF()", is one for
+        standardised data: a lengthscale for each column, in proportion to its deviation, heights and noise
+        in units of the variance of y. The lengthscales are searched together first, from several starts,
+        and then one by one where there are 10 rows or more for each column, or where `RBF(ard=True)` asks
+        for it. A kernel with its numbers starts there, and also at the scales of the data if far from them.
     {shared parameters}
 
     Attributes
@@ -77,41 +81,45 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
 
     parameters: ClassVar[Declarations] = {
         "approximation": TABLE["approximation"].but(
-            about="The posterior of k̂(x, z) = φ(x)·φ(z), at given hyperparameters (optimizer=None), in n × features²; bands "
-            "are widened by what the features leave out of k(x, x). Noise must be positive."
+            about="The posterior of k̂(x, z) = φ(x)·φ(z), at given hyperparameters (optimizer=None), in n × "
+            "features²; bands are widened by what the features leave out of k(x, x). Noise must be positive."
         ),
         "noise": Special(
             type="float, array of n or None",
-            about="Variance of the noise of each row, in units of y², besides the kernel's `White` terms. It is not tuned.",
+            about="Variance of the noise of each row, in units of y², besides the kernel's `White` terms. "
+            "It is not tuned.",
             reason="an array is checked with the rows, by `targets.take_noise`",
         ),
         "objective": Choice(
             tuple(OBJECTIVES),
-            about="What the hyperparameters maximise: the log marginal likelihood, or the leave-one-out log predictive likelihood. Both "
-            "are of the targets as modelled: under `normalize_y` with mean and scale of all rows, while `loo()` leaves the row out "
-            "of these too.",
+            about="What the hyperparameters maximise: the log marginal likelihood, or the leave-one-out log "
+            "predictive likelihood. Both are of the targets as modelled: under `normalize_y` with mean and "
+            "scale of all rows, while `loo()` leaves the row out of these too.",
         ),
         "optimizer": Choice(
             ("L-BFGS-B",),
             none=True,
-            about="None keeps the hyperparameters as given. Fixed ones are kept, bounded ones stay between their bounds, others within a "
-            "factor of 1e5 of where they start.",
+            about="None keeps the hyperparameters as given. Fixed ones are kept, bounded ones stay between "
+            "their bounds, others within a factor of 1e5 of where they start.",
         ),
         "n_restarts": Whole(0, about="So many further searches from random starts, in parallel."),
         "normalize_y": Choice(
             ("auto", True, False, "mean"),
-            about='True models (y - mean) / standard deviation of each target instead of y, "mean" models y - mean; predictions are in '
-            'units of y all the same. "auto" is True where the kernel leaves a lengthscale open, else False.',
+            about='True models (y - mean) / standard deviation of each target instead of y, "mean" models y '
+            '- mean; predictions are in units of y all the same. "auto" is True where the kernel leaves a '
+            "lengthscale open, else False.",
         ),
         "solver": Choice(
             ("auto", "cholesky", "cg"),
-            about='"cholesky" is exact; "cg" never stores K and estimates log-determinant and traces, with the error stated in '
-            '`certificate_`; "auto" is "cholesky" to 10 000 rows, if the n×n factor fits in `memory`.',
+            about='"cholesky" is exact; "cg" never stores K and estimates log-determinant and traces, with '
+            'the error stated in `certificate_`; "auto" is "cholesky" to 10 000 rows, if the n×n factor '
+            "fits in `memory`.",
         ),
         "singular": Choice(
             ("refuse", "add"),
-            about="What to do if K + N cannot be factored: raise an error that names the rows and the terms, or add a diagonal that does "
-            "(twice the smallest found to do, and at least 1e-10 of the prior variance), and say how much and what it costs.",
+            about="What to do if K + N cannot be factored: raise an error that names the rows and the "
+            "terms, or add a diagonal that does (twice the smallest found to do, and at least 1e-10 of the "
+            "prior variance), and say how much and what it costs.",
         ),
         "max_iter": Whole(
             1, none=True, about="Steps of a search, None for no limit; the best found so far is kept."
@@ -122,8 +130,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         "tol": Number(
             0.0,
             1.0,
-            about="Relative residual asked of α, by conjugate gradients or by the factor; a fit with more than ten times it has not "
-            "converged.",
+            about="Relative residual asked of α, by conjugate gradients or by the factor; a fit with more "
+            "than ten times it has not converged.",
         ),
     }
 
@@ -281,8 +289,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             return None
         if self._constant:
             notes.append(
-                "y is constant, so its likelihood has no maximum (the noise goes to 0): hyperparameters are as "
-                "given."
+                "y is constant, so its likelihood has no maximum (the noise goes to 0): hyperparameters are "
+                "as given."
             )
             return None
         return search(self, kernel, system)
@@ -340,8 +348,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
     ) -> Array | tuple[Array, Array]:
         """The mean at rows X, with the standard deviations or the covariance matrix if asked.
 
-        They are those of the function f; `noise=True` gives those of a new observation f + noise, with the kernel's
-        `White` terms and the `noise` of the model, and `noise=variances` adds these to the White terms instead.
+        They are those of the function f; `noise=True` gives those of a new observation f + noise, with the
+        kernel's `White` terms and the `noise` of the model, and `noise=variances` adds these to the White
+        terms instead.
         """
         check_is_fitted(self, "alpha_")
         if return_std and return_cov:
@@ -352,7 +361,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             return mean
         if self._fitted_kernel is None:
             raise InputError(
-                "a precomputed Gram matrix has no k(x, x) of new rows, so there is no band; pass the kernel itself."
+                "a precomputed Gram matrix has no k(x, x) of new rows, so there is no band; pass the kernel "
+                "itself."
             )
         posterior = self.posterior_
         rows = self._rows(A)
@@ -424,7 +434,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
     ) -> Array:
         """Random functions at rows X, one per column (rows × targets × samples for several targets).
 
-        From the posterior, or from the prior if the model is not fitted or `prior=True`; with `noise=True`, observations.
+        From the posterior, or from the prior if the model is not fitted or `prior=True`; with `noise=True`,
+        observations.
         """
         rng = check_random_state(random_state)
         fitted = hasattr(self, "alpha_")
@@ -447,7 +458,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         )
 
     def input_gradient(self, X: Table, return_var: bool = False) -> Array | tuple[Array, Array]:
-        """∂mean/∂x at rows X, rows × columns (rows × columns × targets); with `return_var` also that of the variance of f."""
+        """∂mean/∂x at rows X, rows × columns (rows × columns × targets).
+
+        With `return_var` also that of the variance of f.
+        """
         posterior = self.posterior_
         return gp_views.input_gradient(posterior, self._rows(self._check_rows(X, reset=False)), return_var)
 
@@ -460,7 +474,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
 
 
 def _looked_at(system: System) -> GramOperator:
-    """K as it is judged: one that will be factored, and that nothing proves, is looked at for symmetry first."""
+    """K as it is judged: one that will be factored, and that nothing proves, is looked at for symmetry
+    first.
+    """
     K = system.gram()
     kernel = system.on.kernel
     if system.exact and kernel is not None and kernel.proof() is None:

@@ -1,4 +1,6 @@
-"""The search for the hyperparameters of a Gaussian process regression: which starts, on how many rows, and in what order."""
+"""The search for the hyperparameters of a Gaussian process regression: which starts, on how many rows, and
+in what order.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ class _Task:
         return self.run(starts, None, restarts=self.model.n_restarts)
 
     def open(self) -> Tuned:
-        """Few rows first: several starts with all lengthscales together; then each column's own, on more and more rows."""
+        """Few rows first: several starts with all lengthscales together.
+
+        Then each column's own, on more and more rows.
+        """
         n = len(self.Y)
         lists = any(p.name.endswith("]") for p in self.kernel.parameters if p.free)
         enough = n >= PER_COLUMN * self.model.n_features_in_
@@ -79,7 +84,8 @@ class _Task:
                 break
         if lists and not single:
             notes.append(
-                f"{n} rows are fewer than {PER_COLUMN} for each column: the lengthscales of the columns keep the ratios of their spreads."
+                f"{n} rows are fewer than {PER_COLUMN} for each column: the lengthscales of the columns "
+                "keep the ratios of their spreads."
             )
         return replace(found, notes=(*notes, *(note for note in found.notes if note not in notes)))
 

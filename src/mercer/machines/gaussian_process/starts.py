@@ -1,8 +1,9 @@
 """Where the search for hyperparameters begins: at the scales of the data.
 
-A kernel that leaves a lengthscale open is one for standardised data: its columns weigh alike, and the targets are taken about
-their mean, in units of their deviation. It starts from several lengthscales, on few rows first where there are many. A kernel given with its
-numbers starts from these; where they are far from the scales of the data it has a second start, with the same ratios, at these scales.
+A kernel that leaves a lengthscale open is one for standardised data: its columns weigh alike, and the
+targets are taken about their mean, in units of their deviation. It starts from several lengthscales, on few
+rows first where there are many. A kernel given with its numbers starts from these; where they are far from
+the scales of the data it has a second start, with the same ratios, at these scales.
 """
 
 from __future__ import annotations
@@ -56,13 +57,17 @@ def some_rows(n: int, count: int) -> Integers:
 
 
 def scaled_starts(kernel: Kernel, rows: Rows, Y: Array, noise: Array | float) -> list[Start]:
-    """The kernel as given; at the scales of the data, if those are far from it; and there with more noise, if it has little.
+    """The kernel as given; at the scales of the data, if those are far from it.
 
-    Little noise makes a rugged evidence, whose next hill may be "all is noise"; from much noise the terms settle one after the other.
+    And there with more noise, if it has little.
+
+    Little noise makes a rugged evidence, whose next hill may be "all is noise"; from much noise the terms
+    settle one after the other.
 
     >>> from mercer import RBF, White
     >>> rows, Y = Rows.of([[0.0], [200.0]]), np.array([[20.0], [20.0]])
-    >>> given, moved = scaled_starts(1.0 * RBF(1.0) + White(1.0), rows, Y, 0.0)      # noise is half of it already
+    >>> kernel = 1.0 * RBF(1.0) + White(1.0)                    # noise is half of it already
+    >>> given, moved = scaled_starts(kernel, rows, Y, 0.0)
     >>> np.exp(moved.theta).round(1).tolist()
     [200.0, 70.7, 200.0]
     """
@@ -90,7 +95,9 @@ def scaled_starts(kernel: Kernel, rows: Rows, Y: Array, noise: Array | float) ->
 
 
 def _to_targets(kernel: Kernel, rows: Rows, Y: Array, noise: Array | float) -> Array:
-    """What makes the prior variance the mean square of the targets: one number added to the logarithms of all heights."""
+    """What makes the prior variance the mean square of the targets: one number added to the logarithms of
+    all heights.
+    """
     prior = float(np.mean(kernel.diagonal(rows)))
     wanted = float(np.mean(Y**2)) - float(np.mean(noise))
     movable = _movable(kernel, heights(kernel))
@@ -100,7 +107,9 @@ def _to_targets(kernel: Kernel, rows: Rows, Y: Array, noise: Array | float) -> A
 
 
 def _to_columns(kernel: Kernel, rows: Rows) -> Array:
-    """What makes the geometric mean of the lengthscales √(d/2) times the deviation of the columns; ratios stay.
+    """What makes the geometric mean of the lengthscales √(d/2) times the deviation of the columns.
+
+    Ratios stay.
 
     Lists of lengthscales are moved column by column.
     """

@@ -37,7 +37,8 @@ def take_targets(model: GaussianProcessRegressor, y: Targets, n: int) -> Array:
     model.y_scale_ = np.where(spread > 0, spread, 1.0) if model._scaled else np.ones(Y.shape[1])
     if model._scaled and model.noise is not None and Y.shape[1] > 1:
         raise ParameterError(
-            "noise with several targets needs normalize_y=False or 'mean': its unit would differ from target to target."
+            "noise with several targets needs normalize_y=False or 'mean': its unit would differ from "
+            "target to target."
         )
     Y = (Y - model.y_mean_) / model.y_scale_
     model.y_fit_ = Y[:, 0] if model._single else Y

@@ -1,7 +1,9 @@
-"""Maximise a function of θ by L-BFGS-B, in scaled units: several starts, in parallel, limits, Ctrl-C keeps the best.
+"""Maximise a function of θ by L-BFGS-B, in scaled units: several starts, in parallel, limits, Ctrl-C keeps
+the best.
 
-The value is divided by the number of observations and θ is counted from its start, so that a step of 1 is a factor of e and a slope of 1 is
-large whatever the units of the data. "converged" is said only where the slope that is left is small in these units.
+The value is divided by the number of observations and θ is counted from its start, so that a step of 1 is a
+factor of e and a slope of 1 is large whatever the units of the data. "converged" is said only where the
+slope that is left is small in these units.
 """
 
 from __future__ import annotations
@@ -53,8 +55,8 @@ class Start:
 class Tuned:
     """Where the search ended: the best θ, its value, why it stopped, and what is worth knowing.
 
-    `ends` says which parameters ended at a bound, with their values; empty if none did. `kept` is what the objective gave
-    to be kept with the best θ, `seconds` what one evaluation takes at least.
+    `ends` says which parameters ended at a bound, with their values; empty if none did. `kept` is what the
+    objective gave to be kept with the best θ, `seconds` what one evaluation takes at least.
     """
 
     theta: Array
@@ -78,7 +80,9 @@ def is_searched(kernel: Kernel | None, optimizer: str | None) -> TypeGuard[Kerne
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """θ = origin + T u: the numbers u that a search moves, each with its limits and the parameters it stands for."""
+    """θ = origin + T u: the numbers u that a search moves, each with its limits and the parameters it
+    stands for.
+    """
 
     origin: Array
     T: Array
@@ -152,18 +156,19 @@ def restart_points(kernel: Kernel, count: int, rng: np.random.Generator) -> list
     free = [p for p in kernel.parameters if p.free]
     out = []
     for _ in range(count):
-        z, u = rng.standard_normal(len(free)), rng.uniform(0.02, 0.98, len(free))
-        out.append(
-            np.array(
-                [
-                    np.log(ui / (1 - ui))
-                    if p.bounds is not None
-                    else p.theta + SPREAD * zi * (1.0 if p.domain.logarithmic else max(1.0, abs(p.value)))
-                    for p, zi, ui in zip(free, z, u, strict=True)
-                ]
-            )
-        )
+        z = rng.standard_normal(len(free))
+        u = rng.uniform(0.02, 0.98, len(free))
+        out.append(np.array([_restart(p, zi, ui) for p, zi, ui in zip(free, z, u, strict=True)]))
     return out
+
+
+def _restart(p: Parameter, z: float, u: float) -> float:
+    """θ of one parameter from a normal number z and a number u between 0 and 1."""
+    if p.bounds is not None:
+        return float(np.log(u / (1 - u)))
+    if p.domain.logarithmic:
+        return p.theta + SPREAD * z
+    return p.theta + SPREAD * z * max(1.0, abs(p.value))
 
 
 # ── the search ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -185,9 +190,9 @@ def maximise(
 ) -> Tuned:
     """The best θ found from `starts` (by default `kernel.theta`) and from `restarts` random points.
 
-    `size` is the number of observations that the objective is a sum over. A θ at which the objective cannot be computed (a
-    singular Gram matrix, an overflow) is a wall that the search turns away from; if the first start is one, its error is
-    raised.
+    `size` is the number of observations that the objective is a sum over. A θ at which the objective cannot
+    be computed (a singular Gram matrix, an overflow) is a wall that the search turns away from; if the
+    first start is one, its error is raised.
     """
     search = _Search(objective, kernel, max(float(size), 1.0), shared, max_iter, verbose, what)
     random = restart_points(kernel, restarts, np.random.default_rng(random_state))
@@ -245,9 +250,8 @@ class _Search:
     walls: int = 0
     seconds: float = np.inf  # of the shortest evaluation
     cut: bool = False  # whether the seconds ended a search before its own end
-    refused: list[str] = field(
-        default_factory=list
-    )  # why a θ could not be judged, other than a singular matrix
+    # why a θ could not be judged, other than a singular matrix
+    refused: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.lock, self.halted = threading.Lock(), threading.Event()
@@ -368,7 +372,8 @@ class _Search:
         if status == Status.CONVERGED and not small:
             status = Status.STAGNATED
             notes.append(
-                f"The search ended with a gradient of {slope:.3g} left, {slope / self.size:.2g} for each observation."
+                f"The search ended with a gradient of {slope:.3g} left, {slope / self.size:.2g} for each "
+                "observation."
             )
         if status == Status.CONVERGED and self.cut:
             status = Status.LIMIT
@@ -394,17 +399,23 @@ class _Search:
         )
 
     def _slope(self, run: _Ascent) -> float:
-        """The largest slope that is left in a direction that is open; a limit that is pressed upon is none."""
+        """The largest slope that is left in a direction that is open.
+
+        A limit that is pressed upon is none.
+        """
         assert run.best is not None
         g = run.path.T.T @ run.best.gradient
         at = run.path.ended(run.best.u)
         return float(np.abs(g[at == 0]).max(initial=0.0))
 
     def _ends(self, run: _Ascent) -> tuple[str, str]:
-        """What ended at its limit and matters, in words; and what went there because nothing changes any more.
+        """What ended at its limit and matters, in words.
 
-        A bound that was asked for, a limit that the value still presses on, and a lengthscale that became so short that its
-        term is noise in disguise matter. A shape that became its own limit, a term or a column that faded away do not.
+        And what went there because nothing changes any more.
+
+        A bound that was asked for, a limit that the value still presses on, and a lengthscale that became
+        so short that its term is noise in disguise matter. A shape that became its own limit, a term or a
+        column that faded away do not.
         """
         assert run.best is not None
         path = run.path
@@ -427,14 +438,18 @@ class _Search:
         if not names:
             return ""
         return (
-            f"{', '.join(names)} went to the end of the search ({'its' if len(names) == 1 else 'their'} bounds, or {FACTOR:g} "
-            f"times the start): the {self.what} has no maximum before it. Fix it, bound it, start nearer, or drop that part."
+            f"{', '.join(names)} went to the end of the search ({'its' if len(names) == 1 else 'their'} "
+            f"bounds, or {FACTOR:g} times the start): the {self.what} has no maximum before it. Fix it, "
+            "bound it, start nearer, or drop that part."
         )
 
     def _say_faded(self, names: list[str]) -> str:
         if not names:
             return ""
-        return f"{', '.join(names)} went to the end of the search, where the {self.what} is flat: that part has no influence, or is its own limit."
+        return (
+            f"{', '.join(names)} went to the end of the search, where the {self.what} is flat: that part has "
+            "no influence, or is its own limit."
+        )
 
     def _say_starts(self, run: _Ascent) -> list[str]:
         tops = [(r.start.name, r.best.value) for r in self.runs if r.best is not None]
@@ -444,7 +459,10 @@ class _Search:
         value = run.best.value
         near = sum(top >= value - 1e-3 * (1 + abs(value)) for _, top in tops)
         others = ", ".join(f"{name} {top:.6g}" for name, top in tops if name != run.start.name)
-        best = f"The best of {len(tops)} starts is {run.start.name}: {self.what} {value:.6g}; from the others: {others}."
+        best = (
+            f"The best of {len(tops)} starts is {run.start.name}: {self.what} {value:.6g}; from the others: "
+            f"{others}."
+        )
         return [
             Note(best, NoteKind.BEST_START),
             f"{near} of {len(tops)} searches ended at the best {self.what}, {value:.6g}.",

@@ -1,4 +1,6 @@
-"""What can be read off a fitted Gaussian process: bands, its terms one by one, samples, gradients in the input."""
+"""What can be read off a fitted Gaussian process: bands, its terms one by one, samples, gradients in the
+input.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,10 @@ EPS = float(np.finfo(float).eps)
 class Terms:
     """The posterior of every term of a sum of kernels, f = f₁ + f₂ + …, at m rows.
 
-    `mean` is terms × m; `covariance` is terms × terms × m: the posterior covariance of term i and term j at each row. Terms
-    are correlated, because the data only speak of their sum: it is the sum over i and j that is the variance of f, and
-    `offset` plus the sum over i of the means that is its mean. `full`, if asked for, is terms × terms × m × m. With
-    several targets every array has a last axis for them.
+    `mean` is terms × m; `covariance` is terms × terms × m: the posterior covariance of term i and term j at
+    each row. Terms are correlated, because the data only speak of their sum: it is the sum over i and j
+    that is the variance of f, and `offset` plus the sum over i of the means that is its mean. `full`, if
+    asked for, is terms × terms × m × m. With several targets every array has a last axis for them.
     """
 
     names: tuple[str, ...]
@@ -153,12 +155,16 @@ def sample_prior(
 
 
 def draw(covariance: Array, count: int, rng: np.random.RandomState) -> Array:
-    """Columns ~ N(0, covariance), by its eigenvalues; those that rounding made negative count as 0, others are refused."""
+    """Columns ~ N(0, covariance), by its eigenvalues.
+
+    Those that rounding made negative count as 0, others are refused.
+    """
     values, vectors = linalg.eigh(covariance)
     floor = 100 * len(values) * EPS * max(float(np.abs(values).max()), float(np.finfo(float).tiny))
     if values[0] < -max(floor, 1e-8 * float(np.abs(values).max())):
         raise InputError(
-            f"the covariance has an eigenvalue of {values[0]:.3g}, so no random function has it. Use a valid kernel."
+            f"the covariance has an eigenvalue of {values[0]:.3g}, so no random function has it. Use a "
+            "valid kernel."
         )
     return np.asarray(
         vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.standard_normal((len(values), count)))

@@ -1,10 +1,12 @@
-"""The mode of a latent Gaussian process in coordinates in which the prior is round: for priors so high that K loses its digits.
+"""The mode of a latent Gaussian process in coordinates in which the prior is round: for priors so high that
+K loses its digits.
 
     K = FFᵀ,   f = Fz,   ψ(z) = -½ ‖z‖² + Σ w_i log p(y_i | f_i),   ∇ψ = Fᵀg - z,   H = I + FᵀWF
 
-F has one column for each eigenvalue of K that rounding leaves. Every eigenvalue of H is at least 1 and nothing is subtracted from it, so its
-factor always exists; ½‖z‖² is a sum of squares where ½ aᵀKa cancels; and a step is judged by differences of single terms, not of
-sums. The log-determinant of I + KW is that of H. What it costs: one eigendecomposition, and one factor of (rank · classes)² for each step.
+F has one column for each eigenvalue of K that rounding leaves. Every eigenvalue of H is at least 1 and
+nothing is subtracted from it, so its factor always exists; ½‖z‖² is a sum of squares where ½ aᵀKa cancels;
+and a step is judged by differences of single terms, not of sums. The log-determinant of I + KW is that of
+H. What it costs: one eigendecomposition, and one factor of (rank · classes)² for each step.
 """
 
 from __future__ import annotations

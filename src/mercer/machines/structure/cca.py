@@ -32,13 +32,14 @@ from mercer.typing import Array, Memory, Seed, Table, Targets
 
 
 class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
-    """Pairs of functions f(x) = Σ α_i k̃(x, x_i) and g(y) = Σ β_i k̃'(y, y_i) that are most correlated over the pairs (x_i, y_i).
+    """Pairs of functions f(x) = Σ α_i k̃(x, x_i) and g(y) = Σ β_i k̃'(y, y_i) that are most correlated over
+    the pairs (x_i, y_i).
 
         max  αᵀK̃L̃β / (‖(K̃ + cI)α‖ ‖(L̃ + c'I)β‖),     c = κ·tr K̃,  c' = κ·tr L̃
 
-    K̃ and L̃ are centred in feature space. Without the ridge κ a rich kernel correlates anything with anything. The values of
-    the maximum are the singular values of RS, R = K̃(K̃ + cI)⁻¹ and S = L̃(L̃ + c'I)⁻¹: two Cholesky factors, and the
-    leading eigenvectors of RS²R.
+    K̃ and L̃ are centred in feature space. Without the ridge κ a rich kernel correlates anything with
+    anything. The values of the maximum are the singular values of RS, R = K̃(K̃ + cI)⁻¹ and S = L̃(L̃ +
+    c'I)⁻¹: two Cholesky factors, and the leading eigenvectors of RS²R.
 
     Parameters
     ----------
@@ -211,7 +212,8 @@ class Ridged:
             self.factor = lapack.cholesky(A.T, overwrite_a=True)
         except LinAlgError as error:
             raise NotPositiveDefiniteError(
-                f"K + {self.c:.3g} I is not positive definite: the kernel is far from valid. Raise regularization."
+                f"K + {self.c:.3g} I is not positive definite: the kernel is far from valid. Raise "
+                "regularization."
             ) from error
 
     def solve(self, V: Array) -> Array:

@@ -1,4 +1,6 @@
-"""Centring in feature space: φ(x) - φ̄, as an operator and as a judgement of kernels that only need be valid after it."""
+"""Centring in feature space: φ(x) - φ̄, as an operator and as a judgement of kernels that only need be
+valid after it.
+"""
 
 from __future__ import annotations
 

@@ -316,7 +316,10 @@ def _gram_of_y(model: KernelCCA, B: Array) -> Array:
 
 
 def _agreements(exam: Examination, model: KernelCCA, first: _View, second: _View, seen: Flags) -> None:
-    """The singular values of SR, R = K̃(K̃ + c)⁻¹ and S of the other view; and the residuals of the vectors kept."""
+    """The singular values of SR, R = K̃(K̃ + c)⁻¹ and S of the other view.
+
+    And the residuals of the vectors kept.
+    """
     R, S = (np.linalg.solve(view.ridged(), view.K) for view in (first, second))
     both = S @ R
     every = np.linalg.svd(both, compute_uv=False)

@@ -32,17 +32,19 @@ INITS = ("k-means++", "spectral", "random")
 
 
 class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Machine):
-    """The clusters whose rows are nearest to their own centre in feature space, seen only through kernel products.
+    """The clusters whose rows are nearest to their own centre in feature space, seen only through kernel
+    products.
 
         c_j = Σ_n α_nj φ(x_n),   α_nj = w_n / Σ_{m in j} w_m for the rows of cluster j, else 0
         ‖φ(x) - c_j‖² = k(x, x) - 2 Σ_n α_nj k(x, x_n) + Σ_n Σ_m α_nj α_mj k(x_n, x_m)
         inertia = Σ_n w_n min_j ‖φ(x_n) - c_j‖²
 
-    Lloyd's steps: assign each row to the nearest centre, move the centres, until no row moves. The inertia never rises.
-    A cluster that loses all its rows gets the row that is farthest from its centre (largest w·‖φ(x) - c‖²), which lowers
-    the inertia; if every row is at its centre, fewer distinct points than clusters exist: the cluster stays empty, its
-    distances are infinite, and a warning says so. K is stored if it fits in `memory`; else its tiles are computed anew
-    in every pass, and only for the rows that moved once these are few.
+    Lloyd's steps: assign each row to the nearest centre, move the centres, until no row moves. The inertia
+    never rises. A cluster that loses all its rows gets the row that is farthest from its centre (largest
+    w·‖φ(x) - c‖²), which lowers the inertia; if every row is at its centre, fewer distinct points than
+    clusters exist: the cluster stays empty, its distances are infinite, and a warning says so. K is stored
+    if it fits in `memory`; else its tiles are computed anew in every pass, and only for the rows that moved
+    once these are few.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     ----------
     labels_, inertia_, n_iter_, cluster_weights_ : Σ w of each cluster.
     objective_ : the inertia after every step of the run that was kept; it never rises.
-    certificate_ : `primal` is the inertia; after init="spectral" `dual` is a lower bound on that of any clustering.
+    certificate_ : `primal` is the inertia; after init="spectral" `dual` is below that of any clustering.
     kernel_, X_fit_
 
     >>> from mercer import KernelKMeans
@@ -67,19 +69,22 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     invalid: ClassVar[Invalid] = invalid_after_centring("distances may be negative and the inertia may rise")
     parameters: ClassVar[Declarations] = {
         "approximation": TABLE["approximation"].but(
-            about="Features in place of the kernel; the centres are then points of that space, the columns of `feature_coef_`."
+            about="Features in place of the kernel; the centres are then points of that space, the columns "
+            "of `feature_coef_`."
         ),
         "n_clusters": Whole(1, about="How many clusters."),
         "init": ChoiceOrArray(
             INITS,
             array="a label for each row",
-            about="Greedy in feature space; by the relaxed problem, whose leading eigenvectors also bound the inertia from below (further "
+            about="Greedy in feature space; by the relaxed problem, whose leading eigenvectors also bound "
+            "the inertia from below (further "
             'runs start as "k-means++"); rows as centres; or a label 0 … n_clusters - 1 for each row.',
         ),
         "n_init": Whole(
             1,
             also=("auto",),
-            about='Runs from different starts, of which the best is kept; "auto" is 10 for "random" and 1 for the others.',
+            about='Runs from different starts, of which the best is kept; "auto" is 10 for "random" and 1 '
+            "for the others.",
         ),
         "max_iter": Whole(1, none=True, about="Steps in a run; None for no limit."),
         "tol": Number(
@@ -125,7 +130,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def fit(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Self:
-        """Cluster the rows of X; `y` is ignored. Weight 2 is a row twice; rows of weight 0 do not move the centres."""
+        """Cluster the rows of X; `y` is ignored. Weight 2 is a row twice.
+
+        Rows of weight 0 do not move the centres.
+        """
         start = clock.now()
         self._check_parameters()
         runs = self._runs()
@@ -133,7 +141,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         w = check_weights(sample_weight, A.shape[0])
         if int((w > 0).sum()) < self.n_clusters:
             raise InputError(
-                f"n_samples={int((w > 0).sum())} (rows of positive weight) should be >= n_clusters={self.n_clusters}."
+                f"n_samples={int((w > 0).sum())} (rows of positive weight) should be >= "
+                f"n_clusters={self.n_clusters}."
             )
         on = self._kernel_on(A, w)
         K = on.gram()
@@ -154,8 +163,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.n_iter_ = best.steps
         if status == Status.LIMIT:
             warn(
-                f"stopped before every row was with its nearest centre ({self.certificate_}). Raise max_iter, "
-                "max_seconds or tol.",
+                f"stopped before every row was with its nearest centre ({self.certificate_}). Raise "
+                "max_iter, max_seconds or tol.",
                 ConvergenceWarning,
             )
         return self
@@ -247,16 +256,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         if empty:
             k = int(self.n_clusters)
             text = (
-                f"Number of distinct clusters ({k - empty}) found smaller than n_clusters ({k}): no row is left at a "
-                "distance from its centre. Possibly due to duplicate points in X"
+                f"Number of distinct clusters ({k - empty}) found smaller than n_clusters ({k}): no row is "
+                "left at a distance from its centre. Possibly due to duplicate points in X"
             )
             warn(f"{text}. Ask for fewer clusters.", ConvergenceWarning)
             notes.append(text)
         rounding = 8 * np.finfo(float).eps * float(np.abs(K.diag()).max())
         if 0 < self.inertia_ / w.sum() < 1e6 * rounding and self.inertia_ > rounding * w.sum():
             text = (
-                f"k(x, x) is up to {np.abs(K.diag()).max():.3g} and the mean squared distance {self.inertia_ / w.sum():.3g}: "
-                "fewer than six digits of the distances are right"
+                f"k(x, x) is up to {np.abs(K.diag()).max():.3g} and the mean squared distance "
+                f"{self.inertia_ / w.sum():.3g}: fewer than six digits of the distances are right"
             )
             warn(f"{text}. Centre the columns of X.", PrecisionWarning)
             notes.append(text)
@@ -293,13 +302,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return np.asarray(np.argmin(self._partial(X)[0], axis=1).astype(np.int32))
 
     def transform(self, X: Table, diagonal: Numbers | None = None) -> Array:
-        """The distances ‖φ(x) - c_j‖; a precomputed block needs the `diagonal` k(x, x) of its rows besides."""
+        """The distances ‖φ(x) - c_j‖.
+
+        A precomputed block needs the `diagonal` k(x, x) of its rows besides.
+        """
         partial, known = self._partial(X)
         if known is None:
             if diagonal is None:
                 raise InputError(
-                    "distances need k(x, x) of the new rows, which a precomputed block does not hold. Pass it as "
-                    "transform(K, diagonal=…); predict needs none."
+                    "distances need k(x, x) of the new rows, which a precomputed block does not hold. Pass "
+                    "it as transform(K, diagonal=…); predict needs none."
                 )
             known = np.asarray(diagonal, dtype=np.float64)
             if known.shape != (len(partial),):

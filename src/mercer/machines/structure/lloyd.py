@@ -1,4 +1,6 @@
-"""Lloyd's steps on a Gram operator: one product with an n×k matrix for each, or with the rows that moved alone."""
+"""Lloyd's steps on a Gram operator: one product with an n×k matrix for each, or with the rows that moved
+alone.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,10 @@ def lloyd(
     tol: float,
     tell: Callable[[int, float, int], None] | None,
 ) -> Clustering:
-    """Steps from a clustering until no row moves; a row moves only to a centre nearer by more than rounding."""
+    """Steps from a clustering until no row moves.
+
+    A row moves only to a centre nearer by more than rounding.
+    """
     sums = Sums(K, w, k)
     total = float(w @ diagonal)
     slack = 16 * np.finfo(float).eps * float(np.abs(diagonal).max())
@@ -145,7 +150,10 @@ def nearest_seed(K: GramOperator, diagonal: Array, seeds: Integers) -> Integers:
 
 
 def plus_plus(K: GramOperator, w: Array, diagonal: Array, k: int, rng: np.random.RandomState) -> Integers:
-    """Rows drawn with probability w·‖φ(x) - nearest seed‖²; of a few candidates each time the one that helps most."""
+    """Rows drawn with probability w·‖φ(x) - nearest seed‖².
+
+    Of a few candidates each time the one that helps most.
+    """
     trials = 2 + int(np.log(k))
     seeds = [int(rng.choice(len(w), p=w / w.sum()))]
     D = _distances(K, diagonal, np.array(seeds))[0]

@@ -27,8 +27,9 @@ class MercerMap(TransformerMixin, Machine):
 
         K = Σ λ_l u_l u_lᵀ,     φ_l(x) = Σ_i k(x, x_i) u_il / √λ_l
 
-    On the sample itself φ_l = √λ_l u_l, so that with all components ΦΦᵀ = K to rounding; elsewhere it is the Nyström
-    extension. Noise (`White`) belongs to the observations of the sample: `fit_transform` has it, `transform` does not.
+    On the sample itself φ_l = √λ_l u_l, so that with all components ΦΦᵀ = K to rounding; elsewhere it is
+    the Nyström extension. Noise (`White`) belongs to the observations of the sample: `fit_transform` has
+    it, `transform` does not.
 
     Parameters
     ----------
@@ -36,10 +37,11 @@ class MercerMap(TransformerMixin, Machine):
 
     Attributes
     ----------
-    eigenvalues_, eigenvectors_ : the kept λ_l, descending, and u_l as columns (the largest entry is positive).
+    eigenvalues_, eigenvectors_ : the kept λ_l, falling, and u_l as columns (the largest entry is positive).
     negative_eigenvalues_ : those below zero beyond rounding, which were dropped; empty for a kernel.
     residual_trace_, residual_share_ : Σ|λ| of what was left out, and as a share of Σ|λ|.
-    certificate_ : the residuals of the kept eigenpairs, and what was left out. kernel_, X_fit_, n_features_in_
+    certificate_ : the residuals of the kept eigenpairs, and what was left out.
+    kernel_, X_fit_, n_features_in_
 
     >>> from mercer import MercerMap, RBF
     >>> X = [[0.0], [1.0], [2.0]]
@@ -58,7 +60,8 @@ class MercerMap(TransformerMixin, Machine):
         "n_components": Whole(
             1,
             none=True,
-            about="At most so many features, those of the largest eigenvalues; None for all that are positive beyond rounding.",
+            about="At most so many features, those of the largest eigenvalues; None for all that are "
+            "positive beyond rounding.",
         ),
         "tolerance": Number(
             0.0,

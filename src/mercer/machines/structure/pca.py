@@ -54,8 +54,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         K̃ = HKH with H = I - 11ᵀ/n,     K̃ u_l = λ_l u_l
         y_l(x) = Σ_i u_il / √λ_l · k̃(x, x_i),     k̃(x, z) = (φ(x) - φ̄)·(φ(z) - φ̄)
 
-    Centring is an operator, so K is stored only if it fits in `memory`. Noise (`White`) belongs to the observations of
-    the sample: `fit_transform` has it, `transform` of new points does not.
+    Centring is an operator, so K is stored only if it fits in `memory`. Noise (`White`) belongs to the
+    observations of the sample: `fit_transform` has it, `transform` of new points does not.
 
     Parameters
     ----------
@@ -64,9 +64,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
     Attributes
     ----------
     eigenvalues_, eigenvectors_ : λ_l, falling, and u_l as columns (the largest entry is positive).
-    explained_variance_ : λ_l / (n - 1); explained_variance_ratio_ : λ_l / tr K̃, the trace being exact; n_components_.
+    explained_variance_ : λ_l / (n - 1).
+    explained_variance_ratio_ : λ_l / tr K̃, the trace being exact.
     certificate_ : with the residual of every eigenpair in `residuals`.
-    kernel_, X_fit_
+    kernel_, X_fit_, n_components_
 
     >>> from mercer import KernelPCA
     >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
@@ -88,14 +89,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         "n_components": CheckedBy(
             by=_check_components,
             type="int, float or None",
-            about="At most so many; a share of the variance 0 < s < 1, the fewest that explain it; None for all that are positive "
-            "beyond rounding (the last two need all eigenvalues, n³ work).",
+            about="At most so many; a share of the variance 0 < s < 1, the fewest that explain it; None for "
+            "all that are positive beyond rounding (the last two need all eigenvalues, n³ work).",
         ),
         "solver": Choice(SOLVERS, about="See `mercer.solve.top_eigenpairs`."),
         "inverse": Choice(
             METHODS,
-            about='How `inverse_transform` finds pre-images: "linear" (exact, for `Linear`), "fixed-point" (for `RBF`, `Matern` and '
-            'other functions of a distance), "ridge" (a kernel ridge regression from components to X, for any kernel), or "auto": '
+            about='How `inverse_transform` finds pre-images: "linear" (exact, for `Linear`), "fixed-point" '
+            '(for `RBF`, `Matern` and other functions of a distance), "ridge" (a kernel ridge regression '
+            'from components to X, for any kernel), or "auto": '
             "the first of these that the kernel allows.",
         ),
         "ridge": Number(closed_low=True, about='The λ of inverse="ridge".'),
@@ -226,7 +228,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
     # ── and back ────────────────────────────────────────────────────────────────────────────────────────────
 
     def inverse_transform(self, Y: Numbers) -> Array:
-        """Points of the input space whose φ is nearest to Σ_l y_l v_l + φ̄: exact, a local optimum, or a regression."""
+        """Points of the input space whose φ is nearest to Σ_l y_l v_l + φ̄: exact, a local optimum, or a
+        regression.
+        """
         check_is_fitted(self, "eigenvalues_")
         if isinstance(self.kernel_, str):
             raise ParameterError(

@@ -5,8 +5,8 @@
 
       z = Σ γ_i κ'(s_i) x_i / Σ γ_i κ'(s_i)
 
-  (Mika et al.). Each step is taken only as far as the distance falls, so the last point is the best one. The start is the
-  nearest training point, and the answer a local optimum.
+  (Mika et al.). Each step is taken only as far as the distance falls, so the last point is the best one.
+  The start is the nearest training point, and the answer a local optimum.
 - *ridge*: X is regressed on its components once (Bakır et al.), and the regression is applied.
 """
 
@@ -34,9 +34,11 @@ HALVINGS = 8
 def way_back(kernel: Kernel, method: str) -> str:
     """The method that `inverse=` stands for with this kernel; an impossible one is refused."""
     core = kernel.kernel if isinstance(kernel, Scaled) and kernel.scale > 0 else kernel
-    possible = (
-        "linear" if isinstance(core, Linear) else "fixed-point" if isinstance(core, Radial) else "ridge"
-    )
+    possible = "ridge"
+    if isinstance(core, Linear):
+        possible = "linear"
+    elif isinstance(core, Radial):
+        possible = "fixed-point"
     if method in ("ridge", possible):
         return method
     if method == "auto":

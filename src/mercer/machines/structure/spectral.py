@@ -41,10 +41,11 @@ class Weighted(GramOperator):
 def spectral_start(
     K: GramOperator, w: Array, diagonal: Array, k: int, rng: np.random.RandomState
 ) -> tuple[Integers, float, list[str]]:
-    """Labels from the k leading eigenvectors of W^½KW^½, and a lower bound on the inertia of every clustering.
+    """Labels from the k leading eigenvectors of W^½KW^½, and a lower bound on the inertia of every
+    clustering.
 
-    inertia = tr(W^½KW^½) - tr(YᵀW^½KW^½Y) for an orthonormal Y, so at least tr - λ₁ - … - λ_k; each λ counts with its
-    residual, so that the bound does not rest on convergence to the last digit.
+    inertia = tr(W^½KW^½) - tr(YᵀW^½KW^½Y) for an orthonormal Y, so at least tr - λ₁ - … - λ_k; each λ
+    counts with its residual, so that the bound does not rest on convergence to the last digit.
     """
     found = top_eigenpairs(Weighted(K, w), k, tol=1e-6, random_state=int(rng.randint(2**31 - 1)))
     values, vectors = found.value
@@ -57,8 +58,9 @@ def spectral_start(
 
 
 def _by_pivots(Y: Array) -> Integers:
-    """Labels from rows that lie near k orthogonal rays: pivoted QR finds one row of each ray, and the rotation nearest to
-    these rows turns the rays into axes (Damle, Minden and Ying). Nothing in it is random.
+    """Labels from rows that lie near k orthogonal rays: pivoted QR finds one row of each ray, and the
+    rotation nearest to these rows turns the rays into axes (Damle, Minden and Ying). Nothing in it is
+    random.
     """
     k = Y.shape[1]
     pivots = qr(Y.T, mode="r", pivoting=True)[1][:k]
