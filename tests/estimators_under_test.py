@@ -164,7 +164,12 @@ SUBJECTS = [
     ),
     # ── losses and processes ────────────────────────────────────────────────────────────────────────────────
     Subject("KernelRidge", KernelRidge, _kernel(alpha=0.1), "numbers"),
-    Subject("KernelRidge, conjugate gradients", KernelRidge, _kernel(alpha=0.1, solver="cg"), "numbers"),
+    Subject(
+        "KernelRidge, conjugate gradients",
+        KernelRidge,
+        _kernel(alpha=0.1, solver="cg", random_state=0),
+        "numbers",
+    ),
     Subject("KernelRidgeCV", KernelRidgeCV, _kernel(alphas=(0.01, 0.1, 1.0)), "numbers"),
     Subject("KernelLeastSquares", KernelLeastSquares, _kernel(max_iter=40, tol=0.1), "numbers"),
     *(

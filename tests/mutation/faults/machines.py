@@ -137,9 +137,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a fit shows itself before it is whole",
         MACHINES + "shared/publish.py",
-        "        draft = _with_state(\n"
-        "            self, {name: _own(value) for name, value in self.__dict__.items()} | {DRAFT: True}\n"
-        "        )",
+        "        draft = _with_state(self, state | {DRAFT: True})",
         "        self.__dict__[DRAFT] = True\n        draft = self",
         "tests/machines/test_stopping.py",
     ),
@@ -378,15 +376,15 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "the averaged perceptron forgets the average of its bias",
         MACHINES + "margin/perceptron.py",
-        "alpha - self._sum / self._steps, b - self._sum_b / self._steps",
-        "alpha - self._sum / self._steps, b",
+        "            b = b - self._sum_b / self._steps\n",
+        "",
         "tests/laws/test_perceptron_twins.py",
     ),
     Fault(
         "votes count every version once",
         MACHINES + "margin/perceptron.py",
-        "        return votes @ self.lives_ / max(int(self.lives_.sum()), 1)",
-        "        return votes.mean(axis=1)",
+        "        return np.asarray(votes @ self.lives_ / max(int(self.lives_.sum()), 1))",
+        "        return np.asarray(votes.mean(axis=1))",
         "tests/laws/test_perceptron_twins.py tests/machines/test_perceptron.py",
     ),
     Fault(
