@@ -132,18 +132,15 @@ class Kernel(Tunable):
         return any(child.needs_nonnegative() for _, child in self.children())
 
     def logarithm(self, at: Pairs) -> Logarithm:
-        """log|k| and the sign of k, where values may leave the range of float64; here from the values
-        themselves."""
+        """log|k| and the sign of k, where values may leave the range of float64; here from the values."""
         return of_numbers(at.values(self), self, at)
 
     def expanded(self, *, split: bool) -> Terms:
-        """The kernel multiplied out over other kernels; `split` also takes apart what stays whole for a first
-        look."""
+        """The kernel multiplied out over others; `split` also takes apart what a first look leaves whole."""
         return one_atom(self)
 
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
-        """The frequencies of a stationary kernel on d columns; `NoSpectrum` with the reason where there are
-        none.
+        """The frequencies of a stationary kernel on d columns; `NoSpectrum` says why where there are none.
 
         >>> from mercer import RBF
         >>> RBF(2.0).spectrum(3).frequencies(np.full((1, 3), 0.5))          # the middle of N(0, 1/4)
@@ -164,8 +161,7 @@ class Kernel(Tunable):
         return Infinite(str(self))
 
     def map_dimension(self, d: int) -> int | None:
-        """The size of the smallest map on d columns, where a formula says it before anything is multiplied
-        out."""
+        """The size of the smallest map on d columns, where a formula says it before multiplying out."""
         return None
 
     def log_integral(self, d: int) -> float | None:
@@ -227,8 +223,7 @@ class Kernel(Tunable):
         dtype: npt.DTypeLike | None = None,
         n_jobs: int | None = None,
     ) -> GramOperator:
-        """The Gram operator: `K @ V`, `K.block(rows, cols)`, `K.contract(U, V)`, with K stored if it fits
-        `memory`.
+        """The Gram operator: `K @ V`, `K.block(rows, cols)`, `K.contract(U, V)`; stored if it fits `memory`.
 
         >>> from mercer import RBF
         >>> K = RBF(1.0).gram([[0.0], [1.0]])

@@ -1,5 +1,4 @@
-r"""How tightly a LaTeX formula binds, read from the formula itself, so that brackets stand where they are
-needed.
+r"""How tightly a LaTeX formula binds, read from the formula itself, so that brackets stand where needed.
 
 1  sums, a leading minus, and ∑ and ∏, which reach to the right        a + b    -a    \prod_d a_d
 2  products, by \cdot, \, or side by side                              2\,a     x^\top z
@@ -71,8 +70,7 @@ def _outermost(formula: str) -> list[str]:
 
 
 def _atoms(tokens: list[str]) -> int:
-    """How many things stand side by side: scripts, and what a function is applied to, belong to what is
-    before them."""
+    """How many things stand side by side; scripts and arguments of functions belong to what precedes them."""
     count = 0
     at = 0
     while at < len(tokens):

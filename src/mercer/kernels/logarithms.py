@@ -1,5 +1,4 @@
-"""Logarithms of kernel values, for kernels whose values leave the range of float64 while what is made of them
-does not.
+"""Logarithms of kernel values that leave the range of float64 while what is made of them does not.
 
 e^(½ x·x) at ‖x‖ = 40 is 10³⁴⁷; the cosine k(x, z) / √(k(x, x) k(z, z)) made of such numbers is an ordinary
 one. `Kernel.logarithm` says what a construction does to logarithm and sign; every other kernel is evaluated,

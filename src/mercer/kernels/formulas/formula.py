@@ -151,8 +151,7 @@ class Formula:
         number: Callable[[float], T],
         rules: Mapping[str, Callable[..., T]],
     ) -> T:
-        """The formula in another arithmetic: what its names are, what a number is, and a function for each
-        operation."""
+        """The formula in another arithmetic: what names and numbers are, and a function per operation."""
         found: dict[int, T] = {}
         for step in self.steps():
             if step.op == "number":

@@ -113,8 +113,7 @@ class _Rules:
         return False
 
     def powers_fall(self, f: Formula) -> bool:
-        """Every power is completely monotone: e^(-b), b^(-p), 1/b for Bernstein b, products and powers of
-        them."""
+        """Every power is completely monotone: e^(-b), b^(-p), 1/b (b Bernstein), products and powers."""
         if self.positive(f):
             return True
         if f.op == "exp":
@@ -154,8 +153,7 @@ class _Rules:
         return self.rises(f)
 
     def rises(self, f: Formula) -> bool:
-        """Bernstein: s, numbers ≥ 0, sums, roots and powers up to 1, logarithms above 1, and c - f for f ≤ c
-        that falls."""
+        """Bernstein: s, numbers ≥ 0, sums, roots, powers up to 1, logs above 1, c - f for falling f ≤ c."""
         if f.op == "name" and f.name == VARIABLE:
             return True
         if self.not_negative(f):
@@ -194,8 +192,10 @@ class _Rules:
     # ── functions of a dot product ──────────────────────────────────────────────────────────────────────────
 
     def series(self, f: Formula) -> bool:
-        """Σ aₙtⁿ with aₙ ≥ 0 everywhere: t, numbers ≥ 0, sums, products, whole powers, e^f, sinh f, cosh f,
-        e^f - 1."""
+        """Σ aₙtⁿ with aₙ ≥ 0 everywhere.
+
+        Known are t, numbers ≥ 0, sums, products, whole powers, e^f, sinh f, cosh f and e^f - 1.
+        """
         if f.op == "name" and f.name == VARIABLE:
             return True
         if self.not_negative(f):

@@ -19,8 +19,7 @@ _SQUARE = "^2"
 
 
 def latex(f: Formula, variable: str, names: Mapping[str, str]) -> str:
-    """The formula with LaTeX for its variable and its names; the root of a variable that is a square is what
-    is squared."""
+    """The formula with LaTeX for its variable and its names; the root of a variable ‖u‖² is written ‖u‖."""
     return f.fold({**names, VARIABLE: variable}, _number, _RULES)
 
 

@@ -63,8 +63,7 @@ def column_spread(A: Array, weight: Array) -> tuple[Array, int]:
 
 
 def mostly_one_value(A: Array, weight: Array) -> Flags:
-    """Columns in which one value has more than half of the weight; of many rows, a value that is the median
-    of a thousand.
+    """Columns where one value has more than half the weight; of many rows, the median of a thousand is tried.
 
     >>> mostly_one_value(np.array([[0.0, 1.0], [0.0, 2.0], [7.0, 3.0]]), np.ones(3))
     array([ True, False])
@@ -80,8 +79,7 @@ def mostly_one_value(A: Array, weight: Array) -> Flags:
 
 
 def _sparse_spread(A: Matrix, weight: Array) -> tuple[Array, int]:
-    """The same of sparse rows, without looking at columns that store nothing; one number for all of very many
-    columns."""
+    """The same of sparse rows, skipping columns that store nothing; very many columns share one number."""
     live = np.flatnonzero(weight)
     A = A[live]
     weight = weight[live]
@@ -135,8 +133,7 @@ def _common(deviations: Array, pooled: Flags) -> Array:
 
 
 def column_deviations(A: Array, weight: Array | None = None) -> Array:
-    """The standard deviation of each column, each row counted by its weight; exactly 0 where a column has one
-    value.
+    """The standard deviation of each column, rows counted by weight; exactly 0 where a column has one value.
 
     >>> column_deviations(np.array([[0.1, 1.0], [0.1, 3.0], [0.1, 5.0]]), np.array([1.0, 0.0, 1.0]))
     array([0., 2.])
@@ -165,8 +162,7 @@ def variance(A: Matrix, weight: Array | None = None) -> float:
 
 
 def _unit(A: Matrix) -> float:
-    """A power of two near the largest entry of A where that is far from 1, else 1; to divide by it rounds
-    nothing."""
+    """A power of two near the largest entry of A if that is far from 1, else 1; division by it is exact."""
     top = float(abs(A).max())
     if top == 0 or 1e-70 < top < 1e70:
         return 1.0

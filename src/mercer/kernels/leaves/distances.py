@@ -35,8 +35,7 @@ def squared_distances(X: Matrix, Z: Matrix | None, weights: Array | np.float64 |
 
 
 def distances_in_units(X: Matrix, Z: Matrix | None, length: Array) -> Array:
-    """Σ ((x_d - z_d) / ℓ_d)² for an ℓ whose square is no number: differences are divided one column at a
-    time."""
+    """Σ ((x_d - z_d) / ℓ_d)² for an ℓ whose square is no number: differences divided column by column."""
     X, Z, columns = stored_columns(X, Z)
     A = dense(X).astype(np.float64, copy=False)
     B = A if Z is None else dense(Z).astype(np.float64, copy=False)
@@ -48,8 +47,7 @@ def distances_in_units(X: Matrix, Z: Matrix | None, length: Array) -> Array:
 
 
 def _sparse_squared_distances(X: Matrix, Z: Matrix | None, weights: Array | np.float64 | float) -> Array:
-    """The expansion ‖x‖² + ‖z‖² - 2 x·z on sparse rows, with every pair that cancels done again by
-    differences."""
+    """‖x‖² + ‖z‖² - 2 x·z on sparse rows, with every pair that cancels done again by differences."""
     X, Z, columns = stored_columns(X, Z)
     if columns is not None and isinstance(weights, np.ndarray):
         weights = weights[columns]

@@ -1,5 +1,7 @@
-"""Kernels with a name: what all leaves share, and `@leaf`, which makes a class a frozen dataclass and teaches
-the parser its name."""
+"""Kernels with a name: what all leaves share, and the decorator `@leaf`.
+
+`@leaf` makes a class a frozen dataclass and teaches the parser its name.
+"""
 
 from __future__ import annotations
 
@@ -108,8 +110,10 @@ def _word_of(owner: type, reason: str) -> tuple[str, ...]:
 
 
 class Leaf(Kernel):
-    """A named kernel. Class facts: `because` (why it is a kernel), `divisible` (why its powers are),
-    `formula`."""
+    """A named kernel.
+
+    Class facts: `because` (why it is a kernel), `divisible` (why its powers are), `formula`.
+    """
 
     is_family: ClassVar = True
     because: ClassVar[Fact | None] = None
@@ -180,8 +184,7 @@ class Leaf(Kernel):
         return Proof(self, fact, (), self._conditions(), _word_of(owner, self.divisible))
 
     def _owner(self, name: str) -> type | None:
-        """The class that states a fact; None if a subclass may compute something else, for then it states
-        nothing of it."""
+        """The class that states a fact; None if a subclass may compute something else but states nothing."""
         for cls in type(self).__mro__:
             if name in cls.__dict__:
                 return cls

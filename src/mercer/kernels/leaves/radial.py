@@ -181,8 +181,10 @@ def _student(nu: float) -> Callable[[Array], Array]:
 
 
 def _bessel_polynomial(p: int) -> tuple[float, ...]:
-    """The coefficients of a^ν K_ν(a) e^a, ν = p + ½, divided by their first: p!/(2p)! (p+i)!/(i! (p-i)!)
-    2^(p-i)."""
+    """The coefficients of a^ν K_ν(a) e^a for ν = p + ½, divided by their first.
+
+    They are p!/(2p)! (p+i)!/(i! (p-i)!) 2^(p-i).
+    """
     coefs = []
     for power in range(p + 1):
         i = p - power

@@ -41,8 +41,10 @@ class OfOneNumber(Leaf):
         raise not_written(self, "value", self.letter, f"a function of {self.letter}")
 
     def slope(self, r: Values) -> Values:
-        """d value / d r, of what was recorded; 0 at r = 0 where it is not finite, for no parameter moves a
-        row away from itself."""
+        """d value / d r, of what was recorded; 0 at r = 0 where it is not finite.
+
+        It is 0 there because no parameter moves a row away from itself.
+        """
         slope = derivative_of(self, VARIABLE)
         with np.errstate(all="ignore"):
             found = slope.at(np.asarray(r), self.numbers()) + np.zeros_like(r, dtype=float)
@@ -85,8 +87,7 @@ class OfOneNumber(Leaf):
             return of_formula(f, self.variable(at), self.numbers(), self, at)
 
     def enclosed_variable(self, x: Point, z: Point) -> Interval:
-        """What the formula is one of, for two points, with certain bounds; `NotRecorded` where that is not
-        known."""
+        """The formula's variable for two points, with certain bounds; `NotRecorded` where it is not known."""
         raise NotRecorded("what it is a function of has no bounds")
 
     def enclosed(self, sample: Sample) -> Enclosed:

@@ -205,8 +205,7 @@ class Bilinear(Leaf):
 
 @leaf
 class CosineSimilarity(Leaf):
-    """The cosine of the angle between two vectors, such as bags of words; a zero vector has cosine 0 with
-    all.
+    """The cosine of the angle between two vectors, such as bags of words; with a zero vector it is 0.
 
         k(x, z) = x·z / (‖x‖ ‖z‖)
 

@@ -153,8 +153,7 @@ class Expansion:
 
     @property
     def _in_dot_product_only(self) -> bool:
-        """Whether no power of E is left, not even one that is taken away: then degree j has the coefficients
-        of p^j."""
+        """Whether no power of E is left, added or taken away: then degree j has the coefficients of p^j."""
         positive, negative = self.signed()
         return not any(k for _, k in (*positive, *negative))
 
@@ -222,8 +221,7 @@ class Expansion:
     # ── the redundant list ──────────────────────────────────────────────────────────────────────────────────
 
     def _word_terms(self) -> dict[Term, Fraction]:
-        """The terms a p^j E^k, by degree; refuses one that is taken away, for which there is no list of
-        words."""
+        """The terms a p^j E^k, by degree; refuses one that is taken away, which has no list of words."""
         positive, negative = self.signed()
         if negative:
             j, k = min(negative)

@@ -98,8 +98,7 @@ class Products(Node):
     @property
     @abstractmethod
     def table(self) -> tuple[Places, Array]:
-        """(index, weight): feature i is weight[i] Π v[index[i]], where an index beyond the last value means
-        1."""
+        """(index, weight): feature i is weight[i] Π v[index[i]]; an index beyond the last value means 1."""
 
     def factors(self, i: int) -> list[str]:
         columns = [int(j) for j in self.table[0][i] if j < self.width]

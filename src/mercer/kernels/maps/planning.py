@@ -1,5 +1,4 @@
-"""Which map a combination of kernels has, and its size before anything is built; leaves say theirs
-themselves.
+"""Which map a combination of kernels has, and its size before anything is built; leaves say their own.
 
 Polynomials of the columns are expanded exactly and get the smallest map there is. Other sums put maps side by
 side, other products multiply them out, and whole powers take the monomials of the features inside.
@@ -70,8 +69,7 @@ def plan(k: Kernel, space: Space) -> Node:
 
 
 def _independent(path: Path, space: Space) -> bool:
-    """Whether a polynomial sees distinct columns as they are, so that its monomials are independent
-    functions."""
+    """Whether a polynomial sees distinct columns as they are, so its monomials are independent functions."""
     for way in path:
         if not isinstance(way, On):
             return False
@@ -148,8 +146,7 @@ def _plan_inside(k: Kernel, part: Kernel, space: Space) -> Node:
 
 
 def _plan_product(k: Product, space: Space) -> Node:
-    """Polynomials of the same columns are multiplied, equal factors become a power, the rest is a tensor
-    product."""
+    """Polynomials of the same columns multiply, equal factors become a power, the rest a tensor product."""
     polynomials: dict[Hashable, InColumns] = {None: InColumns(Expansion.constant(1))}
     others: dict[Kernel, int] = {}
     for part in _factors(k):

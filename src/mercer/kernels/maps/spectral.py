@@ -1,5 +1,4 @@
-"""The spectra of stationary kernels: k(x, z) = amplitude · E cos ω·(x - z) over random frequencies ω
-(Bochner).
+"""The spectra of stationary kernels: k(x, z) = amplitude · E cos ω·(x - z) over random ω (Bochner).
 
 `Kernel.spectrum` says which of these a kernel has. A spectrum says how many uniform numbers make one
 frequency and how: so the same spectrum serves plain, quasi-random and, where it is a mixture of Gaussians,
@@ -51,8 +50,7 @@ class Spectrum:
         """ω, m × d, from m × uniforms numbers in (0, 1)."""
 
     def atoms(self, most: int) -> tuple[Array, Array] | None:
-        """All frequencies and their probabilities, where the spectrum is discrete with at most so many; else
-        None."""
+        """All frequencies and probabilities of a discrete spectrum with at most `most` of them; else None."""
         return None
 
 
@@ -91,8 +89,10 @@ class CauchyColumns(Spectrum):
 
 @dataclass(frozen=True)
 class Series(Spectrum):
-    """Independent discrete frequencies: in column j, base_j times a whole number k with P(k) =
-    weights[j][|k|], mirrored."""
+    """Independent discrete frequencies, multiples of a base in each column.
+
+    In column j, base_j times a whole number k with P(k) = weights[j][|k|], mirrored.
+    """
 
     base: Array
     weights: tuple[Array, ...]
@@ -192,8 +192,10 @@ class Mapped(Spectrum):
 
 
 def draw(s: Spectrum, m: int, kind: str, rng: np.random.Generator) -> Array:
-    """m frequencies: "gaussian" (independent), "orthogonal" (blocks at right angles) or "quasi" (scrambled
-    Sobol or Halton)."""
+    """m frequencies of a spectrum, drawn as `kind` says.
+
+    "gaussian" (independent), "orthogonal" (blocks at right angles) or "quasi" (scrambled Sobol or Halton).
+    """
     # scipy.stats takes a second to import, and only those who draw need it
     from scipy import stats
 

@@ -67,8 +67,10 @@ class Proved(_WithProof):
 
 @dataclass(frozen=True, repr=False)
 class ProvedAsDeclared(_WithProof):
-    """A kernel if what the user declared is true; `assumptions` lists it. Not a `Proved`: nobody else has
-    checked it."""
+    """A kernel if what the user declared is true; `assumptions` lists it.
+
+    Not a `Proved`: nobody else has checked it.
+    """
 
     given: ClassVar[str] = " (given what you declared)"
     status = "declared"
@@ -76,8 +78,7 @@ class ProvedAsDeclared(_WithProof):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Refuted(Validity):
-    """Not a kernel: points `X` and a vector `q` with `value` = qᵀKq < 0, also where every rounding went
-    against it.
+    """Not a kernel: points `X` and a vector `q` with `value` = qᵀKq < 0, even with every rounding against it.
 
     If `asymmetric`, the two points have k(x, z) ≠ k(z, x) instead, and `value` is the gap. `remark` is what
     spoke against it before any point was sought, such as a frequency at which a declared density is negative.
@@ -98,8 +99,7 @@ class Refuted(Validity):
         return np.asarray(self.kernel(Rows(self.X, names=self.names)), dtype=float)
 
     def bounds(self) -> tuple[float, float]:
-        """Numbers between which qᵀKq (the gap, if asymmetric) certainly lies; computed anew, in interval
-        arithmetic."""
+        """Certain bounds of qᵀKq (of the gap, if asymmetric), computed anew in interval arithmetic."""
         return self._enclosed().outward()
 
     def check(self) -> bool:

@@ -252,8 +252,7 @@ def _mean_cosine(d: int, t: Array) -> Array:
 
 
 def _smoothed(profile: Profile, d: int, r: Array, h: float) -> tuple[Array, float]:
-    """E f(δ + h g) for ‖δ‖ in r, and an estimate of its error: ‖δ + h g‖/h has the noncentral chi
-    distribution."""
+    """E f(δ + h g) for ‖δ‖ in r, and an estimate of its error; ‖δ + h g‖/h is noncentral chi distributed."""
     out = np.empty(len(r))
     worst = 0.0
     for i, centre in enumerate((r / h).tolist()):

@@ -143,8 +143,7 @@ def _dominates(a: Term, b: Term) -> bool:
 
 
 def _least_coefficient(terms: Terms, target: Monomial) -> Fraction:
-    """The coefficient of `target` in the whole series, rounded down (only e^c of a constant c is ever
-    rounded)."""
+    """The coefficient of `target` in the whole series, rounded down (only e^c, c constant, is rounded)."""
     total = Fraction(0)
     for term, c in terms.items():
         rest = _divide(target, term.monomial)
@@ -157,8 +156,7 @@ def _least_coefficient(terms: Terms, target: Monomial) -> Fraction:
 
 
 def _coefficient_of_exp(term: Term, target: Monomial) -> Fraction:
-    """The coefficient of `target` in the series of e^P, the constant of P left out: Σ Pⁿ/n!, cut to what
-    divides it."""
+    """The coefficient of `target` in e^P, P without its constant: Σ Pⁿ/n!, cut to what divides `target`."""
     P = {m: r for m, r in term.exponent if m}
     if not P:
         return Fraction(target == ONE)
@@ -194,8 +192,10 @@ def _exp_bounds(term: Term) -> tuple[Fraction, Fraction]:
 
 
 def expand(kernel: Kernel, *, split: bool = False) -> Terms:
-    """The kernel as terms over its atoms, without those that cancel; `split` divides atoms that are sums, as
-    `AllSubsets` is."""
+    """The kernel as terms over its atoms, without those that cancel.
+
+    `split` divides atoms that are sums, as `AllSubsets` is.
+    """
     return {t: c for t, c in kernel.expanded(split=split).items() if c != 0}
 
 

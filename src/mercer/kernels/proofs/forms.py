@@ -60,8 +60,7 @@ def exact_form(A: Entries, v: Array) -> Fraction:
 
 
 def _surely_definite(M: Array) -> bool:
-    """Whether the matrix less a multiple of the identity, beyond all rounding of the factorisation, has a
-    factor.
+    """Whether M less a multiple of the identity, beyond all rounding of the factorisation, has a factor.
 
     Where the floating-point factorisation of B succeeds, B + E is positive definite for an |E| of at most
     (n + 1) ε trace(B), about (Higham, Theorem 10.3). Four times as much is taken away.
@@ -86,8 +85,7 @@ def _whole(A: Entries) -> list[list[int]]:
 
 
 def _eliminate(rows: list[list[int]]) -> tuple[list[int], tuple[int, ...]]:
-    """The pivots that were positive, and the one or two rows that then fail (none if the matrix is
-    semi-definite)."""
+    """The pivots that were positive, and the one or two rows that then fail (none if semi-definite)."""
     M = [list(row) for row in rows]
     left = list(range(len(M)))
     pivots: list[int] = []
@@ -113,8 +111,7 @@ def _eliminate(rows: list[list[int]]) -> tuple[list[int], tuple[int, ...]]:
 def _direction(
     A: Entries, rows: list[list[int]], pivots: list[int], failed: tuple[int, ...]
 ) -> tuple[float, ...] | None:
-    """A vector v with vᵀAv < 0: unit vectors of the failing rows, made orthogonal to the pivots' in the form
-    A."""
+    """A vector v with vᵀAv < 0: unit vectors of failing rows, made A-orthogonal to those of the pivots."""
     for sign in (1, -1):
         target = [Fraction(0)] * len(rows)
         target[failed[0]] = Fraction(1)

@@ -257,8 +257,7 @@ class _Search:
     # ── looking ──
 
     def gram(self, X: Points) -> Array | None:
-        """K at these points, up to a factor, or None where the kernel is not defined (counted, by the kind of
-        trouble)."""
+        """K at these points, up to a factor; None where k is undefined (counted, by the kind of trouble)."""
         self.evaluated += 1
         self.work -= len(X) ** 2
         try:

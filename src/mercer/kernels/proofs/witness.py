@@ -1,5 +1,4 @@
-"""Where a witness is sought, and how one is made small: sets of points, and the linear algebra of quadratic
-forms.
+"""Where a witness is sought, and how it is made small: sets of points, and linear algebra of quadratic forms.
 
 Nothing here decides anything. Eigenvalues in floating point only suggest points and a vector; whether qᵀKq is
 really negative there is asked in interval arithmetic.
@@ -57,8 +56,7 @@ def grid(d: int) -> Array:
 
 
 def waves(band: Band, d: int, parts: float) -> Iterator[Array]:
-    """Grids with so many points in half a wave of the middle of a band, and long enough to tell the band from
-    its neighbours."""
+    """Grids of `parts` points per half wave at mid-band, long enough to tell a band from its neighbours."""
     spacing = 2 * np.pi / (parts * (band.low + band.high))
     yield spacing * grid(d)
     if d > 1:
