@@ -49,10 +49,10 @@ def gram(
     dtype: npt.DTypeLike | None = None,
     n_jobs: int | None = None,
 ) -> GramOperator:
-    """The Gram operator of `kernel` on X (and Z): `Dense` if K fits in `memory`, else `Tiles`. The answer is
-    the same.
+    """The Gram operator of `kernel` on X (and Z): `Dense` if K fits in `memory`, else `Tiles`.
 
-    Within a limit of seconds a large K is stored only if that takes at most half of them.
+    The answer is the same. Within a limit of seconds a large K is stored only if that takes at most half of
+    them.
 
     >>> import numpy as np
     >>> X = np.arange(6.0).reshape(-1, 1)

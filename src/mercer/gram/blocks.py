@@ -165,8 +165,7 @@ _STEP = 1e-30
 
 
 def _own_parameters(k: OfOneNumber, pull: _Pull, W: Array, path: str, r: Array, skip: set[str]) -> None:
-    """Parameters inside `value` (alpha, gamma, offset, …): by its formula, or by the complex step where it
-    has none."""
+    """Parameters inside `value` (alpha, gamma, offset, …): by its formula, or else by the complex step."""
     names = [name for name, _ in k.own_domains() if name not in skip]
     for name in names:
         for tail, value, moved in _perturbed(k, name):

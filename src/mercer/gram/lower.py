@@ -69,8 +69,7 @@ def emit(k: Kernel, b: Builder, at: Place) -> None:
 
 
 def _squared_distance(k: Leaf, b: Builder, at: Place) -> None:
-    """s = Σ ((x - z)/ℓ)²: one ℓ multiplies the sum, so that differences stay exact; several scale the
-    columns."""
+    """s = Σ ((x - z)/ℓ)²: one ℓ multiplies the sum, so differences stay exact; several scale the columns."""
     value = k.closed_value("lengthscale")
     for length in value if isinstance(value, tuple) else (value,):
         _require_usual(length, k)

@@ -47,8 +47,10 @@ PAGE = 4096
 
 
 class GramOperator(LinearOperator):
-    """K as an operator. `K @ V`, `K.diag()`, `K.block(rows, cols)`, `K.dense()`, `K.shifted(λ)`,
-    `K.contract(U, V)`."""
+    """K as an operator.
+
+    `K @ V`, `K.diag()`, `K.block(rows, cols)`, `K.dense()`, `K.shifted(λ)`, `K.contract(U, V)`.
+    """
 
     kind: str = ""
     notes: tuple[str, ...] = ()
@@ -202,8 +204,10 @@ class OfKernel(GramOperator):
         return lower(self.kernel, self.x, self.z, self.dtype, gradient=True)
 
     def __getstate__(self) -> dict[str, Setting]:
-        """Without the programs: they hold functions and handles of the core, and follow from the kernel and
-        its rows."""
+        """Without the programs: they hold functions and handles of the core.
+
+        They follow from the kernel and its rows.
+        """
         left = ("low", "_differentiable")
         return {name: value for name, value in vars(self).items() if name not in left}
 

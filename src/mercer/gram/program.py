@@ -222,8 +222,7 @@ def origin(X: Array, Z: Array | None) -> Array | None:
 
 
 def _mostly_full(*matrices: Matrix | None) -> bool:
-    """Whether every sparse matrix is at least a quarter full, so that dense rows are no larger and much
-    faster."""
+    """Whether all sparse matrices are at least a quarter full: dense rows are no larger and much faster."""
     return all(A is None or not sparse.issparse(A) or A.nnz >= 0.25 * np.prod(A.shape) for A in matrices)
 
 

@@ -11,8 +11,7 @@ from mercer.typing import Array, Numbers
 
 
 class Weighted(GramOperator):
-    """s_i K_ij s_j for one positive number s_i per row: the rule f(x) k(x, z) f(z) with a weight in place of
-    f.
+    """s_i K_ij s_j for one positive s_i per row: the rule f(x) k(x, z) f(z) with a weight in place of f.
 
     >>> from mercer.gram import Precomputed
     >>> Weighted(Precomputed([[2.0, 1.0], [1.0, 2.0]]), [1.0, 3.0]).dense()

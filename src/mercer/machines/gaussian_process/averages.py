@@ -16,12 +16,11 @@ _LOGISTIC = expit(_L) * expit(-_L) / (expit(_L) * expit(-_L)).sum()
 
 
 def average_logistic(mean: Array, variance: Array) -> Array:
-    """E σ(f) for f ~ N(mean, variance), to about 1e-12, by the trapezoidal rule, which is geometric for
-    such functions.
+    """E σ(f) for f ~ N(mean, variance), to about 1e-12, by the trapezoidal rule.
 
-    A wide Gaussian makes σ look like a step: then the same number is the average of Φ((mean + l)/√variance)
-    over logistic l, which is smooth. It is above ½ where the mean is above 0, and below ½ (by 1e-16 at
-    least) everywhere else.
+    The rule is geometric for such functions. A wide Gaussian makes σ look like a step: then the same number
+    is the average of Φ((mean + l)/√variance) over logistic l, which is smooth. It is above ½ where the mean
+    is above 0, and below ½ (by 1e-16 at least) everywhere else.
 
     >>> average_logistic(np.array([0.0, 1.0, 1.0]), np.array([4.0, 0.0, 1e6])).round(6).tolist()
     [0.5, 0.731059, 0.500399]
@@ -36,8 +35,9 @@ def average_logistic(mean: Array, variance: Array) -> Array:
 
 
 def draws(classes: int, count: int, seed: Seed) -> Array:
-    """`count` standard normal vectors, one number for each class: scrambled Sobol points, so that averages
-    settle fast.
+    """`count` standard normal vectors, one number for each class.
+
+    They are scrambled Sobol points, so that averages settle fast.
     """
     sobol = qmc.Sobol(classes, scramble=True, rng=np.random.default_rng(seed))
     points = sobol.random_base2(max(0, int(count - 1).bit_length()))[:count]

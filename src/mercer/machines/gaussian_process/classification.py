@@ -300,8 +300,7 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
     def log_evidence(
         self, theta: Numbers | None = None, *, gradient: bool = False
     ) -> float | tuple[float, Array]:
-        """The log evidence of the training labels for the free parameters `theta` (those of `kernel_` by
-        default).
+        """Log evidence of the training labels for the free parameters `theta` (default: those of `kernel_`).
 
         With `gradient=True` also its derivatives, in the order of `kernel_.theta`.
         """

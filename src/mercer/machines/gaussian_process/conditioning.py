@@ -1,5 +1,4 @@
-"""Conditioning a Gaussian process on what was observed: (K + N) α = Y at given hyperparameters, and its
-likelihood.
+"""Conditioning a Gaussian process on data: (K + N) α = Y at given hyperparameters, and its likelihood.
 
 K + N is factored, or only multiplied with (conjugate gradients), or it is that of features. Where it cannot
 be factored a diagonal is missing: that is refused, or it is added and stated.

@@ -31,10 +31,10 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """A log-likelihood of the targets, its gradient in θ (None if not asked) and the weights α, one column
-    each target.
+    """A log-likelihood of the targets, its gradient in θ (None if not asked) and the weights α.
 
-    `noise` is the derivative in a noise common to all rows; only `log_evidence` with a gradient has it.
+    α has one column for each target. `noise` is the derivative in a noise common to all rows; only
+    `log_evidence` with a gradient has it.
     """
 
     value: float
@@ -134,10 +134,10 @@ def log_loo(
 def gradient_of(
     K: GramOperator, U: Array | None = None, V: Array | None = None, *, W: Array | None = None
 ) -> Array:
-    """`K.contract(U, V, W=W)`; a derivative that is no number is an error of its own, with the parameter
-    and the row.
+    """`K.contract(U, V, W=W)`; a derivative that is no number is an error of its own.
 
-    The matrix and its factor are finite then: it is the derivative that fails, so no noise would help.
+    The error names the parameter and the row. The matrix and its factor are finite then: it is the derivative
+    that fails, so no noise would help.
     """
     gradient = K.contract(U, V, W=W)
     if np.isfinite(gradient).all():
@@ -179,10 +179,10 @@ def _inverse(factor: Cholesky) -> Array:
 
 
 def _half(W: Array) -> Array:
-    """Half of a symmetric W given by its Fortran lower triangle: that triangle in C order, its diagonal
-    halved, else 0.
+    """Half of a symmetric W given by its Fortran lower triangle.
 
-    ∂K is symmetric, so contracting with it is contracting with ½W, and the mirror image need not be written.
+    It is that triangle in C order, its diagonal halved, else 0. ∂K is symmetric, so contracting with it is
+    contracting with ½W, and the mirror image need not be written.
     """
     half = W.T
     for start in range(0, len(half), BLOCK):

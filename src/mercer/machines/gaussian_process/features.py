@@ -1,6 +1,6 @@
-"""A Gaussian process with the features of an approximation in place of its kernel: f(x) = φ(x)·β, β ~ N(0,
-I).
+"""A Gaussian process with the features of an approximation in place of its kernel.
 
+    f(x) = φ(x)·β,      β ~ N(0, I)
     M = I + ΦᵀN⁻¹Φ,     mean(x) = φ(x)·M⁻¹ΦᵀN⁻¹y,     var(x) = φ(x)ᵀM⁻¹φ(x) + k(x, x) - ‖φ(x)‖²
 
 The last two terms are what the features leave out of the prior: without them a band would be narrow where

@@ -1,5 +1,4 @@
-"""(K + noise)⁻¹ as a posterior needs it: exactly by a Cholesky factor, or by conjugate gradients where n is
-too large.
+"""(K + noise)⁻¹ for a posterior: exactly by a Cholesky factor, or by conjugate gradients if n is too large.
 
 Both answer `solve(B) = A⁻¹B`, and `explained(B)`: triples (P, Q, s) with Bᵀ A⁻¹ B ≈ Σ s PᵀQ. The exact one
 has V = L⁻¹B, so that what is explained is a sum of squares. The iterative one has X ≈ A⁻¹B and BᵀX + XᵀB -
@@ -161,8 +160,9 @@ class Iterative:
 def iterative(
     kernel: Kernel, rows: Rows, noise: Array | float, *, tol: float, n_jobs: int | None, random_state: Seed
 ) -> Iterative:
-    """The iterative inverse of K + noise: the least noise of a row is the shift, the rest of it stays in
-    the operator.
+    """The iterative inverse of K + noise.
+
+    The least noise of a row is the shift, the rest of it stays in the operator.
     """
     latent, white = split_noise(kernel)
     op: GramOperator
@@ -189,9 +189,7 @@ class EstimatedEvidence:
 
     @property
     def half_width(self) -> float:
-        """Half the 95 % interval of the evidence: that of the log-determinant, halved and once for each
-        target.
-        """
+        """Half the 95 % interval of the evidence: the log-determinant's, halved and once for each target."""
         low, high = self.logdet.interval
         return float(0.25 * (high - low) * self.evidence.alpha.shape[1])
 

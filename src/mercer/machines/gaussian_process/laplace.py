@@ -1,5 +1,4 @@
-"""Laplace's approximation of a latent Gaussian process: the mode of the posterior, the evidence and its
-gradient.
+"""Laplace's approximation of a latent Gaussian process: the posterior mode, the evidence and its gradient.
 
     ψ(f) = -½ fᵀK⁻¹f + Σ w_i log p(y_i | f_i),     mode f = K g(f),   g = ∇ log p(y | f)
     log Z ≈ ψ(f) - ½ log |I + KW|,                 W = -∇∇ log p(y | f)
@@ -56,9 +55,7 @@ class Posterior(ABC):
 
     @abstractmethod
     def latent(self, Ks: Array, diag: Array) -> tuple[Array, Array]:
-        """Mean and (co)variance of the latent function at new points, from k(new, training) and k(new,
-        new).
-        """
+        """Mean and (co)variance of the latent f at new points, from k(new, training) and k(new, new)."""
 
 
 class Likelihood(ABC):
@@ -97,8 +94,9 @@ class Likelihood(ABC):
         """(I + WK)⁻¹ r = r - (K + W⁻¹)⁻¹ K r, to the precision of the factors."""
 
     def step(self, K: Array, r: Array, curve: Any) -> Array:
-        """Newton's change of a, (I + WK)⁻¹ r with r = g - a, refined: a high prior cancels most digits of
-        one solve.
+        """Newton's change of a, (I + WK)⁻¹ r with r = g - a, refined.
+
+        A high prior cancels most digits of one solve.
         """
         out = self.solve(K, r, curve)
         size = last = float(np.linalg.norm(r))
@@ -289,9 +287,7 @@ class TwoClasses(Posterior):
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """At some f: π, E_c = (K + D_c⁻¹)⁻¹, the diagonal of B_c⁻¹, log|B_c| / 2 summed, and the factor of Σ
-    E_c.
-    """
+    """At some f: π, E_c = (K + D_c⁻¹)⁻¹, the diagonal of B_c⁻¹, Σ log|B_c| / 2, and the factor of Σ E_c."""
 
     pi: Array
     E: Array

@@ -1,5 +1,4 @@
-"""Leave-one-out of a Gaussian process without refits, also where each row took part in the mean and scale
-of the targets.
+"""Leave-one-out of a Gaussian process without refits, also where each row took part in standardising y.
 
     P_i(v) = v_i - (A⁻¹v)_i / A⁻¹_ii           what the other rows say of v_i: it does not depend on v_i
     mean   = m + P_i(y - m) + (m_i - m) (A⁻¹1)_i / A⁻¹_ii        m_i the mean without row i
@@ -84,9 +83,7 @@ def _without_each(Y: Array, scaled: bool) -> tuple[Array, Array]:
 def _moments_by_row(
     given: Array, inverse: Exact | InFeatures, Y: Array, ratio: Array
 ) -> tuple[Array, Array, Array]:
-    """P_i(y), (A⁻¹1)_i / A⁻¹_ii and 1 / A⁻¹_ii with the noise given in the units that the targets have
-    without row i.
-    """
+    """P_i(y), (A⁻¹1)_i / A⁻¹_ii and 1 / A⁻¹_ii, the noise in the units of the targets without row i."""
     B = np.column_stack([Y, np.ones(len(Y))])
     grown = 1.0 / ratio**2 - 1.0
     if isinstance(inverse, InFeatures):

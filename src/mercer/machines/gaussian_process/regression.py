@@ -1,6 +1,4 @@
-"""Gaussian process regression: mean, bands, hyperparameters from the evidence, and the part of every term
-(M10).
-"""
+"""Gaussian process regression: mean, bands, hyperparameters from the evidence, each term's part (M10)."""
 
 from __future__ import annotations
 
@@ -474,9 +472,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
 
 
 def _looked_at(system: System) -> GramOperator:
-    """K as it is judged: one that will be factored, and that nothing proves, is looked at for symmetry
-    first.
-    """
+    """K as it is judged: if it will be factored and nothing proves it, its symmetry is looked at first."""
     K = system.gram()
     kernel = system.on.kernel
     if system.exact and kernel is not None and kernel.proof() is None:

@@ -1,6 +1,4 @@
-"""The search for the hyperparameters of a Gaussian process regression: which starts, on how many rows, and
-in what order.
-"""
+"""The hyperparameter search of Gaussian process regression: which starts, on how many rows, in what order."""
 
 from __future__ import annotations
 

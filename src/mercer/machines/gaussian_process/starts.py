@@ -95,8 +95,9 @@ def scaled_starts(kernel: Kernel, rows: Rows, Y: Array, noise: Array | float) ->
 
 
 def _to_targets(kernel: Kernel, rows: Rows, Y: Array, noise: Array | float) -> Array:
-    """What makes the prior variance the mean square of the targets: one number added to the logarithms of
-    all heights.
+    """What makes the prior variance the mean square of the targets.
+
+    It is one number, added to the logarithms of all heights.
     """
     prior = float(np.mean(kernel.diagonal(rows)))
     wanted = float(np.mean(Y**2)) - float(np.mean(noise))

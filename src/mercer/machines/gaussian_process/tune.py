@@ -1,5 +1,4 @@
-"""Maximise a function of θ by L-BFGS-B, in scaled units: several starts, in parallel, limits, Ctrl-C keeps
-the best.
+"""Maximise a function of θ by L-BFGS-B, in scaled units: parallel starts, limits, Ctrl-C keeps the best.
 
 The value is divided by the number of observations and θ is counted from its start, so that a step of 1 is a
 factor of e and a slope of 1 is large whatever the units of the data. "converged" is said only where the
@@ -80,8 +79,9 @@ def is_searched(kernel: Kernel | None, optimizer: str | None) -> TypeGuard[Kerne
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """θ = origin + T u: the numbers u that a search moves, each with its limits and the parameters it
-    stands for.
+    """θ = origin + T u: the numbers u that a search moves.
+
+    Each has its limits and the parameters it stands for.
     """
 
     origin: Array

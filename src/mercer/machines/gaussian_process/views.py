@@ -1,6 +1,4 @@
-"""What can be read off a fitted Gaussian process: bands, its terms one by one, samples, gradients in the
-input.
-"""
+"""What can be read off a fitted Gaussian process: bands, each term, samples, gradients in the input."""
 
 from __future__ import annotations
 

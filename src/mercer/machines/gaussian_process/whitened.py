@@ -1,5 +1,6 @@
-"""The mode of a latent Gaussian process in coordinates in which the prior is round: for priors so high that
-K loses its digits.
+"""The mode of a latent Gaussian process in coordinates in which the prior is round.
+
+This is for priors so high that K loses its digits.
 
     K = FFᵀ,   f = Fz,   ψ(z) = -½ ‖z‖² + Σ w_i log p(y_i | f_i),   ∇ψ = Fᵀg - z,   H = I + FᵀWF
 

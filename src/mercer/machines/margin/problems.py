@@ -1,5 +1,4 @@
-"""What all support vector machines share: build the operator, solve, certify, keep; predict by
-support vectors.
+"""What support vector machines share: build the operator, solve, certify, keep; predict by support vectors.
 
 A machine states its problems (`_problems`: one `BoxProblem` for each decision function) and how a solution
 becomes a decision function (`_scale`, `_bias`). `fit` and `mercer.verify` both use these statements, and

@@ -32,9 +32,9 @@ from mercer.typing import Array, Memory, Seed, Table, Targets
 
 
 class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
-    """Pairs of functions f(x) = Σ α_i k̃(x, x_i) and g(y) = Σ β_i k̃'(y, y_i) that are most correlated over
-    the pairs (x_i, y_i).
+    """Pairs of functions f and g that are most correlated over the pairs (x_i, y_i).
 
+        f(x) = Σ α_i k̃(x, x_i),     g(y) = Σ β_i k̃'(y, y_i)
         max  αᵀK̃L̃β / (‖(K̃ + cI)α‖ ‖(L̃ + c'I)β‖),     c = κ·tr K̃,  c' = κ·tr L̃
 
     K̃ and L̃ are centred in feature space. Without the ridge κ a rich kernel correlates anything with

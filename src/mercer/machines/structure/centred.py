@@ -1,5 +1,6 @@
-"""Centring in feature space: φ(x) - φ̄, as an operator and as a judgement of kernels that only need be
-valid after it.
+"""Centring in feature space: φ(x) - φ̄ as an operator, and the judgement of kernels.
+
+The kernels that are judged here need be valid only after it.
 """
 
 from __future__ import annotations

@@ -32,8 +32,7 @@ INITS = ("k-means++", "spectral", "random")
 
 
 class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Machine):
-    """The clusters whose rows are nearest to their own centre in feature space, seen only through kernel
-    products.
+    """Clusters whose rows are nearest to their own centre in feature space, seen only by kernel products.
 
         c_j = Σ_n α_nj φ(x_n),   α_nj = w_n / Σ_{m in j} w_m for the rows of cluster j, else 0
         ‖φ(x) - c_j‖² = k(x, x) - 2 Σ_n α_nj k(x, x_n) + Σ_n Σ_m α_nj α_mj k(x_n, x_m)

@@ -1,6 +1,4 @@
-"""Lloyd's steps on a Gram operator: one product with an n×k matrix for each, or with the rows that moved
-alone.
-"""
+"""Lloyd's steps on a Gram operator: a product with an n×k matrix for each, or with moved rows alone."""
 
 from __future__ import annotations
 

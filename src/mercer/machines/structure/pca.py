@@ -228,9 +228,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
     # ── and back ────────────────────────────────────────────────────────────────────────────────────────────
 
     def inverse_transform(self, Y: Numbers) -> Array:
-        """Points of the input space whose φ is nearest to Σ_l y_l v_l + φ̄: exact, a local optimum, or a
-        regression.
-        """
+        """Input points whose φ is nearest to Σ_l y_l v_l + φ̄: exact, a local optimum, or a regression."""
         check_is_fitted(self, "eigenvalues_")
         if isinstance(self.kernel_, str):
             raise ParameterError(

@@ -41,8 +41,7 @@ class Weighted(GramOperator):
 def spectral_start(
     K: GramOperator, w: Array, diagonal: Array, k: int, rng: np.random.RandomState
 ) -> tuple[Integers, float, list[str]]:
-    """Labels from the k leading eigenvectors of W^½KW^½, and a lower bound on the inertia of every
-    clustering.
+    """Labels from the k leading eigenvectors of W^½KW^½, and a lower bound on every clustering's inertia.
 
     inertia = tr(W^½KW^½) - tr(YᵀW^½KW^½Y) for an orthonormal Y, so at least tr - λ₁ - … - λ_k; each λ
     counts with its residual, so that the bound does not rest on convergence to the last digit.
