@@ -34,6 +34,11 @@ def check_vectors(X: object, name: str = "X", names: Sequence[str] | None = None
         names = column_names(X)
     A = _as_array(X, name)
     if A.ndim != 2:
+        if A.ndim == 1 and A.size and all(isinstance(thing, str | bytes) for thing in A):
+            raise ShapeError(
+                f"{name} is a list of text, and columns of numbers are read here. Use a kernel of things, "
+                "such as Custom(function), or turn them into numbers first by kernel.of(map)."
+            )
         hint = "Reshape your data with X.reshape(-1, 1) for one column, or X.reshape(1, -1) for one row."
         raise ShapeError(
             f"{name} must have two dimensions, rows and columns; got {A.ndim} (shape {A.shape}). {hint}"

@@ -224,3 +224,10 @@ def test_a_posterior_is_a_value_that_says_what_predict_says():
     mean = posterior.units.values(posterior.times_alpha(posterior.kernel, rows)) + posterior.units.offset
     np.testing.assert_allclose(mean, model.predict(NEW), rtol=1e-12)
     assert posterior.n == len(X) and LABELS.shape == (len(X),)
+
+
+def test_text_for_a_kernel_of_numbers_is_answered_by_what_to_use():
+    with pytest.raises(MercerError, match=r"list of text.*Custom\(function\).*kernel.of\(map\)"):
+        SVC("RBF(1.0)").fit(WORDS, LABELS)
+    with pytest.raises(MercerError, match="Reshape your data"):
+        SVC("RBF(1.0)").fit(NUMBERS, LABELS)

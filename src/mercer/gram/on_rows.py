@@ -4,7 +4,7 @@
     Given          a Gram matrix from elsewhere: new rows come as their products with the rows of fit
     Approximated   features φ of an approximation: φ(x)·φ(z) in place of k(x, z)
 
-All three answer the same questions, so that a machine never asks which it has:
+All three answer the same questions, so that a machine seldom asks which it has:
 
     gram()              K of the rows, as an operator that is stored where memory allows
     between(A)          k(new rows, rows), as an operator

@@ -126,11 +126,6 @@ def _asymmetric(K: GramOperator) -> bool:
     return bool(np.abs(A - A.T).max(initial=0.0) > ASYMMETRY * np.abs(A).max(initial=0.0))
 
 
-def is_proved(kernel: Kernel) -> bool:
-    """Whether rules alone prove it, without anything that was declared."""
-    return _declared(kernel) == ()
-
-
 def _declared(kernel: Kernel) -> tuple[str, ...] | None:
     """What the proof takes from declarations; None where there is no proof."""
     proof = kernel.proof()
