@@ -1,11 +1,12 @@
-"""`python -m benchmarks NAME [--quick] [--threads 1 2]`: run one suite and print its table."""
+"""`python -m benchmarks NAME [--quick] [--threads 1 2]`: run one suite, or `all`, and print its table."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+from pathlib import Path
 
-from benchmarks import measure
+from benchmarks import everything, measure, record
 
 SUITES = (
     "approximation",
@@ -18,11 +19,13 @@ SUITES = (
     "unsupervised",
     "usps",
 )
+# `regression` is gp and ridge together, and the table of usps has no peer.
+MEASURED = tuple(suite for suite in SUITES if suite not in ("regression", "usps"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("suite", choices=(*SUITES, "all"))
     parser.add_argument(
         "--quick", action="store_true", help="tiny sizes: a check that the suite runs, not a measurement"
     )
@@ -32,10 +35,24 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="cells whose name contains this text")
     parser.add_argument("--data", default="../shared/data", help="folder of the real data sets")
+    parser.add_argument("--json", type=Path, help="write every row to this file")
+    group = parser.add_argument_group("with all")
+    group.add_argument("--report", action="store_true", help="write docs/performance.md from the rows")
+    group.add_argument("--kinds", nargs="+", choices=tuple(record.BLAS_KERNELS), help="instruction sets")
+    group.add_argument("--memory", nargs="+", choices=("fresh", "reused"), default=["fresh", "reused"])
+    group.add_argument("--suites", nargs="+", choices=SUITES, default=MEASURED)
     options = parser.parse_args()
+    if options.suite == "all":
+        everything.run(options, tuple(options.suites))
+        return
+    record.force_kind()
     if options.quick:
         measure.warm_bytes = 0
+    measure.suite = options.suite
     importlib.import_module(f"benchmarks.{options.suite}").run(options)
+    if options.json is not None:
+        done = record.Run(options.suite, "", "", options.repeat, options.quick, measure.rows)
+        record.save(options.json, record.machine(), [done])
 
 
 if __name__ == "__main__":

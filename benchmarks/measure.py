@@ -21,6 +21,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.record import Row
+
+suite = ""
+rows: list[Row] = []
+"""What `report` printed so far."""
+
 
 @dataclass
 class Timing:
@@ -164,10 +170,19 @@ def report(
     strongest = min((t.best for t in peers.values()), default=float("nan"))
     for name in [*peers, *(n for n in found if n.startswith("mercer"))]:
         t = found[name]
-        ratio = f"{strongest / t.best:.2f}x" if name.startswith("mercer") and peers else ""
-        roof = f"{limit / t.best:.0%}" if limit is not None and name == "mercer" else ""
-        print(
-            f"{cell:34}{threads:>4}  {name:12}{t.best:>9.4f}{t.median:>9.4f}"
-            f"{ratio:>8}{roof:>7}{t.peak_mb:>9.0f}  {certificate(name, t.value)}",
-            flush=True,
+        ratio = strongest / t.best if name.startswith("mercer") and peers else None
+        roof = limit / t.best if limit is not None and name == "mercer" else None
+        row = Row(
+            suite, cell, threads, name, t.best, t.median, ratio, roof, t.peak_mb, certificate(name, t.value)
         )
+        rows.append(row)
+        print(_line(row), flush=True)
+
+
+def _line(row: Row) -> str:
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
+    roof = "" if row.roof is None else f"{row.roof:.0%}"
+    return (
+        f"{row.cell:34}{row.threads:>4}  {row.side:12}{row.best:>9.4f}{row.median:>9.4f}"
+        f"{ratio:>8}{roof:>7}{row.peak_mb:>9.0f}  {row.certificate}"
+    )

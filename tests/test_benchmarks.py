@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks import page, record
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,3 +41,33 @@ def test_the_table_of_ctrl_c_has_a_row_for_a_fit(how):
     assert done.returncode == 0, done.stderr[-2000:]
     rows = [line for line in done.stdout.splitlines() if line.startswith(("| SVR |", "| NuSVR |"))]
     assert len(rows) == 2
+
+
+def test_all_writes_one_json_and_the_page_says_what_is_in_it(tmp_path):
+    stored = tmp_path / "rows.json"
+    kind = record.kinds_here()[-1]
+    command = [sys.executable, "-m", "benchmarks", "all", "--quick", "--threads", "1", "--repeat", "1"]
+    command += ["--suites", "ridge", "--kinds", kind, "--memory", "reused", "--json", str(stored)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    machine, (run,) = record.load(stored)
+    assert (run.suite, run.kind, run.memory) == ("ridge", kind, "reused")
+    assert "numpy" in machine["versions"]
+    text = page.text(stored)
+    ours = [row for row in run.rows if row.side.startswith("mercer")]
+    assert ours
+    assert text.count("\n| ") == len(ours) + 1
+    for row in ours:
+        assert f"| {row.cell}" in text
+        if row.ratio is not None:
+            assert f"| {row.ratio:.2f} |" in text
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert "already" in again.stdout
+    assert record.load(stored)[1] == [run]
+
+
+def test_the_page_of_performance_is_what_the_stored_rows_give():
+    stored = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+    if not stored:
+        pytest.skip("no stored rows")
+    assert (ROOT / "docs" / "performance.md").read_text() == page.text(stored[-1])
