@@ -23,7 +23,7 @@ Measured on {date}: {processor}, {cores} cores, {memory} GiB, Python {python}; {
 KIND = {
     "avx512": "AVX-512",
     "avx2": "AVX2 (our core, OpenBLAS and NumPy kept from AVX-512; peers with code of their own may use it)",
-    "baseline": "x86-64 baseline (our core, OpenBLAS and NumPy kept to SSE; peers with code of their own may use more)",
+    "baseline": "x86-64 baseline (our core, OpenBLAS and NumPy kept to SSE; peers may use more)",
 }
 
 
