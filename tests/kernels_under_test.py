@@ -272,8 +272,12 @@ def every_valid_kernel() -> list[Case]:
 
 
 def registered_leaves() -> dict[str, type]:
-    """The leaves that mercer itself registers (tests and documentation may register more)."""
-    return {name: cls for name, cls in LEAVES.items() if cls.__module__.startswith("mercer.")}
+    """The leaves on vectors that mercer itself registers (tests and documentation may register more).
+
+    Those on other things have laws of their own: `things_under_test`.
+    """
+    ours = {name: cls for name, cls in LEAVES.items() if cls.__module__.startswith("mercer.")}
+    return {name: cls for name, cls in ours.items() if not cls.__module__.startswith("mercer.kernels.things")}
 
 
 # ── points ──────────────────────────────────────────────────────────────────────────────────────────────────

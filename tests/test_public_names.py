@@ -16,6 +16,7 @@ KERNELS = [
     "Constant",
     "Cosine",
     "CosineSimilarity",
+    "Counted",
     "Custom",
     "Dot",
     "DotProduct",
@@ -38,9 +39,11 @@ KERNELS = [
     "RBF",
     "Radial",
     "RationalQuadratic",
+    "Reading",
     "Refuted",
     "Sigmoid",
     "SpectralMixture",
+    "Spectrum",
     "Stationary",
     "Undecided",
     "Validity",
@@ -48,6 +51,7 @@ KERNELS = [
     "as_kernel",
     "leaf",
     "parse",
+    "reading",
 ]
 ROOMS = ["choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
 OTHERS = ["GramReport", "Interrupted", "MercerMap", "Verification", "gram_report", "verify"]

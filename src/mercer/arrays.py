@@ -7,8 +7,8 @@ turns it into numbers only when a kernel asks for numbers, and only the columns 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence, Sized
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +19,7 @@ from mercer.sparse import Matrix, check_format, dense, take_columns
 from mercer.typing import Array, Flags, Integers
 
 Column = str | int | slice
+T = TypeVar("T")
 
 
 def check_vectors(X: object, name: str = "X", names: Sequence[str] | None = None) -> Matrix:
@@ -297,12 +298,20 @@ class Rows:
         self.names = column_names(data) if names is None else list(names)
         self._vectors: Matrix | None = None
         self._taken: dict[tuple[object, ...], Rows] = {}
+        self._remembered: dict[Hashable, Any] = {}
 
     def checked(self) -> Rows:
         """These rows, whose data `read_rows` has returned: numbers are not looked through once more."""
         if self.data.dtype.kind == "f" and self.data.ndim == 2:
             self._vectors = self.data
         return self
+
+    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What was made of these rows under this key, such as the counts of their words; made once."""
+        if key not in self._remembered:
+            self._remembered[key] = make()
+        found: T = self._remembered[key]
+        return found
 
     @classmethod
     def of(cls, data: object, name: str = "X") -> Rows:

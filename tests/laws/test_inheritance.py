@@ -7,7 +7,7 @@ import pytest
 
 import mercer
 from mercer.errors import ParameterError
-from mercer.kernels import DotProduct, Kernel, PerColumn, Radial, algebra, leaf
+from mercer.kernels import Counted, DotProduct, Kernel, PerColumn, Radial, algebra, leaf
 from mercer.kernels.leaves.inheritance import is_ours
 from mercer.kernels.leaves.leaf import LEAVES, Leaf
 from mercer.kernels.leaves.recording import OfOneNumber
@@ -15,7 +15,7 @@ from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import positive
 
 X = np.random.default_rng(0).normal(size=(6, 2))
-FAMILIES = {Kernel, Leaf, OfOneNumber, Radial, DotProduct, PerColumn}
+FAMILIES = {Kernel, Leaf, OfOneNumber, Radial, DotProduct, PerColumn, Counted}
 
 
 # no formula that could be read

@@ -125,6 +125,18 @@ class _Pull:
     def down(self, k: Kernel, W: Array, path: str, x: Rows, z: Rows) -> None:
         _down(k, self, W, path, x, z)
 
+    def down_diagonal(self, k: Kernel, weights: Array, path: str, rows: Rows) -> None:
+        """The gradients of Σ weights_i k(x_i, x_i)."""
+        if not any(slot.startswith(path) for slot in self.slots):
+            return
+        for i in np.flatnonzero(weights):
+            row = rows.rows(np.array([i]))
+            one = _Pull(k, row, row, True, 0)
+            one.slots = self.slots
+            one.total = np.zeros_like(self.total)
+            one.down(k, np.array([[weights[i]]]), path, one.x, one.z)
+            self.total += one.total
+
 
 @singledispatch
 def _down(k: Kernel, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
@@ -315,11 +327,37 @@ def _(k: algebra.Times, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> N
     pull.down(k.kernel, k.factor(x)[:, None] * W * k.factor(z)[None, :], f"{path}kernel__", x, z)
 
 
+@_down.register(algebra.InSpace)
+def _(k: algebra.InSpace, pull: _Pull, W: Array, path: str, x: Rows, z: Rows) -> None:
+    a = k.space.diagonal(x)
+    b = k.space.diagonal(z)
+    length = k.length()
+    s = np.maximum(a[:, None] + b[None, :] - 2 * pull.value(k.space, x, z), 0.0) / length**2
+    if pull.same:
+        i = np.arange(len(x))
+        s[i, i + pull.start] = 0.0
+    G = W * k.radial.slope(s)
+    # at distance 0 the slope may be infinite, and the distance does not move
+    G[s == 0] = 0.0
+    pull.add(f"{path}kernel__lengthscale", float(-2 / length * (G * s).sum()))
+    _own_parameters(k.radial, pull, W, f"{path}kernel__", s, {"lengthscale"})
+    G /= length**2
+    pull.down(k.space, -2 * G, f"{path}space__", x, z)
+    pull.down_diagonal(k.space, G.sum(axis=1), f"{path}space__", x)
+    pull.down_diagonal(k.space, G.sum(axis=0), f"{path}space__", z)
+
+
 @_down.register(algebra.Of)
+@_down.register(algebra.Read)
 @_down.register(algebra.LinearMap)
 @_down.register(algebra.On)
 def _(
-    k: algebra.Of | algebra.LinearMap | algebra.On, pull: _Pull, W: Array, path: str, x: Rows, z: Rows
+    k: algebra.Of | algebra.Read | algebra.LinearMap | algebra.On,
+    pull: _Pull,
+    W: Array,
+    path: str,
+    x: Rows,
+    z: Rows,
 ) -> None:
     pull.down(k.kernel, W, f"{path}kernel__", k.mapped(x), k.mapped(z))
 
@@ -331,11 +369,5 @@ def _(k: algebra.Normalized, pull: _Pull, W: Array, path: str, x: Rows, z: Rows)
     inside = pull.value(k.kernel, x, z)
     pull.down(k.kernel, a[:, None] * W * b[None, :], f"{path}kernel__", x, z)
     T = W * inside
-    for rows, weights in ((x, -0.5 * a**3 * (T @ b)), (z, -0.5 * b**3 * (a @ T))):
-        for i in range(len(rows)):
-            if weights[i]:
-                one = _Pull(k, rows.rows(np.array([i])), rows.rows(np.array([i])), True, 0)
-                one.slots = pull.slots
-                one.total = np.zeros_like(pull.total)
-                one.down(k.kernel, np.array([[weights[i]]]), f"{path}kernel__", one.x, one.z)
-                pull.total += one.total
+    pull.down_diagonal(k.kernel, -0.5 * a**3 * (T @ b), f"{path}kernel__", x)
+    pull.down_diagonal(k.kernel, -0.5 * b**3 * (a @ T), f"{path}kernel__", z)

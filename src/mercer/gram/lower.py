@@ -39,6 +39,7 @@ from mercer.kernels.leaves import columns, dot, special
 from mercer.kernels.leaves.distances import squared_norms
 from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
 from mercer.kernels.leaves.leaf import Leaf
+from mercer.kernels.things.counted import Counted
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array
 
@@ -109,6 +110,16 @@ def _(k: PerColumn, b: Builder, at: Place) -> None:
             if rows is not None:
                 require_nonnegative(rows.vectors, type(k).__name__, rows.name)
     emit_value(k, b, at, lambda: reduction(k, b, at))
+
+
+@emit.register(Counted)
+def _(k: Counted, b: Builder, at: Place) -> None:
+    if b.out.gradient and any(p.free for p in k.parameters):
+        raise NotLowered(f"{type(k).__name__} has numbers of its own to tune")
+    A, B = k.counted(at.x, at.z)
+    x = Rows(A, at.x.name)
+    z = None if B is None or at.z is None else Rows(B, at.z.name)
+    b.step("DOT", b.view(Place(x, z, at.path, None)))
 
 
 # ── reductions over columns, by the term that they add or multiply ──────────────────────────────────────────
@@ -339,6 +350,11 @@ def _(k: algebra.Of, b: Builder, at: Place) -> None:
     if z is not None:
         k.kernel.check_same_columns(x, z)
     emit(k.kernel, b, at.moved(x, z, None))
+
+
+@emit.register(algebra.Read)
+def _(k: algebra.Read, b: Builder, at: Place) -> None:
+    emit(k.kernel, b, at.moved(k.mapped(at.x), None if at.z is None else k.mapped(at.z), None))
 
 
 @emit.register(algebra.LinearMap)

@@ -26,6 +26,9 @@ from mercer.kernels.leaves.special import (
 from mercer.kernels.proofs.answers import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.text import parse
+from mercer.kernels.things.counted import Counted
+from mercer.kernels.things.reading import Reading, reading
+from mercer.kernels.things.strings import Spectrum
 
 __all__ = [
     "RBF",
@@ -37,6 +40,7 @@ __all__ = [
     "Constant",
     "Cosine",
     "CosineSimilarity",
+    "Counted",
     "Custom",
     "Dot",
     "DotProduct",
@@ -58,9 +62,11 @@ __all__ = [
     "ProvedAsDeclared",
     "Radial",
     "RationalQuadratic",
+    "Reading",
     "Refuted",
     "Sigmoid",
     "SpectralMixture",
+    "Spectrum",
     "Stationary",
     "Undecided",
     "Validity",
@@ -68,4 +74,5 @@ __all__ = [
     "as_kernel",
     "leaf",
     "parse",
+    "reading",
 ]

@@ -3,6 +3,8 @@
 arithmetic   Scaled   c·k              Sum   k₁ + k₂ + …       Product        k₁ · k₂ · …
 functions    Power    k^p              Exp   e^k               PolynomialOf   Σ c_n k^n
 views        Of       k(ψ(x), ψ(z))    LinearMap  k(Ax, Az)    On             k on columns
+readings     Read     k of what a named map makes of the rows
+spaces       InSpace  k in the feature space of another kernel
 factors      Times    f(x) k f(z)      Normalized   k / √(k(x,x) k(z,z))
 """
 
@@ -11,12 +13,15 @@ from mercer.kernels.rules.arithmetic import Product, Scaled, Sum, add, multiply
 from mercer.kernels.rules.combined import DEEPEST, Combined, Nary, Unary
 from mercer.kernels.rules.factors import Normalized, Times, normalized
 from mercer.kernels.rules.functions import Exp, PolynomialOf, Power
+from mercer.kernels.rules.readings import Read
+from mercer.kernels.rules.spaces import InSpace
 from mercer.kernels.rules.views import LinearMap, Of, On, after
 
 __all__ = [
     "DEEPEST",
     "Combined",
     "Exp",
+    "InSpace",
     "LinearMap",
     "Nary",
     "Normalized",
@@ -25,6 +30,7 @@ __all__ = [
     "PolynomialOf",
     "Power",
     "Product",
+    "Read",
     "Scaled",
     "Sum",
     "Times",

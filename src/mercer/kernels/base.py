@@ -29,6 +29,7 @@ from mercer.kernels.maps.parts import Infinite, Node, Space
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum
 from mercer.kernels.proofs.enclosure import Enclosed, Sample, measured
 from mercer.kernels.proofs.expansion import Terms, one_atom
+from mercer.kernels.things.sparse_map import SparseMap
 from mercer.kernels.tuning import Tunable, fields_of, hashable
 from mercer.params import is_real
 from mercer.typing import Array, Memory, Setting, Table, Weights
@@ -159,6 +160,16 @@ class Kernel(Tunable):
     def feature_map(self, space: Space) -> Node:
         """The explicit map of a kernel that is no polynomial; here an infinite one."""
         return Infinite(str(self))
+
+    def sparse_map(self, x: Rows) -> SparseMap | None:
+        """The sparse features that these rows have, where the kernel is an inner product of such; else None.
+
+        >>> from mercer import Spectrum
+        >>> from mercer.arrays import Rows
+        >>> print(Spectrum(2).sparse_map(Rows(["abab", "bc"])))
+        φ with 3 features (ab, ba, bc)
+        """
+        return None
 
     def map_dimension(self, d: int) -> int | None:
         """The size of the smallest map on d columns, where a formula says it before multiplying out."""

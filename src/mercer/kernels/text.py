@@ -7,7 +7,7 @@
     call     :=  atom ("." method "(" arguments ")")*
     atom     :=  number | Name "(" arguments ")" | "(" sum ")"
     arguments:=  [name "="] value, …
-    value    :=  sum | string | list | pair | slice(…) | True | False | None
+    value    :=  sum | string | list | pair | slice(…) | Reading "(" arguments ")" | True | False | None
 
 Nothing is ever evaluated as Python; names are looked up in the list of leaves, methods in the table below.
 Every error knows its column.
@@ -21,14 +21,17 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 
 from mercer.errors import MercerError, ParameterError, ParseError
 from mercer.kernels import doors
 from mercer.kernels.base import Kernel, is_number
 from mercer.kernels.leaves.leaf import LEAVES, Leaf
 from mercer.kernels.leaves.special import Constant
+from mercer.kernels.things.reading import find_reading
 from mercer.typing import Setting
+
+Made = TypeVar("Made")
 
 METHODS = ("exp", "polynomial", "of", "on", "normalized", "fix", "bounded")
 _OPERATORS = {
@@ -246,9 +249,9 @@ class _Parser:
         self.fail("expected a kernel")
 
     def build(
-        self, make: Callable[..., Kernel], args: list[Setting], named: dict[str, Setting], token: Token
-    ) -> Kernel:
-        if any(_holds_kernel(v) for v in (*args, *named.values())):
+        self, make: Callable[..., Made], args: list[Setting], named: dict[str, Setting], token: Token
+    ) -> Made:
+        if token.text != "of" and any(_holds_kernel(v) for v in (*args, *named.values())):
             self.fail(f"{token.text} takes numbers and names, not kernels", token.column)
         try:
             return make(*args, **named)
@@ -290,6 +293,12 @@ class _Parser:
         if token.kind == "name" and token.text in ("True", "False", "None"):
             self.at += 1
             return {"True": True, "False": False, "None": None}[token.text]
+        if token.kind == "name" and token.text not in LEAVES:
+            reading = find_reading(token.text)
+            if reading is not None:
+                self.at += 1
+                args, named = self.arguments()
+                return self.build(reading, args, named, token)
         if token.kind == "name" and token.text == "slice":
             self.at += 1
             args, named = self.arguments()
@@ -331,7 +340,7 @@ def _holds_kernel(value: Setting) -> bool:
 
 
 def _wrong_call(
-    make: Callable[..., Kernel], name: str, args: list[Setting], named: dict[str, Setting]
+    make: Callable[..., object], name: str, args: list[Setting], named: dict[str, Setting]
 ) -> str | None:
     """What is wrong with the arguments, counted as the reader of the expression counts them."""
     parameters = inspect.signature(make).parameters

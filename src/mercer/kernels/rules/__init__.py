@@ -4,5 +4,7 @@ combined       what all rules share
 arithmetic     multiples, sums, products
 functions      powers, the exponential, polynomials
 views          maps of the rows: a function, a matrix, a choice of columns
+readings       named maps of the rows
+spaces         the feature space of another kernel
 factors        f(x) k(x, z) f(z), and the cosine in feature space
 """

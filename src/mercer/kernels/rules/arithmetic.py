@@ -23,6 +23,7 @@ from mercer.kernels.proofs.expansion import Terms, proof_by_expansion
 from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.combined import Nary, Unary, all_of, remembered
+from mercer.kernels.things.sparse_map import SparseMap, side_by_side
 from mercer.params import children as several_kernels
 from mercer.params import given, signed
 from mercer.typing import Array
@@ -113,6 +114,10 @@ class Scaled(Unary):
         scale = Interval.exact(self.scale)
         return entries(self.kernel.enclosed(sample), lambda v: scale * v)
 
+    def sparse_map(self, x: Rows) -> SparseMap | None:
+        inner = self.kernel.sparse_map(x) if self.scale >= 0 else None
+        return None if inner is None else inner.scaled(float(np.sqrt(self.scale)))
+
     def text(self) -> str:
         inside = self.kernel.text_inside(2)
         return f"-{inside}" if self.scale == -1 else f"{self.scale!r}*{inside}"
@@ -175,6 +180,11 @@ class Sum(Nary):
 
     def enclosed(self, sample: Sample) -> Enclosed:
         return entrywise([part.enclosed(sample) for part in self.parts], lambda a, b: a + b)
+
+    def sparse_map(self, x: Rows) -> SparseMap | None:
+        maps = [part.sparse_map(x) for part in self.parts]
+        found = [part for part in maps if part is not None]
+        return side_by_side(found) if len(found) == len(maps) else None
 
     def text(self) -> str:
         return join_signs([part.text_inside(2) for part in self.parts])

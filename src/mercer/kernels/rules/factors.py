@@ -17,6 +17,7 @@ from mercer.kernels.proofs.enclosure import ONE, ZERO, Enclosed, Sample
 from mercer.kernels.proofs.intervals import Interval, NotEnclosed
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.combined import Unary, remembered
+from mercer.kernels.things.sparse_map import SparseMap
 from mercer.params import given
 from mercer.typing import Array
 
@@ -156,6 +157,16 @@ class Normalized(Unary):
                 if not (norm[i].is_zero() or norm[j].is_zero()):
                     out[i][j] = ONE if i == j else K[i][j] / (norm[i] * norm[j])
         return out
+
+    def sparse_map(self, x: Rows) -> SparseMap | None:
+        inner = self.kernel.sparse_map(x)
+        if inner is None:
+            return None
+
+        def norms(rows: Rows) -> Array:
+            return np.sqrt(self.kernel.diagonal(rows))
+
+        return inner.divided(norms, norms(x))
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.normalized()"

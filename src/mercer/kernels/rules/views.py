@@ -17,13 +17,21 @@ from mercer.kernels.proofs.enclosure import Enclosed, Sample, dot
 from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.combined import Unary, remembered
+from mercer.kernels.rules.readings import Read
+from mercer.kernels.rules.spaces import InSpace
+from mercer.kernels.things.reading import Reading
+from mercer.kernels.things.sparse_map import SparseMap
 from mercer.params import coefficients, given
 from mercer.sparse import dense
 from mercer.typing import Array, Table
 
 
-def after(kernel: Kernel, map: Callable[[Table], Table] | Table) -> Kernel:
-    """k(ψ(x), ψ(z)) for a function ψ or a matrix."""
+def after(kernel: Kernel, map: Callable[[Table], Table] | Reading | Kernel | Table) -> Kernel:
+    """k(ψ(x), ψ(z)) for a function ψ, a matrix, a named reading, or the feature space of a kernel."""
+    if isinstance(map, Reading):
+        return Read(kernel, map)
+    if isinstance(map, Kernel):
+        return InSpace(kernel, map)
     if callable(map):
         return Of(kernel, map)
     return LinearMap(kernel, map)  # type: ignore[arg-type]
@@ -216,6 +224,13 @@ class On(Unary):
         A = np.asarray(columns.vectors).T
         inner = self.kernel.spectrum(len(A), columns.names)
         return Mapped(d, inner.amplitude, inner, A)
+
+    def sparse_map(self, x: Rows) -> SparseMap | None:
+        inner = self.kernel.sparse_map(self.mapped(x))
+        if inner is None:
+            return None
+        column = ", ".join(str(c) for c in self.columns)
+        return inner.seen_through(self.mapped, f"{column}: ")
 
     def mapped(self, x: Rows) -> Rows:
         """The columns that the kernel inside sees."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -55,8 +56,9 @@ class _Task:
         Then each column's own, on more and more rows.
         """
         n = len(self.Y)
-        lists = any(p.name.endswith("]") for p in self.kernel.parameters if p.free)
-        enough = n >= PER_COLUMN * self.model.n_features_in_
+        longest = self._longest_list()
+        lists = longest > 0
+        enough = n >= PER_COLUMN * longest
         single = lists and (enough or wants_each(self.model.kernel))
         ladder = row_ladder(n)
         notes: list[str] = []
@@ -86,6 +88,13 @@ class _Task:
                 "keep the ratios of their spreads."
             )
         return replace(found, notes=(*notes, *(note for note in found.notes if note not in notes)))
+
+    def _longest_list(self) -> int:
+        """The most columns that one part of the kernel has lengthscales of its own for; 0 if none has."""
+        lists = Counter(
+            p.name.split("[")[0] for p in self.kernel.parameters if p.free and p.name.endswith("]")
+        )
+        return max(lists.values(), default=0)
 
     def run(
         self, starts: list[Start], rows: Integers | None, *, shared: bool = False, restarts: int = 0

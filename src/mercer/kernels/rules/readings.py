@@ -1,0 +1,94 @@
+"""A kernel on what a named map makes of the rows: `RBF().of(Date("years"))`."""
+
+from __future__ import annotations
+
+from mercer.arrays import Rows
+from mercer.errors import OpenParameterError
+from mercer.kernels.base import Kernel
+from mercer.kernels.leaves.leaf import expression
+from mercer.kernels.logarithms import Logarithm, Pairs
+from mercer.kernels.proofs.enclosure import Enclosed, Sample
+from mercer.kernels.proofs.proof import Fact, Proof
+from mercer.kernels.rules.combined import Unary, remembered
+from mercer.kernels.things.reading import Reading
+from mercer.kernels.things.sparse_map import SparseMap
+from mercer.params import given
+from mercer.typing import Array
+
+
+@expression
+class Read(Unary):
+    """k(ψ(x), ψ(z)) for a map ψ with a name."""
+
+    kernel: Kernel = given()
+    reading: Reading = given()
+
+    @property
+    def is_open(self) -> bool:
+        return self.reading.is_open or self.kernel.is_open
+
+    def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
+        reading = self.reading.resolved_on(rows, weight)
+        closed = Read(self.kernel, reading)
+        return Read(self.kernel.resolved_on(closed.mapped(rows), weight), reading)
+
+    def mapped(self, x: Rows) -> Rows:
+        """The numbers that the kernel inside sees."""
+        if self.reading.is_open:
+            raise OpenParameterError(
+                f"{self} has to see data before it has values: {self.reading} is open. Close it by your "
+                "rows, k.resolved(X), or hand it to a machine, which closes it when it is fitted."
+            )
+        return x.remembered(self.reading.key(), lambda: self.reading.read(x))
+
+    def block(self, x: Rows, z: Rows | None) -> Array:
+        return self.kernel.block(self.mapped(x), None if z is None else self.mapped(z))
+
+    def diagonal(self, x: Rows) -> Array:
+        return self.kernel.diagonal(self.mapped(x))
+
+    def compare_columns(self, x: Rows, z: Rows) -> None:
+        """The reading decides what it takes; what it makes of both samples is compared."""
+        self.kernel.compare_columns(self.mapped(x), self.mapped(z))
+
+    def columns_needed(self) -> tuple[int | None, int]:
+        return None, 1
+
+    def takes_things(self) -> bool:
+        return True
+
+    def reads_numbers(self) -> bool:
+        """The reading decides what it takes."""
+        return False
+
+    def needs_nonnegative(self) -> bool:
+        return False
+
+    def logarithm(self, at: Pairs) -> Logarithm:
+        return self.kernel.logarithm(at.through(self.mapped))
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        """ψ is whatever it returns: any map will do, a rounded one too."""
+        return self.kernel.enclosed(Sample.of(self.mapped(sample.rows)))
+
+    def sparse_map(self, x: Rows) -> SparseMap | None:
+        inner = self.kernel.sparse_map(self.mapped(x))
+        return None if inner is None else inner.seen_through(self.mapped, "")
+
+    def text(self) -> str:
+        return f"{self.kernel.text_inside(4)}.of({self.reading.text()})"
+
+    def latex(self) -> str:
+        name = self.reading.latex()
+        return rf"\left[{self.kernel.latex()}\right]_{{x\to{name}(x),\,z\to{name}(z)}}"
+
+    @remembered
+    def proof(self) -> Proof | None:
+        return self._passed_on(
+            Fact("composition with a map", "the Gram matrix is that of k at the points ψ(x_i)")
+        )
+
+    def root_proof(self) -> Proof | None:
+        return self._passed_on(
+            Fact("infinitely divisible", "the Gram matrix is that of k at the points ψ(x_i)"), root=True
+        )

@@ -1,0 +1,72 @@
+"""Which column of a sparse matrix a feature has: the words, substrings or subtrees that were met."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+import numpy as np
+
+from mercer.typing import Integers
+
+ABSENT = -1
+"""The column of a feature that a closed vocabulary does not have."""
+
+
+class Vocabulary:
+    """Features in the order in which they were met.
+
+    A second sample is counted with an `extended` copy: the features of the first keep their columns, new ones
+    come after them, and the first vocabulary does not change. A `closed` copy takes no new ones.
+
+    >>> words = Vocabulary()
+    >>> words.columns(["to", "be", "to"]).tolist()
+    [0, 1, 0]
+    >>> more = words.extended()
+    >>> more.columns(["not", "be"]).tolist(), len(more), len(words)
+    ([2, 1], 3, 2)
+    >>> words.closed().columns(["not", "be"]).tolist()
+    [-1, 1]
+    """
+
+    def __init__(self, base: Vocabulary | None = None, *, takes_new: bool = True) -> None:
+        self._base = base
+        self._start = 0 if base is None else len(base)
+        self._columns: dict[Hashable, int] = {}
+        self._takes_new = takes_new
+
+    def __len__(self) -> int:
+        return self._start + len(self._columns)
+
+    def extended(self) -> Vocabulary:
+        """A vocabulary that has these features and takes more, without changing this one."""
+        return Vocabulary(self)
+
+    def closed(self) -> Vocabulary:
+        """A vocabulary of these features alone."""
+        return Vocabulary(self, takes_new=False)
+
+    def column(self, feature: Hashable) -> int:
+        """The column of one feature; a new feature gets the next one, or `ABSENT` if this one is closed."""
+        known = self._find(feature)
+        if known is not None:
+            return known
+        if not self._takes_new:
+            return ABSENT
+        new = len(self)
+        self._columns[feature] = new
+        return new
+
+    def columns(self, features: Iterable[Hashable]) -> Integers:
+        """The columns of several features."""
+        return np.fromiter((self.column(feature) for feature in features), dtype=np.intp)
+
+    def features(self) -> list[Hashable]:
+        """All features, in the order of their columns."""
+        before = [] if self._base is None else self._base.features()
+        return [*before, *self._columns]
+
+    def _find(self, feature: Hashable) -> int | None:
+        own = self._columns.get(feature)
+        if own is None and self._base is not None:
+            return self._base._find(feature)
+        return own
