@@ -16,6 +16,7 @@ ROOT = Path(mercer.__file__).parent
 BASE = {
     "errors",
     "arrays",
+    "frames",
     "params",
     "clock",
     "lapack",
@@ -36,7 +37,8 @@ MAY_IMPORT = {
     "lapack": {"panels", "typing"},
     "panels": {"typing"},
     "params": {"errors", "typing"},
-    "arrays": {"errors", "panels", "sparse", "typing"},
+    "frames": {"typing"},
+    "arrays": {"errors", "frames", "panels", "sparse", "typing"},
     "sparse": {"errors", "memory", "typing"},
     "memory": {"errors", "typing"},
     "threads": {"errors", "typing"},

@@ -8,12 +8,14 @@ turns it into numbers only when a kernel asks for numbers, and only the columns 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence, Sized
+from datetime import date
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from mercer.errors import DomainError, InputError, InputTypeError, MagnitudeError, NotFiniteError, ShapeError
+from mercer.frames import cells, frame_names, is_frame
 from mercer.panels import largest_entry
 from mercer.sparse import Matrix, check_format, dense, take_columns
 from mercer.typing import Array, Flags, Integers
@@ -31,8 +33,9 @@ def check_vectors(X: object, name: str = "X", names: Sequence[str] | None = None
     if sparse.issparse(X):
         return _check_sparse(X, name)
     X = unmasked(X, name)
-    if names is None:
-        names = column_names(X)
+    if is_frame(X):
+        names = frame_names(X) if names is None else names
+        X = cells(X)
     A = _as_array(X, name)
     if A.ndim != 2:
         if A.ndim == 1 and A.size and all(isinstance(thing, str | bytes) for thing in A):
@@ -56,7 +59,12 @@ def read_rows(X: object, things: bool = False, name: str = "X") -> Matrix:
     >>> read_rows(["kernel", "nerve"], things=True)
     array(['kernel', 'nerve'], dtype=object)
     """
-    if things and not _is_numeric(X):
+    if things and is_frame(X):
+        table = cells(X)
+        if table.dtype.kind == "O" or not np.isfinite(table).all():
+            # each part of the kernel reads its columns, and says what it cannot read
+            return table.astype(object, copy=False)
+    elif things and not _is_numeric(X):
         return _as_objects(unmasked(X, name), name)
     return check_vectors(X, name).astype(np.float64, copy=False)
 
@@ -76,8 +84,8 @@ def _is_numeric(X: object) -> bool:
 
 def _as_objects(X: object, name: str) -> np.ndarray:
     """Things in one dimension, or the cells of a table in two."""
-    if column_names(X) is not None:
-        return np.asarray(X, dtype=object)
+    if is_frame(X):
+        return cells(X).astype(object, copy=False)
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return X.astype(object)
     things = Rows(X, name).things
@@ -138,15 +146,21 @@ def _as_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> Array:
             f"Complex data not supported: {name} is {A.dtype}. Pass real and imaginary parts as columns."
         )
     if kind in "mM":
-        raise InputTypeError(
-            f"{name} holds dates or times ({A.dtype}), which have no natural unit here. Convert them first, "
-            f"for example to days: ({name} - {name}.min()) / np.timedelta64(1, 'D')."
-        )
+        raise _dates(name, str(A.dtype))
     if kind in "biuf":
         # A longdouble beyond float64 is refused as infinity later.
         with np.errstate(over="ignore"):
             return A.astype(np.float64)
     return _cells_to_float(A, name, names)
+
+
+def _dates(name: str, what: str) -> InputTypeError:
+    """The error of dates where numbers are read."""
+    return InputTypeError(
+        f"{name} holds dates or times ({what}), which have no natural unit here. Read them by "
+        f'k.of(Date("years")), or convert them first, for example to days: '
+        f"({name} - {name}.min()) / np.timedelta64(1, 'D')."
+    )
 
 
 def _cells_to_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> Array:
@@ -157,6 +171,8 @@ def _cells_to_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> Ar
 
     out = np.empty(A.shape)
     for (i, j), cell in np.ndenumerate(A):
+        if isinstance(cell, date | np.datetime64):
+            raise _dates(name, f"a {type(cell).__name__} at {where(i, j)}")
         if isinstance(cell, str | bytes):
             raise InputError(
                 f"{name} has text {str(cell)!r} at {where(i, j)}; numbers were expected. Encode it, drop the "
@@ -250,11 +266,8 @@ def _column(j: int, names: Sequence[str] | None) -> str:
 
 
 def column_names(X: object) -> list[str] | None:
-    """The names of a data frame's columns (pandas, polars and their like), or None where there are none."""
-    names = getattr(X, "columns", None)
-    if names is None or callable(names):
-        return None
-    return [str(c) for c in names]
+    """The names of a table's columns (pandas, polars, Arrow and their like), or None where there are none."""
+    return frame_names(X) if is_frame(X) else None
 
 
 def real_numbers(values: object, owner: str) -> Array:
@@ -293,9 +306,11 @@ class Rows:
     """The rows of one data set, converted once for each set of columns that a kernel looks at."""
 
     def __init__(self, data: Any, name: str = "X", names: Sequence[str] | None = None) -> None:
-        self.data = data
+        if names is None:
+            names = column_names(data)
+        self.data = cells(data) if is_frame(data) else data
         self.name = name
-        self.names = column_names(data) if names is None else list(names)
+        self.names = None if names is None else list(names)
         self._vectors: Matrix | None = None
         self._taken: dict[tuple[object, ...], Rows] = {}
         self._remembered: dict[Hashable, Any] = {}
@@ -363,8 +378,6 @@ class Rows:
 
     def rows(self, index: Integers | Flags) -> Rows:
         """Some of the rows, as a sample of their own."""
-        if column_names(self.data) is not None and not self.is_opaque:
-            return Rows(self.vectors[index], self.name, self.names)
         if isinstance(self.data, Sequence):
             return Rows([self.data[i] for i in index], self.name, self.names)
         read = self.data if self._vectors is None else self._vectors
@@ -375,9 +388,8 @@ class Rows:
         """The rows as whatever they are: strings, graphs, arrays."""
         if sparse.issparse(self.data):
             return list(dense(self.vectors))
-        if column_names(self.data) is not None or _is_table_of_objects(self.data):
-            table = np.asarray(self.data)
-            return list(table[:, 0] if table.shape[1] == 1 else table)
+        if _is_table_of_objects(self.data) or self._is_named_column():
+            return list(self.data[:, 0] if self.data.shape[1] == 1 else self.data)
         things: Sequence[Any] = self.data
         if isinstance(self.data, str) or not isinstance(self.data, Sequence | np.ndarray):
             raise InputTypeError(
@@ -404,10 +416,12 @@ class Rows:
         if _is_table_of_objects(self.data):
             names = None if self.names is None else [self.names[i] for i in index]
             return Rows(self.data[:, index], self.name, names)
-        if column_names(self.data) is None:
-            names = None if self.names is None else [self.names[i] for i in index]
-            return Rows(take_columns(self.vectors, index), self.name, names)
-        return Rows(self.data[[self.data.columns[i] for i in index]], self.name)
+        names = None if self.names is None else [self.names[i] for i in index]
+        return Rows(take_columns(self.vectors, index), self.name, names)
+
+    def _is_named_column(self) -> bool:
+        """Whether the rows are the numbers of one column with a name, seen one by one."""
+        return self.names is not None and isinstance(self.data, np.ndarray) and self.data.shape[1:] == (1,)
 
     def _positions(self, column: Column) -> list[int]:
         d = self.width
@@ -480,7 +494,7 @@ class Rows:
     @property
     def is_opaque(self) -> bool:
         """Whether the data are things rather than a table of numbers (a list of strings, say)."""
-        if sparse.issparse(self.data) or column_names(self.data) is not None:
+        if sparse.issparse(self.data):
             return False
         if isinstance(self.data, np.ndarray):
             return self.data.ndim != 2
