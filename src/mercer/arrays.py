@@ -390,7 +390,7 @@ class Rows:
             return list(dense(self.vectors))
         if _is_table_of_objects(self.data) or self._is_named_column():
             return list(self.data[:, 0] if self.data.shape[1] == 1 else self.data)
-        things: Sequence[Any] = self.data
+        things: Any = self.data
         if isinstance(self.data, str) or not isinstance(self.data, Sequence | np.ndarray):
             raise InputTypeError(
                 f"{self.name} must be a list or array of things; got {type(self.data).__name__}. "
@@ -398,7 +398,8 @@ class Rows:
             )
         if len(self.data) == 0:
             raise ShapeError(f"{self.name} has 0 sample(s) while a minimum of 1 is required.")
-        return things
+        found: Sequence[Any] = things
+        return found
 
     def take(self, columns: tuple[Column, ...]) -> Rows:
         """The same rows, seen through some of their columns."""

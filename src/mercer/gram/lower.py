@@ -39,6 +39,7 @@ from mercer.kernels.leaves import columns, dot, special
 from mercer.kernels.leaves.distances import squared_norms
 from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
 from mercer.kernels.leaves.leaf import Leaf
+from mercer.kernels.things.categories import Categorical
 from mercer.kernels.things.counted import Counted
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array
@@ -120,6 +121,22 @@ def _(k: Counted, b: Builder, at: Place) -> None:
     x = Rows(A, at.x.name)
     z = None if B is None or at.z is None else Rows(B, at.z.name)
     b.step("DOT", b.view(Place(x, z, at.path, None)))
+
+
+@emit.register(Categorical)
+def _(k: Categorical, b: Builder, at: Place) -> None:
+    """e^(Σ_j ([x_j = z_j] - 1)/ℓ_j): agreement is the inner product of indicators."""
+    parts = k.indicators(at.x, at.z)
+    lengths = k.column_values("lengthscale", len(parts))
+    for j, ((A, B), length) in enumerate(zip(parts, lengths, strict=True)):
+        z = None if B is None or at.z is None else Rows(B, at.z.name)
+        b.step("DOT", b.view(Place(Rows(A, at.x.name), z, at.path, None)))
+        name = _entry(k, "lengthscale", j)
+        inverse = b.param(1 / length, at, name, -(length**-2.0))
+        b.affine(inverse, b.param(-1 / length, at, name, length**-2.0))
+        if j:
+            b.step("ADD")
+    b.step("EXP")
 
 
 # ── reductions over columns, by the term that they add or multiply ──────────────────────────────────────────

@@ -26,8 +26,11 @@ from mercer.kernels.leaves.special import (
 from mercer.kernels.proofs.answers import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.text import parse
+from mercer.kernels.things.categories import Categorical, Hamming
 from mercer.kernels.things.counted import Counted
+from mercer.kernels.things.dates import Date
 from mercer.kernels.things.reading import Reading, reading
+from mercer.kernels.things.scaling import Filled, Known, Standardized
 from mercer.kernels.things.strings import Spectrum
 
 __all__ = [
@@ -36,19 +39,24 @@ __all__ = [
     "ArcCosine",
     "Bilinear",
     "Brownian",
+    "Categorical",
     "Chi2",
     "Constant",
     "Cosine",
     "CosineSimilarity",
     "Counted",
     "Custom",
+    "Date",
     "Dot",
     "DotProduct",
     "ExpDot",
     "Exponential",
     "Fact",
+    "Filled",
+    "Hamming",
     "Intersection",
     "Kernel",
+    "Known",
     "Laplacian",
     "Leaf",
     "Linear",
@@ -67,6 +75,7 @@ __all__ = [
     "Sigmoid",
     "SpectralMixture",
     "Spectrum",
+    "Standardized",
     "Stationary",
     "Undecided",
     "Validity",

@@ -128,6 +128,17 @@ class Kernel(Tunable):
             return not self.takes_things()
         return any(child.reads_numbers() for _, child in kids)
 
+    def columns_read(self) -> frozenset[Column] | None:
+        """The columns that it looks at, by name or number; None where a part looks at all of them.
+
+        >>> from mercer import RBF, Hamming, White
+        >>> sorted((RBF(1.0).on("age") * Hamming().on("sex") + White(0.1)).columns_read())
+        ['age', 'sex']
+        """
+        kids = [child.columns_read() for _, child in self.children()]
+        found = [columns for columns in kids if columns is not None]
+        return frozenset().union(*found) if kids and len(found) == len(kids) else None
+
     def needs_nonnegative(self) -> bool:
         """Whether entries below 0 are refused."""
         return any(child.needs_nonnegative() for _, child in self.children())

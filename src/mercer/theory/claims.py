@@ -115,6 +115,9 @@ class Examination:
             return
         if b.dtype.kind != "f" or a.dtype.kind not in "fiub":
             wrong = np.ravel(a != b)
+            if a.dtype.kind == "O":
+                # a missing value is not equal to itself
+                wrong &= ~np.ravel((a != a) & (b != b))
         else:
             known = np.abs(b[np.isfinite(b)])
             size: Scale = known.max(initial=0.0) if scale is None else scale

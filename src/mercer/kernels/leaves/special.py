@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from mercer.arrays import Rows
+from mercer.arrays import Column, Rows
 from mercer.errors import InvalidKernelError, ParameterError, ShapeError
 from mercer.kernels.formulas.formula import Values
 from mercer.kernels.leaves.distances import dot_products, squared_distances, squared_norms
@@ -50,6 +50,9 @@ class Constant(Leaf):
 
     def takes_things(self) -> bool:
         return True
+
+    def columns_read(self) -> frozenset[Column] | None:
+        return frozenset()
 
     def enclosed(self, sample: Sample) -> Enclosed:
         n = len(sample.rows)
@@ -105,6 +108,9 @@ class White(Leaf):
 
     def takes_things(self) -> bool:
         return True
+
+    def columns_read(self) -> frozenset[Column] | None:
+        return frozenset()
 
 
 @leaf

@@ -10,9 +10,16 @@ def write_value(value: Setting) -> str:
     """A parameter as text that the parser reads back; functions as <name>."""
     if isinstance(value, tuple):
         return "[" + ", ".join(map(write_value, value)) + "]"
+    if isinstance(value, str):
+        return write_text(value)
     if callable(value):
         return f"<{getattr(value, '__name__', type(value).__name__).strip('<>')}>"
     return repr(value)
+
+
+def write_text(text: str) -> str:
+    """Text in quotes, as the parser reads it."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def as_one_thing(value: str) -> str:

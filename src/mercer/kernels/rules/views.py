@@ -10,7 +10,7 @@ from mercer.arrays import Column, Rows
 from mercer.errors import ParameterError, ShapeError
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.leaf import expression
-from mercer.kernels.leaves.writing import latex_value, write_value
+from mercer.kernels.leaves.writing import latex_value, write_text, write_value
 from mercer.kernels.logarithms import Logarithm, Pairs
 from mercer.kernels.maps.spectral import Mapped, Spectrum
 from mercer.kernels.proofs.enclosure import Enclosed, Sample, dot
@@ -194,6 +194,12 @@ class On(Unary):
         """Only the columns that were chosen are read."""
         return False
 
+    def columns_read(self) -> frozenset[Column] | None:
+        """Slices depend on the order of all columns."""
+        if any(isinstance(c, slice) for c in self.columns):
+            return None
+        return frozenset(self.columns)
+
     def compare_columns(self, x: Rows, z: Rows) -> None:
         self.kernel.compare_columns(self.mapped(x), self.mapped(z))
 
@@ -273,5 +279,5 @@ def _write_column(c: Column) -> str:
             parts.append(c.step)
         return f"slice({', '.join(map(repr, parts))})"
     if isinstance(c, str):
-        return '"' + c.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return write_text(c)
     return repr(c)

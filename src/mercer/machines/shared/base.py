@@ -96,9 +96,37 @@ class KernelEstimator(Published, BaseEstimator):
         Where the kernel takes things that are no numbers, they stay what they are, as an array of objects.
         """
         A = read_rows(X, self._takes_things())
+        names = column_names(X)
+        if not reset and names is not None and self._reads_by_name():
+            return self._in_order_of_fit(A, names)
         if not self._known_width(X, A, reset):
             validate_data(self, X if column_names(X) is not None else A, reset=reset, skip_check_array=True)
         return A
+
+    def _reads_by_name(self) -> bool:
+        """Whether the fitted kernel looks at columns by their names alone, so that their order is free."""
+        if "feature_names_in_" not in self.__dict__ or not isinstance(self.kernel_, Kernel):
+            return False
+        read = self.kernel_.columns_read()
+        return read is not None and all(isinstance(column, str) for column in read)
+
+    def _in_order_of_fit(self, A: Matrix, names: list[str]) -> Matrix:
+        """The columns of a table in the order of fit; those that the kernel does not read may be missing."""
+        wanted = [str(name) for name in self.feature_names_in_]
+        if names == wanted:
+            return A
+        assert isinstance(self.kernel_, Kernel)
+        missing = sorted(str(c) for c in (self.kernel_.columns_read() or ()) if c not in names)
+        if missing:
+            raise InputError(
+                f"X lacks the columns {missing}, which the kernel reads; it has {names}. Columns may stand "
+                "in any order, by the names that they had in fit."
+            )
+        out = np.full((A.shape[0], len(wanted)), None, dtype=object)
+        for j, name in enumerate(wanted):
+            if name in names:
+                out[:, j] = A[:, names.index(name)]
+        return out
 
     def _known_width(self, X: Any, A: Any, reset: bool) -> bool:
         """Whether a plain array has the columns it should have, none of them named; `reset` remembers them.

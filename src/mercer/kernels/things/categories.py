@@ -1,0 +1,204 @@
+"""Kernels of categories: values that are equal or not, such as a region, a colour or a job.
+
+    Categorical   Π_j e^(-[x_j ≠ z_j] / ℓ_j)     how much a difference in each column counts
+    Hamming       the share of the columns in which two rows agree
+
+A missing value is a category of its own: it agrees with another missing one, and with nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from mercer.arrays import Rows
+from mercer.errors import InputTypeError, ShapeError
+from mercer.kernels.base import Kernel
+from mercer.kernels.leaves.functions import Thing
+from mercer.kernels.leaves.leaf import Leaf, leaf
+from mercer.kernels.proofs.proof import Fact
+from mercer.kernels.things.counted import Counted
+from mercer.kernels.things.sparse_map import SparseMap
+from mercer.kernels.things.vocabulary import ABSENT, Vocabulary
+from mercer.params import OPEN, Open, Vector, positive
+from mercer.sparse import Matrix
+from mercer.typing import Array, Integers
+
+MISSING = "(missing)"
+"""What a missing value is called among the names of features."""
+
+# The lengthscale of a difference when the data are to choose it: a different value counts e^-1.
+TYPICAL = 1.0
+
+
+@leaf
+class Categorical(Leaf):
+    """Values that are the same or not; rows may have several columns of them.
+
+        k(x, z) = exp(-Σ_j [x_j ≠ z_j] / ℓ_j)
+
+    A short lengthscale tells different values apart, a long one hardly minds. Text, numbers and truth values
+    are compared by `==`.
+
+    >>> Categorical(1.0)([["red"], ["blue"], ["red"]]).round(3)          # e^-1 for different colours
+    array([[1.   , 0.368, 1.   ],
+           [0.368, 1.   , 0.368],
+           [1.   , 0.368, 1.   ]])
+    """
+
+    lengthscale: Vector = positive(OPEN, per_column=True)
+
+    because: ClassVar = Fact(
+        "product of kernels",
+        "each factor is (1 - ρ) [x_j = z_j] + ρ with ρ = e^(-1/ℓ_j) in (0, 1): an inner product of "
+        "indicators, and a constant",
+    )
+    divisible: ClassVar = "k^r is the same kernel with lengthscales ℓ_j / r"
+    formula: ClassVar = r"\exp\Bigl(-\sum_j \frac{[x_j\neq z_j]}{<lengthscale>}\Bigr)"
+
+    def takes_things(self) -> bool:
+        return True
+
+    def compare_columns(self, x: Rows, z: Rows) -> None:
+        if levels(x).shape[1] != levels(z).shape[1]:
+            raise ShapeError(
+                f"{z.name} has {levels(z).shape[1]} columns of categories and {x.name} {levels(x).shape[1]}. "
+                "Pass the same columns."
+            )
+
+    def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
+        value: object = self.lengthscale
+        if value is Open.EACH:
+            return self.changed(lengthscale=(TYPICAL,) * levels(rows).shape[1])
+        return self.changed(lengthscale=TYPICAL) if value is Open.ONE else self
+
+    def indicators(self, x: Rows, z: Rows | None) -> list[tuple[Matrix, Matrix | None]]:
+        """For each column, which value each row has: rows of one 1, in the same columns for both samples."""
+        out = []
+        for j in range(levels(x).shape[1]):
+            values = Vocabulary()
+            a = values.columns(levels(x)[:, j])
+            b = None if z is None else values.columns(levels(z)[:, j])
+            out.append((one_hot(a, len(values)), None if b is None else one_hot(b, len(values))))
+        return out
+
+    def block(self, x: Rows, z: Rows | None) -> Array:
+        parts = self.indicators(x, z)
+        lengths = self.column_values("lengthscale", len(parts))
+        total = np.zeros((len(x), len(x if z is None else z)))
+        for (A, B), length in zip(parts, lengths, strict=True):
+            total += (1.0 - (A @ (A if B is None else B).T).toarray()) / length
+        return np.exp(-total)
+
+    def diagonal(self, x: Rows) -> Array:
+        self.column_values("lengthscale", levels(x).shape[1])
+        return np.ones(len(x))
+
+    def sparse_map(self, x: Rows) -> SparseMap | None:
+        """Of one column: its values, and a constant."""
+        if levels(x).shape[1] != 1:
+            return None
+        rho = float(np.exp(-1 / self.column_values("lengthscale", 1)[0]))
+        values = Vocabulary()
+        values.columns(levels(x)[:, 0])
+        names = ["1", *(written(v) for v in values.features())]
+
+        def of_rows(rows: Rows) -> Matrix:
+            hot = one_hot(values.closed().columns(levels(rows)[:, 0]), len(values))
+            constant = sparse.csr_array(np.full((len(rows), 1), np.sqrt(rho)))
+            return sparse.csr_array(sparse.hstack([constant, np.sqrt(1 - rho) * hot]))
+
+        return SparseMap(names, of_rows(x), of_rows)
+
+
+@leaf
+class Hamming(Counted):
+    """The share of the columns in which two rows agree.
+
+        k(x, z) = (1/d) Σ_j [x_j = z_j]
+
+    >>> Hamming()([["red", "oval"], ["red", "round"]])
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    formula: ClassVar = r"\frac{1}{d}\sum_j [x_j = z_j]"
+    things_are: ClassVar = "rows of categories"
+
+    def count(self, thing: Thing) -> Mapping[Hashable, float]:
+        cells = cells_of(thing)
+        return {(j, category(v)): len(cells) ** -0.5 for j, v in enumerate(cells)}
+
+    def feature_name(self, feature: Hashable) -> str:
+        assert isinstance(feature, tuple)
+        return f"column {feature[0]}: {written(feature[1])}"
+
+
+def cells_of(thing: Thing) -> Sequence[Thing]:
+    """The cells of one row; a single value is a row of one."""
+    if thing is None:
+        raise TypeError("it is no row")
+    if isinstance(thing, np.ndarray | list | tuple):
+        return list(thing)
+    return (thing,)
+
+
+def levels(x: Rows) -> np.ndarray:
+    """The rows as a table of categories, made once for each sample."""
+
+    def make() -> np.ndarray:
+        rows = [_cells_or_missing(thing) for thing in x.things]
+        out = np.empty((len(rows), len(rows[0])), dtype=object)
+        for i, cells in enumerate(rows):
+            if len(cells) != out.shape[1]:
+                raise ShapeError(
+                    f"row {i} of {x.name} has {len(cells)} categories and row 0 has {out.shape[1]}. "
+                    "Give all rows the same columns."
+                )
+            for j, value in enumerate(cells):
+                out[i, j] = _checked(value, i, j, x)
+        return out
+
+    return x.remembered("levels", make)
+
+
+def _cells_or_missing(thing: Thing) -> Sequence[Thing]:
+    """The cells of a row; None alone is a missing value."""
+    return (None,) if thing is None else cells_of(thing)
+
+
+def _checked(value: Thing, i: int, j: int, x: Rows) -> Hashable:
+    try:
+        hash(value)
+    except TypeError as error:
+        raise InputTypeError(
+            f"Categorical compares single values, but row {i}, column {j} of {x.name} is a "
+            f"{type(value).__name__}."
+        ) from error
+    return category(value)
+
+
+def category(value: Thing) -> Hashable:
+    """A value as it is compared; all missing values are one, and 1, 1.0 and True are."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, float | np.floating) and np.isnan(value):
+        return None
+    found: Hashable = value
+    return found
+
+
+def written(value: Hashable) -> str:
+    """A category as a person would write it."""
+    return MISSING if value is None else str(value)
+
+
+def one_hot(columns: Integers, width: int) -> Matrix:
+    """Rows of one 1 each; none where the column is absent."""
+    there = columns != ABSENT
+    starts = np.concatenate([[0], np.cumsum(there)])
+    data = np.ones(int(there.sum()))
+    return sparse.csr_array((data, columns[there], starts), shape=(len(columns), max(width, 1)))
