@@ -51,6 +51,7 @@ KERNELS = [
     "Spectrum",
     "Standardized",
     "Stationary",
+    "Text",
     "Undecided",
     "Validity",
     "White",
@@ -60,6 +61,7 @@ KERNELS = [
     "reading",
 ]
 ROOMS = ["choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
+TABLES = ["Proposal", "describe_table", "table_kernel"]
 OTHERS = ["GramReport", "Interrupted", "MercerMap", "Verification", "gram_report", "verify"]
 STRUCTURE = ["KernelCCA", "KernelKMeans", "KernelPCA"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]
@@ -76,6 +78,7 @@ def test_the_public_names_are_these():
         KERNELS,
         ROOMS,
         OTHERS,
+        TABLES,
         STRUCTURE,
         MACHINES,
         PROCESSES,

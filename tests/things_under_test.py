@@ -5,6 +5,8 @@ all laws, add one case: a kernel, a sample on which it is defined, and its value
 the formula.
 """
 
+import math
+import re
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.kernels import Categorical, Hamming, Kernel, Spectrum
+from mercer.kernels import Categorical, Hamming, Kernel, Spectrum, Text
 from mercer.kernels.leaves.leaf import LEAVES
 
 
@@ -87,6 +89,29 @@ def _agreement(a: Any, b: Any) -> float:
     return float(np.mean([_same(p, q) for p, q in zip(a, b, strict=True)]))
 
 
+DOCUMENTS = ["to be or not to be", "To BE", "or", "", None, "a a a b", "b, a; (b) a!", "naïve café"]
+
+
+def _cosine_of_words(weight: Callable[[int], float], longest: int = 1) -> Callable[[Any, Any], float]:
+    def bag(text: Any) -> dict[str, float]:
+        words = re.findall(r"[^\W_]+", (text or "").lower())
+        groups = [
+            " ".join(words[i : i + m]) for m in range(1, longest + 1) for i in range(len(words) - m + 1)
+        ]
+        return {group: weight(groups.count(group)) for group in groups}
+
+    def value(a: Any, b: Any) -> float:
+        x, z = bag(a), bag(b)
+        dot = sum(x[w] * z.get(w, 0.0) for w in x)
+        return (
+            dot / math.sqrt(sum(v * v for v in x.values()) * sum(v * v for v in z.values()))
+            if x and z
+            else 0.0
+        )
+
+    return value
+
+
 def every_thing_kernel() -> list[ThingCase]:
     return [
         ThingCase("categories", Categorical(0.7), COLOURS, _categories(0.7), takes_missing=True),
@@ -98,6 +123,14 @@ def every_thing_kernel() -> list[ThingCase]:
             takes_missing=True,
         ),
         ThingCase("hamming", Hamming(), CELLS, _agreement),
+        ThingCase("text", Text(), DOCUMENTS, _cosine_of_words(lambda c: c), takes_missing=True),
+        ThingCase(
+            "text-pairs",
+            Text("words", 1, 2, counting="logarithms"),
+            DOCUMENTS,
+            _cosine_of_words(lambda c: 1 + math.log(c), longest=2),
+            takes_missing=True,
+        ),
         ThingCase("spectrum-1", Spectrum(1), LETTERS, _shared_substrings(1)),
         ThingCase("spectrum-3", Spectrum(3), DNA, _shared_substrings(3)),
         ThingCase("spectrum-symbols", Spectrum(2), [list(s) for s in DNA], _shared_substrings(2)),

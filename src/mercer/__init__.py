@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         Spectrum,
         Standardized,
         Stationary,
+        Text,
         Undecided,
         Validity,
         White,
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from mercer.machines.structure.pca import KernelPCA
     from mercer.machines.windows.mean_embedding import KernelMeanEmbedding
     from mercer.machines.windows.nadaraya_watson import NadarayaWatson
+    from mercer.tables.propose import Proposal, describe_table, table_kernel
     from mercer.theory.gram_report import GramReport, gram_report
     from mercer.theory.verify import Verification, verify
 
@@ -164,6 +166,7 @@ __all__ = [
     "Periodic",
     "Polynomial",
     "Proof",
+    "Proposal",
     "Proved",
     "ProvedAsDeclared",
     "Radial",
@@ -178,6 +181,7 @@ __all__ = [
     "Spectrum",
     "Standardized",
     "Stationary",
+    "Text",
     "Undecided",
     "Validity",
     "Verification",
@@ -185,6 +189,7 @@ __all__ = [
     "__version__",
     "as_kernel",
     "choose",
+    "describe_table",
     "errors",
     "gram",
     "gram_report",
@@ -195,6 +200,7 @@ __all__ = [
     "reading",
     "sklearn",
     "solve",
+    "table_kernel",
     "theory",
     "verify",
 ]
@@ -238,6 +244,9 @@ _ELSEWHERE = {
     "Interrupted": "mercer.errors",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",
+    "Proposal": "mercer.tables.propose",
+    "describe_table": "mercer.tables.propose",
+    "table_kernel": "mercer.tables.propose",
     "GramReport": "mercer.theory.gram_report",
     "gram_report": "mercer.theory.gram_report",
 }

@@ -115,7 +115,7 @@ def _(k: PerColumn, b: Builder, at: Place) -> None:
 
 @emit.register(Counted)
 def _(k: Counted, b: Builder, at: Place) -> None:
-    if b.out.gradient and any(p.free for p in k.parameters):
+    if any(p.free for p in k.parameters):
         raise NotLowered(f"{type(k).__name__} has numbers of its own to tune")
     A, B = k.counted(at.x, at.z)
     x = Rows(A, at.x.name)
@@ -372,6 +372,28 @@ def _(k: algebra.Of, b: Builder, at: Place) -> None:
 @emit.register(algebra.Read)
 def _(k: algebra.Read, b: Builder, at: Place) -> None:
     emit(k.kernel, b, at.moved(k.mapped(at.x), None if at.z is None else k.mapped(at.z), None))
+
+
+@emit.register(algebra.InSpace)
+def _(k: algebra.InSpace, b: Builder, at: Place) -> None:
+    """Distances of sparse features; what only the second sample has is one more column of it."""
+    if any(p.free for p in k.space.parameters):
+        raise NotLowered("the space of a kernel has numbers to tune")
+    phi = k.space.sparse_map(at.x)
+    if phi is None:
+        raise NotLowered(f"{k.space} has no sparse features, so its distances are not those of rows")
+    if at.z is None:
+        emit(k.kernel, b, at.moved(Rows(phi.matrix, at.x.name), None, None))
+        return
+    B = phi(at.z)
+    unseen = np.maximum(k.space.diagonal(at.z) - squared_norms(B), 0.0)
+    x = sparse.hstack([phi.matrix, sparse.csr_array((len(at.x), 1))])
+    z = sparse.hstack([B, sparse.csr_array(np.sqrt(unseen)[:, None])])
+    emit(
+        k.kernel,
+        b,
+        at.moved(Rows(sparse.csr_array(x), at.x.name), Rows(sparse.csr_array(z), at.z.name), None),
+    )
 
 
 @emit.register(algebra.LinearMap)

@@ -32,6 +32,7 @@ from mercer.kernels.things.dates import Date
 from mercer.kernels.things.reading import Reading, reading
 from mercer.kernels.things.scaling import Filled, Known, Standardized
 from mercer.kernels.things.strings import Spectrum
+from mercer.kernels.things.text import Text
 
 __all__ = [
     "RBF",
@@ -77,6 +78,7 @@ __all__ = [
     "Spectrum",
     "Standardized",
     "Stationary",
+    "Text",
     "Undecided",
     "Validity",
     "White",

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mercer.kernels.proofs.answers import Validity
     from mercer.kernels.proofs.densities import Band
     from mercer.kernels.proofs.proof import Proof
+    from mercer.kernels.things.reading import Reading
 
 
 class Kernel(Tunable):
@@ -371,8 +372,11 @@ class Kernel(Tunable):
         """f(x) k(x, z) f(z); `f` maps the n×d matrix of points to n numbers."""
         return doors.combining().times(self, f)
 
-    def of(self, map: Callable[[Table], Table] | Table) -> Kernel:
-        """k(ψ(x), ψ(z)); `map` is a function of the n×d matrix of points, or a matrix A for ψ(x) = Ax."""
+    def of(self, map: Callable[[Table], Table] | Reading | Kernel | Table) -> Kernel:
+        """k(ψ(x), ψ(z)); `map` is a function of the n×d matrix of points, or a matrix A for ψ(x) = Ax.
+
+        It may also be a named `Reading`, such as `Date("years")`, or a kernel, whose features φ are then ψ.
+        """
         return doors.combining().of(self, map)
 
     def on(self, *columns: Column) -> Kernel:

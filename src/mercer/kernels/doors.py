@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mercer.kernels.base import Kernel
     from mercer.kernels.maps.explicit import FeatureMap
     from mercer.kernels.proofs.answers import Validity
+    from mercer.kernels.things.reading import Reading
     from mercer.typing import Array, Memory, Table
 
 T = TypeVar("T")
@@ -62,7 +63,7 @@ class Combining:
     exponential: Callable[[Kernel], Kernel]
     polynomial: Callable[[Kernel, tuple[float, ...]], Kernel]
     times: Callable[[Kernel, Callable[[Array], Array]], Kernel]
-    of: Callable[[Kernel, Callable[[Table], Table] | Table], Kernel]
+    of: Callable[[Kernel, Callable[[Table], Table] | Reading | Kernel | Table], Kernel]
     on: Callable[[Kernel, tuple[Column, ...]], Kernel]
     normalized: Callable[[Kernel], Kernel]
 

@@ -1,0 +1,5 @@
+"""From a table to a kernel for it.
+
+roles      what each column is: numbers, categories, a date, text, or nothing to learn from
+propose    `table_kernel`: a kernel from the roles, with the reasons in words
+"""

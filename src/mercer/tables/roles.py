@@ -1,0 +1,134 @@
+"""What the columns of a table are, by their type and their values.
+
+number      numbers that vary
+category    few different values
+date        dates, or text that is always one
+text        many different texts
+left out    one value only, or the name of the row: nothing can be learned from it
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+import numpy as np
+
+from mercer.kernels.things.categories import category
+from mercer.kernels.things.dates import Date
+
+# Text with at most so many different values is a category, or with at most this share of the rows.
+FEW_VALUES = 30
+FEW_SHARE = 0.02
+# Ways to write a date that are tried, the first that reads every value is taken.
+FORMATS = (
+    None,
+    "%m/%d/%Y",
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%Y/%m/%d",
+    "%Y%m%d",
+    "%b %d, %Y",
+    "%d %b %Y",
+    "%m/%d/%y",
+)
+_IDENTIFIER = re.compile(r"(^|[\s_])(id|no|nr|index|uuid|key|rownames?)$|[a-z]I[Dd]$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Role:
+    """What one column is, and why; `gaps` of its values are missing."""
+
+    column: str
+    kind: str
+    why: str
+    gaps: int = 0
+    distinct: int = 0
+    format: str | None = None
+
+
+def role_of(column: str, values: Sequence[object]) -> Role:
+    """What a column is.
+
+    >>> role_of("colour", ["red", "blue", "red", None]).why
+    '2 different values'
+    >>> role_of("when", ["02/21/2006", "07/19/2004"]).format
+    '%m/%d/%Y'
+    """
+    cells = [category(value) for value in values]
+    known = [cell for cell in cells if cell is not None]
+    gaps = len(cells) - len(known)
+    distinct = len(set(known))
+    if distinct <= 1 and (gaps == 0 or not known):
+        why = "no value at all" if not known else "one value only"
+        return Role(column, "left out", why, gaps, distinct)
+    numbers = _as_numbers(known)
+    if numbers is not None:
+        return _role_of_numbers(column, numbers, gaps, distinct)
+    if all(isinstance(cell, date | np.datetime64) for cell in known):
+        return Role(column, "date", "dates", gaps, distinct)
+    return _role_of_text(column, [str(cell) for cell in known], gaps, distinct)
+
+
+def _role_of_numbers(column: str, numbers: np.ndarray, gaps: int, distinct: int) -> Role:
+    if distinct <= 2:
+        return Role(column, "category", _values(distinct), gaps, distinct)
+    whole = bool(np.all(numbers == np.round(numbers)))
+    if whole and distinct == len(numbers) and gaps == 0:
+        rising = bool(np.all(np.diff(numbers) > 0) or np.all(np.diff(numbers) < 0))
+        if rising or _IDENTIFIER.search(column):
+            return Role(
+                column, "left out", "a different whole number in each row, as in a key", gaps, distinct
+            )
+    return Role(column, "number", f"numbers from {numbers.min():g} to {numbers.max():g}", gaps, distinct)
+
+
+def _role_of_text(column: str, texts: list[str], gaps: int, distinct: int) -> Role:
+    found, format = _date_format(texts)
+    if found:
+        written = "year-month-day" if format is None else format
+        return Role(column, "date", f"text that is always a date ({written})", gaps, distinct, format)
+    if distinct == len(texts) and gaps == 0 and _IDENTIFIER.search(column):
+        return Role(column, "left out", "a different text in each row, as in a key", gaps, distinct)
+    if distinct <= max(FEW_VALUES, FEW_SHARE * len(texts)):
+        return Role(column, "category", _values(distinct), gaps, distinct)
+    return Role(column, "text", f"{distinct} different texts", gaps, distinct)
+
+
+def _values(distinct: int) -> str:
+    return "1 value, or missing" if distinct == 1 else f"{distinct} different values"
+
+
+def _as_numbers(known: Sequence[object]) -> np.ndarray | None:
+    """The values as numbers, if all are; text that looks like a number is not one."""
+    if all(isinstance(v, int | float | np.integer | np.floating | np.bool_) for v in known):
+        return np.array(known, dtype=float)
+    return None
+
+
+def _date_format(texts: Sequence[str]) -> tuple[bool, str | None]:
+    """Whether every text is a date, and in which form."""
+    if not all(any(c.isdigit() for c in text) and len(text.strip()) >= 6 for text in texts[:50]):
+        return False, None
+    for format in FORMATS:
+        if all(_is_date(text, format) for text in texts):
+            return True, format
+    return False, None
+
+
+def _is_date(text: str, format: str | None) -> bool:
+    try:
+        if format is None:
+            datetime.fromisoformat(text.strip())
+        else:
+            datetime.strptime(text.strip(), format)
+    except ValueError:
+        return False
+    return True
+
+
+def date_reading(role: Role) -> Date:
+    """How the dates of a column are read as years."""
+    return Date("years", role.format)
