@@ -6,18 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import Rows, common_dtype
-from mercer.gram.operators import (
-    Dense,
-    Features,
-    GramOperator,
-    LowRank,
-    Precomputed,
-    Shifted,
-    SumOf,
-    Tiles,
-    dense_block,
-    stored_in_time,
-)
+from mercer.gram.low_rank import Features, LowRank
+from mercer.gram.of_kernel import Dense, Tiles, dense_block, stored_in_time
+from mercer.gram.operators import GramOperator, Precomputed, Shifted, SumOf
 from mercer.gram.weighted import Weighted
 from mercer.kernels import doors
 from mercer.kernels.base import Kernel, as_kernel

@@ -27,7 +27,9 @@ import numpy as np
 from mercer.arrays import Rows
 from mercer.errors import InputError, NotFiniteError, ShapeError
 from mercer.gram import blocks
-from mercer.gram.operators import Dense, GramOperator, LowRank, Precomputed, Tiles
+from mercer.gram.low_rank import LowRank
+from mercer.gram.of_kernel import Dense, Tiles
+from mercer.gram.operators import GramOperator, Precomputed
 from mercer.kernels.base import Kernel
 from mercer.kernels.proofs.proof import Proof
 from mercer.memory import memory_limit

@@ -11,8 +11,8 @@ A subclass must give `block` and `diagonal` (the values), and should give `proof
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeGuard
 
 import numpy as np
@@ -27,8 +27,10 @@ from mercer.kernels.logarithms import Logarithm, Pairs, of_numbers
 from mercer.kernels.maps.monomials import Expansion
 from mercer.kernels.maps.parts import Infinite, Node, Space
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum
+from mercer.kernels.programs.program import NotLowered, Place
 from mercer.kernels.proofs.enclosure import Enclosed, Sample, measured
 from mercer.kernels.proofs.expansion import Terms, one_atom
+from mercer.kernels.sweep import Sweep, by_differences
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.kernels.tuning import Tunable, fields_of, hashable
 from mercer.params import is_real
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from mercer.kernels.proofs.proof import Proof
 
 
-class Kernel(Tunable):
+class Kernel(Tunable, ABC):
     """A function of two things, built from named parts.
 
     Kernels are values: equal when they are of the same class with the same parameters and the same functions
@@ -55,6 +57,8 @@ class Kernel(Tunable):
     # Set by a class that may be inherited from.
     is_family: ClassVar[bool] = True
     nesting: int = 1
+    # The parameter that multiplies the whole kernel, if there is one.
+    factor_name: ClassVar[str | None] = None
 
     def __init_subclass__(cls, **kwargs: Setting) -> None:
         super().__init_subclass__(**kwargs)
@@ -104,12 +108,6 @@ class Kernel(Tunable):
         """What this part would need to be proved, in a sentence; empty where nothing could be declared."""
         return ""
 
-    def children(self) -> list[tuple[str, Kernel]]:
-        return []
-
-    def with_children(self, children: list[Kernel]) -> Kernel:
-        return self
-
     def columns_needed(self) -> tuple[int | None, int]:
         """(exactly how many columns X must have, if that is known; at least how many)."""
         needs = [child.columns_needed() for _, child in self.children()]
@@ -142,6 +140,22 @@ class Kernel(Tunable):
     def needs_nonnegative(self) -> bool:
         """Whether entries below 0 are refused."""
         return any(child.needs_nonnegative() for _, child in self.children())
+
+    def program(self, at: Place) -> None:
+        """Its steps for the core, written at a place; `NotLowered` says why there are none."""
+        raise NotLowered(f"{type(self).__name__} has no program")
+
+    def cosine_program(self, at: Place) -> bool:
+        """Write k(x, z) / √(k(x, x) k(z, z)), where it has steps of its own; False where it has none."""
+        return False
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        """Add Σ W_ij ∂k_ij/∂p for every parameter p of the kernel and of its parts, by NumPy."""
+        by_differences(self, W, at)
+
+    def noise_variance(self) -> float | None:
+        """Its number on the diagonal where it is white noise and nothing else; None for other kernels."""
+        return None
 
     def logarithm(self, at: Pairs) -> Logarithm:
         """log|k| and the sign of k, where values may leave the range of float64; here from the values."""
@@ -202,21 +216,6 @@ class Kernel(Tunable):
     def is_slow(self) -> bool:
         """Whether every value is one call of a Python function."""
         return False
-
-    # ── walk ────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def walk(self) -> Iterator[Kernel]:
-        """The kernel and all its parts, each before the parts of its own, from left to right.
-
-        >>> from mercer import RBF, White
-        >>> [str(k) for k in (2.0 * RBF(1.0) + White(0.1)).walk()]
-        ['2.0*RBF(1.0) + White(0.1)', '2.0*RBF(1.0)', 'RBF(1.0)', 'White(0.1)']
-        """
-        waiting: list[Kernel] = [self]
-        while waiting:
-            kernel = waiting.pop()
-            yield kernel
-            waiting += [child for _, child in reversed(kernel.children())]
 
     # ── evaluate ────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -27,6 +27,9 @@ from scipy import special
 # The name of the variable in a recording; parameters have the names of their fields, which never look like
 # this.
 VARIABLE = "·"
+# The two numbers that the term of a column is a function of.
+LEFT = f"{VARIABLE}x"
+RIGHT = f"{VARIABLE}z"
 # The most steps of one recording.
 MOST_STEPS = 2000
 # What a formula is called with: an array of numbers, real or complex, or the symbol that records what is done

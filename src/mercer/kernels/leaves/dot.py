@@ -17,6 +17,7 @@ from mercer.kernels.leaves.leaf import leaf
 from mercer.kernels.leaves.writing import latex_value, write_value
 from mercer.kernels.maps.monomials import Expansion
 from mercer.kernels.maps.parts import Infinite, Node, Space, unknown_map
+from mercer.kernels.programs.program import Place
 from mercer.kernels.proofs import expansion
 from mercer.kernels.proofs.expansion import Terms
 from mercer.kernels.proofs.proof import Fact, Proof
@@ -125,6 +126,13 @@ class ExpDot(DotProduct):
 
     def rate(self) -> float:
         return self.scale
+
+    def cosine_program(self, at: Place) -> bool:
+        """A Gaussian, e^(-c‖x - z‖²/2), which never overflows."""
+        at.step("SQDIST", at.view(centred=True))
+        at.affine(at.param(self.scale, "scale"))
+        at.step("RBF")
+        return True
 
     def expanded(self, *, split: bool) -> Terms:
         return expansion.exponential(self, self.scale * Linear(), split=split)

@@ -25,7 +25,6 @@ from scipy.optimize import minimize
 from mercer.arrays import Rows
 from mercer.errors import MercerError
 from mercer.kernels import doors
-from mercer.kernels.algebra import On
 from mercer.kernels.base import Kernel
 from mercer.kernels.proofs.answers import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.proofs.enclosure import difference, quadratic_form
@@ -44,6 +43,7 @@ from mercer.kernels.proofs.witness import (
     unit_scale,
     waves,
 )
+from mercer.kernels.rules.views import named_columns
 from mercer.typing import Array, Table
 
 # How many values of the kernel one search may ask for; a function called pair by pair in Python is a thousand
@@ -86,12 +86,6 @@ def judge(
     return answer
 
 
-def _names(kernel: Kernel) -> tuple[str, ...] | None:
-    """Column names that `on(…)` asks for somewhere in the expression."""
-    found = [c for k in kernel.walk() if isinstance(k, On) for c in k.columns if isinstance(c, str)]
-    return tuple(dict.fromkeys(found)) or None
-
-
 def _work(kernel: Kernel) -> int:
     slow = any(k.is_slow for k in kernel.walk())
     return _WORK_PAIR_BY_PAIR if slow else _WORK
@@ -113,7 +107,7 @@ class _Search:
     cut: bool = False
 
     def __post_init__(self) -> None:
-        self.names = _names(self.kernel)
+        self.names = named_columns(self.kernel) or None
         self.work = _work(self.kernel)
 
     # ── where to look ──

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 from scipy.special import logsumexp
@@ -17,12 +17,14 @@ from mercer.kernels.leaves.special import Constant
 from mercer.kernels.leaves.writing import latex_value
 from mercer.kernels.logarithms import Logarithm, Pairs
 from mercer.kernels.maps.spectral import Mapped, NoSpectrum, Spectrum, SumOfFrequencies
+from mercer.kernels.programs.program import Place
 from mercer.kernels.proofs import expansion
 from mercer.kernels.proofs.enclosure import Enclosed, Sample, entries, entrywise
 from mercer.kernels.proofs.expansion import Terms, proof_by_expansion
 from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.combined import Nary, Unary, all_of, remembered
+from mercer.kernels.sweep import Sweep
 from mercer.kernels.things.sparse_map import SparseMap, side_by_side
 from mercer.params import children as several_kernels
 from mercer.params import given, signed
@@ -82,6 +84,7 @@ class Scaled(Unary):
     scale: float = signed()
 
     precedence = 2
+    factor_name: ClassVar = "scale"
 
     def with_children(self, children: list[Kernel]) -> Kernel:
         """Numbers stay gathered in front, as `multiply` puts them: 3·(2·k) is 6·k."""
@@ -95,6 +98,18 @@ class Scaled(Unary):
 
     def diagonal(self, x: Rows) -> Array:
         return self.scale * self.kernel.diagonal(x)
+
+    def program(self, at: Place) -> None:
+        self.kernel.program(at.child("kernel"))
+        at.affine(at.param(self.scale, "scale"))
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        at.add("scale", float((W * at.value(self.kernel)).sum()))
+        self.kernel.contract(self.scale * W, at.child("kernel"))
+
+    def noise_variance(self) -> float | None:
+        inner = self.kernel.noise_variance()
+        return None if inner is None else self.scale * inner
 
     def logarithm(self, at: Pairs) -> Logarithm:
         log, sign = self.kernel.logarithm(at)
@@ -164,6 +179,13 @@ class Sum(Nary):
     def diagonal(self, x: Rows) -> Array:
         return sum((part.diagonal(x) for part in self.parts[1:]), self.parts[0].diagonal(x))
 
+    def program(self, at: Place) -> None:
+        self._write_parts(at, "ADD")
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        for name, part in self.children():
+            part.contract(W, at.child(name))
+
     def logarithm(self, at: Pairs) -> Logarithm:
         parts = [part.logarithm(at) for part in self.parts]
         logs = [log for log, _ in parts]
@@ -225,6 +247,15 @@ class Product(Nary):
         for part in self.parts[1:]:
             out *= part.diagonal(x)
         return out
+
+    def program(self, at: Place) -> None:
+        self._write_parts(at, "MUL")
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        values = [at.value(part) for part in self.parts]
+        for i, (name, part) in enumerate(self.children()):
+            others = np.prod([v for j, v in enumerate(values) if j != i], axis=0)
+            part.contract(W * others, at.child(name))
 
     def logarithm(self, at: Pairs) -> Logarithm:
         parts = [part.logarithm(at) for part in self.parts]

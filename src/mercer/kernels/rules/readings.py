@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from mercer.arrays import Rows
 from mercer.errors import OpenParameterError
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.leaf import expression
-from mercer.kernels.logarithms import Logarithm, Pairs
 from mercer.kernels.proofs.enclosure import Enclosed, Sample
-from mercer.kernels.proofs.proof import Fact, Proof
-from mercer.kernels.rules.combined import Unary, remembered
+from mercer.kernels.rules.combined import View
 from mercer.kernels.things.reading import Reading
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.params import given
@@ -17,15 +17,16 @@ from mercer.typing import Array
 
 
 @expression
-class Read(Unary):
+class Read(View):
     """k(ψ(x), ψ(z)) for a map ψ with a name."""
 
     kernel: Kernel = given()
     reading: Reading = given()
 
-    @property
-    def is_open(self) -> bool:
-        return self.reading.is_open or self.kernel.is_open
+    why: ClassVar = "the Gram matrix is that of k at the points ψ(x_i)"
+
+    def leaves_open(self) -> bool:
+        return self.reading.is_open
 
     def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
         reading = self.reading.resolved_on(rows, weight)
@@ -40,12 +41,6 @@ class Read(Unary):
                 "rows, k.resolved(X), or hand it to a machine, which closes it when it is fitted."
             )
         return x.remembered(self.reading.key(), lambda: self.reading.read(x))
-
-    def block(self, x: Rows, z: Rows | None) -> Array:
-        return self.kernel.block(self.mapped(x), None if z is None else self.mapped(z))
-
-    def diagonal(self, x: Rows) -> Array:
-        return self.kernel.diagonal(self.mapped(x))
 
     def compare_columns(self, x: Rows, z: Rows) -> None:
         """The reading decides what it takes; what it makes of both samples is compared."""
@@ -64,9 +59,6 @@ class Read(Unary):
     def needs_nonnegative(self) -> bool:
         return False
 
-    def logarithm(self, at: Pairs) -> Logarithm:
-        return self.kernel.logarithm(at.through(self.mapped))
-
     def enclosed(self, sample: Sample) -> Enclosed:
         """ψ is whatever it returns: any map will do, a rounded one too."""
         return self.kernel.enclosed(Sample.of(self.mapped(sample.rows)))
@@ -81,14 +73,3 @@ class Read(Unary):
     def latex(self) -> str:
         name = self.reading.latex()
         return rf"\left[{self.kernel.latex()}\right]_{{x\to{name}(x),\,z\to{name}(z)}}"
-
-    @remembered
-    def proof(self) -> Proof | None:
-        return self._passed_on(
-            Fact("composition with a map", "the Gram matrix is that of k at the points ψ(x_i)")
-        )
-
-    def root_proof(self) -> Proof | None:
-        return self._passed_on(
-            Fact("infinitely divisible", "the Gram matrix is that of k at the points ψ(x_i)"), root=True
-        )

@@ -17,6 +17,7 @@ from mercer.kernels.leaves.families import Radial
 from mercer.kernels.leaves.leaf import expression
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.combined import Combined, all_of, remembered
+from mercer.kernels.sweep import Sweep
 from mercer.params import Open, given
 from mercer.typing import Array
 
@@ -91,6 +92,24 @@ class InSpace(Combined):
 
     def diagonal(self, x: Rows) -> Array:
         return np.asarray(self.radial.value(np.zeros(len(x))))
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        a = self.space.diagonal(at.x)
+        b = self.space.diagonal(at.z)
+        length = self.length()
+        s = np.maximum(a[:, None] + b[None, :] - 2 * at.value(self.space), 0.0) / length**2
+        if at.start is not None:
+            i = np.arange(len(at.x))
+            s[i, i + at.start] = 0.0
+        G = W * self.radial.slope(s)
+        # at distance 0 the slope may be infinite, and the distance does not move
+        G[s == 0] = 0.0
+        at.add("kernel__lengthscale", float(-2 / length * (G * s).sum()))
+        self.radial.contract_value(W, at.child("kernel"), s, but=("lengthscale",))
+        G /= length**2
+        self.space.contract(-2 * G, at.child("space"))
+        at.contract_diagonal(self.space, G.sum(axis=1), at.x, "space")
+        at.contract_diagonal(self.space, G.sum(axis=0), at.z, "space")
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.of({self.space.text()})"

@@ -1,0 +1,90 @@
+"""Gram operators of features: F Gᵀ in memory, and Φ(X)Φ(Z)ᵀ mapped block by block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mercer import lapack
+from mercer.arrays import Rows
+from mercer.errors import NotFiniteError, ShapeError
+from mercer.gram import blocks
+from mercer.gram.blocks import Index
+from mercer.gram.core import Arguments
+from mercer.gram.of_kernel import Tiles
+from mercer.gram.operators import GramOperator
+from mercer.kernels.leaves.dot import Linear
+from mercer.typing import Array, Numbers, Table
+
+if TYPE_CHECKING:
+    from mercer.kernels.maps.explicit import FeatureMap
+
+
+class LowRank(GramOperator):
+    """F Gᵀ with few columns: a Nyström or random-feature approximation."""
+
+    kind = "low rank"
+
+    def __init__(self, F: Numbers, G: Numbers | None = None) -> None:
+        self.F = np.asarray(F)
+        self.G = self.F if G is None else np.asarray(G)
+        for name, A in (("F", self.F), ("G", self.G)):
+            if A.ndim != 2 or A.shape[1] != self.F.shape[1]:
+                raise ShapeError(f"{name} must have two dimensions and as many columns as F; got {A.shape}.")
+            if not np.all(np.isfinite(A)):
+                raise NotFiniteError(f"{name} contains NaN or infinity.")
+        super().__init__(self.F.dtype, (len(self.F), len(self.G)))
+
+    def _matmat(self, V: Array) -> Array:
+        return np.asarray(lapack.matmul(self.F, lapack.matmul(self.G.T, V)))
+
+    def diag(self) -> Array:
+        return np.asarray(np.einsum("ij,ij->i", self.F, self.G))
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        return np.asarray(self.F[rows] @ self.G[cols].T)
+
+    def low_rank_factor(self) -> Array | None:
+        return self.F if self.G is self.F else None
+
+    def program(self) -> Arguments | None:
+        """That of the linear kernel on the rows of F."""
+        return Tiles(Linear(), self.F).program() if self.G is self.F and self.F.shape[1] else None
+
+    def _transpose(self) -> LowRank:
+        return self if self.G is self.F else LowRank(self.G, self.F)
+
+
+class Features(GramOperator):
+    """Φ(X)Φ(Z)ᵀ for an explicit map; Φ is computed for a block of rows at a time and never stored whole."""
+
+    kind = "features"
+
+    def __init__(self, map: FeatureMap, X: Table | Rows, Z: Table | Rows | None = None) -> None:
+        self.map = map
+        self.x = Rows.of(X, "X")
+        self.z = None if Z is None else Rows.of(Z, "Z")
+        super().__init__(np.float64, (len(self.x), len(self.x if self.z is None else self.z)))
+
+    def _phi(self, rows: Rows, index: Index) -> Array:
+        return self.map(rows.rows(np.arange(len(rows))[index]).data)
+
+    def _matmat(self, V: Array) -> Array:
+        right = self.x if self.z is None else self.z
+        inner: Array | float = 0.0
+        for part in blocks.row_blocks(len(right), self.map.dimension):
+            inner = inner + self._phi(right, part).T @ V[part]
+        return np.vstack(
+            [self._phi(self.x, part) @ inner for part in blocks.row_blocks(len(self.x), self.map.dimension)]
+        )
+
+    def diag(self) -> Array:
+        parts = [self._phi(self.x, part) for part in blocks.row_blocks(len(self.x), self.map.dimension)]
+        return np.concatenate([np.einsum("ij,ij->i", P, P) for P in parts])
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        return self._phi(self.x, rows) @ self._phi(self.x if self.z is None else self.z, cols).T
+
+    def _transpose(self) -> Features:
+        return self if self.z is None else Features(self.map, self.z, self.x)
