@@ -513,14 +513,3 @@ class Rows:
 def _is_table_of_objects(data: object) -> bool:
     """Whether the data are the cells of a table whose columns have several types."""
     return isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind == "O"
-
-
-def common_dtype(x: Rows, z: Rows | None) -> type[np.float64] | type[np.float32]:
-    """float32 when every sample is float32, else float64."""
-
-    def single(r: Rows) -> bool:
-        return getattr(r.data, "dtype", None) == np.float32
-
-    if single(x) and (z is None or single(z)):
-        return np.float32
-    return np.float64

@@ -14,6 +14,7 @@ import numpy as np
 from mercer.arrays import Rows
 from mercer.kernels.base import Kernel
 from mercer.kernels.sweep import Sweep
+from mercer.samples import second
 from mercer.typing import Array, Flags, Integers
 
 # An integer array, a list of integers, a boolean mask or a slice.
@@ -42,7 +43,7 @@ def block(
 
     `evaluate` gives the values of two samples; without it they are those of NumPy.
     """
-    other = x if z is None else z
+    other = second(x, z)
     i = np.arange(len(x))[rows]
     j = np.arange(len(other))[cols]
     if not len(i) or not len(j):
@@ -67,9 +68,8 @@ def same_observations(i: Integers, j: Integers) -> tuple[Integers, Integers]:
 
 def apply(kernel: Kernel, x: Rows, z: Rows | None, V: Array) -> Array:
     """K @ V, a block of rows at a time."""
-    m = len(x if z is None else z)
     out = np.empty((len(x), V.shape[1]))
-    for rows in row_blocks(len(x), m):
+    for rows in row_blocks(len(x), len(second(x, z))):
         out[rows] = block(kernel, x, z, rows, slice(None)) @ V
     return out
 
@@ -84,7 +84,7 @@ def contract(
     W: Array | None = None,
 ) -> Array:
     """Σ W_ij ∂K_ij/∂p for every parameter p, W = UVᵀ or given, a block of rows at a time."""
-    other = x if z is None else z
+    other = second(x, z)
     m = len(other)
     slots = {p.name: i for i, p in enumerate(kernel.parameters)}
     total = np.zeros(len(slots))

@@ -15,6 +15,7 @@ from mercer.gram.core import Arguments
 from mercer.gram.of_kernel import Tiles
 from mercer.gram.operators import GramOperator
 from mercer.kernels.leaves.dot import Linear
+from mercer.samples import samples_of, second
 from mercer.typing import Array, Numbers, Table
 
 if TYPE_CHECKING:
@@ -63,15 +64,14 @@ class Features(GramOperator):
 
     def __init__(self, map: FeatureMap, X: Table | Rows, Z: Table | Rows | None = None) -> None:
         self.map = map
-        self.x = Rows.of(X, "X")
-        self.z = None if Z is None else Rows.of(Z, "Z")
-        super().__init__(np.float64, (len(self.x), len(self.x if self.z is None else self.z)))
+        self.x, self.z = samples_of(X, Z)
+        super().__init__(np.float64, (len(self.x), len(second(self.x, self.z))))
 
     def _phi(self, rows: Rows, index: Index) -> Array:
         return self.map(rows.rows(np.arange(len(rows))[index]).data)
 
     def _matmat(self, V: Array) -> Array:
-        right = self.x if self.z is None else self.z
+        right = second(self.x, self.z)
         inner: Array | float = 0.0
         for part in blocks.row_blocks(len(right), self.map.dimension):
             inner = inner + self._phi(right, part).T @ V[part]
@@ -84,7 +84,7 @@ class Features(GramOperator):
         return np.concatenate([np.einsum("ij,ij->i", P, P) for P in parts])
 
     def block(self, rows: Index, cols: Index) -> Array:
-        return self._phi(self.x, rows) @ self._phi(self.x if self.z is None else self.z, cols).T
+        return self._phi(self.x, rows) @ self._phi(second(self.x, self.z), cols).T
 
     def _transpose(self) -> Features:
         return self if self.z is None else Features(self.map, self.z, self.x)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from mercer.arrays import Rows
 from mercer.kernels.base import Kernel
 from mercer.kernels.programs.program import MOST_STEPS, Lowered, NotLowered, Place
+from mercer.samples import second
 
 
 def lower(
@@ -27,7 +28,7 @@ def lower(
     which keeps their digits but forgets how many periods lay between two points.
     """
     slots = {p.name: i for i, p in enumerate(kernel.parameters)}
-    out = Lowered(kernel, len(x), len(x if z is None else z), z is None, dtype, gradient=gradient)
+    out = Lowered(kernel, len(x), len(second(x, z)), z is None, dtype, gradient=gradient)
     kernel.program(Place(out, x, z, lambda adjoint: adjoint, slots))
     if len(out.code) > MOST_STEPS:
         raise NotLowered(f"its program has {len(out.code)} steps, and {MOST_STEPS} are the most")

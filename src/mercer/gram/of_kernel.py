@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer import clock
-from mercer.arrays import Rows, common_dtype
+from mercer.arrays import Rows
 from mercer.errors import InputError, ShapeError
 from mercer.gram import blocks, core
 from mercer.gram.blocks import Index
@@ -18,6 +18,7 @@ from mercer.gram.operators import GramOperator, Precomputed, Stored
 from mercer.kernels.base import Kernel
 from mercer.kernels.programs.program import Lowered
 from mercer.panels import panels
+from mercer.samples import common_dtype, samples_of, second
 from mercer.threads import threads
 from mercer.typing import Array, Numbers, Setting, Table
 
@@ -44,14 +45,12 @@ class OfKernel(GramOperator):
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
-        self.x = Rows.of(X, "X")
-        self.z = None if Z is None else Rows.of(Z, "Z")
-        if self.z is not None:
-            kernel.check_same_columns(self.x, self.z)
+        self.x, self.z = samples_of(X, Z)
+        kernel.check_same_columns(self.x, self.z)
         self.n_jobs = n_jobs
         dtype = np.dtype(common_dtype(self.x, self.z) if dtype is None else dtype)
         self.low, self.notes = lowered(kernel, self.x, self.z, dtype)
-        super().__init__(dtype, (len(self.x), len(self.x if self.z is None else self.z)))
+        super().__init__(dtype, (len(self.x), len(second(self.x, self.z))))
 
     @property
     def same(self) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from mercer.arrays import Column, Rows, common_dtype
+from mercer.arrays import Column, Rows
 from mercer.errors import MagnitudeError, NotFiniteError, ParameterError
 from mercer.kernels import doors
 from mercer.kernels.latex import bracketed
@@ -34,6 +34,7 @@ from mercer.kernels.sweep import Sweep, by_differences
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.kernels.tuning import Tunable, fields_of, hashable
 from mercer.params import is_real
+from mercer.samples import common_dtype, samples_of
 from mercer.typing import Array, Memory, Setting, Table, Weights
 
 if TYPE_CHECKING:
@@ -229,8 +230,7 @@ class Kernel(Tunable, ABC):
         array([[1.    , 0.6065],
                [0.6065, 1.    ]])
         """
-        x = Rows.of(X, "X")
-        z = None if Z is None else Rows.of(Z, "Z")
+        x, z = samples_of(X, Z)
         self.check_same_columns(x, z)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return self.require_finite(doors.evaluating().block(self, x, z))

@@ -53,15 +53,16 @@ class CosineSimilarity(Leaf):
         return (_largest(x.vectors) > 0).astype(float)
 
     def program(self, at: Place) -> None:
-        other = at.x if at.z is None else at.z
-        x = unit_rows(at.x.vectors)
-        z = x if at.z is None else unit_rows(at.z.vectors)
-        view = at.add_view(
-            prepare(x, at.out.dtype),
-            None if at.z is None else prepare(z, at.out.dtype),
-            _unit_pull(at.pull, at.x, x),
-            _unit_pull(at.pull, other, z),
-        )
+        def prepared(rows: Rows) -> tuple[Matrix, Pull | None]:
+            U = unit_rows(rows.vectors)
+            return prepare(U, at.out.dtype), _unit_pull(at.pull, rows, U)
+
+        x, pull = prepared(at.x)
+        if at.z is None:
+            view = at.add_view(x, None, pull, pull)
+        else:
+            z, pull_z = prepared(at.z)
+            view = at.add_view(x, z, pull, pull_z)
         at.step("DOT", view)
         at.out.unit_diagonal = True
 

@@ -44,6 +44,7 @@ from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.sweep import STEP, Sweep, perturbed
 from mercer.kernels.tuning import fields_of
 from mercer.params import OPEN, Open, Vector, positive
+from mercer.samples import second
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array
 
@@ -100,7 +101,7 @@ class Radial(OfOneNumber):
     def variable(self, at: Pairs) -> Array:
         if at.diagonal:
             return np.zeros(len(at.x))
-        z = at.x if at.z is None else at.z
+        z = second(at.x, at.z)
         return self.squares(at.x.vectors, z.vectors)
 
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
@@ -220,7 +221,7 @@ class DotProduct(OfOneNumber):
     def variable(self, at: Pairs) -> Array:
         if at.diagonal:
             return squared_norms(at.x.vectors)
-        z = at.x if at.z is None else at.z
+        z = second(at.x, at.z)
         return dot_products(at.x.vectors, z.vectors)
 
     def enclosed_variable(self, x: Point, z: Point) -> Interval:
@@ -284,7 +285,7 @@ class PerColumn(OfOneNumber):
         X = self.checked_rows(at.x)
         if at.diagonal:
             return self.reduced(X, X, (len(X),))
-        Z = self.checked_rows(at.x if at.z is None else at.z)
+        Z = self.checked_rows(second(at.x, at.z))
         return self.reduced(X[:, None, :], Z[None, :, :], (len(X), len(Z)))
 
     def enclosed_variable(self, x: Point, z: Point) -> Interval:

@@ -24,6 +24,7 @@ from mercer.kernels.proofs.intervals import Interval, pi
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.sweep import Sweep
 from mercer.params import coefficients, positive, real, signed
+from mercer.samples import second
 from mercer.sparse import dense
 from mercer.typing import Array
 
@@ -44,7 +45,7 @@ class Constant(Leaf):
     factor_name: ClassVar = "value"
 
     def block(self, x: Rows, z: Rows | None) -> Array:
-        return np.full((len(x), len(x if z is None else z)), self.value)
+        return np.full((len(x), len(second(x, z))), self.value)
 
     def diagonal(self, x: Rows) -> Array:
         return np.full(len(x), self.value)
@@ -170,7 +171,7 @@ class Bilinear(Leaf):
 
     def block(self, x: Rows, z: Rows | None) -> Array:
         left = self._times_matrix(x)
-        Z = (x if z is None else z).vectors
+        Z = second(x, z).vectors
         if sparse.issparse(Z):
             K = np.asarray((Z.astype(np.float64, copy=False) @ left.T).T)
         else:

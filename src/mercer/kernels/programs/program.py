@@ -16,6 +16,7 @@ from scipy import sparse
 
 from mercer.arrays import Rows
 from mercer.panels import column_ends
+from mercer.samples import optional
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array
 
@@ -114,7 +115,7 @@ class Place:
     def mapped(self, map: Callable[[Rows], Rows], back: Pull | None) -> Place:
         """The place of a part that sees mapped rows; `back` takes their adjoints to the rows here."""
         x = map(self.x)
-        z = None if self.z is None else map(self.z)
+        z = optional(map, self.z)
         pull = _composed(self.pull, back)
         return Place(self.out, x, z, pull, self.slots, f"{self.path}kernel__", self.cache)
 
@@ -186,7 +187,7 @@ class Place:
             why = "a kernel that looks at single columns" if dense_only else "speed: they are a quarter full"
             self.out.notes.append(f"sparse rows are written out densely for {why}")
             X = dense(X)
-            Z = None if Z is None else dense(Z)
+            Z = optional(dense, Z)
         X, Z = _stored_alike(X, Z)
         # The rows themselves are the key: they are equal only to themselves, and the cache keeps them alive.
         key = (self.x, self.z, centred, dense_only)

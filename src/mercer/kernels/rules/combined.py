@@ -14,6 +14,7 @@ from mercer.kernels.logarithms import Logarithm, Pairs
 from mercer.kernels.programs.program import Place, Pull
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.sweep import Sweep
+from mercer.samples import optional
 from mercer.typing import Array
 
 K = TypeVar("K", bound=Kernel)
@@ -84,7 +85,7 @@ class View(Unary):
         return self.with_children([self.kernel.resolved_on(self.mapped(rows), weight)])
 
     def block(self, x: Rows, z: Rows | None) -> Array:
-        return self.kernel.block(self.mapped(x), None if z is None else self.mapped(z))
+        return self.kernel.block(self.mapped(x), optional(self.mapped, z))
 
     def diagonal(self, x: Rows) -> Array:
         return self.kernel.diagonal(self.mapped(x))

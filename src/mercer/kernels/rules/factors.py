@@ -21,6 +21,7 @@ from mercer.kernels.rules.combined import Unary, remembered
 from mercer.kernels.sweep import Sweep
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.params import given
+from mercer.samples import optional
 from mercer.typing import Array
 
 MOST_NORMALIZATIONS = 6
@@ -69,7 +70,7 @@ class Times(Unary):
 
     def program(self, at: Place) -> None:
         self.kernel.program(at.child("kernel"))
-        v = None if at.z is None else self.factor(at.z)
+        v = optional(self.factor, at.z)
         at.step("ROWSCALE", at.row_vectors(RowVectors(self.factor(at.x), v)))
 
     def contract(self, W: Array, at: Sweep) -> None:
