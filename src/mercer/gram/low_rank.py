@@ -47,14 +47,20 @@ class LowRank(GramOperator):
         return np.asarray(self.F[rows] @ self.G[cols].T)
 
     def low_rank_factor(self) -> Array | None:
-        return self.F if self.G is self.F else None
+        if self.G is self.F:
+            return self.F
+        return None
 
     def program(self) -> Arguments | None:
         """That of the linear kernel on the rows of F."""
-        return Tiles(Linear(), self.F).program() if self.G is self.F and self.F.shape[1] else None
+        if self.G is self.F and self.F.shape[1]:
+            return Tiles(Linear(), self.F).program()
+        return None
 
     def _transpose(self) -> LowRank:
-        return self if self.G is self.F else LowRank(self.G, self.F)
+        if self.G is self.F:
+            return self
+        return LowRank(self.G, self.F)
 
 
 class Features(GramOperator):
@@ -87,4 +93,6 @@ class Features(GramOperator):
         return self._phi(self.x, rows) @ self._phi(second(self.x, self.z), cols).T
 
     def _transpose(self) -> Features:
-        return self if self.z is None else Features(self.map, self.z, self.x)
+        if self.z is None:
+            return self
+        return Features(self.map, self.z, self.x)

@@ -120,7 +120,9 @@ class Tiles(OfKernel):
         return dense_block(self.kernel, self.x, self.z, self.dtype, self.n_jobs, self.low)
 
     def program(self) -> Arguments | None:
-        return None if self.low is None else core.arguments(self.low)
+        if self.low is None:
+            return None
+        return core.arguments(self.low)
 
     def _transpose(self) -> Tiles:
         if self.z is None:
@@ -147,7 +149,9 @@ class Dense(Stored, OfKernel):
         self.array = dense_block(kernel, self.x, self.z, self.dtype, n_jobs, self.low, out)
 
     def _transpose(self) -> GramOperator:
-        return self if self.z is None else Precomputed(self.array.T)
+        if self.z is None:
+            return self
+        return Precomputed(self.array.T)
 
 
 def stored_in_time(

@@ -54,12 +54,16 @@ class KernelOnRows(ABC):
     @property
     def published(self) -> Kernel | str:
         """What a machine calls `kernel_`: the kernel, or the word for a matrix that was given."""
-        return PRECOMPUTED if self.kernel is None else self.kernel
+        if self.kernel is None:
+            return PRECOMPUTED
+        return self.kernel
 
     @cached_property
     def proof(self) -> Proof | None:
         """Why the kernel is one, asked once; None where nothing proves it, and for a given matrix."""
-        return None if self.kernel is None else self.kernel.proof()
+        if self.kernel is None:
+            return None
+        return self.kernel.proof()
 
     @abstractmethod
     def gram(self, memory: Memory | None = None, *, finite: bool = True) -> GramOperator:
@@ -214,7 +218,9 @@ class Approximated(KernelOnRows):
 
     def gram(self, memory: Memory | None = None, *, finite: bool = True) -> GramOperator:
         K = LowRank(self.phi)
-        return K.shifted(self.approximation.noise_) if self.approximation.noise_ else K
+        if self.approximation.noise_:
+            return K.shifted(self.approximation.noise_)
+        return K
 
     def between(self, A: Matrix) -> GramOperator:
         return LowRank(self.features(A), self.phi)

@@ -271,7 +271,9 @@ class Kernel(Tunable, ABC):
     def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
         """The kernel with its open lengthscales closed by these rows."""
         kids = [child.resolved_on(rows, weight) if child.is_open else child for _, child in self.children()]
-        return self.with_children(kids) if kids else self
+        if kids:
+            return self.with_children(kids)
+        return self
 
     def diag(self, X: Table | Rows) -> Array:
         """k(x_i, x_i) for every row, in O(n).
@@ -326,7 +328,9 @@ class Kernel(Tunable, ABC):
         return doors.combining().multiply(self, other)
 
     def __rmul__(self, other: Kernel | float) -> Kernel:
-        return self * other if is_number(other) else NotImplemented
+        if is_number(other):
+            return self * other
+        return NotImplemented
 
     def __truediv__(self, other: float) -> Kernel:
         if not is_number(other):
@@ -351,7 +355,9 @@ class Kernel(Tunable, ABC):
         return self + -float(other)
 
     def __rsub__(self, other: float) -> Kernel:
-        return other + (-self) if is_number(other) else NotImplemented
+        if is_number(other):
+            return other + (-self)
+        return NotImplemented
 
     def __pow__(self, exponent: float) -> Kernel:
         if not is_number(exponent):
@@ -401,11 +407,15 @@ class Kernel(Tunable, ABC):
     @property
     def _rank(self) -> int:
         """Precedence of the printed form, fix() and bounded() included."""
-        return 4 if self.fixed_names or self.stated_bounds else self.precedence
+        if self.fixed_names or self.stated_bounds:
+            return 4
+        return self.precedence
 
     def text_inside(self, level: int) -> str:
         """The text as an operand at `level`: in brackets where it binds more loosely."""
-        return str(self) if self._rank >= level else f"({self})"
+        if self._rank >= level:
+            return str(self)
+        return f"({self})"
 
     def latex_inside(self, level: int) -> str:
         """The formula as an operand at `level`."""

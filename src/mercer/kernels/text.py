@@ -332,7 +332,9 @@ class _Parser:
             elif self.token.text != closing:
                 self.fail(f"expected ',' or {closing!r} to close the bracket of column {opening.column}")
         self.depth -= 1
-        return None if closing == ")" and commas == 0 else items
+        if closing == ")" and commas == 0:
+            return None
+        return items
 
 
 def _holds_kernel(value: Setting) -> bool:
@@ -355,7 +357,9 @@ def _wrong_call(
     if twice:
         return f"{name} got {twice[0]} twice"
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in named][len(args) :]
-    return f"{name} needs {' and '.join(missing)}" if missing else None
+    if missing:
+        return f"{name} needs {' and '.join(missing)}"
+    return None
 
 
 def _unknown(name: str) -> str:

@@ -89,10 +89,14 @@ class Tunable(Tree):
             box = bounds.get(name)
 
             def move(v: float, domain: Domain = domain, box: Bounds | None = box) -> float:
-                return domain.from_real(next(theta), box, v) if domain.is_free(v) else v
+                if domain.is_free(v):
+                    return domain.from_real(next(theta), box, v)
+                return v
 
             changes[name] = _map_numbers(move, getattr(self, name))
-        return self.changed(**changes) if changes else self
+        if changes:
+            return self.changed(**changes)
+        return self
 
     def fix(self, *names: str) -> Self:
         """The kernel with these parameters held: a full name, or a bare one for all of that name below.
@@ -259,7 +263,9 @@ class Tunable(Tree):
 
         def close(_: str, part: Kernel) -> Kernel:
             names = part._open_names()
-            return part.changed(**dict.fromkeys(names, lengthscale)) if names else part
+            if names:
+                return part.changed(**dict.fromkeys(names, lengthscale))
+            return part
 
         return self.changed_everywhere(close)  # type: ignore[return-value]
 

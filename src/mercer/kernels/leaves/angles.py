@@ -92,7 +92,9 @@ def unit_rows(X: Matrix) -> Matrix:
 
 
 def _scale_rows(X: Matrix, factors: Array) -> Matrix:
-    return X.multiply(factors[:, None]).tocsr() if sparse.issparse(X) else X * factors[:, None]
+    if sparse.issparse(X):
+        return X.multiply(factors[:, None]).tocsr()
+    return X * factors[:, None]
 
 
 def _unit_pull(pull: Pull | None, rows: Rows, U: Matrix) -> Pull | None:
@@ -181,7 +183,9 @@ class ArcCosine(Leaf):
         s = squared_norms(x.vectors)
         if self.order == 0:
             return np.where(s == 0, 0.5, 1.0)
-        return s if self.order == 1 else 3 * s**2
+        if self.order == 1:
+            return s
+        return 3 * s**2
 
     def program(self, at: Place) -> None:
         if self.order == 0:

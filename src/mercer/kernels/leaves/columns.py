@@ -339,7 +339,9 @@ class Chi2(PerColumn):
 
     def enclosed_term(self, x: Interval, z: Interval, j: int) -> Interval:
         total = x + z
-        return ZERO if total.is_zero() else (x - z).square() / total
+        if total.is_zero():
+            return ZERO
+        return (x - z).square() / total
 
     def value(self, r: Values) -> Values:
         return np.exp(-self.gamma * r)

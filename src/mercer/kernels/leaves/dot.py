@@ -272,7 +272,9 @@ class Dot(DotProduct):
         return self._f(t)
 
     def in_columns(self) -> Expansion | None:
-        return Expansion.series(self.taylor) if isinstance(self.taylor, tuple) else None
+        if isinstance(self.taylor, tuple):
+            return Expansion.series(self.taylor)
+        return None
 
     def feature_map(self, space: Space) -> Node:
         if callable(self.taylor):
@@ -283,7 +285,9 @@ class Dot(DotProduct):
         return True
 
     def taylor_coefficients(self) -> tuple[float, ...] | None:
-        return self.taylor if isinstance(self.taylor, tuple) else None
+        if isinstance(self.taylor, tuple):
+            return self.taylor
+        return None
 
     def expanded(self, *, split: bool) -> Terms:
         if not isinstance(self.taylor, tuple) or len(self.taylor) > expansion.HIGHEST_POWER:
@@ -343,7 +347,9 @@ class Dot(DotProduct):
         return Proof(self, fact, (), conditions, (claim,))
 
     def _reach(self) -> float:
-        return math.inf if self.radius is None else self.radius
+        if self.radius is None:
+            return math.inf
+        return self.radius
 
     def wanting(self) -> str:
         if isinstance(self.taylor, tuple):

@@ -51,7 +51,9 @@ from mercer.typing import Array
 
 def unless_declared(proof: Proof | None) -> Proof | None:
     """A proof that needs nobody's word, or None."""
-    return None if proof is None or proof.declared() else proof
+    if proof is None or proof.declared():
+        return None
+    return proof
 
 
 _FALLS = Fact(
@@ -126,7 +128,9 @@ class Radial(OfOneNumber):
     def _checked_lengthscale(self, d: int) -> Array | np.float64:
         """One number for all of the d columns, which may be many, or an array with one for each."""
         value = self.closed_value("lengthscale")
-        return self.column_values("lengthscale", d) if isinstance(value, tuple) else np.float64(value)
+        if isinstance(value, tuple):
+            return self.column_values("lengthscale", d)
+        return np.float64(value)
 
     def block(self, x: Rows, z: Rows | None) -> Array:
         out: Array = self.value(self.squares(x.vectors, None if z is None else z.vectors))

@@ -201,7 +201,9 @@ class Leaf(Kernel):
             and f.metadata["domain"].ndim == 0
             and isinstance(getattr(self, f.name), tuple)
         }
-        return (max(lengths), max(lengths)) if lengths else (None, 1)
+        if lengths:
+            return (max(lengths), max(lengths))
+        return (None, 1)
 
     def activation(self) -> Callable[[Array], Array] | None:
         """h with k(x, z) = 2 E h(w·x) h(w·z) over Gaussian w, where the kernel is a layer of such units."""
@@ -251,7 +253,9 @@ class Leaf(Kernel):
 
 def entries_of(value: Vector) -> tuple[float, ...]:
     """The numbers of a parameter: those of its columns, or the one for all."""
-    return value if isinstance(value, tuple) else (value,)
+    if isinstance(value, tuple):
+        return value
+    return (value,)
 
 
 def _within(lengths: Vector, bounds: tuple[float, float] | None) -> Vector:
@@ -259,4 +263,6 @@ def _within(lengths: Vector, bounds: tuple[float, float] | None) -> Vector:
     if bounds is None:
         return lengths
     clipped = np.clip(lengths, *bounds)
-    return float(clipped) if clipped.ndim == 0 else tuple(clipped.tolist())
+    if clipped.ndim == 0:
+        return float(clipped)
+    return tuple(clipped.tolist())

@@ -105,7 +105,9 @@ class White(Leaf):
     factor_name: ClassVar = "noise"
 
     def block(self, x: Rows, z: Rows | None) -> Array:
-        return self.noise * np.eye(len(x)) if z is None else np.zeros((len(x), len(z)))
+        if z is None:
+            return self.noise * np.eye(len(x))
+        return np.zeros((len(x), len(z)))
 
     def diagonal(self, x: Rows) -> Array:
         return np.full(len(x), self.noise)
@@ -176,7 +178,9 @@ class Bilinear(Leaf):
             K = np.asarray((Z.astype(np.float64, copy=False) @ left.T).T)
         else:
             K = np.asarray(left @ Z.T)
-        return 0.5 * (K + K.T) if z is None and self._symmetric() else K
+        if z is None and self._symmetric():
+            return np.asarray(0.5 * (K + K.T))
+        return K
 
     def diagonal(self, x: Rows) -> Array:
         return np.asarray(np.einsum("ij,ij->i", self._times_matrix(x), dense(x.vectors)))
@@ -241,7 +245,9 @@ class Bilinear(Leaf):
 
     def negative_direction(self) -> tuple[float, ...] | None:
         """A point v with vᵀAv < 0, where the symmetric matrix has one."""
-        return judge_form(self.A).direction if self._symmetric() else None
+        if self._symmetric():
+            return judge_form(self.A).direction
+        return None
 
 
 @leaf

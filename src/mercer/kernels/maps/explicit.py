@@ -77,7 +77,9 @@ def _planned(kernel: Kernel, space: Space, redundant: bool) -> Node:
     if not isinstance(redundant, bool | np.bool_):
         raise ParameterError(f"redundant must be True or False; got {redundant!r}.")
     node = plan(kernel, space)
-    return node.redundant() if redundant else node
+    if redundant:
+        return node.redundant()
+    return node
 
 
 def _check_memory(kernel: Kernel, d: int, size: int, needed: int, limit: int, what: str) -> None:

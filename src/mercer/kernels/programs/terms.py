@@ -88,7 +88,9 @@ def parity(f: Formula) -> str:
 
 def _parity(step: Formula, parts: list[str]) -> str:
     if step.op == "name":
-        return "odd" if step.name == _DIFFERENCE else "even"
+        if step.name == _DIFFERENCE:
+            return "odd"
+        return "even"
     if all(part == "even" for part in parts):
         return "even"
     if "neither" in parts:
@@ -100,9 +102,13 @@ def _parity(step: Formula, parts: list[str]) -> str:
     if step.op in ("add", "subtract") and parts[0] == parts[1]:
         return "odd"
     if step.op in ("multiply", "divide"):
-        return "even" if parts[0] == parts[1] else "odd"
+        if parts[0] == parts[1]:
+            return "even"
+        return "odd"
     if step.op == "power" and parts[1] == "even" and step.parts[1].op == "number":
         exponent = step.parts[1].number
         if exponent == int(exponent):
-            return "even" if int(exponent) % 2 == 0 else "odd"
+            if int(exponent) % 2 == 0:
+                return "even"
+            return "odd"
     return "neither"

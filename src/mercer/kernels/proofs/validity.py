@@ -65,7 +65,9 @@ def judge(
     """`Proved`, `ProvedAsDeclared`, `Refuted` or `Undecided`; see `Kernel.validity`."""
     proof = kernel.proof()
     if proof is not None:
-        return ProvedAsDeclared(kernel, proof) if proof.declared() else Proved(kernel, proof)
+        if proof.declared():
+            return ProvedAsDeclared(kernel, proof)
+        return Proved(kernel, proof)
     kernel = kernel.closed(1.0)
     key = (kernel, columns, random_state)
     if samples is None:
@@ -88,7 +90,9 @@ def judge(
 
 def _work(kernel: Kernel) -> int:
     slow = any(k.is_slow for k in kernel.walk())
-    return _WORK_PAIR_BY_PAIR if slow else _WORK
+    if slow:
+        return _WORK_PAIR_BY_PAIR
+    return _WORK
 
 
 @dataclass
@@ -266,7 +270,9 @@ class _Search:
                 f"The function raises {type(error).__name__} on vectors; pass samples= of what it takes."
             )
             return None
-        return unit_scale(K) if np.all(np.isfinite(K)) else None
+        if np.all(np.isfinite(K)):
+            return unit_scale(K)
+        return None
 
     def pad(self, X: Points) -> list[str] | None:
         if self.names is None:
@@ -275,7 +281,9 @@ class _Search:
 
     def depth(self, X: Array) -> float:
         K = self.gram(X)
-        return 1.0 if K is None else lowest_form(K)[0]
+        if K is None:
+            return 1.0
+        return lowest_form(K)[0]
 
     def look(self, X: Points) -> Refuted | None:
         K = self.gram(X)

@@ -66,7 +66,9 @@ def multiply(a: Kernel, b: Kernel | float) -> Kernel:
             scaled = True
         parts += v.parts if isinstance(v, Product) else (v,)
     product = Product(tuple(parts))
-    return Scaled(product, scale) if scaled else product
+    if scaled:
+        return Scaled(product, scale)
+    return product
 
 
 def _plain(k: Kernel) -> bool:
@@ -109,7 +111,9 @@ class Scaled(Unary):
 
     def noise_variance(self) -> float | None:
         inner = self.kernel.noise_variance()
-        return None if inner is None else self.scale * inner
+        if inner is None:
+            return None
+        return self.scale * inner
 
     def logarithm(self, at: Pairs) -> Logarithm:
         log, sign = self.kernel.logarithm(at)
@@ -135,11 +139,15 @@ class Scaled(Unary):
 
     def text(self) -> str:
         inside = self.kernel.text_inside(2)
-        return f"-{inside}" if self.scale == -1 else f"{self.scale!r}*{inside}"
+        if self.scale == -1:
+            return f"-{inside}"
+        return f"{self.scale!r}*{inside}"
 
     def latex(self) -> str:
         inside = self.kernel.latex_inside(2)
-        return f"-{inside}" if self.scale == -1 else times(latex_value(self.scale), inside)
+        if self.scale == -1:
+            return f"-{inside}"
+        return times(latex_value(self.scale), inside)
 
     @remembered
     def proof(self) -> Proof | None:

@@ -68,7 +68,9 @@ class Unary(Combined):
     def _passed_on(self, fact: Fact, conditions: tuple[str, ...] = (), *, root: bool = False) -> Proof | None:
         """The proof by one rule whose only premise is the part's own proof."""
         inner = self.kernel.root_proof() if root else self.kernel.proof()
-        return None if inner is None else Proof(self, fact, (inner,), conditions)
+        if inner is None:
+            return None
+        return Proof(self, fact, (inner,), conditions)
 
 
 class View(Unary):
@@ -134,4 +136,6 @@ def all_of(proofs: Iterable[Proof | None]) -> tuple[Proof, ...] | None:
     """The proofs, or None where one is missing."""
     every = tuple(proofs)
     found = tuple(p for p in every if p is not None)
-    return found if len(found) == len(every) else None
+    if len(found) == len(every):
+        return found
+    return None

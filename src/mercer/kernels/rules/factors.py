@@ -29,7 +29,9 @@ MOST_NORMALIZATIONS = 6
 
 def normalized(k: Kernel) -> Kernel:
     """The cosine in feature space; of a cosine it is the cosine itself."""
-    return k if isinstance(k, Normalized) else Normalized(k)
+    if isinstance(k, Normalized):
+        return k
+    return Normalized(k)
 
 
 @expression

@@ -161,7 +161,9 @@ def _slope_of_power(t: Array, p: float) -> Array:
         return np.zeros_like(t)
     with np.errstate(divide="ignore", over="ignore"):
         slope = p * t ** (p - 1)
-    return np.where(np.isinf(slope), 0.0, slope) if p < 1 else slope
+    if p < 1:
+        return np.where(np.isinf(slope), 0.0, slope)
+    return slope
 
 
 @expression
@@ -286,7 +288,9 @@ class PolynomialOf(Unary):
             power = product if n == 1 else f"{{{inside}}}^{{{n}}}"
             if c:
                 terms.append(times(latex_value(c), power) if n else latex_value(c))
-        return join_signs(terms) if terms else "0"
+        if terms:
+            return join_signs(terms)
+        return "0"
 
     @remembered
     def proof(self) -> Proof | None:
