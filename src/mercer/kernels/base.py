@@ -12,15 +12,16 @@ A subclass must give `block` and `diagonal` (the values), and should give `proof
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeGuard
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import Column, Rows
-from mercer.errors import MagnitudeError, NotFiniteError, ParameterError
+from mercer.errors import MagnitudeError, NotFiniteError
 from mercer.kernels import doors
+from mercer.kernels.combining import Combinable
 from mercer.kernels.latex import bracketed
 from mercer.kernels.leaves.inheritance import require_same_function
 from mercer.kernels.logarithms import Logarithm, Pairs, of_numbers
@@ -32,8 +33,7 @@ from mercer.kernels.proofs.enclosure import Enclosed, Sample, measured
 from mercer.kernels.proofs.expansion import Terms, one_atom
 from mercer.kernels.sweep import Sweep, by_differences
 from mercer.kernels.things.sparse_map import SparseMap
-from mercer.kernels.tuning import Tunable, fields_of, hashable
-from mercer.params import is_real
+from mercer.kernels.tuning import fields_of, hashable
 from mercer.samples import common_dtype, samples_of
 from mercer.typing import Array, Memory, Setting, Table, Weights
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from mercer.kernels.proofs.proof import Proof
 
 
-class Kernel(Tunable, ABC):
+class Kernel(Combinable, ABC):
     """A function of two things, built from named parts.
 
     Kernels are values: equal when they are of the same class with the same parameters and the same functions
@@ -313,81 +313,6 @@ class Kernel(Tunable, ABC):
             "power."
         )
 
-    # ── combine ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    def __add__(self, other: Kernel | float) -> Kernel:
-        return doors.combining().add(self, other)
-
-    def __radd__(self, other: Kernel | float) -> Kernel:
-        # sum(kernels) starts at 0
-        if type(other) is int and other == 0:
-            return self
-        return doors.combining().add(other, self)
-
-    def __mul__(self, other: Kernel | float) -> Kernel:
-        return doors.combining().multiply(self, other)
-
-    def __rmul__(self, other: Kernel | float) -> Kernel:
-        if is_number(other):
-            return self * other
-        return NotImplemented
-
-    def __truediv__(self, other: float) -> Kernel:
-        if not is_number(other):
-            return NotImplemented
-        if other == 0:
-            raise ParameterError("a kernel cannot be divided by zero.")
-        return self * (1.0 / other)
-
-    def __neg__(self) -> Kernel:
-        return self * -1.0
-
-    def __pos__(self) -> Kernel:
-        return self
-
-    def __sub__(self, other: Kernel | float) -> Kernel:
-        """The difference, treated as what it is: rarely a kernel, and `validity()` says so."""
-        if isinstance(other, Kernel):
-            return self + (-other)
-        if not is_number(other):
-            return NotImplemented
-        # -np.uint8(2) would be 254
-        return self + -float(other)
-
-    def __rsub__(self, other: float) -> Kernel:
-        if is_number(other):
-            return other + (-self)
-        return NotImplemented
-
-    def __pow__(self, exponent: float) -> Kernel:
-        if not is_number(exponent):
-            return NotImplemented
-        return doors.combining().power(self, exponent)
-
-    def exp(self) -> Kernel:
-        """e^k."""
-        return doors.combining().exponential(self)
-
-    def polynomial(self, coefs: Sequence[float]) -> Kernel:
-        """c₀ + c₁k + c₂k² + …, the constant first."""
-        return doors.combining().polynomial(self, tuple(coefs))
-
-    def times(self, f: Callable[[Array], Array]) -> Kernel:
-        """f(x) k(x, z) f(z); `f` maps the n×d matrix of points to n numbers."""
-        return doors.combining().times(self, f)
-
-    def of(self, map: Callable[[Table], Table] | Table) -> Kernel:
-        """k(ψ(x), ψ(z)); `map` is a function of the n×d matrix of points, or a matrix A for ψ(x) = Ax."""
-        return doors.combining().of(self, map)
-
-    def on(self, *columns: Column) -> Kernel:
-        """The kernel on some columns only, by name, number or slice."""
-        return doors.combining().on(self, columns)
-
-    def normalized(self) -> Kernel:
-        """k(x, z) / √(k(x, x) k(z, z)): the cosine in feature space; of a cosine it is the cosine itself."""
-        return doors.combining().normalized(self)
-
     # ── text ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __str__(self) -> str:
@@ -496,13 +421,6 @@ class Kernel(Tunable, ABC):
 
 
 # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether something is one real number; an array without dimensions is."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    return is_real(value)
 
 
 def as_kernel(value: Kernel | str | float) -> Kernel:

@@ -25,7 +25,8 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 from mercer.errors import MercerError, ParameterError, ParseError
 from mercer.kernels import doors
-from mercer.kernels.base import Kernel, is_number
+from mercer.kernels.base import Kernel
+from mercer.kernels.combining import is_number
 from mercer.kernels.leaves.leaf import LEAVES, Leaf
 from mercer.kernels.leaves.special import Constant
 from mercer.kernels.things.reading import find_reading

@@ -109,8 +109,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "the gradient of a cosine forgets the norm of the other side",
         KERNELS + "rules/factors.py",
-        "(at.z, -0.5 * b**3 * (a @ T))",
-        "(at.z, 0.0 * b)",
+        "-0.5 * b**3 * (a @ T), at.z",
+        "0.0 * b, at.z",
         "tests/gram/test_spellings.py",
     ),
     Fault(

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from mercer.arrays import Rows
-from mercer.kernels.base import Kernel, is_number
+from mercer.kernels.base import Kernel
+from mercer.kernels.combining import is_number
 from mercer.kernels.latex import join_signs, times
 from mercer.kernels.leaves.leaf import expression
 from mercer.kernels.leaves.special import Constant
