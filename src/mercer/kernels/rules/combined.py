@@ -12,6 +12,7 @@ from mercer.errors import ParameterError
 from mercer.kernels.base import Kernel
 from mercer.kernels.logarithms import Logarithm, Pairs
 from mercer.kernels.programs.program import Place, Pull
+from mercer.kernels.proofs.enclosure import Enclosed, Sample
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.sweep import Sweep
 from mercer.samples import optional
@@ -111,6 +112,29 @@ class View(Unary):
 
     def root_proof(self) -> Proof | None:
         return self._passed_on(Fact("infinitely divisible", self.why), root=True)
+
+
+class ViewOfAnything(View):
+    """A kernel after a map ψ that decides by itself what it takes."""
+
+    why: ClassVar = "the Gram matrix is that of k at the points ψ(x_i)"
+
+    def columns_needed(self) -> tuple[int | None, int]:
+        return None, 1
+
+    def takes_things(self) -> bool:
+        return True
+
+    def reads_numbers(self) -> bool:
+        """The map decides what it takes."""
+        return False
+
+    def needs_nonnegative(self) -> bool:
+        return False
+
+    def enclosed(self, sample: Sample) -> Enclosed:
+        """ψ is whatever it returns: any map will do, a rounded one too."""
+        return self.kernel.enclosed(Sample.of(self.mapped(sample.rows)))
 
 
 class Nary(Combined):

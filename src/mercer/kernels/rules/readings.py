@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from mercer.arrays import Rows
 from mercer.errors import OpenParameterError
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.leaf import expression
-from mercer.kernels.proofs.enclosure import Enclosed, Sample
-from mercer.kernels.rules.combined import View
+from mercer.kernels.rules.combined import ViewOfAnything
 from mercer.kernels.things.reading import Reading
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.params import given
@@ -17,13 +14,11 @@ from mercer.typing import Array
 
 
 @expression
-class Read(View):
+class Read(ViewOfAnything):
     """k(ψ(x), ψ(z)) for a map ψ with a name."""
 
     kernel: Kernel = given()
     reading: Reading = given()
-
-    why: ClassVar = "the Gram matrix is that of k at the points ψ(x_i)"
 
     def leaves_open(self) -> bool:
         return self.reading.is_open
@@ -45,23 +40,6 @@ class Read(View):
     def compare_columns(self, x: Rows, z: Rows) -> None:
         """The reading decides what it takes; what it makes of both samples is compared."""
         self.kernel.compare_columns(self.mapped(x), self.mapped(z))
-
-    def columns_needed(self) -> tuple[int | None, int]:
-        return None, 1
-
-    def takes_things(self) -> bool:
-        return True
-
-    def reads_numbers(self) -> bool:
-        """The reading decides what it takes."""
-        return False
-
-    def needs_nonnegative(self) -> bool:
-        return False
-
-    def enclosed(self, sample: Sample) -> Enclosed:
-        """ψ is whatever it returns: any map will do, a rounded one too."""
-        return self.kernel.enclosed(Sample.of(self.mapped(sample.rows)))
 
     def sparse_map(self, x: Rows) -> SparseMap | None:
         inner = self.kernel.sparse_map(self.mapped(x))

@@ -16,7 +16,7 @@ from mercer.kernels.maps.spectral import Mapped, Spectrum
 from mercer.kernels.programs.program import Place, Pull, scattered
 from mercer.kernels.proofs.enclosure import Enclosed, Sample, dot
 from mercer.kernels.proofs.intervals import Interval
-from mercer.kernels.rules.combined import View
+from mercer.kernels.rules.combined import View, ViewOfAnything
 from mercer.kernels.rules.readings import Read
 from mercer.kernels.rules.spaces import InSpace
 from mercer.kernels.things.reading import Reading
@@ -38,13 +38,11 @@ def after(kernel: Kernel, map: Callable[[Table], Table] | Reading | Kernel | Tab
 
 
 @expression
-class Of(View):
+class Of(ViewOfAnything):
     """k(ψ(x), ψ(z)) for any map ψ."""
 
     kernel: Kernel = given()
     map: Callable[[Table], Table] = given()
-
-    why: ClassVar = "the Gram matrix is that of k at the points ψ(x_i)"
 
     def block(self, x: Rows, z: Rows | None) -> Array:
         a = self.mapped(x)
@@ -64,23 +62,6 @@ class Of(View):
 
     def compare_columns(self, x: Rows, z: Rows) -> None:
         """The map decides what it takes; its results are compared in `block`."""
-
-    def columns_needed(self) -> tuple[int | None, int]:
-        return None, 1
-
-    def takes_things(self) -> bool:
-        return True
-
-    def reads_numbers(self) -> bool:
-        """The map decides what it takes."""
-        return False
-
-    def needs_nonnegative(self) -> bool:
-        return False
-
-    def enclosed(self, sample: Sample) -> Enclosed:
-        """ψ is whatever it returns: any map will do, a rounded one too."""
-        return self.kernel.enclosed(Sample.of(self.mapped(sample.rows)))
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.of({write_value(self.map)})"
