@@ -413,7 +413,7 @@ class Rows:
         if one_slice and self.names is None and not _is_table_of_objects(self.data):
             self._require_some(columns[0])  # type: ignore[arg-type]
             return Rows(self.vectors[:, columns[0]], self.name)
-        index = [i for c in columns for i in self._positions(c)]
+        index = self.positions(columns)
         if _is_table_of_objects(self.data):
             names = None if self.names is None else [self.names[i] for i in index]
             return Rows(self.data[:, index], self.name, names)
@@ -423,6 +423,10 @@ class Rows:
     def _is_named_column(self) -> bool:
         """Whether the rows are the numbers of one column with a name, seen one by one."""
         return self.names is not None and isinstance(self.data, np.ndarray) and self.data.shape[1:] == (1,)
+
+    def positions(self, columns: tuple[Column, ...]) -> list[int]:
+        """Where the columns stand, in the order in which they are named."""
+        return [i for column in columns for i in self._positions(column)]
 
     def _positions(self, column: Column) -> list[int]:
         d = self.width
@@ -509,14 +513,3 @@ class Rows:
 def _is_table_of_objects(data: object) -> bool:
     """Whether the data are the cells of a table whose columns have several types."""
     return isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind == "O"
-
-
-def common_dtype(x: Rows, z: Rows | None) -> type[np.float64] | type[np.float32]:
-    """float32 when every sample is float32, else float64."""
-
-    def single(r: Rows) -> bool:
-        return getattr(r.data, "dtype", None) == np.float32
-
-    if single(x) and (z is None or single(z)):
-        return np.float32
-    return np.float64

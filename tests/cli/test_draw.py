@@ -212,6 +212,12 @@ def test_what_is_not_a_kernel_shows_eigenvalues_and_the_reason():
     assert any("No random function" in text.get_text() for axes in figure.axes for text in axes.texts)
 
 
+def test_a_function_of_the_difference_has_a_space_to_be_drawn_in():
+    mine = mercer.Stationary(lambda delta: np.exp(-np.abs(delta).sum(-1)))
+    assert space_of(mine, None).columns == 1
+    assert space_of(mine.on("dose") + mercer.RBF(1.0).on("age"), None).names == ("dose", "age")
+
+
 def test_a_bad_number_of_samples_is_refused():
     with pytest.raises(ParameterError):
         mercer.plot.kernel("RBF(1.0)", samples=0)

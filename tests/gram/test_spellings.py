@@ -10,7 +10,7 @@ from scipy import sparse
 from kernels_under_test import every_kernel, expressions
 from mercer.arrays import Rows
 from mercer.errors import MercerError
-from mercer.gram import Dense, Tiles, blocks, operators
+from mercer.gram import Dense, Tiles, blocks, lower
 
 KERNELS = pytest.mark.parametrize("case", every_kernel(), ids=repr)
 
@@ -74,7 +74,7 @@ def test_float32_gradients_are_near_those_of_float64(case):
 
 @KERNELS
 def test_only_the_known_few_have_no_program(case):
-    low, notes = operators.lowered(case.kernel, Rows(case.points(4)), None, np.float64)
+    low, notes = lower.lowered(case.kernel, Rows(case.points(4)), None, np.float64)
     if low is None:
         assert any(word in str(case.kernel) for word in BY_NUMPY) or "fractional" in notes[0], notes
     else:

@@ -6,11 +6,10 @@ import pytest
 from mercer.arrays import Rows
 from mercer.errors import OpenParameterError
 from mercer.gram import Tiles, blocks
-from mercer.gram.terms import parity, read_together
 from mercer.kernels import PerColumn, leaf
-from mercer.kernels.formulas.formula import record
-from mercer.kernels.leaves.families import LEFT, RIGHT
+from mercer.kernels.formulas.formula import LEFT, RIGHT, record
 from mercer.kernels.leaves.leaf import LEAVES
+from mercer.kernels.programs.terms import parity, read_together
 from mercer.params import OPEN, Vector, positive
 
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -62,6 +61,14 @@ class Overlap(PerColumn):
 
 
 @leaf
+class Overtones(PerColumn):
+    heights: tuple[float, ...] = positive(ndim=1)
+
+    def term(self, x, z):
+        return sum(h * np.cos(n * (x - z)) for n, h in enumerate(self.heights, 1))
+
+
+@leaf
 class Alone(PerColumn):
     def term(self, x, z):
         return x**2 * z**2
@@ -86,6 +93,7 @@ NATIVE = [
     BothWays(),
     Cubes(),
     Overlap(0.4),
+    Overtones([1.0, 0.5]),
 ]
 OTHERS = [Alone(), Branches(0.3)]
 

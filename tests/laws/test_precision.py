@@ -11,7 +11,6 @@ from scipy import sparse
 
 from kernels_under_test import every_leaf, grid
 from mercer.arrays import Rows
-from mercer.gram.program import origin
 from mercer.kernels import (
     RBF,
     ArcCosine,
@@ -26,6 +25,7 @@ from mercer.kernels import (
     RationalQuadratic,
 )
 from mercer.kernels.leaves.distances import squared_distances
+from mercer.kernels.programs.program import origin
 from reference import kernels as ref
 
 

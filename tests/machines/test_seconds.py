@@ -20,7 +20,7 @@ from tests.estimators_under_test import LABELS, NUMBERS, SUBJECTS, Subject, X, o
 
 import mercer
 from mercer import SVC, GaussianProcessRegressor, KernelMachine, KernelRidge, MultipleKernelRegressor, clock
-from mercer.gram.operators import Dense, Precomputed, Tiles
+from mercer.gram import Dense, Precomputed, Tiles
 from mercer.machines.gaussian_process.search import _Task
 
 # Products at which the clock jumps; more in a nightly run.
@@ -225,7 +225,7 @@ def test_no_evaluation_begins_that_would_end_too_late(seconds, monkeypatch):
 @pytest.mark.parametrize("seconds, kind", [(None, "dense"), (9.0, "dense"), (1.5, "tiles")])
 def test_a_large_matrix_is_stored_if_that_takes_half_of_the_seconds_at_most(seconds, kind, monkeypatch):
     """Its first rows tell what it will take: here they are all of it, a second."""
-    monkeypatch.setattr("mercer.gram.operators.LARGE", 0)
+    monkeypatch.setattr("mercer.gram.of_kernel.LARGE", 0)
     with slow_products(monkeypatch), clock.within(seconds):
         K = mercer.gram.gram("RBF(1.0)", X)
     assert K.kind == kind
@@ -234,8 +234,8 @@ def test_a_large_matrix_is_stored_if_that_takes_half_of_the_seconds_at_most(seco
 
 def test_memory_that_comes_too_slowly_is_given_back(monkeypatch):
     """The clock goes on a second with every look at it, and the memory of the matrix comes in many parts."""
-    monkeypatch.setattr("mercer.gram.operators.LARGE", 0)
-    monkeypatch.setattr("mercer.gram.operators.PART", 4096)
+    monkeypatch.setattr("mercer.gram.of_kernel.LARGE", 0)
+    monkeypatch.setattr("mercer.gram.of_kernel.PART", 4096)
     ticks = iter(range(10**6))
     with clock.within(1000.0), monkeypatch.context() as patch:
         patch.setattr(clock, "now", lambda: float(next(ticks)))

@@ -13,7 +13,7 @@ from sklearn.base import clone
 import mercer
 from estimators_under_test import NUMBERS, VIEW, X
 from mercer.errors import PrecisionWarning
-from mercer.gram import operators
+from mercer.gram import Tiles, of_kernel
 from mercer.machines.gaussian_process import conditioning, evidence
 from mercer.machines.ridge import least_squares
 from mercer.machines.structure import cca
@@ -140,8 +140,8 @@ def test_a_factor_of_another_matrix_is_noticed(monkeypatch):
 
 @pytest.mark.parametrize("name", [n for n in MODELS if "folds" not in n])
 def test_a_fault_in_the_core_that_makes_gram_matrices_is_noticed(name, monkeypatch):
-    changed(monkeypatch, operators, "dense_block", lambda K: 1.01 * K)
-    changed(monkeypatch, operators.Tiles, "_matmat", lambda K: 1.01 * K)
+    changed(monkeypatch, of_kernel, "dense_block", lambda K: 1.01 * K)
+    changed(monkeypatch, Tiles, "_matmat", lambda K: 1.01 * K)
     machine, y = MODELS[name]
     model = machine.fit(X, y)
     ratio = name in ("NadarayaWatson", "NadarayaWatson, loo")

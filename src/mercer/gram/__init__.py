@@ -5,23 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from mercer.arrays import Rows, common_dtype
-from mercer.gram.operators import (
-    Dense,
-    Features,
-    GramOperator,
-    LowRank,
-    Precomputed,
-    Shifted,
-    SumOf,
-    Tiles,
-    dense_block,
-    stored_in_time,
-)
+from mercer.arrays import Rows
+from mercer.gram.low_rank import Features, LowRank
+from mercer.gram.of_kernel import Dense, Tiles, dense_block, stored_in_time
+from mercer.gram.operators import GramOperator, Precomputed, Shifted, SumOf
 from mercer.gram.weighted import Weighted
 from mercer.kernels import doors
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.memory import memory_limit
+from mercer.samples import common_dtype, samples_of, second
 from mercer.typing import Array, Memory, Table
 
 __all__ = [
@@ -60,10 +52,9 @@ def gram(
     ('dense', 'tiles')
     """
     k = as_kernel(kernel)
-    x = Rows.of(X, "X")
-    z = None if Z is None else Rows.of(Z, "Z")
+    x, z = samples_of(X, Z)
     width = np.dtype(common_dtype(x, z) if dtype is None else dtype).itemsize
-    needed = len(x) * len(x if z is None else z) * width
+    needed = len(x) * len(second(x, z)) * width
     if needed > memory_limit(memory):
         return Tiles(k, x, z, dtype=dtype, n_jobs=n_jobs)
     return stored_in_time(k, x, z, dtype=dtype, n_jobs=n_jobs)

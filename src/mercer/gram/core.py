@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mercer import _core
 from mercer.errors import InputError
-from mercer.gram.program import Lowered, Pull, RowVectors
+from mercer.kernels.programs.program import Lowered, Pull, RowVectors
 from mercer.sparse import Matrix
 from mercer.typing import Array, Integers, Setting
 

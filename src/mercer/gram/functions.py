@@ -17,8 +17,8 @@ import numpy as np
 
 from mercer.arrays import Rows
 from mercer.errors import ParameterError
+from mercer.gram.of_kernel import Tiles
 from mercer.gram.on_rows import Evaluated, KernelOnRows
-from mercer.gram.operators import Tiles
 from mercer.kernels.base import Kernel
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array, Integers, Labels

@@ -27,7 +27,9 @@ import numpy as np
 from mercer.arrays import Rows
 from mercer.errors import InputError, NotFiniteError, ShapeError
 from mercer.gram import blocks
-from mercer.gram.operators import Dense, GramOperator, LowRank, Precomputed, Tiles
+from mercer.gram.low_rank import LowRank
+from mercer.gram.of_kernel import Dense, Tiles
+from mercer.gram.operators import GramOperator, Precomputed
 from mercer.kernels.base import Kernel
 from mercer.kernels.proofs.proof import Proof
 from mercer.memory import memory_limit
@@ -52,12 +54,16 @@ class KernelOnRows(ABC):
     @property
     def published(self) -> Kernel | str:
         """What a machine calls `kernel_`: the kernel, or the word for a matrix that was given."""
-        return PRECOMPUTED if self.kernel is None else self.kernel
+        if self.kernel is None:
+            return PRECOMPUTED
+        return self.kernel
 
     @cached_property
     def proof(self) -> Proof | None:
         """Why the kernel is one, asked once; None where nothing proves it, and for a given matrix."""
-        return None if self.kernel is None else self.kernel.proof()
+        if self.kernel is None:
+            return None
+        return self.kernel.proof()
 
     @abstractmethod
     def gram(self, memory: Memory | None = None, *, finite: bool = True) -> GramOperator:
@@ -212,7 +218,9 @@ class Approximated(KernelOnRows):
 
     def gram(self, memory: Memory | None = None, *, finite: bool = True) -> GramOperator:
         K = LowRank(self.phi)
-        return K.shifted(self.approximation.noise_) if self.approximation.noise_ else K
+        if self.approximation.noise_:
+            return K.shifted(self.approximation.noise_)
+        return K
 
     def between(self, A: Matrix) -> GramOperator:
         return LowRank(self.features(A), self.phi)

@@ -48,7 +48,9 @@ class Weighted(GramOperator):
 
     def low_rank_factor(self) -> Array | None:
         F = self.inner.low_rank_factor()
-        return None if F is None else self.scale[:, None] * F
+        if F is None:
+            return None
+        return self.scale[:, None] * F
 
     def contract(
         self, U: Numbers | None = None, V: Numbers | None = None, *, W: Numbers | None = None

@@ -1,6 +1,7 @@
 """The kernel language: expressions, their algebra, their text, their proofs, their feature maps."""
 
 from mercer.kernels.base import Kernel, as_kernel
+from mercer.kernels.leaves.angles import ArcCosine, CosineSimilarity
 from mercer.kernels.leaves.columns import (
     AllSubsets,
     Brownian,
@@ -15,14 +16,7 @@ from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
 from mercer.kernels.leaves.functions import Custom, Stationary
 from mercer.kernels.leaves.leaf import Leaf, leaf
 from mercer.kernels.leaves.radial import RBF, Exponential, Matern, RationalQuadratic
-from mercer.kernels.leaves.special import (
-    ArcCosine,
-    Bilinear,
-    Constant,
-    CosineSimilarity,
-    SpectralMixture,
-    White,
-)
+from mercer.kernels.leaves.special import Bilinear, Constant, SpectralMixture, White
 from mercer.kernels.proofs.answers import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.text import parse

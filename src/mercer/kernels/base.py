@@ -11,27 +11,30 @@ A subclass must give `block` and `diagonal` (the values), and should give `proof
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeGuard
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mercer.arrays import Column, Rows, common_dtype
-from mercer.errors import MagnitudeError, NotFiniteError, ParameterError
+from mercer.arrays import Column, Rows
+from mercer.errors import MagnitudeError, NotFiniteError
 from mercer.kernels import doors
+from mercer.kernels.combining import Combinable
 from mercer.kernels.latex import bracketed
 from mercer.kernels.leaves.inheritance import require_same_function
 from mercer.kernels.logarithms import Logarithm, Pairs, of_numbers
 from mercer.kernels.maps.monomials import Expansion
 from mercer.kernels.maps.parts import Infinite, Node, Space
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum
+from mercer.kernels.programs.program import NotLowered, Place
 from mercer.kernels.proofs.enclosure import Enclosed, Sample, measured
 from mercer.kernels.proofs.expansion import Terms, one_atom
+from mercer.kernels.sweep import Sweep, by_differences
 from mercer.kernels.things.sparse_map import SparseMap
-from mercer.kernels.tuning import Tunable, fields_of, hashable
-from mercer.params import is_real
+from mercer.kernels.tuning import fields_of, hashable
+from mercer.samples import common_dtype, samples_of
 from mercer.typing import Array, Memory, Setting, Table, Weights
 
 if TYPE_CHECKING:
@@ -40,10 +43,9 @@ if TYPE_CHECKING:
     from mercer.kernels.proofs.answers import Validity
     from mercer.kernels.proofs.densities import Band
     from mercer.kernels.proofs.proof import Proof
-    from mercer.kernels.things.reading import Reading
 
 
-class Kernel(Tunable):
+class Kernel(Combinable, ABC):
     """A function of two things, built from named parts.
 
     Kernels are values: equal when they are of the same class with the same parameters and the same functions
@@ -56,6 +58,8 @@ class Kernel(Tunable):
     # Set by a class that may be inherited from.
     is_family: ClassVar[bool] = True
     nesting: int = 1
+    # The parameter that multiplies the whole kernel, if there is one.
+    factor_name: ClassVar[str | None] = None
 
     def __init_subclass__(cls, **kwargs: Setting) -> None:
         super().__init_subclass__(**kwargs)
@@ -105,12 +109,6 @@ class Kernel(Tunable):
         """What this part would need to be proved, in a sentence; empty where nothing could be declared."""
         return ""
 
-    def children(self) -> list[tuple[str, Kernel]]:
-        return []
-
-    def with_children(self, children: list[Kernel]) -> Kernel:
-        return self
-
     def columns_needed(self) -> tuple[int | None, int]:
         """(exactly how many columns X must have, if that is known; at least how many)."""
         needs = [child.columns_needed() for _, child in self.children()]
@@ -143,6 +141,22 @@ class Kernel(Tunable):
     def needs_nonnegative(self) -> bool:
         """Whether entries below 0 are refused."""
         return any(child.needs_nonnegative() for _, child in self.children())
+
+    def program(self, at: Place) -> None:
+        """Its steps for the core, written at a place; `NotLowered` says why there are none."""
+        raise NotLowered(f"{type(self).__name__} has no program")
+
+    def cosine_program(self, at: Place) -> bool:
+        """Write k(x, z) / √(k(x, x) k(z, z)), where it has steps of its own; False where it has none."""
+        return False
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        """Add Σ W_ij ∂k_ij/∂p for every parameter p of the kernel and of its parts, by NumPy."""
+        by_differences(self, W, at)
+
+    def noise_variance(self) -> float | None:
+        """Its number on the diagonal where it is white noise and nothing else; None for other kernels."""
+        return None
 
     def logarithm(self, at: Pairs) -> Logarithm:
         """log|k| and the sign of k, where values may leave the range of float64; here from the values."""
@@ -204,21 +218,6 @@ class Kernel(Tunable):
         """Whether every value is one call of a Python function."""
         return False
 
-    # ── walk ────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def walk(self) -> Iterator[Kernel]:
-        """The kernel and all its parts, each before the parts of its own, from left to right.
-
-        >>> from mercer import RBF, White
-        >>> [str(k) for k in (2.0 * RBF(1.0) + White(0.1)).walk()]
-        ['2.0*RBF(1.0) + White(0.1)', '2.0*RBF(1.0)', 'RBF(1.0)', 'White(0.1)']
-        """
-        waiting: list[Kernel] = [self]
-        while waiting:
-            kernel = waiting.pop()
-            yield kernel
-            waiting += [child for _, child in reversed(kernel.children())]
-
     # ── evaluate ────────────────────────────────────────────────────────────────────────────────────────────
 
     def __call__(self, X: Table | Rows, Z: Table | Rows | None = None) -> Array:
@@ -231,8 +230,7 @@ class Kernel(Tunable):
         array([[1.    , 0.6065],
                [0.6065, 1.    ]])
         """
-        x = Rows.of(X, "X")
-        z = None if Z is None else Rows.of(Z, "Z")
+        x, z = samples_of(X, Z)
         self.check_same_columns(x, z)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return self.require_finite(doors.evaluating().block(self, x, z))
@@ -273,7 +271,9 @@ class Kernel(Tunable):
     def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
         """The kernel with its open lengthscales closed by these rows."""
         kids = [child.resolved_on(rows, weight) if child.is_open else child for _, child in self.children()]
-        return self.with_children(kids) if kids else self
+        if kids:
+            return self.with_children(kids)
+        return self
 
     def diag(self, X: Table | Rows) -> Array:
         """k(x_i, x_i) for every row, in O(n).
@@ -313,80 +313,6 @@ class Kernel(Tunable):
             "power."
         )
 
-    # ── combine ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    def __add__(self, other: Kernel | float) -> Kernel:
-        return doors.combining().add(self, other)
-
-    def __radd__(self, other: Kernel | float) -> Kernel:
-        # sum(kernels) starts at 0
-        if type(other) is int and other == 0:
-            return self
-        return doors.combining().add(other, self)
-
-    def __mul__(self, other: Kernel | float) -> Kernel:
-        return doors.combining().multiply(self, other)
-
-    def __rmul__(self, other: Kernel | float) -> Kernel:
-        return self * other if is_number(other) else NotImplemented
-
-    def __truediv__(self, other: float) -> Kernel:
-        if not is_number(other):
-            return NotImplemented
-        if other == 0:
-            raise ParameterError("a kernel cannot be divided by zero.")
-        return self * (1.0 / other)
-
-    def __neg__(self) -> Kernel:
-        return self * -1.0
-
-    def __pos__(self) -> Kernel:
-        return self
-
-    def __sub__(self, other: Kernel | float) -> Kernel:
-        """The difference, treated as what it is: rarely a kernel, and `validity()` says so."""
-        if isinstance(other, Kernel):
-            return self + (-other)
-        if not is_number(other):
-            return NotImplemented
-        # -np.uint8(2) would be 254
-        return self + -float(other)
-
-    def __rsub__(self, other: float) -> Kernel:
-        return other + (-self) if is_number(other) else NotImplemented
-
-    def __pow__(self, exponent: float) -> Kernel:
-        if not is_number(exponent):
-            return NotImplemented
-        return doors.combining().power(self, exponent)
-
-    def exp(self) -> Kernel:
-        """e^k."""
-        return doors.combining().exponential(self)
-
-    def polynomial(self, coefs: Sequence[float]) -> Kernel:
-        """c₀ + c₁k + c₂k² + …, the constant first."""
-        return doors.combining().polynomial(self, tuple(coefs))
-
-    def times(self, f: Callable[[Array], Array]) -> Kernel:
-        """f(x) k(x, z) f(z); `f` maps the n×d matrix of points to n numbers."""
-        return doors.combining().times(self, f)
-
-    def of(self, map: Callable[[Table], Table] | Reading | Kernel | Table) -> Kernel:
-        """k(ψ(x), ψ(z)); `map` is a function of the n×d matrix of points, or a matrix A for ψ(x) = Ax.
-
-        It may also be a named `Reading`, such as `Date("years")`, or a kernel, whose features φ are then ψ.
-        """
-        return doors.combining().of(self, map)
-
-    def on(self, *columns: Column) -> Kernel:
-        """The kernel on some columns only, by name, number or slice."""
-        return doors.combining().on(self, columns)
-
-    def normalized(self) -> Kernel:
-        """k(x, z) / √(k(x, x) k(z, z)): the cosine in feature space; of a cosine it is the cosine itself."""
-        return doors.combining().normalized(self)
-
     # ── text ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __str__(self) -> str:
@@ -406,11 +332,15 @@ class Kernel(Tunable):
     @property
     def _rank(self) -> int:
         """Precedence of the printed form, fix() and bounded() included."""
-        return 4 if self.fixed_names or self.stated_bounds else self.precedence
+        if self.fixed_names or self.stated_bounds:
+            return 4
+        return self.precedence
 
     def text_inside(self, level: int) -> str:
         """The text as an operand at `level`: in brackets where it binds more loosely."""
-        return str(self) if self._rank >= level else f"({self})"
+        if self._rank >= level:
+            return str(self)
+        return f"({self})"
 
     def latex_inside(self, level: int) -> str:
         """The formula as an operand at `level`."""
@@ -491,13 +421,6 @@ class Kernel(Tunable):
 
 
 # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether something is one real number; an array without dimensions is."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    return is_real(value)
 
 
 def as_kernel(value: Kernel | str | float) -> Kernel:

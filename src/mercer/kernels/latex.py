@@ -31,12 +31,16 @@ def binding(formula: str) -> int:
         return 1
     if any(t in (r"\cdot", r"\,") for t in tokens) or _atoms(tokens) > 1:
         return 2
-    return 3 if "^" in tokens or any(t in _FRACTIONS for t in tokens) else 4
+    if "^" in tokens or any(t in _FRACTIONS for t in tokens):
+        return 3
+    return 4
 
 
 def bracketed(formula: str, level: int) -> str:
     """The formula as an operand at `level`."""
-    return formula if binding(formula) >= level else rf"\left({formula}\right)"
+    if binding(formula) >= level:
+        return formula
+    return rf"\left({formula}\right)"
 
 
 def join_signs(terms: list[str]) -> str:

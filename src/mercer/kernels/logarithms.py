@@ -16,6 +16,7 @@ import numpy as np
 from mercer.arrays import Rows
 from mercer.errors import DomainError, MagnitudeError
 from mercer.kernels.formulas.formula import Formula
+from mercer.samples import optional
 from mercer.typing import Array, Flags
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Pairs:
 
     def through(self, view: Callable[[Rows], Rows]) -> Pairs:
         """The same pairs of other rows."""
-        return Pairs(view(self.x), None if self.z is None else view(self.z), self.diagonal)
+        return Pairs(view(self.x), optional(view, self.z), self.diagonal)
 
 
 def cosines(k: Kernel, x: Rows, z: Rows | None) -> Array:

@@ -25,7 +25,8 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 from mercer.errors import MercerError, ParameterError, ParseError
 from mercer.kernels import doors
-from mercer.kernels.base import Kernel, is_number
+from mercer.kernels.base import Kernel
+from mercer.kernels.combining import is_number
 from mercer.kernels.leaves.leaf import LEAVES, Leaf
 from mercer.kernels.leaves.special import Constant
 from mercer.kernels.things.reading import find_reading
@@ -332,7 +333,9 @@ class _Parser:
             elif self.token.text != closing:
                 self.fail(f"expected ',' or {closing!r} to close the bracket of column {opening.column}")
         self.depth -= 1
-        return None if closing == ")" and commas == 0 else items
+        if closing == ")" and commas == 0:
+            return None
+        return items
 
 
 def _holds_kernel(value: Setting) -> bool:
@@ -355,7 +358,9 @@ def _wrong_call(
     if twice:
         return f"{name} got {twice[0]} twice"
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in named][len(args) :]
-    return f"{name} needs {' and '.join(missing)}" if missing else None
+    if missing:
+        return f"{name} needs {' and '.join(missing)}"
+    return None
 
 
 def _unknown(name: str) -> str:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from mercer.errors import ParameterError, ShapeError
 from mercer.kernels import doors
+from mercer.kernels.tree import Tree
 from mercer.params import Bounds, Domain, Open, Parameter, check_bounds
 from mercer.typing import Array, Numbers, Setting
 
 if TYPE_CHECKING:
     from mercer.kernels.base import Kernel
 
-Mark = Callable[["Tunable", str], "Tunable"]
+Mark = Callable[["Kernel", str], "Kernel"]
 
 
 def fields_of(k: object) -> tuple[dataclasses.Field[Setting], ...]:
@@ -25,21 +25,13 @@ def fields_of(k: object) -> tuple[dataclasses.Field[Setting], ...]:
     return dataclasses.fields(k)  # type: ignore[arg-type]
 
 
-class Tunable(ABC):
+class Tunable(Tree):
     """An expression whose numbers have names, domains, and a vector `theta` of free ones."""
 
     fixed_names: frozenset[str] = frozenset()
     stated_bounds: tuple[tuple[str, Bounds], ...] = ()
     is_family: ClassVar[bool] = True
     _tunable_copy: bool = False
-
-    @abstractmethod
-    def children(self) -> list[tuple[str, Kernel]]:
-        """The parts by name."""
-
-    @abstractmethod
-    def with_children(self, children: list[Kernel]) -> Kernel:
-        """The same construction of other parts."""
 
     # ── parameters ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -57,14 +49,12 @@ class Tunable(ABC):
         ['k1__scale', 'k1__kernel__lengthscale[0]', 'k1__kernel__lengthscale[1]']
         """
         out: list[Parameter] = []
-        bounds = dict(self.stated_bounds)
-        for name, domain in self.own_domains():
-            fixed = name in self.fixed_names
-            box = bounds.get(name)
-            for path, value in flatten(name, getattr(self, name)):
-                out.append(Parameter(path, value, domain, fixed, box))
-        for prefix, child in self.children():
-            out += [dataclasses.replace(p, name=f"{prefix}__{p.name}") for p in child.parameters]
+        for prefix, part in self.walk_named():
+            bounds = dict(part.stated_bounds)
+            for name, domain in part.own_domains():
+                fixed = name in part.fixed_names
+                for path, value in flatten(prefix + name, getattr(part, name)):
+                    out.append(Parameter(path, value, domain, fixed, bounds.get(name)))
         return tuple(out)
 
     @property
@@ -86,9 +76,11 @@ class Tunable(ABC):
             raise ShapeError(f"theta must have {free} numbers, one per free parameter; got {len(values)}.")
         if not np.all(np.isfinite(values)):
             raise ParameterError(f"theta must be finite; got {values}.")
-        return self._from_theta(iter(values.tolist()))
+        numbers = iter(values.tolist())
+        return self.changed_everywhere(lambda _, part: part._moved(numbers))  # type: ignore[return-value]
 
-    def _from_theta(self, theta: Iterator[float]) -> Self:
+    def _moved(self, theta: Iterator[float]) -> Self:
+        """The kernel with its own free parameters taken from `theta`."""
         changes = {}
         bounds = dict(self.stated_bounds)
         for name, domain in self.own_domains():
@@ -97,12 +89,14 @@ class Tunable(ABC):
             box = bounds.get(name)
 
             def move(v: float, domain: Domain = domain, box: Bounds | None = box) -> float:
-                return domain.from_real(next(theta), box, v) if domain.is_free(v) else v
+                if domain.is_free(v):
+                    return domain.from_real(next(theta), box, v)
+                return v
 
             changes[name] = _map_numbers(move, getattr(self, name))
-        moved = self.changed(**changes) if changes else self
-        kids = [child._from_theta(theta) for _, child in moved.children()]
-        return moved._rebuilt(kids)  # type: ignore[return-value]
+        if changes:
+            return self.changed(**changes)
+        return self
 
     def fix(self, *names: str) -> Self:
         """The kernel with these parameters held: a full name, or a bare one for all of that name below.
@@ -130,7 +124,7 @@ class Tunable(ABC):
         out = self
         for name, box in bounds.items():
 
-            def mark(k: Tunable, field_name: str, box: Bounds = box) -> Tunable:
+            def mark(k: Kernel, field_name: str, box: Bounds = box) -> Kernel:
                 pair = check_bounds(
                     box, getattr(k, field_name), dict(k.own_domains())[field_name], field_name
                 )
@@ -151,28 +145,14 @@ class Tunable(ABC):
         exact = name in owners
         if not exact and name not in {o.split("__")[-1] for o in owners}:
             raise ParameterError(f"{self} has no tunable parameter {name!r}; it has {self._names()}.")
-        return self._marked(name, exact, mark)  # type: ignore[return-value]
 
-    def _marked(self, name: str, exact: bool, mark: Mark) -> Tunable:
-        out: Tunable = self
-        if name in dict(self.own_domains()):
-            out = mark(out, name)
-            if exact:
-                return out
-        kids: list[Tunable] = []
-        head, _, rest = name.partition("__")
-        for prefix, child in out.children():
-            if not exact:
-                kids.append(child._marked(name, False, mark))
-            elif head == prefix:
-                kids.append(child._marked(rest, True, mark))
-            else:
-                kids.append(child)
-        return out._rebuilt(kids)
+        def change(prefix: str, part: Kernel) -> Kernel:
+            for own, _ in part.own_domains():
+                if name == (prefix + own if exact else own):
+                    return mark(part, own)
+            return part
 
-    def _rebuilt(self, kids: Sequence[Tunable]) -> Tunable:
-        """The same construction of other parts; itself where there are none."""
-        return self.with_children(list(kids)) if kids else self  # type: ignore[arg-type]
+        return self.changed_everywhere(change)  # type: ignore[return-value]
 
     def _names(self) -> list[str]:
         return sorted({p.name.split("[")[0] for p in self.parameters})
@@ -259,14 +239,19 @@ class Tunable(ABC):
         object.__setattr__(out, "_tunable_copy", True)
         return out
 
-    # ── open lengthscales
-    # ───────────────────────────────────────────────────────────────────────────────────────
+    # ── open lengthscales ───────────────────────────────────────────────────────────────────────────────────
 
     @property
     def is_open(self) -> bool:
         """Whether a part leaves a lengthscale to the data, as `RBF()` does."""
-        values = (getattr(self, name) for name, _ in self.own_domains())
-        return any(isinstance(value, Open) for value in values) or any(k.is_open for _, k in self.children())
+        return any(part.leaves_open() for part in self.walk())
+
+    def leaves_open(self) -> bool:
+        """Whether the kernel itself, and not a part of it, leaves something to the data."""
+        return bool(self._open_names())
+
+    def _open_names(self) -> list[str]:
+        return [name for name, _ in self.own_domains() if isinstance(getattr(self, name), Open)]
 
     def closed(self, lengthscale: float) -> Self:
         """The kernel with one number in place of every open lengthscale.
@@ -275,12 +260,14 @@ class Tunable(ABC):
         >>> (2.0 * RBF()).closed(3.0)
         2.0*RBF(3.0)
         """
-        if not self.is_open:
-            return self
-        names = [name for name, _ in self.own_domains() if isinstance(getattr(self, name), Open)]
-        out = self.changed(**dict.fromkeys(names, lengthscale)) if names else self
-        kids = [child.closed(lengthscale) for _, child in out.children()]
-        return out._rebuilt(kids)  # type: ignore[return-value]
+
+        def close(_: str, part: Kernel) -> Kernel:
+            names = part._open_names()
+            if names:
+                return part.changed(**dict.fromkeys(names, lengthscale))
+            return part
+
+        return self.changed_everywhere(close)  # type: ignore[return-value]
 
 
 # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from mercer.arrays import Rows
 from mercer.errors import DomainError, MagnitudeError, ParameterError
 from mercer.kernels.base import Kernel
+from mercer.kernels.rules.views import named_columns
 from mercer.plot.style import PlotError
 from mercer.typing import Array
 
@@ -62,7 +62,7 @@ class Space:
 
 def space_of(k: Kernel, span: tuple[float, float] | None) -> Space:
     """The space in which to show `k`; a range that the caller did not choose is chosen from its lengths."""
-    names = tuple(dict.fromkeys(_column_names(k)))
+    names = named_columns(k)
     exact, least = k.columns_needed()
     columns = max(exact or least, len(names))
     labels = names
@@ -101,9 +101,3 @@ def _half_width(k: Kernel) -> float:
     lengths = [v for leaf in leaves.values() if "period" not in leaf for v in leaf.get("lengthscale", [])]
     half = 3 * max(lengths or periods or [1.0])
     return min(half, 10 * min(periods)) if periods else half
-
-
-def _column_names(k: Kernel) -> Iterator[str]:
-    yield from (c for c in getattr(k, "columns", ()) if isinstance(c, str))
-    for _, child in k.children():
-        yield from _column_names(child)

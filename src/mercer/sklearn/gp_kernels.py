@@ -13,7 +13,7 @@ scaled. What has no counterpart is evaluated by its own `__call__`, gradient inc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -26,6 +26,7 @@ from mercer.errors import InputError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
+from mercer.kernels.leaves.leaf import Leaf
 from mercer.typing import Array, Table
 
 Lengthscale: TypeAlias = float | tuple[float, ...]
@@ -59,6 +60,34 @@ class _Untranslatable(Exception):
     pass
 
 
+@dataclass(frozen=True)
+class Pair:
+    """A leaf there and the same leaf here, with the names of its parameters there and here."""
+
+    theirs: type[peer.Kernel]
+    ours: type[Leaf]
+    # In the alphabetical order of the peer's theta.
+    tuned: dict[str, str]
+    untuned: tuple[str, ...] = ()
+    # What a kernel there has that is one of several here; such a pair leads there only.
+    only: dict[str, float] = field(default_factory=dict)
+    # Whether a lengthscale may be a list, and whether the two are the same on one column only.
+    lists: bool = False
+    one_column: bool = False
+
+
+LENGTH = {"length_scale": "lengthscale"}
+PAIRS = (
+    Pair(peer.ConstantKernel, ours.Constant, {"constant_value": "value"}),
+    Pair(peer.WhiteKernel, ours.White, {"noise_level": "noise"}),
+    Pair(peer.RBF, ours.RBF, LENGTH, lists=True),
+    Pair(peer.Matern, ours.Matern, LENGTH, ("nu",), lists=True),
+    Pair(peer.Matern, ours.Exponential, LENGTH, only={"nu": 0.5}, lists=True),
+    Pair(peer.RationalQuadratic, ours.RationalQuadratic, {"alpha": "alpha", **LENGTH}),
+    Pair(peer.ExpSineSquared, ours.Periodic, {**LENGTH, "periodicity": "period"}, one_column=True),
+)
+
+
 # ── there to here ───────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -76,33 +105,33 @@ def _same(value: float) -> float:
     return value
 
 
-LENGTH_RULE = Rule("length_scale", "lengthscale", float, 1.0)
-
-
 def _leaf(k: peer.Kernel, columns: int | None) -> tuple[Kernel, list[Rule]]:
     """The counterpart of one leaf, and its rules in the order of the peer's theta."""
     kind = type(k)
-    if kind is peer.ConstantKernel:
-        return ours.Constant(k.constant_value), [Rule("constant_value", "value", _same, 1.0)]
-    if kind is peer.WhiteKernel:
-        return ours.White(k.noise_level), [Rule("noise_level", "noise", _same, 1.0)]
-    if kind is peer.RBF:
-        return ours.RBF(_lengthscale(k.length_scale, columns)), [LENGTH_RULE]
-    if kind is peer.Matern:
-        length = _lengthscale(k.length_scale, columns)
-        return (ours.RBF(length) if k.nu == np.inf else ours.Matern(length, nu=k.nu)), [LENGTH_RULE]
-    if kind is peer.RationalQuadratic and not np.iterable(k.length_scale):
-        made = ours.RationalQuadratic(k.length_scale, alpha=k.alpha)
-        return made, [Rule("alpha", "alpha", _same, 1.0), LENGTH_RULE]
-    if kind is peer.ExpSineSquared and columns == 1:
-        made_periodic = ours.Periodic(k.periodicity, lengthscale=k.length_scale)
-        return made_periodic, [LENGTH_RULE, Rule("periodicity", "period", _same, 1.0)]
     if kind is peer.DotProduct:
         square = Rule("sigma_0", "value", lambda v: v**2, 2.0)
         return ours.Constant(k.sigma_0**2) + ours.Linear(), [square]
     if kind is peer.PairwiseKernel:
         return _pairwise(k)
+    if kind is peer.Matern and k.nu == np.inf:
+        return _leaf(peer.RBF(k.length_scale, k.length_scale_bounds), columns)
+    for pair in PAIRS:
+        if pair.theirs is kind and not pair.only and (columns == 1 or not pair.one_column):
+            return _counterpart(k, pair, columns)
     raise _Untranslatable(f"{kind.__name__} has no counterpart")
+
+
+def _counterpart(k: peer.Kernel, pair: Pair, columns: int | None) -> tuple[Kernel, list[Rule]]:
+    values = {name: getattr(k, name) for name in pair.untuned}
+    for theirs, name in pair.tuned.items():
+        value = getattr(k, theirs)
+        if pair.lists:
+            value = _lengthscale(value, columns)
+        elif np.iterable(value):
+            raise _Untranslatable(f"{theirs} is a list")
+        values[name] = value
+    rules = [Rule(theirs, name, _same, 1.0) for theirs, name in pair.tuned.items()]
+    return pair.ours(**values), rules
 
 
 def _pairwise(k: peer.Kernel) -> tuple[Kernel, list[Rule]]:
@@ -226,35 +255,24 @@ def to_peer(kernel: Kernel) -> peer.Kernel:
         return peer.ConstantKernel(kernel.scale, _bounds(kernel, "scale")) * to_peer(kernel.kernel)
     if isinstance(kernel, algebra.Power):
         return peer.Exponentiation(to_peer(kernel.kernel), kernel.exponent)
-    if isinstance(kernel, ours.Constant):
-        return peer.ConstantKernel(kernel.value, _bounds(kernel, "value"))
-    if isinstance(kernel, ours.White):
-        return peer.WhiteKernel(kernel.noise, _bounds(kernel, "noise"))
     if isinstance(kernel, ours.Linear):
         return peer.DotProduct(0.0, "fixed")
-    if isinstance(kernel, ours.RBF | ours.Exponential | ours.Matern):
-        closed = kernel.closed_value("lengthscale")
-        length = np.array(closed) if isinstance(closed, tuple) else closed
-        bounds = _bounds(kernel, "lengthscale")
-        if isinstance(kernel, ours.RBF):
-            return peer.RBF(length, bounds)
-        return peer.Matern(length, bounds, nu=kernel.nu if isinstance(kernel, ours.Matern) else 0.5)
-    if isinstance(kernel, ours.RationalQuadratic) and not isinstance(
-        kernel.closed_value("lengthscale"), tuple
-    ):
-        return peer.RationalQuadratic(
-            kernel.lengthscale, kernel.alpha, _bounds(kernel, "lengthscale"), _bounds(kernel, "alpha")
-        )
-    if isinstance(kernel, ours.Periodic) and not any(
-        isinstance(v, tuple) for v in (kernel.lengthscale, kernel.period)
-    ):
-        return peer.ExpSineSquared(
-            kernel.lengthscale, kernel.period, _bounds(kernel, "lengthscale"), _bounds(kernel, "period")
-        )
+    for pair in PAIRS:
+        if isinstance(kernel, pair.ours):
+            values = {theirs: kernel.closed_value(name) for theirs, name in pair.tuned.items()}
+            if pair.lists or not any(isinstance(value, tuple) for value in values.values()):
+                return _peer_of(kernel, pair, values)
     raise ParameterError(
         f"scikit-learn has no kernel for {kernel}. It has sums, products and powers of Constant, White, "
         "Linear, RBF, Matern, RationalQuadratic and, on one column, Periodic."
     )
+
+
+def _peer_of(kernel: Leaf, pair: Pair, values: dict[str, Lengthscale]) -> peer.Kernel:
+    given = {name: np.array(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    bounds = {f"{theirs}_bounds": _bounds(kernel, name) for theirs, name in pair.tuned.items()}
+    others = {name: getattr(kernel, name) for name in pair.untuned}
+    return pair.theirs(**given, **bounds, **others, **pair.only)
 
 
 def _bounds(kernel: Kernel, name: str) -> tuple[float, float] | str:

@@ -165,8 +165,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "the check of a witness accepts an interval around 0",
         KERNELS + "proofs/answers.py",
-        "found.low > 0 or found.high < 0 if self.asymmetric else found.high < 0",
-        "found.low > 0 or found.high < 0 if self.asymmetric else found.low < 0",
+        "            return found.low > 0 or found.high < 0\n        return found.high < 0\n",
+        "            return found.low > 0 or found.high < 0\n        return found.low < 0\n",
         "tests/laws/test_enclosures.py",
     ),
     Fault(
@@ -193,15 +193,15 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a sum inside a product has no brackets",
         KERNELS + "latex.py",
-        '    return formula if binding(formula) >= level else rf"\\left({formula}\\right)"',
-        '    return formula if binding(formula) >= level - 1 else rf"\\left({formula}\\right)"',
+        "    if binding(formula) >= level:",
+        "    if binding(formula) >= level - 1:",
         "tests/laws/test_latex.py",
     ),
     Fault(
         "a fraction counts as one thing",
         KERNELS + "latex.py",
-        '    return 3 if "^" in tokens or any(t in _FRACTIONS for t in tokens) else 4',
-        '    return 3 if "^" in tokens else 4',
+        '    if "^" in tokens or any(t in _FRACTIONS for t in tokens):',
+        '    if "^" in tokens:',
         "tests/laws/test_latex.py",
     ),
     Fault(

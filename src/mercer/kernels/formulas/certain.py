@@ -31,7 +31,9 @@ def _power(base: Interval, exponent: Interval) -> Interval:
     p = exponent.low
     if p == p.to_integral_value():
         whole = base.whole_power(abs(int(p)))
-        return whole if p >= 0 else _ONE / whole
+        if p >= 0:
+            return whole
+        return _ONE / whole
     if p > 0:
         return base.power(float(p))
     return _ONE / base.power(-float(p))

@@ -27,6 +27,9 @@ from scipy import special
 # The name of the variable in a recording; parameters have the names of their fields, which never look like
 # this.
 VARIABLE = "·"
+# The two numbers that the term of a column is a function of.
+LEFT = f"{VARIABLE}x"
+RIGHT = f"{VARIABLE}z"
 # The most steps of one recording.
 MOST_STEPS = 2000
 # What a formula is called with: an array of numbers, real or complex, or the symbol that records what is done
@@ -231,7 +234,9 @@ def apply(op: str, *operands: Values) -> Formula:
             return number(float(_FUNCTIONS[op](*(part.number for part in parts))))
     simple = _SIMPLER.get(op)
     found = None if simple is None else simple(*parts)
-    return Formula(op, parts) if found is None else found
+    if found is None:
+        return Formula(op, parts)
+    return found
 
 
 def polynomial(u: Values, coefs: tuple[Values, ...]) -> Values:
@@ -301,11 +306,15 @@ _NAMES |= {np.positive: "positive", np.square: "square", np.reciprocal: "recipro
 def _add(a: Formula, b: Formula) -> Formula | None:
     if _is(a, 0.0):
         return b
-    return a if _is(b, 0.0) else None
+    if _is(b, 0.0):
+        return a
+    return None
 
 
 def _subtract(a: Formula, b: Formula) -> Formula | None:
-    return a if _is(b, 0.0) else None
+    if _is(b, 0.0):
+        return a
+    return None
 
 
 def _multiply(a: Formula, b: Formula) -> Formula | None:
@@ -331,11 +340,15 @@ def _divide(a: Formula, b: Formula) -> Formula | None:
 def _power(a: Formula, b: Formula) -> Formula | None:
     if _is(b, 0.0):
         return ONE
-    return a if _is(b, 1.0) else None
+    if _is(b, 1.0):
+        return a
+    return None
 
 
 def _negative(a: Formula) -> Formula | None:
-    return a.parts[0] if a.op == "negative" else None
+    if a.op == "negative":
+        return a.parts[0]
+    return None
 
 
 _SIMPLER: dict[str, Callable[..., Formula | None]] = {
@@ -410,9 +423,13 @@ _LEVELS = {"add": 1, "subtract": 1, "multiply": 2, "divide": 2, "negative": 1, "
 def _write(f: Formula, variable: str, level: int) -> str:
     if f.op == "number":
         text = f"{f.number:.12g}"
-        return f"({text})" if f.number < 0 and level > 1 else text
+        if f.number < 0 and level > 1:
+            return f"({text})"
+        return text
     if f.op == "name":
-        return variable if f.name == VARIABLE else f.name
+        if f.name == VARIABLE:
+            return variable
+        return f.name
     if f.op == "negative":
         text = "-" + _write(f.parts[0], variable, 2)
     elif f.op in _SIGNS:
@@ -426,7 +443,9 @@ def _write(f: Formula, variable: str, level: int) -> str:
         text = begins + sign + _write(second, variable, right)
     else:
         text = f"{f.op}({', '.join(_write(part, variable, 0) for part in f.parts)})"
-    return f"({text})" if _LEVELS.get(f.op, 5) < level else text
+    if _LEVELS.get(f.op, 5) < level:
+        return f"({text})"
+    return text
 
 
 # ── trust ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -64,11 +64,15 @@ class _Rules:
             found = bounds(f, _NOWHERE, self.names)
         except (NotEnclosed, ArithmeticError):
             return None
-        return found if found.low.is_finite() and found.high.is_finite() else None
+        if found.low.is_finite() and found.high.is_finite():
+            return found
+        return None
 
     def number(self, f: Formula) -> Interval | None:
         """The value of a formula without variable."""
-        return None if VARIABLE in f.names() else self.at_zero(f)
+        if VARIABLE in f.names():
+            return None
+        return self.at_zero(f)
 
     def not_negative(self, f: Formula) -> bool:
         found = self.number(f)
@@ -95,7 +99,9 @@ class _Rules:
                     return -one * other
         if f.op == "divide":
             opposite = self.opposite(f.parts[0])
-            return None if opposite is None else opposite / f.parts[1]
+            if opposite is None:
+                return None
+            return opposite / f.parts[1]
         return None
 
     # ── functions of a squared distance ─────────────────────────────────────────────────────────────────────

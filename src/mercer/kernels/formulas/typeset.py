@@ -29,7 +29,9 @@ def _number(value: float) -> str:
         sign = "-" if simple < 0 else ""
         return rf"{sign}\tfrac{{{abs(simple.numerator)}}}{{{simple.denominator}}}"
     mantissa, _, exponent = f"{value:.6g}".partition("e")
-    return rf"{mantissa}\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+    if exponent:
+        return rf"{mantissa}\cdot 10^{{{int(exponent)}}}"
+    return mantissa
 
 
 def _sqrt(a: str) -> str:
@@ -76,7 +78,9 @@ def _polynomial(u: str, *coefs: str) -> str:
             continue
         term = u if power == 1 else _power(u, str(power))
         terms.append(term if c == "1" else times(c, term))
-    return join_signs(terms) if terms else "0"
+    if terms:
+        return join_signs(terms)
+    return "0"
 
 
 _RULES: dict[str, Callable[..., str]] = {

@@ -158,7 +158,9 @@ def variance(A: Matrix, weight: Array | None = None) -> float:
     else:
         mean = float(w @ A.sum(axis=1)) / count
         spread = float(w @ ((A - mean) ** 2).sum(axis=1)) / count
-    return spread if spread > (1e-14 * mean) ** 2 else 0.0
+    if spread > (1e-14 * mean) ** 2:
+        return float(spread)
+    return 0.0
 
 
 def _unit(A: Matrix) -> float:

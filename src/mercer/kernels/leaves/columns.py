@@ -12,11 +12,12 @@ from scipy.special import ive
 from mercer.arrays import Rows
 from mercer.kernels.formulas.formula import Values
 from mercer.kernels.leaves.dot import Linear
-from mercer.kernels.leaves.families import PerColumn
+from mercer.kernels.leaves.families import PerColumn, require_usual
 from mercer.kernels.leaves.leaf import Leaf, expression, leaf
 from mercer.kernels.maps.monomials import Expansion
 from mercer.kernels.maps.parts import Node, Space, Waves
 from mercer.kernels.maps.spectral import CauchyColumns, NoSpectrum, Series, Spectrum
+from mercer.kernels.programs.program import Place
 from mercer.kernels.proofs import expansion
 from mercer.kernels.proofs.enclosure import ONE, TWO, ZERO
 from mercer.kernels.proofs.expansion import Terms
@@ -68,6 +69,19 @@ class Laplacian(PerColumn):
     def value(self, r: Values) -> Values:
         return np.exp(-r)
 
+    def reduction_program(self, at: Place) -> None:
+        value = self.closed_value("lengthscale")
+        require_usual(value, self)
+        if not isinstance(value, tuple):
+            at.step("L1", at.view(centred=True, dense_only=True))
+            at.affine(at.param(1 / value, "lengthscale", -(value**-2.0)))
+            return
+        scale = 1 / self.column_values("lengthscale", at.width)
+        view = at.view(centred=True, scale=scale, dense_only=True)
+        at.step("L1", view)
+        for j, length in enumerate(value):
+            at.link((view, 0, j), f"lengthscale[{j}]", -1 / length)
+
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
         return CauchyColumns(d, 1.0, 1.0 / self.column_values("lengthscale", d))
 
@@ -107,6 +121,16 @@ class Periodic(PerColumn):
 
     def value(self, r: Values) -> Values:
         return np.exp(-2 * r)
+
+    def reduction_program(self, at: Place) -> None:
+        period = self.column_values("period", at.width)
+        length = self.column_values("lengthscale", at.width)
+        view = at.view(centred=True, scale=np.pi / period, period=period, dense_only=True)
+        at.step("PERIODIC", view, at.weights(length**-2.0))
+        for j in range(at.width):
+            at.link((view, 0, j), self.entry_name("lengthscale", j), -2.0 / length[j])
+        for j in range(at.width):
+            at.link((view, 1, j), self.entry_name("period", j), -1.0 / period[j])
 
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
         weights = tuple(self._series(float(length)) for length in self.column_values("lengthscale", d))
@@ -152,6 +176,13 @@ class Cosine(PerColumn):
     def enclosed_term(self, x: Interval, z: Interval, j: int) -> Interval:
         return _wave(x - z, self.at_column(j)["period"])
 
+    def reduction_program(self, at: Place) -> None:
+        period = self.column_values("period", at.width)
+        view = at.view(centred=True, scale=2 * np.pi / period, period=period, dense_only=True)
+        at.step("COSPROD", view)
+        for j in range(at.width):
+            at.link((view, 0, j), self.entry_name("period", j), -1 / period[j])
+
     def feature_map(self, space: Space) -> Node:
         return Waves(self.column_values("period", space.d), space)
 
@@ -181,6 +212,9 @@ class AllSubsets(PerColumn):
 
     def term(self, x: Values, z: Values) -> Values:
         return 1 + x * z
+
+    def reduction_program(self, at: Place) -> None:
+        at.step("ALLSUBSETS", at.view(dense_only=True))
 
     def in_columns(self) -> Expansion:
         return Expansion.of({(0, 1): 1})
@@ -239,6 +273,9 @@ class Brownian(PerColumn):
     def term(self, x: Values, z: Values) -> Values:
         return np.where(np.sign(x) == np.sign(z), np.minimum(np.abs(x), np.abs(z)), 0.0)
 
+    def reduction_program(self, at: Place) -> None:
+        at.step("MINPROD", at.view(dense_only=True))
+
     def enclosed_term(self, x: Interval, z: Interval, j: int) -> Interval:
         if (x.low > 0 and z.low > 0) or (x.high < 0 and z.high < 0):
             return x.absolute().smaller(z.absolute())
@@ -267,6 +304,9 @@ class Intersection(PerColumn):
     def term(self, x: Values, z: Values) -> Values:
         return np.minimum(x, z)
 
+    def reduction_program(self, at: Place) -> None:
+        at.step("MINSUM", at.view(dense_only=True))
+
 
 @leaf
 class Chi2(PerColumn):
@@ -294,9 +334,14 @@ class Chi2(PerColumn):
         total = x + z
         return (x - z) ** 2 / np.where(total == 0, 1.0, total)
 
+    def reduction_program(self, at: Place) -> None:
+        at.step("CHI2", at.view(dense_only=True))
+
     def enclosed_term(self, x: Interval, z: Interval, j: int) -> Interval:
         total = x + z
-        return ZERO if total.is_zero() else (x - z).square() / total
+        if total.is_zero():
+            return ZERO
+        return (x - z).square() / total
 
     def value(self, r: Values) -> Values:
         return np.exp(-self.gamma * r)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from mercer.samples import optional
 from mercer.sparse import Matrix, dense, stored_columns
 from mercer.typing import Array
 
@@ -21,9 +22,7 @@ def squared_distances(X: Matrix, Z: Matrix | None, weights: Array | np.float64 |
     same = bool(np.all(weights == np.ravel(weights)[0]))
     with np.errstate(over="ignore"):
         if sparse.issparse(X) or sparse.issparse(Z):
-            s = _sparse_squared_distances(
-                sparse.csr_array(X), None if Z is None else sparse.csr_array(Z), weights
-            )
+            s = _sparse_squared_distances(sparse.csr_array(X), optional(sparse.csr_array, Z), weights)
         else:
             A = X.astype(np.float64, copy=False)
             B = A if Z is None else Z.astype(np.float64, copy=False)

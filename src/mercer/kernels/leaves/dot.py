@@ -17,6 +17,7 @@ from mercer.kernels.leaves.leaf import leaf
 from mercer.kernels.leaves.writing import latex_value, write_value
 from mercer.kernels.maps.monomials import Expansion
 from mercer.kernels.maps.parts import Infinite, Node, Space, unknown_map
+from mercer.kernels.programs.program import Place
 from mercer.kernels.proofs import expansion
 from mercer.kernels.proofs.expansion import Terms
 from mercer.kernels.proofs.proof import Fact, Proof
@@ -125,6 +126,13 @@ class ExpDot(DotProduct):
 
     def rate(self) -> float:
         return self.scale
+
+    def cosine_program(self, at: Place) -> bool:
+        """A Gaussian, e^(-c‖x - z‖²/2), which never overflows."""
+        at.step("SQDIST", at.view(centred=True))
+        at.affine(at.param(self.scale, "scale"))
+        at.step("RBF")
+        return True
 
     def expanded(self, *, split: bool) -> Terms:
         return expansion.exponential(self, self.scale * Linear(), split=split)
@@ -264,7 +272,9 @@ class Dot(DotProduct):
         return self._f(t)
 
     def in_columns(self) -> Expansion | None:
-        return Expansion.series(self.taylor) if isinstance(self.taylor, tuple) else None
+        if isinstance(self.taylor, tuple):
+            return Expansion.series(self.taylor)
+        return None
 
     def feature_map(self, space: Space) -> Node:
         if callable(self.taylor):
@@ -275,7 +285,9 @@ class Dot(DotProduct):
         return True
 
     def taylor_coefficients(self) -> tuple[float, ...] | None:
-        return self.taylor if isinstance(self.taylor, tuple) else None
+        if isinstance(self.taylor, tuple):
+            return self.taylor
+        return None
 
     def expanded(self, *, split: bool) -> Terms:
         if not isinstance(self.taylor, tuple) or len(self.taylor) > expansion.HIGHEST_POWER:
@@ -335,7 +347,9 @@ class Dot(DotProduct):
         return Proof(self, fact, (), conditions, (claim,))
 
     def _reach(self) -> float:
-        return math.inf if self.radius is None else self.radius
+        if self.radius is None:
+            return math.inf
+        return self.radius
 
     def wanting(self) -> str:
         if isinstance(self.taylor, tuple):

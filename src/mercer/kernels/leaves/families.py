@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer.arrays import Rows, require_nonnegative
 from mercer.kernels.formulas.certain import KNOWN, bounds_of
-from mercer.kernels.formulas.formula import VARIABLE, Formula, NotRecorded, Values, record
+from mercer.kernels.formulas.formula import LEFT, RIGHT, Formula, NotRecorded, Values, record
 from mercer.kernels.formulas.monotone import (
     has_power_series_powers,
     is_completely_monotone,
@@ -30,23 +30,30 @@ from mercer.kernels.leaves.distances import (
     squared_distances,
     squared_norms,
 )
-from mercer.kernels.leaves.leaf import expression, not_written
+from mercer.kernels.leaves.leaf import entries_of, expression, not_written
 from mercer.kernels.leaves.recording import OfOneNumber, recorded_once, symbolic
 from mercer.kernels.leaves.writing import latex_value
 from mercer.kernels.logarithms import Pairs
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum
+from mercer.kernels.programs.program import NotLowered, Place
+from mercer.kernels.programs.steps import write_value
+from mercer.kernels.programs.terms import write_columns
 from mercer.kernels.proofs.enclosure import ONE, ZERO, Point, dot, exact_numbers
 from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact, Proof
+from mercer.kernels.sweep import STEP, Sweep, perturbed
 from mercer.kernels.tuning import fields_of
 from mercer.params import OPEN, Open, Vector, positive
+from mercer.samples import second
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array
 
 
 def unless_declared(proof: Proof | None) -> Proof | None:
     """A proof that needs nobody's word, or None."""
-    return None if proof is None or proof.declared() else proof
+    if proof is None or proof.declared():
+        return None
+    return proof
 
 
 _FALLS = Fact(
@@ -96,7 +103,7 @@ class Radial(OfOneNumber):
     def variable(self, at: Pairs) -> Array:
         if at.diagonal:
             return np.zeros(len(at.x))
-        z = at.x if at.z is None else at.z
+        z = second(at.x, at.z)
         return self.squares(at.x.vectors, z.vectors)
 
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
@@ -121,7 +128,9 @@ class Radial(OfOneNumber):
     def _checked_lengthscale(self, d: int) -> Array | np.float64:
         """One number for all of the d columns, which may be many, or an array with one for each."""
         value = self.closed_value("lengthscale")
-        return self.column_values("lengthscale", d) if isinstance(value, tuple) else np.float64(value)
+        if isinstance(value, tuple):
+            return self.column_values("lengthscale", d)
+        return np.float64(value)
 
     def block(self, x: Rows, z: Rows | None) -> Array:
         out: Array = self.value(self.squares(x.vectors, None if z is None else z.vectors))
@@ -130,6 +139,49 @@ class Radial(OfOneNumber):
     def diagonal(self, x: Rows) -> Array:
         self._checked_lengthscale(x.vectors.shape[1])
         return np.full(len(x), float(self.value(np.zeros(1))[0]))
+
+    def program(self, at: Place) -> None:
+        write_value(self, at, lambda: self._write_squares(at))
+
+    def _write_squares(self, at: Place) -> None:
+        """s: one ℓ multiplies the sum, so differences stay exact; several scale the columns."""
+        value = self.closed_value("lengthscale")
+        require_usual(value, self)
+        if not isinstance(value, tuple):
+            at.step("SQDIST", at.view(centred=True))
+            at.affine(at.param(value**-2.0, "lengthscale", -2 * value**-3.0))
+            return
+        view = at.view(centred=True, scale=1 / self.column_values("lengthscale", at.width))
+        at.step("SQDIST", view)
+        for j, length in enumerate(value):
+            at.link((view, 0, j), f"lengthscale[{j}]", -2 / length)
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        X = at.x.vectors
+        Z = at.z.vectors
+        s = self.squares(X, Z)
+        G = W * self.slope(s)
+        G[s == 0] = 0.0
+        if isinstance(self.lengthscale, tuple):
+            for j, length in enumerate(self.lengthscale):
+                share = (G * (_difference(X, Z, j) / length) ** 2).sum()
+                at.add(f"lengthscale[{j}]", float(-2 / length * share))
+        else:
+            at.add("lengthscale", float(-2 / self.lengthscale * (G * s).sum()))
+        self.contract_value(W, at, s, but=("lengthscale",))
+
+
+def _difference(X: Matrix, Z: Matrix, j: int) -> Array:
+    return np.asarray(dense(X[:, [j]]).astype(float) - dense(Z[:, [j]]).astype(float).T)
+
+
+def require_usual(value: Vector, k: OfOneNumber) -> None:
+    """Refuse a program for lengthscales whose powers leave the range of numbers."""
+    for length in entries_of(value):
+        if not 1e-90 < length < 1e90:
+            raise NotLowered(
+                f"{type(k).__name__} with a lengthscale of {length:g} needs the care of the NumPy spelling"
+            )
 
 
 class DotProduct(OfOneNumber):
@@ -161,6 +213,11 @@ class DotProduct(OfOneNumber):
         """(scale, offset, degree) with k = (offset + scale x·z)^degree, where the kernel is that."""
         return None
 
+    def is_linear(self) -> bool:
+        """Whether the kernel is a multiple of x·z, so that rows are features."""
+        power = self.power_form()
+        return power is not None and power[1:] == (0.0, 1)
+
     def rate(self) -> float | None:
         """c with k = e^(c x·z), where the kernel is that."""
         return None
@@ -168,7 +225,7 @@ class DotProduct(OfOneNumber):
     def variable(self, at: Pairs) -> Array:
         if at.diagonal:
             return squared_norms(at.x.vectors)
-        z = at.x if at.z is None else at.z
+        z = second(at.x, at.z)
         return dot_products(at.x.vectors, z.vectors)
 
     def enclosed_variable(self, x: Point, z: Point) -> Interval:
@@ -184,6 +241,12 @@ class DotProduct(OfOneNumber):
     def diagonal(self, x: Rows) -> Array:
         out: Array = self.value(squared_norms(x.vectors))
         return out
+
+    def program(self, at: Place) -> None:
+        write_value(self, at, lambda: at.step("DOT", at.view()))
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        self.contract_value(W, at, dot_products(at.x.vectors, at.z.vectors))
 
 
 class PerColumn(OfOneNumber):
@@ -226,7 +289,7 @@ class PerColumn(OfOneNumber):
         X = self.checked_rows(at.x)
         if at.diagonal:
             return self.reduced(X, X, (len(X),))
-        Z = self.checked_rows(at.x if at.z is None else at.z)
+        Z = self.checked_rows(second(at.x, at.z))
         return self.reduced(X[:, None, :], Z[None, :, :], (len(X), len(Z)))
 
     def enclosed_variable(self, x: Point, z: Point) -> Interval:
@@ -274,10 +337,50 @@ class PerColumn(OfOneNumber):
         out: Array = self.value(self.reduced(X, X, (len(X),)))
         return out
 
+    def program(self, at: Place) -> None:
+        if self.histogram:
+            for rows in (at.x, at.z):
+                if rows is not None:
+                    require_nonnegative(rows.vectors, type(self).__name__, rows.name)
+        write_value(self, at, lambda: self.reduction_program(at))
 
-# The two numbers that a term is a function of, in a recording.
-LEFT = f"{VARIABLE}x"
-RIGHT = f"{VARIABLE}z"
+    def reduction_program(self, at: Place) -> None:
+        """The steps of the reduced terms: here those of the recorded term, column by column."""
+        write_columns(self, at)
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        X = self.checked_rows(at.x)
+        Z = self.checked_rows(at.z)
+        d = X.shape[1]
+        by_column = {name: self.column_values(name, d) for name in self.column_names()}
+        numbers = [{name: values[j] for name, values in by_column.items()} for j in range(d)]
+        terms = [self.term(X[:, None, j], Z[None, :, j], **numbers[j]) for j in range(d)]
+        total = sum(terms) if self.reduction == "sum" else np.prod(terms, axis=0)
+        G = W * self.slope(total)
+
+        def share(j: int, leaf: PerColumn, moved: dict[str, Values]) -> float:
+            """What a complex step in the term of one column comes to."""
+            slope = np.imag(leaf.term(X[:, None, j], Z[None, :, j], **moved)) / STEP
+            if self.reduction == "product":
+                slope = slope * np.prod([t for i, t in enumerate(terms) if i != j], axis=0)
+            return float((G * slope).sum())
+
+        for name in by_column:
+            parts = [share(j, self, {**at_j, name: at_j[name] + 1j * STEP}) for j, at_j in enumerate(numbers)]
+            if isinstance(getattr(self, name), tuple):
+                for j, part in enumerate(parts):
+                    at.add(f"{name}[{j}]", part)
+            else:
+                at.add(name, float(np.sum(parts)))
+        self.contract_value(W, at, total, but=by_column)
+        # parameters of all columns that the term reads from the kernel itself
+        for name in (name for name, _ in self.own_domains() if name not in by_column):
+            for tail, value, rebuild in perturbed(self, name):
+                leaf = rebuild(value + 1j * STEP)
+                assert isinstance(leaf, PerColumn)
+                for j in range(d):
+                    at.add(name + tail, share(j, leaf, numbers[j]))
+
 
 # Pairs at which a recorded term is compared with the function.
 _CHECKED_LEFT = np.array([0.31, 1.7, 0.02, 2.9, 0.73])

@@ -130,7 +130,9 @@ class Stationary(Leaf):
 
     def negative_band(self) -> Band | None:
         """Frequencies at which the declared density is negative, if some were met."""
-        return None if self.density is None else self._verdict.band
+        if self.density is None:
+            return None
+        return self._verdict.band
 
     def latex(self) -> str:
         return rf"\mathrm{{{latex_value(self.f)}}}(x - z)"

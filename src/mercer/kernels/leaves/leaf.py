@@ -201,7 +201,13 @@ class Leaf(Kernel):
             and f.metadata["domain"].ndim == 0
             and isinstance(getattr(self, f.name), tuple)
         }
-        return (max(lengths), max(lengths)) if lengths else (None, 1)
+        if lengths:
+            return (max(lengths), max(lengths))
+        return (None, 1)
+
+    def activation(self) -> Callable[[Array], Array] | None:
+        """h with k(x, z) = 2 E h(w·x) h(w·z) over Gaussian w, where the kernel is a layer of such units."""
+        return None
 
     def compare_columns(self, x: Rows, z: Rows) -> None:
         if not self.takes_things():
@@ -220,11 +226,17 @@ class Leaf(Kernel):
         return value
 
     def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
-        names = [f.name for f in fields_of(self) if isinstance(getattr(self, f.name), Open)]
+        names = self._open_names()
         if not names:
             return self
         lengths = closing_lengths(rows.vectors, weight)
         return self.changed(**{name: _within(lengths, dict(self.stated_bounds).get(name)) for name in names})
+
+    def entry_name(self, name: str, j: int) -> str:
+        """What a parameter is called at column j: one number of several, or the one for all."""
+        if isinstance(getattr(self, name, None), tuple):
+            return f"{name}[{j}]"
+        return name
 
     def column_values(self, name: str, d: int) -> Array:
         """A parameter as one number per column, or an error that says how many columns there are."""
@@ -239,9 +251,18 @@ class Leaf(Kernel):
         return np.array(value)
 
 
+def entries_of(value: Vector) -> tuple[float, ...]:
+    """The numbers of a parameter: those of its columns, or the one for all."""
+    if isinstance(value, tuple):
+        return value
+    return (value,)
+
+
 def _within(lengths: Vector, bounds: tuple[float, float] | None) -> Vector:
     """Lengths, those outside their bounds moved to the nearest end."""
     if bounds is None:
         return lengths
     clipped = np.clip(lengths, *bounds)
-    return float(clipped) if clipped.ndim == 0 else tuple(clipped.tolist())
+    if clipped.ndim == 0:
+        return float(clipped)
+    return tuple(clipped.tolist())

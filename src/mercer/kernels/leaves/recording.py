@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from mercer.kernels.logarithms import Logarithm, Pairs, of_formula
 from mercer.kernels.proofs.enclosure import Enclosed, Point, Sample, entries
 from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact, Proof
+from mercer.kernels.sweep import STEP, Sweep, perturbed
 from mercer.kernels.tuning import fields_of, flatten
 from mercer.params import Open
 from mercer.typing import Array, Setting
@@ -85,6 +86,22 @@ class OfOneNumber(Leaf):
             return super().logarithm(at)
         with np.errstate(over="ignore", divide="ignore"):
             return of_formula(f, self.variable(at), self.numbers(), self, at)
+
+    def contract_value(self, W: Array, at: Sweep, r: Array, but: Container[str] = ()) -> None:
+        """Parameters inside `value` (alpha, offset, …): by its formula, or else by the complex step."""
+        names = [name for name, _ in self.own_domains() if name not in but]
+        for name in names:
+            for tail, value, moved in perturbed(self, name):
+                try:
+                    self.recorded()
+                except NotRecorded:
+                    shifted = moved(value + 1j * STEP)
+                    assert isinstance(shifted, OfOneNumber)
+                    derivative = shifted.value(r).imag / STEP
+                else:
+                    with np.errstate(all="ignore"):
+                        derivative = derivative_of(self, name + tail).at(r, self.numbers())
+                at.add(name + tail, float((W * derivative).sum()))
 
     def enclosed_variable(self, x: Point, z: Point) -> Interval:
         """The formula's variable for two points, with certain bounds; `NotRecorded` where it is not known."""

@@ -1,4 +1,4 @@
-"""Leaves with a shape of their own: constants, noise, forms, angles, spectra."""
+"""Leaves with a shape of their own: constants, noise, forms, spectra."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from scipy import sparse
 
 from mercer.arrays import Column, Rows
 from mercer.errors import InvalidKernelError, ParameterError, ShapeError
-from mercer.kernels.formulas.formula import Values
-from mercer.kernels.leaves.distances import dot_products, squared_distances, squared_norms
 from mercer.kernels.leaves.leaf import Leaf, leaf
 from mercer.kernels.leaves.writing import write_value
 from mercer.kernels.maps.monomials import Expansion
-from mercer.kernels.maps.parts import Halves, Infinite, Monomials, Node, Projection, Space, Unit
+from mercer.kernels.maps.parts import Node, Projection, Space
 from mercer.kernels.maps.spectral import Components, Spectrum
+from mercer.kernels.programs.program import NotLowered, Place
 from mercer.kernels.proofs import expansion
-from mercer.kernels.proofs.enclosure import ONE, TWO, ZERO, Enclosed, Point, Sample, cosine_of, dot, norm
+from mercer.kernels.proofs.enclosure import TWO, ZERO, Enclosed, Point, Sample, dot
 from mercer.kernels.proofs.expansion import Terms
 from mercer.kernels.proofs.forms import judge_form
 from mercer.kernels.proofs.intervals import Interval, pi
 from mercer.kernels.proofs.proof import Fact, Proof
-from mercer.params import coefficients, positive, real, signed, whole
-from mercer.sparse import Matrix, dense
+from mercer.kernels.sweep import Sweep
+from mercer.params import coefficients, positive, real, signed
+from mercer.samples import second
+from mercer.sparse import dense
 from mercer.typing import Array
 
 
@@ -41,12 +42,19 @@ class Constant(Leaf):
     value: float = signed(1.0)
 
     formula: ClassVar = "<value>"
+    factor_name: ClassVar = "value"
 
     def block(self, x: Rows, z: Rows | None) -> Array:
-        return np.full((len(x), len(x if z is None else z)), self.value)
+        return np.full((len(x), len(second(x, z))), self.value)
 
     def diagonal(self, x: Rows) -> Array:
         return np.full(len(x), self.value)
+
+    def program(self, at: Place) -> None:
+        at.step("CONST", at.param(self.value, "value"))
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        at.add("value", float(W.sum()))
 
     def takes_things(self) -> bool:
         return True
@@ -94,12 +102,25 @@ class White(Leaf):
     because: ClassVar = Fact("identity matrix", "its Gram matrix is noise · I, so qᵀKq = noise ‖q‖² ≥ 0")
     divisible: ClassVar = "k^r is noise^r · I"
     formula: ClassVar = r"<noise>\,\delta_{xz}"
+    factor_name: ClassVar = "noise"
 
     def block(self, x: Rows, z: Rows | None) -> Array:
-        return self.noise * np.eye(len(x)) if z is None else np.zeros((len(x), len(z)))
+        if z is None:
+            return self.noise * np.eye(len(x))
+        return np.zeros((len(x), len(z)))
 
     def diagonal(self, x: Rows) -> Array:
         return np.full(len(x), self.noise)
+
+    def program(self, at: Place) -> None:
+        at.step("DELTA", at.param(self.noise, "noise"))
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        if at.start is not None:
+            at.add("noise", float(np.trace(W, offset=at.start)))
+
+    def noise_variance(self) -> float:
+        return self.noise
 
     def enclosed(self, sample: Sample) -> Enclosed:
         n = len(sample.rows)
@@ -139,25 +160,43 @@ class Bilinear(Leaf):
     def columns_needed(self) -> tuple[int | None, int]:
         return len(self.A), len(self.A)
 
-    def times_matrix(self, x: Rows) -> Array:
-        X = x.vectors
-        if X.shape[1] != len(self.A):
+    def _check_width(self, x: Rows) -> None:
+        width = x.vectors.shape[1]
+        if width != len(self.A):
             raise ShapeError(
-                f"Bilinear: A is {len(self.A)} by {len(self.A)}, but {x.name} has {X.shape[1]} columns."
+                f"Bilinear: A is {len(self.A)} by {len(self.A)}, but {x.name} has {width} columns."
             )
-        return np.asarray(X.astype(np.float64, copy=False) @ self.matrix)
+
+    def _times_matrix(self, x: Rows) -> Array:
+        self._check_width(x)
+        return np.asarray(x.vectors.astype(np.float64, copy=False) @ self.matrix)
 
     def block(self, x: Rows, z: Rows | None) -> Array:
-        left = self.times_matrix(x)
-        Z = (x if z is None else z).vectors
+        left = self._times_matrix(x)
+        Z = second(x, z).vectors
         if sparse.issparse(Z):
             K = np.asarray((Z.astype(np.float64, copy=False) @ left.T).T)
         else:
             K = np.asarray(left @ Z.T)
-        return 0.5 * (K + K.T) if z is None and self._symmetric() else K
+        if z is None and self._symmetric():
+            return np.asarray(0.5 * (K + K.T))
+        return K
 
     def diagonal(self, x: Rows) -> Array:
-        return np.asarray(np.einsum("ij,ij->i", self.times_matrix(x), dense(x.vectors)))
+        return np.asarray(np.einsum("ij,ij->i", self._times_matrix(x), dense(x.vectors)))
+
+    def program(self, at: Place) -> None:
+        """The dot product after the map x -> Rᵀx, where A = R Rᵀ."""
+        if self.proof() is None:
+            raise NotLowered("Bilinear with a matrix that is not positive semi-definite")
+        values, vectors = np.linalg.eigh(self.matrix)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+
+        def mapped(rows: Rows) -> Rows:
+            self._check_width(rows)
+            return Rows(np.asarray(rows.vectors.astype(np.float64, copy=False) @ root), rows.name)
+
+        at.step("DOT", at.mapped(mapped, lambda adjoint: adjoint @ root.T).view())
 
     def enclosed(self, sample: Sample) -> Enclosed:
         A = [[Interval.exact(v) for v in row] for row in self.A]
@@ -206,149 +245,9 @@ class Bilinear(Leaf):
 
     def negative_direction(self) -> tuple[float, ...] | None:
         """A point v with vᵀAv < 0, where the symmetric matrix has one."""
-        return judge_form(self.A).direction if self._symmetric() else None
-
-
-@leaf
-class CosineSimilarity(Leaf):
-    """The cosine of the angle between two vectors, such as bags of words; with a zero vector it is 0.
-
-        k(x, z) = x·z / (‖x‖ ‖z‖)
-
-    >>> float(CosineSimilarity()([[3, 4]], [[4, 3]])[0, 0])   # 24 / 25
-    0.96...
-    """
-
-    because: ClassVar = Fact(
-        "rule f(x) k(x, z) f(z)",
-        "the inner product x·z with f(x) = 1/‖x‖ (0 at the origin): qᵀKq = ‖Σ q_i f(x_i) x_i‖² ≥ 0",
-    )
-    formula: ClassVar = r"\frac{x^\top z}{\lVert x\rVert\,\lVert z\rVert}"
-
-    def text(self) -> str:
-        return "CosineSimilarity()"
-
-    def block(self, x: Rows, z: Rows | None) -> Array:
-        K = dot_products(unit_rows(x.vectors), None if z is None else unit_rows(z.vectors))
-        if z is None:
-            np.fill_diagonal(K, self.diagonal(x))
-        return K
-
-    def diagonal(self, x: Rows) -> Array:
-        return (_largest(x.vectors) > 0).astype(float)
-
-    def feature_map(self, space: Space) -> Node:
-        return Unit(Monomials(Expansion.series((0, 1)), space), "|x|")
-
-    def enclosed(self, sample: Sample) -> Enclosed:
-        return sample.pairs(lambda x, z: cosine_of(x, z) or ZERO)
-
-
-def _largest(X: Matrix) -> Array:
-    """The largest size of an entry in each row."""
-    top = abs(X).max(axis=1)
-    return np.asarray(top.toarray() if sparse.issparse(top) else top, dtype=np.float64).ravel()
-
-
-def unit_rows(X: Matrix) -> Matrix:
-    """Each row divided by its length (a zero row stays zero).
-
-    The row is first scaled by a power of two near its largest entry, which rounds nothing, so that the
-    squares of very small numbers do not vanish.
-    """
-    near_one = np.exp2(np.minimum(-np.frexp(_largest(X))[1], 1000).astype(float))
-    Y = _scale_rows(X.astype(np.float64, copy=False), near_one)
-    norm = np.sqrt(squared_norms(Y))
-    return _scale_rows(Y, 1 / np.where(norm == 0, np.inf, norm))
-
-
-def _scale_rows(X: Matrix, factors: Array) -> Matrix:
-    return X.multiply(factors[:, None]).tocsr() if sparse.issparse(X) else X * factors[:, None]
-
-
-@leaf
-class ArcCosine(Leaf):
-    """Cho and Saul's kernel: an infinitely wide layer of Heaviside, ReLU or squared-ReLU units.
-
-        k(x, z) = ‖x‖ⁿ ‖z‖ⁿ J_n(θ) / π,    θ the angle between x and z, n the order
-        J₀ = π - θ,   J₁ = sin θ + (π - θ) cos θ,   J₂ = 3 sin θ cos θ + (π - θ)(1 + 2 cos² θ)
-
-    >>> float(ArcCosine(1)([[1, 0]], [[0, 2]])[0, 0])         # θ = π/2: 2 · 1 / π
-    0.63661977236758...
-    """
-
-    order: int = whole(1, at_least=0, at_most=2)
-
-    because: ClassVar = Fact(
-        "inner product of functions",
-        "k(x, z) = 2 E[h(w·x) h(w·z)] over Gaussian w, with h the step, ramp or squared ramp: an inner "
-        "product of h(w·x) and h(w·z)",
-    )
-    formula: ClassVar = r"\tfrac{1}{\pi}\lVert x\rVert^{<order>}\lVert z\rVert^{<order>} J_{<order>}(\theta)"
-
-    def block(self, x: Rows, z: Rows | None) -> Array:
-        a = np.sqrt(squared_norms(x.vectors))
-        b = a if z is None else np.sqrt(squared_norms(z.vectors))
-        theta = _angles(x.vectors, None if z is None else z.vectors)
-        out: Array = (a[:, None] * b[None, :]) ** self.order * self.value(theta)
-        return out
-
-    def value(self, theta: Values) -> Values:
-        """J_n(θ) / π."""
-        if self.order == 0:
-            return (np.pi - theta) / np.pi
-        sine = np.sin(theta)
-        cosine = np.cos(theta)
-        if self.order == 1:
-            return (sine + (np.pi - theta) * cosine) / np.pi
-        return (3 * sine * cosine + (np.pi - theta) * (1 + 2 * cosine**2)) / np.pi
-
-    def diagonal(self, x: Rows) -> Array:
-        s = squared_norms(x.vectors)
-        if self.order == 0:
-            return np.where(s == 0, 0.5, 1.0)
-        return s if self.order == 1 else 3 * s**2
-
-    def feature_map(self, space: Space) -> Node:
-        if space.d > 1:
-            return Infinite(str(self))
-        return Halves(self.order, float(self.value(0.0)), space)
-
-    def enclosed(self, sample: Sample) -> Enclosed:
-        """J falls with the angle for every order, so its bounds are those at the ends."""
-
-        def entry(x: Point, z: Point) -> Interval:
-            cosine = cosine_of(x, z) or ZERO
-            high = self._enclosed_value(Interval(cosine.high, cosine.high))
-            low = self._enclosed_value(Interval(cosine.low, cosine.low))
-            size = (norm(x) * norm(z)).whole_power(self.order)
-            return size * Interval(low.low, high.high)
-
-        return sample.pairs(entry)
-
-    def _enclosed_value(self, cosine: Interval) -> Interval:
-        theta = cosine.arccos()
-        rest = pi() - theta
-        c = theta.cos()
-        sine = (ONE - c.square()).sqrt()
-        if self.order == 0:
-            return rest / pi()
-        if self.order == 1:
-            return (sine + rest * c) / pi()
-        return (Interval.exact(3) * sine * c + rest * (ONE + TWO * c.square())) / pi()
-
-
-def _angles(X: Matrix, Z: Matrix | None) -> Array:
-    """The angle between every two rows, π/2 where one is zero.
-
-    By tan(θ/2) = ‖u - v‖ / ‖u + v‖ for unit vectors, which is right to rounding at every angle; the arc
-    cosine of u·v loses half of the digits near 0 and π.
-    """
-    U = unit_rows(X)
-    V = U if Z is None else unit_rows(Z)
-    apart = np.sqrt(squared_distances(U, None if Z is None else V, 1.0))
-    across = np.sqrt(squared_distances(U, -V, 1.0))
-    return np.where((apart == 0) & (across == 0), np.pi / 2, 2 * np.arctan2(apart, across))
+        if self._symmetric():
+            return judge_form(self.A).direction
+        return None
 
 
 @leaf
@@ -396,7 +295,7 @@ class SpectralMixture(Leaf):
         return d, d
 
     def block(self, x: Rows, z: Rows | None) -> Array:
-        self.check_columns(x)
+        self._check_columns(x)
         X = dense(x.vectors).astype(np.float64, copy=False)
         Z = X if z is None else dense(z.vectors).astype(np.float64, copy=False)
         out = np.zeros((len(X), len(Z)))
@@ -430,7 +329,26 @@ class SpectralMixture(Leaf):
 
         return sample.pairs(entry)
 
-    def check_columns(self, x: Rows) -> None:
+    def program(self, at: Place) -> None:
+        self._check_columns(at.x)
+        for q, weight in enumerate(self.weights):
+            mean = np.ravel(self.means[q]).astype(float)
+            scale = np.ravel(self.scales[q]).astype(float)
+            gauss = at.view(centred=True, scale=2 * np.pi * scale, dense_only=True)
+            at.step("SQDIST", gauss)
+            at.step("RBF")
+            wave = at.view(centred=True, scale=2 * np.pi * mean, dense_only=True)
+            at.step("COSPROD", wave)
+            for j in range(len(mean)):
+                tail = f"[{q}][{j}]" if isinstance(self.means[q], tuple) else f"[{q}]"
+                at.link((gauss, 0, j), f"scales{tail}", 2 / scale[j])
+                at.link((wave, 0, j), f"means{tail}", 1 / mean[j] if mean[j] else 0.0)
+            at.step("MUL")
+            at.affine(at.param(weight, f"weights[{q}]"))
+            if q:
+                at.step("ADD")
+
+    def _check_columns(self, x: Rows) -> None:
         d, _ = self.columns_needed()
         if x.width != d:
             raise ShapeError(f"SpectralMixture: means are for {d} column(s), but {x.name} has {x.width}.")

@@ -24,7 +24,9 @@ def write_text(text: str) -> str:
 
 def as_one_thing(value: str) -> str:
     """A value inside a formula: a sign or a power of ten in brackets."""
-    return rf"\left({value}\right)" if value.startswith("-") or "^" in value else value
+    if value.startswith("-") or "^" in value:
+        return rf"\left({value}\right)"
+    return value
 
 
 def latex_value(value: Setting) -> str:
@@ -34,7 +36,9 @@ def latex_value(value: Setting) -> str:
         return r"(" + ", ".join(map(latex_value, value)) + ")"
     if isinstance(value, float):
         mantissa, _, exponent = f"{value:.6g}".partition("e")
-        return rf"{mantissa}\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+        if exponent:
+            return rf"{mantissa}\cdot 10^{{{int(exponent)}}}"
+        return mantissa
     if callable(value):
         return getattr(value, "__name__", "f").replace("<lambda>", "f").replace("_", r"\_")
     return str(value)

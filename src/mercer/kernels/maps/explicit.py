@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mercer.arrays import Rows, column_names, common_dtype
+from mercer.arrays import Rows, column_names
 from mercer.errors import (
     InputError,
     MemoryBudgetError,
@@ -26,6 +26,7 @@ from mercer.kernels.maps.parts import (
 )
 from mercer.kernels.maps.planning import plan
 from mercer.memory import memory_limit, say_bytes, say_count
+from mercer.samples import common_dtype
 from mercer.typing import Array, Table
 
 Columns = int | Sequence[str] | None
@@ -76,7 +77,9 @@ def _planned(kernel: Kernel, space: Space, redundant: bool) -> Node:
     if not isinstance(redundant, bool | np.bool_):
         raise ParameterError(f"redundant must be True or False; got {redundant!r}.")
     node = plan(kernel, space)
-    return node.redundant() if redundant else node
+    if redundant:
+        return node.redundant()
+    return node
 
 
 def _check_memory(kernel: Kernel, d: int, size: int, needed: int, limit: int, what: str) -> None:

@@ -106,7 +106,9 @@ class Expansion:
         if len(self.terms) == 2:
             return self._binomial(p)
         half = self.power(p // 2)
-        return half * half * self if p % 2 else half * half
+        if p % 2:
+            return half * half * self
+        return half * half
 
     def _binomial(self, p: int) -> Expansion:
         ((j, k), (a, g)), ((m, n), (b, h)) = self.terms.items()
@@ -144,7 +146,9 @@ class Expansion:
             ways = _ways(j, k, kind)
             net = net + a * ways
             gross = gross + g * ways
-        return Fraction(0) if vanishes(net, gross) else net
+        if vanishes(net, gross):
+            return Fraction(0)
+        return net
 
     def signed(self) -> tuple[dict[Term, Fraction], dict[Term, Fraction]]:
         """The terms with positive and with negative coefficients."""
@@ -279,7 +283,9 @@ def write_monomial(factors: list[str]) -> str:
 
 
 def _in_brackets(name: str) -> str:
-    return f"({name})" if any(c in name for c in "*/·") and not name.endswith(")") else name
+    if any(c in name for c in "*/·") and not name.endswith(")"):
+        return f"({name})"
+    return name
 
 
 # ── kinds ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -398,7 +404,9 @@ def _count_union(terms: set[Term], d: int) -> int:
 
 def _root(c: Fraction) -> float:
     try:
-        return math.sqrt(c) if c > 0 else 0.0
+        if c > 0:
+            return math.sqrt(c)
+        return 0.0
     except OverflowError as error:
         raise MagnitudeError(
             "a coefficient of the feature map overflows float64; scale the kernel down."

@@ -44,7 +44,9 @@ class Space:
     given: bool = False  # whether the names are those of the whole table
 
     def name(self, i: int) -> str:
-        return f"x{i + 1}" if self.names is None else self.names[i]
+        if self.names is None:
+            return f"x{i + 1}"
+        return self.names[i]
 
 
 class Node(ABC):
@@ -333,7 +335,9 @@ class Halves(Node):
 
     def factors(self, i: int) -> list[str]:
         name = self.space.name(0)
-        return [f"[{name} {'><'[i]} 0]"] if self.order == 0 else [f"max({'-' * i}{name}, 0)"] * self.order
+        if self.order == 0:
+            return [f"[{name} {'><'[i]} 0]"]
+        return [f"max({'-' * i}{name}, 0)"] * self.order
 
     def apply(self, x: Rows) -> Array:
         v = dense(x.vectors).astype(np.float64, copy=False)
@@ -344,7 +348,9 @@ class Halves(Node):
 
 def function_name(f: Callable[..., object], otherwise: str) -> str:
     name = getattr(f, "__name__", otherwise)
-    return otherwise if name == "<lambda>" else name
+    if name == "<lambda>":
+        return otherwise
+    return name
 
 
 def unknown_map(k: Kernel, why: str) -> NoFiniteMapError:

@@ -111,7 +111,9 @@ def _plan_sum(k: Kernel, space: Space) -> Node:
         if not vanishes(net, gross):
             nodes.append((net, _plan_inside(k, part, space)))
     infinite = [node for _, node in nodes if isinstance(node, Infinite)]
-    return infinite[0] if infinite else Join(nodes)
+    if infinite:
+        return infinite[0]
+    return Join(nodes)
 
 
 def _side_by_side(k: Kernel, polynomials: dict[Hashable, InColumns], space: Space) -> list[Node]:
@@ -125,7 +127,9 @@ def _side_by_side(k: Kernel, polynomials: dict[Hashable, InColumns], space: Spac
             rest = InColumns(p.expansion + Expansion({(0, 0): (-net, gross)}), p.path)
             out.append(_alone(k, rest, space))
     gathered = _alone(k, InColumns(constant), space)
-    return [gathered, *out] if gathered.dimension else out
+    if gathered.dimension:
+        return [gathered, *out]
+    return out
 
 
 def _alone(k: Kernel, polynomial: InColumns, space: Space) -> Node:
@@ -171,7 +175,9 @@ def _plan_product(k: Product, space: Space) -> Node:
     out = nodes[0]
     for node in nodes[1:]:
         out = Tensor(out, node)
-    return out if scale == 1 else Join([(scale, out)])
+    if scale == 1:
+        return out
+    return Join([(scale, out)])
 
 
 def _factors(k: Kernel) -> list[Kernel]:
@@ -185,7 +191,9 @@ def _factors(k: Kernel) -> list[Kernel]:
 
 
 def _powered(node: Node, p: int, space: Space) -> Node:
-    return node if p == 1 or isinstance(node, Infinite) else Monomials(Expansion.of({(p, 0): 1}), space, node)
+    if p == 1 or isinstance(node, Infinite):
+        return node
+    return Monomials(Expansion.of({(p, 0): 1}), space, node)
 
 
 def _plan_power(k: Power, space: Space) -> Node:
@@ -221,14 +229,18 @@ def _plan_exp(k: Exp, space: Space) -> Node:
         found = _alone(k, inside, space)
     else:
         found = _plan_inside(k, k.kernel, space)
-    return Infinite(str(k)) if found.dimension else Monomials(Expansion.constant(1), space)
+    if found.dimension:
+        return Infinite(str(k))
+    return Monomials(Expansion.constant(1), space)
 
 
 def _wrapped(wrap: Callable[[Node, U], Node]) -> Callable[[U, Space], Node]:
     def wrapped(k: U, space: Space) -> Node:
         seen = space_after(k, space) if isinstance(k, On | Of | LinearMap) else space
         inside = plan(k.kernel, seen) if isinstance(k, On) else _plan_inside(k, k.kernel, seen)
-        return inside if isinstance(inside, Infinite) else wrap(inside, k)
+        if isinstance(inside, Infinite):
+            return inside
+        return wrap(inside, k)
 
     return wrapped
 

@@ -78,7 +78,9 @@ def expand(k: Kernel) -> InColumns | None:
         case Scaled() | Power() | PolynomialOf() | Exp():
             inside = expand(k.kernel)
             outside = None if inside is None else _expand_unary(k, inside.expansion)
-            return None if inside is None or outside is None else InColumns(outside, inside.path)
+            if inside is None or outside is None:
+                return None
+            return InColumns(outside, inside.path)
     found = k.in_columns()
     if found is None:
         return None

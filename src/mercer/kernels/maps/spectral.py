@@ -70,7 +70,9 @@ class GaussianMixture(Spectrum):
 
     def scales(self, U: Array) -> Array:
         """√τ, as a column."""
-        return np.ones((len(U), 1)) if self.mixing is None else np.sqrt(self.mixing(U))
+        if self.mixing is None:
+            return np.ones((len(U), 1))
+        return np.sqrt(self.mixing(U))
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,9 @@ class Mapped(Spectrum):
 
     def atoms(self, most: int) -> tuple[Array, Array] | None:
         found = self.inner.atoms(most)
-        return None if found is None else (found[0] @ self.A, found[1])
+        if found is None:
+            return None
+        return (found[0] @ self.A, found[1])
 
 
 # ── drawing ─────────────────────────────────────────────────────────────────────────────────────────────────

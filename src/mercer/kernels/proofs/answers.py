@@ -105,11 +105,15 @@ class Refuted(Validity):
     def check(self) -> bool:
         """Recompute the witness from the kernel and the points, and see that rounding does not decide it."""
         found = self._enclosed()
-        return found.low > 0 or found.high < 0 if self.asymmetric else found.high < 0
+        if self.asymmetric:
+            return found.low > 0 or found.high < 0
+        return found.high < 0
 
     def _enclosed(self) -> Interval:
         rows = Rows(self.X, names=self.names)
-        return difference(self.kernel, rows) if self.asymmetric else quadratic_form(self.kernel, rows, self.q)
+        if self.asymmetric:
+            return difference(self.kernel, rows)
+        return quadratic_form(self.kernel, rows, self.q)
 
     def __str__(self) -> str:
         head = "\n".join(filter(None, (f"{self.kernel} is not a kernel.", self.remark)))

@@ -143,4 +143,6 @@ def cosine_of(x: Point, z: Point) -> Interval | None:
     """The cosine of the angle between two vectors; None if one of them is zero."""
     if all(v.is_zero() for v in x) or all(v.is_zero() for v in z):
         return None
-    return ONE if x is z else dot(x, z) / (norm(x) * norm(z))
+    if x is z:
+        return ONE
+    return dot(x, z) / (norm(x) * norm(z))

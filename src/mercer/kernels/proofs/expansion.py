@@ -56,7 +56,9 @@ def proof_by_expansion(kernel: Kernel) -> Proof | None:
         if found is not None:
             return found
         divided = expand(kernel, split=True)
-        return None if divided == terms else _proof_from_terms(kernel, divided)
+        if divided == terms:
+            return None
+        return _proof_from_terms(kernel, divided)
     except TooLarge:
         return None
 
@@ -322,7 +324,9 @@ def _only_linear(terms: Terms) -> bool:
 def _write(m: Monomial, c: Fraction) -> str:
     if not m:
         return _number(c)
-    return _text(m) if c == 1 else f"{_number(c)}*{_text(m)}"
+    if c == 1:
+        return _text(m)
+    return f"{_number(c)}*{_text(m)}"
 
 
 def _number(c: Fraction) -> str:

@@ -213,7 +213,9 @@ def _arc_cosine(c: Decimal) -> Decimal:
         root = _FINE.sqrt(_FINE.add(_ONE, _FINE.multiply(y, y)))
         y = _FINE.divide(y, _FINE.add(_ONE, root))
     angle = _FINE.multiply(Decimal(32), _arc_tangent_series(y))
-    return _FINE.subtract(_pi(), angle) if turned else angle
+    if turned:
+        return _FINE.subtract(_pi(), angle)
+    return angle
 
 
 def _arc_tangent_series(y: Decimal) -> Decimal:

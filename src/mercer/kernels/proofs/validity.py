@@ -25,7 +25,6 @@ from scipy.optimize import minimize
 from mercer.arrays import Rows
 from mercer.errors import MercerError
 from mercer.kernels import doors
-from mercer.kernels.algebra import On
 from mercer.kernels.base import Kernel
 from mercer.kernels.proofs.answers import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.proofs.enclosure import difference, quadratic_form
@@ -44,6 +43,7 @@ from mercer.kernels.proofs.witness import (
     unit_scale,
     waves,
 )
+from mercer.kernels.rules.views import named_columns
 from mercer.typing import Array, Table
 
 # How many values of the kernel one search may ask for; a function called pair by pair in Python is a thousand
@@ -65,7 +65,9 @@ def judge(
     """`Proved`, `ProvedAsDeclared`, `Refuted` or `Undecided`; see `Kernel.validity`."""
     proof = kernel.proof()
     if proof is not None:
-        return ProvedAsDeclared(kernel, proof) if proof.declared() else Proved(kernel, proof)
+        if proof.declared():
+            return ProvedAsDeclared(kernel, proof)
+        return Proved(kernel, proof)
     kernel = kernel.closed(1.0)
     key = (kernel, columns, random_state)
     if samples is None:
@@ -86,15 +88,11 @@ def judge(
     return answer
 
 
-def _names(kernel: Kernel) -> tuple[str, ...] | None:
-    """Column names that `on(…)` asks for somewhere in the expression."""
-    found = [c for k in kernel.walk() if isinstance(k, On) for c in k.columns if isinstance(c, str)]
-    return tuple(dict.fromkeys(found)) or None
-
-
 def _work(kernel: Kernel) -> int:
     slow = any(k.is_slow for k in kernel.walk())
-    return _WORK_PAIR_BY_PAIR if slow else _WORK
+    if slow:
+        return _WORK_PAIR_BY_PAIR
+    return _WORK
 
 
 @dataclass
@@ -113,7 +111,7 @@ class _Search:
     cut: bool = False
 
     def __post_init__(self) -> None:
-        self.names = _names(self.kernel)
+        self.names = named_columns(self.kernel) or None
         self.work = _work(self.kernel)
 
     # ── where to look ──
@@ -272,7 +270,9 @@ class _Search:
                 f"The function raises {type(error).__name__} on vectors; pass samples= of what it takes."
             )
             return None
-        return unit_scale(K) if np.all(np.isfinite(K)) else None
+        if np.all(np.isfinite(K)):
+            return unit_scale(K)
+        return None
 
     def pad(self, X: Points) -> list[str] | None:
         if self.names is None:
@@ -281,7 +281,9 @@ class _Search:
 
     def depth(self, X: Array) -> float:
         K = self.gram(X)
-        return 1.0 if K is None else lowest_form(K)[0]
+        if K is None:
+            return 1.0
+        return lowest_form(K)[0]
 
     def look(self, X: Points) -> Refuted | None:
         K = self.gram(X)

@@ -89,7 +89,9 @@ def lowest_form(K: Array) -> tuple[float, Array]:
 def unit_scale(K: Array) -> Array:
     """K over a power of two near its largest entry: no square overflows, and nothing is rounded."""
     largest = float(np.abs(K).max(initial=0.0))
-    return K if largest == 0 else np.ldexp(K, -int(np.frexp(largest)[1]))
+    if largest == 0:
+        return K
+    return np.ldexp(K, -int(np.frexp(largest)[1]))
 
 
 def few_rows(K: Array) -> list[int] | None:
@@ -112,7 +114,9 @@ def few_rows(K: Array) -> list[int] | None:
     blocks[:, range(3), range(3)] = 1.0
     lows = np.linalg.eigvalsh(blocks)[:, 0]
     best = int(np.argmin(lows))
-    return triples[best].tolist() if lows[best] < -1e-6 and s[triples[best]].min() > 0 else None
+    if lows[best] < -1e-6 and s[triples[best]].min() > 0:
+        return [int(i) for i in triples[best]]
+    return None
 
 
 def shrink(K: Array, q: Array) -> list[int]:
@@ -158,4 +162,6 @@ def take(X: Points, index: list[int]) -> Points:
 def relative_form(K: Array, q: Array) -> float:
     """qᵀKq / |q|ᵀ|K||q|: the quadratic form on a scale where rounding is about 1e-16."""
     size = float(np.abs(q) @ np.abs(K) @ np.abs(q))
-    return float(q @ K @ q) / size if size > 0 else 0.0
+    if size > 0:
+        return float(q @ K @ q) / size
+    return 0.0

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 from scipy.special import logsumexp
 
 from mercer.arrays import Rows
-from mercer.kernels.base import Kernel, is_number
+from mercer.kernels.base import Kernel
+from mercer.kernels.combining import is_number
 from mercer.kernels.latex import join_signs, times
 from mercer.kernels.leaves.leaf import expression
 from mercer.kernels.leaves.special import Constant
 from mercer.kernels.leaves.writing import latex_value
 from mercer.kernels.logarithms import Logarithm, Pairs
 from mercer.kernels.maps.spectral import Mapped, NoSpectrum, Spectrum, SumOfFrequencies
+from mercer.kernels.programs.program import Place
 from mercer.kernels.proofs import expansion
 from mercer.kernels.proofs.enclosure import Enclosed, Sample, entries, entrywise
 from mercer.kernels.proofs.expansion import Terms, proof_by_expansion
 from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.combined import Nary, Unary, all_of, remembered
+from mercer.kernels.sweep import Sweep
 from mercer.kernels.things.sparse_map import SparseMap, side_by_side
 from mercer.params import children as several_kernels
 from mercer.params import given, signed
@@ -64,7 +67,9 @@ def multiply(a: Kernel, b: Kernel | float) -> Kernel:
             scaled = True
         parts += v.parts if isinstance(v, Product) else (v,)
     product = Product(tuple(parts))
-    return Scaled(product, scale) if scaled else product
+    if scaled:
+        return Scaled(product, scale)
+    return product
 
 
 def _plain(k: Kernel) -> bool:
@@ -82,6 +87,7 @@ class Scaled(Unary):
     scale: float = signed()
 
     precedence = 2
+    factor_name: ClassVar = "scale"
 
     def with_children(self, children: list[Kernel]) -> Kernel:
         """Numbers stay gathered in front, as `multiply` puts them: 3·(2·k) is 6·k."""
@@ -95,6 +101,20 @@ class Scaled(Unary):
 
     def diagonal(self, x: Rows) -> Array:
         return self.scale * self.kernel.diagonal(x)
+
+    def program(self, at: Place) -> None:
+        self.kernel.program(at.child("kernel"))
+        at.affine(at.param(self.scale, "scale"))
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        at.add("scale", float((W * at.value(self.kernel)).sum()))
+        self.kernel.contract(self.scale * W, at.child("kernel"))
+
+    def noise_variance(self) -> float | None:
+        inner = self.kernel.noise_variance()
+        if inner is None:
+            return None
+        return self.scale * inner
 
     def logarithm(self, at: Pairs) -> Logarithm:
         log, sign = self.kernel.logarithm(at)
@@ -120,11 +140,15 @@ class Scaled(Unary):
 
     def text(self) -> str:
         inside = self.kernel.text_inside(2)
-        return f"-{inside}" if self.scale == -1 else f"{self.scale!r}*{inside}"
+        if self.scale == -1:
+            return f"-{inside}"
+        return f"{self.scale!r}*{inside}"
 
     def latex(self) -> str:
         inside = self.kernel.latex_inside(2)
-        return f"-{inside}" if self.scale == -1 else times(latex_value(self.scale), inside)
+        if self.scale == -1:
+            return f"-{inside}"
+        return times(latex_value(self.scale), inside)
 
     @remembered
     def proof(self) -> Proof | None:
@@ -163,6 +187,13 @@ class Sum(Nary):
 
     def diagonal(self, x: Rows) -> Array:
         return sum((part.diagonal(x) for part in self.parts[1:]), self.parts[0].diagonal(x))
+
+    def program(self, at: Place) -> None:
+        self._write_parts(at, "ADD")
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        for name, part in self.children():
+            part.contract(W, at.child(name))
 
     def logarithm(self, at: Pairs) -> Logarithm:
         parts = [part.logarithm(at) for part in self.parts]
@@ -225,6 +256,15 @@ class Product(Nary):
         for part in self.parts[1:]:
             out *= part.diagonal(x)
         return out
+
+    def program(self, at: Place) -> None:
+        self._write_parts(at, "MUL")
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        values = [at.value(part) for part in self.parts]
+        for i, (name, part) in enumerate(self.children()):
+            others = np.prod([v for j, v in enumerate(values) if j != i], axis=0)
+            part.contract(W * others, at.child(name))
 
     def logarithm(self, at: Pairs) -> Logarithm:
         parts = [part.logarithm(at) for part in self.parts]

@@ -13,12 +13,15 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.leaf import expression
 from mercer.kernels.leaves.writing import latex_value, write_value
 from mercer.kernels.logarithms import cosines, log_norms, refuse_vanished
+from mercer.kernels.programs.program import Lowered, NotLowered, Place, RowVectors
 from mercer.kernels.proofs.enclosure import ONE, ZERO, Enclosed, Sample
 from mercer.kernels.proofs.intervals import Interval, NotEnclosed
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.combined import Unary, remembered
+from mercer.kernels.sweep import Sweep
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.params import given
+from mercer.samples import optional
 from mercer.typing import Array
 
 MOST_NORMALIZATIONS = 6
@@ -26,7 +29,9 @@ MOST_NORMALIZATIONS = 6
 
 def normalized(k: Kernel) -> Kernel:
     """The cosine in feature space; of a cosine it is the cosine itself."""
-    return k if isinstance(k, Normalized) else Normalized(k)
+    if isinstance(k, Normalized):
+        return k
+    return Normalized(k)
 
 
 @expression
@@ -65,6 +70,15 @@ class Times(Unary):
     def diagonal(self, x: Rows) -> Array:
         return self.factor(x) ** 2 * self.kernel.diagonal(x)
 
+    def program(self, at: Place) -> None:
+        self.kernel.program(at.child("kernel"))
+        v = optional(self.factor, at.z)
+        at.step("ROWSCALE", at.row_vectors(RowVectors(self.factor(at.x), v)))
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        weights = self.factor(at.x)[:, None] * W * self.factor(at.z)[None, :]
+        self.kernel.contract(weights, at.child("kernel"))
+
     def enclosed(self, sample: Sample) -> Enclosed:
         """f is whatever it returns: any function will do, a rounded one too."""
         f = [Interval.exact(float(v)) for v in self.factor(sample.rows)]
@@ -93,13 +107,15 @@ class Normalized(Unary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        deep = _normalizations(self)
+        inside = (part.normalizations for part in self.kernel.walk() if isinstance(part, Normalized))
+        deep = 1 + max(inside, default=0)
         if deep > MOST_NORMALIZATIONS:
             raise ParameterError(
                 f"normalized() is nested {deep} deep, and at most {MOST_NORMALIZATIONS} are allowed: each "
                 "doubles the work "
                 "of a gradient. Normalise once, on the outside; what is inside is divided out."
             )
+        object.__setattr__(self, "normalizations", deep)
 
     def norms(self, x: Rows, dtype: npt.DTypeLike = np.float64) -> Array | None:
         """1/√k(x, x) for every row, 0 where k(x, x) is 0; None where one leaves the range of `dtype`."""
@@ -138,6 +154,34 @@ class Normalized(Unary):
 
     def diagonal(self, x: Rows) -> Array:
         return self._ones(x, self.norms(x))
+
+    def program(self, at: Place) -> None:
+        inside = at.child("kernel")
+        if self.kernel.cosine_program(inside):
+            return
+        u = self.norms(at.x, at.out.dtype)
+        v = None if at.z is None else self.norms(at.z, at.out.dtype)
+        if u is None or (at.z is not None and v is None):
+            raise NotLowered("its norms leave the range of numbers, and their logarithms do not")
+        self.kernel.program(inside)
+        inner = self._diagonal_program(inside, at.x)
+        inner_z = None if at.z is None else self._diagonal_program(inside, at.z)
+        at.step("ROWSCALE", at.row_vectors(RowVectors(u, v, inner, inner_z)))
+        at.out.unit_diagonal = True
+
+    def _diagonal_program(self, inside: Place, rows: Rows) -> Lowered:
+        """The program of the kernel inside, on one sample, for the gradient of its diagonal."""
+        alone = inside.alone(rows)
+        self.kernel.program(alone)
+        return alone.out
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        a = self.inverse_norms(at.x)
+        b = self.inverse_norms(at.z)
+        T = W * at.value(self.kernel)
+        self.kernel.contract(a[:, None] * W * b[None, :], at.child("kernel"))
+        at.contract_diagonal(self.kernel, -0.5 * a**3 * (T @ b), at.x, "kernel")
+        at.contract_diagonal(self.kernel, -0.5 * b**3 * (a @ T), at.z, "kernel")
 
     def _ones(self, x: Rows, norms: Array | None) -> Array:
         """1 for every row whose norm is not 0."""
@@ -183,9 +227,3 @@ class Normalized(Unary):
             Fact("infinitely divisible", "the power of a normalised kernel is the normalised power"),
             root=True,
         )
-
-
-def _normalizations(k: Kernel) -> int:
-    """How many normalized() lie inside one another."""
-    inside = max((_normalizations(child) for _, child in k.children()), default=0)
-    return inside + isinstance(k, Normalized)

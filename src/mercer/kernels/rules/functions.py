@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mercer.arrays import Rows
-from mercer.errors import DomainError
+from mercer.errors import DomainError, MagnitudeError
 from mercer.kernels.base import Kernel
 from mercer.kernels.latex import join_signs, times
 from mercer.kernels.leaves.leaf import expression
@@ -15,6 +15,7 @@ from mercer.kernels.leaves.special import Constant
 from mercer.kernels.leaves.writing import latex_value, write_value
 from mercer.kernels.logarithms import Logarithm, Pairs, from_logarithm
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum, SumOfFrequencies
+from mercer.kernels.programs.program import NotLowered, Place
 from mercer.kernels.proofs import expansion
 from mercer.kernels.proofs.enclosure import ZERO, Enclosed, Sample, entries
 from mercer.kernels.proofs.expansion import Terms, proof_by_expansion
@@ -22,6 +23,7 @@ from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.arithmetic import Sum
 from mercer.kernels.rules.combined import Unary, remembered
+from mercer.kernels.sweep import Sweep
 from mercer.params import coefficients, given, shape_number
 from mercer.typing import Array
 
@@ -67,6 +69,29 @@ class Power(Unary):
         if not self.revives or np.all(K > 1e-290):
             return out
         return from_logarithm(self, Pairs(x, z, diagonal))
+
+    def program(self, at: Place) -> None:
+        p = self.exponent
+        if p != int(p) and self.kernel.root_proof() is None:
+            raise NotLowered("a fractional power of a kernel that may be negative")
+        if self.revives:
+            raise NotLowered("a power so small that it is taken of logarithms, where values vanish")
+        self.kernel.program(at.child("kernel"))
+        if p == int(p):
+            at.step("POWI", 0, int(p))
+        else:
+            at.step("POW", at.param(p))
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        inside = at.value(self.kernel)
+        slope = _slope_of_power(inside, self.exponent)
+        if self.revives and np.any(self.block(at.x, at.z)[inside == 0]):
+            raise MagnitudeError(
+                f"{self}: the kernel inside is so small that float64 takes it for 0, and its power is not, "
+                "so its gradient is not known. Take a longer lengthscale, which says the same as a small "
+                "power."
+            )
+        self.kernel.contract(W * slope, at.child("kernel"))
 
     def logarithm(self, at: Pairs) -> Logarithm:
         if self.exponent == 0:
@@ -130,6 +155,17 @@ class Power(Unary):
         return self._passed_on(Fact("infinitely divisible", "(k^p)^r = k^(pr)"), root=True)
 
 
+def _slope_of_power(t: Array, p: float) -> Array:
+    """p t^(p-1), and 0 where it is infinite: at t = 0 for p < 1, as in the core."""
+    if p == 0:
+        return np.zeros_like(t)
+    with np.errstate(divide="ignore", over="ignore"):
+        slope = p * t ** (p - 1)
+    if p < 1:
+        return np.where(np.isinf(slope), 0.0, slope)
+    return slope
+
+
 @expression
 class Exp(Unary):
     """e^k."""
@@ -141,6 +177,13 @@ class Exp(Unary):
 
     def diagonal(self, x: Rows) -> Array:
         return np.exp(self.kernel.diagonal(x))
+
+    def program(self, at: Place) -> None:
+        self.kernel.program(at.child("kernel"))
+        at.step("EXP")
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        self.kernel.contract(W * np.exp(at.value(self.kernel)), at.child("kernel"))
 
     def logarithm(self, at: Pairs) -> Logarithm:
         log = at.values(self.kernel)
@@ -208,6 +251,18 @@ class PolynomialOf(Unary):
     def diagonal(self, x: Rows) -> Array:
         return self.applied(self.kernel.diagonal(x))
 
+    def program(self, at: Place) -> None:
+        self.kernel.program(at.child("kernel"))
+        first = len(at.out.params)
+        for c in self.coefs:
+            at.param(c)
+        at.step("HORNER", first, len(self.coefs))
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        derivative = np.polynomial.polynomial.polyder(self.coefs)
+        slope = np.polynomial.polynomial.polyval(at.value(self.kernel), derivative)
+        self.kernel.contract(W * np.asarray(slope, dtype=float), at.child("kernel"))
+
     def expanded(self, *, split: bool) -> Terms:
         if len(self.coefs) > expansion.HIGHEST_POWER:
             return expansion.one_atom(self)
@@ -233,7 +288,9 @@ class PolynomialOf(Unary):
             power = product if n == 1 else f"{{{inside}}}^{{{n}}}"
             if c:
                 terms.append(times(latex_value(c), power) if n else latex_value(c))
-        return join_signs(terms) if terms else "0"
+        if terms:
+            return join_signs(terms)
+        return "0"
 
     @remembered
     def proof(self) -> Proof | None:

@@ -6,10 +6,7 @@ from mercer.arrays import Rows
 from mercer.errors import OpenParameterError
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.leaf import expression
-from mercer.kernels.logarithms import Logarithm, Pairs
-from mercer.kernels.proofs.enclosure import Enclosed, Sample
-from mercer.kernels.proofs.proof import Fact, Proof
-from mercer.kernels.rules.combined import Unary, remembered
+from mercer.kernels.rules.combined import ViewOfAnything
 from mercer.kernels.things.reading import Reading
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.params import given
@@ -17,15 +14,14 @@ from mercer.typing import Array
 
 
 @expression
-class Read(Unary):
+class Read(ViewOfAnything):
     """k(ψ(x), ψ(z)) for a map ψ with a name."""
 
     kernel: Kernel = given()
     reading: Reading = given()
 
-    @property
-    def is_open(self) -> bool:
-        return self.reading.is_open or self.kernel.is_open
+    def leaves_open(self) -> bool:
+        return self.reading.is_open
 
     def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
         reading = self.reading.resolved_on(rows, weight)
@@ -41,35 +37,9 @@ class Read(Unary):
             )
         return x.remembered(self.reading.key(), lambda: self.reading.read(x))
 
-    def block(self, x: Rows, z: Rows | None) -> Array:
-        return self.kernel.block(self.mapped(x), None if z is None else self.mapped(z))
-
-    def diagonal(self, x: Rows) -> Array:
-        return self.kernel.diagonal(self.mapped(x))
-
     def compare_columns(self, x: Rows, z: Rows) -> None:
         """The reading decides what it takes; what it makes of both samples is compared."""
         self.kernel.compare_columns(self.mapped(x), self.mapped(z))
-
-    def columns_needed(self) -> tuple[int | None, int]:
-        return None, 1
-
-    def takes_things(self) -> bool:
-        return True
-
-    def reads_numbers(self) -> bool:
-        """The reading decides what it takes."""
-        return False
-
-    def needs_nonnegative(self) -> bool:
-        return False
-
-    def logarithm(self, at: Pairs) -> Logarithm:
-        return self.kernel.logarithm(at.through(self.mapped))
-
-    def enclosed(self, sample: Sample) -> Enclosed:
-        """ψ is whatever it returns: any map will do, a rounded one too."""
-        return self.kernel.enclosed(Sample.of(self.mapped(sample.rows)))
 
     def sparse_map(self, x: Rows) -> SparseMap | None:
         inner = self.kernel.sparse_map(self.mapped(x))
@@ -81,14 +51,3 @@ class Read(Unary):
     def latex(self) -> str:
         name = self.reading.latex()
         return rf"\left[{self.kernel.latex()}\right]_{{x\to{name}(x),\,z\to{name}(z)}}"
-
-    @remembered
-    def proof(self) -> Proof | None:
-        return self._passed_on(
-            Fact("composition with a map", "the Gram matrix is that of k at the points ψ(x_i)")
-        )
-
-    def root_proof(self) -> Proof | None:
-        return self._passed_on(
-            Fact("infinitely divisible", "the Gram matrix is that of k at the points ψ(x_i)"), root=True
-        )

@@ -9,14 +9,18 @@ is a difference of nearly equal numbers: it is right to about 1e-16 k(x, x), not
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
 from mercer.arrays import Rows
 from mercer.errors import ParameterError
 from mercer.kernels.base import Kernel
+from mercer.kernels.leaves.distances import squared_norms
 from mercer.kernels.leaves.families import Radial
 from mercer.kernels.leaves.leaf import expression
+from mercer.kernels.programs.program import NotLowered, Place
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.combined import Combined, all_of, remembered
+from mercer.kernels.sweep import Sweep
 from mercer.params import Open, given
 from mercer.typing import Array
 
@@ -91,6 +95,40 @@ class InSpace(Combined):
 
     def diagonal(self, x: Rows) -> Array:
         return np.asarray(self.radial.value(np.zeros(len(x))))
+
+    def program(self, at: Place) -> None:
+        """Distances of sparse features; what only the second sample has is one more column of it."""
+        if any(p.free for p in self.space.parameters):
+            raise NotLowered("the space of a kernel has numbers to tune")
+        phi = self.space.sparse_map(at.x)
+        if phi is None:
+            raise NotLowered(f"{self.space} has no sparse features, so its distances are not those of rows")
+        if at.z is None:
+            self.kernel.program(at.child("kernel").showing(phi.matrix, None))
+            return
+        B = phi(at.z)
+        unseen = np.sqrt(np.maximum(self.space.diagonal(at.z) - squared_norms(B), 0.0))
+        x = sparse.hstack([phi.matrix, sparse.csr_array((len(at.x), 1))])
+        z = sparse.hstack([B, sparse.csr_array(unseen[:, None])])
+        self.kernel.program(at.child("kernel").showing(sparse.csr_array(x), sparse.csr_array(z)))
+
+    def contract(self, W: Array, at: Sweep) -> None:
+        a = self.space.diagonal(at.x)
+        b = self.space.diagonal(at.z)
+        length = self.length()
+        s = np.maximum(a[:, None] + b[None, :] - 2 * at.value(self.space), 0.0) / length**2
+        if at.start is not None:
+            i = np.arange(len(at.x))
+            s[i, i + at.start] = 0.0
+        G = W * self.radial.slope(s)
+        # at distance 0 the slope may be infinite, and the distance does not move
+        G[s == 0] = 0.0
+        at.add("kernel__lengthscale", float(-2 / length * (G * s).sum()))
+        self.radial.contract_value(W, at.child("kernel"), s, but=("lengthscale",))
+        G /= length**2
+        self.space.contract(-2 * G, at.child("space"))
+        at.contract_diagonal(self.space, G.sum(axis=1), at.x, "space")
+        at.contract_diagonal(self.space, G.sum(axis=0), at.z, "space")
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.of({self.space.text()})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,12 +12,11 @@ from mercer.errors import ParameterError, ShapeError
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.leaf import expression
 from mercer.kernels.leaves.writing import latex_value, write_text, write_value
-from mercer.kernels.logarithms import Logarithm, Pairs
 from mercer.kernels.maps.spectral import Mapped, Spectrum
+from mercer.kernels.programs.program import Place, Pull, scattered
 from mercer.kernels.proofs.enclosure import Enclosed, Sample, dot
 from mercer.kernels.proofs.intervals import Interval
-from mercer.kernels.proofs.proof import Fact, Proof
-from mercer.kernels.rules.combined import Unary, remembered
+from mercer.kernels.rules.combined import View, ViewOfAnything
 from mercer.kernels.rules.readings import Read
 from mercer.kernels.rules.spaces import InSpace
 from mercer.kernels.things.reading import Reading
@@ -38,14 +38,11 @@ def after(kernel: Kernel, map: Callable[[Table], Table] | Reading | Kernel | Tab
 
 
 @expression
-class Of(Unary):
+class Of(ViewOfAnything):
     """k(ψ(x), ψ(z)) for any map ψ."""
 
     kernel: Kernel = given()
     map: Callable[[Table], Table] = given()
-
-    def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
-        return self.with_children([self.kernel.resolved_on(self.mapped(rows), weight)])
 
     def block(self, x: Rows, z: Rows | None) -> Array:
         a = self.mapped(x)
@@ -55,34 +52,16 @@ class Of(Unary):
         self.kernel.compare_columns(a, b)
         return self.kernel.block(a, b)
 
-    def diagonal(self, x: Rows) -> Array:
-        return self.kernel.diagonal(self.mapped(x))
+    def program(self, at: Place) -> None:
+        inside = at.mapped(self.mapped, None)
+        self.kernel.check_same_columns(inside.x, inside.z)
+        self.kernel.program(inside)
 
     def mapped(self, x: Rows) -> Rows:
         return x.mapped(self.map, write_value(self.map))
 
     def compare_columns(self, x: Rows, z: Rows) -> None:
         """The map decides what it takes; its results are compared in `block`."""
-
-    def columns_needed(self) -> tuple[int | None, int]:
-        return None, 1
-
-    def takes_things(self) -> bool:
-        return True
-
-    def reads_numbers(self) -> bool:
-        """The map decides what it takes."""
-        return False
-
-    def needs_nonnegative(self) -> bool:
-        return False
-
-    def logarithm(self, at: Pairs) -> Logarithm:
-        return self.kernel.logarithm(at.through(self.mapped))
-
-    def enclosed(self, sample: Sample) -> Enclosed:
-        """ψ is whatever it returns: any map will do, a rounded one too."""
-        return self.kernel.enclosed(Sample.of(self.mapped(sample.rows)))
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.of({write_value(self.map)})"
@@ -91,20 +70,9 @@ class Of(Unary):
         name = rf"\mathrm{{{latex_value(self.map)}}}"
         return rf"\left[{self.kernel.latex()}\right]_{{x\to{name}(x),\,z\to{name}(z)}}"
 
-    @remembered
-    def proof(self) -> Proof | None:
-        return self._passed_on(
-            Fact("composition with a map", "the Gram matrix is that of k at the points ψ(x_i)")
-        )
-
-    def root_proof(self) -> Proof | None:
-        return self._passed_on(
-            Fact("infinitely divisible", "the Gram matrix is that of k at the points ψ(x_i)"), root=True
-        )
-
 
 @expression
-class LinearMap(Unary):
+class LinearMap(View):
     """k(Ax, Az) for a matrix A."""
 
     kernel: Kernel = given()
@@ -112,18 +80,11 @@ class LinearMap(Unary):
         ndim=2, words="a matrix of finite numbers, one row per new column"
     )
 
+    why: ClassVar = "the Gram matrix is that of k at the points Ax_i"
+
     def compare_columns(self, x: Rows, z: Rows) -> None:
         """The matrix takes all columns; what is inside sees those that it makes of them."""
         z.require_columns_of(x)
-
-    def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
-        return self.with_children([self.kernel.resolved_on(self.mapped(rows), weight)])
-
-    def block(self, x: Rows, z: Rows | None) -> Array:
-        return self.kernel.block(self.mapped(x), None if z is None else self.mapped(z))
-
-    def diagonal(self, x: Rows) -> Array:
-        return self.kernel.diagonal(self.mapped(x))
 
     def mapped(self, x: Rows) -> Rows:
         X = x.vectors
@@ -132,11 +93,12 @@ class LinearMap(Unary):
             raise ShapeError(f"of(A): A has {d} columns, but {x.name} has {X.shape[1]}.")
         return Rows(np.asarray(X.astype(np.float64, copy=False) @ np.array(self.A).T), f"A{x.name}")
 
+    def _way_back(self, at: Place) -> Pull:
+        A = np.array(self.A)
+        return lambda adjoint: adjoint @ A
+
     def columns_needed(self) -> tuple[int | None, int]:
         return len(self.A[0]), len(self.A[0])
-
-    def logarithm(self, at: Pairs) -> Logarithm:
-        return self.kernel.logarithm(at.through(self.mapped))
 
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
         A = np.array(self.A)
@@ -156,24 +118,15 @@ class LinearMap(Unary):
     def latex(self) -> str:
         return rf"\left[{self.kernel.latex()}\right]_{{x\to Ax,\,z\to Az}}"
 
-    @remembered
-    def proof(self) -> Proof | None:
-        return self._passed_on(
-            Fact("composition with a map", "the Gram matrix is that of k at the points Ax_i")
-        )
-
-    def root_proof(self) -> Proof | None:
-        return self._passed_on(
-            Fact("infinitely divisible", "the Gram matrix is that of k at the points Ax_i"), root=True
-        )
-
 
 @expression
-class On(Unary):
+class On(View):
     """k on some of the columns."""
 
     kernel: Kernel = given()
     columns: tuple[Column, ...] = given()
+
+    why: ClassVar = "choosing columns is a map ψ"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -203,15 +156,6 @@ class On(Unary):
     def compare_columns(self, x: Rows, z: Rows) -> None:
         self.kernel.compare_columns(self.mapped(x), self.mapped(z))
 
-    def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
-        return self.with_children([self.kernel.resolved_on(self.mapped(rows), weight)])
-
-    def block(self, x: Rows, z: Rows | None) -> Array:
-        return self.kernel.block(self.mapped(x), None if z is None else self.mapped(z))
-
-    def diagonal(self, x: Rows) -> Array:
-        return self.kernel.diagonal(self.mapped(x))
-
     def columns_needed(self) -> tuple[int | None, int]:
         ends = [1]
         for c in self.columns:
@@ -221,9 +165,6 @@ class On(Unary):
             elif isinstance(c, int):
                 ends.append(c + 1 if c >= 0 else -c)
         return None, max(ends)
-
-    def logarithm(self, at: Pairs) -> Logarithm:
-        return self.kernel.logarithm(at.through(self.mapped))
 
     def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
         columns = self.mapped(Rows(np.eye(d), "X", names))
@@ -239,8 +180,12 @@ class On(Unary):
         return inner.seen_through(self.mapped, f"{column}: ")
 
     def mapped(self, x: Rows) -> Rows:
-        """The columns that the kernel inside sees."""
         return x.take(self.columns)
+
+    def _way_back(self, at: Place) -> Pull | None:
+        if at.pull is None:
+            return None
+        return scattered(at.x.positions(self.columns), at.x.width)
 
     def enclosed(self, sample: Sample) -> Enclosed:
         points = sample.vectors()
@@ -255,12 +200,11 @@ class On(Unary):
         shown = ", ".join(latex_value(c).replace("_", r"\_") for c in self.columns)
         return rf"\left[{self.kernel.latex()}\right]_{{\mathrm{{{shown}}}}}"
 
-    @remembered
-    def proof(self) -> Proof | None:
-        return self._passed_on(Fact("composition with a map", "choosing columns is a map ψ"))
 
-    def root_proof(self) -> Proof | None:
-        return self._passed_on(Fact("infinitely divisible", "choosing columns is a map ψ"), root=True)
+def named_columns(kernel: Kernel) -> tuple[str, ...]:
+    """The names of the columns that `on(…)` asks for somewhere in the expression."""
+    chosen = (c for part in kernel.walk() if isinstance(part, On) for c in part.columns)
+    return tuple(dict.fromkeys(c for c in chosen if isinstance(c, str)))
 
 
 def _check_slice(c: slice) -> None:

@@ -19,6 +19,7 @@ from mercer.errors import InputTypeError, ShapeError
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import Leaf, leaf
+from mercer.kernels.programs.program import Place
 from mercer.kernels.proofs.proof import Fact
 from mercer.kernels.things.counted import Counted
 from mercer.kernels.things.sparse_map import SparseMap
@@ -92,6 +93,19 @@ class Categorical(Leaf):
         for (A, B), length in zip(parts, lengths, strict=True):
             total += (1.0 - (A @ (A if B is None else B).T).toarray()) / length
         return np.exp(-total)
+
+    def program(self, at: Place) -> None:
+        """e^(Σ_j ([x_j = z_j] - 1)/ℓ_j): agreement is the inner product of indicators."""
+        parts = self.indicators(at.x, at.z)
+        lengths = self.column_values("lengthscale", len(parts))
+        for j, ((A, B), length) in enumerate(zip(parts, lengths, strict=True)):
+            at.step("DOT", at.showing(A, B).view())
+            name = self.entry_name("lengthscale", j)
+            inverse = at.param(1 / length, name, -(length**-2.0))
+            at.affine(inverse, at.param(-1 / length, name, length**-2.0))
+            if j:
+                at.step("ADD")
+        at.step("EXP")
 
     def diagonal(self, x: Rows) -> Array:
         self.column_values("lengthscale", levels(x).shape[1])

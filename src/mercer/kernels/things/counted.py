@@ -19,6 +19,7 @@ from mercer.arrays import Rows
 from mercer.errors import InputTypeError
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import Leaf
+from mercer.kernels.programs.program import NotLowered, Place
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.kernels.things.vocabulary import ABSENT, Vocabulary
@@ -108,6 +109,11 @@ class Counted(Leaf):
     def diagonal(self, x: Rows) -> Array:
         _, A = self._first(x)
         return np.asarray(A.multiply(A).sum(axis=1), dtype=np.float64).ravel()
+
+    def program(self, at: Place) -> None:
+        if any(p.free for p in self.parameters):
+            raise NotLowered(f"{type(self).__name__} has numbers of its own to tune")
+        at.step("DOT", at.showing(*self.counted(at.x, at.z)).view())
 
     def sparse_map(self, x: Rows) -> SparseMap:
         words, A = self._first(x)

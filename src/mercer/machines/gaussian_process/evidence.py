@@ -17,7 +17,8 @@ import numpy as np
 from mercer import clock, lapack
 from mercer.errors import NotFiniteError, NotPositiveDefiniteError
 from mercer.gram import GramOperator
-from mercer.gram.operators import Dense, OfKernel, Precomputed, Tiles
+from mercer.gram.of_kernel import Dense, OfKernel, Tiles
+from mercer.gram.operators import Precomputed
 from mercer.panels import whole_from_lower
 from mercer.solve.diagnosis import not_positive_definite
 from mercer.solve.direct import Cholesky

@@ -17,7 +17,6 @@ from mercer.kernels.algebra import Product, Scaled, Sum
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.closing import column_deviations
 from mercer.kernels.leaves.families import Radial
-from mercer.kernels.leaves.special import Constant, White
 from mercer.machines.gaussian_process.tune import Objective, Start
 from mercer.typing import Array, Integers
 
@@ -147,7 +146,7 @@ def heights(kernel: Kernel, prefix: str = "") -> set[str]:
     >>> sorted(heights(parse("2.0*RBF(1.0)*Periodic(1.0, 1.0) + White(0.1) + Linear()")))
     ['k1__scale', 'k2__noise']
     """
-    own = {Scaled: "scale", White: "noise", Constant: "value"}.get(type(kernel))
+    own = kernel.factor_name
     if own is not None and any(p.name == own and p.free for p in kernel.parameters):
         return {prefix + own}
     inner = [heights(child, f"{prefix}{name}__") for name, child in kernel.children()]
@@ -158,14 +157,10 @@ def heights(kernel: Kernel, prefix: str = "") -> set[str]:
     return set()
 
 
-def radial_leaves(kernel: Kernel, prefix: str = "") -> list[tuple[str, Radial]]:
+def radial_leaves(kernel: Kernel) -> list[tuple[str, Radial]]:
     """The radial leaves that see the columns as they are, each with where it stands."""
-    if isinstance(kernel, Radial):
-        return [(prefix, kernel)]
-    if not isinstance(kernel, Sum | Product | Scaled):
-        return []
-    parts = kernel.children()
-    return [found for name, child in parts for found in radial_leaves(child, f"{prefix}{name}__")]
+    seen = kernel.walk_named(into=lambda part: isinstance(part, Sum | Product | Scaled))
+    return [(prefix, part) for prefix, part in seen if isinstance(part, Radial)]
 
 
 def worth_running(starts: list[Start], objective: Objective, cheap: bool) -> list[Start]:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from mercer.arrays import Rows
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram import GramOperator, Precomputed, stored_in_time
+from mercer.gram.of_kernel import STORING
 from mercer.gram.on_rows import PRECOMPUTED
-from mercer.gram.operators import STORING
 from mercer.kernels.algebra import Scaled, Sum
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.machines.shared.base import as_machine_kernel

@@ -20,9 +20,9 @@ from mercer.arrays import Rows
 from mercer.errors import MercerError, ParameterError
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
-from mercer.kernels.leaves import special
 from mercer.kernels.leaves.distances import squared_norms
 from mercer.kernels.leaves.families import DotProduct
+from mercer.kernels.leaves.leaf import Leaf
 from mercer.kernels.leaves.radial import RBF
 from mercer.kernels.maps.explicit import FeatureMap
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum, draw, orthogonal
@@ -179,10 +179,10 @@ def _fourier(s: Spectrum, size: int, plan: Plan) -> Sketch:
 def _not_stationary(k: Kernel, size: int, plan: Plan, reason: str) -> Sketch:
     if isinstance(k, DotProduct) and (k.is_series() or k.rate() is not None):
         return _dot(k, size, plan)
-    if isinstance(k, special.ArcCosine):
-        return ArcCosine(
-            size, f"{size} random units", False, plan.rng.standard_normal((size, plan.d)), k.order
-        )
+    activation = k.activation() if isinstance(k, Leaf) else None
+    if activation is not None:
+        weights = plan.rng.standard_normal((size, plan.d))
+        return Layer(size, f"{size} random units", False, weights, activation)
     if isinstance(k, algebra.On):
         inner = build(k.kernel, size, plan.at(plan.rows.take(k.columns)))
         return Inside(inner.dimension, inner.how, inner.exact, inner, partial(Rows.take, columns=k.columns))
@@ -314,17 +314,15 @@ class Maclaurin(Sketch):
 
 
 @dataclass(frozen=True, eq=False)
-class ArcCosine(Sketch):
-    """k = 2 E h(w·x) h(w·z) over Gaussian w, with h the step, ramp or squared ramp."""
+class Layer(Sketch):
+    """k = 2 E h(w·x) h(w·z) over Gaussian w, with h the activation of a unit."""
 
-    units: Array
-    order: int
+    weights: Array
+    activation: Callable[[Array], Array]
 
     def __call__(self, rows: Rows) -> Array:
-        U = np.asarray(rows.vectors @ self.units.T)
-        h = np.heaviside(U, 0.5) if self.order == 0 else np.maximum(U, 0.0) ** self.order
-        values: Array = h * np.sqrt(2.0 / self.dimension)
-        return values
+        h = self.activation(np.asarray(rows.vectors @ self.weights.T))
+        return np.asarray(h * np.sqrt(2.0 / self.dimension))
 
 
 # ── made of others ──────────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,6 @@ import numpy as np
 from mercer.arrays import Rows
 from mercer.kernels.algebra import Scaled, Sum
 from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.special import White
 from mercer.typing import Array
 
 # Rows of the small blocks whose diagonals give k(x, z) at z = x for two observations.
@@ -30,12 +29,12 @@ def terms_of(kernel: Kernel) -> tuple[Kernel, ...]:
 
 def is_noise(term: Kernel) -> bool:
     """Whether a term is white noise and nothing else: White, or a multiple of it."""
-    return isinstance(term, White) or (isinstance(term, Scaled) and is_noise(term.kernel))
+    return term.noise_variance() is not None
 
 
 def has_noise(kernel: Kernel) -> bool:
     """Whether white noise occurs anywhere in the expression."""
-    return any(isinstance(part, White) for part in kernel.walk())
+    return any(is_noise(part) for part in kernel.walk())
 
 
 def latent_terms(kernel: Kernel) -> tuple[Kernel, ...]:
@@ -51,20 +50,13 @@ def split_noise(kernel: Kernel) -> tuple[Kernel | None, float]:
     (RBF(1.0), 0.25)
     """
     latent = latent_terms(kernel)
-    noise = sum(_variance(term) for term in terms_of(kernel) if is_noise(term))
+    noise = sum(term.noise_variance() or 0.0 for term in terms_of(kernel))
     if not latent:
         return None, noise
     total = latent[0]
     for term in latent[1:]:
         total = total + term
     return total, noise
-
-
-def _variance(term: Kernel) -> float:
-    if isinstance(term, Scaled):
-        return term.scale * _variance(term.kernel)
-    assert isinstance(term, White)
-    return term.noise
 
 
 def noise_of(kernel: Kernel, rows: Rows) -> Array | None:

@@ -19,8 +19,7 @@ from mercer.errors import ParameterError
 from mercer.gram import Tiles
 from mercer.kernels.algebra import Scaled
 from mercer.kernels.base import Kernel
-from mercer.kernels.leaves.dot import Linear
-from mercer.kernels.leaves.families import Radial
+from mercer.kernels.leaves.families import DotProduct, Radial
 from mercer.machines.shared.base import resolve
 from mercer.panels import panels
 from mercer.solve.system import solve
@@ -35,7 +34,7 @@ def way_back(kernel: Kernel, method: str) -> str:
     """The method that `inverse=` stands for with this kernel; an impossible one is refused."""
     core = kernel.kernel if isinstance(kernel, Scaled) and kernel.scale > 0 else kernel
     possible = "ridge"
-    if isinstance(core, Linear):
+    if isinstance(core, DotProduct) and core.is_linear():
         possible = "linear"
     elif isinstance(core, Radial):
         possible = "fixed-point"

@@ -1,23 +1,27 @@
 """Programs in the making: the steps, the matrices they read, and the way back of every gradient.
 
-`Lowered` is what the core is given; a `Builder` collects it while `lower` walks the expression, which says at
-each `Place` what rows are seen there and how adjoints of those rows return to X.
+`Lowered` is what the core is given. Every kernel writes its own steps (`Kernel.program`) at a `Place`, which
+says what rows are seen there and how adjoints of those rows return to X, and collects what is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from mercer.arrays import Rows
-from mercer.kernels.base import Kernel
 from mercer.panels import column_ends
+from mercer.samples import optional
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array
+
+if TYPE_CHECKING:
+    from mercer.kernels.base import Kernel
 
 Pull = Callable[[Array], Array]
 
@@ -87,47 +91,62 @@ class Lowered:
     unit_diagonal: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Place:
-    """Where in the expression we are: its rows, its name, and the way adjoints of those rows go back to X."""
+    """Where in the expression a kernel writes: its rows, its name, the way adjoints of those rows go to X.
 
+    What is written there goes into the one program `out`. `slots` are the places of the parameters by name,
+    and `cache` holds the views that several kernels read.
+    """
+
+    out: Lowered
     x: Rows
     z: Rows | None
-    path: str
     pull: Pull | None
+    slots: dict[str, int]
+    path: str = ""
+    cache: dict[Hashable, int] = field(default_factory=dict)
 
     def child(self, name: str) -> Place:
-        return Place(self.x, self.z, f"{self.path}{name}__", self.pull)
+        """The place of a part that sees the same rows."""
+        path = f"{self.path}{name}__"
+        return Place(self.out, self.x, self.z, self.pull, self.slots, path, self.cache)
 
-    def moved(self, x: Rows, z: Rows | None, pull: Pull | None) -> Place:
-        return Place(x, z, f"{self.path}kernel__", pull)
+    def mapped(self, map: Callable[[Rows], Rows], back: Pull | None) -> Place:
+        """The place of a part that sees mapped rows; `back` takes their adjoints to the rows here."""
+        x = map(self.x)
+        z = optional(map, self.z)
+        pull = _composed(self.pull, back)
+        return Place(self.out, x, z, pull, self.slots, f"{self.path}kernel__", self.cache)
+
+    def showing(self, x: Matrix, z: Matrix | None) -> Place:
+        """The same place with other matrices in place of the rows, which have no known way back."""
+        rows_z = None if z is None or self.z is None else Rows(z, self.z.name)
+        return Place(self.out, Rows(x, self.x.name), rows_z, None, self.slots, self.path, self.cache)
+
+    def alone(self, rows: Rows) -> Place:
+        """A place on one sample with a program of its own, for the gradient of a diagonal."""
+        out = Lowered(self.out.kernel, len(rows), len(rows), True, self.out.dtype, gradient=True)
+        return Place(out, rows, None, self.pull, self.slots, self.path)
 
     @property
     def width(self) -> int:
         return int(self.x.vectors.shape[1])
 
-
-@dataclass
-class Builder:
-    """Collects the program and the data it reads."""
-
-    out: Lowered
-    slots: dict[str, int]
-    cache: dict[Hashable, int]
-
     def step(self, op: str, a: int = 0, b: int = 0) -> None:
         self.out.code.append((op, a, b))
 
-    def param(self, value: float, place: Place | None = None, name: str = "", factor: float = 1.0) -> int:
+    def param(self, value: float, name: str | None = None, factor: float = 1.0) -> int:
         """A number of the program; with a name, d(number)/d(parameter) is `factor`."""
         self.out.params.append(float(value))
         index = len(self.out.params) - 1
-        if place is not None:
-            self.link(index, place, name, factor)
+        if name is not None:
+            self.link(index, name, factor)
         return index
 
-    def link(self, index: int | tuple[int, int, int | None], place: Place, name: str, factor: float) -> None:
-        slot = self.slots.get(place.path + name)
+    def link(self, index: int | tuple[int, int, int | None], name: str, factor: float) -> None:
+        """Say that a number, or a column of a view, moves by `factor` with a parameter of the kernel here."""
+        slot = self.slots.get(self.path + name)
         if slot is not None and factor != 0:
             self.out.links.append(Link(index, slot, factor))
 
@@ -144,11 +163,13 @@ class Builder:
         ]
 
     def affine(self, scale: int, offset: int | None = None) -> None:
-        self.step("AFFINE", scale, self.param(0.0) if offset is None else offset)
+        """scale · top + offset."""
+        if offset is None:
+            offset = self.param(0.0)
+        self.step("AFFINE", scale, offset)
 
     def view(
         self,
-        place: Place,
         *,
         centred: bool = False,
         scale: Array | None = None,
@@ -160,29 +181,33 @@ class Builder:
         With `period`, whole periods are taken off first (fmod is exact) unless a gradient is wanted. Unscaled
         views are shared by all who read them; a scaled one belongs to its kernel, whose gradient it carries.
         """
-        X = place.x.vectors
-        Z = None if place.z is None else place.z.vectors
+        X = self.x.vectors
+        Z = None if self.z is None else self.z.vectors
         if (dense_only or (centred and _mostly_full(X, Z))) and (sparse.issparse(X) or sparse.issparse(Z)):
             why = "a kernel that looks at single columns" if dense_only else "speed: they are a quarter full"
             self.out.notes.append(f"sparse rows are written out densely for {why}")
             X = dense(X)
-            Z = None if Z is None else dense(Z)
-        if sparse.issparse(X) != sparse.issparse(Z) and Z is not None:
-            X = sparse.csr_array(X)
-            Z = sparse.csr_array(Z)
+            Z = optional(dense, Z)
+        X, Z = _stored_alike(X, Z)
         # The rows themselves are the key: they are equal only to themselves, and the cache keeps them alive.
-        key = (place.x, place.z, centred, dense_only)
+        key = (self.x, self.z, centred, dense_only)
         if scale is not None or key not in self.cache:
             shift = origin(X, Z) if centred and not sparse.issparse(X) else None
             fold = None if self.out.gradient else period
-            one = prepare(X, shift, fold, scale, self.out.dtype)
-            two = None if Z is None else prepare(Z, shift, fold, scale, self.out.dtype)
-            pull = _scaled_pull(place.pull, scale)
-            self.out.views.append(View(one, two, pull, pull))
+            one = prepare(X, self.out.dtype, shift, fold, scale)
+            two = None if Z is None else prepare(Z, self.out.dtype, shift, fold, scale)
+            pull = _scaled_pull(self.pull, scale)
+            index = self.add_view(one, two, pull, pull)
             if scale is not None:
-                return len(self.out.views) - 1
-            self.cache[key] = len(self.out.views) - 1
+                return index
+            self.cache[key] = index
         return self.cache[key]
+
+    def add_view(self, x: Matrix, z: Matrix | None, pull: Pull | None, pull_z: Pull | None) -> int:
+        """A matrix that was made elsewhere, and the ways back of its adjoints."""
+        x, z = _stored_alike(x, z)
+        self.out.views.append(View(x, z, pull, pull_z))
+        return len(self.out.views) - 1
 
     def weights(self, w: Array) -> int:
         self.out.columns.append(np.ascontiguousarray(w, dtype=np.float64))
@@ -226,9 +251,21 @@ def _mostly_full(*matrices: Matrix | None) -> bool:
     return all(A is None or not sparse.issparse(A) or A.nnz >= 0.25 * np.prod(A.shape) for A in matrices)
 
 
+def _stored_alike(X: Matrix, Z: Matrix | None) -> tuple[Matrix, Matrix | None]:
+    """Both matrices sparse where one of them is."""
+    if Z is None or sparse.issparse(X) == sparse.issparse(Z):
+        return X, Z
+    return sparse.csr_array(X), sparse.csr_array(Z)
+
+
 def prepare(
-    X: Matrix, shift: Array | None, period: Array | None, scale: Array | None, dtype: npt.DTypeLike
+    X: Matrix,
+    dtype: npt.DTypeLike,
+    shift: Array | None = None,
+    period: Array | None = None,
+    scale: Array | None = None,
 ) -> Matrix:
+    """A matrix as the core reads it: shifted, whole periods taken off, and scaled, in this order."""
     if sparse.issparse(X):
         A = X if scale is None else X.multiply(scale[None, :]).tocsr()
         return sparse.csr_array(A).astype(dtype, copy=False)
@@ -246,3 +283,21 @@ def _scaled_pull(pull: Pull | None, scale: Array | None) -> Pull | None:
     if pull is None or scale is None:
         return pull
     return lambda adjoint: pull(adjoint * scale)
+
+
+def _composed(pull: Pull | None, back: Pull | None) -> Pull | None:
+    if pull is None or back is None:
+        return None
+    return lambda adjoint: pull(back(adjoint))
+
+
+def scattered(index: Sequence[int], width: int) -> Pull:
+    """The way back from chosen columns to all of them."""
+
+    def back(adjoint: Array) -> Array:
+        out = np.zeros((len(adjoint), width))
+        for j, column in enumerate(index):
+            out[:, column] += adjoint[:, j]
+        return out
+
+    return back

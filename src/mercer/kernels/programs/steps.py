@@ -8,13 +8,15 @@ linked to those parameters by its derivatives. A formula that is a whole step of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mercer.gram.program import MOST_STEPS, Builder, NotLowered, Place
 from mercer.kernels.formulas.formula import ONE, VARIABLE, ZERO, Formula, NotRecorded, Values, apply, record
-from mercer.kernels.leaves.recording import OfOneNumber
+from mercer.kernels.programs.program import MOST_STEPS, NotLowered, Place
+
+if TYPE_CHECKING:
+    from mercer.kernels.leaves.recording import OfOneNumber
 
 _UNARY = {
     "exp": "EXP",
@@ -50,7 +52,7 @@ _FUSED = {
 }
 
 
-def emit_value(k: OfOneNumber, b: Builder, at: Place, variable: Callable[[], None]) -> None:
+def write_value(k: OfOneNumber, at: Place, variable: Callable[[], None]) -> None:
     """The steps of a leaf's formula, after those of `variable`, which push what the formula is one of."""
     try:
         f = k.recorded()
@@ -59,13 +61,13 @@ def emit_value(k: OfOneNumber, b: Builder, at: Place, variable: Callable[[], Non
     fused = _fused(f)
     if fused is not None:
         variable()
-        b.step(fused.op, *(b.param(getattr(k, name), at, name) for name in fused.parameters))
+        at.step(fused.op, *(at.param(getattr(k, name), name) for name in fused.parameters))
         return
     if f.size() > MOST_STEPS:
         raise NotLowered(
             f"the formula of {type(k).__name__} has {f.size()} steps, and {MOST_STEPS} are the most"
         )
-    Writer(b, at, k.numbers(), lambda _: variable()).write(f)
+    Writer(at, k.numbers(), lambda _: variable()).write(f)
 
 
 class Fused(NamedTuple):
@@ -94,13 +96,11 @@ class Writer:
 
     def __init__(
         self,
-        b: Builder,
         at: Place,
         values: Mapping[str, float],
         variable: Callable[[str], None],
         entry: Callable[[str], str] = str,
     ) -> None:
-        self.b = b
         self.at = at
         self.values = values
         self.variable = variable
@@ -112,14 +112,14 @@ class Writer:
             value = float(f.at(None, self.values))
         if not np.isfinite(value):
             raise NotLowered(f"{f.text('s')} is {value} here")
-        index = self.b.param(value)
+        index = self.at.param(value)
         for name in sorted(f.names()):
-            self.b.link(index, self.at, self.entry(name), float(f.derivative(name).at(None, self.values)))
+            self.at.link(index, self.entry(name), float(f.derivative(name).at(None, self.values)))
         return index
 
     def write(self, f: Formula) -> None:
         if not _depends(f):
-            self.b.step("CONST", self.number(f))
+            self.at.step("CONST", self.number(f))
             return
         if f.op == "name":
             self.variable(f.name)
@@ -130,11 +130,11 @@ class Writer:
             self.affine(scale, offset)
         elif f.op in _UNARY:
             self.write(f.parts[0])
-            self.b.step(_UNARY[f.op])
+            self.at.step(_UNARY[f.op])
         elif f.op in _BINARY:
             self.write(f.parts[0])
             self.write(f.parts[1])
-            self.b.step(_BINARY[f.op])
+            self.at.step(_BINARY[f.op])
         elif f.op in _RULES:
             _RULES[f.op](self, *f.parts)
         else:
@@ -142,29 +142,29 @@ class Writer:
 
     def affine(self, scale: Formula, offset: Formula) -> None:
         """scale · top + offset; a plain factor goes into an AFFINE step before it."""
-        b = self.b
-        op, a, zero = b.out.code[-1]
+        at = self.at
+        op, a, zero = at.out.code[-1]
         plain = scale.op == "number" and offset.op == "number"
-        if plain and op == "AFFINE" and b.out.params[zero] == 0.0 and not b.linked(zero):
-            b.rescale(a, scale.number)
-            b.out.params[zero] = offset.number
+        if plain and op == "AFFINE" and at.out.params[zero] == 0.0 and not at.linked(zero):
+            at.rescale(a, scale.number)
+            at.out.params[zero] = offset.number
             return
-        b.step("AFFINE", self.number(scale), self.number(offset))
+        at.step("AFFINE", self.number(scale), self.number(offset))
 
     def divide(self, a: Formula, c: Formula) -> None:
         """a / c where c depends on the variable."""
         self.write(c)
-        self.b.step("RECIPROCAL")
+        self.at.step("RECIPROCAL")
         if _depends(a):
             self.write(a)
-            self.b.step("MUL")
+            self.at.step("MUL")
         elif not (a.op == "number" and a.number == 1.0):
             self.affine(a, ZERO)
 
     def subtract(self, a: Formula, c: Formula) -> None:
         self.write(a)
         self.write(-c)
-        self.b.step("ADD")
+        self.at.step("ADD")
 
     def power(self, base: Formula, exponent: Formula) -> None:
         if _depends(exponent):
@@ -172,17 +172,17 @@ class Writer:
             return
         self.write(base)
         if exponent.op != "number":
-            self.b.step("POW", self.number(exponent))
+            self.at.step("POW", self.number(exponent))
             return
         p = exponent.number
         if p == 0.5:
-            self.b.step("SQRT")
+            self.at.step("SQRT")
         elif p == int(p) and abs(p) < 2**31:
-            self.b.step("POWI", 0, int(abs(p)))
+            self.at.step("POWI", 0, int(abs(p)))
             if p < 0:
-                self.b.step("RECIPROCAL")
+                self.at.step("RECIPROCAL")
         else:
-            self.b.step("POW", self.number(exponent))
+            self.at.step("POW", self.number(exponent))
 
     def _exponential(self, base: Formula, exponent: Formula) -> None:
         if _depends(base):
@@ -191,16 +191,16 @@ class Writer:
             raise NotLowered("a power of a number that is not positive")
         self.write(exponent)
         self.affine(apply("log", base), ZERO)
-        self.b.step("EXP")
+        self.at.step("EXP")
 
     def polynomial(self, u: Formula, *coefs: Formula) -> None:
         if any(_depends(c) for c in coefs):
             raise NotLowered("a polynomial whose coefficients depend on the rows")
         self.write(u)
-        first = len(self.b.out.params)
+        first = len(self.at.out.params)
         for c in coefs:
             self.number(c)
-        self.b.step("HORNER", first, len(coefs))
+        self.at.step("HORNER", first, len(coefs))
 
 
 _RULES: dict[str, Callable[..., None]] = {

@@ -10,13 +10,16 @@ written as one of |x - z| where it is even, and every symmetric function of the 
 
 from __future__ import annotations
 
-import numpy as np
+from functools import partial
+from typing import TYPE_CHECKING
 
-from mercer.gram.program import Builder, NotLowered, Place
-from mercer.gram.steps import Writer
-from mercer.kernels.formulas.formula import VARIABLE, Formula, NotRecorded
-from mercer.kernels.leaves.families import LEFT, RIGHT, PerColumn
-from mercer.typing import Array
+from mercer.arrays import Rows
+from mercer.kernels.formulas.formula import LEFT, RIGHT, VARIABLE, Formula, NotRecorded
+from mercer.kernels.programs.program import NotLowered, Place, scattered
+from mercer.kernels.programs.steps import Writer
+
+if TYPE_CHECKING:
+    from mercer.kernels.leaves.families import PerColumn
 
 _DIFFERENCE = f"{VARIABLE}x - z"
 _PRODUCT = f"{VARIABLE}xz"
@@ -24,7 +27,7 @@ _SMALLER = f"{VARIABLE}min(x, z)"
 _STEPS = {_DIFFERENCE: "L1", _PRODUCT: "DOT", _SMALLER: "MINSUM"}
 
 
-def write_columns(k: PerColumn, b: Builder, at: Place) -> None:
+def write_columns(k: PerColumn, at: Place) -> None:
     """The terms of all columns, reduced."""
     for name in k.column_names():
         # refuses an open parameter, and another number of columns
@@ -36,34 +39,17 @@ def write_columns(k: PerColumn, b: Builder, at: Place) -> None:
     if parity(f) != "even":
         raise NotLowered(f"the term of {type(k).__name__} changes with the sign of x - z")
     for j in range(at.width):
-        column = _column(at, j)
+        column = at.mapped(partial(Rows.take, columns=(j,)), scattered([j], at.width))
 
         def variable(name: str, column: Place = column) -> None:
-            b.step(_STEPS[name], b.view(column, centred=name == _DIFFERENCE, dense_only=True))
+            at.step(_STEPS[name], column.view(centred=name == _DIFFERENCE, dense_only=True))
 
         def entry(name: str, j: int = j) -> str:
-            return f"{name}[{j}]" if isinstance(getattr(k, name.split("[")[0]), tuple) else name
+            return k.entry_name(name, j)
 
-        Writer(b, at, k.at_column(j), variable, entry).write(f)
+        Writer(at, k.at_column(j), variable, entry).write(f)
         if j:
-            b.step("ADD" if k.reduction == "sum" else "MUL")
-
-
-def _column(at: Place, j: int) -> Place:
-    """One column of the rows, and the way its adjoint goes back."""
-    x = at.x.take((j,))
-    z = None if at.z is None else at.z.take((j,))
-    pull = at.pull
-    if pull is None:
-        return Place(x, z, at.path, None)
-    width = at.width
-
-    def scatter(adjoint: Array) -> Array:
-        out = np.zeros((len(adjoint), width))
-        out[:, j] = adjoint[:, 0]
-        return pull(out)
-
-    return Place(x, z, at.path, scatter)
+            at.step("ADD" if k.reduction == "sum" else "MUL")
 
 
 def read_together(f: Formula) -> Formula:
@@ -102,7 +88,9 @@ def parity(f: Formula) -> str:
 
 def _parity(step: Formula, parts: list[str]) -> str:
     if step.op == "name":
-        return "odd" if step.name == _DIFFERENCE else "even"
+        if step.name == _DIFFERENCE:
+            return "odd"
+        return "even"
     if all(part == "even" for part in parts):
         return "even"
     if "neither" in parts:
@@ -114,9 +102,13 @@ def _parity(step: Formula, parts: list[str]) -> str:
     if step.op in ("add", "subtract") and parts[0] == parts[1]:
         return "odd"
     if step.op in ("multiply", "divide"):
-        return "even" if parts[0] == parts[1] else "odd"
+        if parts[0] == parts[1]:
+            return "even"
+        return "odd"
     if step.op == "power" and parts[1] == "even" and step.parts[1].op == "number":
         exponent = step.parts[1].number
         if exponent == int(exponent):
-            return "even" if int(exponent) % 2 == 0 else "odd"
+            if int(exponent) % 2 == 0:
+                return "even"
+            return "odd"
     return "neither"

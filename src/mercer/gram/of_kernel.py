@@ -1,0 +1,215 @@
+"""The Gram operators of a kernel on rows: `Tiles` (K is never stored) and `Dense` (K is stored)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from mercer import clock
+from mercer.arrays import Rows
+from mercer.errors import InputError, ShapeError
+from mercer.gram import blocks, core
+from mercer.gram.blocks import Index
+from mercer.gram.core import Arguments
+from mercer.gram.lower import lower, lowered
+from mercer.gram.operators import GramOperator, Precomputed, Stored
+from mercer.kernels.base import Kernel
+from mercer.kernels.programs.program import Lowered
+from mercer.panels import panels
+from mercer.samples import common_dtype, samples_of, second
+from mercer.threads import threads
+from mercer.typing import Array, Numbers, Setting, Table
+
+# Of the seconds left: what may go into storing K, whose products are then cheaper.
+STORING = 0.5
+# Bytes of a matrix that is stored without asking for the seconds.
+LARGE = 64 << 20
+# Bytes of memory taken from the system at one time.
+PART = 32 << 20
+# Bytes that the system gives at once.
+PAGE = 4096
+
+
+class OfKernel(GramOperator):
+    """What `Tiles` and `Dense` share: a kernel, its rows, and the program of the two."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Table | Rows,
+        Z: Table | Rows | None = None,
+        *,
+        dtype: npt.DTypeLike | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.x, self.z = samples_of(X, Z)
+        kernel.check_same_columns(self.x, self.z)
+        self.n_jobs = n_jobs
+        dtype = np.dtype(common_dtype(self.x, self.z) if dtype is None else dtype)
+        self.low, self.notes = lowered(kernel, self.x, self.z, dtype)
+        super().__init__(dtype, (len(self.x), len(second(self.x, self.z))))
+
+    @property
+    def same(self) -> bool:
+        """Whether both samples are the same observations."""
+        return self.z is None
+
+    def diag(self) -> Array:
+        if self.z is not None:
+            raise ShapeError("diag() needs one sample; this Gram is between two.")
+        return self.kernel.diagonal(self.x).astype(self.dtype, copy=False)
+
+    def contract(
+        self, U: Numbers | None = None, V: Numbers | None = None, *, W: Numbers | None = None
+    ) -> Array:
+        U, V, W = self._weights(U, V, W)
+        parameters = self.kernel.parameters
+        if self.low is not None:
+            values = core.contract(self._differentiable, threads(self.n_jobs), U=U, V=V, W=W)
+        else:
+            values = blocks.contract(self.kernel, self.x, self.z, U=U, V=V, W=W)
+        return np.array([v * p.derivative for v, p in zip(values, parameters, strict=True) if p.free])
+
+    def contract_inputs(
+        self, U: Numbers | None = None, V: Numbers | None = None, *, W: Numbers | None = None
+    ) -> tuple[Array, Array | None]:
+        U, V, W = self._weights(U, V, W)
+        if self.low is None:
+            raise InputError(f"{self.kernel} has no input gradient: {self.notes[0]}.")
+        return core.contract_inputs(self._differentiable, threads(self.n_jobs), U=U, V=V, W=W)
+
+    @cached_property
+    def _differentiable(self) -> Lowered:
+        """The program for gradients, made at the first of them."""
+        return lower(self.kernel, self.x, self.z, self.dtype, gradient=True)
+
+    def __getstate__(self) -> dict[str, Setting]:
+        """Without the programs: they hold functions and handles of the core.
+
+        They follow from the kernel and its rows.
+        """
+        left = ("low", "_differentiable")
+        return {name: value for name, value in vars(self).items() if name not in left}
+
+    def __setstate__(self, state: dict[str, Setting]) -> None:
+        self.__dict__.update(state)
+        self.low, _ = lowered(self.kernel, self.x, self.z, self.dtype)
+
+
+class Tiles(OfKernel):
+    """K is never stored: every product computes its tiles anew, in cache."""
+
+    kind = "tiles"
+
+    def _matmat(self, V: Array) -> Array:
+        if self.low is not None:
+            return core.apply(self.low, V, threads(self.n_jobs))
+        return blocks.apply(self.kernel, self.x, self.z, V).astype(self.dtype, copy=False)
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        def evaluate(x: Rows, z: Rows) -> Array:
+            return dense_block(self.kernel, x, z, self.dtype, self.n_jobs)
+
+        out = blocks.block(self.kernel, self.x, self.z, rows, cols, evaluate)
+        return out.astype(self.dtype, copy=False)
+
+    def dense(self) -> Array:
+        return dense_block(self.kernel, self.x, self.z, self.dtype, self.n_jobs, self.low)
+
+    def program(self) -> Arguments | None:
+        if self.low is None:
+            return None
+        return core.arguments(self.low)
+
+    def _transpose(self) -> Tiles:
+        if self.z is None:
+            return self
+        return Tiles(self.kernel, self.z, self.x, dtype=self.dtype, n_jobs=self.n_jobs)
+
+
+class Dense(Stored, OfKernel):
+    """K is computed once and stored."""
+
+    kind = "dense"
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Table | Rows,
+        Z: Table | Rows | None = None,
+        *,
+        dtype: npt.DTypeLike | None = None,
+        n_jobs: int | None = None,
+        out: Array | None = None,
+    ) -> None:
+        super().__init__(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
+        self.array = dense_block(kernel, self.x, self.z, self.dtype, n_jobs, self.low, out)
+
+    def _transpose(self) -> GramOperator:
+        if self.z is None:
+            return self
+        return Precomputed(self.array.T)
+
+
+def stored_in_time(
+    kernel: Kernel,
+    X: Table | Rows,
+    Z: Table | Rows | None = None,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    n_jobs: int | None = None,
+    share: float = STORING,
+) -> Dense | Tiles:
+    """K stored; in tiles where storing it would take more than a share of the seconds left."""
+    if not clock.limited():
+        return Dense(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
+    tiles = Tiles(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
+    if tiles.low is None or np.prod(tiles.shape) * tiles.dtype.itemsize < LARGE:
+        return Dense(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
+    room = _room_in_time(tiles, share)
+    if room is None:
+        return tiles
+    return Dense(kernel, tiles.x, tiles.z, dtype=dtype, n_jobs=n_jobs, out=room)
+
+
+def _room_in_time(tiles: Tiles, share: float) -> Array | None:
+    """Memory for K, taken from the system part by part; None where that and the entries take too long.
+
+    Memory that is new to the process may cost more than the entries written to it.
+    """
+    began = clock.now()
+    allowed = share * (clock.until() - began)
+    some = panels(tiles.shape[0], tiles.dtype.itemsize, tiles.shape[1])[0]
+    tiles.block(some, slice(None))
+    entries = (clock.now() - began) * tiles.shape[0] / some.stop
+    out = np.empty(tiles.shape, tiles.dtype)
+    whole = out.reshape(-1).view(np.uint8)
+    began = clock.now()
+    for start in range(0, len(whole), PART):
+        whole[start : start + PART : PAGE] = 0
+        if entries + (clock.now() - began) * len(whole) / (start + PART) > allowed:
+            return None
+    return out
+
+
+def dense_block(
+    kernel: Kernel,
+    x: Rows,
+    z: Rows | None,
+    dtype: npt.DTypeLike,
+    n_jobs: int | None,
+    low: Lowered | None = None,
+    out: Array | None = None,
+) -> Array:
+    """k(x, z) as an array, by the core where it can, and then in `out` if that is given."""
+    if low is None:
+        low, _ = lowered(kernel, x, z, dtype)
+    if low is None:
+        return kernel.block(x, z).astype(dtype, copy=False)
+    K = core.gram(low, threads(n_jobs), out)
+    if z is None and low.unit_diagonal:
+        np.fill_diagonal(K, kernel.diagonal(x))
+    return K
