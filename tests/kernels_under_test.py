@@ -37,6 +37,7 @@ from mercer.kernels import (
     RationalQuadratic,
     Sigmoid,
     SpectralMixture,
+    Standardized,
     Stationary,
     White,
 )
@@ -218,6 +219,12 @@ def _rules() -> list[Case]:
         Case("times", rbf.times(first_plus_one), ref.times(r, lambda x: x[0] + 1), named=False),
         Case("of-function", rbf.of(squares), ref.of(r, lambda x: [v * v for v in x]), named=False),
         Case("of-matrix", rbf.of(MAP), ref.linear_map(r, MAP), columns=3),
+        Case(
+            "of-reading",
+            rbf.of(Standardized([1.0, 0.0, -0.5], [2.0, 0.5, 1.0])),
+            ref.of(r, lambda x: [(x[0] - 1) / 2, 2 * x[1], x[2] + mpmath.mpf(0.5)]),
+            columns=3,
+        ),
         Case("on-columns", rbf.on(2, 0), ref.on(r, [2, 0]), columns=3),
         Case("on-slice", lin.on(slice(1, None)), ref.on(l, [1, 2]), columns=3),
         Case("tensor", rbf.on(0) * per.on(-1), ref.product(ref.on(r, [0]), ref.on(p, [2])), columns=3),
