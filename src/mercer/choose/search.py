@@ -16,6 +16,7 @@ from mercer.choose.lengthscales import scales
 from mercer.choose.sample import Sample
 from mercer.errors import MercerError
 from mercer.kernels.base import Kernel
+from mercer.solve.anytime import Anytime
 from mercer.typing import Array, Table
 
 # how far L-BFGS may go from its start, in units of theta: a factor of 3000 for a positive parameter
@@ -63,11 +64,11 @@ class Ledger:
     evaluations: int = 0
 
     def __post_init__(self) -> None:
-        self.start = clock.now()
+        self.run = Anytime[Trial](self.max_seconds)
 
     @property
     def seconds(self) -> float:
-        return clock.now() - self.start
+        return self.run.seconds
 
     @property
     def spent(self) -> bool:
@@ -84,11 +85,12 @@ class Ledger:
 
     @property
     def best(self) -> Trial | None:
-        good = [t for t in self.trials if np.isfinite(t.score)]
-        return max(good, key=lambda t: t.score) if good else None
+        return self.run.best
 
     def add(self, trial: Trial) -> None:
         self.trials.append(trial)
+        if np.isfinite(trial.score) and (self.best is None or trial.score > self.best.score):
+            self.run.best = trial
         if self.verbose:
             print(f"[mercer] trial {len(self.trials)}: {trial}", flush=True)
 

@@ -95,8 +95,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a model that cannot be factored is not rolled back",
         MACHINES + "relevance/sparse_bayes.py",
-        "        model.restore()\n        path.append(model.evidence)\n",
-        "        path.append(model.evidence)\n",
+        "            model.restore()\n            path.append(model.evidence)\n",
+        "            path.append(model.evidence)\n",
         "tests/machines/test_relevance.py",
     ),
     Fault(

@@ -34,6 +34,7 @@ from mercer.machines.shared.base import resolve
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Special, Whole
 from mercer.memory import memory_limit
+from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Status
 from mercer.sparse import Matrix
 from mercer.typing import Array, Memory, Numbers, Seed, Table, Targets
@@ -225,14 +226,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             system = system.at(self.kernel_)
             notes += tuned.notes
         gradient = self.optimizer is not None
-        try:
+        # After Ctrl-C what the search kept of its best θ is what there is.
+        with Anytime(best=None if tuned is None else tuned.kept) as run:
             found, system = with_enough_noise(
                 system, lambda s: s.condition(tuned, gradient=gradient), kernel, refuse=refuse
             )
-        except KeyboardInterrupt:
-            if tuned is None or tuned.kept is None:
-                raise
-            # The search is done: what it kept of its best θ is what there is.
+        if run.interrupted and tuned is not None:
             cut = tuned = replace(tuned, status=Status.INTERRUPTED)
             found, system = with_enough_noise(
                 system, lambda s: s.condition(cut, gradient=gradient), kernel, refuse=refuse

@@ -15,6 +15,7 @@ from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.margin.perceptron import Expansion, Row, row_of
 from mercer.machines.shared.parameters import HARD_OR_SOFT, Declarations, Number, Special, steps_allowed
 from mercer.params import is_real
+from mercer.solve.anytime import Anytime
 from mercer.solve.box import BoxProblem
 from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.solution import Status
@@ -90,26 +91,21 @@ class Adatron(Expansion):
         alpha = np.zeros(len(y))
         # Σ y α k of each row
         f = np.zeros(len(y))
-        dual: list[float] = [0.0]
-        status: Status = Status.LIMIT
-        self.n_iter_ = 0
+        dual: tuple[float, ...] = (0.0,)
         most = steps_allowed(self.max_iter)
-        while self.n_iter_ < most and status == Status.LIMIT:
-            whole = alpha.copy(), f.copy()
-            try:
+        # α, f and the dual after each pass that is whole
+        with Anytime[tuple[Array, Array, tuple[float, ...]]]() as run:
+            while len(dual) <= most and run.status == Status.LIMIT:
                 self._pass(row, y, alpha, f, eta)
-                reached = -problem.objective(alpha, f)
+                dual = (*dual, -problem.objective(alpha, f))
                 worst = problem.violation(alpha, problem.slack(f, (0.0, 0.0))).max()
-            except KeyboardInterrupt:
-                if not self.n_iter_:
-                    raise
-                alpha, f = whole
-                status = Status.INTERRUPTED
-                break
-            self.n_iter_ += 1
-            dual.append(reached)
-            if worst <= self.tol:
-                status = Status.CONVERGED
+                run.best = (alpha.copy(), f.copy(), dual)
+                if worst <= self.tol:
+                    run.status = Status.CONVERGED
+        if run.best is not None:
+            alpha, f, dual = run.best
+        status: Status = run.status
+        self.n_iter_ = len(dual) - 1
         self.alpha_ = alpha
         self.b_ = 0.0
         self.dual_ = np.array(dual)

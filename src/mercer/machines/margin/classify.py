@@ -21,6 +21,7 @@ from mercer.machines.margin.calibrate import Calibration, calibrate, conformal_t
 from mercer.machines.margin.problems import MarginMachine, Solved, by_row
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.targets import as_labels, check_labels, class_weights
+from mercer.solve.anytime import Anytime
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import Note, NoteKind, Status, joined_certificate
 from mercer.typing import Array, Flags, Integers, Labels, Seed, Table, Targets, Weights
@@ -208,7 +209,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         live = np.flatnonzero(w > 0)
         folds = list(held_out(codes[live], self.classes_, self.random_state))
         known: list[Integers] = []
-        try:
+        with Anytime(best=known) as run:
             for fold in folds:
                 if self.certificate_.status.on_request or clock.late():
                     break
@@ -219,7 +220,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
                     break
                 scores[out] = values
                 known.append(out)
-        except KeyboardInterrupt:
+        if run.interrupted:
             self.certificate_ = replace(self.certificate_, status=Status.INTERRUPTED)
         used = np.sort(np.concatenate(known)) if known else live[:0]
         if len(known) < len(folds):

@@ -35,6 +35,7 @@ from mercer.machines.shared.parameters import (
 )
 from mercer.machines.shared.support import SupportMachine
 from mercer.machines.shared.targets import as_labels
+from mercer.solve.anytime import Anytime
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix, dense
@@ -48,7 +49,7 @@ AVERAGES = ("last", "averaged", "voted")
 STATE = (
     *("alpha_", "b_", "_f", "_sum", "_sum_b", "_lives"),
     *("_w", "_b", "_w_sum", "_b_sum"),
-    *("_steps", "_made", "_reach"),
+    *("_steps", "_made", "_reach", "n_iter_"),
 )
 """What a pass changes, in either space."""
 
@@ -137,21 +138,19 @@ class _Mistaken(ClassifierMixin, KernelEstimator):
         self.converged_ = False
         last = 0
         most = steps_allowed(self.max_iter)
-        while self.n_iter_ < most and not self.converged_:
-            whole: dict[str, object] = {}
-            before = len(self._made)
-            try:
-                whole = {name: copy(value) for name, value in vars(self).items() if name in STATE}
+        with Anytime[dict[str, object]]() as run:
+            while self.n_iter_ < most and run.status == Status.LIMIT:
+                before = len(self._made)
                 once()
-            except KeyboardInterrupt:
-                if not self.n_iter_:
-                    raise
-                self.__dict__.update(whole)
-                return last, Status.INTERRUPTED
-            self.n_iter_ += 1
-            last = len(self._made) - before
-            self.converged_ = last == 0
-        return last, Status.CONVERGED if self.converged_ else Status.LIMIT
+                last = len(self._made) - before
+                self.n_iter_ += 1
+                run.best = {name: copy(value) for name, value in vars(self).items() if name in STATE}
+                if last == 0:
+                    run.status = Status.CONVERGED
+        if run.interrupted and run.best is not None:
+            self.__dict__.update(run.best)
+        self.converged_ = run.status == Status.CONVERGED
+        return last, run.status
 
     def _certify(self, start: float, *, last: int, status: Status | None = None) -> None:
         """What the passes came to; `last` is the number of mistakes in the last one."""
