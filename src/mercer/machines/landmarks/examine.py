@@ -15,7 +15,8 @@ from mercer.gram.on_rows import PRECOMPUTED, check_gram
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation, without_noise
 from mercer.machines.landmarks.batches import Batch, is_source, passes
-from mercer.machines.landmarks.falkon import POOL, Falkon, FalkonClassifier, slices
+from mercer.machines.landmarks.falkon import FalkonClassifier
+from mercer.machines.landmarks.falkon_fit import POOL, Falkon, slices
 from mercer.machines.landmarks.nystroem import Nystroem
 from mercer.machines.landmarks.random_features import RandomFeatures
 from mercer.machines.landmarks.selection import EPS, Basis

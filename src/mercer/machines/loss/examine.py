@@ -28,14 +28,14 @@ def _(model: KernelMachine, exam: Examination, X: Table, y: Targets, sample_weig
         weights = class_weights(model.class_weight, model.classes_, targets, given)
         exam.same("class_weight_", model.class_weight_, weights)
     K = model._again_on(A).gram()
-    beta = model._coefficients()
+    beta = model.coefficients()
     same_feature_coef(exam, model, A, beta)
     exam.true(not np.any(beta[w == 0]), "a row without weight has a coefficient")
     many = len(model.certificates_) > 1
     f = np.asarray(K @ beta)
     energy = float(np.abs(beta * f).sum())
     for k, (found, claimed) in enumerate(
-        zip(model._recertify(K, targets, w), model.certificates_, strict=True)
+        zip(model.recertify(K, targets, w), model.certificates_, strict=True)
     ):
         unit = max(float(np.abs(f + model.intercept_).max(initial=0.0)), 1.0)
         exam.certificate(

@@ -12,7 +12,7 @@ from mercer.errors import ParameterError, ShapeError, warn
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
-from mercer.machines.margin.perceptron import Expansion, Row, row_of
+from mercer.machines.margin.one_by_one import Expansion, Row, row_of
 from mercer.machines.shared.parameters import HARD_OR_SOFT, Declarations, Number, Special, steps_allowed
 from mercer.params import is_real
 from mercer.solve.anytime import Anytime
