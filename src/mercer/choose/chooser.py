@@ -16,6 +16,7 @@ from mercer.choose.machines import (
     is_ridge,
     machine_for,
     penalties,
+    take_things,
     targets_for,
     with_kernel,
     within_seconds,
@@ -99,7 +100,8 @@ def choose(
     Ctrl-C raises `mercer.Interrupted` with the `Choice` so far as its `model`. Its machine has the best
     kernel and parameters, and is fitted only if the last fit had begun and had something to keep.
 
-    `fix` and `bounded` parameters of the kernel are respected.
+    `fix` and `bounded` parameters of the kernel are respected. X is whatever the kernels take: numbers, or
+    strings, graphs and tables of several types, where none of the kernels reads every column as a number.
 
     >>> import numpy as np
     >>> from mercer import KernelRidge, choose
@@ -113,12 +115,13 @@ def choose(
     template = machine_for(machine, y)
     rows = number_of_rows(X, y)
     chosen, why = _criterion(by, template)
-    sample = Sample.of(X, y, max_rows, random_state)
+    candidates = [template.kernel] if kernels is None else list(kernels)
+    sample = Sample.of(X, y, max_rows, random_state, things=take_things(candidates))
     if len(sample) < rows:
         why += f" Tuned on {len(sample)} of {rows} rows, fitted on all."
     ledger = Ledger(max_seconds, verbose, rows / len(sample))
     with ledger.run:
-        for candidate in [template.kernel] if kernels is None else list(kernels):
+        for candidate in candidates:
             kernel = resolve(candidate, sample.rows)
             if kernel is None:
                 raise ParameterError(NOTHING_TO_CHOOSE)

@@ -94,8 +94,12 @@ class KernelEstimator(Published, BaseEstimator):
         """X as float64 numbers, dense or CSR; its columns are remembered (`reset`) or must be those of fit.
 
         Where the kernel takes things that are no numbers, they stay what they are, as an array of objects.
+        Things without columns have no `n_features_in_`, as text has none in scikit-learn's own estimators.
         """
         A = read_rows(X, self._takes_things())
+        if reset and A.ndim == 1:
+            # What a fit before this one remembered of its columns.
+            self.__dict__.pop("n_features_in_", None)
         names = column_names(X)
         if not reset and names is not None and self._reads_by_name():
             return self._in_order_of_fit(A, names)
