@@ -220,7 +220,7 @@ def test_each_kind_answers_all_questions_alike():
 def test_a_posterior_is_a_value_that_says_what_predict_says():
     model = GaussianProcessRegressor(RBF(1.5) + White(0.1), optimizer=None).fit(X, NUMBERS)
     posterior = model.posterior_
-    rows = model._rows(NEW)
+    rows = model.as_rows(NEW)
     mean = posterior.units.values(posterior.times_alpha(posterior.kernel, rows)) + posterior.units.offset
     np.testing.assert_allclose(mean, model.predict(NEW), rtol=1e-12)
     assert posterior.n == len(X) and LABELS.shape == (len(X),)

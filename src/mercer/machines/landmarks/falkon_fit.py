@@ -123,7 +123,7 @@ class Falkon(KernelEstimator):
         if is_source(X, y):
             self.n_features_in_ = found.width
             self.__dict__.pop("feature_names_in_", None)
-        kernel = resolve(self.kernel, self._rows(found.rows), found.weights)
+        kernel = resolve(self.kernel, self.as_rows(found.rows), found.weights)
         if kernel is None:
             raise ParameterError(
                 "Falkon computes kernels of rows; it has no use for a precomputed Gram matrix."
@@ -163,13 +163,13 @@ class Falkon(KernelEstimator):
         large = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f" and X.nbytes > LAZY_BYTES
         if large:
             validate_data(self, X, reset=True, skip_check_array=True)
-        A: Matrix = X if large else self._check_rows(cast(Table, X), reset=True)
+        A: Matrix = X if large else self.check_rows(cast(Table, X), reset=True)
         targets = self._check_targets(y, A.shape[0])
         w = None if sample_weight is None else check_weights(sample_weight, A.shape[0])
         return slices(A, targets, w)
 
     def _choose(self, found: Scan, rng: np.random.Generator, notes: list[str]) -> None:
-        K: GramOperator = Tiles(self.smooth_, self._rows(found.rows), n_jobs=self.n_jobs)
+        K: GramOperator = Tiles(self.smooth_, self.as_rows(found.rows), n_jobs=self.n_jobs)
         m = min(int(self.n_landmarks), len(found.rows))
         choice = choose(self.landmarks, m, K, found.rows, weight=found.weights, rng=rng)
         if choice.index is not None and not isinstance(self.landmarks, str) and found.n > len(found.rows):
@@ -178,7 +178,7 @@ class Falkon(KernelEstimator):
             Z = found.rows[choice.index]
         else:
             Z = written_out(read_rows(choice.points, found.rows.dtype.kind == "O", "landmarks"))
-        inner = Tiles(self.smooth_, self._rows(Z, "landmarks"), n_jobs=self.n_jobs).dense()
+        inner = Tiles(self.smooth_, self.as_rows(Z, "landmarks"), n_jobs=self.n_jobs).dense()
         eps = EPS if self.dtype == "float64" else float(np.finfo(np.float32).eps)
         full = basis(inner, str(self.smooth_), eps)
         if not full.rank:
@@ -194,7 +194,7 @@ class Falkon(KernelEstimator):
         """Announce a kernel that is not positive semi-definite on the rows in memory, or refuse it."""
         return judge_on_rows(
             self.smooth_,
-            Tiles(self.smooth_, self._rows(found.rows), n_jobs=self.n_jobs),
+            Tiles(self.smooth_, self.as_rows(found.rows), n_jobs=self.n_jobs),
             np.flatnonzero(found.weights > 0),
             found.width or None,
             strict=self.strict,
@@ -262,7 +262,7 @@ class Falkon(KernelEstimator):
     def _functions(self) -> Functions:
         check_is_fitted(self, "coef_")
         index = np.full(len(self.coef_), -1)
-        on = Evaluated(self.smooth_, self._rows(self.landmarks_), index, n_jobs=self.n_jobs)
+        on = Evaluated(self.smooth_, self.as_rows(self.landmarks_), index, n_jobs=self.n_jobs)
         offset = np.zeros(self.coef_.shape[1])
         facts = self._function_facts()
         return ByRows(on=on, coefficients=self.coef_, offset=offset, observed=False, **facts)
@@ -277,14 +277,14 @@ class Falkon(KernelEstimator):
         large = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind != "O" and X.nbytes > LAZY_BYTES
         if large:
             validate_data(self, X, reset=False, skip_check_array=True)
-        A: Matrix = X if large else self._check_rows(X, reset=False)
-        z = self._rows(self.landmarks_, "landmarks_")
+        A: Matrix = X if large else self.check_rows(X, reset=False)
+        z = self.as_rows(self.landmarks_, "landmarks_")
         out = np.empty((A.shape[0], self.coef_.shape[1]))
         for start in range(0, A.shape[0], BATCH):
             part = slice(start, start + BATCH)
             x = check_vectors(A[part]) if large else A[part]
             x = written_out(x)
-            out[part] = Tiles(self.smooth_, self._rows(x), z, n_jobs=self.n_jobs) @ self.coef_
+            out[part] = Tiles(self.smooth_, self.as_rows(x), z, n_jobs=self.n_jobs) @ self.coef_
         return out
 
 

@@ -214,7 +214,7 @@ class KernelMachine(SupportMachine):
         """Learn from rows X and targets y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
         self.loss_ = self._stated_loss()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         given = check_weights(sample_weight, A.shape[0])
         targets, w = self._check_targets(y, given)
         on = self._kernel_on(A, given)
@@ -419,7 +419,7 @@ class KernelMachine(SupportMachine):
 
     # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _named_rows(self) -> dict[str, Integers]:
+    def named_rows(self) -> dict[str, Integers]:
         if len(self.support_) == self.n_rows_fit_:
             return {}
         return {"support vectors": self.support_}
@@ -439,15 +439,15 @@ class KernelMachine(SupportMachine):
             raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")
         return codes, w * self.class_weight_[codes]
 
-    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
-        A, targets, w = self._check_again(X, y, sample_weight)
+    def named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
+        A, targets, w = self.check_again(X, y, sample_weight)
         if len(self._levels) > 1 and len(self.certificates_) == 1:
             raise ParameterError(
                 "several quantiles were fitted jointly, with constraints between the levels. Fit one level "
                 "to see its multipliers."
             )
         beta = self.coefficients()
-        K = self._again_on(A).gram()
+        K = self.again_on(A).gram()
         f = np.asarray(K @ beta)
         out: list[Multipliers] = []
         for problem, price in zip(self._problems(targets, w), self._prices(), strict=True):

@@ -82,7 +82,7 @@ class Adatron(Expansion):
     def fit(self, X: Table, y: Targets) -> Self:
         """Present the examples one by one, in order, until a whole pass changes nothing."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
         on, K = self._learn_from(A)
         row = row_of(K)
@@ -141,9 +141,9 @@ class Adatron(Expansion):
     def _function_facts(self) -> dict[str, object]:
         return {**super()._function_facts(), "canonical": True}
 
-    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
+    def named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
         check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         if A.shape[0] != len(self.alpha_):
             raise ShapeError(
                 f"X has {A.shape[0]} rows; the model was fitted on {len(self.alpha_)}. Pass the training "
@@ -152,17 +152,17 @@ class Adatron(Expansion):
         if sample_weight is not None:
             raise ParameterError("the Adatron takes no sample_weight; leave it out.")
         signs = self._signs_again(y, A.shape[0])
-        K = self._again_on(A).gram()
+        K = self.again_on(A).gram()
         problem = self._problem(signs)
         beta = np.zeros(A.shape[0])
         beta[self.support_] = self.dual_coef_[0]
         return [of_box(problem, problem.alpha(beta), np.asarray(K @ beta), (0.0, 0.0), K)]
 
-    def _named_rows(self) -> dict[str, Integers]:
-        (free,), (full,) = self._bounded_support()
+    def named_rows(self) -> dict[str, Integers]:
+        (free,), (full,) = self.bounded_support()
         return {"support vectors on the margin": free, "support vectors at the bound": full}
 
-    def _bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
+    def bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
         full = self.alpha_[self.support_] >= self.C
         return (self.support_[~full],), (self.support_[full],)
 

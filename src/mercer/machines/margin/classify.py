@@ -64,7 +64,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
     def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn from rows X and labels y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         codes = self._check_labels(y, A.shape[0])
         w = self._weights(codes, check_weights(sample_weight, A.shape[0]))
         given = w if sample_weight is not None else np.ones(len(w))
@@ -227,7 +227,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
             self._say_uncalibrated(len(known), len(folds))
         return calibrate(scores[used], codes[used], w[used])
 
-    def _cut_calibration(self) -> bool:
+    def cut_calibration(self) -> bool:
         return self.certificate_.says(NoteKind.FEW_FOLDS)
 
     def _say_uncalibrated(self, known: int, folds: int) -> None:
@@ -280,7 +280,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
     def _function_facts(self) -> dict[str, object]:
         return {"classes": self.classes_, "duels": tuple(self._duels), "canonical": True}
 
-    def _bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
+    def bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
         free = []
         bound = []
         for coef, full in zip(self.dual_coef_, self.at_bound_, strict=True):

@@ -99,14 +99,14 @@ class MistakeDriven(ClassifierMixin, KernelEstimator):
             raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")
         return np.where(y == self.classes_[1], 1.0, -1.0)
 
-    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
+    def named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
         raise ParameterError(
             f"{type(self).__name__} minimises nothing: it stops at the first plane that separates. Its "
             "coefficients count mistakes and are no multipliers; there are no slacks and no bound C. Use SVC "
             "or Adatron for those, theory.margins for the distances of this plane."
         )
 
-    def _named_rows(self) -> dict[str, Integers]:
+    def named_rows(self) -> dict[str, Integers]:
         return {"rows with a mistake": np.unique(self.mistakes_)}
 
     def _mistaken(self, score: float, sign: float, norm: float) -> bool:

@@ -83,7 +83,7 @@ class KernelPerceptron(Expansion):
         """Algorithm 30."""
         start = time.perf_counter()
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
         _, K = self._learn_from(A)
         row = row_of(K)
@@ -150,7 +150,7 @@ class KernelPerceptron(Expansion):
         first = not hasattr(self, "alpha_")
         if first:
             self._check_parameters()
-            A = self._check_rows(X, reset=True)
+            A = self.check_rows(X, reset=True)
             signs = self._signs(y, A.shape[0], classes)
             if self._kernel_on(A).kernel is None:
                 raise ParameterError(
@@ -158,7 +158,7 @@ class KernelPerceptron(Expansion):
                 )
             self._begin(A[:0])
         else:
-            A = self._check_rows(X, reset=False)
+            A = self.check_rows(X, reset=False)
             signs = self._signs(y, A.shape[0], self.classes_)
         old, new = self._A.shape[0], A.shape[0]
         self._A = _stack(self._A, A) if old else A
@@ -166,7 +166,7 @@ class KernelPerceptron(Expansion):
         grow = np.zeros(new)
         self.alpha_ = np.concatenate([self.alpha_, grow])
         self._sum = np.concatenate([self._sum, grow])
-        on = self._again_on(self._A)
+        on = self.again_on(self._A)
         whole = on.gram(memory=0)
         self._notes = self._judged(on, whole)
         K = whole.block(slice(old, None), slice(None))
@@ -186,7 +186,7 @@ class KernelPerceptron(Expansion):
             return super().decision_function(X)
         check_is_fitted(self, "dual_coef_")
         biases = np.concatenate([[0.0], np.cumsum(self._mistake_signs())]) if self.fit_intercept else 0.0
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         products = self._products(A, self.support_vectors_, self._versions(), self.support_)
         votes = np.sign(products + biases)
         return np.asarray(votes @ self.lives_ / max(int(self.lives_.sum()), 1))
@@ -248,7 +248,7 @@ class Perceptron(MistakeDriven):
         self._check_parameters()
         if self.average == "voted":
             raise ParameterError("average='voted' is for KernelPerceptron; the primal twin keeps one w.")
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
         self._begin(A)
         phi = self._phi(A)
@@ -263,7 +263,7 @@ class Perceptron(MistakeDriven):
         first = not hasattr(self, "coef_")
         if first:
             self._check_parameters()
-        A = self._check_rows(X, reset=first)
+        A = self.check_rows(X, reset=first)
         signs = self._signs(y, A.shape[0], classes if first else self.classes_)
         if first:
             self._begin(A)
@@ -276,10 +276,10 @@ class Perceptron(MistakeDriven):
         return self
 
     def _begin(self, A: Matrix) -> None:
-        kernel = resolve(self.kernel, self._rows(A))
+        kernel = resolve(self.kernel, self.as_rows(A))
         if kernel is None:
             raise ParameterError("kernel must be one with a finite map, not 'precomputed'.")
-        columns = self._rows(A).columns
+        columns = self.as_rows(A).columns
         if columns is None:
             raise ParameterError(
                 "kernel must be one with a finite map of numbers; X holds things that have no columns."
@@ -296,7 +296,7 @@ class Perceptron(MistakeDriven):
 
     def _phi(self, A: Matrix) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # the check names what overflowed
-            phi = np.asarray(dense(self.map_(self._rows(dense(A)))))
+            phi = np.asarray(dense(self.map_(self.as_rows(dense(A)))))
         return np.asarray(check_vectors(phi, f"the map of {self.kernel}"))
 
     def _pass(self, phi: Array, y: Array) -> None:
@@ -336,7 +336,7 @@ class Perceptron(MistakeDriven):
     def decision_function(self, X: Table) -> Array:
         """w·φ(x) + b."""
         check_is_fitted(self, "coef_")
-        phi = self._phi(self._check_rows(X, reset=False))
+        phi = self._phi(self.check_rows(X, reset=False))
         return np.asarray(phi @ self.coef_[0] + self.intercept_[0])
 
 

@@ -176,7 +176,7 @@ class RelevanceMachine(Machine):
     def _moments(self, X: Table, variance: bool) -> tuple[Array, Array]:
         """Mean, and variance if asked for, of every latent function on new rows: n × problems."""
         check_is_fitted(self, "weights_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         weights = np.atleast_2d(self.weights_)
         covariance = self.covariance_
         n = A.shape[0]
@@ -205,7 +205,7 @@ class RelevanceMachine(Machine):
             **self._function_facts(),
         )
 
-    def _named_rows(self) -> dict[str, Integers]:
+    def named_rows(self) -> dict[str, Integers]:
         return {"relevance vectors": self.relevance_}
 
     def _function_facts(self) -> dict[str, Any]:
@@ -287,7 +287,7 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
     def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn from rows X and numbers y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         targets = check_numbers(y, A.shape[0], type(self).__name__)
         A, w, kept = _of_positive_weight(A, check_weights(sample_weight, A.shape[0]), self.kernel)
         targets = targets[kept]
@@ -389,7 +389,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
     def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn from rows X and labels y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         codes = self._codes(y, A.shape[0])
         A, w, kept = _of_positive_weight(A, check_weights(sample_weight, A.shape[0]), self.kernel)
         codes = codes[kept]

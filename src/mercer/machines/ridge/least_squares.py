@@ -128,7 +128,7 @@ class KernelLeastSquares(RegressorMixin, Machine):
     def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Descend from 0; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         n = A.shape[0]
         Y, single = check_target_block(y, n, type(self).__name__)
         w = check_weights(sample_weight, n)
@@ -290,7 +290,7 @@ class KernelLeastSquares(RegressorMixin, Machine):
     def predict(self, X: Table) -> Array:
         """Σ α_i k(x_i, x)."""
         check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         return self._products(A, self.X_fit_[self._used], self.dual_coef_[self._used], self._used)
 
     def _functions(self) -> Functions:

@@ -137,7 +137,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         whole = Anytime[Clustering]()
         self._check_parameters()
         runs = self._runs()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
         if int((w > 0).sum()) < self.n_clusters:
             raise InputError(
@@ -276,7 +276,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def _partial(self, X: Table) -> tuple[Array, Array | None]:
         """-2 Σ α k + ΣΣ αα k for every cluster, and k(x, x) where it is known."""
         check_is_fitted(self, "labels_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         on = self._fitted_on(self.X_fit_)
         if len(self._members) < len(on):
             on = on.part(self._members)
