@@ -15,7 +15,7 @@ import math
 import numbers
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -35,8 +35,7 @@ def now() -> float:
     return time.perf_counter()
 
 
-@contextmanager
-def within(seconds: object) -> Iterator[None]:
+def within(seconds: object) -> AbstractContextManager[None]:
     """Let what runs inside end after so many seconds, or earlier where an outer limit is shorter.
 
     None, and what is not a number, sets no limit.
@@ -47,7 +46,13 @@ def within(seconds: object) -> Iterator[None]:
     >>> left() is None
     True
     """
-    token = _end.set(until(seconds))
+    return ending(until(seconds))
+
+
+@contextmanager
+def ending(end: float) -> Iterator[None]:
+    """Let what runs inside end then, a moment that `until` named."""
+    token = _end.set(end)
     try:
         yield
     finally:

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import mercer
 from mercer import RBF, Batches, FalkonClassifier, FalkonRegressor, Interrupted, Linear, White
 from mercer.errors import InputError, MercerError
-from mercer.machines.landmarks import falkon, streamed
+from mercer.machines.landmarks import falkon_fit, streamed
 from mercer.machines.landmarks import selection as landmarks
 from mercer.machines.landmarks.falkon_newton import logistic
 
@@ -145,7 +145,7 @@ def test_files_and_batches_are_as_good_as_memory(tmp_path, monkeypatch, model):
     inside = model.fit(X, y)._values(NEW)
     path = tmp_path / "X.dat"
     np.memmap(path, dtype=np.float64, mode="w+", shape=X.shape)[:] = X
-    monkeypatch.setattr(falkon, "LAZY_BYTES", 100)
+    monkeypatch.setattr(falkon_fit, "LAZY_BYTES", 100)
     mapped = np.memmap(path, dtype=np.float64, mode="r", shape=X.shape)
     np.testing.assert_array_equal(model.fit(mapped, y)._values(NEW), inside)
     np.testing.assert_array_equal(model._values(np.asarray(NEW)), inside)

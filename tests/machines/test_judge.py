@@ -49,7 +49,7 @@ from mercer.gram import Precomputed
 from mercer.kernels import Radial
 from mercer.kernels.leaves.leaf import LEAVES, leaf
 from mercer.kernels.proofs.proof import Fact
-from mercer.machines.landmarks import falkon
+from mercer.machines.landmarks import falkon_fit
 from mercer.theory import judge
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -248,7 +248,7 @@ def test_a_machine_with_an_approximation_is_told_of_the_kernel_and_not_of_its_fe
 
 
 def test_of_a_stream_the_sentence_says_how_many_rows_were_looked_at(monkeypatch):
-    monkeypatch.setattr(falkon, "POOL", 20)
+    monkeypatch.setattr(falkon_fit, "POOL", 20)
     k = mercer.Custom(lambda x, z: float(np.exp(-abs(x[0] - z[0]))))
     model = mercer.FalkonRegressor(k, 4, random_state=0).fit(X, NUMBERS)
     assert any(f"on 20 of {len(X)} rows it is one" in note for note in model.certificate_.notes)

@@ -220,7 +220,7 @@ def test_each_kind_answers_all_questions_alike():
 def test_a_posterior_is_a_value_that_says_what_predict_says():
     model = GaussianProcessRegressor(RBF(1.5) + White(0.1), optimizer=None).fit(X, NUMBERS)
     posterior = model.posterior_
-    rows = model._rows(NEW)
+    rows = model.as_rows(NEW)
     mean = posterior.units.values(posterior.times_alpha(posterior.kernel, rows)) + posterior.units.offset
     np.testing.assert_allclose(mean, model.predict(NEW), rtol=1e-12)
     assert posterior.n == len(X) and LABELS.shape == (len(X),)
@@ -231,3 +231,19 @@ def test_text_for_a_kernel_of_numbers_is_answered_by_what_to_use():
         SVC("RBF(1.0)").fit(WORDS, LABELS)
     with pytest.raises(MercerError, match="Reshape your data"):
         SVC("RBF(1.0)").fit(NUMBERS, LABELS)
+
+
+def test_things_without_columns_have_no_number_of_features_as_text_in_scikit_learn():
+    """A fit on columns before it is forgotten: the strings of `predict` were refused for having none."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    assert not hasattr(CountVectorizer().fit(WORDS), "n_features_in_")
+    y = np.arange(len(WORDS)) % 2
+    model = SVC(Custom(lambda a, b: float(len({*map(str, a)} & {*map(str, b)})) / 4.0))
+    quietly(model.fit, counts(WORDS), y)
+    assert model.n_features_in_ == len(ALPHABET)
+    quietly(model.fit, WORDS, y)
+    assert not hasattr(model, "n_features_in_")
+    assert model.predict(["mortar"]).shape == (1,)
+    quietly(model.fit, counts(WORDS), y)
+    assert model.n_features_in_ == len(ALPHABET)

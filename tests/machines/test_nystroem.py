@@ -263,7 +263,7 @@ def test_a_machine_with_full_rank_is_the_machine_itself(moons, machine):
     assert "Nyström features, which leave out" in str(model.certificate_)
     found = verify(model, X, y)
     assert found, str(found)
-    assert isinstance(model._again_on(X).gram(), LowRank)
+    assert isinstance(model.again_on(X).gram(), LowRank)
 
 
 def test_a_machine_solves_the_approximate_problem(moons):

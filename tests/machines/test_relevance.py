@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import RBF, Interrupted, RelevanceVectorClassifier, RelevanceVectorRegressor
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from mercer.machines.relevance.sparse_bayes import Budget
+from mercer.machines.relevance.sparse_bayes import Effort
 from reference.relevance import full_iterations, laplace_evidence, log_evidence
 
 
@@ -222,7 +222,7 @@ def test_a_keyboard_interrupt_keeps_the_model_so_far(machine, monkeypatch):
         if steps == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Budget, "say", stop)
+    monkeypatch.setattr(Effort, "say", stop)
     X, y = sinc(1)
     with pytest.raises(Interrupted):
         machine.fit(X, y if isinstance(machine, RelevanceVectorRegressor) else np.digitize(y, [0.0, 0.4]))
@@ -338,7 +338,7 @@ def test_a_step_that_cannot_be_computed_is_taken_back(monkeypatch):
     the last model that could be.
     """
     from mercer.gram import Precomputed
-    from mercer.machines.relevance.sparse_bayes import Basis, Budget, _Regression, regression
+    from mercer.machines.relevance.sparse_bayes import Basis, Effort, _Regression, regression
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 1))
@@ -355,7 +355,7 @@ def test_a_step_that_cannot_be_computed_is_taken_back(monkeypatch):
             self.refresh()
 
     monkeypatch.setattr(_Regression, "take", spoiled)
-    found = regression(basis, t, 40.0, 0.01, Budget(1e-3, 2**31, None))
+    found = regression(basis, t, 40.0, 0.01, Effort(1e-3, 2**31, None))
     assert found.status == "stagnated"
     phi = np.column_stack([basis.column(int(m)) for m in found.active])
     C = 0.01 * np.eye(40) + (phi / found.alpha) @ phi.T

@@ -62,7 +62,7 @@ def test_the_function_of_a_machine_is_what_the_machine_says(subject):
             function_of(model)
         return
     f = function_of(model)
-    values = f.values(model._check_rows(NEW, reset=False))
+    values = f.values(model.check_rows(NEW, reset=False))
     np.testing.assert_allclose(values, said(model, NEW), rtol=1e-9, atol=1e-9)
 
 

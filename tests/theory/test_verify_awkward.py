@@ -139,7 +139,7 @@ def test_primal_dual_and_multipliers_do_not_depend_on_the_offset(offset):
     assert 0 <= done.gap <= 1e-8 * value
     assert done.dual <= value * (1 + 1e-12) and done.primal >= value * (1 - 1e-12)
     np.testing.assert_allclose(model.dual_coef_, c, rtol=0, atol=1e-7 * np.abs(c).max())
-    (named,) = model._named_multipliers(X, TARGETS, None)
+    (named,) = model.named_multipliers(X, TARGETS, None)
     np.testing.assert_allclose(named.xi, slacks, rtol=0, atol=1e-7 * np.abs(slacks).max())
 
 

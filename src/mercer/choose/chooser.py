@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from sklearn.base import BaseEstimator, is_classifier
 
-from mercer import clock
 from mercer.choose.criteria import CRITERIA
 from mercer.choose.machines import (
     NOTHING_TO_CHOOSE,
@@ -17,6 +16,7 @@ from mercer.choose.machines import (
     is_ridge,
     machine_for,
     penalties,
+    take_things,
     targets_for,
     with_kernel,
     within_seconds,
@@ -27,6 +27,7 @@ from mercer.choose.validation import CrossValidation, Folds, Scoring
 from mercer.errors import InputError, Interrupted, ParameterError
 from mercer.kernels.base import Kernel
 from mercer.machines.shared.base import resolve
+from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Certificate, Status
 from mercer.typing import Table, Targets
 
@@ -99,7 +100,8 @@ def choose(
     Ctrl-C raises `mercer.Interrupted` with the `Choice` so far as its `model`. Its machine has the best
     kernel and parameters, and is fitted only if the last fit had begun and had something to keep.
 
-    `fix` and `bounded` parameters of the kernel are respected.
+    `fix` and `bounded` parameters of the kernel are respected. X is whatever the kernels take: numbers, or
+    strings, graphs and tables of several types, where none of the kernels reads every column as a number.
 
     >>> import numpy as np
     >>> from mercer import KernelRidge, choose
@@ -113,46 +115,43 @@ def choose(
     template = machine_for(machine, y)
     rows = number_of_rows(X, y)
     chosen, why = _criterion(by, template)
-    sample = Sample.of(X, y, max_rows, random_state)
+    candidates = [template.kernel] if kernels is None else list(kernels)
+    sample = Sample.of(X, y, max_rows, random_state, things=take_things(candidates))
     if len(sample) < rows:
         why += f" Tuned on {len(sample)} of {rows} rows, fitted on all."
     ledger = Ledger(max_seconds, verbose, rows / len(sample))
-    status: Status = Status.CONVERGED
-    try:
-        with clock.within(max_seconds):
-            for candidate in [template.kernel] if kernels is None else list(kernels):
-                kernel = resolve(candidate, sample.rows)
-                if kernel is None:
-                    raise ParameterError(NOTHING_TO_CHOOSE)
-                if chosen == "cv":
-                    trials = TRIALS if n_trials is None else int(n_trials)
-                    others = penalties(template)
-                    validation = CrossValidation.of(template, sample, cv, scoring, n_jobs, ledger)
-                    by_trials(validation.score, kernel, others, sample.numbers, trials, ledger, random_state)
-                else:
-                    starts = STARTS if n_trials is None else int(n_trials)
-                    guess = first_guess(chosen, template, kernel, sample.rows, sample.y)
-                    if guess.note not in why:
-                        why += guess.note
-                    Y = targets_for(template, sample.y)
-                    along_gradients(CRITERIA[chosen], guess, sample, Y, starts, ledger, random_state)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    choice = _best(template, chosen, why, ledger, status)
-    if status == Status.INTERRUPTED:
+    with ledger.run:
+        for candidate in candidates:
+            kernel = resolve(candidate, sample.rows)
+            if kernel is None:
+                raise ParameterError(NOTHING_TO_CHOOSE)
+            if chosen == "cv":
+                trials = TRIALS if n_trials is None else int(n_trials)
+                others = penalties(template)
+                validation = CrossValidation.of(template, sample, cv, scoring, n_jobs, ledger)
+                by_trials(validation.score, kernel, others, sample.numbers, trials, ledger, random_state)
+            else:
+                starts = STARTS if n_trials is None else int(n_trials)
+                guess = first_guess(chosen, template, kernel, sample.rows, sample.y)
+                if guess.note not in why:
+                    why += guess.note
+                Y = targets_for(template, sample.y)
+                along_gradients(CRITERIA[chosen], guess, sample, Y, starts, ledger, random_state)
+        ledger.run.status = Status.CONVERGED
+    choice = _best(template, chosen, why, ledger)
+    if ledger.run.interrupted:
         raise Interrupted(choice, "choose: Ctrl-C ended the search; the best so far is kept, not yet fitted.")
     _fit_the_chosen(choice, template, X, y, ledger.left)
     return choice
 
 
-def _best(template: BaseEstimator, by: str, why: str, ledger: Ledger, status: Status) -> Choice:
+def _best(template: BaseEstimator, by: str, why: str, ledger: Ledger) -> Choice:
     """The best of all trials, with its machine not yet fitted."""
     best = ledger.best
     if best is None:
-        if status == Status.INTERRUPTED:
-            raise KeyboardInterrupt
         tried = "; ".join(dict.fromkeys(t.note for t in ledger.trials if t.note)) or "no trial was finished"
         raise InputError(f"nothing could be chosen by {by}: {tried}. Try other kernels or more seconds.")
+    status = ledger.run.status
     if status == Status.CONVERGED and (ledger.spent or ledger.cut):
         status = Status.LIMIT
     certificate = Certificate(
@@ -173,15 +172,14 @@ def _fit_the_chosen(
     """The last fit, on all rows, in the seconds that are left; the machine's own limit is put back then."""
     machine = choice.machine
     limit = {} if left is None else within_seconds(machine, left)
-    try:
+    with Anytime(best=choice) as run:
         machine.set_params(**limit).fit(X, y)
-    except KeyboardInterrupt as stop:
+    before = template.get_params(deep=False)
+    machine.set_params(**{name: before[name] for name in limit})
+    if run.interrupted:
         certificate = replace(choice.certificate, status=Status.INTERRUPTED)
         cut = replace(choice, certificate=certificate)
-        raise Interrupted(cut, "choose: Ctrl-C ended the last fit; the choice is kept.") from stop
-    finally:
-        before = template.get_params(deep=False)
-        machine.set_params(**{name: before[name] for name in limit})
+        raise Interrupted(cut, "choose: Ctrl-C ended the last fit; the choice is kept.")
 
 
 def _check(by: str, n_trials: int | None, max_rows: int | None, max_seconds: float | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -13,6 +14,7 @@ from mercer.errors import ParameterError
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels import White
 from mercer.kernels.base import Kernel
+from mercer.machines.shared.base import as_machine_kernel
 from mercer.theory.alignment import are_labels, targets
 from mercer.typing import Array, Labels, Targets
 
@@ -32,6 +34,12 @@ def machine_for(asked: Kernel | str | BaseEstimator, y: Targets) -> BaseEstimato
             "Pass for example KernelRidge('RBF()')."
         )
     return clone(asked)
+
+
+def take_things(kernels: Sequence[Kernel | str]) -> bool:
+    """Whether all of these kernels take things that are no vectors: strings, graphs, mixed tables."""
+    found = [as_machine_kernel(kernel) for kernel in kernels]
+    return all(kernel is not None and not kernel.reads_numbers() for kernel in found)
 
 
 def _usual_machine(kernel: Kernel | str, y: Targets) -> BaseEstimator:

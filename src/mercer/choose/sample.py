@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Rows, check_vectors
+from mercer.arrays import Rows, column_names, read_rows
 from mercer.errors import InputTypeError, ShapeError
 from mercer.sparse import Matrix
 from mercer.typing import Integers, Labels, Table, Targets
@@ -18,21 +18,25 @@ from mercer.typing import Integers, Labels, Table, Targets
 class Sample:
     """Some rows with their targets.
 
-    `X` is what a machine is fitted on, `numbers` the same as a matrix of numbers, and `rows` what a kernel
-    takes: with the names of columns, where there are any.
+    `X` is what a machine is fitted on, and `rows` what a kernel takes: with the names of columns, where
+    there are any. `numbers` are the same rows as a matrix, None where they are things that are no numbers.
     """
 
     X: Table
     y: Labels
-    numbers: Matrix
+    numbers: Matrix | None
     rows: Rows
 
     @classmethod
-    def of(cls, X: Table, y: Targets, max_rows: int | None, seed: int) -> Sample:
+    def of(cls, X: Table, y: Targets, max_rows: int | None, seed: int, *, things: bool = False) -> Sample:
+        """At most so many rows, drawn at random; with `things` they need not be numbers."""
         part = _draw(number_of_rows(X, y), max_rows, seed)
-        some = _take(X, part)
-        numbers = check_vectors(some)
-        rows = Rows.of(some if hasattr(some, "columns") else numbers, "X")
+        some = _take(X, part, things)
+        read = read_rows(some, things)
+        rows = Rows(read, "X", column_names(some))
+        numbers = None
+        if read.dtype.kind != "O":
+            numbers = read
         return cls(some, np.asarray(y)[part], numbers, rows)
 
     def __len__(self) -> int:
@@ -63,7 +67,10 @@ def _draw(n: int, max_rows: int | None, seed: int) -> Integers:
     return np.sort(np.random.default_rng(seed).choice(n, int(max_rows), replace=False))
 
 
-def _take(X: Table, part: Integers) -> Table:
-    table: Any = X if hasattr(X, "shape") else np.asarray(X)
+def _take(X: Table, part: Integers, things: bool) -> Table:
+    table: Any = X
+    if not hasattr(X, "shape"):
+        # A list of numbers is a matrix; one of strings or graphs is not to be taken apart.
+        table = read_rows(X, things)
     some: Table = table.iloc[part] if hasattr(table, "iloc") else table[part]
     return some

@@ -16,7 +16,9 @@ from mercer.choose.lengthscales import scales
 from mercer.choose.sample import Sample
 from mercer.errors import MercerError
 from mercer.kernels.base import Kernel
-from mercer.typing import Array, Table
+from mercer.solve.anytime import Anytime
+from mercer.sparse import Matrix
+from mercer.typing import Array
 
 # how far L-BFGS may go from its start, in units of theta: a factor of 3000 for a positive parameter
 REACH = 8.0
@@ -63,11 +65,11 @@ class Ledger:
     evaluations: int = 0
 
     def __post_init__(self) -> None:
-        self.start = clock.now()
+        self.run = Anytime[Trial](self.max_seconds)
 
     @property
     def seconds(self) -> float:
-        return clock.now() - self.start
+        return self.run.seconds
 
     @property
     def spent(self) -> bool:
@@ -84,11 +86,12 @@ class Ledger:
 
     @property
     def best(self) -> Trial | None:
-        good = [t for t in self.trials if np.isfinite(t.score)]
-        return max(good, key=lambda t: t.score) if good else None
+        return self.run.best
 
     def add(self, trial: Trial) -> None:
         self.trials.append(trial)
+        if np.isfinite(trial.score) and (self.best is None or trial.score > self.best.score):
+            self.run.best = trial
         if self.verbose:
             print(f"[mercer] trial {len(self.trials)}: {trial}", flush=True)
 
@@ -215,7 +218,7 @@ def by_trials(
     score: Callable[[Kernel, dict[str, float]], float],
     kernel: Kernel,
     others: dict[str, float],
-    numbers: Table,
+    numbers: Matrix | None,
     trials: int,
     ledger: Ledger,
     seed: int,
@@ -260,18 +263,20 @@ def by_trials(
             best_point = v
 
 
-def box(kernel: Kernel, others: int, first: Array, X: Table) -> tuple[Array, Array]:
+def box(kernel: Kernel, others: int, first: Array, numbers: Matrix | None) -> tuple[Array, Array]:
     """Where to look: SPREAD around the first guess, twice that for alpha and C.
 
     A lengthscale is sought among all that these rows can tell apart, from half the distance of neighbours to
-    twice the largest one.
+    twice the largest one; of rows that are no numbers no distance is known.
     """
     width = np.full(len(first), SPREAD)
     if others:
         width[-others:] = 2 * SPREAD
     low = first - width
     high = first + width
-    known = scales(X)
+    if numbers is None:
+        return low, high
+    known = scales(numbers)
     for j, p in enumerate([p for p in kernel.parameters if p.free]):
         if p.bounds is None and p.name.split("__")[-1].split("[")[0] == "lengthscale":
             low[j] = min(low[j], np.log(known.nearest / 2))

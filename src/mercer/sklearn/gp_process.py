@@ -20,6 +20,7 @@ from mercer.machines.gaussian_process.averages import average_logistic
 from mercer.machines.gaussian_process.laplace import Logistic, TwoClasses
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
 from mercer.sklearn.twin import Twin
+from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
 from mercer.typing import Array, Labels, Seed, Table
@@ -91,29 +92,29 @@ class Process(Twin):
                     "finite."
                 )
             starts += [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(self.n_restarts_optimizer)]
-        status: Status = Status.CONVERGED
-        tried: list[tuple[Array, float]] = []
-        try:
-            found = [self._optimize(start, bounds, tried) for start in starts]
-        except KeyboardInterrupt:
-            if not tried or len(self.y_train_) > SOON:
-                raise
-            found = tried
-            status = Status.INTERRUPTED
-        theta, cost = min(found, key=lambda pair: pair[1])
+        run = Anytime[tuple[Array, float]]()
+        with run:
+            found = [self._optimize(start, bounds, run) for start in starts]
+            run.best = min(found, key=lambda pair: pair[1])
+            run.status = Status.CONVERGED
+        assert run.best is not None
+        theta, cost = run.best
         self.kernel_.theta = theta
         self.log_marginal_likelihood_value_ = -cost
-        if status == Status.CONVERGED:
+        if not run.interrupted:
             self.kernel_._check_bounds_params()
-        return status
+        return run.status
 
-    def _optimize(self, start: Array, bounds: Array, tried: list[tuple[Array, float]]) -> tuple[Array, float]:
-        """The best θ from one start, and minus its evidence; every θ on the way is added to `tried`."""
+    def _optimize(
+        self, start: Array, bounds: Array, run: Anytime[tuple[Array, float]]
+    ) -> tuple[Array, float]:
+        """The best θ from one start, and minus its evidence; the best on the way is kept for Ctrl-C."""
+        soon = len(self.y_train_) <= SOON
 
         def objective(theta: Array, eval_gradient: bool = True) -> Likelihood:
             value, gradient = self._likelihood_at(theta, gradient=eval_gradient, clone_kernel=False)
-            if np.isfinite(value):
-                tried.append((np.array(theta), -float(value)))
+            if soon and np.isfinite(value) and (run.best is None or -value < run.best[1]):
+                run.best = (np.array(theta), -float(value))
             return (-value, -gradient) if eval_gradient else -value
 
         if callable(self.optimizer):

@@ -41,7 +41,7 @@ class QuietRidge(_KernelRidge):
     def _report(self) -> None:
         """Said in the certificate."""
 
-    def _check_rows(self, X: Matrix, *, reset: bool) -> Matrix:
+    def check_rows(self, X: Matrix, *, reset: bool) -> Matrix:
         if reset:
             self.n_features_in_ = X.shape[1]
         return check_vectors(X).astype(np.float64, copy=False)

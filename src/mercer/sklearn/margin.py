@@ -64,7 +64,7 @@ class Quiet(MarginMachine):
     def _report(self) -> None:
         """Said by the twin."""
 
-    def _check_rows(self, X: Matrix, *, reset: bool) -> Matrix:
+    def check_rows(self, X: Matrix, *, reset: bool) -> Matrix:
         """Names and width are the twin's affair."""
         if reset:
             self.n_features_in_ = X.shape[1]

@@ -45,7 +45,17 @@ def finished_sets(
     """`working_sets`, with Newton's steps where pairs take long; the limits hold for both together."""
     if K.shape[0] > MOST_ROWS:
         return working_sets(K, problems, starts, max_iter=max_iter, max_seconds=max_seconds, **options)
-    end = clock.until(max_seconds)
+    with clock.within(max_seconds):
+        return _with_newton_steps(K, problems, starts, max_iter, options)
+
+
+def _with_newton_steps(
+    K: Operator,
+    problems: Sequence[BoxProblem],
+    starts: Sequence[Array],
+    max_iter: int,
+    options: WorkingSetOptions,
+) -> list[Solution[BoxPoint]]:
     patience = AT_LEAST + PATIENCE * max(len(q.rows) for q in problems)
     found: dict[int, Solution[BoxPoint]] = {}
     left = list(range(len(problems)))
@@ -53,15 +63,14 @@ def finished_sets(
     while left:
         spent = max((_pairs(found[k]) for k in left if k in found), default=0)
         steps = patience if max_iter < 0 else min(patience, max_iter - spent)
-        seconds = None if end == np.inf else max(end - clock.now(), 0.0)
         some = [problems[k] for k in left]
-        new = working_sets(K, some, [at[k] for k in left], max_iter=steps, max_seconds=seconds, **options)
+        new = working_sets(K, some, [at[k] for k in left], max_iter=steps, **options)
         for k, each in zip(left, new, strict=True):
             found[k] = _added(found.get(k), each)
         left = [k for k in left if _wants_more(found[k], max_iter)]
         for k in left:
             here = found[k].value
-            at[k] = descend(K, problems[k], here.alpha, here.f, end=end)[0]
+            at[k] = descend(K, problems[k], here.alpha, here.f)[0]
         if patience > HOPELESS:
             left = [k for k in left if np.isfinite(problems[k].C).all()]
         patience *= 4
@@ -104,7 +113,6 @@ def descend(
     *,
     limit: int = MOST_FREE,
     rounds: int = 3000,
-    end: float = np.inf,
 ) -> tuple[Array, Array]:
     """α and f after Newton's steps on the free variables, bounds respected.
 
@@ -116,7 +124,7 @@ def descend(
     free = (alpha > 0) & (alpha < problem.C)
     scale = float(np.abs(f).max(initial=0.0) + np.abs(problem.p).max(initial=0.0)) or 1.0
     for _ in range(rounds):
-        if not 0 < free.sum() <= limit or clock.late() or clock.now() >= end:
+        if not 0 < free.sum() <= limit or clock.late():
             break
         step = _newton(K, problem, here.f, np.flatnonzero(free))
         if step is None:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from mercer import clock
 from mercer.errors import ParameterError
+from mercer.solve.anytime import Anytime
 from mercer.solve.direct import largest
 from mercer.solve.operator import (
     MatrixLike,
@@ -92,7 +93,6 @@ def cg(
     >>> found.value.round(8), found.certificate.status, found.certificate.iterations
     (array([1., 2.]), 'converged', 2)
     """
-    start = clock.now()
     op = as_operator(A, products_only=True)
     B, single = check_targets(op, b)
     X = np.zeros_like(B)
@@ -105,6 +105,7 @@ def cg(
         most = int(check_number(max_iter, "max_iter", 0))
     if max_seconds is not None:
         max_seconds = check_number(max_seconds, "max_seconds", 0.0)
+    run = Anytime[_State](max_seconds)
     state = _State(
         op=op,
         shift=shift,
@@ -113,16 +114,15 @@ def cg(
         tol=tol,
         inverse=preconditioner,
         max_iter=most,
-        until=clock.until(max_seconds),
         callback=callback,
         certified=certified,
         after=after,
     )
-    try:
+    if keep:
+        run.best = state
+    with run:
         state.run(warm=x0 is not None)
-    except KeyboardInterrupt:
-        if not keep:
-            raise
+    if run.interrupted:
         # Where every column is settled the answer is whole, and Ctrl-C still ends what goes on after it.
         left = state.open if state.open.any() else np.ones_like(state.open)
         state.stop(np.flatnonzero(left), Status.INTERRUPTED)
@@ -131,7 +131,7 @@ def cg(
         else:
             state.true[:] = np.nan
             state.note("The residual was not measured: a product takes long, and Ctrl-C was pressed.")
-    done = state.certificate(clock.now() - start)
+    done = state.certificate(run.seconds)
     return Solution(state.X[:, 0] if single else state.X, done)
 
 
@@ -152,7 +152,6 @@ class _State:
     tol: float
     inverse: Preconditioner | None
     max_iter: int
-    until: float
     callback: Callable[[int, float], object] | None
     certified: bool = False
     after: int = 0
@@ -199,7 +198,7 @@ class _State:
         if np.any(size <= self.tol):
             return self.measure(columns)
         if not self.certified:
-            in_time = clock.now() + (1 + self.after) * self.known_measure < self.until
+            in_time = not clock.short_of((1 + self.after) * self.known_measure)
             if in_time or np.any(self.drift(columns) > DRIFT * size):
                 return self.measure(columns)
         self.true[columns] = size
@@ -217,12 +216,11 @@ class _State:
 
     def short(self) -> bool:
         """Whether another iteration and the true residual after it would end too late."""
-        now = clock.now()
         if self.iterations == 0:
             # There is nothing to end with yet.
-            return now >= self.until
+            return clock.late()
         more = self.after if self.certified else 1 + self.after
-        return now + self.product_seconds + more * self.known_measure >= self.until
+        return clock.short_of(self.product_seconds + more * self.known_measure)
 
     @property
     def known_measure(self) -> float:

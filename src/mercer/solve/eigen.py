@@ -22,6 +22,7 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 
 from mercer import lapack
 from mercer.errors import ParameterError
+from mercer.solve.anytime import Anytime
 from mercer.solve.operator import MatrixLike, Operator, as_operator, check_number, multiply
 from mercer.solve.solution import Certificate, Solution, Status
 from mercer.typing import Array, Seed
@@ -108,10 +109,10 @@ def _singular(F: Array, k: int) -> _UncertifiedPairs:
 
 def _krylov(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Generator) -> _UncertifiedPairs:
     """Rayleigh–Ritz on [X, A X, A² X, …]; A times the basis is kept, so that residuals cost no product."""
-    best: _UncertifiedPairs | None = None
-    count = since = 0
+    count = 0
+    since = 0
     lowest = np.inf
-    try:
+    with Anytime[_UncertifiedPairs]() as run:
         for count, (values, vectors, residuals) in enumerate(_ritz_pairs(op, k, rng), 1):
             worst = float(residuals[:k].max())
             if worst < 0.9 * lowest:
@@ -122,14 +123,15 @@ def _krylov(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Gene
                 status = Status.CONVERGED
             elif count - since >= PATIENCE:
                 status = Status.STAGNATED
-            best = _UncertifiedPairs(values[:k], vectors[:, :k], "block Krylov", count, status, residuals[:k])
+            run.best = _UncertifiedPairs(
+                values[:k], vectors[:, :k], "block Krylov", count, status, residuals[:k]
+            )
             if status != Status.LIMIT or count >= max_iter:
                 break
-    except KeyboardInterrupt:
-        if best is None:
-            raise
-        best = replace(best, iterations=count, status=Status.INTERRUPTED)
+    best = run.best
     assert best is not None
+    if run.interrupted:
+        return replace(best, iterations=count, status=Status.INTERRUPTED)
     if best.status == Status.LIMIT and count < max_iter:
         # The space is whole: no product can improve it.
         best = replace(best, status=Status.STAGNATED)

@@ -23,6 +23,7 @@ import numpy as np
 
 from mercer import clock
 from mercer.solve.active import polish
+from mercer.solve.anytime import Anytime
 from mercer.solve.box import BoxProblem
 from mercer.solve.operator import as_operator
 from mercer.solve.qp import working_set
@@ -66,51 +67,50 @@ def learn_weights(
     >>> found.value[0].round(9).tolist(), found.certificate.status       # y₁/(d₁ + 1) = y₂/(d₂ + 1)
     ([0.0, 1.0], 'converged')
     """
-    began = clock.now()
-    end = clock.until(max_seconds)
+    run = Anytime[tuple[Array, Answer]](max_seconds)
     d = np.asarray(start, dtype=float)
     best = answer(d)
-    cost = clock.now() - began
-    status: Status = Status.LIMIT
-    steps = still = 0
+    # The last answer is whole: what was begun since is dropped after Ctrl-C.
+    run.best = (d, best)
+    cost = run.seconds
+    steps = 0
+    still = 0
 
     def late() -> bool:
-        return clock.now() + cost >= end
+        return clock.short_of(cost)
 
-    try:
+    with run:
         while True:
             gap = best.gap + holder_slack(best.q, d, p)
             if tell is not None:
                 tell(steps, gap, best.primal, d)
-            if best.status.on_request:
-                status = best.status
-                break
-            if gap <= tol * max(abs(best.primal), np.finfo(float).tiny):
-                status = best.status
+            done = gap <= tol * max(abs(best.primal), np.finfo(float).tiny)
+            if done or best.status.on_request:
+                run.status = best.status
                 break
             if steps >= max_iter >= 0 or late():
                 break
             found = _better(answer, d, best, gap, p, late)
             if found is None:
-                status = Status.LIMIT if late() else Status.STAGNATED
+                if not late():
+                    run.status = Status.STAGNATED
                 break
             gained = best.primal - found[1].primal
+            run.best = found
             d, best = found
             steps += 1
             small = gained <= 1e-9 * abs(best.primal) and best.gap + holder_slack(best.q, d, p) > 0.99 * gap
             still = still + 1 if small else 0
             if still == PATIENCE:
-                status = Status.STAGNATED
+                run.status = Status.STAGNATED
                 break
-    except KeyboardInterrupt:
-        # The last answer is whole: what was begun since is dropped.
-        status = Status.INTERRUPTED
+    d, best = run.best
     gap = best.gap + holder_slack(best.q, d, p)
     certificate = Certificate(
-        status,
+        run.status,
         f"kernel weights, p = {p:g}",
         iterations=steps,
-        seconds=clock.now() - began,
+        seconds=run.seconds,
         primal=best.primal,
         dual=best.primal - gap,
         gap=gap,

@@ -34,6 +34,7 @@ from scipy.optimize import brentq
 from mercer import clock, lapack
 from mercer.memory import memory_limit
 from mercer.panels import scaled_both_sides, whole_from_lower
+from mercer.solve.anytime import Anytime
 from mercer.solve.curved import Curved, block_of
 from mercer.solve.operator import MatrixLike, Operator, as_operator
 from mercer.solve.plan import DIRECT_ROWS
@@ -163,14 +164,10 @@ def newton(
     """
     op = as_operator(K)
     run = _Iteration(op, problem, float(alpha), outputs, intercept, rough, shares, tol, memory, random_state)
-    run.end = clock.until(max_seconds)
-    status: Status = Status.LIMIT
-    try:
+    with Anytime(max_seconds, best=run) as whole:
         run.begin(start)
-        status = run.iterate(max_iter, callback)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    return run.result(status)
+        whole.status = run.iterate(max_iter, callback)
+    return run.result(whole.status)
 
 
 class _Iterate(NamedTuple):
@@ -199,7 +196,6 @@ class _Iteration:
         random_state: Seed,
     ) -> None:
         self.began = clock.now()
-        self.end = np.inf
         self.K = K
         self.problem = problem
         self.alpha = alpha
@@ -265,7 +261,7 @@ class _Iteration:
                 return Status.STAGNATED
             # Another step as long as the last one, its gap, and the certificate of the caller.
             ahead = taken + 3 * measured if self.iterations else 0.0
-            if self.iterations >= max_iter or clock.now() + ahead >= self.end:
+            if self.iterations >= max_iter or clock.short_of(ahead):
                 return Status.CONVERGED if done else Status.LIMIT
             last = done
             began = clock.now()
@@ -322,11 +318,9 @@ class _Iteration:
             if not self._direct():
                 # Systems far from the optimum need few digits.
                 tol = 1e-2 * min(1.0, max(1e-7, float(np.sqrt(self.gap))))
-            left = None if self.end == np.inf else max(self.end - clock.now(), 0.0)
             options = SystemOptions(
                 tol=tol,
                 memory=self.memory,
-                max_seconds=left,
                 random_state=self.random_state,
                 keep=False,
             )

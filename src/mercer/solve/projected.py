@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer import clock
 from mercer.errors import ParameterError
+from mercer.solve.anytime import Anytime
 from mercer.solve.box import BoxPoint, BoxProblem
 from mercer.solve.operator import Operator
 from mercer.solve.qp import Progress
@@ -35,23 +36,18 @@ def projected_gradients(
     **unused: object,
 ) -> list[Solution[BoxPoint]]:
     """Several problems, one after the other, with the options of `working_sets`, of which it uses some."""
-    end = clock.until(max_seconds)
     out: list[Solution[BoxPoint]] = []
-    for q, start in zip(problems, starts, strict=True):
-        ended = out[-1].certificate.status if out else Status.CONVERGED
-        found = projected_gradient(
-            K,
-            q,
-            start,
-            tol=tol,
-            gap_tol=gap_tol,
-            max_iter=0 if ended.on_request else max_iter,
-            max_seconds=None if end == np.inf else end - clock.now(),
-            callback=callback,
-        )
-        if ended.on_request:
-            found = Solution(found.value, replace(found.certificate, status=ended))
-        out.append(found)
+    ended: Status = Status.CONVERGED
+    with clock.within(max_seconds):
+        for q, start in zip(problems, starts, strict=True):
+            most = 0 if ended.on_request else max_iter
+            found = projected_gradient(
+                K, q, start, tol=tol, gap_tol=gap_tol, max_iter=most, callback=callback
+            )
+            if ended.on_request:
+                found = Solution(found.value, replace(found.certificate, status=ended))
+            ended = found.certificate.status
+            out.append(found)
     return out
 
 
@@ -72,8 +68,7 @@ def projected_gradient(
             "projected gradient keeps the box only, and an intercept adds an equality constraint. "
             "Use fit_intercept=False, or solver='working-set'."
         )
-    began = clock.now()
-    end = clock.until(max_seconds)
+    run = Anytime[tuple[Array, Array, float]](max_seconds)
     a = np.array(start, dtype=float)
 
     def product(v: Array) -> Array:
@@ -83,19 +78,19 @@ def projected_gradient(
     f = product(a)
     step = 1.0 / _largest(lambda v: problem.signs * product(v), len(a))
     limit = 100_000 if max_iter < 0 else max_iter
-    status = Status.LIMIT
     done = 0
     bad = np.zeros(len(a))
     value = problem.objective(a, f)
-    try:
+    run.best = (a, f, value)
+    with run:
         for done in range(limit + 1):
             g = problem.gradient(f)
             bad = problem.violation(a, g)
             close = gap_tol is not None and problem.gap(a, g) <= gap_tol * abs(value)
             if close or bad.max(initial=0.0) <= tol:
-                status = Status.CONVERGED
+                run.status = Status.CONVERGED
                 break
-            if done == limit or clock.now() >= end:
+            if done == limit or clock.late():
                 break
             # The projection onto the box.
             new = np.clip(a - step * g, 0.0, problem.C)
@@ -104,22 +99,22 @@ def projected_gradient(
             if new_value > value + 1e-12 * (1 + abs(value)):
                 step *= 0.5
                 if step * float(np.abs(g).max()) < 1e-15 * (1 + float(np.abs(a).max())):
-                    status = Status.STAGNATED
+                    run.status = Status.STAGNATED
                     break
                 continue
             a = new
             f = new_f
             value = new_value
+            run.best = (a, f, value)
             if callback is not None and done % 100 == 0 and callback(done, float(bad.max()), value):
-                status = Status.STOPPED
+                run.status = Status.STOPPED
                 break
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
+    a, f, value = run.best
     certificate = Certificate(
-        status,
+        run.status,
         "projected gradients",
         iterations=done,
-        seconds=clock.now() - began,
+        seconds=run.seconds,
         kkt=float(bad.max(initial=0.0)),
         worst_row=int(problem.rows[np.argmax(bad)]) if len(bad) else None,
     )

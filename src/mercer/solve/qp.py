@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from mercer import _core, clock
 from mercer.errors import ParameterError, ShapeError
+from mercer.solve.anytime import Anytime
 from mercer.solve.box import BoxPoint, BoxProblem
 from mercer.solve.operator import Operator
 from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status
@@ -150,9 +151,10 @@ def working_sets(
         "threads": threads(n_jobs),
         "callback": callback,
     }
-    pressed: list[bool] = []
+    # Ctrl-C inside the callback is written down, for the core hears only that it wants to stop.
+    run = Anytime(best=True)
     if callback is not None:
-        options["callback"] = _heard(callback, pressed)
+        options["callback"] = _heard(callback, run)
     try:
         program = _tiles(K, cache_bytes)
         if program is not None:
@@ -163,7 +165,7 @@ def working_sets(
         raise ParameterError(str(error)) from None
     if any(each["status"] == "stopped" for each in found):
         # Problems that were not begun share the reason of the one that was stopped.
-        reason = "interrupted" if pressed else "stopped"
+        reason = "interrupted" if run.interrupted else "stopped"
         for each in found:
             if each["status"] in ("stopped", "interrupted"):
                 each["status"] = reason
@@ -189,15 +191,13 @@ def _solution(problem: BoxProblem, found: dict[str, Any]) -> Solution[BoxPoint]:
     return Solution(point, certificate)
 
 
-def _heard(callback: Progress, pressed: list[bool]) -> Progress:
-    """The callback; Ctrl-C inside it is written down, for the core hears only that it wants to stop."""
+def _heard(callback: Progress, run: Anytime[bool]) -> Progress:
+    """The callback, which asks to stop where Ctrl-C came while it ran."""
 
     def heard(iterations: int, kkt: float, objective: float) -> object:
-        try:
+        with run:
             return callback(iterations, kkt, objective)
-        except KeyboardInterrupt:
-            pressed.append(True)
-            return True
+        return True
 
     return heard
 

@@ -97,7 +97,14 @@ def solve_by(
 ) -> tuple[Method, Solution[Array]]:
     """The method that was chosen and what it found."""
     start = clock.now()
-    end = clock.until(options.max_seconds)
+    with clock.within(options.max_seconds):
+        method, found = _solve_in_time(op, b, shift, options)
+    return method, Solution(found.value, dataclasses.replace(found.certificate, seconds=clock.now() - start))
+
+
+def _solve_in_time(
+    op: Operator, b: npt.ArrayLike, shift: float, options: SystemOptions
+) -> tuple[Method, Solution[Array]]:
     n = op.shape[0]
     F = op.low_rank_factor() if options.method is None else None
     if F is not None and shift > 0 and 4 * F.shape[1] <= n:
@@ -121,11 +128,11 @@ def solve_by(
     notes = [chosen.note] if chosen.note else []
     method = chosen.method
     if method == "cg":
-        found = _iterate(op, b, shift, chosen, options, end)
+        found = _iterate(op, b, shift, chosen, options)
         tried = found.certificate
-        if clock.now() < end and _gave_up(tried, chosen.allowed, options.max_iter):
+        if not clock.late() and _gave_up(tried, chosen.allowed, options.max_iter):
             with suppress(clock.OutOfTime):
-                found = _factored(op, b, shift, chosen, options, end)
+                found = _factored(op, b, shift, chosen, options, clock.until())
                 method = "cholesky"
                 notes.append(
                     f"Conjugate gradients came to a residual of {tried.residual:.1e} in {tried.iterations} "
@@ -133,13 +140,11 @@ def solve_by(
                 )
     else:
         try:
-            found = _factored(op, b, shift, chosen, options, end)
+            found = _factored(op, b, shift, chosen, options, clock.until())
         except clock.OutOfTime as stop:
-            method, found, said = _without_factor(op, b, shift, chosen, options, end, float(stop.found))
+            method, found, said = _without_factor(op, b, shift, chosen, options, float(stop.found))
             notes.append(said)
-    done = dataclasses.replace(
-        found.certificate, notes=(*notes, *found.certificate.notes), seconds=clock.now() - start
-    )
+    done = dataclasses.replace(found.certificate, notes=(*notes, *found.certificate.notes))
     return method, Solution(found.value, done)
 
 
@@ -156,12 +161,11 @@ def _without_factor(
     shift: float,
     chosen: Choice,
     options: SystemOptions,
-    end: float,
     needed: float,
 ) -> tuple[Method, Solution[Array], str]:
     """By conjugate gradients, which can be ended at any time; by the factor where they cannot be used."""
     n = op.shape[0]
-    left = max(end - clock.now(), 0.0)
+    left = clock.left() or 0.0
     said = f"Cholesky of {n} rows would take some {needed:.1f} s and {left:.1f} s are left"
     costs = options.costs or Costs(cost_of_entries(op))
     memory = memory_limit(options.memory)
@@ -172,7 +176,7 @@ def _without_factor(
     except NotPositiveDefiniteError:
         found = _factored(op, b, shift, chosen, options, np.inf)
         return "cholesky", found, f"{said}, but K is indefinite: nothing else could solve the system."
-    found = _iterate(op, b, shift, other, options, end)
+    found = _iterate(op, b, shift, other, options)
     return "cg", found, f"{said}: conjugate gradients took its place."
 
 
@@ -189,7 +193,6 @@ def _closed_form(
         x0=P @ np.asarray(b, dtype=np.float64),
         tol=options.tol,
         max_iter=options.max_iter,
-        max_seconds=options.max_seconds,
         callback=options.callback,
         keep=options.keep,
         certified=options.certified,
@@ -224,7 +227,7 @@ def _preconditioner(op: Operator, shift: float, made: Plan | None, options: Syst
 
 
 def _iterate(
-    op: Operator, b: npt.ArrayLike, shift: float, chosen: Choice, options: SystemOptions, end: float
+    op: Operator, b: npt.ArrayLike, shift: float, chosen: Choice, options: SystemOptions
 ) -> Solution[Array]:
     """Conjugate gradients: in float32 with float64 residuals where that holds, in float64 else."""
     inverse = _preconditioner(op, shift, chosen.plan, options)
@@ -241,7 +244,6 @@ def _iterate(
             preconditioner=inverse,
             tol=options.tol,
             max_iter=None if most is None else max(most - done, 0),
-            max_seconds=None if end == np.inf else max(end - clock.now(), 0.0),
             x0=x0,
             callback=options.callback,
             keep=options.keep,

@@ -83,7 +83,7 @@ def duality(model: object, X: Table, y: Targets | None = None, sample_weight: We
     """
     machine = inner(model)
     function_of(machine)
-    return Duality(tuple(machine._named_multipliers(X, y, sample_weight)))
+    return Duality(tuple(machine.named_multipliers(X, y, sample_weight)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,17 +19,17 @@ class FittedMachine(Protocol):
 
     n_features_in_: int
 
-    def _check_rows(self, X: Table, *, reset: bool) -> Matrix: ...
+    def check_rows(self, X: Table, *, reset: bool) -> Matrix: ...
 
     def _functions(self) -> Functions: ...
 
-    def _named_rows(self) -> dict[str, Integers]: ...
+    def named_rows(self) -> dict[str, Integers]: ...
 
-    def _named_multipliers(
+    def named_multipliers(
         self, X: Table, y: Targets | None, sample_weight: Weights
     ) -> Sequence[Multipliers]: ...
 
-    def _bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]: ...
+    def bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]: ...
 
 
 def function_of(model: object) -> Functions:
@@ -65,7 +65,7 @@ def named_rows(model: object) -> dict[str, Integers]:
     {'rows with a mistake': array([0])}
     """
     function_of(model)
-    found = inner(model)._named_rows()
+    found = inner(model).named_rows()
     return {name: rows for name, rows in found.items() if len(rows)}
 
 

@@ -60,7 +60,7 @@ def margins(model: object, X: Table, y: Targets) -> Margins:
     """
     machine = inner(model)
     functions = function_of(machine)
-    A = machine._check_rows(X, reset=False)
+    A = machine.check_rows(X, reset=False)
     signs = signs_of(functions, codes_of(functions, y, A.shape[0]))
     norms = functions.norms()
     length = np.where(norms > 0, norms, np.nan)
@@ -68,5 +68,5 @@ def margins(model: object, X: Table, y: Targets) -> Margins:
     smallest = np.nanmin(np.where(np.isnan(distances), np.inf, distances), axis=0)
     smallest = np.where(norms > 0, smallest, np.nan)
     delta = 1.0 / length if functions.canonical else smallest
-    on_margin, at_bound = machine._bounded_support()
+    on_margin, at_bound = machine.bounded_support()
     return Margins(distances, delta, smallest, norms, on_margin, at_bound)

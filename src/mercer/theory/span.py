@@ -97,7 +97,7 @@ def representer(model: object, X: Table, w: npt.ArrayLike | None = None) -> Repr
     """
     machine = inner(model)
     functions = function_of(machine)
-    A = machine._check_rows(X, reset=False)
+    A = machine.check_rows(X, reset=False)
     phi, fitted = functions.explicit()
     P = np.asarray(phi(A), dtype=float)
     chosen = fitted if w is None else _checked(w, P.shape[1])

@@ -156,7 +156,7 @@ def _duels(functions: Functions) -> tuple[str, ...]:
 
 def _planes(machine: FittedMachine, functions: Functions, X: Table, y: Targets) -> tuple[Line, ...]:
     found = margins(machine, X, y)
-    A = machine._check_rows(X, reset=False)
+    A = machine.check_rows(X, reset=False)
     signs = signs_of(functions, codes_of(functions, y, A.shape[0]))
     counts = (~np.isnan(signs)).sum(axis=0)
     columns = _dimensions(machine, functions)

@@ -95,8 +95,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a model that cannot be factored is not rolled back",
         MACHINES + "relevance/sparse_bayes.py",
-        "        model.restore()\n        path.append(model.evidence)\n",
-        "        path.append(model.evidence)\n",
+        "            model.restore()\n            path.append(model.evidence)\n",
+        "            path.append(model.evidence)\n",
         "tests/machines/test_relevance.py",
     ),
     Fault(
@@ -368,7 +368,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a score of exactly 0 is no mistake",
-        MACHINES + "margin/perceptron.py",
+        MACHINES + "margin/one_by_one.py",
         "        return bool(sign * score <= rounding)",
         "        return bool(sign * score < 0)",
         "tests/laws/test_perceptron_twins.py tests/machines/test_perceptron.py",

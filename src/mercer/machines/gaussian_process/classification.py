@@ -148,7 +148,7 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         """
         begun = time.perf_counter()
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         y = self._check_labels(y, A.shape[0])
         w = check_weights(sample_weight, A.shape[0])
         rows = np.flatnonzero(w > 0)
@@ -334,7 +334,7 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
     ) -> Iterator[tuple[Array, Array | None]]:
         """k(new, training) and k(new, new), some rows at a time."""
         check_is_fitted(self, "posterior_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         on = self._fitted_on(self.X_fit_, self.rows_fit_)
         m = A.shape[0]
         given = self._given_diag(diag, m) if isinstance(on, Given) and not mean_only else None

@@ -42,7 +42,7 @@ def _same_form(
     w: Array | None = None,
 ) -> None:
     """A search moves the free hyperparameters of the kernel asked for, and nothing else."""
-    asked = resolve(model.kernel, model._rows(A), w)
+    asked = resolve(model.kernel, model.as_rows(A), w)
     if asked is None or model.optimizer is None or len(asked.theta) == 0:
         exam.same("kernel_", model.kernel_, PRECOMPUTED if asked is None else asked)
         return
@@ -57,7 +57,7 @@ def _same_form(
 def _(
     model: GaussianProcessRegressor, exam: Examination, X: Table, y: Targets, sample_weight: Weights
 ) -> None:
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     _same_form(exam, model, A)
     same_approximation(exam, model, A, np.ones(A.shape[0]))
     if isinstance(model.kernel_, Kernel):
@@ -78,12 +78,12 @@ def _(
     skip = set(HISTORY)
     if not seeded:
         skip.add("_seed")
-    if not (model._exact or model._approximated or seeded):
+    if not (model._exact or model.is_approximated or seeded):
         exam.cannot("the log evidence: an estimate from probes drawn without a seed")
         skip |= {"log_evidence_", "_inverse"}
     skip |= _cut_short(exam, model)
     twin = again(model, X, y, None, **changes)
-    loose = 10 * float(model.tol) if not (model._exact or model._approximated) else SOLVED
+    loose = 10 * float(model.tol) if not (model._exact or model.is_approximated) else SOLVED
     inverse = model._inverse
     if isinstance(inverse, Exact) and isinstance(inverse.factor, Later):
         # a fit that was cut short leaves its factor to whoever asks first
@@ -99,7 +99,7 @@ def _cut_short(exam: Examination, model: GaussianProcessRegressor) -> set[str]:
     """What iterations that seconds or a key ended leave cannot be computed again: its residual can."""
     done = model.certificate_
     unfinished = (done.residual or 0.0) > 10 * float(model.tol)
-    if model._exact or model._approximated or done.converged or not unfinished:
+    if model._exact or model.is_approximated or done.converged or not unfinished:
         return set()
     exam.cannot("the log evidence: its iterations were cut short, and where they end is not repeatable")
     exam.same("alpha_", np.asarray(model.alpha_).reshape(model._alpha.shape), model._alpha)
@@ -177,7 +177,7 @@ def _tuned(model: GaussianProcessRegressor, twin: GaussianProcessRegressor) -> R
         return Reached(None, "the slope of the log evidence is an estimate")
     system = twin._fitted_system()
     value, gradient, *_ = system.likelihood(kernel, None, model.n_jobs)(kernel.theta)
-    asked = resolve(model.kernel, model._rows(model.X_fit_))
+    asked = resolve(model.kernel, model.as_rows(model.X_fit_))
     return flat(kernel, asked, value, gradient, float(system.Y.size), is_open(model.kernel))
 
 
@@ -200,7 +200,7 @@ def flat(
 def _(
     model: GaussianProcessClassifier, exam: Examination, X: Table, y: Targets, sample_weight: Weights
 ) -> None:
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     _same_form(exam, model, A, check_weights(sample_weight, A.shape[0]))
     changes: dict[str, Setting] = {"optimizer": None, "max_seconds": None}
     if isinstance(model.kernel_, Kernel):
@@ -238,6 +238,6 @@ def _mode_and_slope(model: GaussianProcessClassifier, twin: GaussianProcessClass
         return reached
     assert isinstance(kernel, Kernel)
     gradient = gradient_of(twin._operator(kernel), W=twin.posterior_.weights())
-    asked = resolve(model.kernel, model._rows(model.X_fit_))
+    asked = resolve(model.kernel, model.as_rows(model.X_fit_))
     size = float(twin._likelihood.w.sum())
     return flat(kernel, asked, twin.posterior_.evidence, gradient, size, is_open(model.kernel))

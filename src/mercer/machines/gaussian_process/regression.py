@@ -34,6 +34,7 @@ from mercer.machines.shared.base import resolve
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Special, Whole
 from mercer.memory import memory_limit
+from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Status
 from mercer.sparse import Matrix
 from mercer.typing import Array, Memory, Numbers, Seed, Table, Targets
@@ -202,17 +203,17 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         """Choose the hyperparameters and condition on rows X with targets y: n numbers, or n × targets."""
         start = time.perf_counter()
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         Y = take_targets(self, y, A.shape[0])
         if self.approximation is not None:
-            resolved = resolve(self.kernel, self._rows(A))
+            resolved = resolve(self.kernel, self.as_rows(A))
             if is_searched(resolved, self.optimizer):
                 gp_features.refuse_search(resolved)
         on = self._kernel_on(A)
         kernel = on.kernel
         self.X_fit_ = on.matrix if isinstance(on, Given) else A
         self.noise_ = take_noise(self, A.shape[0])
-        self._exact = not self._approximated and self._choose_solver(A.shape[0], kernel)
+        self._exact = not self.is_approximated and self._choose_solver(A.shape[0], kernel)
         self._seed = int(check_random_state(self.random_state).randint(2**31))
         system = self._system(on, Y)
         notes = list(self._judged(on, _looked_at(system)))
@@ -225,14 +226,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             system = system.at(self.kernel_)
             notes += tuned.notes
         gradient = self.optimizer is not None
-        try:
+        # After Ctrl-C what the search kept of its best θ is what there is.
+        with Anytime(best=None if tuned is None else tuned.kept) as run:
             found, system = with_enough_noise(
                 system, lambda s: s.condition(tuned, gradient=gradient), kernel, refuse=refuse
             )
-        except KeyboardInterrupt:
-            if tuned is None or tuned.kept is None:
-                raise
-            # The search is done: what it kept of its best θ is what there is.
+        if run.interrupted and tuned is not None:
             cut = tuned = replace(tuned, status=Status.INTERRUPTED)
             found, system = with_enough_noise(
                 system, lambda s: s.condition(cut, gradient=gradient), kernel, refuse=refuse
@@ -353,7 +352,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         check_is_fitted(self, "alpha_")
         if return_std and return_cov:
             raise ParameterError("Not returning standard deviation and full covariance: ask for one of them.")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         mean = self._units.values(self._products(A, self.X_fit_, self._alpha)) + self._units.offset
         if not (return_std or return_cov):
             return mean
@@ -363,7 +362,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
                 "itself."
             )
         posterior = self.posterior_
-        rows = self._rows(A)
+        rows = self.as_rows(A)
         extra = new_noise(posterior, noise, rows)
         if return_std:
             variance = gp_views.latent_variance(posterior, rows) + extra
@@ -419,7 +418,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
     ) -> gp_views.Terms:
         """Mean and band of every term of a sum of kernels at rows X; see `Terms`."""
         posterior = self.posterior_
-        return gp_views.decompose(posterior, self._rows(self._check_rows(X, reset=False)), names, full)
+        return gp_views.decompose(posterior, self.as_rows(self.check_rows(X, reset=False)), names, full)
 
     def sample_y(
         self,
@@ -441,7 +440,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             mean, covariance = self.predict(X, return_cov=True, noise=noise)
             return gp_views.sample_posterior(mean, covariance, n_samples, rng, self._single)
         if fitted:
-            rows = self._rows(self._check_rows(X, reset=False))
+            rows = self.as_rows(self.check_rows(X, reset=False))
         else:
             # Nothing is learned from X, not even its columns.
             rows = Rows(read_rows(X, self._takes_things()), "X", column_names(X))
@@ -461,7 +460,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         With `return_var` also that of the variance of f.
         """
         posterior = self.posterior_
-        return gp_views.input_gradient(posterior, self._rows(self._check_rows(X, reset=False)), return_var)
+        return gp_views.input_gradient(posterior, self.as_rows(self.check_rows(X, reset=False)), return_var)
 
     def _prior_kernel(self, rows: Rows) -> Kernel:
         """The kernel of the fit, or before it the one that these rows make of `kernel=`."""

@@ -24,6 +24,7 @@ from mercer.errors import InputError, NotFiniteError, NotPositiveDefiniteError
 from mercer.kernels.base import Kernel
 from mercer.params import Parameter
 from mercer.progress import say
+from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Note, NoteKind, Status
 from mercer.threads import threads
 from mercer.typing import Array, Seed
@@ -199,19 +200,14 @@ def maximise(
     begins = [*(starts or [Start(kernel.theta, "the kernel as given")])]
     begins += [Start(theta, f"random start {i}") for i, theta in enumerate(random, 1)]
     workers = min(threads(n_jobs), len(begins))
-    status: Status | None = None
-    try:
+    with search.run_so_far:
         if workers <= 1 or not restarts:
             for start in begins:
                 search.run(start)
         else:
             search.run(begins[0])
             search.run_side_by_side(begins[1:], workers)
-    except KeyboardInterrupt:
-        if search.best is None:
-            raise
-        status = Status.INTERRUPTED
-    return search.result(status)
+    return search.result()
 
 
 @dataclass(eq=False)
@@ -242,7 +238,6 @@ class _Search:
     max_iter: int
     verbose: int
     what: str
-    best: _Ascent | None = None
     kept: Any = None
     runs: list[_Ascent] = field(default_factory=list)
     iterations: int = 0
@@ -254,8 +249,15 @@ class _Search:
     refused: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.lock, self.halted = threading.Lock(), threading.Event()
+        self.lock = threading.Lock()
+        self.halted = threading.Event()
         self.until = clock.until()
+        self.run_so_far = Anytime[_Ascent]()
+
+    @property
+    def best(self) -> _Ascent | None:
+        """The search that has come highest."""
+        return self.run_so_far.best
 
     def value(self, u: Array, run: _Ascent) -> tuple[float, Array]:
         """Minus the objective per observation, for the minimiser; remembers the best."""
@@ -307,12 +309,13 @@ class _Search:
         if run.best is None or point.value > run.best.value:
             run.best = point
         if self.best is None or self.best.best is None or run.best.value > self.best.best.value:
-            self.best = run
-        if self.best.best is point:
+            self.run_so_far.best = run
+        top = self.run_so_far.best
+        assert top is not None and top.best is not None
+        if top.best is point:
             self.kept = kept[0] if kept else None
         if self.verbose:
-            assert self.best.best is not None
-            best = self.best.best.value
+            best = top.best.value
             say(f"evaluation {self.evaluations}: {self.what} {point.value:.6f}, best {best:.6f}")
 
     def run_side_by_side(self, starts: Sequence[Start], workers: int) -> None:
@@ -359,10 +362,12 @@ class _Search:
 
     # ── what it found ───────────────────────────────────────────────────────────────────────────────────────
 
-    def result(self, status: Status | None) -> Tuned:
+    def result(self) -> Tuned:
         run = self.best
         assert run is not None and run.best is not None
-        status = status or run.status
+        status = run.status
+        if self.run_so_far.interrupted:
+            status = Status.INTERRUPTED
         notes: list[str] = []
         slope = self._slope(run)
         small = slope <= FLAT * self.size + ROUNDING * abs(run.best.value)

@@ -30,7 +30,7 @@ def _rows(model: KernelSet, X: Table) -> tuple[Matrix | list[Array], int]:
     if check_kernels(model.kernels) is None:
         blocks = check_blocks(X, len(model.weights_))
         return blocks, blocks[0].shape[0]
-    A: Matrix = model._check_rows(X, reset=False)
+    A: Matrix = model.check_rows(X, reset=False)
     return A, A.shape[0]
 
 
@@ -105,7 +105,7 @@ def _margins(model: MarginSet, exam: Examination, X: Table, y: Targets, sample_w
         reached = _small_gap(model, found, float(np.abs(q).sum()))
     exam.certificate(model.certificate_, found, reached=reached, scale=float(np.abs(q).sum()))
     if isinstance(model, MarginClassifier) and model.probability:
-        if model._cut_calibration():
+        if model.cut_calibration():
             exam.cannot("calibration_: it was cut short, and where the seconds end is not repeatable")
         elif isinstance(model.random_state, int | np.integer):
             slopes = model._calibrate(K, targets, w).slopes

@@ -116,10 +116,10 @@ class KernelSet(Machine):
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _check_rows(self, X: Table, *, reset: bool) -> Matrix | list[Array]:
+    def check_rows(self, X: Table, *, reset: bool) -> Matrix | list[Array]:
         """Rows as everywhere; of precomputed blocks, for a fitted model, their combination."""
         if check_kernels(self.kernels) is not None:
-            return super()._check_rows(X, reset=reset)
+            return super().check_rows(X, reset=reset)
         blocks = check_blocks(X, None if reset else len(self.weights_))
         if reset:
             self.n_features_in_ = blocks[0].shape[1]
@@ -141,7 +141,7 @@ class KernelSet(Machine):
     def _start(self, X: Table) -> tuple[Matrix | list[Array], int]:
         """The checked rows (or Gram matrices) and their number."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         return A, A[0].shape[0] if isinstance(A, list) else A.shape[0]
 
     def _grams(self, A: Matrix | list[Array], w: Array) -> GramSet:
@@ -149,7 +149,7 @@ class KernelSet(Machine):
         given = check_kernels(self.kernels)
         arrays = None if given is not None else [check_gram(K) for K in A]
         kernels = None if given is None else [self._resolved(k, A, w) for k in given]
-        rows = None if arrays is not None else self._rows(A)
+        rows = None if arrays is not None else self.as_rows(A)
         grams = gram_set(
             kernels, arrays, rows, w, normalize=self.normalize, memory=self.memory, n_jobs=self.n_jobs
         )
@@ -162,7 +162,7 @@ class KernelSet(Machine):
         return grams
 
     def _resolved(self, k: Kernel | str, A: Matrix, w: Array) -> Kernel:
-        found = resolve(k, self._rows(A), w)
+        found = resolve(k, self.as_rows(A), w)
         assert found is not None
         return found
 

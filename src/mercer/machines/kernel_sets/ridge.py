@@ -167,7 +167,7 @@ class MultipleKernelRegressor(RegressorMixin, KernelSet):
     def predict(self, X: Table) -> Array:
         """Σ β_i k(x_i, x) + b."""
         check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         return self._products(A, self.X_fit_, self.dual_coef_) + self.intercept_
 
     def _functions(self) -> Functions:

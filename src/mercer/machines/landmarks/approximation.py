@@ -77,16 +77,16 @@ class Approximation(TransformerMixin, KernelEstimator):
     def transform(self, X: Table) -> Array:
         """Φ of the rows, n × features, with ΦΦᵀ ≈ K."""
         check_is_fitted(self, "certificate_")
-        return self.features(self._rows(self._check_rows(X, reset=False)))
+        return self.features(self.as_rows(self.check_rows(X, reset=False)))
 
     def operator(self, X: Table, Z: Table | None = None) -> GramOperator:
         """K̂ of X, or between X and Z, as an operator: ΦΦᵀ, with Φ stored where `memory` allows."""
         check_is_fitted(self, "certificate_")
-        x = self._rows(self._check_rows(X, reset=False))
+        x = self.as_rows(self.check_rows(X, reset=False))
         if Z is None:
             K = self._operator(x, None)
             return K.shifted(self.noise_) if self.noise_ else K
-        return self._operator(x, self._rows(self._check_rows(Z, reset=False), "Z"))
+        return self._operator(x, self.as_rows(self.check_rows(Z, reset=False), "Z"))
 
     def _operator(self, x: Rows, z: Rows | None) -> GramOperator:
         n = len(x) if z is None else len(x) + len(z)
@@ -132,7 +132,7 @@ class _Map:
         self.dimension = of.dimension
 
     def __call__(self, data: Matrix) -> Array:
-        return self.of.features(self.of._rows(data))
+        return self.of.features(self.of.as_rows(data))
 
 
 class Frozen(NamedTuple):

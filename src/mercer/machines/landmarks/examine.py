@@ -15,7 +15,8 @@ from mercer.gram.on_rows import PRECOMPUTED, check_gram
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation, without_noise
 from mercer.machines.landmarks.batches import Batch, is_source, passes
-from mercer.machines.landmarks.falkon import POOL, Falkon, FalkonClassifier, slices
+from mercer.machines.landmarks.falkon import FalkonClassifier
+from mercer.machines.landmarks.falkon_fit import POOL, Falkon, slices
 from mercer.machines.landmarks.nystroem import Nystroem
 from mercer.machines.landmarks.random_features import RandomFeatures
 from mercer.machines.landmarks.selection import EPS, Basis
@@ -34,8 +35,8 @@ SAMPLED = 0.1
 
 @examine.register
 def _(model: Approximation, exam: Examination, X: Table, y: Targets | None, sample_weight: Weights) -> None:
-    A = model._check_rows(X, reset=False)
-    found = resolve(model.kernel, model._rows(A))
+    A = model.check_rows(X, reset=False)
+    found = resolve(model.kernel, model.as_rows(A))
     exam.same("kernel_", model.kernel_, PRECOMPUTED if found is None else found)
     residual = examine_features(model, exam, A, np.ones(A.shape[0]))
     status = model.certificate_.status
@@ -74,8 +75,8 @@ def _landmarks(model: Nystroem, exam: Examination, A: Matrix, smooth: Kernel | N
         inner = whole[np.ix_(index, index)]
         own = whole.diagonal()
     else:
-        inner = Tiles(smooth, model._rows(model.landmarks_, "landmarks_")).dense()
-        own = np.asarray(Tiles(smooth, model._rows(A)).diag(), dtype=np.float64)
+        inner = Tiles(smooth, model.as_rows(model.landmarks_, "landmarks_")).dense()
+        own = np.asarray(Tiles(smooth, model.as_rows(A)).diag(), dtype=np.float64)
     same_basis(exam, model.basis_, inner, EPS)
     exam.same("n_dropped_", model.n_dropped_, model.basis_.dropped)
     exam.same("threshold_", model.threshold_, model.basis_.threshold)
@@ -90,7 +91,7 @@ def _landmarks(model: Nystroem, exam: Examination, A: Matrix, smooth: Kernel | N
         )
         if model.n_components is not None and live >= model.n_components and model.landmarks == "uniform":
             exam.same("the number of landmarks", chosen, int(model.n_components))
-    phi = model.features(model._rows(A))
+    phi = model.features(model.as_rows(A))
     left = max(float((own - np.einsum("ij,ij->i", phi, phi)).sum()), 0.0)
     total = float(own.sum())
     rounding = model.basis_.residual_rounding(phi.T @ phi, own)
@@ -131,7 +132,7 @@ def _drawn(model: RandomFeatures, exam: Examination, A: Matrix, weight: Array) -
     with warnings.catch_warnings():
         # What was said of the kernel was said when the model was fitted
         warnings.simplefilter("ignore")
-        fresh._learn(kernel, model._rows(A), weight, keep=False, strict=False)
+        fresh._learn(kernel, model.as_rows(A), weight, keep=False, strict=False)
     exam.same("sketch_", model.sketch_, fresh.sketch_)
     exam.same("error_", model.error_, fresh.error_, within=SOLVED)
     return fresh.certificate_.residual
@@ -148,20 +149,20 @@ def _(model: Falkon, exam: Examination, X: Table, y: Targets | None, sample_weig
     same_width(exam, model, A)
     # Of many rows a fit has seen a sample when it closes open lengthscales
     every = len(A) <= max(POOL, 4 * int(model.n_landmarks))
-    asked = resolve(model.kernel, model._rows(A), w)
+    asked = resolve(model.kernel, model.as_rows(A), w)
     exam.same("kernel_", model.kernel_, asked, within=SOLVED if every else SAMPLED)
     assert isinstance(model.kernel_, Kernel)
     smooth, noise = without_noise(model.kernel_)
     exam.same("smooth_", model.smooth_, smooth)
     exam.same("noise_", model.noise_, noise)
     eps = EPS if model.dtype == "float64" else float(np.finfo(np.float32).eps)
-    z = model._rows(model.landmarks_, "landmarks_")
+    z = model.as_rows(model.landmarks_, "landmarks_")
     same_basis(exam, model.basis_, Tiles(smooth, z).dense(), eps)
     if isinstance(model.landmarks, str) and model.landmarks != "kmeans" and not is_source(X, y):
         known = {_content(row) for row in A}
         strangers = sum(_content(row) not in known for row in model.landmarks_)
         exam.true(strangers == 0, f"{strangers} of landmarks_ are no rows of X")
-    values = np.asarray(Tiles(smooth, model._rows(A), z).dense())
+    values = np.asarray(Tiles(smooth, model.as_rows(A), z).dense())
     phi = model.basis_.whiten(values.copy())
     coordinates = model.basis_.lower.T @ model.coef_
     loose = 1e-4 if model.dtype == "float32" else SOLVED
@@ -237,7 +238,7 @@ def _source(
 ) -> Iterable[Batch]:
     if is_source(X, y):
         return X
-    A = model._check_rows(cast(Table, X), reset=False)
+    A = model.check_rows(cast(Table, X), reset=False)
     targets = model._check_targets(y, A.shape[0])
     w = None if sample_weight is None else check_weights(sample_weight, A.shape[0])
     return slices(A, targets, w)

@@ -19,6 +19,7 @@ from mercer.machines.landmarks.batches import passes
 from mercer.machines.landmarks.streamed import Streamed, landmark_factor, solve_normal
 from mercer.progress import Tell
 from mercer.solve import Cholesky
+from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Certificate, Status
 from mercer.typing import Array, Labels
 
@@ -113,10 +114,9 @@ class _TwoClasses:
         return float(self.v @ loss) + 0.5 * self.alpha * float(w @ w)
 
     def run(self, direct: bool, tol: float, max_iter: int | None, tell: Tell | None) -> Status:
-        try:
-            return self.loop(direct, tol, max_iter, tell)
-        except KeyboardInterrupt:
-            return Status.INTERRUPTED
+        with Anytime(best=self) as run:
+            run.status = self.loop(direct, tol, max_iter, tell)
+        return run.status
 
     def loop(self, direct: bool, tol: float, max_iter: int | None, tell: Tell | None) -> Status:
         first = None

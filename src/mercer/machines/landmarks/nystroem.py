@@ -139,8 +139,8 @@ class Nystroem(Approximation):
 
     def _fit(self, X: Table, *, keep: bool) -> Array | None:
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
-        rows = self._rows(A)
+        A = self.check_rows(X, reset=True)
+        rows = self.as_rows(A)
         kernel = resolve(self.kernel, rows)
         return self._learn(kernel, rows, np.ones(A.shape[0]), keep=keep, strict=bool(self.strict))
 
@@ -200,7 +200,7 @@ class Nystroem(Approximation):
             inner = np.asarray(K.block(found.index, found.index))
         else:
             Z = stored_alike(Z, A)
-            inner = Tiles(self._smooth, self._rows(Z, "landmarks"), n_jobs=self.n_jobs).dense()
+            inner = Tiles(self._smooth, self.as_rows(Z, "landmarks"), n_jobs=self.n_jobs).dense()
         whose = "the precomputed Gram matrix" if self._smooth is None else str(self._smooth)
         self.basis_: Basis = basis(inner, whose)
         kept = self.basis_.kept
@@ -284,8 +284,8 @@ class Nystroem(Approximation):
             if rows.vectors.shape[1] != self.n_rows_fit_:
                 raise ShapeError(f"a precomputed block needs {self.n_rows_fit_} columns, one per row of fit.")
             return self.basis_.whiten(np.array(dense(rows.vectors[:, self.landmark_indices_])))
-        x = self._rows(stored_alike(rows.data, self.landmarks_))
-        z = self._rows(self.landmarks_, "landmarks_")
+        x = self.as_rows(stored_alike(rows.data, self.landmarks_))
+        z = self.as_rows(self.landmarks_, "landmarks_")
         out = np.empty((len(x), self.basis_.rank))
         if not self.basis_.rank:
             return out

@@ -127,8 +127,8 @@ class RandomFeatures(Approximation):
     def fit(self, X: Table, y: object = None) -> Self:
         """Draw the features for the columns of X, and measure their error on its rows; y is ignored."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
-        rows = self._rows(A)
+        A = self.check_rows(X, reset=True)
+        rows = self.as_rows(A)
         kernel = resolve(self.kernel, rows)
         self._learn(kernel, rows, np.ones(A.shape[0]), keep=False, strict=bool(self.strict))
         return self

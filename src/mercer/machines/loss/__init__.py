@@ -2,6 +2,7 @@
 
 kernel_machine             `KernelMachine`
 losses, smooth             the losses, their slopes and conjugates
+minimise                   how its problems are solved, and certified from what was found
 objective                  primal, dual and gap
 penalty, quantiles         other functions of the length; several quantiles at once
 """

@@ -17,7 +17,7 @@ from mercer.typing import Array, Labels, Table, Targets, Weights
 
 @examine.register
 def _(model: KernelMachine, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-    A, targets, w = model._check_again(X, y, sample_weight)
+    A, targets, w = model.check_again(X, y, sample_weight)
     given = check_weights(sample_weight, A.shape[0])
     same_kernel(exam, model, A, given)
     same_shape(exam, model, A)
@@ -27,15 +27,15 @@ def _(model: KernelMachine, exam: Examination, X: Table, y: Targets, sample_weig
         exam.same("classes_", model.classes_, np.unique(np.asarray(y)))
         weights = class_weights(model.class_weight, model.classes_, targets, given)
         exam.same("class_weight_", model.class_weight_, weights)
-    K = model._again_on(A).gram()
-    beta = model._coefficients()
+    K = model.again_on(A).gram()
+    beta = model.coefficients()
     same_feature_coef(exam, model, A, beta)
     exam.true(not np.any(beta[w == 0]), "a row without weight has a coefficient")
     many = len(model.certificates_) > 1
     f = np.asarray(K @ beta)
     energy = float(np.abs(beta * f).sum())
     for k, (found, claimed) in enumerate(
-        zip(model._recertify(K, targets, w), model.certificates_, strict=True)
+        zip(model.recertify(K, targets, w), model.certificates_, strict=True)
     ):
         unit = max(float(np.abs(f + model.intercept_).max(initial=0.0)), 1.0)
         exam.certificate(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -13,12 +12,8 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import clock
 from mercer.errors import (
     InputError,
-    InvalidKernelError,
-    InvalidKernelWarning,
-    NotPositiveDefiniteError,
     ParameterError,
     warn,
 )
@@ -26,21 +21,19 @@ from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.loss.losses import LOSSES, Hinge, Logistic, Loss, Quantile, Softmax
+from mercer.machines.loss.minimise import Minimiser
 from mercer.machines.loss.objective import (
     Objective,
     Problem,
     ProblemSolution,
     SoftmaxObjective,
-    certify,
     name_multipliers,
 )
-from mercer.machines.loss.penalty import as_penalty, certify_penalised, search
+from mercer.machines.loss.penalty import as_penalty
 from mercer.machines.loss.quantiles import (
-    JOINT_SIZE,
     JointQuantiles,
     check_levels,
     crossing_rows,
-    fit_jointly,
 )
 from mercer.machines.loss.smooth import SmoothLoss, as_loss
 from mercer.machines.shared.base import check_weights, duels_of
@@ -56,13 +49,10 @@ from mercer.machines.shared.parameters import (
 )
 from mercer.machines.shared.support import SupportMachine
 from mercer.machines.shared.targets import as_labels, check_labels, check_numbers, class_weights
-from mercer.memory import memory_limit
 from mercer.params import is_real
 from mercer.progress import Tell, teller
-from mercer.solve.active import POLISHED, finished_sets, polish
 from mercer.solve.multipliers import Multipliers
-from mercer.solve.newton import NewtonPoint, newton
-from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status, has_note, joined_certificate
+from mercer.solve.solution import Certificate, Note, NoteKind, Status, joined_certificate
 from mercer.typing import (
     Array,
     Flags,
@@ -224,17 +214,14 @@ class KernelMachine(SupportMachine):
         """Learn from rows X and targets y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
         self.loss_ = self._stated_loss()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         given = check_weights(sample_weight, A.shape[0])
         targets, w = self._check_targets(y, given)
         on = self._kernel_on(A, given)
         # Newton's method multiplies by K again and again: it is stored where memory allows.
         K = on.gram(finite=False)
         self._notes = self._judged(on, K, np.flatnonzero(given > 0))
-        self.equivalent_alpha_: list[float] = []
-        solved = [self._solve(K, problem) for problem in self._problems(targets, w)]
-        if len(self._levels) > 1:
-            solved = self._uncross(K, targets, w, solved)
+        solved, self.equivalent_alpha_ = self._solve_all(K, targets, w)
         beta = np.hstack([each.beta for each in solved])
         used = np.flatnonzero(np.any(beta != 0, axis=1))
         self._keep_support(on, A, used, beta[used].T)
@@ -313,195 +300,47 @@ class KernelMachine(SupportMachine):
             return [SoftmaxObjective(Softmax(), y.astype(np.intp), w, k)]
         return [Objective(self.loss_, np.where(y == c, 1.0, -1.0), w) for c in range(k)]
 
-    def _solve(self, K: GramOperator, problem: Problem) -> ProblemSolution:
-        """One problem solved; the price of ‖f‖² joins `equivalent_alpha_`."""
-        penalty = as_penalty(self.penalty, float(self.alpha))
-        if penalty is None:
-            return self._solve_at(K, problem, float(self.alpha))
-        solved, price = search(
-            penalty,
-            problem,
-            K,
-            lambda alpha: self._solve_at(K, problem, alpha),
-            bool(self.fit_intercept),
-        )
-        self.equivalent_alpha_ = [*self.equivalent_alpha_, price]
-        c = solved.certificate
-        if c.gap is None or c.status not in (Status.CONVERGED, Status.STAGNATED, Status.LIMIT):
-            return solved
-        status = c.status
-        if c.gap <= self.tol * abs(c.primal or 0.0):
-            status = Status.CONVERGED
-        elif status == Status.CONVERGED:
-            status = Status.STAGNATED
-        return solved._replace(certificate=replace(c, status=status))
+    def _solve_all(
+        self, K: GramOperator, targets: Labels, w: Array
+    ) -> tuple[list[ProblemSolution], list[float]]:
+        """All problems solved, and for a penalty other than "l2" the price of ½‖f‖² in each."""
+        minimiser = self._minimiser()
+        prices: list[float] = []
+        solved: list[ProblemSolution] = []
+        for problem in self._problems(targets, w):
+            found, price = minimiser.solve(K, problem)
+            solved.append(found)
+            prices.append(price)
+        if len(self._levels) > 1:
+            z = np.hstack([np.asarray(K @ each.beta) + each.b for each in solved])
+            crossing = crossing_rows(z[w > 0])
+            self.crossings_ = int(crossing.sum())
+            joint = JointQuantiles(targets, w, self._levels, float(self.alpha))
+            solved = minimiser.uncross(K, joint, crossing, solved)
+        if minimiser.penalty is None:
+            return solved, []
+        return solved, prices
 
-    def _solve_at(self, K: GramOperator, problem: Problem, alpha: float) -> ProblemSolution:
-        """The same with (alpha/2)‖f‖² as the penalty."""
-        if isinstance(problem, Objective) and not problem.loss.smooth:
-            return self._solve_box(K, problem, alpha)
-        steps = NEWTON_STEPS if self.max_iter is None else int(self.max_iter)
-        try:
-            found = newton(
-                K,
-                problem,
-                alpha,
-                outputs=problem.outputs,
-                intercept=bool(self.fit_intercept),
-                shares=problem.shares if isinstance(problem, SoftmaxObjective) else None,
-                tol=float(self.tol),
-                max_iter=steps,
-                memory=self.memory,
-                random_state=self.random_state,
-                callback=self._progress(),
-            )
-        except NotPositiveDefiniteError as error:
-            if self._stationary():
-                return self._without_minimum(K, problem, alpha, error)
-            raise InvalidKernelError(
-                f"alpha={alpha:g} does not make up for the negative eigenvalues of the kernel, so the "
-                f"problem has no minimum. Raise alpha, or use a kernel whose validity() is proved. ({error})"
-            ) from error
-        return self._recertified(problem, K, alpha, found)
-
-    def _recertified(
-        self,
-        problem: Problem | JointQuantiles,
-        K: GramOperator,
-        alpha: float,
-        found: Solution[NewtonPoint],
-        notes: tuple[str, ...] = (),
-    ) -> ProblemSolution:
-        """What Newton's method found, with a certificate computed from it; how it was got the solver says."""
-        beta = found.value.beta
-        b = found.value.b
-        got = found.certificate
-        c = self._certify(problem, K, alpha, beta, b, status=got.status, method=got.method, notes=notes)
-        return ProblemSolution(beta, b, replace(c, iterations=got.iterations, seconds=got.seconds))
-
-    def _without_minimum(
-        self, K: GramOperator, problem: Problem, alpha: float, error: Exception
-    ) -> ProblemSolution:
-        """Negative eigenvalues outweigh alpha, so nothing can be found: the best constant, called failed."""
-        said = (
-            f"alpha={alpha:g} does not make up for the negative eigenvalues of the kernel, so the problem "
-            "has no minimum; what is left is the best constant. Raise alpha, or use a kernel whose "
-            f"validity() is proved. ({error})"
-        )
-        warn(said, InvalidKernelWarning)
-        intercept = bool(self.fit_intercept)
-        start = newton(K, problem, alpha, outputs=problem.outputs, intercept=intercept, max_iter=0)
-        constant = Solution(
-            start.value,
-            replace(start.certificate, status=Status.FAILED, method="the best constant", iterations=0),
-        )
-        return self._recertified(problem, K, alpha, constant, notes=(said,))
-
-    def _solve_box(self, K: GramOperator, problem: Objective, alpha: float) -> ProblemSolution:
-        """A piecewise linear loss, by working sets."""
-        q = problem.box(alpha, bool(self.fit_intercept))
-        tell = self._progress()
-        (found,) = finished_sets(
-            K,
-            [q],
-            [q.start],
-            tol=1e-9 * max(float(np.abs(q.p).max(initial=0.0)), 1e-300),
-            gap_tol=float(self.tol),
-            max_iter=-1 if self.max_iter is None else int(self.max_iter),
-            cache_bytes=min(memory_limit(self.memory), 2**30),
+    def _minimiser(self) -> Minimiser:
+        alpha = float(self.alpha)
+        return Minimiser(
+            alpha=alpha,
+            penalty=as_penalty(self.penalty, alpha),
+            intercept=bool(self.fit_intercept),
+            tol=float(self.tol),
+            max_iter=None if self.max_iter is None else int(self.max_iter),
+            memory=self.memory,
             n_jobs=self.n_jobs,
-            callback=None if tell is None else lambda i, kkt, objective: tell(i, -alpha * objective, kkt),
+            random_state=self.random_state,
+            progress=self._progress(),
+            notes=self._notes,
         )
-        a = found.value.alpha
-        f = found.value.f
-        got = found.certificate
-        near = got.status in (Status.CONVERGED, Status.STAGNATED)
-        if K.shape[0] <= POLISHED and near and not self._stationary():
-            a, f = polish(K, q, a, f)
-        b = np.array([q.multipliers(a, f)[0]])
-        beta = q.beta(a, K.shape[0])[:, None]
-        known = None
-        if got.status.on_request:
-            # Whoever pressed Ctrl-C does not wait for a product that the solver has made.
-            known = np.zeros((K.shape[0], 1))
-            known[q.rows, 0] = f
-        c = self._certify(
-            problem, K, alpha, beta, b, status=got.status, method="working sets", products=known
-        )
-        if c.status == Status.STAGNATED and c.gap is not None and c.gap <= self.tol * abs(c.primal or 0.0):
-            c = replace(c, status=Status.CONVERGED)
-        return ProblemSolution(beta, b, replace(c, iterations=got.iterations, seconds=got.seconds))
-
-    def _certify(
-        self,
-        problem: Problem | JointQuantiles,
-        K: GramOperator,
-        alpha: float,
-        beta: Array,
-        b: Array,
-        *,
-        status: Status,
-        method: str,
-        notes: tuple[str, ...] = (),
-        products: Array | None = None,
-    ) -> Certificate:
-        """The certificate of (β, b) from the model alone, with what was said of the kernel and `notes`."""
-        intercept = bool(self.fit_intercept)
-        notes = (*self._notes, *notes)
-        if isinstance(problem, JointQuantiles):
-            return problem.certify(K, beta, b, intercept=intercept, status=status, method=method, notes=notes)
-        return certify(
-            problem,
-            K,
-            alpha,
-            beta,
-            b,
-            intercept=intercept,
-            status=status,
-            method=method,
-            notes=notes,
-            products=products,
-        )
-
-    def _stationary(self) -> bool:
-        return has_note(self._notes, NoteKind.STATIONARY_POINT)
 
     def _progress(self) -> Tell | None:
         def words(iteration: int, primal: float, gap: float) -> str:
             return f"iteration {iteration}, objective {primal:.9g}, gap {gap:.3g}"
 
         return teller(self.verbose, words, self.callback)
-
-    def _uncross(
-        self, K: GramOperator, y: Labels, w: Array, solved: list[ProblemSolution]
-    ) -> list[ProblemSolution]:
-        """Levels that cross on a training row are fitted again, jointly, so that they do not."""
-        z = np.hstack([np.asarray(K @ each.beta) + each.b for each in solved])
-        crossing = crossing_rows(z[w > 0])
-        self.crossings_ = int(crossing.sum())
-        if not crossing.any() or any(each.certificate.status.on_request for each in solved):
-            return solved
-        apart = f"levels fitted one by one cross on {self.crossings_} training rows"
-        late = clock.late()
-        if late or z.size > JOINT_SIZE or not self.fit_intercept:
-            why = f"rows × levels = {z.size} is beyond the {JOINT_SIZE} of the joint fit"
-            if not self.fit_intercept:
-                why = "a joint fit needs an intercept"
-            elif late:
-                why = "no seconds are left for a joint fit"
-                solved = [_cut_short(each) for each in solved]
-            return [_with_note(each, f"{apart}; {why}, so predict sorts them") for each in solved]
-        joint = JointQuantiles(y, w, self._levels, float(self.alpha))
-        found = fit_jointly(
-            K,
-            joint,
-            intercept=bool(self.fit_intercept),
-            tol=float(self.tol),
-            memory=self.memory,
-            callback=self._progress(),
-        )
-        notes = (f"{apart}; fitted jointly they do not",)
-        return [self._recertified(joint, K, float(self.alpha), found, notes)]
 
     def _report(self) -> None:
         c = self.certificate_
@@ -580,7 +419,7 @@ class KernelMachine(SupportMachine):
 
     # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _named_rows(self) -> dict[str, Integers]:
+    def named_rows(self) -> dict[str, Integers]:
         if len(self.support_) == self.n_rows_fit_:
             return {}
         return {"support vectors": self.support_}
@@ -600,15 +439,15 @@ class KernelMachine(SupportMachine):
             raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")
         return codes, w * self.class_weight_[codes]
 
-    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
-        A, targets, w = self._check_again(X, y, sample_weight)
+    def named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
+        A, targets, w = self.check_again(X, y, sample_weight)
         if len(self._levels) > 1 and len(self.certificates_) == 1:
             raise ParameterError(
                 "several quantiles were fitted jointly, with constraints between the levels. Fit one level "
                 "to see its multipliers."
             )
-        beta = self._coefficients()
-        K = self._again_on(A).gram()
+        beta = self.coefficients()
+        K = self.again_on(A).gram()
         f = np.asarray(K @ beta)
         out: list[Multipliers] = []
         for problem, price in zip(self._problems(targets, w), self._prices(), strict=True):
@@ -617,7 +456,7 @@ class KernelMachine(SupportMachine):
             out += name_multipliers(problem, price, beta[:, here], f[:, here], b, bool(self.fit_intercept), K)
         return out
 
-    def _coefficients(self) -> Array:
+    def coefficients(self) -> Array:
         """β of all rows of fit, n × functions."""
         beta = np.zeros((self.n_rows_fit_, len(self.intercept_)))
         beta[self.support_] = self.dual_coef_.T
@@ -629,34 +468,15 @@ class KernelMachine(SupportMachine):
             return [float(self.alpha)] * len(self.certificates_)
         return self.equivalent_alpha_
 
-    def _recertify(self, K: GramOperator, y: Labels, w: Array) -> Iterator[Certificate]:
+    def recertify(self, K: GramOperator, y: Labels, w: Array) -> Iterator[Certificate]:
         """Each certificate again, from the coefficients and fresh kernel products: for `mercer.verify`."""
         check_is_fitted(self, "dual_coef_")
-        beta = self._coefficients()
         problems: Sequence[Problem | JointQuantiles] = self._problems(y, w)
         if len(self._levels) > 1 and len(self.certificates_) == 1:
             problems = [JointQuantiles(y, w, self._levels, float(self.alpha))]
-        at = 0
-        penalty = as_penalty(self.penalty, float(self.alpha))
-        for problem, price, claimed in zip(problems, self._prices(), self.certificates_, strict=True):
-            here = slice(at, at + problem.outputs)
-            at += problem.outputs
-            mine = beta[:, here]
-            b = self.intercept_[here]
-            if penalty is None or isinstance(problem, JointQuantiles):
-                yield self._certify(problem, K, price, mine, b, status=claimed.status, method="recomputed")
-                continue
-            yield certify_penalised(
-                penalty,
-                problem,
-                K,
-                price,
-                mine,
-                b,
-                intercept=bool(self.fit_intercept),
-                status=claimed.status,
-                notes=self._notes,
-            )
+        return self._minimiser().recertify(
+            K, problems, self._prices(), self.certificates_, self.coefficients(), self.intercept_
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -669,14 +489,3 @@ class KernelMachine(SupportMachine):
             tags.regressor_tags = RegressorTags()
             tags.target_tags.positive_only = isinstance(self.loss, str) and self.loss == "poisson"
         return tags
-
-
-def _cut_short(solved: ProblemSolution) -> ProblemSolution:
-    """A solution for which no time was left to go on."""
-    c = solved.certificate
-    return solved._replace(certificate=replace(c, status=Status.worst((c.status, Status.LIMIT))))
-
-
-def _with_note(solved: ProblemSolution, note: str) -> ProblemSolution:
-    c = solved.certificate
-    return solved._replace(certificate=replace(c, notes=(*c.notes, note)))

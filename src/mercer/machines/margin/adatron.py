@@ -12,9 +12,10 @@ from mercer.errors import ParameterError, ShapeError, warn
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
-from mercer.machines.margin.perceptron import Expansion, Row, row_of
+from mercer.machines.margin.one_by_one import Expansion, Row, row_of
 from mercer.machines.shared.parameters import HARD_OR_SOFT, Declarations, Number, Special, steps_allowed
 from mercer.params import is_real
+from mercer.solve.anytime import Anytime
 from mercer.solve.box import BoxProblem
 from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.solution import Status
@@ -81,7 +82,7 @@ class Adatron(Expansion):
     def fit(self, X: Table, y: Targets) -> Self:
         """Present the examples one by one, in order, until a whole pass changes nothing."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
         on, K = self._learn_from(A)
         row = row_of(K)
@@ -90,26 +91,21 @@ class Adatron(Expansion):
         alpha = np.zeros(len(y))
         # Σ y α k of each row
         f = np.zeros(len(y))
-        dual: list[float] = [0.0]
-        status: Status = Status.LIMIT
-        self.n_iter_ = 0
+        dual: tuple[float, ...] = (0.0,)
         most = steps_allowed(self.max_iter)
-        while self.n_iter_ < most and status == Status.LIMIT:
-            whole = alpha.copy(), f.copy()
-            try:
+        # α, f and the dual after each pass that is whole
+        with Anytime[tuple[Array, Array, tuple[float, ...]]]() as run:
+            while len(dual) <= most and run.status == Status.LIMIT:
                 self._pass(row, y, alpha, f, eta)
-                reached = -problem.objective(alpha, f)
+                dual = (*dual, -problem.objective(alpha, f))
                 worst = problem.violation(alpha, problem.slack(f, (0.0, 0.0))).max()
-            except KeyboardInterrupt:
-                if not self.n_iter_:
-                    raise
-                alpha, f = whole
-                status = Status.INTERRUPTED
-                break
-            self.n_iter_ += 1
-            dual.append(reached)
-            if worst <= self.tol:
-                status = Status.CONVERGED
+                run.best = (alpha.copy(), f.copy(), dual)
+                if worst <= self.tol:
+                    run.status = Status.CONVERGED
+        if run.best is not None:
+            alpha, f, dual = run.best
+        status: Status = run.status
+        self.n_iter_ = len(dual) - 1
         self.alpha_ = alpha
         self.b_ = 0.0
         self.dual_ = np.array(dual)
@@ -145,9 +141,9 @@ class Adatron(Expansion):
     def _function_facts(self) -> dict[str, object]:
         return {**super()._function_facts(), "canonical": True}
 
-    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
+    def named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
         check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         if A.shape[0] != len(self.alpha_):
             raise ShapeError(
                 f"X has {A.shape[0]} rows; the model was fitted on {len(self.alpha_)}. Pass the training "
@@ -156,17 +152,17 @@ class Adatron(Expansion):
         if sample_weight is not None:
             raise ParameterError("the Adatron takes no sample_weight; leave it out.")
         signs = self._signs_again(y, A.shape[0])
-        K = self._again_on(A).gram()
+        K = self.again_on(A).gram()
         problem = self._problem(signs)
         beta = np.zeros(A.shape[0])
         beta[self.support_] = self.dual_coef_[0]
         return [of_box(problem, problem.alpha(beta), np.asarray(K @ beta), (0.0, 0.0), K)]
 
-    def _named_rows(self) -> dict[str, Integers]:
-        (free,), (full,) = self._bounded_support()
+    def named_rows(self) -> dict[str, Integers]:
+        (free,), (full,) = self.bounded_support()
         return {"support vectors on the margin": free, "support vectors at the bound": full}
 
-    def _bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
+    def bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
         full = self.alpha_[self.support_] >= self.C
         return (self.support_[~full],), (self.support_[full],)
 

@@ -21,6 +21,7 @@ from mercer.machines.margin.calibrate import Calibration, calibrate, conformal_t
 from mercer.machines.margin.problems import MarginMachine, Solved, by_row
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.targets import as_labels, check_labels, class_weights
+from mercer.solve.anytime import Anytime
 from mercer.solve.box import BoxProblem
 from mercer.solve.solution import Note, NoteKind, Status, joined_certificate
 from mercer.typing import Array, Flags, Integers, Labels, Seed, Table, Targets, Weights
@@ -63,7 +64,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
     def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn from rows X and labels y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         codes = self._check_labels(y, A.shape[0])
         w = self._weights(codes, check_weights(sample_weight, A.shape[0]))
         given = w if sample_weight is not None else np.ones(len(w))
@@ -208,7 +209,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         live = np.flatnonzero(w > 0)
         folds = list(held_out(codes[live], self.classes_, self.random_state))
         known: list[Integers] = []
-        try:
+        with Anytime(best=known) as run:
             for fold in folds:
                 if self.certificate_.status.on_request or clock.late():
                     break
@@ -219,14 +220,14 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
                     break
                 scores[out] = values
                 known.append(out)
-        except KeyboardInterrupt:
+        if run.interrupted:
             self.certificate_ = replace(self.certificate_, status=Status.INTERRUPTED)
         used = np.sort(np.concatenate(known)) if known else live[:0]
         if len(known) < len(folds):
             self._say_uncalibrated(len(known), len(folds))
         return calibrate(scores[used], codes[used], w[used])
 
-    def _cut_calibration(self) -> bool:
+    def cut_calibration(self) -> bool:
         return self.certificate_.says(NoteKind.FEW_FOLDS)
 
     def _say_uncalibrated(self, known: int, folds: int) -> None:
@@ -279,7 +280,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
     def _function_facts(self) -> dict[str, object]:
         return {"classes": self.classes_, "duels": tuple(self._duels), "canonical": True}
 
-    def _bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
+    def bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
         free = []
         bound = []
         for coef, full in zip(self.dual_coef_, self.at_bound_, strict=True):

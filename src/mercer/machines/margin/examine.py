@@ -41,12 +41,12 @@ NEAR = 0.01
 
 @examine.register
 def _(model: MarginMachine, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-    A, targets, w = model._check_again(X, y, sample_weight)
+    A, targets, w = model.check_again(X, y, sample_weight)
     given = check_weights(sample_weight, A.shape[0])
     if isinstance(model, MarginClassifier) and sample_weight is not None:
         given = w
     same_kernel(exam, model, A, given)
-    by_problem(exam, model, A, targets, w, model._again_on(A).gram(), y)
+    by_problem(exam, model, A, targets, w, model.again_on(A).gram(), y)
     order = model._by_class(targets) if isinstance(model, MarginClassifier) else None
     if order is None:
         order = np.arange(A.shape[0])
@@ -54,7 +54,7 @@ def _(model: MarginMachine, exam: Examination, X: Table, y: Targets, sample_weig
     if isinstance(model, MarginClassifier):
         same_calibration(exam, model, A, targets, w)
     whole = joined_certificate(list(model.certificates_))
-    if isinstance(model, MarginClassifier) and model._cut_calibration() and whole.converged:
+    if isinstance(model, MarginClassifier) and model.cut_calibration() and whole.converged:
         whole = replace(whole, status=Status.LIMIT)
     exam.copies("certificate_", model.certificate_, whole)
 
@@ -264,11 +264,11 @@ def same_calibration(
     if not isinstance(model.random_state, int | np.integer):
         exam.cannot("calibration_: the rows held out were drawn without a seed (give random_state a number)")
         return
-    if model._cut_calibration():
+    if model.cut_calibration():
         exam.cannot("calibration_: it was cut short, and where the seconds end is not repeatable")
         return
     order = model._by_class(codes)
     if order is not None:
         A, codes, w = A[order], codes[order], w[order]
-    found = model._calibrate(model._again_on(A).gram(), codes, w)
+    found = model._calibrate(model.again_on(A).gram(), codes, w)
     exam.same("calibration_.slopes", model.calibration_.slopes, found.slopes, within=1e-3)

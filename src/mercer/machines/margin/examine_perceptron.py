@@ -28,7 +28,7 @@ from mercer.typing import Table, Targets, Weights
 
 @examine.register
 def _(model: KernelPerceptron, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     if model.shuffle and not isinstance(model.random_state, int | np.integer):
         exam.cannot("the order of the rows: it was drawn without a seed (give random_state a number)")
         still: bool | None = _follows_from_mistakes(exam, model, A, y)
@@ -40,7 +40,7 @@ def _(model: KernelPerceptron, exam: Examination, X: Table, y: Targets, sample_w
 
 @examine.register
 def _(model: Perceptron, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     _says(exam, model, _runs_again(exam, model, X, y, A.shape[0]))
 
 
@@ -78,14 +78,14 @@ def _follows_from_mistakes(exam: Examination, model: KernelPerceptron, A: Matrix
     twin = clone(model)
     twin.classes_ = model.classes_
     twin.n_features_in_ = A.shape[1]
-    if model._approximated:
+    if model.is_approximated:
         twin.approximation_ = model.approximation_
     twin.kernel_ = model.kernel_
     twin._begin(A)
     twin._y = signs
     twin.n_iter_ = model.n_iter_
     twin.converged_ = bool(lives[-1] > n)
-    K = np.asarray(model._again_on(A).gram().block(slice(None), slice(None)))
+    K = np.asarray(model.again_on(A).gram().block(slice(None), slice(None)))
     twin._norms = np.sqrt(np.abs(K.diagonal()))
     when = np.cumsum(lives)[: len(made)]
     for row, step in zip(made, when, strict=True):
@@ -123,7 +123,7 @@ def _says(exam: Examination, model: KernelPerceptron | Perceptron, still: bool |
 
 @examine.register
 def _(model: Adatron, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     n = A.shape[0]
     same_width(exam, model, A)
     exam.same("n_rows_fit_", model.n_rows_fit_, n)
@@ -131,7 +131,7 @@ def _(model: Adatron, exam: Examination, X: Table, y: Targets, sample_weight: We
     signs = np.where(np.asarray(y) == model.classes_[1], 1.0, -1.0)
     same_kernel(exam, model, A)
     same_approximation(exam, model, A, np.ones(n))
-    K = model._again_on(A).gram()
+    K = model.again_on(A).gram()
     exam.same("step_", model.step_, model._checked_step(K))
     problem = BoxProblem(np.arange(n), signs, np.full(n, -1.0), np.full(n, float(model.C)), equality=0)
     alpha = np.asarray(model.alpha_)

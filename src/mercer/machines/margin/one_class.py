@@ -81,7 +81,7 @@ class OneClassSVM(OutlierMixin, MarginMachine):
     def fit(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Self:
         """Learn the region of the rows X; y is ignored."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
         on, K = self._learn_from(A, w)
         problems = self._problems(None, w)

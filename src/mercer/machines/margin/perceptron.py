@@ -8,204 +8,27 @@ in both, and 0 is a mistake.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from copy import copy
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import check_vectors
-from mercer.errors import InputError, ParameterError
-from mercer.gram import GramOperator
+from mercer.errors import ParameterError
 from mercer.gram.functions import ByFeatures, Functions
-from mercer.gram.on_rows import KernelOnRows
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
-from mercer.machines.shared.base import KernelEstimator, duels_of, resolve
-from mercer.machines.shared.machine import Invalid
+from mercer.machines.margin.one_by_one import Expansion, MistakeDriven, Row, row_of
+from mercer.machines.shared.base import duels_of, resolve
 from mercer.machines.shared.parameters import (
     TABLE,
-    Choice,
     Declarations,
-    Switch,
-    Whole,
-    steps_allowed,
 )
-from mercer.machines.shared.support import SupportMachine
-from mercer.machines.shared.targets import as_labels
-from mercer.solve.multipliers import Multipliers
-from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix, dense
-from mercer.typing import Array, Integers, Labels, Seed, Table, Targets, Weights
+from mercer.typing import Array, Integers, Labels, Seed, Table, Targets
 
 if TYPE_CHECKING:
-    from sklearn.utils import Tags
-
-Row = Callable[[int], Array]
-AVERAGES = ("last", "averaged", "voted")
-STATE = (
-    *("alpha_", "b_", "_f", "_sum", "_sum_b", "_lives"),
-    *("_w", "_b", "_w_sum", "_b_sum"),
-    *("_steps", "_made", "_reach"),
-)
-"""What a pass changes, in either space."""
-
-
-class _Mistaken(ClassifierMixin, KernelEstimator):
-    """What the two perceptrons share: two classes as -1 and +1, passes, and the record of mistakes."""
-
-    max_iter: int | None
-    average: str
-    fit_intercept: bool
-    n_iter_: int
-    n_mistakes_: int
-    _made: list[int]
-    _reach: float
-    converged_: bool
-    mistakes_: Integers
-    _notes: tuple[str, ...] = ()
-
-    parameters: ClassVar[Declarations] = {
-        "average": Choice(
-            AVERAGES,
-            about='"last" keeps the last coefficients, "averaged" their average over all steps, "voted" lets '
-            "every version that survived vote with its lifetime.",
-        ),
-        "fit_intercept": Switch(
-            about="Learn b; without it the boundary passes through the origin of the feature space."
-        ),
-        "shuffle": Switch(about="See the rows in a random order (`random_state`) instead of as given."),
-        "max_iter": Whole(
-            1,
-            none=True,
-            about="Passes over the data, None for no limit; it stops after the first one without a mistake.",
-        ),
-    }
-
-    def _signs(self, y: Targets, n: int, classes: Labels | None = None) -> Array:
-        y = as_labels(y, n, type(self).__name__)
-        self.classes_ = np.unique(y) if classes is None else np.asarray(classes)
-        if len(self.classes_) != 2:
-            many = "Only binary classification is supported. " if len(self.classes_) > 2 else ""
-            raise InputError(
-                f"{many}y has {len(self.classes_)} class{'es' if many else ''}, {self.classes_.tolist()}; a "
-                "perceptron learns exactly two. For more use sklearn.multiclass.OneVsOneClassifier."
-            )
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise InputError(
-                f"y has labels {unknown.tolist()} that are not in classes {self.classes_.tolist()}."
-            )
-        return np.where(y == self.classes_[1], 1.0, -1.0)
-
-    def _signs_again(self, y: Targets, n: int) -> Array:
-        """Labels of a fitted model as -1 and +1."""
-        y = as_labels(y, n, type(self).__name__)
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise InputError(f"y has labels other than those of fit: {self.classes_.tolist()}.")
-        return np.where(y == self.classes_[1], 1.0, -1.0)
-
-    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
-        raise ParameterError(
-            f"{type(self).__name__} minimises nothing: it stops at the first plane that separates. Its "
-            "coefficients count mistakes and are no multipliers; there are no slacks and no bound C. Use SVC "
-            "or Adatron for those, theory.margins for the distances of this plane."
-        )
-
-    def _named_rows(self) -> dict[str, Integers]:
-        return {"rows with a mistake": np.unique(self.mistakes_)}
-
-    def _mistaken(self, score: float, sign: float, norm: float) -> bool:
-        """Whether a score is on the wrong side, or within the rounding of a sum of so many products.
-
-        `norm` is ‖φ(x)‖, and `_reach` the sum of these norms over the mistakes so far, so that norm · reach
-        bounds the size of Σ |α_m k(x_m, x)| in either space.
-        """
-        made = len(self._made)
-        rounding = 2 * np.finfo(float).eps * (made + 32) * (norm * self._reach + made)
-        return bool(sign * score <= rounding)
-
-    def _passes(self, once: Callable[[], None]) -> tuple[int, Status]:
-        """Passes until one has no mistake: the mistakes in the last one, and why it was the last.
-
-        Ctrl-C in the middle of a pass goes back to the end of the one before.
-        """
-        self.n_iter_ = 0
-        self.converged_ = False
-        last = 0
-        most = steps_allowed(self.max_iter)
-        while self.n_iter_ < most and not self.converged_:
-            whole: dict[str, object] = {}
-            before = len(self._made)
-            try:
-                whole = {name: copy(value) for name, value in vars(self).items() if name in STATE}
-                once()
-            except KeyboardInterrupt:
-                if not self.n_iter_:
-                    raise
-                self.__dict__.update(whole)
-                return last, Status.INTERRUPTED
-            self.n_iter_ += 1
-            last = len(self._made) - before
-            self.converged_ = last == 0
-        return last, Status.CONVERGED if self.converged_ else Status.LIMIT
-
-    def _certify(self, start: float, *, last: int, status: Status | None = None) -> None:
-        """What the passes came to; `last` is the number of mistakes in the last one."""
-        note = f"{self.n_mistakes_} mistakes in all, {last} in the last pass"
-        if not self.converged_:
-            note += "; the classes may not be separable in the space of this kernel, or need more passes"
-        self.certificate_ = Certificate(
-            status or (Status.CONVERGED if self.converged_ else Status.LIMIT),
-            "perceptron",
-            iterations=self.n_iter_,
-            seconds=time.perf_counter() - start,
-            notes=(*self._notes, note),
-        )
-
-    def predict(self, X: Table) -> Labels:
-        """The class of the side on which x lies."""
-        positive = self.decision_function(X) > 0
-        labels: Labels = self.classes_[positive.astype(int)]
-        return labels
-
-    def decision_function(self, X: Table) -> Array:
-        raise NotImplementedError
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True
-        return tags
-
-
-class Expansion(SupportMachine, _Mistaken):
-    """A decision function Σ β_n k(x_n, x) + b over the support vectors."""
-
-    invalid: ClassVar[Invalid] = Invalid(
-        "There is then no space in which a plane separates the classes: no bound holds, and the steps need "
-        "not end.",
-        "the kernel is not positive semi-definite: no margin, and no bound on the mistakes",
-    )
-    _notes: tuple[str, ...] = ()
-
-    def _learn_from(self, A: Matrix) -> tuple[KernelOnRows, GramOperator]:
-        """The kernel on these rows and its Gram operator; an invalid kernel is announced or refused."""
-        on = self._kernel_on(A)
-        K = on.gram()
-        self._notes = self._judged(on, K)
-        return on, K
-
-    def _function_facts(self) -> dict[str, object]:
-        return {"classes": self.classes_, "duels": duels_of(self.classes_)}
-
-    def decision_function(self, X: Table) -> Array:
-        """Σ β_n k(x_n, x) + b over the support vectors."""
-        check_is_fitted(self, "dual_coef_")
-        return self._values(X)[:, 0]
+    pass
 
 
 class KernelPerceptron(Expansion):
@@ -260,7 +83,7 @@ class KernelPerceptron(Expansion):
         """Algorithm 30."""
         start = time.perf_counter()
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
         _, K = self._learn_from(A)
         row = row_of(K)
@@ -327,7 +150,7 @@ class KernelPerceptron(Expansion):
         first = not hasattr(self, "alpha_")
         if first:
             self._check_parameters()
-            A = self._check_rows(X, reset=True)
+            A = self.check_rows(X, reset=True)
             signs = self._signs(y, A.shape[0], classes)
             if self._kernel_on(A).kernel is None:
                 raise ParameterError(
@@ -335,7 +158,7 @@ class KernelPerceptron(Expansion):
                 )
             self._begin(A[:0])
         else:
-            A = self._check_rows(X, reset=False)
+            A = self.check_rows(X, reset=False)
             signs = self._signs(y, A.shape[0], self.classes_)
         old, new = self._A.shape[0], A.shape[0]
         self._A = _stack(self._A, A) if old else A
@@ -343,7 +166,7 @@ class KernelPerceptron(Expansion):
         grow = np.zeros(new)
         self.alpha_ = np.concatenate([self.alpha_, grow])
         self._sum = np.concatenate([self._sum, grow])
-        on = self._again_on(self._A)
+        on = self.again_on(self._A)
         whole = on.gram(memory=0)
         self._notes = self._judged(on, whole)
         K = whole.block(slice(old, None), slice(None))
@@ -363,7 +186,7 @@ class KernelPerceptron(Expansion):
             return super().decision_function(X)
         check_is_fitted(self, "dual_coef_")
         biases = np.concatenate([[0.0], np.cumsum(self._mistake_signs())]) if self.fit_intercept else 0.0
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         products = self._products(A, self.support_vectors_, self._versions(), self.support_)
         votes = np.sign(products + biases)
         return np.asarray(votes @ self.lives_ / max(int(self.lives_.sum()), 1))
@@ -387,7 +210,7 @@ class KernelPerceptron(Expansion):
         return np.cumsum(steps, axis=1)
 
 
-class Perceptron(_Mistaken):
+class Perceptron(MistakeDriven):
     """The perceptron in an explicit feature space: the primal twin of `KernelPerceptron`.
 
     The space is that of a kernel with a finite map φ; of "Linear()", the columns themselves.
@@ -425,7 +248,7 @@ class Perceptron(_Mistaken):
         self._check_parameters()
         if self.average == "voted":
             raise ParameterError("average='voted' is for KernelPerceptron; the primal twin keeps one w.")
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         y = self._signs(y, A.shape[0])
         self._begin(A)
         phi = self._phi(A)
@@ -440,7 +263,7 @@ class Perceptron(_Mistaken):
         first = not hasattr(self, "coef_")
         if first:
             self._check_parameters()
-        A = self._check_rows(X, reset=first)
+        A = self.check_rows(X, reset=first)
         signs = self._signs(y, A.shape[0], classes if first else self.classes_)
         if first:
             self._begin(A)
@@ -453,10 +276,10 @@ class Perceptron(_Mistaken):
         return self
 
     def _begin(self, A: Matrix) -> None:
-        kernel = resolve(self.kernel, self._rows(A))
+        kernel = resolve(self.kernel, self.as_rows(A))
         if kernel is None:
             raise ParameterError("kernel must be one with a finite map, not 'precomputed'.")
-        columns = self._rows(A).columns
+        columns = self.as_rows(A).columns
         if columns is None:
             raise ParameterError(
                 "kernel must be one with a finite map of numbers; X holds things that have no columns."
@@ -473,7 +296,7 @@ class Perceptron(_Mistaken):
 
     def _phi(self, A: Matrix) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # the check names what overflowed
-            phi = np.asarray(dense(self.map_(self._rows(dense(A)))))
+            phi = np.asarray(dense(self.map_(self.as_rows(dense(A)))))
         return np.asarray(check_vectors(phi, f"the map of {self.kernel}"))
 
     def _pass(self, phi: Array, y: Array) -> None:
@@ -513,15 +336,8 @@ class Perceptron(_Mistaken):
     def decision_function(self, X: Table) -> Array:
         """w·φ(x) + b."""
         check_is_fitted(self, "coef_")
-        phi = self._phi(self._check_rows(X, reset=False))
+        phi = self._phi(self.check_rows(X, reset=False))
         return np.asarray(phi @ self.coef_[0] + self.intercept_[0])
-
-
-def row_of(K: GramOperator) -> Row:
-    """How to get a row of K: from where it is stored, or computed for itself."""
-    if K.kind in ("dense", "precomputed"):
-        return K.dense().__getitem__
-    return lambda n: K.block(slice(n, n + 1), slice(None))[0]
 
 
 def _stack(A: Matrix, B: Matrix) -> Matrix:

@@ -269,15 +269,15 @@ class MarginMachine(SupportMachine):
 
     # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
-        A, targets, w = self._check_again(X, y, sample_weight)
-        K = self._again_on(A).gram()
+    def named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
+        A, targets, w = self.check_again(X, y, sample_weight)
+        K = self.again_on(A).gram()
         return [
             of_box(problem, alpha, np.asarray(K @ beta)[problem.rows], m, K)
             for problem, alpha, m, beta in self._restate(A, targets, w)
         ]
 
-    def _named_rows(self) -> dict[str, Integers]:
+    def named_rows(self) -> dict[str, Integers]:
         full = np.any(self.at_bound_, axis=0)
         return {
             f"support vectors {self._edge}": self.support_[~full],

@@ -95,7 +95,7 @@ class SVDD(OutlierMixin, MarginMachine):
     def fit(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Self:
         """Learn the ball of the rows X; y is ignored."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
         on, K = self._learn_from(A, w)
         own = np.asarray(K.diag(), dtype=float)
@@ -134,9 +134,9 @@ class SVDD(OutlierMixin, MarginMachine):
     def _scale_of(self, k: int, problem: BoxProblem) -> float:
         return 0.5 * float(problem.start.sum())
 
-    def _check_again(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[Matrix, Array, Array]:
-        A, _, w = super()._check_again(X, y, sample_weight)
-        return A, np.asarray(self._again_on(A).gram().diag(), dtype=float), w
+    def check_again(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[Matrix, Array, Array]:
+        A, _, w = super().check_again(X, y, sample_weight)
+        return A, np.asarray(self.again_on(A).gram().diag(), dtype=float), w
 
     def _targets_again(self, y: Targets, w: Array) -> tuple[None, Array]:
         return None, w
@@ -159,7 +159,7 @@ class SVDD(OutlierMixin, MarginMachine):
         on = self._fitted_on(self.support_vectors_, self.support_)
         if isinstance(on, Given):
             return self._own
-        return on.own(self._check_rows(X, reset=False))
+        return on.own(self.check_rows(X, reset=False))
 
     def decision_function(self, X: Table) -> Array:
         """R² - ‖φ(x) - a‖²: positive inside, negative outside; what is no more than rounding is 0."""

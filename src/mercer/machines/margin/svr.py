@@ -41,7 +41,7 @@ class MarginRegressor(RegressorMixin, MarginMachine):
     def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn from rows X and numbers y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         y = check_numbers(y, A.shape[0], type(self).__name__)
         w = check_weights(sample_weight, A.shape[0])
         on, K = self._learn_from(A, w)

@@ -31,7 +31,7 @@ from mercer.typing import Array, Table, Targets, Weights
 
 @examine.register
 def _(model: RelevanceMachine, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
     same_width(exam, model, A)
     live = A[w > 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from mercer.gram.functions import Functions
 from mercer.gram.on_rows import PRECOMPUTED, Given, KernelOnRows
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
-from mercer.machines.relevance.sparse_bayes import NOISE_FLOOR, Basis, Budget, SparsePosterior, regression
+from mercer.machines.relevance.sparse_bayes import NOISE_FLOOR, Basis, Effort, SparsePosterior, regression
 from mercer.machines.relevance.sparse_laplace import classification
 from mercer.machines.shared.base import as_machine_kernel, check_weights, duels_of
 from mercer.machines.shared.machine import Invalid, Machine
@@ -34,7 +35,7 @@ BLOCK = 2**21
 
 
 class RelevanceMachine(Machine):
-    """What the two relevance vector machines share: basis, budget, the model kept and its products."""
+    """What the two relevance vector machines share: basis, effort, the model kept and its products."""
 
     fit_intercept: bool
     intercept_: Array | float
@@ -73,9 +74,9 @@ class RelevanceMachine(Machine):
         ),
     }
 
-    def _budget(self, who: str = "") -> Budget:
+    def _effort(self, who: str = "") -> Effort:
         tell = teller(self.verbose, lambda text: f"{who}{text}")
-        return Budget(float(self.tol), steps_allowed(self.max_iter), tell)
+        return Effort(float(self.tol), steps_allowed(self.max_iter), tell)
 
     invalid: ClassVar[Invalid] = Invalid(
         "",
@@ -175,7 +176,7 @@ class RelevanceMachine(Machine):
     def _moments(self, X: Table, variance: bool) -> tuple[Array, Array]:
         """Mean, and variance if asked for, of every latent function on new rows: n × problems."""
         check_is_fitted(self, "weights_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         weights = np.atleast_2d(self.weights_)
         covariance = self.covariance_
         n = A.shape[0]
@@ -204,7 +205,7 @@ class RelevanceMachine(Machine):
             **self._function_facts(),
         )
 
-    def _named_rows(self) -> dict[str, Integers]:
+    def named_rows(self) -> dict[str, Integers]:
         return {"relevance vectors": self.relevance_}
 
     def _function_facts(self) -> dict[str, Any]:
@@ -286,12 +287,11 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
     def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn from rows X and numbers y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         targets = check_numbers(y, A.shape[0], type(self).__name__)
         A, w, kept = _of_positive_weight(A, check_weights(sample_weight, A.shape[0]), self.kernel)
         targets = targets[kept]
         on, K, notes = self._learn_from(A, w)
-        budget = self._budget()
         mass = float(w.sum())
         center = float(w @ targets) / mass if self.fit_intercept else 0.0
         unit = float(np.sqrt(w @ (targets - center) ** 2 / mass))
@@ -304,11 +304,11 @@ class RelevanceVectorRegressor(RegressorMixin, RelevanceMachine):
             evidence = np.inf
             if self.noise is not None:
                 evidence = -0.5 * mass * float(np.log(2 * np.pi * self.noise))
-            found = _nothing(evidence, budget)
+            found = _nothing(evidence)
         else:
             noise = None if self.noise is None else float(self.noise) / unit**2
             scaled = np.sqrt(w) * (targets - center) / unit
-            found = regression(basis, scaled, mass, noise, budget, int(self.n_starts))
+            found = regression(basis, scaled, mass, noise, self._effort(), int(self.n_starts))
             found.evidence -= mass * np.log(unit)
             found.path -= mass * np.log(unit)
         if self.noise is None and 0 < found.noise <= 1.01 * NOISE_FLOOR:
@@ -389,7 +389,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
     def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Learn from rows X and labels y; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         codes = self._codes(y, A.shape[0])
         A, w, kept = _of_positive_weight(A, check_weights(sample_weight, A.shape[0]), self.kernel)
         codes = codes[kept]
@@ -402,10 +402,10 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         basis = Basis(K, intercept=bool(self.fit_intercept))
         found: list[SparsePosterior] = []
         for c in [1] if len(self.classes_) == 2 else range(len(self.classes_)):
-            budget = self._budget(f"class {self.classes_[c]}: ")
+            effort = self._effort(f"class {self.classes_[c]}: ")
             if found and found[-1].status == Status.INTERRUPTED:
-                budget.max_iter = 0
-            found.append(classification(basis, (codes == c).astype(float), w, budget))
+                effort = replace(effort, max_iter=0)
+            found.append(classification(basis, (codes == c).astype(float), w, effort))
         self._keep(on, A, basis, kept, found, 1.0)
         self.log_evidence_ = np.array([f.evidence for f in found])
         self._certify(found, notes, "Laplace's log evidence")
@@ -451,7 +451,7 @@ def _of_positive_weight(A: Matrix, w: Array, kernel: Kernel | str) -> tuple[Matr
     return A, w[kept], kept
 
 
-def _nothing(evidence: float, budget: Budget) -> SparsePosterior:
+def _nothing(evidence: float) -> SparsePosterior:
     """The model without basis functions."""
     none = np.zeros(0)
     return SparsePosterior(
@@ -464,5 +464,5 @@ def _nothing(evidence: float, budget: Budget) -> SparsePosterior:
         np.array([evidence]),
         ["start"],
         Status.CONVERGED,
-        budget.seconds,
+        0.0,
     )

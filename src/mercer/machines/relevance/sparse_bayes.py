@@ -22,6 +22,7 @@ from scipy.optimize import minimize, minimize_scalar
 from mercer import clock
 from mercer.gram import GramOperator
 from mercer.panels import panels
+from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Status
 from mercer.typing import Array, Flags, Integers
 
@@ -101,20 +102,13 @@ class SparsePosterior:
     notes: tuple[str, ...] = ()
 
 
-@dataclass
-class Budget:
-    """When to stop, and whom to tell."""
+@dataclass(frozen=True)
+class Effort:
+    """When the steps are good enough or too many, and whom to tell."""
 
     tol: float
     max_iter: int
     tell: Callable[[str], None] | None
-
-    def __post_init__(self) -> None:
-        self.start = clock.now()
-
-    @property
-    def seconds(self) -> float:
-        return clock.now() - self.start
 
     def say(self, steps: int, kept: int, evidence: float) -> None:
         """One line of progress."""
@@ -199,7 +193,7 @@ def propose(
 
 
 def regression(
-    basis: Basis, t: Array, mass: float, noise: float | None, budget: Budget, starts: int = 2
+    basis: Basis, t: Array, mass: float, noise: float | None, effort: Effort, starts: int = 2
 ) -> SparsePosterior:
     """Maximise the evidence of real targets t (rows already scaled by √weight; the weights sum to `mass`).
 
@@ -211,68 +205,67 @@ def regression(
     given = [] if noise is None else [noise]
     if noise is None:
         given = [0.1 * unit / 10 ** (k / 2) for k in range(starts)]
-    best: SparsePosterior | None = None
+    whole = Anytime[SparsePosterior]()
     for first in given:
-        found = _ascend(_Regression(basis, t, mass, first), budget, noise is None)
-        if best is None or found.evidence > best.evidence:
-            best = found
+        found = _ascend(_Regression(basis, t, mass, first), effort, noise is None)
+        if whole.best is None or found.evidence > whole.best.evidence:
+            whole.best = found
         if found.status in (Status.LIMIT, Status.INTERRUPTED):
-            best.status = found.status
+            whole.best.status = found.status
             break
-    assert best is not None
-    best.seconds = budget.seconds
-    return best
+    assert whole.best is not None
+    whole.best.seconds = whole.seconds
+    return whole.best
 
 
-def _ascend(model: _Regression, budget: Budget, free_noise: bool) -> SparsePosterior:
+def _ascend(model: _Regression, effort: Effort, free_noise: bool) -> SparsePosterior:
     """Steps until no α and no noise would move by more than `tol`; at first, σ² far off, less exactly."""
+    run = Anytime[_Regression](best=model)
     path = [model.evidence]
     moves = ["start"]
-    status: Status = Status.LIMIT
-    tol = max(budget.tol, 0.1) if free_noise else budget.tol
+    tol = max(effort.tol, 0.1) if free_noise else effort.tol
     # steps since the last one that was no re-estimation, and since Σ, μ, S and Q were computed anew
     alone = 0
     stale = 0
-    try:
-        while not budget.spent(len(moves) - 1):
-            step = model.proposal(tol)
-            if step is not None:
-                model.take(step)
-                stale += 4
-                # O(M m²) every m/4 steps is O(M m) a step
-                if stale > len(model.active):
-                    model.refresh()
-                    stale = 0
-                moves.append(step.move)
-                path.append(model.evidence)
-                budget.say(len(moves) - 1, len(model.active), model.evidence)
-                alone = alone + 1 if step.move == "re-estimate" else 0
-                # one at a time they creep where columns are alike
-                if alone > 10 + len(model.active):
-                    model.settle(free_noise)
-                    model.refresh()
-                    alone = 0
+    with run:
+        try:
+            while not effort.spent(len(moves) - 1):
+                step = model.proposal(tol)
+                if step is not None:
+                    model.take(step)
+                    stale += 4
+                    # O(M m²) every m/4 steps is O(M m) a step
+                    if stale > len(model.active):
+                        model.refresh()
+                        stale = 0
+                    moves.append(step.move)
+                    path.append(model.evidence)
+                    effort.say(len(moves) - 1, len(model.active), model.evidence)
+                    alone = alone + 1 if step.move == "re-estimate" else 0
+                    # one at a time they creep where columns are alike
+                    if alone > 10 + len(model.active):
+                        model.settle(free_noise)
+                        model.refresh()
+                        alone = 0
+                        moves.append("joint")
+                        path.append(model.evidence)
+                    continue
+                moved = model.settle(free_noise)
+                alone = 0
+                model.refresh()
+                if moved > 0:
                     moves.append("joint")
                     path.append(model.evidence)
-                continue
-            moved = model.settle(free_noise)
-            alone = 0
-            model.refresh()
-            if moved > 0:
-                moves.append("joint")
-                path.append(model.evidence)
-            if tol > budget.tol:
-                tol = max(budget.tol, min(0.3 * tol, moved))
-            elif moved <= budget.tol and model.proposal(tol) is None:
-                status = Status.CONVERGED
-                break
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    except np.linalg.LinAlgError:
-        # columns so alike that float64 cannot tell them apart at this noise
-        status = Status.STAGNATED
-        model.restore()
-        path.append(model.evidence)
+                if tol > effort.tol:
+                    tol = max(effort.tol, min(0.3 * tol, moved))
+                elif moved <= effort.tol and model.proposal(tol) is None:
+                    run.status = Status.CONVERGED
+                    break
+        except np.linalg.LinAlgError:
+            # columns so alike that float64 cannot tell them apart at this noise
+            run.status = Status.STAGNATED
+            model.restore()
+            path.append(model.evidence)
     model.refresh()
     path[-1] = model.evidence
     return SparsePosterior(
@@ -284,8 +277,8 @@ def _ascend(model: _Regression, budget: Budget, free_noise: bool) -> SparsePoste
         model.evidence,
         np.array(path),
         moves,
-        status,
-        budget.seconds,
+        run.status,
+        run.seconds,
     )
 
 

@@ -21,7 +21,8 @@ from scipy.optimize import minimize, root
 from scipy.special import expit
 
 from mercer import clock
-from mercer.machines.relevance.sparse_bayes import Basis, Budget, Proposal, SparsePosterior, propose
+from mercer.machines.relevance.sparse_bayes import Basis, Effort, Proposal, SparsePosterior, propose
+from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Status
 from mercer.typing import Array, Integers
 
@@ -93,18 +94,17 @@ def mode(active: Integers, alpha: Array, phi: Array, t: Array, w: Array, start: 
     return LaplaceMode(active, alpha, phi, mu, lower, b, slope, 1 - 2 * p, height - 0.5 * logdet)
 
 
-def classification(basis: Basis, t: Array, w: Array, budget: Budget) -> SparsePosterior:
+def classification(basis: Basis, t: Array, w: Array, effort: Effort) -> SparsePosterior:
     """Maximise Laplace's evidence of labels t in {0, 1} with weights w, from the empty model."""
     none = np.zeros(0)
     now = mode(none.astype(np.intp), none, np.zeros((len(t), 0)), t, w, none)
     path = [now.evidence]
     moves = ["start"]
-    status: Status = Status.LIMIT
     refused: set[int] = set()
     settled = True
     factors: tuple[Array, Array] | None = None
-    try:
-        while not budget.spent(len(moves) - 1):
+    with Anytime(best=now) as run:
+        while not effort.spent(len(moves) - 1):
             factors = factors or _factors(basis, now)
             step = propose(
                 *factors,
@@ -113,11 +113,11 @@ def classification(basis: Basis, t: Array, w: Array, budget: Budget) -> SparsePo
                 now.mu,
                 now.sigma.diagonal(),
                 tol=np.inf,
-                worth=budget.tol**2,
+                worth=effort.tol**2,
                 closed=refused,
             )
             if step is not None:
-                then = _attempt(basis, now, step, t, w, budget.tol)
+                then = _attempt(basis, now, step, t, w, effort.tol)
                 if then is None:
                     refused.add(step.index)
                     continue
@@ -129,14 +129,12 @@ def classification(basis: Basis, t: Array, w: Array, budget: Budget) -> SparsePo
                 settled = True
                 moves.append("joint")
             else:
-                status = Status.CONVERGED
+                run.status = Status.CONVERGED
                 break
             refused.clear()
             factors = None
             path.append(now.evidence)
-            budget.say(len(moves) - 1, len(now.active), now.evidence)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
+            effort.say(len(moves) - 1, len(now.active), now.evidence)
     return SparsePosterior(
         now.active,
         now.alpha,
@@ -146,8 +144,8 @@ def classification(basis: Basis, t: Array, w: Array, budget: Budget) -> SparsePo
         now.evidence,
         np.array(path),
         moves,
-        status,
-        budget.seconds,
+        run.status,
+        run.seconds,
     )
 
 

@@ -43,7 +43,7 @@ PATH_WORK = 2e11
 
 @examine.register
 def _(model: RidgeMachine, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-    A, Y, w = model._check_again(X, y, sample_weight)
+    A, Y, w = model.check_again(X, y, sample_weight)
     same_width(exam, model, A)
     same_kernel(exam, model, A, w)
     same_approximation(exam, model, A, w)
@@ -73,7 +73,7 @@ def _solved_in_features(exam: Examination, model: RidgeMachine, A: Matrix, Y: Ar
     _certificate(exam, model, found, at_most("the residual", found.certificate.residual, bound), Y, w)
     examine_coefficients(exam, model, kept, phi, parts)
     examine_map(exam, model, problem, phi)
-    if model._approximated:
+    if model.is_approximated:
         exam.same("feature_coef_", model.feature_coef_, model.coef_)
 
 
@@ -109,8 +109,8 @@ def _certificate(
 
 def _other_coordinates(exam: Examination, model: RidgeMachine, A: Matrix, Y: Array, w: Array) -> None:
     """Weights of features, by which `predict` goes, give the function that the coefficients of rows give."""
-    if model._approximated:
-        phi = model.approximation_.features(model._rows(A))
+    if model.is_approximated:
+        phi = model.approximation_.features(model.as_rows(A))
         coef = model.dual_coef_.reshape(Y.shape)
         shape = model.feature_coef_.shape
         size = (np.abs(phi).T @ np.abs(coef)).reshape(shape)
@@ -139,7 +139,7 @@ def _from_landmarks(exam: Examination, model: RidgeMachine, A: Matrix, Y: Array,
     b = np.atleast_1d(model.intercept_)
     errors = Y[kept] - b - across @ a
     off = rounding_unit(len(a)) * (np.abs(Y[kept]) + np.abs(b) + _landmark_sizes(across, inner, a))
-    alphas = np.broadcast_to(np.asarray(model._fitted_alpha(), dtype=float), Y.shape[1])
+    alphas = np.broadcast_to(np.asarray(model.fitted_alpha(), dtype=float), Y.shape[1])
     for j, alpha in enumerate(alphas):
         penalty = problem.penalty(float(alpha))
         factor = penalty.weight / penalty.alpha
@@ -258,7 +258,7 @@ def _chosen(exam: Examination, model: KernelRidgeCV, errors: Array) -> Integers:
 def _smooth_gram(model: KernelRidgeCV, A: Matrix, w: Array) -> tuple[Array, float]:
     """K of the rows with weight without its noise, by the formula in NumPy, and that noise."""
     kept = np.flatnonzero(w > 0)
-    if model._approximated:
+    if model.is_approximated:
         phi = features_of(model.approximation_, model, A[kept])
         return phi @ phi.T, float(model.approximation_.noise_)
     if isinstance(model.kernel_, str):

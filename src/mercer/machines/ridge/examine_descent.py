@@ -39,7 +39,7 @@ CLOSE = 1e-6
 
 @examine.register
 def _(model: KernelLeastSquares, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
     Y = check_target_block(y, A.shape[0], type(model).__name__)[0]
     same_width(exam, model, A)
@@ -91,7 +91,7 @@ def _seeded(model: KernelLeastSquares) -> bool:
 
 def _grams(model: KernelLeastSquares, A: Matrix, train: Integers, held: Integers) -> tuple[Array, Array]:
     """K of the rows learned from, and between the rows held out and those."""
-    if model._approximated:
+    if model.is_approximated:
         phi = features_of(model.approximation_, model, A)
         K = phi[train] @ phi[train].T + model.approximation_.noise_ * np.eye(len(train))
         return K, phi[held] @ phi[train].T

@@ -22,6 +22,7 @@ from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch, Whole, steps_allowed
 from mercer.machines.shared.targets import check_target_block
 from mercer.progress import say
+from mercer.solve.anytime import Anytime
 from mercer.solve.eigen import top_eigenpairs
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
@@ -127,7 +128,7 @@ class KernelLeastSquares(RegressorMixin, Machine):
     def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Descend from 0; a row of weight 2 counts twice, of weight 0 not at all."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         n = A.shape[0]
         Y, single = check_target_block(y, n, type(self).__name__)
         w = check_weights(sample_weight, n)
@@ -194,7 +195,6 @@ class KernelLeastSquares(RegressorMixin, Machine):
         held: Integers | None,
     ) -> tuple[Array, Status, float]:
         """α, why it stopped, and the seconds; the path is kept on the way."""
-        start = clock.now()
         target = Y[train]
         weight = w[train, None]
         alpha = np.zeros_like(target)
@@ -203,10 +203,8 @@ class KernelLeastSquares(RegressorMixin, Machine):
         train_errors: list[float] = []
         held_errors: list[float] = []
         best = 0
-        kept = alpha
         least = np.inf
-        status: Status = Status.LIMIT
-        try:
+        with Anytime[Array](best=alpha) as run:
             most = steps_allowed(self.max_iter)
             for t in range(most + 1):
                 began = clock.now()
@@ -218,21 +216,19 @@ class KernelLeastSquares(RegressorMixin, Machine):
                 now = held_errors[-1] if held_errors else train_errors[-1]
                 if now < least or not held_errors:
                     best = t
-                    kept = alpha
+                    run.best = alpha
                     least = min(now, least)
                 self._tell(t, train_errors, held_errors)
                 if np.sqrt(error) <= self.tol * size or (held_errors and t - best >= self.patience):
-                    status = Status.CONVERGED
+                    run.status = Status.CONVERGED
                     break
                 if not error <= GROWTH * size**2:
-                    status = Status.FAILED
+                    run.status = Status.FAILED
                     break
                 if clock.short_of(clock.now() - began):
                     break
                 if t < most:
                     alpha = alpha - 2.0 * self.step_ * weight * rest
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
         self.n_iter_ = best
         self.path_ = DescentPath(
             np.arange(len(train_errors)),
@@ -240,7 +236,8 @@ class KernelLeastSquares(RegressorMixin, Machine):
             np.array(held_errors) if held_errors else None,
             best,
         )
-        return kept, status, clock.now() - start
+        assert run.best is not None
+        return run.best, run.status, run.seconds
 
     def _tell(self, t: int, train: list[float], held: list[float]) -> None:
         if self.verbose and t % 10 == 0:
@@ -293,7 +290,7 @@ class KernelLeastSquares(RegressorMixin, Machine):
     def predict(self, X: Table) -> Array:
         """Σ α_i k(x_i, x)."""
         check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         return self._products(A, self.X_fit_[self._used], self.dual_coef_[self._used], self._used)
 
     def _functions(self) -> Functions:

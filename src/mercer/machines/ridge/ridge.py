@@ -65,7 +65,7 @@ class RidgeMachine(RegressorMixin, Machine):
 
     def _start(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[RidgeProblem, Array, Integers]:
         """The problem on the rows of positive weight, their targets, and which rows they are."""
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         n = A.shape[0]
         Y, self._single = check_target_block(y, n, type(self).__name__)
         w = check_weights(sample_weight, n)
@@ -83,7 +83,7 @@ class RidgeMachine(RegressorMixin, Machine):
         """The problem on the rows of positive weight."""
         kept = np.flatnonzero(self._weight > 0)
         if on is None:
-            on = self._again_on(self.X_fit_)
+            on = self.again_on(self.X_fit_)
         if len(kept) < len(on):
             on = on.part(kept)
         problem = RidgeProblem(on, self._weight[kept], bool(self.fit_intercept), options)
@@ -136,14 +136,14 @@ class RidgeMachine(RegressorMixin, Machine):
         """Primal: the weights of the features. Nyström: landmark rows and their coefficients."""
         for name in ("coef_", "feature_map_", "landmarks_", "landmark_coef_"):
             self.__dict__.pop(name, None)
-        if self._approximated:
+        if self.is_approximated:
             self.feature_coef_ = self._beta(problem, coef, kept)
         if coef is None:
             return
         coef = coef[:, 0] if self._single else coef
         if self.solver_ == "primal":
             self.coef_ = coef
-            if self._approximated:
+            if self.is_approximated:
                 return
             assert isinstance(self.kernel_, Kernel)
             self.feature_map_ = self.kernel_.features(problem.columns, memory=self.memory)
@@ -179,13 +179,13 @@ class RidgeMachine(RegressorMixin, Machine):
     def predict(self, X: Table) -> Array:
         """f(x) + b for new rows: Σ c_j k(x_j, x) by a Gram operator in blocks, or φ(x)·β."""
         check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         return np.asarray(self._function(A) + self.intercept_)
 
     def _function(self, A: Matrix) -> Array:
-        if self.solver_ == "primal" and not self._approximated:
+        if self.solver_ == "primal" and not self.is_approximated:
             phi = self.feature_map_
-            rows = self._rows(A)
+            rows = self.as_rows(A)
             parts = row_blocks(A.shape[0], phi.dimension)
             every = np.arange(A.shape[0])
             return np.concatenate([phi(rows.rows(every[part])) @ self.coef_ for part in parts])
@@ -203,11 +203,11 @@ class RidgeMachine(RegressorMixin, Machine):
 
     def _functions(self) -> Functions:
         check_is_fitted(self, "dual_coef_")
-        if self.solver_ == "primal" and not self._approximated:
+        if self.solver_ == "primal" and not self.is_approximated:
             phi = self.feature_map_
             weights = self.coef_.reshape(len(self.coef_), -1).T
             offset = np.broadcast_to(np.asarray(self.intercept_, dtype=float), len(weights)).copy()
-            return ByFeatures(map=lambda A: phi(self._rows(A)), weights=weights, offset=offset)
+            return ByFeatures(map=lambda A: phi(self.as_rows(A)), weights=weights, offset=offset)
         chosen, coef = self._expansion()
         return self._functions_on(self._rows_of_fit(chosen), coef, self.intercept_, chosen, observed=False)
 
@@ -226,7 +226,7 @@ class RidgeMachine(RegressorMixin, Machine):
         c = self.dual_coef_.reshape(Y.shape)
         errors = np.empty((problem.n, Y.shape[1]))
         dof = np.empty(Y.shape[1])
-        alphas = np.broadcast_to(np.asarray(self._fitted_alpha(), dtype=float), Y.shape[1])
+        alphas = np.broadcast_to(np.asarray(self.fitted_alpha(), dtype=float), Y.shape[1])
         for alpha in np.unique(alphas):
             mine = np.flatnonzero(alphas == alpha)
             fit = RidgeFit(c[np.ix_(kept, mine)], np.zeros(len(mine)), self.certificate_)
@@ -243,15 +243,15 @@ class RidgeMachine(RegressorMixin, Machine):
         w = self._weight[kept]
         return LeaveOneOut(predictions, (w @ errors**2) / w.sum(), dof)
 
-    def _fitted_alpha(self) -> Numbers:
+    def fitted_alpha(self) -> Numbers:
         raise NotImplementedError
 
     # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _check_again(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[Matrix, Array, Array]:
+    def check_again(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[Matrix, Array, Array]:
         """Data and targets checked against the fitted model, for `mercer.verify`."""
         check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         if A.shape[0] != len(self._weight):
             raise ShapeError(
                 f"X has {A.shape[0]} rows; the model was fitted on {len(self._weight)}. Pass the training "
@@ -260,10 +260,10 @@ class RidgeMachine(RegressorMixin, Machine):
         Y = check_target_block(y, A.shape[0], type(self).__name__)[0]
         return A, Y, check_weights(sample_weight, A.shape[0])
 
-    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
+    def named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
         from mercer.machines.ridge.verify import name_multipliers
 
-        return name_multipliers(self, *self._check_again(X, y, sample_weight))
+        return name_multipliers(self, *self.check_again(X, y, sample_weight))
 
     @property
     def loo_predictions_(self) -> Array:
@@ -430,7 +430,7 @@ class KernelRidge(RidgeMachine):
     def _separable(self, noise: Array) -> bool:
         return bool(noise.min() >= 0 and noise.min() + np.min(self.alpha) > 0)
 
-    def _fitted_alpha(self) -> Numbers:
+    def fitted_alpha(self) -> Numbers:
         return self.alpha
 
 

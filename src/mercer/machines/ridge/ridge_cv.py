@@ -212,7 +212,7 @@ class KernelRidgeCV(RidgeMachine):
         """Uneven noise leaves no common eigenvectors."""
         return bool(noise.min() >= 0 and np.ptp(noise) == 0)
 
-    def _fitted_alpha(self) -> Numbers:
+    def fitted_alpha(self) -> Numbers:
         return self.alpha_
 
 

@@ -54,7 +54,7 @@ def recertify(model: RidgeMachine, A: Matrix, Y: Array, w: Array) -> Recomputed:
     coef = model.dual_coef_.reshape(Y.shape)
     b = np.atleast_1d(model.intercept_)
     state = _State.of(model, problem, A[kept], coef[kept], Y[kept] - b)
-    alphas = np.broadcast_to(np.asarray(model._fitted_alpha(), dtype=float), Y.shape[1])
+    alphas = np.broadcast_to(np.asarray(model.fitted_alpha(), dtype=float), Y.shape[1])
     rest = np.empty_like(state.goal)
     each = np.empty(Y.shape[1])
     shaken = np.empty(Y.shape[1])
@@ -114,7 +114,7 @@ class _State(NamedTuple):
         K = problem.operator(stored=False)
         products = np.asarray(K @ np.ascontiguousarray(c))
         elsewhere = np.zeros_like(products)
-        if model._approximated:
+        if model.is_approximated:
             elsewhere = model._function(A).reshape(goal.shape) - products
         # |k(x, z)|² ≤ k(x, x) k(z, z): the sizes of what a product adds up
         root = np.sqrt(np.abs(K.diag()))
@@ -152,7 +152,7 @@ def name_multipliers(model: RidgeMachine, A: Matrix, Y: Array, w: Array) -> list
     else:
         products = np.asarray(problem.operator(stored=False) @ np.ascontiguousarray(c))
     xi = Y[kept] - np.atleast_1d(model.intercept_) - products
-    alphas = np.broadcast_to(np.asarray(model._fitted_alpha(), dtype=float), Y.shape[1])
+    alphas = np.broadcast_to(np.asarray(model.fitted_alpha(), dtype=float), Y.shape[1])
     norms = np.sqrt(np.maximum((c * products).sum(axis=0), 0.0))
     out = []
     for j, alpha in enumerate(alphas):

@@ -52,8 +52,8 @@ Parts = list[tuple[Integers, Penalty, Part]]
 
 def features_again(model: RidgeMachine, A: Matrix) -> Array:
     """Φ of these rows, n×D."""
-    rows = model._rows(A)
-    phi = model.approximation_.features(rows) if model._approximated else model.feature_map_(rows)
+    rows = model.as_rows(A)
+    phi = model.approximation_.features(rows) if model.is_approximated else model.feature_map_(rows)
     return np.asarray(phi, dtype=np.float64)
 
 
@@ -62,7 +62,7 @@ def recertify_in_features(
 ) -> tuple[Recomputed, Parts]:
     """All numbers of the certificate from `coef_` alone; rows and targets are those of positive weight."""
     beta = np.asarray(model.coef_).reshape(phi.shape[1], Y.shape[1])
-    alphas = np.broadcast_to(np.asarray(model._fitted_alpha(), dtype=float), Y.shape[1])
+    alphas = np.broadcast_to(np.asarray(model.fitted_alpha(), dtype=float), Y.shape[1])
     residuals = np.empty(Y.shape[1])
     shaken = np.empty(Y.shape[1])
     parts = []
@@ -179,7 +179,7 @@ def examine_coefficients(
 
 def examine_map(exam: Examination, model: RidgeMachine, problem: RidgeProblem, phi: Array) -> None:
     """φ(x)·φ(z) is k(x, z): both matrices times one random vector."""
-    if model._approximated:
+    if model.is_approximated:
         return
     v = np.random.default_rng(0).normal(size=(len(phi), 1))
     products = np.asarray(problem.operator(stored=False) @ v)

@@ -90,12 +90,16 @@ class KernelEstimator(Published, BaseEstimator):
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
         return tags
 
-    def _check_rows(self, X: Table, *, reset: bool) -> Matrix:
+    def check_rows(self, X: Table, *, reset: bool) -> Matrix:
         """X as float64 numbers, dense or CSR; its columns are remembered (`reset`) or must be those of fit.
 
         Where the kernel takes things that are no numbers, they stay what they are, as an array of objects.
+        Things without columns have no `n_features_in_`, as text has none in scikit-learn's own estimators.
         """
         A = read_rows(X, self._takes_things())
+        if reset and A.ndim == 1:
+            # What a fit before this one remembered of its columns.
+            self.__dict__.pop("n_features_in_", None)
         names = column_names(X)
         if not reset and names is not None and self._reads_by_name():
             return self._in_order_of_fit(A, names)
@@ -150,18 +154,18 @@ class KernelEstimator(Published, BaseEstimator):
             "features. Ask the machine that is fitted on those features."
         )
 
-    def _named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
+    def named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
         """Multipliers and slacks of each problem that was solved, from the training data; here: none was."""
         raise ParameterError(
             f"{type(self).__name__} minimises no convex loss of labelled rows under a norm, so there are no "
             "multipliers α, slacks ξ or bounds C to measure. What it has is in theory.function_of(model)."
         )
 
-    def _bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
+    def bounded_support(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
         """Rows of fit with 0 < α < C and with α = C, for each function; nothing without such multipliers."""
         return (), ()
 
-    def _named_rows(self) -> dict[str, Integers]:
+    def named_rows(self) -> dict[str, Integers]:
         """Rows of fit that stand out, by what they are called; nothing where f is made of all rows alike."""
         return {}
 
@@ -172,7 +176,7 @@ class KernelEstimator(Published, BaseEstimator):
         check_is_fitted(self)
         examine_machine(self, exam, X, y, sample_weight)
 
-    def _rows(self, A: Matrix, name: str = "X") -> Rows:
+    def as_rows(self, A: Matrix, name: str = "X") -> Rows:
         """Checked numbers as the rows that kernels take, with the column names of fit."""
         names = getattr(self, "feature_names_in_", None)
         return Rows(A, name, None if names is None else [str(n) for n in names])

@@ -39,7 +39,7 @@ def same_kernel(
     """`kernel_` is what `kernel=` means on these rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = resolve(getattr(model, name), model._rows(A), weight)
+        found = resolve(getattr(model, name), model.as_rows(A), weight)
     exam.same(f"{name}_", getattr(model, f"{name}_"), PRECOMPUTED if found is None else found)
 
 
@@ -67,7 +67,7 @@ def same_approximation(exam: Examination, model: Machine, A: Matrix, weight: Arr
     from mercer.machines.landmarks.examine import examine_features
 
     if model.approximation is None:
-        exam.true(not model._approximated, "the model has an approximation_, and none was asked for")
+        exam.true(not model.is_approximated, "the model has an approximation_, and none was asked for")
         return
     mine = {k: v for k, v in model.approximation_.get_params(deep=False).items() if k != "kernel"}
     asked = {k: v for k, v in model.approximation.get_params(deep=False).items() if k != "kernel"}
@@ -80,7 +80,7 @@ def same_approximation(exam: Examination, model: Machine, A: Matrix, weight: Arr
 
 def same_feature_coef(exam: Examination, model: Machine, A: Matrix, coef: Array) -> None:
     """β = Φᵀ coef: what `predict` uses follows from the coefficients that the certificate is of."""
-    if not model._approximated:
+    if not model.is_approximated:
         return
     phi = features_of(model.approximation_, model, A)
     exam.same("feature_coef_", model.feature_coef_, phi.T @ coef)
@@ -88,7 +88,7 @@ def same_feature_coef(exam: Examination, model: Machine, A: Matrix, coef: Array)
 
 def features_of(approximation: Approximation, model: KernelEstimator, A: Matrix) -> Array:
     """Φ of checked rows."""
-    return approximation.features(model._rows(A))
+    return approximation.features(model.as_rows(A))
 
 
 def plain_gram(model: KernelEstimator, A: Matrix, B: Matrix | None = None) -> Array:
@@ -96,7 +96,7 @@ def plain_gram(model: KernelEstimator, A: Matrix, B: Matrix | None = None) -> Ar
 
     Between A and B it has no noise.
     """
-    if isinstance(model, Machine) and model._approximated:
+    if isinstance(model, Machine) and model.is_approximated:
         phi = features_of(model.approximation_, model, A)
         if B is not None:
             across: Array = phi @ features_of(model.approximation_, model, B).T
@@ -105,9 +105,9 @@ def plain_gram(model: KernelEstimator, A: Matrix, B: Matrix | None = None) -> Ar
         return K
     if isinstance(model.kernel_, str):
         return np.asarray(dense(A), dtype=np.float64)
-    z = None if B is None else model._rows(B)
+    z = None if B is None else model.as_rows(B)
     every = slice(None)
-    return np.asarray(block(model.kernel_, model._rows(A), z, every, every), dtype=np.float64)
+    return np.asarray(block(model.kernel_, model.as_rows(A), z, every, every), dtype=np.float64)
 
 
 def again(model: Fitted, X: Table, y: Targets | None, sample_weight: Weights, **changes: Setting) -> Fitted:
@@ -115,7 +115,7 @@ def again(model: Fitted, X: Table, y: Targets | None, sample_weight: Weights, **
     twin: Any = clone(model)
     for name, value in changes.items():
         setattr(twin, name, value)
-    if isinstance(model, Machine) and model._approximated:
+    if isinstance(model, Machine) and model.is_approximated:
         # The features are examined by themselves; drawn again they would be others.
         twin.approximation = Frozen(model.approximation_)
     with warnings.catch_warnings():

@@ -92,7 +92,7 @@ class Machine(KernelEstimator):
         """
         for name in ("approximation_", "feature_coef_", "witness_"):
             self.__dict__.pop(name, None)
-        rows = self._rows(A).checked()
+        rows = self.as_rows(A).checked()
         kernel = resolve(self.kernel, rows, w)
         self.kernel_ = PRECOMPUTED if kernel is None else kernel
         on = put_on_rows(
@@ -144,7 +144,7 @@ class Machine(KernelEstimator):
 
     def _approximation_notes(self) -> tuple[str, ...]:
         """How the Gram was approximated, with the number, and what was found of the kernel, if it was."""
-        if not self._approximated:
+        if not self.is_approximated:
             return ()
         return (self.approximation_.describe(), *self.approximation_.judged_)
 
@@ -156,7 +156,7 @@ class Machine(KernelEstimator):
     # ── after the fit ───────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def _approximated(self) -> bool:
+    def is_approximated(self) -> bool:
         return "approximation_" in self.__dict__
 
     @property
@@ -167,20 +167,20 @@ class Machine(KernelEstimator):
     def _fitted_on(self, rows: Matrix, index: Integers | None = None) -> KernelOnRows:
         """The kernel of the fit on rows of it; `index` are their places among all rows of fit."""
         kernel = self._fitted_kernel
-        if self._approximated:
-            mine = self._rows(rows, "rows of fit")
+        if self.is_approximated:
+            mine = self.as_rows(rows, "rows of fit")
             places = np.arange(len(mine)) if index is None else index
             return Approximated(kernel, mine, places, self.approximation_)
         if kernel is None:
             places = np.arange(self.n_features_in_) if index is None else index
             return Given(None, places, self.n_features_in_)
-        mine = self._rows(rows, "rows of fit")
+        mine = self.as_rows(rows, "rows of fit")
         places = np.arange(rows.shape[0]) if index is None else index
         return Evaluated(kernel, mine, places, self.memory, self.n_jobs)
 
-    def _again_on(self, A: Matrix) -> KernelOnRows:
+    def again_on(self, A: Matrix) -> KernelOnRows:
         """The kernel of the fit on the rows of fit, passed once more: for `verify` and `theory`."""
-        if self._fitted_kernel is None and not self._approximated:
+        if self._fitted_kernel is None and not self.is_approximated:
             return Given.of(A, symmetric=self.symmetric)
         return self._fitted_on(A)
 
@@ -198,12 +198,12 @@ class Machine(KernelEstimator):
         coef = np.asarray(coef, dtype=float)
         count = 1 if coef.ndim == 1 else coef.shape[1]
         given = {**facts, "offset": np.broadcast_to(np.asarray(offset, dtype=float), count).copy()}
-        if self._approximated:
+        if self.is_approximated:
             for name in ("observed", "known_norms"):
                 given.pop(name, None)
             scale = given.pop("scale", 1.0)
             weights = (self.feature_coef_.reshape(len(self.feature_coef_), -1) * scale).T
             approximation = self.approximation_
-            return ByFeatures(map=lambda A: approximation.features(self._rows(A)), weights=weights, **given)
+            return ByFeatures(map=lambda A: approximation.features(self.as_rows(A)), weights=weights, **given)
         coef = coef.reshape(len(coef), -1) * given.pop("scale", 1.0)
         return ByRows(on=self._fitted_on(rows, index), coefficients=coef, **given)

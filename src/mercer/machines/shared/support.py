@@ -43,7 +43,7 @@ class SupportMachine(Machine):
     def _values(self, X: Table) -> Array:
         """Every function on new rows, n × functions; only kernel products with support vectors."""
         check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         return self._products(A, self.support_vectors_, self.dual_coef_.T, self.support_) + self.intercept_
 
     def _functions(self) -> Functions:
@@ -61,10 +61,10 @@ class SupportMachine(Machine):
         """What is special about the functions of this machine: classes, duels, a name."""
         return {}
 
-    def _check_again(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[Matrix, Any, Array]:
+    def check_again(self, X: Table, y: Targets, sample_weight: Weights) -> tuple[Matrix, Any, Array]:
         """Data and targets checked against the fitted model, for `mercer.verify` and `mercer.theory`."""
         check_is_fitted(self, "dual_coef_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         if A.shape[0] != self.n_rows_fit_:
             raise ShapeError(
                 f"X has {A.shape[0]} rows; the model was fitted on {self.n_rows_fit_}. "

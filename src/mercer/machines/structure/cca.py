@@ -107,7 +107,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
             raise InputError(
                 "KernelCCA requires y to be passed, but the target y is None: it is the second view."
             )
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         B = _second_view(y, A.shape[0])
         if len(B) == 1:
             raise InputError("n_samples=1: a correlation needs at least two rows.")
@@ -164,7 +164,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
     def transform(self, X: Table, y: Targets | None = None) -> Array | tuple[Array, Array]:
         """f of new rows, n × n_components; with a second view, the pair (f(X), g(y))."""
         check_is_fitted(self, "alpha_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         f = self._products(A, self.X_fit_, self.alpha_) - self._offset
         if y is None:
             return f

@@ -52,11 +52,11 @@ def _kept(
 
 @examine.register
 def _(model: KernelKMeans, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
     _kept(exam, model, A, w)
     same_approximation(exam, model, A, w)
-    K, k = model._again_on(A).gram(), int(model.n_clusters)
+    K, k = model.again_on(A).gram(), int(model.n_clusters)
     members = np.flatnonzero(w > 0)
     exam.same("the rows with weight", model._members, members)
     codes = np.asarray(model._codes)
@@ -125,11 +125,11 @@ def _bound(model: KernelKMeans, K: GramOperator, w: Array, own: Array, k: int) -
 
 @examine.register
 def _(model: KernelPCA, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     _kept(exam, model, A)
     same_approximation(exam, model, A, np.ones(A.shape[0]))
     n = A.shape[0]
-    centred = Centred(model._again_on(A).gram())
+    centred = Centred(model.again_on(A).gram())
     values, U = model.eigenvalues_, model.eigenvectors_
     trace = float(centred.diag().sum())
     every = _eigenpairs(exam, model, centred, values, U)
@@ -211,9 +211,9 @@ def _enough_components(exam: Examination, model: KernelPCA, every: Array, size: 
 def _(model: MercerMap, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     twin = again(model, X, y, None)
     same_published(exam, model, twin, skip=HISTORY | {"eigenvectors_"}, within=SOLVED)
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     same_approximation(exam, model, A, np.ones(A.shape[0]))
-    _eigenpairs(exam, model, model._again_on(A).gram(), model.eigenvalues_, model.eigenvectors_)
+    _eigenpairs(exam, model, model.again_on(A).gram(), model.eigenvalues_, model.eigenvectors_)
 
 
 # ── two views ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -222,7 +222,7 @@ def _(model: MercerMap, exam: Examination, X: Table, y: Targets, sample_weight: 
 @examine.register
 def _(model: KernelCCA, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     """By the definition: (L̃ + c)²β ∝ L̃f and (K̃ + c)²α ∝ K̃g, and no pair of functions agrees better."""
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     B = _second_view(y, A.shape[0])
     n, k = A.shape[0], min(int(model.n_components), A.shape[0] - 1)
     _kept(exam, model, A)

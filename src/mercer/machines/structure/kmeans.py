@@ -24,6 +24,7 @@ from mercer.machines.structure.centred import invalid_after_centring
 from mercer.machines.structure.lloyd import Clustering, lloyd, nearest_seed, plus_plus
 from mercer.machines.structure.spectral import spectral_start
 from mercer.progress import Tell, teller
+from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
 from mercer.typing import Array, Integers, Memory, Numbers, Seed, Table, Targets, Weights
@@ -133,10 +134,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
         Rows of weight 0 do not move the centres.
         """
-        start = clock.now()
+        whole = Anytime[Clustering]()
         self._check_parameters()
         runs = self._runs()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
         if int((w > 0).sum()) < self.n_clusters:
             raise InputError(
@@ -146,14 +147,18 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         on = self._kernel_on(A, w)
         K = on.gram()
         notes = self._judged(on, K)
-        best, bound, more = self._run_all(K, w, runs)
-        self._keep(on, A, w, best)
+        bound, more = self._run_all(whole, K, w, runs)
+        assert whole.best is not None
+        best = whole.best
         status: Status = best.status
+        if whole.interrupted:
+            status = Status.INTERRUPTED
+        self._keep(on, A, w, best)
         self.certificate_ = Certificate(
             status,
             f"Lloyd's steps from {'given labels' if not isinstance(self.init, str) else self.init}",
             iterations=best.steps,
-            seconds=clock.now() - start,
+            seconds=whole.seconds,
             primal=self.inertia_,
             dual=bound,
             gap=None if bound is None else self.inertia_ - bound,
@@ -176,15 +181,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             return 10 if self.init == "random" else 1
         return int(self.n_init)
 
-    def _run_all(self, K: GramOperator, w: Array, runs: int) -> tuple[Clustering, float | None, list[str]]:
-        """The best of all runs, the spectral bound if there is one, and what has to be said."""
+    def _run_all(
+        self, whole: Anytime[Clustering], K: GramOperator, w: Array, runs: int
+    ) -> tuple[float | None, list[str]]:
+        """All runs, of which `whole` keeps the best: the spectral bound if any, and what has to be said."""
         rng = check_random_state(self.random_state)
         diagonal = np.asarray(K.diag(), dtype=np.float64)
-        best: Clustering | None = None
         bound: float | None = None
         notes: list[str] = []
         done = 0
-        try:
+        with whole:
             for done in range(1, runs + 1):
                 began = clock.now()
                 labels, low, more = self._start(K, w, diagonal, rng, done)
@@ -194,21 +200,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
                     K, w, diagonal, labels, int(self.n_clusters),
                     max_iter=steps_allowed(self.max_iter), tol=float(self.tol), tell=self._teller(done),
                 )  # fmt: skip
-                best = run if best is None or run.inertia < best.inertia else best
-                if run.status == Status.INTERRUPTED:
-                    # Whichever run was the best, Ctrl-C ended the fit.
-                    best = best.interrupted()
+                if whole.best is None or run.inertia < whole.best.inertia:
+                    whole.best = run
+                # Whichever run was the best, Ctrl-C in this one ended the fit.
+                whole.status = run.status
                 step = (clock.now() - began) / run.steps
-                if run.status == Status.INTERRUPTED or clock.short_of(step):
+                if whole.interrupted or clock.short_of(step):
                     break
-        except KeyboardInterrupt:
-            if best is None:
-                raise
-            best = best.interrupted()
-        assert best is not None
         if runs > 1:
             notes = [*notes, f"the best of {done} runs" + ("" if done == runs else f" ({runs} were asked)")]
-        return best, bound, notes
+        return bound, notes
 
     def _start(
         self, K: GramOperator, w: Array, diagonal: Array, rng: np.random.RandomState, run: int
@@ -275,7 +276,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def _partial(self, X: Table) -> tuple[Array, Array | None]:
         """-2 Σ α k + ΣΣ αα k for every cluster, and k(x, x) where it is known."""
         check_is_fitted(self, "labels_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         on = self._fitted_on(self.X_fit_)
         if len(self._members) < len(on):
             on = on.part(self._members)

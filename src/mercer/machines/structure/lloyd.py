@@ -10,6 +10,7 @@ import numpy as np
 from mercer import clock
 from mercer.gram import GramOperator
 from mercer.panels import panels
+from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Status
 from mercer.typing import Array, Integers
 
@@ -29,9 +30,6 @@ class Clustering:
     objective: list[float]
     steps: int
     status: Status
-
-    def interrupted(self) -> Clustering:
-        return replace(self, status=Status.INTERRUPTED)
 
 
 class Sums:
@@ -84,8 +82,7 @@ def lloyd(
     slack = 16 * np.finfo(float).eps * float(np.abs(diagonal).max())
     rows = np.arange(len(w))
     objective: list[float] = []
-    best: Clustering | None = None
-    try:
+    with Anytime[Clustering]() as run:
         for step in range(1, max_iter + 1):
             began = clock.now()
             G = sums.at(labels)
@@ -106,16 +103,14 @@ def lloyd(
                 tell(step, objective[-1], moved)
             slow = step > 1 and objective[-2] - objective[-1] <= tol * objective[-2] and tol > 0
             status: Status = Status.CONVERGED if moved == 0 or slow else Status.LIMIT
-            best = Clustering(new, labels, masses, norms, inertia, objective, step, status)
+            run.best = Clustering(new, labels, masses, norms, inertia, objective, step, status)
             if moved == 0 or slow or clock.short_of(clock.now() - began):
                 break
             labels = new
-    except KeyboardInterrupt:
-        if best is None:
-            raise
-        best = best.interrupted()
-    assert best is not None
-    return best
+    assert run.best is not None
+    if run.interrupted:
+        return replace(run.best, status=Status.INTERRUPTED)
+    return run.best
 
 
 def filled(labels: Integers, w: Array, far: Array, k: int, floor: float) -> Integers:

@@ -96,7 +96,7 @@ class MercerMap(TransformerMixin, Machine):
         """Expand the Gram matrix of X; `y` is ignored."""
         start = time.perf_counter()
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         on = self._kernel_on(A)
         K = check_gram(on.gram().dense(), str(on.published))
         values, vectors = lapack.eigh(K)
@@ -143,7 +143,7 @@ class MercerMap(TransformerMixin, Machine):
     def transform(self, X: Table) -> Array:
         """φ of new points, n × n_components, by the Nyström extension."""
         check_is_fitted(self, "eigenvalues_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         return self._products(A, self.X_fit_, self._coef)
 
     @property

@@ -140,7 +140,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         """Find the components of X; `y` is ignored."""
         start = time.perf_counter()
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         on = self._kernel_on(A)
         K = on.gram()
         notes = self._judged(on, K)
@@ -210,7 +210,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
     def transform(self, X: Table) -> Array:
         """The components of new points, n × n_components."""
         check_is_fitted(self, "eigenvalues_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         if self.n_components_ == 0:
             return np.empty((A.shape[0], 0))
         return self._products(A, self.X_fit_, self._coef) - self._offset

@@ -41,7 +41,7 @@ Error = Callable[[Kernel], float]
 
 @examine.register
 def _(model: KernelMeanEmbedding, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
     same_width(exam, model, A)
     share = w / w.sum()
@@ -65,7 +65,7 @@ def _(model: KernelMeanEmbedding, exam: Examination, X: Table, y: Targets, sampl
 
 @examine.register
 def _(model: NadarayaWatson, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
-    A = model._check_rows(X, reset=False)
+    A = model.check_rows(X, reset=False)
     w = check_weights(sample_weight, A.shape[0])
     Y = check_target_block(y, A.shape[0], "NadarayaWatson")[0]
     same_width(exam, model, A)
@@ -118,7 +118,7 @@ def _products(model: KernelMeanEmbedding, A: Matrix, share: Array) -> Array:
     if isinstance(model.kernel_, str):
         return np.asarray(A @ share)
     out = np.empty(A.shape[0])
-    own = np.asarray(model.kernel_.diagonal(model._rows(A)), dtype=np.float64)
+    own = np.asarray(model.kernel_.diagonal(model.as_rows(A)), dtype=np.float64)
     for part in row_blocks(A.shape[0], A.shape[0]):
         K = plain_gram(model, A[part], A)
         rows = np.arange(A.shape[0])[part]
@@ -192,7 +192,7 @@ def _width(
     if model.bandwidth == "kernel":
         same_kernel(exam, model, A, w)
         return
-    asked = resolve(model.kernel, model._rows(A), w)
+    asked = resolve(model.kernel, model.as_rows(A), w)
     assert isinstance(asked, Kernel)
     start = np.asarray(asked.get_params()["lengthscale"], dtype=float)
     kernel = model.kernel_

@@ -99,7 +99,7 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
     def fit(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Self:
         """Remember the rows X and their weights, and find the offset; y is ignored."""
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         w = check_weights(sample_weight, A.shape[0])
         on = self._kernel_on(A, w)
         notes: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
                     "the lengthscale without approximation=, and pass that kernel."
                 )
             self.kernel_, note = by_leave_one_out(on.kernel, lambda k: -self._held_out(k, A, w))
-            on = self._again_on(A)
+            on = self.again_on(A)
             notes = (note,)
         K = on.gram()
         self.weights_ = w / w.sum()
@@ -127,7 +127,7 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
         """The mean logarithm of the density of each row, made of the others."""
         constant = log_integral(kernel, self.n_features_in_)
         total = 0.0
-        for part, K in windows(Evaluated.of(kernel, self._rows(A), n_jobs=self.n_jobs), A):
+        for part, K in windows(Evaluated.of(kernel, self.as_rows(A), n_jobs=self.n_jobs), A):
             mine = np.arange(A.shape[0])[part]
             K = K.copy()
             K[np.arange(len(mine)), mine] = 0.0
@@ -148,7 +148,7 @@ class KernelMeanEmbedding(OutlierMixin, Machine):
     def score_samples(self, X: Table) -> Array:
         """⟨μ, φ(x)⟩: large where the data are."""
         check_is_fitted(self, "weights_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         return self._products(A, self.X_fit_, self.weights_)
 
     def _functions(self) -> Functions:

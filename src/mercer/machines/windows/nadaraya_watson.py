@@ -92,7 +92,7 @@ class NadarayaWatson(RegressorMixin, Machine):
         A row of weight 2 counts twice, of weight 0 not at all.
         """
         self._check_parameters()
-        A = self._check_rows(X, reset=True)
+        A = self.check_rows(X, reset=True)
         Y, self._single = check_target_block(y, A.shape[0], type(self).__name__)
         w = check_weights(sample_weight, A.shape[0])
         on = self._kernel_on(A, w)
@@ -102,7 +102,7 @@ class NadarayaWatson(RegressorMixin, Machine):
         notes: tuple[str, ...] = ()
         if self.bandwidth == "loo":
             self.kernel_, note = by_leave_one_out(on.kernel, self._error_of)
-            on = self._again_on(A)
+            on = self.again_on(A)
             notes = (note,)
         left, _ = self._left_out(on)
         self.loo_predictions_ = left[:, 0] if self._single else left
@@ -114,7 +114,7 @@ class NadarayaWatson(RegressorMixin, Machine):
     def predict(self, X: Table) -> Array:
         """Σ w k y / Σ w k. Where no row is in the window, the mean of all targets, with a warning."""
         check_is_fitted(self, "weights_")
-        A = self._check_rows(X, reset=False)
+        A = self.check_rows(X, reset=False)
         found, empty = self._means(A)
         if empty:
             warn(
@@ -149,7 +149,7 @@ class NadarayaWatson(RegressorMixin, Machine):
 
     def _error_of(self, kernel: Kernel) -> float:
         """The error of leaving one out; infinite where a row is alone, so that nothing predicts it."""
-        on = Evaluated.of(kernel, self._rows(self.X_fit_), n_jobs=self.n_jobs)
+        on = Evaluated.of(kernel, self.as_rows(self.X_fit_), n_jobs=self.n_jobs)
         left, empty = self._left_out(on)
         return np.inf if empty else self._error(left)
 
