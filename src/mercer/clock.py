@@ -14,10 +14,12 @@ from __future__ import annotations
 import math
 import numbers
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _end: ContextVar[float] = ContextVar("end of the seconds allowed", default=math.inf)
 
@@ -85,6 +87,19 @@ def limited() -> bool:
 def late() -> bool:
     """Whether the seconds are used up."""
     return now() >= _end.get()
+
+
+def in_time(things: Iterable[T]) -> Iterator[T]:
+    """The things one by one, as long as there are seconds left.
+
+    >>> with within(0.0):
+    ...     list(in_time([1, 2]))
+    []
+    """
+    for thing in things:
+        if late():
+            return
+        yield thing
 
 
 def short_of(seconds: float) -> bool:

@@ -227,11 +227,13 @@ def estimate_evidence(
     product = (done.seconds or 0.0) / (1 + (done.iterations or 0))
     if gradient and not clock.short_of(CONTRACTED * product):
         fit = gradient_of(K, alpha)
-        groups = np.array_split(np.arange(probes), 4)  # the scatter between groups is the error of their mean
-        parts = np.array([gradient_of(K, solved[:, g] / len(g), dual[:, g]) for g in groups])
-        sizes = np.array([len(g) for g in groups])
-        found = 0.5 * (fit - targets * (sizes @ parts) / probes)
-        error = 0.5 * targets * parts.std(axis=0, ddof=1) / np.sqrt(len(groups))
+        # the scatter between groups is the error of their mean
+        groups = np.array_split(np.arange(probes), 4)
+        parts = [gradient_of(K, solved[:, g] / len(g), dual[:, g]) for g in clock.in_time(groups)]
+        if len(parts) == len(groups):
+            sizes = np.array([len(g) for g in groups])
+            found = 0.5 * (fit - targets * (sizes @ np.array(parts)) / probes)
+            error = 0.5 * targets * np.std(parts, axis=0, ddof=1) / np.sqrt(len(groups))
     seconds = time.perf_counter() - start
     return EstimatedEvidence(Evidence(value, found, alpha), volume, error, done, seconds)
 
