@@ -5,6 +5,7 @@
 
 #include "bind_args.hpp"
 #include "qp.hpp"
+#include "qp_newton.hpp"
 
 namespace mercer {
 namespace {
@@ -199,6 +200,33 @@ void bind_qp(nb::module_& m) {
         "cache_bytes"_a = int64_t(1) << 28, "threads"_a = 1, "callback"_a.none() = nb::none(),
         "solve_qps with K given as a program on data, as `gram` takes it; "
         "rows of K are computed when needed.");
+    m.def(
+        "newton_descent",
+        [](nb::handle K, nb::tuple stated, nb::handle f, nb::handle free, int64_t limit, int64_t rounds) {
+            const In<double, 2> k = array<double, 2>(K, "K");
+            if (k.shape(0) != k.shape(1)) bad("K must be square");
+            if (nb::len(stated) != 6) bad("a problem is a tuple (rows, signs, p, C, alpha, equality)");
+            ProblemArrays arrays;
+            const QpProblem q = problem(arrays, stated[0], stated[1], stated[2], stated[3], stated[4],
+                                        nb::cast<int>(stated[5]));
+            Out<double, 1> image = writable<double, 1>(f, "f");
+            need_length(image, "f", q.variables);
+            Out<bool, 1> moving;
+            if (!is_array(free, moving)) bad("free must be a writable contiguous bool array of 1 axis");
+            need_length(moving, "free", q.variables);
+            NewtonState state{q.alpha, image.data(), moving.data(), rounds};
+            NewtonEnd end;
+            {
+                nb::gil_scoped_release unlocked;
+                end = newton_descent(q, k.data(), int64_t(k.shape(0)), limit, state);
+            }
+            const char* names[] = {"done", "rounds", "hard"};
+            return nb::make_tuple(names[int(end)], state.rounds);
+        },
+        "K"_a, "problem"_a, "f"_a, "free"_a, "limit"_a, "rounds"_a,
+        "Newton's steps on the free variables of one problem of solve_qps, whose a, f = (Kb)[r] and free are "
+        "overwritten.  Returns how it ended and the rounds that are left: done, rounds (used up), or hard (a "
+        "system that is singular, nearly so, or large).");
 }
 
 }  // namespace mercer

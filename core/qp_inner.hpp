@@ -217,8 +217,82 @@ static void accumulate(const T* const* rows, const double* d, int64_t count, int
     }
 }
 
+// Exchange row k, from column `first` on, for the row below with the largest entry in column k; false where
+// all of them are 0, or one is no number.
+static bool bring_pivot(double* M, double* x, int64_t size, int64_t k, int64_t first) {
+    int64_t pivot = k;
+    for (int64_t i = k + 1; i < size; ++i)
+        if (__builtin_fabs(M[i * size + k]) > __builtin_fabs(M[pivot * size + k])) pivot = i;
+    if (pivot != k) {
+        for (int64_t j = first; j < size; ++j) {
+            const double kept = M[k * size + j];
+            M[k * size + j] = M[pivot * size + j];
+            M[pivot * size + j] = kept;
+        }
+        const double kept = x[k];
+        x[k] = x[pivot];
+        x[pivot] = kept;
+    }
+    return __builtin_fabs(M[k * size + k]) > 0;
+}
+
+// a[j] -= sum_w c[w] b[w][j] over j0 <= j < j1 for up to four rows b.
+template <int R>
+MERCER_INLINE void take_away(double* a, const double* const* b, const double* c, int64_t j0, int64_t j1) {
+    constexpr int W = kLanes<double>;
+    int64_t j = j0;
+    for (; j + W <= j1; j += W) {
+        auto v = load(a + j);
+        for (int w = 0; w < R; ++w) v -= c[w] * load(b[w] + j);
+        store(a + j, v);
+    }
+    for (; j < j1; ++j)
+        for (int w = 0; w < R; ++w) a[j] -= c[w] * b[w][j];
+}
+
+// R pivots from k on: first their columns, then what is right of them, in one pass over each row below.
+template <int R> static bool eliminate(double* M, double* x, int64_t size, int64_t k) {
+    const double* pivots[R];
+    for (int w = 0; w < R; ++w) {
+        const int64_t here = k + w;
+        if (!bring_pivot(M, x, size, here, k)) return false;
+        const double* row = M + here * size;
+        pivots[w] = row;
+        const double inverse = 1 / row[here];
+        for (int64_t i = here + 1; i < size; ++i) {
+            double* below = M + i * size;
+            const double c = below[here] * inverse;
+            below[here] = c;
+            for (int64_t j = here + 1; j < k + R; ++j) below[j] -= c * row[j];
+            x[i] -= c * x[here];
+        }
+    }
+    for (int w = 1; w < R; ++w) {
+        double* row = M + (k + w) * size;
+        for (int v = 0; v < w; ++v) take_away<1>(row, pivots + v, row + k + v, k + R, size);
+    }
+    for (int64_t i = k + R; i < size; ++i) take_away<R>(M + i * size, pivots, M + i * size + k, k + R, size);
+    return true;
+}
+
+// Four pivots at a time; then x is found from the last entry on.
+static bool solve_system(double* M, double* x, int64_t size) {
+    int64_t k = 0;
+    for (; k + 4 <= size; k += 4)
+        if (!eliminate<4>(M, x, size, k)) return false;
+    for (; k < size; ++k)
+        if (!eliminate<1>(M, x, size, k)) return false;
+    for (k = size - 1; k >= 0; --k) {
+        double sum = x[k];
+        for (int64_t j = k + 1; j < size; ++j) sum -= M[k * size + j] * x[j];
+        x[k] = sum / M[k * size + k];
+    }
+    return true;
+}
+
 extern const QpIsa qp_table;
 const QpIsa qp_table = {{inner<double, double>, inner<double, float>, accumulate<double>},
-                        {inner<float, double>, inner<float, float>, accumulate<float>}};
+                        {inner<float, double>, inner<float, float>, accumulate<float>},
+                        solve_system};
 
 }  // namespace mercer::MERCER_ISA

@@ -48,8 +48,14 @@ template <class T> struct QpKernels {
 struct QpIsa {
     QpKernels<double> f64;
     QpKernels<float> f32;
+    bool (*solve)(double* M, double* x, int64_t size);
 };
 
 template <class T> const QpKernels<T>& qp_kernels();  // of the instruction set in use
+
+// x = M^-1 x for a small M, size x size by rows, which becomes its triangular factors; rows are exchanged for
+// the largest pivot.  False where a pivot is 0 or no number.
+//   cost  size^3 / 1.5 multiplications and additions
+bool qp_solve_system(double* M, double* x, int64_t size);
 
 }  // namespace mercer

@@ -424,5 +424,6 @@ static const QpIsa& qp_isa() {
 }
 template <> const QpKernels<double>& qp_kernels<double>() { return qp_isa().f64; }
 template <> const QpKernels<float>& qp_kernels<float>() { return qp_isa().f32; }
+bool qp_solve_system(double* M, double* x, int64_t size) { return qp_isa().solve(M, x, size); }
 
 }  // namespace mercer

@@ -17,10 +17,10 @@ import numpy as np
 
 from mercer import clock
 from mercer.solve.box import BoxPoint, BoxProblem
-from mercer.solve.operator import Operator
-from mercer.solve.qp import WorkingSetOptions, working_sets
+from mercer.solve.operator import ArrayOperator, Operator
+from mercer.solve.qp import WorkingSetOptions, newton_rounds, tiled, working_sets
 from mercer.solve.solution import NoteKind, Solution
-from mercer.typing import Array, Integers
+from mercer.typing import Array, Flags, Integers
 
 POLISHED = 1000  # rows up to which a solution is polished to rounding
 MOST_ROWS = 1000  # rows up to which it pays
@@ -30,7 +30,15 @@ PATIENCE = 50
 AT_LEAST = 10_000
 # Pairs after which a hard margin is not looked for any longer: there may be none.
 HOPELESS = 1_000_000
+AT_A_TIME = 100  # rounds of the core between two looks at the clock and at Ctrl-C
 SLIGHT = 1e-12  # curvature for directions that have none, as a part of the largest entry
+
+
+def in_memory(K: Operator, cache_bytes: int) -> Operator:
+    """K with its entries laid out, where they are few and working sets would ask for all of them."""
+    if K.shape[0] > MOST_ROWS or tiled(K, cache_bytes):
+        return K
+    return ArrayOperator(np.ascontiguousarray(K.dense()))
 
 
 def finished_sets(
@@ -118,10 +126,37 @@ def descend(
 
     Where the step leaves the box it stops at the bound; where a bounded variable wants to move it is freed.
     Problems with more than `limit` free variables, and steps that do not lower the objective, are left as
-    they are.
+    they are. Of a matrix in memory the core does the rounds, until it meets a system that is singular or
+    large.
     """
-    here = _Place(alpha, f, problem.objective(alpha, f))
     free = (alpha > 0) & (alpha < problem.C)
+    if isinstance(K, ArrayOperator) and K.shift == 0 and K.dtype == np.float64:
+        alpha = alpha.copy()
+        f = f.copy()
+        easy = True
+        while easy and rounds > 0 and not clock.late():
+            some = min(rounds, AT_A_TIME)
+            ended, left = newton_rounds(K.array, problem, alpha, f, free, limit=limit, rounds=some)
+            if ended == "done":
+                return alpha, f
+            rounds -= some - left
+            easy = ended != "hard"
+    return newton_steps(K, problem, alpha, f, free, limit=limit, rounds=rounds)
+
+
+def newton_steps(
+    K: Operator,
+    problem: BoxProblem,
+    alpha: Array,
+    f: Array,
+    free: Flags,
+    *,
+    limit: int = MOST_FREE,
+    rounds: int = 3000,
+) -> tuple[Array, Array]:
+    """`descend` for any operator and any system, from α, f and the variables that are `free` to move."""
+    here = _Place(alpha, f, problem.objective(alpha, f))
+    free = free.copy()
     scale = float(np.abs(f).max(initial=0.0) + np.abs(problem.p).max(initial=0.0)) or 1.0
     for _ in range(rounds):
         if not 0 < free.sum() <= limit or clock.late():

@@ -23,7 +23,7 @@ from mercer.solve.box import BoxPoint, BoxProblem
 from mercer.solve.operator import Operator
 from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status
 from mercer.threads import threads
-from mercer.typing import Array, Integers
+from mercer.typing import Array, Flags, Integers
 
 __all__ = ["working_set", "working_sets"]
 
@@ -170,6 +170,18 @@ def working_sets(
             if each["status"] in ("stopped", "interrupted"):
                 each["status"] = reason
     return [_solution(q, each) for q, each in zip(problems, found, strict=True)]
+
+
+def newton_rounds(
+    K: Array, problem: BoxProblem, alpha: Array, f: Array, free: Flags, *, limit: int, rounds: int
+) -> tuple[str, int]:
+    """Newton's steps on the `free` variables, by the core; α, f and `free` are written to.
+
+    Returns how it ended and the rounds left: "done", "rounds" (used up), or "hard" (the system there is
+    singular, nearly so, or large, and nothing of it was done).
+    """
+    stated = (problem.rows, problem.signs.astype(np.int8), problem.p, problem.C, alpha, problem.equality)
+    return _core.newton_descent(K, stated, f, free, limit, rounds)
 
 
 def _solution(problem: BoxProblem, found: dict[str, Any]) -> Solution[BoxPoint]:

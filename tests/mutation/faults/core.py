@@ -93,4 +93,25 @@ FAULTS: tuple[Fault, ...] = (
         "            grad.rate[k] += weight * hsum(rate[0] + rate[1]);",
         "tests/core/test_contract.py tests/laws/test_gradients.py",
     ),
+    Fault(
+        "Newton's steps of the core keep a step that raises the objective",
+        CORE + "qp_newton.cpp",
+        "if (moved && rises(before, after, new_.data(), new_f_.data())) return Next::kDone;",
+        "",
+        "tests/solve/test_newton_rounds.py tests/laws/test_margin_parts.py",
+    ),
+    Fault(
+        "Newton's steps of the core free no variable that wants to move",
+        CORE + "qp_newton.cpp",
+        "state_.free[at] = true;\n        return Next::kAnother;",
+        "return Next::kDone;",
+        "tests/solve/test_newton_rounds.py",
+    ),
+    Fault(
+        "the small system of the core is solved without the largest pivots",
+        CORE + "qp_inner.hpp",
+        "if (pivot != k) {",
+        "if (false) {",
+        "tests/solve/test_newton_rounds.py",
+    ),
 )

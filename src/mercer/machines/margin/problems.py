@@ -23,9 +23,10 @@ from mercer.machines.shared.parameters import Choice, Declarations, Function, Nu
 from mercer.machines.shared.support import SupportMachine
 from mercer.memory import memory_limit
 from mercer.progress import Tell, teller
-from mercer.solve.active import POLISHED, finished_sets, polish
+from mercer.solve.active import POLISHED, finished_sets, in_memory, polish
 from mercer.solve.box import BoxPoint, BoxProblem, certify_all
 from mercer.solve.multipliers import Multipliers, of_box
+from mercer.solve.operator import Operator
 from mercer.solve.projected import projected_gradients
 from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status, has_note, joined_certificate
 from mercer.sparse import Matrix
@@ -151,27 +152,30 @@ class MarginMachine(SupportMachine):
         return self._solve_boxes(K, problems, starts)
 
     def _solve_boxes(self, K: GramOperator, problems: list[BoxProblem], starts: list[Array]) -> list[Solved]:
-        solve: Callable[..., list[Solution[BoxPoint]]] = finished_sets
-        if self.solver == "projected-gradient":
-            solve = projected_gradients
+        cache_bytes = min(memory_limit(self.memory), 2**30)
+        solve: Callable[..., list[Solution[BoxPoint]]] = projected_gradients
+        entries: Operator = K
+        if self.solver == "working-set":
+            solve = finished_sets
+            entries = in_memory(K, cache_bytes)
         found = solve(
-            K,
+            entries,
             problems,
             starts,
             tol=float(self.tol) * self._unit(K, problems),
             gap_tol=None if self.gap_tol is None else float(self.gap_tol),
             max_iter=-1 if self.max_iter is None else int(self.max_iter),
-            cache_bytes=min(memory_limit(self.memory), 2**30),
+            cache_bytes=cache_bytes,
             n_jobs=self.n_jobs,
             callback=teller(self.verbose, _say, self.callback),
         )
         for q, each in zip(problems, found, strict=True):
             if each.certificate.says(NoteKind.NOT_FINITE):
                 self._blame_pair(K, q.rows[~(np.isfinite(each.value.f) & np.isfinite(K.diag()[q.rows]))])
-        return self._certified(K, problems, found)
+        return self._certified(entries, problems, found)
 
     def _certified(
-        self, K: GramOperator, problems: list[BoxProblem], found: list[Solution[BoxPoint]]
+        self, K: Operator, problems: list[BoxProblem], found: list[Solution[BoxPoint]]
     ) -> list[Solved]:
         """What a solver found, polished where that is cheap, and certified from α and f alone."""
         alphas = [r.value.alpha for r in found]
