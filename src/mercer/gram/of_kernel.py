@@ -83,7 +83,9 @@ class OfKernel(GramOperator):
 
     @cached_property
     def _differentiable(self) -> Lowered:
-        """The program for gradients, made at the first of them."""
+        """The program for gradients: the same one, unless it has forgotten whole periods."""
+        if self.low is not None and not self.low.folded:
+            return self.low
         return lower(self.kernel, self.x, self.z, self.dtype, gradient=True)
 
     def __getstate__(self) -> dict[str, Setting]:

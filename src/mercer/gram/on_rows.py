@@ -63,7 +63,7 @@ class KernelOnRows(ABC):
         """Why the kernel is one, asked once; None where nothing proves it, and for a given matrix."""
         if self.kernel is None:
             return None
-        return self.kernel.proof()
+        return self.kernel.known_proof()
 
     @abstractmethod
     def gram(self, memory: Memory | None = None, *, finite: bool = True) -> GramOperator:
@@ -121,6 +121,11 @@ class Evaluated(KernelOnRows):
             check_gram(K, str(self.kernel))
         elif finite:
             check_finite(K, str(self.kernel))
+
+    @cached_property
+    def tiles(self) -> Tiles:
+        """K of the rows without storing it; its program is made once."""
+        return Tiles(self.kernel, self.rows, n_jobs=self.n_jobs)
 
     def between(self, A: Matrix) -> GramOperator:
         return Tiles(self.kernel, self.new_rows(A), self.rows, n_jobs=self.n_jobs)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from mercer import lapack
@@ -33,6 +34,18 @@ class GramOperator(LinearOperator):
 
     kind: str = ""
     notes: tuple[str, ...] = ()
+
+    def __init__(self, dtype: npt.DTypeLike, shape: tuple[int, int]) -> None:
+        # What the base class does after looking whether two whole numbers are two whole numbers.
+        self.dtype = np.dtype(dtype)
+        self.shape = shape
+
+    def __matmul__(self, V: Numbers) -> Array:
+        """K V; an array that fits goes straight to the product."""
+        if type(V) is np.ndarray and V.ndim in (1, 2) and V.shape[0] == self.shape[1]:
+            return self._matvec(V) if V.ndim == 1 else self._matmat(V)
+        out: Array = super().__matmul__(V)
+        return out
 
     # ── must override ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -33,7 +33,7 @@ from mercer.kernels.proofs.enclosure import Enclosed, Sample, measured
 from mercer.kernels.proofs.expansion import Terms, one_atom
 from mercer.kernels.sweep import Sweep, by_differences
 from mercer.kernels.things.sparse_map import SparseMap
-from mercer.kernels.tuning import fields_of, hashable
+from mercer.kernels.tuning import REMEMBERED, fields_of, hashable
 from mercer.samples import common_dtype, samples_of
 from mercer.typing import Array, Memory, Setting, Table, Weights
 
@@ -100,6 +100,13 @@ class Kernel(Combinable, ABC):
     def proof(self) -> Proof | None:
         """Why this is a kernel, by the rules alone; None where they do not say."""
         return None
+
+    def known_proof(self) -> Proof | None:
+        """`proof()`, asked once for this object: a kernel never changes. Not to be overridden."""
+        if "_remembered_proof" not in self.__dict__:
+            object.__setattr__(self, "_remembered_proof", self.proof())
+        found: Proof | None = self.__dict__["_remembered_proof"]
+        return found
 
     def root_proof(self) -> Proof | None:
         """Why every power k^r, r > 0, is a kernel (infinite divisibility); None where no rule says so."""
@@ -350,8 +357,8 @@ class Kernel(Combinable, ABC):
         return rf"$\displaystyle k(x, z) = {self.latex()}$"
 
     def __getstate__(self) -> dict[str, Setting]:
-        """What is copied and pickled: everything but the proof, which can be found again."""
-        return {name: value for name, value in self.__dict__.items() if name != "_remembered_proof"}
+        """What is copied and pickled: everything but what follows from it."""
+        return {name: value for name, value in self.__dict__.items() if name not in REMEMBERED}
 
     # ── equality ────────────────────────────────────────────────────────────────────────────────────────────
 

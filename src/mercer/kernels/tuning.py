@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -17,12 +18,21 @@ from mercer.typing import Array, Numbers, Setting
 if TYPE_CHECKING:
     from mercer.kernels.base import Kernel
 
+# What a kernel keeps of itself once it was asked; it follows from its fields.
+REMEMBERED = ("_remembered_proof", "_remembered_parameters")
+
 Mark = Callable[["Kernel", str], "Kernel"]
 
 
 def fields_of(k: object) -> tuple[dataclasses.Field[Setting], ...]:
     """The fields of a kernel or of its class, in the order of its constructor."""
     return dataclasses.fields(k)  # type: ignore[arg-type]
+
+
+@cache
+def _tuned_domains(kind: type) -> tuple[tuple[str, Domain], ...]:
+    domains = ((f.name, f.metadata.get("domain")) for f in fields_of(kind))
+    return tuple((name, domain) for name, domain in domains if domain is not None and domain.tuned)
 
 
 class Tunable(Tree):
@@ -35,10 +45,10 @@ class Tunable(Tree):
 
     # ── parameters ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def own_domains(self) -> Iterator[tuple[str, Domain]]:
-        for f in fields_of(self):
-            if "domain" in f.metadata and f.metadata["domain"].tuned:
-                yield f.name, f.metadata["domain"]
+    def own_domains(self) -> tuple[tuple[str, Domain], ...]:
+        """The tuned fields of this part alone, with the numbers they may hold."""
+        kind: type = type(self)
+        return _tuned_domains(kind)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -48,6 +58,15 @@ class Tunable(Tree):
         >>> [p.name for p in (2.0 * RBF([1.0, 3.0]) + Linear()).parameters]
         ['k1__scale', 'k1__kernel__lengthscale[0]', 'k1__kernel__lengthscale[1]']
         """
+        known: tuple[Parameter, ...] | None = self.__dict__.get("_remembered_parameters")
+        if known is None:
+            known = self._listed_parameters()
+            # What may be changed in place, by `set_params` of a copy made by `clone`, is asked each time.
+            if not any(part._tunable_copy for _, part in self.walk_named()):
+                object.__setattr__(self, "_remembered_parameters", known)
+        return known
+
+    def _listed_parameters(self) -> tuple[Parameter, ...]:
         out: list[Parameter] = []
         for prefix, part in self.walk_named():
             bounds = dict(part.stated_bounds)
@@ -163,8 +182,8 @@ class Tunable(Tree):
         """A copy with other fixed names or bounds."""
         out = object.__new__(type(self))
         out.__dict__.update(self.__dict__)
-        out.__dict__.pop("_tunable_copy", None)
-        out.__dict__.pop("_remembered_proof", None)
+        for name in ("_tunable_copy", *REMEMBERED):
+            out.__dict__.pop(name, None)
         object.__setattr__(out, "fixed_names", self.fixed_names if fixed is None else fixed)
         object.__setattr__(out, "stated_bounds", self.stated_bounds if bounds is None else bounds)
         return out

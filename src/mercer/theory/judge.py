@@ -128,7 +128,7 @@ def _asymmetric(K: GramOperator) -> bool:
 
 def _declared(kernel: Kernel) -> tuple[str, ...] | None:
     """What the proof takes from declarations; None where there is no proof."""
-    proof = kernel.proof()
+    proof = kernel.known_proof()
     return None if proof is None else proof.declared()
 
 

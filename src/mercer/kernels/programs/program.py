@@ -87,6 +87,8 @@ class Lowered:
     links: list[Link] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     gradient: bool = False
+    # Whole periods were taken off, so that the program must not be differentiated.
+    folded: bool = False
     # A part is divided by its own norm: 1 on the diagonal, where rounding gives 1 - ulp.
     unit_diagonal: bool = False
 
@@ -132,6 +134,12 @@ class Place:
     @property
     def width(self) -> int:
         return int(self.x.vectors.shape[1])
+
+    def origin(self, X: Array, Z: Array | None) -> Array | None:
+        """The common shift of these rows; that of one sample is looked for once."""
+        if Z is not None:
+            return origin(X, Z)
+        return self.x.remembered("origin", lambda: origin(X, None))
 
     def step(self, op: str, a: int = 0, b: int = 0) -> None:
         self.out.code.append((op, a, b))
@@ -192,8 +200,9 @@ class Place:
         # The rows themselves are the key: they are equal only to themselves, and the cache keeps them alive.
         key = (self.x, self.z, centred, dense_only)
         if scale is not None or key not in self.cache:
-            shift = origin(X, Z) if centred and not sparse.issparse(X) else None
+            shift = self.origin(X, Z) if centred and not sparse.issparse(X) else None
             fold = None if self.out.gradient else period
+            self.out.folded |= fold is not None
             one = prepare(X, self.out.dtype, shift, fold, scale)
             two = None if Z is None else prepare(Z, self.out.dtype, shift, fold, scale)
             pull = _scaled_pull(self.pull, scale)
@@ -230,7 +239,7 @@ def origin(X: Array, Z: Array | None) -> Array | None:
     is a multiple of a power of two not below that spacing, so every x - shift is exact and differences are
     unchanged.
     """
-    low, high = (end.astype(float) for end in column_ends(X))
+    low, high = (end.astype(float, copy=False) for end in column_ends(X))
     if Z is not None:
         lower, higher = column_ends(Z)
         low = np.minimum(low, lower)

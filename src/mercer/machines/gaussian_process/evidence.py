@@ -11,6 +11,7 @@ BLAS's dsyrk in place, and a single contraction by the engine, whatever the numb
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from mercer.gram.operators import Precomputed
 from mercer.panels import whole_from_lower
 from mercer.solve.diagnosis import not_positive_definite
 from mercer.solve.direct import Cholesky
-from mercer.typing import Array
+from mercer.typing import Array, Flags
 
 BLOCK = 64  # rows zeroed at a time
 INVERTED = 2.5  # factors that the inverse and a contraction cost
@@ -83,14 +84,22 @@ def log_evidence(
     began = clock.now()
     factor = factor_gram(K, noise, diagnose=diagnose)
     alpha = factor.solve(Y)
-    n, targets = Y.shape
-    value = -0.5 * (float(np.vdot(Y, alpha)) + targets * (factor.logdet() + n * LOG_2PI))
+    targets = Y.shape[1]
+    value = evidence_at(factor, Y, alpha)
     if not gradient or clock.short_of(INVERTED * (clock.now() - began)):
         return Evidence(value, None, alpha)
     inverse = _inverse(factor)
     W = lapack.syrk(1.0, np.asfortranarray(alpha), beta=-float(targets), C=inverse)
     noise_slope = 0.5 * float(W.diagonal().sum())
     return Evidence(value, gradient_of(K, W=_half(W)), alpha, noise_slope)
+
+
+def evidence_at(factor: Cholesky, Y: Array, alpha: Array) -> float:
+    """The log marginal likelihood of the columns of Y, summed, from a factor of A and α = A⁻¹Y."""
+    n, targets = Y.shape
+    logdet = float(factor.logdet())
+    fitted = float(np.vdot(Y, alpha))
+    return -0.5 * (fitted + int(targets) * (logdet + float(n * LOG_2PI)))
 
 
 def loo_moments(inverse_diag: Array, Y: Array, alpha: Array) -> tuple[Array, Array]:
@@ -179,6 +188,11 @@ def _inverse(factor: Cholesky) -> Array:
     return inverse
 
 
+@lru_cache(maxsize=BLOCK)
+def _below_diagonal(n: int) -> Flags:
+    return np.tri(n, k=-1, dtype=bool)
+
+
 def _half(W: Array) -> Array:
     """Half of a symmetric W given by its Fortran lower triangle.
 
@@ -189,7 +203,8 @@ def _half(W: Array) -> Array:
     for start in range(0, len(half), BLOCK):
         rows = slice(start, start + BLOCK)
         half[rows, :start] = 0.0
-        half[rows, rows] = np.triu(half[rows, rows])
+        square = half[rows, rows]
+        np.copyto(square, 0.0, where=_below_diagonal(len(square)))
     diagonal = np.einsum("ii->i", half)
     diagonal *= 0.5
     return half

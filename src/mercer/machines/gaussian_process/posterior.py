@@ -69,7 +69,7 @@ class Observed:
     def gram(self) -> GramOperator:
         """K of the rows of fit; of a kernel that is computed, nothing is stored."""
         if isinstance(self.on, Evaluated):
-            return Tiles(self.on.kernel, self.on.rows, n_jobs=self.n_jobs)
+            return self.on.tiles
         return self.on.gram()
 
     def residual(self, alpha: Array) -> Array:

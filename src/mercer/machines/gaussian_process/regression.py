@@ -474,6 +474,6 @@ def _looked_at(system: System) -> GramOperator:
     """K as it is judged: if it will be factored and nothing proves it, its symmetry is looked at first."""
     K = system.gram()
     kernel = system.on.kernel
-    if system.exact and kernel is not None and kernel.proof() is None:
+    if system.exact and kernel is not None and kernel.known_proof() is None:
         check_gram(K.dense(), str(kernel))
     return K

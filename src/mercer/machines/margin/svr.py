@@ -59,8 +59,10 @@ class MarginRegressor(RegressorMixin, MarginMachine):
         """The mean distance of the targets from their median; `tol` is a part of it."""
         q = problems[0]
         # ε - y
-        shifted = q.p[q.signs > 0]
-        return float(np.abs(shifted - np.median(shifted)).mean()) or 1.0
+        shifted = np.sort(q.p[q.signs > 0])
+        n = len(shifted)
+        median = 0.5 * (shifted[(n - 1) // 2] + shifted[n // 2])
+        return float(np.abs(shifted - median).sum() / n) or 1.0
 
     def predict(self, X: Table) -> Array:
         """Σ β_i k(x_i, x) + b over the support vectors."""

@@ -45,7 +45,10 @@ def check_numbers(y: Targets | None, n: int, who: str) -> Array:
     """
     if y is None:
         raise InputError(f"{who} requires y to be passed, but the target y is None")
-    numbers: Array = column_or_1d(read_numbers(y, "y"), warn=True).astype(np.float64)
+    numbers = read_numbers(y, "y")
+    if numbers.ndim != 1:
+        numbers = column_or_1d(numbers, warn=True)
+    numbers = numbers.astype(np.float64)
     check_length(numbers, n)
     check_finite_targets(numbers)
     return numbers
@@ -133,7 +136,9 @@ def _refuse_nonfinite(missing: bool, row: int) -> None:
 
 def check_labels(y: Targets | None, n: int, who: str) -> tuple[Labels, Integers]:
     """The classes of n labels, sorted, at least two; and the labels as codes 0, 1, 2, …"""
-    classes, codes = np.unique(as_labels(y, n, who), return_inverse=True)
+    labels = as_labels(y, n, who)
+    classes = np.unique(labels)
+    codes = np.searchsorted(classes, labels)
     if len(classes) < 2:
         raise InputError(
             f"y has one class only, {classes[0]!r}, and a classifier needs at least two (the number of "
