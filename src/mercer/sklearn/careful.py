@@ -49,7 +49,7 @@ def symmetric(K: Array) -> Array:
 
 def warn_of_refuted(kernel: Kernel | None, columns: int) -> None:
     """A kernel that is refuted, such as the sigmoid, is used all the same; the witness is told."""
-    if kernel is None or kernel.proof() is not None:
+    if kernel is None or kernel.known_proof() is not None:
         return
     found = refutation(kernel, columns)
     if found is not None:

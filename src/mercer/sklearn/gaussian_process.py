@@ -21,7 +21,8 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.errors import NotPositiveDefiniteError, warn
-from mercer.machines.gaussian_process.evidence import factor_gram, log_evidence
+from mercer.gram import GramOperator
+from mercer.machines.gaussian_process.evidence import evidence_at, factor_gram, log_evidence
 from mercer.sklearn.careful import refuse_masks_and_dates
 from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
 from mercer.sklearn.gp_process import (
@@ -83,8 +84,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
         self._validate_params()
         refuse_masks_and_dates(X, y)
         self.kernel_ = ConstantKernel() * RBF() if self.kernel is None else clone(self.kernel)
-        rows, targets = validate_data(
-            self, X, y, multi_output=True, y_numeric=True, **input_checks(self.kernel_)
+        rows, targets = self._checked_pair(
+            X, y, multi_output=True, y_numeric=True, **input_checks(self.kernel_)
         )
         seen = 1 if targets.ndim == 1 else targets.shape[1]
         if self.n_targets is not None and seen != self.n_targets:
@@ -130,15 +131,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
     def _columns(self) -> Array:
         return np.asarray(self.y_train_, dtype=float).reshape(len(self.y_train_), -1)
 
-    def _evidence(self, kernel: PeerKernel, gradient: bool) -> tuple[np.float64, Array]:
-        K = operator(kernel, self._sample)
+    def _evidence(self, K: GramOperator, gradient: bool) -> tuple[np.float64, Array]:
         found = log_evidence(K, self._columns, self._noise, gradient=gradient, diagnose=False)
         slope = np.empty(0) if found.gradient is None else found.gradient
         # a number of NumPy, as the peer's, so that arithmetic with it stays float64
         return np.float64(found.value), slope
 
-    def _solve(self, begun: float, ended: Status = Status.CONVERGED) -> None:
-        """`L_`, `alpha_` and the certificate, for the kernel found."""
+    def _solve(self, begun: float, ended: Status | None) -> None:
+        """`L_`, `alpha_` and the certificate, for the kernel found; the evidence if nothing was searched."""
         K = operator(self.kernel_, self._sample)
         try:
             factor = factor_gram(K, self._noise)
@@ -151,13 +151,15 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
             raise
         Y = self._columns
         alpha = factor.solve(Y)
+        if ended is None:
+            self.log_marginal_likelihood_value_ = np.float64(evidence_at(factor, Y, alpha))
         self.L_ = np.tril(factor.lower)
         self.alpha_ = alpha.reshape(self.y_train_.shape)
         left = Y - K @ alpha - np.reshape(self._noise, (-1, 1)) * alpha
         size = np.linalg.norm(Y, axis=0)
         each = np.linalg.norm(left, axis=0) / np.where(size > 0, size, 1.0)
         self.certificate_ = Certificate(
-            ended,
+            ended or Status.CONVERGED,
             "Cholesky (float64)",
             iterations=0,
             seconds=time.perf_counter() - begun,
@@ -176,7 +178,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
-        rows = validate_data(self, X, reset=False, **input_checks(self.kernel))
+        rows = self._checked_rows(X, **input_checks(self.kernel))
         if not hasattr(self, "X_train_"):
             return self._prior(rows, return_std, return_cov)
         new = Sample.of(rows, takes_vectors(self.kernel_))

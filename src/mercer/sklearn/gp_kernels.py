@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -164,10 +165,45 @@ def translate(kernel: peer.Kernel, columns: int | None) -> Translation | None:
     Constant(2.0)*RBF(3.0) + White(0.5) ((0, 1.0), (1, 1.0), (2, 1.0))
     """
     try:
+        return _remembered(_Stated(_state(kernel), kernel), columns)
+    except TypeError:
+        # Something in it has no hash.
+        return _translated(kernel, columns)
+
+
+def _translated(kernel: peer.Kernel, columns: int | None) -> Translation | None:
+    try:
         made, links = _walk(kernel, columns, marked=False)
     except (_Untranslatable, ParameterError):
         return None
     return Translation(made, tuple(links))
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """A kernel of the peer, which may change, by what it is made of now."""
+
+    state: tuple[object, ...]
+    kernel: peer.Kernel = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _remembered(stated: _Stated, columns: int | None) -> Translation | None:
+    return _translated(stated.kernel, columns)
+
+
+def _state(k: peer.Kernel) -> tuple[object, ...]:
+    """All that a kernel is made of, as something to compare by; types count, since 1 == True."""
+    kind = type(k)
+    if kind is peer.Sum or kind is peer.Product:
+        return (kind, _state(k.k1), _state(k.k2))
+    if kind is peer.Exponentiation:
+        return (kind, _state(k.kernel), k.exponent)
+    parts: list[object] = [kind]
+    for value in vars(k).values():
+        parts.append(type(value))
+        parts.append((value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value)
+    return tuple(parts)
 
 
 def _walk(k: peer.Kernel, columns: int | None, *, marked: bool) -> tuple[Kernel, list[Link]]:
@@ -354,6 +390,38 @@ def operator(kernel: peer.Kernel, sample: Sample) -> GramOperator:
     if found is None or sample.rows is None:
         return BlackBox(kernel, sample.X)
     return Translated(found, sample.rows)
+
+
+class Path:
+    """The Gram operators of one kernel of the peer at many thetas, for a search.
+
+    Every rule of translation is a power law, so that a step of their theta is one of our logarithms: the
+    kernel is translated once and moved. One that cannot be is given each theta, and asked.
+
+    >>> path = Path(peer.RBF(1.0), Sample.of(np.zeros((2, 1)), True))
+    >>> path.at(np.log([3.0])).kernel
+    RBF(3.0)
+    """
+
+    def __init__(self, kernel: peer.Kernel, sample: Sample) -> None:
+        self.kernel = kernel
+        self.sample = sample
+        self.begin = np.array(kernel.theta)
+        self.translation = sample.translate(kernel)
+        found = self.translation
+        if found is not None and not all(p.free and p.domain.logarithmic for p in found.kernel.parameters):
+            self.translation = None
+
+    def at(self, theta: Array) -> GramOperator:
+        found = self.translation
+        if found is None or self.sample.rows is None:
+            self.kernel.theta = theta
+            return operator(self.kernel, self.sample)
+        logs = found.kernel.theta
+        for (place, factor), step in zip(found.links, theta - self.begin, strict=True):
+            if place is not None:
+                logs[place] += factor * step
+        return Translated(Translation(found.kernel.with_theta(logs), found.links), self.sample.rows)
 
 
 def cross(kernel: peer.Kernel, new: Sample, old: Sample) -> Array:

@@ -16,9 +16,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import NotPositiveDefiniteError, warn
+from mercer.gram import GramOperator
 from mercer.machines.gaussian_process.averages import average_logistic
 from mercer.machines.gaussian_process.laplace import Logistic, TwoClasses
-from mercer.sklearn.gp_kernels import Sample, cross, diagonal, operator
+from mercer.sklearn.gp_kernels import Path, Sample, cross, diagonal, operator
 from mercer.sklearn.twin import Twin
 from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Certificate, Status
@@ -43,6 +44,7 @@ class Process(Twin):
     n_restarts_optimizer: int
     log_marginal_likelihood_value_: float
     y_train_: Labels
+    _sample: Sample
 
     def log_marginal_likelihood(
         self, theta: Array | None = None, eval_gradient: bool = False, clone_kernel: bool = True
@@ -65,24 +67,28 @@ class Process(Twin):
             kernel = kernel.clone_with_theta(theta)
         else:
             kernel.theta = theta
+        return self._likelihood_of(operator(kernel, self._sample), theta, gradient=gradient)
+
+    def _likelihood_of(
+        self, K: GramOperator, theta: Array, *, gradient: bool
+    ) -> tuple[np.float64 | float, Array]:
         try:
-            return self._evidence(kernel, gradient)
+            return self._evidence(K, gradient)
         except NotPositiveDefiniteError:
             return -np.inf, np.zeros_like(theta)
 
-    def _evidence(self, kernel: PeerKernel, gradient: bool) -> tuple[np.float64, Array]:
+    def _evidence(self, K: GramOperator, gradient: bool) -> tuple[np.float64, Array]:
         raise NotImplementedError
 
-    def _search(self, rng: np.random.RandomState) -> Status:
+    def _search(self, rng: np.random.RandomState) -> Status | None:
         """Give `kernel_` the parameters of the largest evidence, and say how the search ended.
 
         It starts from the kernel's own parameters and from random ones between the bounds. Ctrl-C keeps the
-        best so far, where conditioning on the rows takes no time.
+        best so far, where conditioning on the rows takes no time. None where there is nothing to search; the
+        evidence is then what conditioning finds.
         """
         if self.optimizer is None or self.kernel_.n_dims == 0:
-            value, _ = self._likelihood_at(self.kernel_.theta, gradient=False, clone_kernel=False)
-            self.log_marginal_likelihood_value_ = value
-            return Status.CONVERGED
+            return None
         bounds = self.kernel_.bounds
         starts = [self.kernel_.theta]
         if self.n_restarts_optimizer > 0:
@@ -111,8 +117,10 @@ class Process(Twin):
         """The best θ from one start, and minus its evidence; the best on the way is kept for Ctrl-C."""
         soon = len(self.y_train_) <= SOON
 
+        path = Path(self.kernel_, self._sample)
+
         def objective(theta: Array, eval_gradient: bool = True) -> Likelihood:
-            value, gradient = self._likelihood_at(theta, gradient=eval_gradient, clone_kernel=False)
+            value, gradient = self._likelihood_of(path.at(theta), theta, gradient=eval_gradient)
             if soon and np.isfinite(value) and (run.best is None or -value < run.best[1]):
                 run.best = (np.array(theta), -float(value))
             return (-value, -gradient) if eval_gradient else -value
@@ -186,13 +194,15 @@ class BinaryLaplace(Process):
             self._last: Array | None = None
         ended = self._search(self.rng)
         mode = self._mode(operator(self.kernel_, self._sample).dense())
+        if ended is None:
+            self.log_marginal_likelihood_value_ = np.float64(mode.evidence)
         self.f_cached = mode.f
         self.W_sr_ = mode.root
         self.L_ = np.tril(mode.lower)
         self.pi_ = self.y_train_ - mode.g
         self._laplace_mode = mode
         self.certificate_ = Certificate(
-            Status.worst((ended, mode.status)),
+            Status.worst((ended or Status.CONVERGED, mode.status)),
             "Laplace approximation (logistic), Newton",
             iterations=mode.iterations,
             seconds=time.perf_counter() - begun,
@@ -208,8 +218,7 @@ class BinaryLaplace(Process):
         assert isinstance(found, TwoClasses)
         return found
 
-    def _evidence(self, kernel: PeerKernel, gradient: bool) -> tuple[np.float64, Array]:
-        K = operator(kernel, self._sample)
+    def _evidence(self, K: GramOperator, gradient: bool) -> tuple[np.float64, Array]:
         mode = self._mode(K.dense())
         slope = K.contract(W=mode.weights()) if gradient else np.empty(0)
         return np.float64(mode.evidence), slope

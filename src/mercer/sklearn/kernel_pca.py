@@ -182,7 +182,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Twin):
     def _refuse_large_negative(self, K: Centred, values: Array, seed: int) -> None:
         """ "randomized" means the eigenvalues of largest modulus: a negative one among them is an error."""
         kernel = self._kernel_object()
-        if kernel is not None and kernel.proof() is not None:
+        if kernel is not None and kernel.known_proof() is not None:
             return
         lowest = -top_eigenpairs(_Negative(K), 1, tol=1e-6, random_state=seed).value.values[0]
         if -lowest > values[-1]:

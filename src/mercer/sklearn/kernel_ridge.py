@@ -12,7 +12,7 @@ from scipy import linalg, sparse
 from sklearn.base import RegressorMixin
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from mercer.arrays import check_vectors
 from mercer.errors import MagnitudeError, NotPositiveDefiniteError, warn
@@ -107,7 +107,7 @@ class KernelRidge(RegressorMixin, Twin):
         """Check as scikit-learn does, and translate the kernel and the penalty."""
         self._validate_params()
         refuse_masks_and_dates(X, y)
-        rows, t = validate_data(self, X, y, accept_sparse=("csr", "csc"), multi_output=True, y_numeric=True)
+        rows, t = self._checked_pair(X, y, accept_sparse=("csr", "csc"), multi_output=True, y_numeric=True)
         weights: float | Array | None
         if sample_weight is None or isinstance(sample_weight, float):
             weights = sample_weight
@@ -140,8 +140,8 @@ class KernelRidge(RegressorMixin, Twin):
 
     def predict(self, X: Table) -> Floats:
         """Predict using the kernel ridge model."""
-        check_is_fitted(self)
-        rows = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        self._check_fitted()
+        rows = self._checked_rows(X, accept_sparse=("csr", "csc"))
         kernel = self._kernel_object(self.X_fit_.shape[1])
         if kernel is None:
             return np.asarray(Precomputed(dense(self._pairwise(rows, self.X_fit_))) @ self.dual_coef_)

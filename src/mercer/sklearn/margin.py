@@ -18,7 +18,6 @@ from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
 from mercer.arrays import check_vectors
@@ -133,8 +132,10 @@ class MarginTwin(Twin):
         raise NotImplementedError
 
     def _check_targets(self, y: Targets) -> Labels:
-        values: Array = column_or_1d(y, warn=True).astype(np.float64, copy=False)
-        return values
+        if type(y) is np.ndarray and y.ndim == 1:
+            return y.astype(np.float64, copy=False)
+        values: Array = column_or_1d(y, warn=True)
+        return values.astype(np.float64, copy=False)
 
     def _prepare(self, X: Table, y: Targets | None, sample_weight: Weights) -> Prepared:
         """Check as scikit-learn does, and resolve gamma."""
@@ -147,9 +148,9 @@ class MarginTwin(Twin):
         if callable(self.kernel):
             check_consistent_length(X, y)
         elif y is None:
-            rows = validate_data(self, X, dtype=np.float64, order="C", accept_sparse="csr")
+            rows = self._checked_rows(X, reset=True, dtype=np.float64, order="C", accept_sparse="csr")
         else:
-            rows, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse="csr")
+            rows, y = self._checked_pair(X, y, dtype=np.float64, order="C", accept_sparse="csr")
         n: int = _num_samples(rows)
         targets: Labels = np.ones(n) if y is None else self._check_targets(y)
         w = self._check_weights(sample_weight, targets, n, np.shape(rows))
@@ -312,10 +313,10 @@ class MarginTwin(Twin):
 
     def _raw(self, X: Table) -> Array:
         """The machine's decision values, after scikit-learn's checks."""
-        check_is_fitted(self)
+        self._check_fitted()
         rows: Matrix = X
         if not callable(self.kernel):
-            rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+            rows = self._checked_rows(X, accept_sparse="csr", dtype=np.float64, order="C")
             if sparse.issparse(rows) and not self._sparse:
                 raise ValueError(f"cannot use sparse input in {type(self).__name__!r} trained on dense data")
             if self._sparse and not sparse.issparse(rows):
@@ -329,7 +330,7 @@ class MarginTwin(Twin):
                     f"X.shape[1] = {rows.shape[1]} should be equal to {self.shape_fit_[0]}, the number of "
                     "samples at training time"
                 )
-        elif self.n_support_.sum() != self.support_vectors_.shape[0]:
+        elif self._n_support.sum() != self.support_vectors_.shape[0]:
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         values: Array = self.machine_._values(rows)
         return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -24,6 +25,12 @@ def kernel_named(name: KernelName, *, gamma: float, coef0: float, degree: float)
     """
     if not isinstance(name, str):
         return None
+    return _made(name, gamma, coef0, degree)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _made(name: str, gamma: float, coef0: float, degree: float) -> Kernel | None:
+    """One object for equal parameters: a kernel is a value, and what was proved of it is remembered."""
     if name == "linear":
         return Linear()
     if name == "cosine":

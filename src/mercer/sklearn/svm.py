@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from mercer.errors import warn
 from mercer.machines.margin.classify import MarginClassifier, votes_and_confidence
@@ -135,7 +135,7 @@ class _Classifier(ClassifierMixin, MarginTwin):
 
     def predict(self, X: Table) -> Labels:
         """Perform classification on samples in X."""
-        check_is_fitted(self)
+        self._check_fitted()
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         values = self._raw(X)
