@@ -26,3 +26,18 @@ def test_dir_lists_the_public_names_and_others_do_not_exist():
     assert dir(mercer) == sorted(mercer.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         _ = mercer.nonsense
+
+
+def test_a_machine_brings_no_more_of_scikit_learn_than_a_base_class_does():
+    machines = [
+        name for name in mercer.__all__ if getattr(mercer, name).__class__ is type and name[0].isupper()
+    ]
+    heavy = ("metrics", "model_selection", "preprocessing", "linear_model", "svm", "gaussian_process")
+    code = (
+        "import sys, mercer\n"
+        f"machines = [getattr(mercer, name) for name in {machines}]\n"
+        "assert any(kind.__module__.startswith('mercer.machines') for kind in machines)\n"
+        f"print([name for name in {heavy} if 'sklearn.' + name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

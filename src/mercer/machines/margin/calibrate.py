@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
-from sklearn.model_selection import StratifiedKFold
 
 from mercer.errors import InputError, ParameterError
 from mercer.typing import Array, Integers, Labels, Seed
@@ -45,6 +44,9 @@ def held_out(codes: Integers, classes: Labels, random_state: Seed) -> Iterator[I
             f"probability=True holds out rows of every class, but class {rare!r} has one row only. "
             "Add rows of it, or use probability=False."
         )
+    # Here, because it brings all of scikit-learn's metrics, which few fits need.
+    from sklearn.model_selection import StratifiedKFold
+
     folds = StratifiedKFold(min(FOLDS, fewest), shuffle=True, random_state=random_state)
     for _, out in folds.split(np.zeros(len(codes)), codes):
         yield out

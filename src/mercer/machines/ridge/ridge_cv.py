@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.model_selection import check_cv
 
 from mercer.errors import InputError, MemoryBudgetError, ParameterError
 from mercer.kernels.base import Kernel
@@ -185,6 +184,9 @@ class KernelRidgeCV(RidgeMachine):
 
     def _folds(self) -> list[tuple[Integers, Integers]]:
         """The rows to learn from and to judge by, in turn."""
+        # Here, because it brings all of scikit-learn's metrics, which few fits need.
+        from sklearn.model_selection import check_cv
+
         try:
             return list(check_cv(self.cv).split(self.X_fit_, self._targets))
         except (TypeError, ValueError) as error:
