@@ -15,6 +15,7 @@ SUITES = (
     "gp_classify",
     "regression",
     "ridge",
+    "small",
     "svm",
     "unsupervised",
     "usps",

@@ -183,6 +183,11 @@ def _line(row: Row) -> str:
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
     roof = "" if row.roof is None else f"{row.roof:.0%}"
     return (
-        f"{row.cell:34}{row.threads:>4}  {row.side:12}{row.best:>9.4f}{row.median:>9.4f}"
+        f"{row.cell:34}{row.threads:>4}  {row.side:12}{_seconds(row.best):>9}{_seconds(row.median):>9}"
         f"{ratio:>8}{roof:>7}{row.peak_mb:>9.0f}  {row.certificate}"
     )
+
+
+def _seconds(time: float) -> str:
+    """Four decimals, or six where there are only milliseconds."""
+    return f"{time:.4f}" if time >= 0.01 else f"{time:.6f}"
