@@ -39,6 +39,7 @@ class RelevanceMachine(Machine):
 
     fit_intercept: bool
     intercept_: Array | float
+    relevance_: Integers
     tol: float
     max_iter: int | None
     max_seconds: float | None
