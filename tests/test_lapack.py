@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from mercer import lapack
+from mercer import blas, lapack
 
 
 @pytest.fixture(params=["scipy's own", "in a thread"])
 def either_way(request, monkeypatch):
     """Small matrices by both ways; the long way must not depend on the size."""
-    monkeypatch.setattr(lapack, "LONG", np.inf if request.param == "scipy's own" else 0.0)
+    bound = np.inf if request.param == "scipy's own" else 0.0
+    monkeypatch.setattr(lapack, "LONG", bound)
+    monkeypatch.setattr(blas, "LONG", bound)
+    monkeypatch.setattr(blas, "WORTH_A_CALL", bound)
 
 
 @pytest.fixture
@@ -72,7 +75,63 @@ def test_products_of_a_matrix_with_itself(either_way):
     got = lapack.syrk(1.0, B, beta=-3.0, C=C)
     assert np.shares_memory(got, C)
     np.testing.assert_allclose(np.tril(got), np.tril(B @ B.T - 3 * np.eye(30)), rtol=1e-12, atol=1e-14)
-    np.testing.assert_array_equal(lapack.matmul(B.T, B), B.T @ B)
+    for left in (B.T, B, np.ascontiguousarray(B).T, np.ascontiguousarray(B)):
+        got = blas.matmul(left, left.T)
+        np.testing.assert_array_equal(got, got.T)
+        near_the_product(got, left, left.T)
+
+
+def near_the_product(got, A, B):
+    """Higham's bound of any order of summation, entry by entry, around the sum of exact products."""
+    wide = np.longdouble
+    exact = A.astype(wide) @ B.astype(wide)
+    terms = A.shape[1]
+    bound = 2 * terms * np.finfo(A.dtype).eps * (np.abs(A).astype(wide) @ np.abs(B).astype(wide))
+    assert got.shape == exact.shape and got.dtype == A.dtype
+    assert np.all(np.abs(got - exact) <= bound)
+
+
+def laid_out(M, way):
+    """The same matrix, as rows, as columns, as a part of a larger one, or with every other entry skipped."""
+    if way in ("C", "F"):
+        return np.array(M, order=way)
+    rows, columns = M.shape
+    if way == "part":
+        whole = np.full((rows + 3, columns + 2), np.nan, M.dtype)
+        whole[2:-1, 1:-1] = M
+        return whole[2:-1, 1:-1]
+    whole = np.full((2 * rows, 2 * columns), np.nan, M.dtype)
+    whole[::2, ::2] = M
+    return whole[::2, ::2]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("first", ["C", "F", "part", "skipping"])
+@pytest.mark.parametrize("second", ["C", "F", "part", "skipping"])
+def test_products_however_the_matrices_lie_in_memory(either_way, dtype, order, first, second):
+    rng = np.random.default_rng(0)
+    for m, k, n in ((5, 3, 4), (1, 6, 3), (6, 2, 1), (1, 1, 1), (4, 1, 5)):
+        A = laid_out(rng.normal(size=(m, k)).astype(dtype), first)
+        B = laid_out(rng.normal(size=(k, n)).astype(dtype), second)
+        near_the_product(blas.matmul(A, B, order=order), A, B)
+        v = B[:, 0]
+        near_the_product(blas.matmul(A, v), A, v)
+
+
+def test_products_that_are_not_of_two_matrices_are_numpys(either_way):
+    rng = np.random.default_rng(0)
+    v = rng.normal(size=5)
+    M = rng.normal(size=(5, 5))
+    stack = rng.normal(size=(2, 3, 5))
+    np.testing.assert_array_equal(blas.matmul(v, v), v @ v)
+    np.testing.assert_array_equal(blas.matmul(v, M), v @ M)
+    np.testing.assert_array_equal(blas.matmul(stack, M), stack @ M)
+    np.testing.assert_array_equal(blas.matmul(np.arange(4).reshape(2, 2), np.eye(2)), [[0, 1], [2, 3]])
+    np.testing.assert_array_equal(blas.matmul(np.zeros((3, 0)), np.zeros((0, 2))), np.zeros((3, 2)))
+    np.testing.assert_array_equal(blas.matmul(np.zeros((0, 3)), np.zeros((3, 2))), np.zeros((0, 2)))
+    with pytest.raises(ValueError, match="mismatch"):
+        blas.matmul(M, stack[0])
 
 
 def test_eigenvalues_and_singular_values(either_way, A):
@@ -150,14 +209,14 @@ def test_a_copy_by_panels_is_the_matrix(order, monkeypatch):
     monkeypatch.setattr("mercer.panels.PANEL_BYTES", 100)
     for shape in ((7, 7), (5, 3), (3, 5), (4,)):
         A = np.array(np.random.default_rng(0).normal(size=shape), order=order)
-        B = lapack._fortran(A, False)
+        B = blas.in_fortran_order(A, False)
         np.testing.assert_array_equal(A, B)
         assert B.flags.f_contiguous and not np.shares_memory(A, B)
 
 
 def test_an_error_of_the_thread_is_raised_where_it_was_asked_for():
     with pytest.raises(ZeroDivisionError):
-        lapack.waiting(lambda: 1 / 0)
+        blas.waiting(lambda: 1 / 0)
 
 
 def test_ctrl_c_leaves_a_call_that_goes_on_without_us():
@@ -169,7 +228,7 @@ def test_ctrl_c_leaves_a_call_that_goes_on_without_us():
         finished.set()
 
     with pytest.raises(KeyboardInterrupt):
-        lapack.waiting(never_ending)
+        blas.waiting(never_ending)
     assert not finished.is_set()
     finish.set()
     assert finished.wait(60)
@@ -217,6 +276,7 @@ def test_where_divide_and_conquer_fails_in_place_qr_answers(monkeypatch, order):
         return 1
 
     monkeypatch.setattr(lapack, "LONG", 0.0)
+    monkeypatch.setattr(blas, "LONG", 0.0)
     monkeypatch.setattr(lapack, "_lapack", failing)
     A = np.cov(np.random.default_rng(0).normal(size=(30, 60)))
     values, vectors = lapack.eigh(np.array(A, order=order), overwrite_a=True)

@@ -1,85 +1,29 @@
 """Linear algebra that Ctrl-C can leave: scipy's functions, by the same names, for matrices of any size.
 
-scipy holds the interpreter while LAPACK works, so that a key press waits for the factorisation of a large
-matrix. Here a long call runs in a thread of its own, without the interpreter, while the main thread waits for
-it or for the keyboard. On Ctrl-C its answer is dropped: it ends in the background, on arrays that nobody else
-sees. Short calls are scipy's own. Both reach the same library, so that the numbers are the same.
+Short calls are scipy's own, and long ones run as `mercer.blas` says. Both reach the same library, so that the
+numbers are the same.
 """
 
 from __future__ import annotations
 
 import ctypes
-import threading
-from collections.abc import Callable, Sequence
-from contextvars import copy_context
-from functools import cache
-from types import ModuleType
-from typing import ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
-from scipy.linalg import cython_blas, cython_lapack, get_blas_funcs, get_lapack_funcs
+from scipy.linalg import cython_lapack, get_lapack_funcs
 
-from mercer.panels import clear_above, fortran, panels
+from mercer.blas import LONG, Argument, call, in_fortran_order
+from mercer.blas import matmul as matmul
+from mercer.blas import syrk as syrk
+from mercer.blas import trsm as trsm
+from mercer.panels import clear_above, panels
 from mercer.typing import Array, Integers
 
-# Floating point operations from which a call gets its own thread: some hundredths of a second.
-LONG = 3e8
 # Of a matrix whose factor takes no time, whatever its numbers are.
 FEW_ROWS = 256
 # Columns that LAPACK reflects at a time, and the numbers that it wants for the triangle of such a block.
 BLOCK = 64
 MARGIN = 5000
-# Seconds between two looks at the keyboard where waiting itself does not hear it.
-PERIOD = 0.05
-
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
-
-# What a routine of LAPACK may be passed; it writes whole numbers where a `c_int` is given.
-Argument: TypeAlias = Array | npt.NDArray[np.intc] | str | int | float | ctypes.c_int
-
-
-def waiting(
-    function: Callable[Arguments, Answer], *args: Arguments.args, **options: Arguments.kwargs
-) -> Answer:
-    """The function's answer, from a thread of its own, which Ctrl-C leaves at once.
-
-    The function must let go of the interpreter.
-
-    >>> waiting(max, 1, 2)
-    2
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return function(*args, **options)
-    found: list[Answer] = []
-    failed: list[BaseException] = []
-    done = threading.Event()
-    context = copy_context()
-
-    def work() -> None:
-        try:
-            found.append(context.run(function, *args, **options))
-        except BaseException as error:
-            failed.append(error)
-        finally:
-            done.set()
-
-    threading.Thread(target=work, daemon=True, name="mercer-lapack").start()
-    while not done.wait(PERIOD):
-        pass
-    if failed:
-        raise failed[0]
-    return found[0]
-
-
-def matmul(A: Array, B: Array) -> Array:
-    """A @ B of two arrays."""
-    short = A.ndim < 2 or B.ndim < 1 or 2.0 * A.size * B.size / max(B.shape[0], 1) < LONG
-    out: Array = A @ B if short else waiting(np.matmul, A, B)
-    return out
-
 
 # ── factors ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -89,7 +33,7 @@ def potrf(A: Array, *, overwrite_a: bool = False) -> tuple[Array, int]:
     n = len(A)
     if n < FEW_ROWS:
         return _short_potrf(A, overwrite_a)
-    L = _without_negligible(_fortran(A, overwrite_a))
+    L = _without_negligible(in_fortran_order(A, overwrite_a))
     if n**3 / 3 < LONG:
         return _short_potrf(L, True)
     return L, _lapack("potrf", L.dtype, "L", n, L, n)
@@ -108,7 +52,7 @@ def potri(L: Array, *, overwrite_c: bool = False) -> tuple[Array, int]:
         (call,) = get_lapack_funcs(("potri",), (L,))
         found: tuple[Array, int] = call(L, lower=1, overwrite_c=overwrite_c)
         return found
-    out = _fortran(L, overwrite_c)
+    out = in_fortran_order(L, overwrite_c)
     return out, _lapack("potri", out.dtype, "L", n, out, n)
 
 
@@ -120,7 +64,7 @@ def potrs(L: Array, B: Array) -> Array:
         (call,) = get_lapack_funcs(("potrs",), (L,))
         found: Array = call(L, B, lower=1)[0]
         return found.reshape(B.shape)
-    X = _fortran(np.asarray(B, dtype=L.dtype).reshape(n, columns), False)
+    X = in_fortran_order(np.asarray(B, dtype=L.dtype).reshape(n, columns), False)
     _lapack("potrs", X.dtype, "L", n, columns, L, n, X, n)
     return X.reshape(B.shape)
 
@@ -131,7 +75,7 @@ def pstrf(A: Array, tol: float) -> tuple[Array, Integers, int]:
     if n**3 / 3 < LONG:
         factor, order, rank, _ = linalg.lapack.dpstrf(np.asfortranarray(A), tol=tol, lower=1)
         return factor, order.astype(np.intp), rank
-    L = _fortran(A, False)
+    L = in_fortran_order(A, False)
     order = np.empty(n, np.intc)
     rank = ctypes.c_int()
     _lapack("pstrf", L.dtype, "L", n, L, n, order, rank, float(tol), np.empty(2 * n))
@@ -145,7 +89,7 @@ def trtri(L: Array) -> Array:
         (call,) = get_lapack_funcs(("trtri",), (L,))
         found: Array = call(L, lower=1)[0]
         return found
-    out = _fortran(L, False)
+    out = in_fortran_order(L, False)
     _lapack("trtri", out.dtype, "L", "N", n, out, n)
     return out
 
@@ -167,7 +111,7 @@ def solve_triangular(L: Array, B: Array, *, trans: str = "N") -> Array:
     if float(len(L)) ** 2 * columns < LONG or L.dtype != np.float64:
         found: Array = linalg.solve_triangular(L, B, lower=True, trans=trans, check_finite=False)
         return found
-    X = _fortran(np.asarray(B, dtype=np.float64).reshape(len(L), columns), False)
+    X = in_fortran_order(np.asarray(B, dtype=np.float64).reshape(len(L), columns), False)
     trsm(L, X, trans=trans)
     return X.reshape(B.shape)
 
@@ -178,45 +122,6 @@ def cho_solve(L: Array, B: Array) -> Array:
         found: Array = linalg.cho_solve((L, True), B, check_finite=False)
         return found
     return solve_triangular(L, solve_triangular(L, B), trans="T")
-
-
-# ── products, in place ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def trsm(L: Array, B: Array, *, trans: str = "N") -> None:
-    """B ← L⁻¹B, or L⁻ᵀB; L lower in either order, B in Fortran's."""
-    A = L
-    triangle = "L"
-    transposed = trans
-    if not L.flags.f_contiguous:
-        # A lower triangle in C order is an upper one in Fortran's.
-        A = np.ascontiguousarray(L).T
-        triangle = "U"
-        transposed = "N" if trans == "T" else "T"
-    n, columns = B.shape
-    if not B.flags.f_contiguous:
-        raise ValueError("trsm works in place: B must be in Fortran's order.")
-    short = float(n) ** 2 * columns < LONG
-    shape = ("L", triangle, transposed, "N", n, columns)
-    _call(cython_blas, "trsm", B.dtype, *shape, 1.0, A, len(A), B, n, alone=not short)
-
-
-def syrk(alpha: float, A: Array, *, beta: float = 0.0, C: Array | None = None, trans: bool = False) -> Array:
-    """βC + αAAᵀ, or βC + αAᵀA with `trans`, in the lower triangle; A in Fortran's order.
-
-    It takes the place of C where that is given.
-    """
-    n, k = A.shape[::-1] if trans else A.shape
-    if float(n) ** 2 * k < LONG:
-        (call,) = get_blas_funcs(("syrk",), (A,))
-        more = {} if C is None else {"beta": beta, "c": C, "overwrite_c": 1}
-        found: Array = call(alpha, A, lower=1, trans=int(trans), **more)
-        return found
-    A = np.asfortranarray(A)
-    out = np.zeros((n, n), A.dtype, order="F") if C is None else _fortran(C, True)
-    shape = ("L", "T" if trans else "N", n, k)
-    _call(cython_blas, "syrk", A.dtype, *shape, float(alpha), A, len(A), float(beta), out, n)
-    return out
 
 
 # ── eigenvalues ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -236,7 +141,7 @@ def eigh(A: Array, *, overwrite_a: bool = False) -> tuple[Array, Array]:
         except linalg.LinAlgError:
             found = linalg.eigh(A, driver="ev", overwrite_a=overwrite_a, check_finite=False)
         return found
-    T = _fortran(np.asarray(A, dtype=np.float64), overwrite_a)
+    T = in_fortran_order(np.asarray(A, dtype=np.float64), overwrite_a)
     diagonal = np.empty(n)
     beside = np.empty(n)
     tau = np.empty(n)
@@ -277,7 +182,7 @@ def top_eigh(A: Array, k: int) -> tuple[Array, Array]:
         if len(values) != k:
             return _top_of_all(A, k)
         return values, vectors
-    work = _fortran(np.asarray(A, dtype=np.float64), False)
+    work = in_fortran_order(np.asarray(A, dtype=np.float64), False)
     w = np.empty(n)
     Z = np.empty((n, k), order="F")
     count = ctypes.c_int()
@@ -302,7 +207,14 @@ def eigvalsh(A: Array) -> Array:
     if 2.0 * len(A) ** 3 < LONG:
         found: Array = linalg.eigvalsh(A, check_finite=False)
         return found
-    return cast("Array", waiting(np.linalg.eigvalsh, A))
+    n = len(A)
+    T = in_fortran_order(np.asarray(A, dtype=np.float64), False)
+    values = np.empty(n)
+    room = np.empty(BLOCK * n + MARGIN)
+    info = _lapack("syev", T.dtype, "N", "L", n, T, n, values, room, len(room))
+    if info:
+        raise linalg.LinAlgError("Eigenvalues did not converge.")
+    return values
 
 
 def svd(A: Array) -> tuple[Array, Array, Array]:
@@ -312,18 +224,43 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
         if 6.0 * max(A.shape) * min(A.shape) ** 2 < LONG:
             found = linalg.svd(A, full_matrices=False, check_finite=False)
         else:
-            found = waiting(np.linalg.svd, A, full_matrices=False)
+            found = _long_svd(A)
     except linalg.LinAlgError:
         found = linalg.svd(A, full_matrices=False, check_finite=False, lapack_driver="gesvd")
     return found
 
 
+def _long_svd(A: Array) -> tuple[Array, Array, Array]:
+    work = in_fortran_order(np.asarray(A, dtype=np.float64), False)
+    m, n = A.shape
+    k = min(m, n)
+    U = np.empty((m, k), order="F")
+    sizes = np.empty(k)
+    Vt = np.empty((k, n), order="F")
+    whole = np.empty(8 * k, np.intc)
+    shape = ("S", m, n, work, m, sizes, U, m, Vt, k)
+    wanted = np.empty(1)
+    _lapack("gesdd", work.dtype, *shape, wanted, -1, whole)
+    room = np.empty(int(wanted[0]) + 1)
+    if _lapack("gesdd", work.dtype, *shape, room, len(room), whole):
+        raise linalg.LinAlgError("SVD did not converge")
+    return U, sizes, Vt
+
+
 def qr(A: Array) -> tuple[Array, Array]:
     """Orthonormal columns and an upper triangle."""
-    if 4.0 * A.shape[0] * A.shape[1] ** 2 < LONG:
+    n, columns = A.shape
+    k = min(n, columns)
+    if 4.0 * n * columns * k < LONG:
         found: tuple[Array, Array] = linalg.qr(A, mode="economic", check_finite=False)
         return found
-    return waiting(np.linalg.qr, A)
+    Q = in_fortran_order(np.asarray(A, dtype=np.float64), False)
+    tau = np.empty(k)
+    work = np.empty(BLOCK * columns + MARGIN)
+    _lapack("geqrf", Q.dtype, n, columns, Q, n, tau, work, len(work))
+    R = np.triu(Q[:k])
+    _lapack("orgqr", Q.dtype, n, k, k, Q, n, tau, work, len(work))
+    return Q[:, :k], R
 
 
 def pivoted_qr(A: Array) -> tuple[Array, Array]:
@@ -333,7 +270,7 @@ def pivoted_qr(A: Array) -> tuple[Array, Array]:
     if 4.0 * n * columns * k < LONG:
         thin, R, _ = linalg.qr(A, mode="economic", pivoting=True, check_finite=False)
         return thin, np.abs(R.diagonal())
-    Q = _fortran(A, False)
+    Q = in_fortran_order(A, False)
     order = np.zeros(columns, np.intc)
     tau = np.empty(k)
     work = np.empty(2 * columns + 64 * (columns + 1))
@@ -344,13 +281,6 @@ def pivoted_qr(A: Array) -> tuple[Array, Array]:
 
 
 # ── how they are called ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def _fortran(A: Array, overwrite: bool) -> Array:
-    """A in Fortran's order and writable, itself if it may be overwritten."""
-    if overwrite and A.flags.f_contiguous and A.flags.writeable:
-        return A
-    return fortran(A)
 
 
 def _without_negligible(A: Array) -> Array:
@@ -372,52 +302,5 @@ def _without_negligible(A: Array) -> Array:
 
 def _lapack(name: str, dtype: np.dtype, *arguments: Argument) -> int:
     info = ctypes.c_int()
-    _call(cython_lapack, name, dtype, *arguments, info)
+    call(cython_lapack, name, dtype, *arguments, info)
     return info.value
-
-
-def _call(library: ModuleType, name: str, dtype: np.dtype, *arguments: Argument, alone: bool = True) -> None:
-    """One routine, without the interpreter, in a thread of its own; its arguments live as long as it runs."""
-    letter = "d" if dtype == np.float64 else "s"
-    passed = [_passed(value, dtype) for value in arguments]
-    function = _routine(library, letter + name, len(passed))
-    pointers = [pointer for pointer, _ in passed]
-    if alone:
-        waiting(_keeping, function, pointers, passed)
-    else:
-        function(*pointers)
-
-
-def _keeping(function: Callable[..., None], pointers: Sequence[object], alive: object) -> None:
-    function(*pointers)
-    del alive
-
-
-def _passed(value: Argument, dtype: np.dtype) -> tuple[object, object]:
-    """A pointer to a value, as Fortran wants it, and what must stay alive meanwhile."""
-    if isinstance(value, np.ndarray):
-        return ctypes.c_void_p(value.ctypes.data), value
-    held: ctypes.c_char | ctypes.c_double | ctypes.c_float | ctypes.c_int
-    if isinstance(value, str):
-        held = ctypes.c_char(value.encode())
-    elif isinstance(value, float):
-        held = ctypes.c_double(value) if dtype == np.float64 else ctypes.c_float(value)
-    elif isinstance(value, int):
-        held = ctypes.c_int(value)
-    else:
-        held = value
-    return ctypes.byref(held), held
-
-
-@cache
-def _routine(library: ModuleType, name: str, arguments: int) -> Callable[..., None]:
-    """A routine of the library that scipy itself calls, by the pointer that scipy publishes."""
-    capsule = library.__pyx_capi__[name]
-    signature = ctypes.pythonapi.PyCapsule_GetName
-    signature.restype = ctypes.c_char_p
-    signature.argtypes = [ctypes.py_object]
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype = ctypes.c_void_p
-    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    address = pointer(capsule, signature(capsule))
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)(address)

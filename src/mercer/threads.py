@@ -1,12 +1,37 @@
-"""How many threads the core may use: the caller's word, else what the process and threadpoolctl allow."""
+"""Threads: how many the core may use, and which copy of BLAS may have any.
+
+The core takes the caller's word, else what the process and threadpoolctl allow.
+
+NumPy and SciPy each bring a copy of OpenBLAS with threads of its own. After a call these wait for the next
+one by running in circles, some hundredths of a second long, on the cores that the other copy now wants:
+`A @ B` and `scipy.linalg` in turn take ten times as long as either alone. So while a machine is fitted, a
+kernel chosen or a theory checked, SciPy's copy alone has threads (`one_blas`), large products go through it
+(`mercer.lapack.matmul`), and NumPy's does the small ones on one thread. Work that has threads of its own
+leaves none to either copy (`no_blas_threads`).
+
+A limit of OpenBLAS belongs to the process. Whoever comes first sets it, and the last one out restores what
+was there before; what someone else set meanwhile stays. Limits are only lowered, never raised above the
+user's.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import threading
+from collections.abc import Callable
+from functools import cache, wraps
+from itertools import product
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, ParamSpec, TypeVar
 
-from threadpoolctl import LibController, register
+from threadpoolctl import LibController, ThreadpoolController, register
 
 from mercer.errors import ParameterError
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
 
 MOST_THREADS = 4096
 
@@ -68,3 +93,147 @@ def threads(n_jobs: int | None) -> int:
             f"{available()} can work here, which is what n_jobs=None takes."
         )
     return n_jobs if n_jobs > 0 else max(1, available() + 1 + n_jobs)
+
+
+# ── copies of BLAS ──────────────────────────────────────────────────────────────────────────────────────────
+
+# Reentrant, since a holder may be forgotten, and let go, wherever memory is asked for.
+_lock = threading.RLock()
+
+
+class _Pool:
+    """The threads of one copy of OpenBLAS: one thread as long as anybody holds it, else what it was before.
+
+    Ctrl-C may come between any two lines. Each of them leaves a state from which the next `settle` goes on.
+    """
+
+    def __init__(self, count: Callable[[], int], limit: Callable[[int], None]) -> None:
+        self.count = count
+        self.limit = limit
+        self.holders: set[int] = set()
+        self.before: int | None = None
+
+    def hold(self, who: int) -> None:
+        with _lock:
+            self.holders.add(who)
+            self.settle()
+
+    def let_go(self, who: int) -> None:
+        with _lock:
+            self.holders.discard(who)
+            self.settle()
+
+    def settle(self) -> None:
+        if self.holders and self.before is None:
+            now = self.count()
+            if now > 1:
+                self.before = now
+                self.limit(1)
+        elif not self.holders and self.before is not None:
+            # Another limit than ours was set by someone else, and is his.
+            if self.count() == 1:
+                self.limit(self.before)
+            self.before = None
+
+
+class _Copies(NamedTuple):
+    """The pools that `one_blas` holds, and those that `no_blas_threads` holds."""
+
+    beside_scipy: tuple[_Pool, ...]
+    every: tuple[_Pool, ...]
+
+
+@cache
+def _copies() -> _Copies:
+    """The copies of OpenBLAS in this process; looked for once, in some milliseconds.
+
+    Other libraries, and builds where NumPy and SciPy share one copy, have nothing to be settled between them.
+    """
+    if _cpus() == 1:
+        return _Copies((), ())
+    # Its copy must be there to be found.
+    import scipy.linalg  # noqa: F401
+
+    every = []
+    numpys = []
+    scipys = []
+    for library in ThreadpoolController().select(internal_api="openblas").lib_controllers:
+        pool = _pool(library)
+        if pool is None:
+            continue
+        every.append(pool)
+        if _belongs(library, "numpy"):
+            numpys.append(pool)
+        elif _belongs(library, "scipy"):
+            scipys.append(pool)
+    return _Copies(tuple(numpys) if scipys else (), tuple(every))
+
+
+def _belongs(library: LibController, package: str) -> bool:
+    """Whether a wheel brought the library: it lies in numpy.libs, or in numpy/.dylibs."""
+    folders = Path(library.filepath).parts[:-1]
+    return f"{package}.libs" in folders or (package in folders and ".dylibs" in folders)
+
+
+def _pool(library: LibController) -> _Pool | None:
+    """By the library's own functions: threadpoolctl's let only one Python thread of a process set limits."""
+    if getattr(library, "threading_layer", None) != "pthreads":
+        return None
+    for before, after in product(("", "scipy_"), ("", "64_", "_64")):
+        count = getattr(library.dynlib, f"{before}openblas_get_num_threads{after}", None)
+        limit = getattr(library.dynlib, f"{before}openblas_set_num_threads{after}", None)
+        if count is not None and limit is not None:
+            count.restype = ctypes.c_int
+            limit.argtypes = [ctypes.c_int]
+            limit.restype = None
+            return _Pool(count, limit)
+    return None
+
+
+class _Holding:
+    """Holds pools from `with` to its end; it may be nested, and in several Python threads at once."""
+
+    pools: tuple[_Pool, ...] = ()
+
+    def __init__(self, pools: tuple[_Pool, ...]) -> None:
+        self.pools = pools
+
+    def __enter__(self) -> None:
+        for pool in self.pools:
+            pool.hold(id(self))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for pool in self.pools:
+            pool.let_go(id(self))
+
+    def __del__(self) -> None:
+        """For a `with` that Ctrl-C met at its beginning, or in the middle of its end."""
+        for pool in self.pools:
+            pool.let_go(id(self))
+
+
+def one_blas() -> _Holding:
+    """Lets SciPy's copy of BLAS alone have threads, for as long as a `with` lasts.
+
+    >>> with one_blas():
+    ...     pass
+    """
+    return _Holding(_copies().beside_scipy)
+
+
+def no_blas_threads() -> _Holding:
+    """Lets no copy of BLAS have threads: for work that has its own."""
+    return _Holding(_copies().every)
+
+
+def by_one_blas(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """The function, inside `one_blas`."""
+
+    @wraps(function)
+    def held(*args: Arguments.args, **options: Arguments.kwargs) -> Answer:
+        with one_blas():
+            return function(*args, **options)
+
+    return held

@@ -17,7 +17,6 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
 from mercer import clock
 from mercer.errors import InputError, NotFiniteError, NotPositiveDefiniteError
@@ -26,7 +25,7 @@ from mercer.params import Parameter
 from mercer.progress import say
 from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Note, NoteKind, Status
-from mercer.threads import threads
+from mercer.threads import no_blas_threads, threads
 from mercer.typing import Array, Seed
 
 Objective = Callable[[Array], tuple[Any, ...]]
@@ -322,7 +321,7 @@ class _Search:
         """Searches in threads; who presses Ctrl-C does not wait for the evaluations they are at."""
         pool = ThreadPoolExecutor(workers)
         try:
-            with threadpool_limits(1, user_api="blas"):
+            with no_blas_threads():
                 contexts = [copy_context() for _ in starts]
                 list(pool.map(lambda context, start: context.run(self.run, start), contexts, starts))
         except KeyboardInterrupt:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from mercer import clock
 from mercer.errors import Interrupted
 from mercer.solve.solution import Status
+from mercer.threads import one_blas
 
 # A method of an estimator, with any arguments.
 Method: TypeAlias = Callable[..., Any]
@@ -40,7 +41,8 @@ def publishing(fit: Method) -> Method:
     """`fit` on a draft of the estimator, which takes the estimator's place when it is done.
 
     The draft begins as the estimator is, so that a warm start finds the last fit. A `fit` that calls that of
-    its base class is already on a draft, and goes on with it. The seconds of `max_seconds` begin here.
+    its base class is already on a draft, and goes on with it. The seconds of `max_seconds` begin here, and
+    only one copy of BLAS has threads from here to the end.
     """
 
     @wraps(fit)
@@ -50,7 +52,7 @@ def publishing(fit: Method) -> Method:
         state = {name: _unshared(value) for name, value in self.__dict__.items()}
         draft = _with_state(self, state | {DRAFT: True})
         try:
-            with clock.within(getattr(draft, "max_seconds", None)):
+            with clock.within(getattr(draft, "max_seconds", None)), one_blas():
                 fit(draft, *args, **options)
         except Interrupted as stop:
             # A machine inside this one was interrupted: this one has nothing of its own to keep.
