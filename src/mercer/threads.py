@@ -4,10 +4,11 @@ The core takes the caller's word, else what the process and threadpoolctl allow.
 
 NumPy and SciPy each bring a copy of OpenBLAS with threads of its own. After a call these wait for the next
 one by running in circles, some hundredths of a second long, on the cores that the other copy now wants:
-`A @ B` and `scipy.linalg` in turn take ten times as long as either alone. So while a machine is fitted, a
-kernel chosen or a theory checked, SciPy's copy alone has threads (`one_blas`), large products go through it
-(`mercer.lapack.matmul`), and NumPy's does the small ones on one thread. Work that has threads of its own
-leaves none to either copy (`no_blas_threads`).
+`A @ B` and `scipy.linalg` in turn take ten times as long as either alone. So while a machine is fitted,
+SciPy's copy alone has threads (`one_blas`), large products go through it
+(`mercer.blas.matmul`), and NumPy's does the small ones on one thread. Work that has threads of its own leaves
+none to either copy (`no_blas_threads`), and so does a fit on few rows, whose factors take milliseconds: less
+than two threads lose by waiting for each other on a busy machine.
 
 A limit of OpenBLAS belongs to the process. Whoever comes first sets it, and the last one out restores what
 was there before; what someone else set meanwhile stays. Limits are only lowered, never raised above the
@@ -20,20 +21,19 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache
 from itertools import product
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
 from threadpoolctl import LibController, ThreadpoolController, register
 
 from mercer.errors import ParameterError
 
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
-
 MOST_THREADS = 4096
+# A fit on so many rows is not worth a second thread of BLAS: its Cholesky factor takes some 5 ms.
+FEW_ROWS = 1024
 
 # Set by threadpoolctl.threadpool_limits, and only there.
 _limit: list[int | None] = [None]
@@ -228,12 +228,8 @@ def no_blas_threads() -> _Holding:
     return _Holding(_copies().every)
 
 
-def by_one_blas(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-    """The function, inside `one_blas`."""
-
-    @wraps(function)
-    def held(*args: Arguments.args, **options: Arguments.kwargs) -> Answer:
-        with one_blas():
-            return function(*args, **options)
-
-    return held
+def blas_for(rows: int | None) -> _Holding:
+    """What a fit on so many rows leaves to BLAS: the threads of one copy, or none if the rows are few."""
+    if rows is not None and rows <= FEW_ROWS:
+        return no_blas_threads()
+    return one_blas()

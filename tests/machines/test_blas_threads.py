@@ -75,8 +75,8 @@ def test_after_a_fit_that_raises_all_limits_are_what_they_were(subject, told):
     assert told[:1] == [1] and told[-1:] == [2], "a fit that was not held to one copy"
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_during_a_fit_scipys_copy_keeps_its_threads_and_numpys_has_one(monkeypatch):
+@pytest.mark.parametrize(("few", "expected"), [(23, (1, 2)), (24, (1, 1))])
+def test_during_a_fit_scipys_copy_alone_has_threads_if_the_rows_are_worth_them(monkeypatch, few, expected):
     seen = []
     plain = KernelRidge._check_rows
 
@@ -85,8 +85,11 @@ def test_during_a_fit_scipys_copy_keeps_its_threads_and_numpys_has_one(monkeypat
         return plain(self, *args, **options)
 
     monkeypatch.setattr(KernelRidge, "_check_rows", looking)
+    monkeypatch.setattr(policy, "FEW_ROWS", few)
     KernelRidge("RBF(1.0)").fit(X, X[:, 0])
-    assert seen == [(1, 2)]
+    KernelRidge("RBF(1.0)").fit(X.tolist(), y=X[:, 0])
+    KernelRidge("RBF(1.0)").fit(X=X, y=X[:, 0])
+    assert seen == [expected] * 3
 
 
 def test_a_limit_of_the_user_is_never_raised():

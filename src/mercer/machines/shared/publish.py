@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from mercer import clock
 from mercer.errors import Interrupted
 from mercer.solve.solution import Status
-from mercer.threads import one_blas
+from mercer.threads import blas_for
 
 # A method of an estimator, with any arguments.
 Method: TypeAlias = Callable[..., Any]
@@ -42,7 +42,7 @@ def publishing(fit: Method) -> Method:
 
     The draft begins as the estimator is, so that a warm start finds the last fit. A `fit` that calls that of
     its base class is already on a draft, and goes on with it. The seconds of `max_seconds` begin here, and
-    only one copy of BLAS has threads from here to the end.
+    only one copy of BLAS has threads from here to the end, or none.
     """
 
     @wraps(fit)
@@ -52,7 +52,7 @@ def publishing(fit: Method) -> Method:
         state = {name: _unshared(value) for name, value in self.__dict__.items()}
         draft = _with_state(self, state | {DRAFT: True})
         try:
-            with clock.within(getattr(draft, "max_seconds", None)), one_blas():
+            with clock.within(getattr(draft, "max_seconds", None)), blas_for(_rows(*args, **options)):
                 fit(draft, *args, **options)
         except Interrupted as stop:
             # A machine inside this one was interrupted: this one has nothing of its own to keep.
@@ -65,6 +65,14 @@ def publishing(fit: Method) -> Method:
         return self
 
     return published
+
+
+def _rows(X: object = None, *others: object, **more: object) -> int | None:
+    """How many rows a fit was given; None where that is not plain to see."""
+    shape = getattr(X, "shape", None)
+    if shape:
+        return int(shape[0])
+    return len(X) if isinstance(X, list) else None
 
 
 def fit_inside(machine: Any, *args: object, **options: object) -> None:
