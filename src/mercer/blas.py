@@ -18,6 +18,7 @@ from typing import Literal, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import blas as scipy_blas
 from scipy.linalg import cython_blas, get_blas_funcs
 
 from mercer.panels import fortran, whole_from_lower
@@ -110,6 +111,8 @@ def _for_blas(A: Array, B: Array) -> bool:
 
 
 def _gemm(A: Array, B: Array, order: Literal["C", "F"]) -> Array:
+    if 2.0 * A.size * B.shape[1] < LONG and _is_plain(A) and _is_plain(B):
+        return _short_gemm(A, B, order)
     out = np.empty((A.shape[0], B.shape[1]), A.dtype, order=order)
     left, right, into = A, B, out
     if order == "C":
@@ -123,6 +126,23 @@ def _gemm(A: Array, B: Array, order: Literal["C", "F"]) -> Array:
     alone = 2.0 * m * n * k >= LONG
     call(cython_blas, "gemm", A.dtype, *shape, 1.0, a, lda, b, ldb, 0.0, into, m, alone=alone)
     return out
+
+
+def _is_plain(A: Array) -> bool:
+    return A.flags.c_contiguous or A.flags.f_contiguous
+
+
+def _short_gemm(A: Array, B: Array, order: Literal["C", "F"]) -> Array:
+    """The same by scipy, which begins sooner."""
+    short = scipy_blas.dgemm if A.dtype == np.float64 else scipy_blas.sgemm
+    found: Array
+    if order == "C":
+        found = _short_gemm(B.T, A.T, "F").T
+        return found
+    turn_a = not A.flags.f_contiguous
+    turn_b = not B.flags.f_contiguous
+    found = short(1.0, A.T if turn_a else A, B.T if turn_b else B, trans_a=turn_a, trans_b=turn_b)
+    return found
 
 
 def _gemv(A: Array, v: Array) -> Array:

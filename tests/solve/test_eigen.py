@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer.errors import ParameterError
-from mercer.solve import top_eigenpairs
+from mercer.solve import eigen, top_eigenpairs
 from solve.laboratory import CountingOperator, rbf, with_spectrum
 
 EPS = np.finfo(float).eps
@@ -136,3 +136,36 @@ def test_the_same_seed_gives_the_same_bits():
 def test_an_impossible_number_of_pairs_is_refused(k):
     with pytest.raises(ParameterError, match="between 1 and"):
         top_eigenpairs(np.eye(3), k)
+
+
+@pytest.mark.parametrize("n", [400, 900])
+@pytest.mark.parametrize("copies", [5, 9, 10, 14])
+def test_every_copy_of_a_multiple_eigenvalue_is_found(n, copies):
+    """A residual cannot tell that a copy is missing: the pairs next in line are as exact."""
+    rng = np.random.default_rng(copies)
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    values = np.concatenate([np.full(copies, 3.0), np.linspace(2.0, 0.0, n - copies)])
+    A = Q * values @ Q.T
+    found = top_eigenpairs((A + A.T) / 2, 10, method="krylov")
+    np.testing.assert_allclose(found.value.values, values[:10], rtol=1e-12)
+    U = found.value.vectors
+    np.testing.assert_allclose(U.T @ U, np.eye(10), atol=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_columns_of_all_lengths_become_orthonormal(scale):
+    """Also nearly dependent ones, and those that lie in the span of what is known already."""
+    rng = np.random.default_rng(0)
+    known = np.linalg.qr(rng.normal(size=(60, 5)))[0]
+    V = rng.normal(size=(60, 6))
+    V[:, 3] = V[:, 2] + 1e-9 * rng.normal(size=60)
+    V[:, 4] = known @ rng.normal(size=5) + 1e-7 * rng.normal(size=60)
+    V[:, 5] = V[:, 0] + V[:, 1]
+    V *= scale * 10.0 ** np.arange(0, -6, -1)
+    once = eigen._orthonormal(known, V)
+    W = eigen._orthonormal(known, once)
+    assert W.shape[1] >= 5
+    both = np.column_stack([known, W])
+    np.testing.assert_allclose(both.T @ both, np.eye(both.shape[1]), atol=1e-14)
+    spanned = both @ (both.T @ (V[:, :5] / scale))
+    np.testing.assert_allclose(spanned, V[:, :5] / scale, atol=1e-13)

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mercer import clock
+from mercer import clock, lapack
 from mercer.arrays import Rows
 from mercer.errors import InputError, ShapeError
 from mercer.gram import blocks, core
@@ -149,6 +149,12 @@ class Dense(Stored, OfKernel):
     ) -> None:
         super().__init__(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
         self.array = dense_block(kernel, self.x, self.z, self.dtype, n_jobs, self.low, out)
+
+    def _matmat(self, V: Array) -> Array:
+        if self.z is not None:
+            return super()._matmat(V)
+        # Of a symmetric matrix Fortran may read the columns, which is quicker.
+        return lapack.matmul(self.array.T, V.astype(self.dtype, copy=False), order="F")
 
     def _transpose(self) -> GramOperator:
         if self.z is None:

@@ -145,7 +145,7 @@ class Stored(GramOperator):
     array: Array
 
     def _matmat(self, V: Array) -> Array:
-        return np.asarray(lapack.matmul(self.array, V.astype(self.dtype, copy=False)))
+        return lapack.matmul(self.array, V.astype(self.dtype, copy=False))
 
     def diag(self) -> Array:
         return self.array.diagonal().copy()

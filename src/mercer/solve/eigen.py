@@ -1,10 +1,10 @@
 """The largest eigenpairs of a symmetric operator, each with its residual ‖A v - λ v‖.
 
 - *dense*: LAPACK on the whole matrix, for small n; where A is known to be F Fᵀ with fewer columns than rows,
-  on F. - *krylov*: a block Krylov space from a random block, with Rayleigh–Ritz and full reorthogonalisation,
-  started
-  again from its best vectors when it grows large. A block product is hardly dearer than a single one when
-  kernel values have to be computed, so this takes the fewest passes over the data: the default.
+  on F.
+- *krylov*: a block Krylov space from a random block, with full reorthogonalisation, and Rayleigh–Ritz when
+  the pairs may be good enough, started again from its best vectors when it grows large. A block product is
+  hardly dearer than a single one, so this takes the fewest passes over the data: the default.
 - *lanczos*: ARPACK's implicitly restarted Lanczos, one vector at a time, in less memory.
 
 Signs are fixed: the entry of largest modulus in each vector is positive.
@@ -13,8 +13,7 @@ Signs are fixed: the entry of largest modulus in each vector is positive.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -28,13 +27,20 @@ from mercer.solve.solution import Certificate, Solution, Status
 from mercer.typing import Array, Seed
 
 Method = Literal["auto", "dense", "krylov", "lanczos"]
-DENSE_ROWS = 500
-# At least so many extra columns in the block: the last wanted pair then converges about as fast as the first.
-SPARE = 4
+DENSE_ROWS = 300
+# Extra columns in the block. With fewer columns than wanted pairs, copies of a multiple eigenvalue would be
+# missed.
+SPARE = 2
 # The block has a multiple of so many columns, which matrix products are quick at.
-LANES = 8
+LANES = 4
 BASIS = 12  # blocks in the basis before it starts again
 PATIENCE = 3 * BASIS  # block products in which the worst residual must fall by a tenth
+FIRST_CHECK = 5  # block products before the first Rayleigh–Ritz
+# A product takes ten times as long as Rayleigh–Ritz in a space of m columns if it takes so many times m³
+# floating point operations.
+CHECK = 250.0
+# Cholesky's pivot of columns of length 1, above which they count as independent.
+INDEPENDENT = 1e-6
 
 
 class Eigenpairs(NamedTuple):
@@ -108,86 +114,184 @@ def _singular(F: Array, k: int) -> _UncertifiedPairs:
 
 
 def _krylov(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Generator) -> _UncertifiedPairs:
-    """Rayleigh–Ritz on [X, A X, A² X, …]; A times the basis is kept, so that residuals cost no product."""
+    """Rayleigh–Ritz on [X, A X, A² X, …], whenever it may be good enough."""
+    space = _KrylovSpace(op, k, rng)
+    best: _RitzPairs | None = None
     count = 0
-    since = 0
-    lowest = np.inf
-    with Anytime[_UncertifiedPairs]() as run:
-        for count, (values, vectors, residuals) in enumerate(_ritz_pairs(op, k, rng), 1):
-            worst = float(residuals[:k].max())
-            if worst < 0.9 * lowest:
-                lowest = worst
-                since = count
-            status: Status = Status.LIMIT
-            if worst <= tol * np.abs(values).max():
-                status = Status.CONVERGED
-            elif count - since >= PATIENCE:
+    checks = _Checks(tol)
+    status: Status = Status.LIMIT
+    with Anytime[_KrylovSpace]() as run:
+        while status == Status.LIMIT and count < max_iter:
+            space.multiply()
+            count += 1
+            if space.m >= k:
+                run.best = space
+            if checks.due(count, space.checking_is_cheap) or space.is_full or count == max_iter:
+                best = space.ritz()
+                status = checks.judge(count, best)
+            if status == Status.LIMIT and not space.grow(best):
+                # The space is whole: no product can improve it.
                 status = Status.STAGNATED
-            run.best = _UncertifiedPairs(
-                values[:k], vectors[:, :k], "block Krylov", count, status, residuals[:k]
-            )
-            if status != Status.LIMIT or count >= max_iter:
-                break
-    best = run.best
-    assert best is not None
     if run.interrupted:
-        return replace(best, iterations=count, status=Status.INTERRUPTED)
-    if best.status == Status.LIMIT and count < max_iter:
-        # The space is whole: no product can improve it.
-        best = replace(best, status=Status.STAGNATED)
-    return best
+        status = Status.INTERRUPTED
+        if space.m >= k:
+            best = space.ritz()
+    assert best is not None
+    return _UncertifiedPairs(
+        best.values[:k], best.vectors[:, :k], "block Krylov", count, status, best.residuals[:k]
+    )
 
 
-def _ritz_pairs(op: Operator, k: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:
-    """After each block product: Ritz values, vectors and residual norms; ends when the space is whole."""
-    n = op.shape[0]
-    width = min(-(-(k + SPARE) // LANES) * LANES, n)
-    most = min(BASIS * width, n)
-    Q = np.empty((n, most), order="F")
-    AQ = np.empty((n, most), order="F")
-    # QᵀAQ, of which each product adds a border.
-    T = np.empty((most, most))
-    m = 0
-    fresh = _orthonormal(rng.standard_normal((n, width)))
-    while True:
-        old = m
-        m += fresh.shape[1]
-        Q[:, old:m] = fresh
-        AQ[:, old:m] = multiply(op, fresh)
-        T[:m, old:m] = lapack.matmul(Q[:, :m].T, AQ[:, old:m])
-        T[old:m, :old] = T[:old, old:m].T
-        values, S = lapack.top_eigh((T[:m, :m] + T[:m, :m].T) / 2, min(width, m))
+class _RitzPairs(NamedTuple):
+    """Ritz values, falling, their vectors V, A V, and the norms of A V - V λ; `worst` of those wanted."""
+
+    values: Array
+    vectors: Array
+    products: Array
+    residuals: Array
+    worst: float
+
+
+class _Checks:
+    """When to look whether the pairs are good enough, and what was seen.
+
+    Residuals hardly fall at first, and then by the same factor with every product. So the last two of them
+    tell how many products are still needed.
+    """
+
+    def __init__(self, tol: float) -> None:
+        self.tol = tol
+        self.next = FIRST_CHECK
+        self.last: tuple[int, float] | None = None
+        self.lowest = np.inf
+        self.since = 0
+
+    def due(self, count: int, cheap: bool) -> bool:
+        return count >= self.next or (cheap and count >= FIRST_CHECK)
+
+    def judge(self, count: int, found: _RitzPairs) -> Status:
+        largest = float(np.abs(found.values).max())
+        if found.worst < 0.9 * self.lowest:
+            self.lowest = found.worst
+            self.since = count
+        if found.worst <= self.tol * largest:
+            return Status.CONVERGED
+        if count - self.since >= PATIENCE:
+            return Status.STAGNATED
+        self.next = count + self._products_needed(count, found.worst / largest)
+        return Status.LIMIT
+
+    def _products_needed(self, count: int, residual: float) -> int:
+        before = self.last
+        self.last = (count, residual)
+        if before is None or self.tol <= 0:
+            return 2
+        fall = np.log(before[1] / residual) / (count - before[0])
+        if fall <= 0:
+            return 2
+        return int(np.clip(np.log(residual / self.tol) / fall + 0.9, 1, BASIS))
+
+
+class _KrylovSpace:
+    """An orthonormal basis Q, grown block by block, with A Q and Qᵀ A Q: residuals cost no product."""
+
+    def __init__(self, op: Operator, k: int, rng: np.random.Generator) -> None:
+        n = op.shape[0]
+        self.op = op
+        self.k = k
+        self.rng = rng
+        self.n = n
+        self.width = min(-(-(k + SPARE) // LANES) * LANES, n)
+        self.most = min(BASIS * self.width, n)
+        self.Q = np.empty((n, self.most), order="F")
+        self.AQ = np.empty((n, self.most), order="F")
+        # QᵀAQ, of which each product adds a border.
+        self.T = np.empty((self.most, self.most))
+        # Columns that are multiplied, and columns of the last block.
+        self.m = 0
+        self.added = 0
+        self.fresh = _orthonormal(self.Q[:, :0], rng.standard_normal((n, self.width)))
+
+    @property
+    def is_full(self) -> bool:
+        return self.m + self.width > self.most
+
+    @property
+    def checking_is_cheap(self) -> bool:
+        """Beside a product with a matrix that is stored; others cost more."""
+        return 2.0 * self.n**2 * self.width > CHECK * float(self.m) ** 3
+
+    def multiply(self) -> None:
+        old = self.m
+        m = old + self.fresh.shape[1]
+        self.Q[:, old:m] = self.fresh
+        self.AQ[:, old:m] = multiply(self.op, self.fresh)
+        self.T[:m, old:m] = lapack.matmul(self.Q[:, :m].T, self.AQ[:, old:m])
+        self.T[old:m, :old] = self.T[:old, old:m].T
+        self.added = m - old
+        self.m = m
+
+    def ritz(self) -> _RitzPairs:
+        m = self.m
+        T = self.T[:m, :m]
+        values, S = lapack.top_eigh((T + T.T) / 2, min(self.width, m))
         values = values[::-1]
-        S = S[:, ::-1]
-        V = lapack.matmul(Q[:, :m], S)
-        AV = lapack.matmul(AQ[:, :m], S)
-        yield values, V, np.linalg.norm(AV - V * values, axis=0)
-        fresh = AQ[:, old:m]
-        if m + width > most:
-            # Start again; the residuals are the next directions.
-            fresh = AV - V * values
-            m = V.shape[1]
-            Q[:, :m] = V
-            AQ[:, :m] = AV
-            T[:m, :m] = np.diag(values)
-        if m == n:
-            return
-        known = Q[:, :m]
-        fresh = _orthonormal(_outside(known, fresh))
-        fresh = _orthonormal(_outside(known, fresh))[:, : most - m]
+        S = np.asfortranarray(S[:, ::-1])
+        V = lapack.matmul(self.Q[:, :m], S, order="F")
+        AV = lapack.matmul(self.AQ[:, :m], S, order="F")
+        residuals = np.linalg.norm(AV - V * values, axis=0)
+        return _RitzPairs(values, V, AV, residuals, float(residuals[: self.k].max()))
+
+    def grow(self, found: _RitzPairs | None) -> bool:
+        """The next block to multiply; False if there is none. A full basis starts again from its best."""
+        m = self.m
+        last = slice(m - self.added, m)
+        if self.is_full:
+            assert found is not None
+            self._start_again(found)
+            m = self.m
+            # The residuals are the next directions.
+            fresh = found.products - found.vectors * found.values
+        else:
+            fresh = self.AQ[:, last] - lapack.matmul(self.Q[:, :m], self.T[:m, last], order="F")
+        if m == self.n:
+            return False
+        known = self.Q[:, :m]
+        fresh = _orthonormal(known, _orthonormal(known, fresh))[:, : self.most - m]
         if not fresh.shape[1]:
             # An invariant subspace: look elsewhere.
-            fresh = rng.standard_normal((n, min(width, max(most - m, 1))))
-            fresh = _orthonormal(_outside(known, fresh))
+            elsewhere = self.rng.standard_normal((self.n, min(self.width, max(self.most - m, 1))))
+            fresh = _orthonormal(known, _orthonormal(known, elsewhere))
+        self.fresh = fresh
+        return True
+
+    def _start_again(self, found: _RitzPairs) -> None:
+        m = found.vectors.shape[1]
+        # Ctrl-C meanwhile finds no basis, rather than a mixture of two.
+        self.m = 0
+        self.Q[:, :m] = found.vectors
+        self.AQ[:, :m] = found.products
+        self.T[:m, :m] = np.diag(found.values)
+        self.m = m
 
 
-def _outside(known: Array, V: Array) -> Array:
-    """V without what lies in the span of orthonormal columns."""
-    return V - lapack.matmul(known, lapack.matmul(known.T, V))
+def _orthonormal(known: Array, V: Array) -> Array:
+    """An orthonormal basis of the columns without what lies in the span of orthonormal columns.
 
-
-def _orthonormal(V: Array) -> Array:
-    """An orthonormal basis of the columns; columns that depend on the others are left out."""
+    Columns that depend on the others are left out. To the last digit only if done twice.
+    """
+    if known.shape[1]:
+        V = V - lapack.matmul(known, lapack.matmul(known.T, V), order="F")
+    V = np.asfortranarray(V)
+    if not V.shape[1]:
+        return V
+    inner = lapack.matmul(V.T, V)
+    length = np.sqrt(inner.diagonal())
+    if np.all(length > 0):
+        L, info = lapack.potrf(inner / np.outer(length, length))
+        if info == 0 and L.diagonal().min() > INDEPENDENT:
+            inverse = np.tril(lapack.trtri(L)) / length
+            return lapack.matmul(V, inverse.T, order="F")
     Q, size = lapack.pivoted_qr(V)
     return Q[:, size > 1e-14 * max(float(size[0]), 1e-300)]
 
