@@ -305,3 +305,37 @@ def test_singular_values_by_qr_where_divide_and_conquer_fails(either_way, monkey
     B = np.random.default_rng(0).normal(size=(20, 6))
     U, sigma, right = lapack.svd(B)
     np.testing.assert_allclose(U * sigma @ right, B, atol=1e-13)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 64, 200])
+@pytest.mark.parametrize("columns", [1, 7, 300])
+@pytest.mark.parametrize("growth", [0.0, 200.0])
+def test_a_triangle_made_ready_solves_to_the_bound_that_it_states(
+    monkeypatch, either_way, rows, columns, growth
+):
+    """|B - LX| ≤ γ growth |L||X| entry by entry, in long double; also where no block may be inverted."""
+    monkeypatch.setattr(lapack, "TRIANGLE", 64)
+    monkeypatch.setattr(lapack, "GROWTH", growth)
+    rng = np.random.default_rng(rows)
+    x = np.sort(rng.uniform(0, 10, rows))
+    K = np.exp(-np.abs(x[:, None] - x)) + 1e-3 * np.eye(rows)
+    L = np.asfortranarray(linalg.cholesky(K, lower=True))
+    triangle = lapack.Triangle(L)
+    assert triangle.growth <= max(growth, 1.0)
+    assert all((inverse is None) == (growth == 0.0) for inverse in triangle.inverses)
+    B = np.asfortranarray(rng.normal(size=(rows, columns)))
+    X = B.copy(order="F")
+    triangle.solve(X)
+    wide = np.longdouble
+    left = np.abs(B - L.astype(wide) @ X.astype(wide))
+    gamma = (rows + 16) * np.finfo(float).eps
+    assert np.all(left <= gamma * triangle.growth * (np.abs(L) @ np.abs(X)).max(axis=0))
+
+
+def test_a_triangle_of_which_a_block_is_nearly_singular_is_solved_by_substitution():
+    L = np.asfortranarray(np.tril(np.full((300, 300), -1.0)) + 1.5 * np.eye(300))
+    triangle = lapack.Triangle(L)
+    assert triangle.inverses[0] is None
+    B = np.asfortranarray(L @ np.ones((300, 2)))
+    triangle.solve(B)
+    assert np.isfinite(B).all()

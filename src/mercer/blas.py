@@ -197,6 +197,28 @@ def trsm(L: Array, B: Array, *, trans: str = "N") -> None:
     call(cython_blas, "trsm", B.dtype, *shape, 1.0, A, len(A), B, n, alone=not short)
 
 
+def trmm(L: Array, B: Array) -> None:
+    """B ← LB; L lower, both with columns that may be parts of longer ones."""
+    n, columns = B.shape
+    shape = ("L", "L", "N", "N", n, columns)
+    call(cython_blas, "trmm", B.dtype, *shape, 1.0, L, _apart(L), B, _apart(B), alone=False)
+
+
+def subtract_product(C: Array, A: Array, B: Array) -> None:
+    """C ← C - AB; all with columns that may be parts of longer ones."""
+    shape = ("N", "N", *C.shape, A.shape[1])
+    call(
+        cython_blas, "gemm", C.dtype, *shape, -1.0, A, _apart(A), B, _apart(B), 1.0, C, _apart(C), alone=False
+    )
+
+
+def _apart(A: Array) -> int:
+    """How far apart the columns lie of a matrix in Fortran's order, or of a part of one."""
+    if A.strides[0] != A.itemsize:
+        raise ValueError("this works in place: matrices must be in Fortran's order.")
+    return A.strides[1] // A.itemsize
+
+
 def syrk(alpha: float, A: Array, *, beta: float = 0.0, C: Array | None = None, trans: bool = False) -> Array:
     """βC + αAAᵀ, or βC + αAᵀA with `trans`, in the lower triangle; A in Fortran's order.
 

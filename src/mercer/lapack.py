@@ -12,7 +12,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import cython_lapack, get_lapack_funcs
 
-from mercer.blas import LONG, Argument, call, in_fortran_order
+from mercer.blas import LONG, Argument, call, in_fortran_order, subtract_product, trmm, waiting
 from mercer.blas import matmul as matmul
 from mercer.blas import syrk as syrk
 from mercer.blas import trsm as trsm
@@ -24,6 +24,9 @@ FEW_ROWS = 256
 # Columns that LAPACK reflects at a time, and the numbers that it wants for the triangle of such a block.
 BLOCK = 64
 MARGIN = 5000
+# Rows of a triangle that are inverted at once, and how much that may multiply the bound of rounding.
+TRIANGLE = 256
+GROWTH = 200.0
 
 # ── factors ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -122,6 +125,59 @@ def cho_solve(L: Array, B: Array) -> Array:
         found: Array = linalg.cho_solve((L, True), B, check_finite=False)
         return found
     return solve_triangular(L, solve_triangular(L, B), trans="T")
+
+
+class Triangle:
+    """A lower triangle, in Fortran's order, with which many systems are solved.
+
+    On a processor with AVX-512, products with a triangle take half of the time that systems take. So the
+    blocks on the diagonal are inverted, and the rest is substitution. With the inverse X of a block L the
+    error of a solution is that of substitution, times |X||L| at most. `growth` is the largest row sum of
+    that; a block where it exceeds `GROWTH` is not inverted.
+
+    >>> B = np.asfortranarray([[2.0], [7.0]])
+    >>> Triangle(np.asfortranarray([[2.0, 0.0], [1.0, 3.0]])).solve(B)
+    >>> B.ravel().tolist()
+    [1.0, 2.0]
+    """
+
+    def __init__(self, lower: Array) -> None:
+        self.lower = lower
+        self.growth = 1.0
+        self.inverses: list[Array | None] = []
+        for part in self._parts():
+            block = np.asfortranarray(lower[part, part])
+            inverse = np.asfortranarray(np.tril(trtri(block)))
+            growth = float(matmul(np.abs(inverse), np.abs(np.tril(block))).sum(axis=1).max())
+            # Also where it is not a number.
+            if not growth <= GROWTH:
+                self.inverses.append(None)
+                continue
+            self.inverses.append(inverse)
+            self.growth = max(self.growth, growth)
+
+    def _parts(self) -> list[slice]:
+        n = len(self.lower)
+        return [slice(i, min(i + TRIANGLE, n)) for i in range(0, n, TRIANGLE)]
+
+    def solve(self, B: Array) -> None:
+        """B ← L⁻¹B; B in Fortran's order."""
+        if float(B.shape[0]) ** 2 * B.shape[1] < LONG:
+            self._solve(B)
+        else:
+            waiting(self._solve, B)
+
+    def _solve(self, B: Array) -> None:
+        for part, inverse in zip(self._parts(), self.inverses, strict=True):
+            known = slice(0, part.start)
+            if part.start:
+                subtract_product(B[part], self.lower[part, known], B[known])
+            if inverse is None:
+                X = np.asfortranarray(B[part])
+                trsm(np.asfortranarray(self.lower[part, part]), X)
+                B[part] = X
+            else:
+                trmm(inverse, B[part])
 
 
 # ── eigenvalues ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -29,6 +29,8 @@ from mercer.typing import Array, Index, Integers, Numbers
 # Of k(x, Z) at one time.
 BLOCK_BYTES = 64 << 20
 EPS = float(np.finfo(np.float64).eps)
+# Rows for each landmark from which it pays to make the triangle ready.
+MANY = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +53,20 @@ class Basis:
     def whiten(self, K: Array) -> Array:
         """φ of every row from its k(x, Z), n × rank. K is overwritten."""
         T = np.ascontiguousarray(K, dtype=np.float64).T
-        lapack.trsm(self.lower, T)
+        if T.shape[1] < MANY * self.rank:
+            lapack.trsm(self.lower, T)
+        else:
+            self.triangle.solve(T)
         return T.T
+
+    @cached_property
+    def triangle(self) -> lapack.Triangle:
+        """L, made ready for many rows."""
+        return lapack.Triangle(self.lower)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is quickly made again."""
+        return {name: value for name, value in vars(self).items() if name != "triangle"}
 
     def coefficients(self, w: Array) -> Array:
         """c with k(x, Z) c = φ(x)·w."""
@@ -60,11 +74,12 @@ class Basis:
 
     @cached_property
     def feature_rounding(self) -> float:
-        """By what share of its length rounding can move φ(x) = L⁻¹k(Z, x): γ‖|L⁻¹||L|‖."""
+        """By what share of its length rounding can move φ(x) = L⁻¹k(Z, x): γ‖|L⁻¹||L|‖, and its growth."""
         if not self.rank:
             return 0.0
         inverse = lapack.solve_triangular(self.lower, np.eye(self.rank))
-        return (self.rank + 16) * EPS * float(np.linalg.norm(np.abs(inverse) @ np.abs(self.lower)))
+        size = float(np.linalg.norm(lapack.matmul(np.abs(inverse), np.abs(self.lower))))
+        return (self.rank + 16) * EPS * size * self.triangle.growth
 
     def residual_rounding(self, products: Array, diag: Array) -> float:
         """How much larger ‖K - ΦΦᵀ‖ can be than its trace, an upper bound where it is semi-definite.
@@ -78,7 +93,7 @@ class Basis:
         both = lapack.solve_triangular(self.lower, left.T, trans="T")
         spread = float(np.abs(np.diag(both)) @ own) * self.rank
         n = len(diag)
-        return n * (self.rank + 16) * EPS * 2 * (float(np.abs(diag).sum()) + spread)
+        return n * (self.rank + 16) * EPS * 2 * (float(np.abs(diag).sum()) + spread) * self.triangle.growth
 
     def note(self) -> str | None:
         if not self.dropped:
