@@ -185,3 +185,15 @@ def test_bad_input_is_refused(samples):
             mmd_test(X, Z, **change)
     with pytest.raises(ParameterError, match="level"):
         mmd_test(X, Z, n_permutations=1).rejects(5)
+
+
+@pytest.mark.parametrize("block", [1, 5, 22, 23, 24])
+@pytest.mark.parametrize("statistic", ["biased", "unbiased"])
+def test_blocks_of_a_stored_matrix_count_every_pair_once(monkeypatch, samples, block, statistic):
+    monkeypatch.setattr("mercer.theory.two_sample.BLOCK", block)
+    X, Z = samples
+    kept = mmd_test(X, Z, "RBF(1.0)", statistic=statistic, n_permutations=6, random_state=7)
+    tiles = mmd_test(X, Z, "RBF(1.0)", statistic=statistic, n_permutations=6, random_state=7, memory=1000)
+    np.testing.assert_allclose(kept.null, tiles.null, atol=1e-14)
+    slow = by_loops(X, Z, mercer.RBF(1.0), statistic == "biased")
+    assert kept.statistic == pytest.approx(slow, abs=1e-12)

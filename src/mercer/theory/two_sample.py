@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.stats import t as student
 
+from mercer import blas
 from mercer.arrays import Rows
 from mercer.errors import InputError, ParameterError
-from mercer.gram import GramOperator, Tiles
+from mercer.gram import Dense, GramOperator, Tiles
 from mercer.kernels.base import Kernel
-from mercer.panels import panels
 from mercer.theory.permutation import (
     KernelTest,
     batches,
@@ -25,8 +25,10 @@ from mercer.theory.permutation import (
     rows_of,
     with_median,
 )
+from mercer.threads import one_blas
 from mercer.typing import Array, Memory, Seed, Table
 
+BLOCK = 256  # rows of a stored Gram matrix that are multiplied together
 FEWEST_BLOCKS = 8  # for a mean of block statistics to be nearly normal
 LOST = "MMD² is then no squared distance, and may be 0 or negative for different distributions."
 
@@ -63,7 +65,7 @@ def mmd_test(
         MMD² = mean k(x, x') + mean k(z, z') - 2 mean k(x, z) = ‖mean φ(x) - mean φ(z)‖²
 
     "unbiased" leaves the pairs of a row with itself out, "biased" has them. The p-value is that of random
-    relabellings of the pooled rows, all of them by products K S with columns of zeros and ones, with K never
+    relabellings of the pooled rows, all of them by products S K with rows of zeros and ones, with K never
     stored where it does not fit in `memory`.
 
     Parameters
@@ -105,11 +107,10 @@ def mmd_test(
     m = len(x)
     n = len(z)
     K = k.gram(both, memory=memory, n_jobs=n_jobs)
-    observed = np.zeros((m + n, 1))
-    observed[:m] = 1.0
     found = _Discrepancy(K, m, n, biased)
-    value = float(found(observed)[0])
-    null = np.concatenate([found(_relabelled(rng, m, n, size)) for size in batches(count)])
+    value = float(found(_labels(m, n))[0])
+    with one_blas():
+        null = np.concatenate([found(_relabelled(rng, m, n, size)) for size in batches(count)])
     return TwoSampleTest(
         "MMD²",
         value,
@@ -137,15 +138,13 @@ def mmd(
     z = rows_of(Z, "Z")
     check_sizes((len(x), len(z)), 1 if biased else 2)
     both = pooled(x, z)
-    signs = np.zeros((len(both), 1))
-    signs[: len(x)] = 1.0
     k = with_median(kernel, both)
     judged(k, both, strict=strict, lost=LOST)
-    return float(_Discrepancy(k.gram(both), len(x), len(z), biased)(signs)[0])
+    return float(_Discrepancy(k.gram(both), len(x), len(z), biased)(_labels(len(x), len(z)))[0])
 
 
 class _Discrepancy:
-    """MMD² for many labellings at once: columns of S are 1 for the m rows of X and 0 for the n rows of Z.
+    """MMD² for many labellings at once: rows of S are 1 for the m rows of X and 0 for the n rows of Z.
 
     With r = K1: Σ k(x, x') = sᵀKs, Σ k(x, z) = sᵀr - sᵀKs, and Σ k(z, z') = 1ᵀr - 2 sᵀr + sᵀKs. The mean of K
     is taken off first, which changes no MMD² and saves the digits of a kernel with a large offset.
@@ -166,27 +165,49 @@ class _Discrepancy:
         m = self.m
         n = self.n
         out: Array
-        inside = np.einsum("ij,ij->j", S, np.asarray(self.K @ S)) - self.mean * m * m
-        reach = self.sums @ S
+        inside = _squares(self.K, S) - self.mean * m * m
+        reach = S @ self.sums
         xz = reach - inside
         zz = self.sums.sum() - 2 * reach + inside
         if self.biased:
             out = inside / m**2 + zz / n**2 - 2 * xz / (m * n)
             return out
-        diagonal = self.diag @ S
+        diagonal = S @ self.diag
         xx = inside - diagonal
         zz = zz - (self.diag.sum() - diagonal)
         out = xx / (m * (m - 1)) + zz / (n * (n - 1)) - 2 * xz / (m * n)
         return out
 
 
+def _squares(K: GramOperator, S: Array) -> Array:
+    """sᵀKs for each row of S; of a stored K one half is multiplied, block by block, and counted twice."""
+    if not isinstance(K, Dense):
+        return np.asarray(np.einsum("ij,ji->i", S, np.asarray(K @ S.T)))
+    A = K.dense()
+    out = np.zeros(len(S))
+    for start in range(0, A.shape[0], BLOCK):
+        part = slice(start, start + BLOCK)
+        after = slice(start + BLOCK, None)
+        own = S[:, part]
+        products = blas.matmul(S[:, after], A[after, part])
+        products *= 2.0
+        products += blas.matmul(own, A[part, part])
+        out += np.einsum("ij,ij->i", own, products)
+    return out
+
+
+def _labels(m: int, n: int) -> Array:
+    """One row, with m ones and then n zeros."""
+    S = np.zeros((1, m + n))
+    S[:, :m] = 1.0
+    return S
+
+
 def _relabelled(rng: np.random.Generator, m: int, n: int, count: int) -> Array:
-    """Columns with m ones at random places."""
-    drawn = rng.random((m + n, count))
-    S = np.zeros((m + n, count))
-    for some in panels(count, columns=m + n):
-        first = drawn[:, some].argsort(axis=0)[:m]
-        np.put_along_axis(S[:, some], first, 1.0, axis=0)
+    """Rows with m ones at random places: those of the m smallest of m + n random numbers."""
+    drawn = np.ascontiguousarray(rng.random((m + n, count)).T)
+    S = np.zeros((count, m + n))
+    np.put_along_axis(S, drawn.argpartition(m - 1, axis=1)[:, :m], 1.0, axis=1)
     return S
 
 
@@ -249,8 +270,7 @@ def _by_blocks(
         )
     order_x = rng.permutation(len(x))
     order_z = rng.permutation(len(z))
-    first = np.zeros((2 * size, 1))
-    first[:size] = 1.0
+    first = _labels(size, size)
     values = np.empty(count)
     for b in range(count):
         part = slice(b * size, (b + 1) * size)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import lapack
 from mercer.arrays import Rows, read_rows
 from mercer.errors import InvalidKernelError, MemoryBudgetError, ParameterError, ShapeError, warn
-from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram import Dense, GramOperator, Precomputed, Tiles
 from mercer.gram.on_rows import check_gram
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
@@ -291,9 +291,11 @@ class Nystroem(Approximation):
             return out
         for part in row_slices(len(x), self.basis_.rank):
             some = x if part == slice(0, len(x)) else x.rows(np.arange(part.start, part.stop))
-            out[part] = self.basis_.whiten(
-                Tiles(self._smooth, some, z, dtype=np.float64, n_jobs=self.n_jobs).dense()
-            )
+            K = Dense(self._smooth, some, z, dtype=np.float64, n_jobs=self.n_jobs, out=out[part]).array
+            phi = self.basis_.whiten(K)
+            if not np.shares_memory(phi, out):
+                # A kernel without a program has made an array of its own.
+                out[part] = phi
         return out
 
     def describe(self) -> str:
