@@ -16,7 +16,7 @@ from mercer.blas import LONG, Argument, call, in_fortran_order, subtract_product
 from mercer.blas import matmul as matmul
 from mercer.blas import syrk as syrk
 from mercer.blas import trsm as trsm
-from mercer.panels import clear_above, panels
+from mercer.panels import clear_above
 from mercer.typing import Array, Integers
 
 # Of a matrix whose factor takes no time, whatever its numbers are.
@@ -348,11 +348,13 @@ def _without_negligible(A: Array) -> Array:
     """
     size = np.sqrt(np.abs(A.diagonal())) * np.finfo(A.dtype).eps
     most = size.max() ** 2
-    for part in panels(len(A), A.itemsize):
-        block = A[part.start :, part]
-        if block.min() >= most:
-            continue
-        block[np.abs(block) < size[part.start :, None] * size[part]] = 0.0
+    for start in range(0, len(A), BLOCK):
+        part = slice(start, start + BLOCK)
+        square = A[part, part]
+        square[np.abs(square) < size[part, None] * size[part]] = 0.0
+        below = A[start + BLOCK :, part]
+        if below.size and below.min() < most:
+            below[np.abs(below) < size[start + BLOCK :, None] * size[part]] = 0.0
     return A
 
 

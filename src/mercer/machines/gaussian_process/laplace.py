@@ -26,13 +26,14 @@ from mercer import clock, lapack
 from mercer.errors import NotPositiveDefiniteError
 from mercer.machines.gaussian_process.inverses import nonnegative
 from mercer.machines.gaussian_process.whitened import whitened_mode
-from mercer.panels import scaled_both_sides, whole_from_lower
+from mercer.panels import whole_from_lower
 from mercer.solve.solution import Status
 from mercer.typing import Array, Floats, Integers
 
 SHORTEST = 2.0**-30  # of a Newton step; shorter ones gain nothing but rounding
 REFINEMENTS = 4  # of one Newton step
 POLISHES = 5  # whole steps at the end, each of which must lower the residual
+ROWS = 64  # of a matrix that are scaled at a time
 IDLE = 12  # steps in a row that do not halve the residual, after which nothing but rounding is left
 
 
@@ -82,8 +83,8 @@ class Likelihood(ABC):
     def gradient(self, f: Array) -> Array: ...
 
     @abstractmethod
-    def curve(self, K: Array, f: Array) -> Any:
-        """What is factored at f."""
+    def curve(self, K: Array, f: Array, old: Any = None) -> Any:
+        """What is factored at f, in the memory of an old factor that is given up."""
 
     @abstractmethod
     def bend(self, v: Array, curve: Any) -> Array:
@@ -131,10 +132,11 @@ class Likelihood(ABC):
                 a, f, value = start, there, begun
         scale, status, steps = float(self.w.max()), Status.LIMIT, 0
         grain, last, idle = np.finfo(float).eps * float(K.diagonal().max()), np.inf, 0
+        curve = None
         while True:
             g = self.gradient(f)
             residual = float(np.abs(a - g).max()) / scale
-            curve = self.curve(K, f)
+            curve = self.curve(K, f, curve)
             idle = idle + 1 if residual > 0.5 * last else 0
             last = min(last, residual)
             if residual <= max(tol, grain * float(np.abs(a).sum())):  # f = Ka is known to no more than this
@@ -238,9 +240,9 @@ class Logistic(Likelihood):
     def gradient(self, f: Array) -> Array:
         return np.asarray(self.w * self.signs * expit(-self.signs * f))
 
-    def curve(self, K: Array, f: Array) -> tuple[Array, Array]:
+    def curve(self, K: Array, f: Array, old: Any = None) -> tuple[Array, Array]:
         root = np.sqrt(self.w * expit(f) * expit(-f))
-        return root, _factor(K, root)
+        return root, _factor(K, root, None if old is None else old[1].T)
 
     def bend(self, v: Array, curve: Any) -> Array:
         return np.asarray(curve[0] ** 2 * v)
@@ -270,11 +272,12 @@ class TwoClasses(Posterior):
         inverse *= self.root[:, None]
         inverse *= self.root[None, :]
         moved = pull - inverse @ (self.K @ pull)
-        G = np.multiply(inverse, -0.5, out=inverse)
-        G += 0.5 * np.outer(self.a, self.a)
-        cross = 0.5 * np.outer(moved, self.g)
-        G += cross
-        G += cross.T
+        # ½ aaᵀ + ½ (moved gᵀ + g movedᵀ) - ½ inverse
+        left = np.column_stack([self.a, moved, self.g])
+        right = np.stack([self.a, self.g, moved])
+        G = lapack.matmul(left, right)
+        G -= inverse
+        G *= 0.5
         return G
 
     def latent(self, Ks: Array, diag: Array) -> tuple[Array, Array]:
@@ -333,13 +336,13 @@ class Softmax(Likelihood):
     def gradient(self, f: Array) -> Array:
         return np.asarray(self.w[:, None] * (self.Y - softmax(f, axis=1)))
 
-    def curve(self, K: Array, f: Array) -> _Blocks:
+    def curve(self, K: Array, f: Array, old: Any = None) -> _Blocks:
         pi = softmax(f, axis=1)
         n, classes = pi.shape
         E, diagonals, half = np.empty((classes, n, n)), np.empty((n, classes)), 0.0
         for c in range(classes):
             root = np.sqrt(self.w * pi[:, c])
-            L = _factor(K, root)
+            L = _factor(K, root, None)
             half += float(np.log(L.diagonal()).sum())
             inverse = _inverse(L)
             diagonals[:, c] = inverse.diagonal()
@@ -411,15 +414,23 @@ def _rest(pi: Array, c: int) -> Array:
 # ── LAPACK, in place and in its own order ───────────────────────────────────────────────────────────────────
 
 
-def _factor(K: Array, root: Array) -> Array:
-    """L with LLᵀ = I + √D K √D."""
-    B = scaled_both_sides(root, K)
+def _factor(K: Array, root: Array, room: Array | None) -> Array:
+    """L with LLᵀ = I + √D K √D, in `room`, C order, if that is given."""
+    B = np.empty(K.shape) if room is None else room
+    # The half that is read, some rows at a time, so that they stay in cache.
+    for start in range(0, len(K), ROWS):
+        rows = slice(start, start + ROWS)
+        np.multiply(K[rows, start:], root[start:], out=B[rows, start:])
+        B[rows, start:] *= root[rows, None]
     B[np.diag_indices_from(B)] += 1.0
     return _cholesky(B)
 
 
 def _cholesky(B: Array) -> Array:
-    """The lower factor of a symmetric C-order array, which is given up; above the diagonal is rubbish."""
+    """The lower factor of a symmetric C-order array, of which the upper half is read; it is given up.
+
+    Above the diagonal is rubbish.
+    """
     lower, info = lapack.potrf(B.T, overwrite_a=True)
     if info or not np.isfinite(lower[-1, -1]):
         raise NotPositiveDefiniteError(
