@@ -29,6 +29,8 @@ def run(options: argparse.Namespace) -> None:
             ridge(n, d, m, threads, options, machine)
         for n, d, m in ((1000, 5, 50), (1000, 10, 50)) if options.quick else ((100_000, 20, 500),):
             logistic(n, d, m, threads, options)
+        for n, d, m in ((1000, 5, 50), (1000, 10, 50)) if options.quick else ((100_000, 20, 1000),):
+            transform(n, d, m, threads, options, machine)
 
 
 def ridge(n: int, d: int, m: int, threads: int, options: argparse.Namespace, machine: Machine) -> None:
@@ -56,6 +58,31 @@ def ridge(n: int, d: int, m: int, threads: int, options: argparse.Namespace, mac
         c = getattr(model, "certificate_", None)
         proof = "" if c is None else f", residual {c.residual:.1e}, {c.status}"
         return f"rmse {rmse:.5f}{proof}"
+
+    report(cell, threads, found, limit, describe)
+
+
+def transform(n: int, d: int, m: int, threads: int, options: argparse.Namespace, machine: Machine) -> None:
+    """Features of new rows; the certificate is how far ΦΦᵀ is from K on landmarks, where it should be K."""
+    cell = f"transform n={n} d={d} m={m}"
+    if options.only not in cell:
+        return
+    from sklearn.kernel_approximation import Nystroem
+
+    X, _ = data.waves(n, d)
+    length = float(np.sqrt(d))
+    kernel = mercer.RBF(length)
+    fitted = min(n, 5 * m)
+    peer = Nystroem(gamma=0.5 / length**2, n_components=m, random_state=0).fit(X[:fitted])
+    mine = mercer.Nystroem(kernel, m, random_state=0, n_jobs=threads).fit(X[:fitted])
+    sides = {"sklearn": lambda: peer.transform(X), "mercer": lambda: mine.transform(X)}
+    found = race(sides, threads, options.repeat)
+    limit = machine.limit(flops=float(n) * m * m, exps=float(n) * m, written=8.0 * n * m, threads=threads)
+
+    def describe(name: str, _: Any) -> str:
+        model, landmarks = (mine, mine.landmarks_) if name == "mercer" else (peer, peer.components_)
+        phi = model.transform(landmarks)
+        return f"on landmarks |K - ΦΦᵀ| <= {np.abs(phi @ phi.T - kernel(landmarks)).max():.1e}"
 
     report(cell, threads, found, limit, describe)
 

@@ -41,6 +41,9 @@ FIRST_CHECK = 5  # block products before the first Rayleigh–Ritz
 CHECK = 250.0
 # Cholesky's pivot of columns of length 1, above which they count as independent.
 INDEPENDENT = 1e-6
+# Times that columns are made orthogonal to others, and the squared length that shows that once was enough.
+PASSES = 3
+LITTLE = 0.9
 
 
 class Eigenpairs(NamedTuple):
@@ -257,11 +260,11 @@ class _KrylovSpace:
         if m == self.n:
             return False
         known = self.Q[:, :m]
-        fresh = _orthonormal(known, _orthonormal(known, fresh))[:, : self.most - m]
+        fresh = _orthonormal(known, fresh)[:, : self.most - m]
         if not fresh.shape[1]:
             # An invariant subspace: look elsewhere.
             elsewhere = self.rng.standard_normal((self.n, min(self.width, max(self.most - m, 1))))
-            fresh = _orthonormal(known, _orthonormal(known, elsewhere))
+            fresh = _orthonormal(known, elsewhere)
         self.fresh = fresh
         return True
 
@@ -278,11 +281,23 @@ class _KrylovSpace:
 def _orthonormal(known: Array, V: Array) -> Array:
     """An orthonormal basis of the columns without what lies in the span of orthonormal columns.
 
-    Columns that depend on the others are left out. To the last digit only if done twice.
+    Columns that depend on the others are left out. What is shortened much by this has lost digits, and is
+    done again.
     """
-    if known.shape[1]:
+    V = _normalised(np.asfortranarray(V))
+    if not known.shape[1]:
+        return _normalised(V)
+    for _ in range(PASSES):
         V = V - lapack.matmul(known, lapack.matmul(known.T, V), order="F")
-    V = np.asfortranarray(V)
+        kept = float(np.einsum("ij,ij->j", V, V).min(initial=1.0))
+        V = _normalised(V)
+        if kept > LITTLE:
+            break
+    return V
+
+
+def _normalised(V: Array) -> Array:
+    """An orthonormal basis of the columns, to the last digit if they are nearly orthonormal already."""
     if not V.shape[1]:
         return V
     inner = lapack.matmul(V.T, V)
@@ -293,7 +308,7 @@ def _orthonormal(known: Array, V: Array) -> Array:
             inverse = np.tril(lapack.trtri(L)) / length
             return lapack.matmul(V, inverse.T, order="F")
     Q, size = lapack.pivoted_qr(V)
-    return Q[:, size > 1e-14 * max(float(size[0]), 1e-300)]
+    return np.asfortranarray(Q[:, size > 1e-14 * max(float(size[0]), 1e-300)])
 
 
 def _lanczos(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Generator) -> _UncertifiedPairs:
