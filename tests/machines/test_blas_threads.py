@@ -78,13 +78,13 @@ def test_after_a_fit_that_raises_all_limits_are_what_they_were(subject, told):
 @pytest.mark.parametrize(("few", "expected"), [(23, (1, 2)), (24, (1, 1))])
 def test_during_a_fit_scipys_copy_alone_has_threads_if_the_rows_are_worth_them(monkeypatch, few, expected):
     seen = []
-    plain = KernelRidge._check_rows
+    plain = KernelRidge.check_rows
 
     def looking(self, *args, **options):
         seen.append((limit_of("numpy"), limit_of("scipy")))
         return plain(self, *args, **options)
 
-    monkeypatch.setattr(KernelRidge, "_check_rows", looking)
+    monkeypatch.setattr(KernelRidge, "check_rows", looking)
     monkeypatch.setattr(policy, "FEW_ROWS", few)
     KernelRidge("RBF(1.0)").fit(X, X[:, 0])
     KernelRidge("RBF(1.0)").fit(X.tolist(), y=X[:, 0])
