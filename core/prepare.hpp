@@ -68,7 +68,7 @@ template <class T> struct SparseIndex {
 // A call made ready: `call` points into this object and into the caller's arrays.
 template <class T> class Prepared {
   public:
-    // `diagonal`: tiles are single rows of pairs; `written`: they are copied to a result, not used up in cache.
+    // `diagonal`: tiles are single rows of pairs; `written`: they are copied to a result.
     Prepared(const Program& program, const Inputs<T>& in, bool diagonal, bool written = false);
     Prepared(const Prepared&) = delete;
 
