@@ -9,10 +9,13 @@ import numpy as np
 
 from benchmarks import data, peers
 from benchmarks.measure import HEAD, Machine, race, report
-from mercer import RBF, parse
+from mercer import RBF, _core, parse
 from mercer.gram import Dense, Tiles
+from mercer.memory import room
 from mercer.solve import cg, nystrom
 
+# Widest first.
+INSTRUCTION_SETS = ("avx512", "avx2", "baseline")
 CO2 = (
     "4356.0*RBF(67.0) + 5.76*RBF(90.0)*Periodic(1.0, lengthscale=1.3) "
     "+ 0.4356*RationalQuadratic(1.2, alpha=0.78) + White(0.0361)"
@@ -37,29 +40,63 @@ def _wanted(options: argparse.Namespace, cell: str) -> bool:
 
 
 def grams(options: argparse.Namespace, machine: Machine, threads: int) -> None:
+    """RBF Grams in fresh memory and in memory that is given, with each instruction set of this machine."""
     n = 300 if options.quick else 8000
     for d in (3, 20, 100, 784):
         for dtype in (np.float64, np.float32):
-            cell = f"gram RBF n={n} d={d} {np.dtype(dtype).name}"
-            if not _wanted(options, cell):
-                continue
             X = np.random.default_rng(d).normal(size=(n, d)).astype(dtype)
-            kernel = RBF(float(np.sqrt(d)))
-            sides = {**peers.gram_peers(X), "mercer": lambda k=kernel, X=X: Dense(k, X).array}
-            single = dtype == np.float32
-            half = n * n / 2
-            limit = machine.limit(
-                flops=half * 2 * d, exps=half, written=n * n * X.itemsize, threads=threads, single=single
-            )
-            i, j = np.random.default_rng(0).integers(n, size=(2, 2000))
-            exact = np.exp(-0.5 / d * ((X[i].astype(np.longdouble) - X[j]) ** 2).sum(axis=1))
-            report(
-                cell,
-                threads,
-                race(sides, threads, options.repeat),
-                limit,
-                _error(lambda K, i=i, j=j: K[i, j], exact),
-            )
+            fresh = f"gram RBF n={n} d={d} {X.dtype.name}"
+            if _wanted(options, fresh):
+                sides = {**peers.gram_peers(X), **_each_instruction_set(X, None)}
+                _report_gram(fresh, options, machine, threads, X, sides)
+            reused = f"gram RBF reused n={n} d={d} {X.dtype.name}"
+            if _wanted(options, reused):
+                out = np.empty((n, n), dtype)
+                sides = {**peers.reusing_gram_peers(X, out), **_each_instruction_set(X, room((n, n), dtype))}
+                _report_gram(reused, options, machine, threads, X, sides)
+
+
+def _each_instruction_set(X: np.ndarray, out: np.ndarray | None) -> dict[str, Any]:
+    """The Gram by the widest instruction set ("mercer"), then by each narrower one."""
+    kernel = RBF(float(np.sqrt(X.shape[1])))
+    widest = _core.instruction_set()
+
+    def by(name: str) -> np.ndarray:
+        _core.force_isa(name)
+        try:
+            return Dense(kernel, X, out=out).array
+        finally:
+            _core.force_isa(widest)
+
+    sides = {"mercer": lambda: by(widest)}
+    for name in INSTRUCTION_SETS[INSTRUCTION_SETS.index(widest) + 1 :]:
+        sides[f"mercer {name}"] = lambda name=name: by(name)
+    return sides
+
+
+def _report_gram(
+    cell: str,
+    options: argparse.Namespace,
+    machine: Machine,
+    threads: int,
+    X: np.ndarray,
+    sides: dict[str, Any],
+) -> None:
+    n, d = X.shape
+    half = n * n / 2
+    limit = machine.limit(
+        flops=half * 2 * d,
+        exps=half,
+        written=n * n * X.itemsize,
+        threads=threads,
+        single=X.dtype == np.float32,
+        fresh="reused" not in cell,
+    )
+    i, j = np.random.default_rng(0).integers(n, size=(2, 2000))
+    exact = np.exp(-0.5 / d * ((X[i].astype(np.longdouble) - X[j]) ** 2).sum(axis=1))
+    # Of each matrix only these entries are kept, so that there is never more than one in memory.
+    entries = {name: lambda call=call: np.asarray(call())[i, j] for name, call in sides.items()}
+    report(cell, threads, race(entries, threads, options.repeat), limit, _error(lambda found: found, exact))
 
 
 def sparse_grams(options: argparse.Namespace, machine: Machine, threads: int) -> None:

@@ -106,6 +106,7 @@ class Machine:
     exp: float  # elements/s in cache
     exp32: float
     write: float  # bytes/s into fresh memory
+    rewrite: float  # bytes/s into memory that the process has
 
     @classmethod
     def measure(cls) -> Machine:
@@ -132,23 +133,39 @@ class Machine:
                     16_000 * 100 / best(lambda x=x, y=y: [_core.vexp(x, y) for _ in range(100)])
                 )
             write = 2**27 / best(lambda: np.ones(2**24))
+            held = np.ones(2**24)
+            rewrite = 2**27 / best(lambda: held.fill(1.0))
         return cls(
-            rates[np.float64], rates[np.float32], rates[np.float64, "exp"], rates[np.float32, "exp"], write
+            rates[np.float64],
+            rates[np.float32],
+            rates[np.float64, "exp"],
+            rates[np.float32, "exp"],
+            write,
+            rewrite,
         )
 
     def limit(
-        self, *, flops: float, exps: float, written: float, threads: int, single: bool = False
+        self,
+        *,
+        flops: float,
+        exps: float,
+        written: float,
+        threads: int,
+        single: bool = False,
+        fresh: bool = True,
     ) -> float:
         """Seconds below which the work cannot go: arithmetic spread over the threads,
         memory shared by them.
         """
         gemm, exp = (self.gemm32, self.exp32) if single else (self.gemm, self.exp)
-        return max((flops / gemm + exps / exp) / threads, written / self.write)
+        write = self.write if fresh else self.rewrite
+        return max((flops / gemm + exps / exp) / threads, written / write)
 
     def __str__(self) -> str:
         return (
             f"one core reaches {self.gemm / 1e9:.0f} / {self.gemm32 / 1e9:.0f} GFLOP/s (float64 / 32), exp "
-            f"{1e9 / self.exp:.2f} / {1e9 / self.exp32:.2f} ns, writes {self.write / 1e9:.1f} GB/s"
+            f"{1e9 / self.exp:.2f} / {1e9 / self.exp32:.2f} ns, writes {self.write / 1e9:.1f} GB/s of fresh "
+            f"memory and {self.rewrite / 1e9:.1f} GB/s of its own"
         )
 
 

@@ -16,43 +16,68 @@ def have(*modules: str) -> bool:
 
 
 def gram_peers(X: np.ndarray) -> dict[str, Call]:
-    """Dense RBF Grams with lengthscale √d."""
-    from scipy.spatial.distance import cdist
+    """Dense RBF Grams with lengthscale √d, in fresh memory."""
     from sklearn.metrics.pairwise import rbf_kernel
 
-    d = X.shape[1]
-    gamma = 0.5 / d
-
-    def numpy_expansion() -> np.ndarray:
-        norms = np.einsum("ij,ij->i", X, X)
-        K = X @ X.T
-        K *= 2
-        K -= norms[:, None]
-        K -= norms[None, :]
-        K *= X.dtype.type(gamma)
-        return np.exp(K, out=K)
-
-    def scipy_cdist() -> np.ndarray:
-        K = cdist(X, X, "sqeuclidean")
-        K *= -gamma
-        return np.exp(K, out=K)
-
-    peers: dict[str, Call] = {"sklearn": lambda: rbf_kernel(X, gamma=gamma), "numpy": numpy_expansion}
-    if d <= 20 and X.dtype == np.float64:
-        peers["scipy"] = scipy_cdist
+    gamma = 0.5 / X.shape[1]
+    peers: dict[str, Call] = {"sklearn": lambda: rbf_kernel(X, gamma=gamma), **reusing_gram_peers(X, None)}
     if have("gpytorch"):
         import gpytorch
         import torch
 
         A = torch.from_numpy(X)
         kernel = gpytorch.kernels.RBFKernel().to(A.dtype)
-        kernel.lengthscale = float(np.sqrt(d))
+        kernel.lengthscale = float(np.sqrt(X.shape[1]))
 
         def gpytorch_gram() -> Any:
             with torch.no_grad():
                 return kernel(A).to_dense().numpy()
 
         peers["gpytorch"] = gpytorch_gram
+    return peers
+
+
+def reusing_gram_peers(X: np.ndarray, out: np.ndarray | None) -> dict[str, Call]:
+    """Those that can write a Gram into memory that is given; each takes fresh memory without it."""
+    from scipy.spatial.distance import cdist
+
+    d = X.shape[1]
+    gamma = X.dtype.type(0.5 / d)
+
+    def numpy_expansion() -> np.ndarray:
+        norms = np.einsum("ij,ij->i", X, X)
+        K = np.matmul(X, X.T, out=out)
+        K *= 2
+        K -= norms[:, None]
+        K -= norms[None, :]
+        K *= gamma
+        return np.exp(K, out=K)
+
+    def scipy_cdist() -> np.ndarray:
+        K = cdist(X, X, "sqeuclidean", out=out)
+        K *= -gamma
+        return np.exp(K, out=K)
+
+    peers: dict[str, Call] = {"numpy": numpy_expansion}
+    if d <= 20 and X.dtype == np.float64:
+        peers["scipy"] = scipy_cdist
+    if have("torch"):
+        import torch
+
+        A = torch.from_numpy(X)
+        K0 = None if out is None else torch.from_numpy(out)
+
+        def torch_expansion() -> Any:
+            norms = (A * A).sum(dim=1)
+            K = torch.mm(A, A.T, out=K0)
+            return K.mul_(2).sub_(norms[:, None]).sub_(norms[None, :]).mul_(float(gamma)).exp_().numpy()
+
+        def torch_cdist() -> Any:
+            return torch.cdist(A, A).square_().mul_(-float(gamma)).exp_().numpy()
+
+        peers["torch"] = torch_expansion
+        if out is None:
+            peers["torch cdist"] = torch_cdist
     return peers
 
 

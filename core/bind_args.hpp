@@ -39,6 +39,8 @@ template <class T, int N> Out<T, N> writable(nb::handle h, const std::string& na
     if (!is_array(h, a))
         bad(name + " must be a writable C-contiguous " + type_name<T>() + " array of " + std::to_string(N) +
             (N == 1 ? " axis" : " axes"));
+    if (reinterpret_cast<uintptr_t>(a.data()) % sizeof(T) != 0)
+        bad(name + " must start at a multiple of " + std::to_string(sizeof(T)) + " bytes");
     return a;
 }
 

@@ -12,13 +12,13 @@ namespace {
 #define MERCER_BY_TYPE(f, ...) (single(views, rows) ? f<float>(__VA_ARGS__) : f<double>(__VA_ARGS__))
 
 template <class T>
-void py_gram(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle out,
+bool py_gram(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle out,
              int threads) {
     auto args = arguments<T>(views, rows, columns);
     auto K = writable<T, 2>(out, "out");
     need_shape(K, "out", args.in.n, args.in.m);
     args.refuse_overlap(K, "out");
-    release([&](const Poll& poll) { gram(p, args.in, K.data(), threads, poll); });
+    return release([&](const Poll& poll) { return gram(p, args.in, K.data(), threads, poll); });
 }
 
 template <class T>
@@ -108,6 +108,28 @@ nb::dict py_contract_diag(const Program& p, nb::handle views, nb::handle rows, n
     return answer(args.in, std::move(gradients), inputs);
 }
 
+void py_waves(nb::handle x, nb::handle frequencies, nb::handle weight, nb::handle out, int threads) {
+    Arguments<double> args;
+    auto a = array<double, 2>(x, "x");
+    auto w = array<double, 1>(weight, "weight");
+    auto y = writable<double, 2>(out, "out");
+    const int64_t n = int64_t(a.shape(0)), d = int64_t(a.shape(1)), m = int64_t(w.shape(0));
+    In<double, 2> f;
+    if (!frequencies.is_none()) {
+        f = array<double, 2>(frequencies, "frequencies");
+        need_shape(f, "frequencies", m, d);
+        args.span(f);
+    } else {
+        need_shape(a, "x, the phases,", n, m);
+    }
+    need_shape(y, "out", n, 2 * m);
+    args.span(a);
+    args.span(w);
+    args.refuse_overlap(y, "out");
+    const double* f_data = frequencies.is_none() ? nullptr : f.data();
+    release([&](const Poll& poll) { waves(a.data(), n, d, f_data, w.data(), m, y.data(), threads, poll); });
+}
+
 template <class T> void py_math(int which, nb::handle in, nb::handle out, double p) {
     auto a = array<T, 1>(in, "the input");
     auto b = writable<T, 1>(out, "out");
@@ -152,8 +174,9 @@ NB_MODULE(_core, m) {
     m.def(
         "gram",
         [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle out,
-           int threads) { MERCER_BY_TYPE(py_gram, p, views, rows, columns, out, crew(threads)); },
-        "program"_a, "views"_a, "rows"_a, "columns"_a, "out"_a, "threads"_a = 1, "out = K, n x m.");
+           int threads) { return MERCER_BY_TYPE(py_gram, p, views, rows, columns, out, crew(threads)); },
+        "program"_a, "views"_a, "rows"_a, "columns"_a, "out"_a, "threads"_a = 1,
+        "out = K, n x m. Whether all of it is finite.");
     m.def(
         "apply",
         [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle V,
@@ -187,6 +210,14 @@ NB_MODULE(_core, m) {
         },
         "program"_a, "views"_a, "rows"_a, "columns"_a, "w"_a, "threads"_a = 1, "inputs"_a = false,
         "wanted"_a = std::vector<bool>(), "Gradients of sum_i w_i k(x_i, x_i).");
+
+    m.def(
+        "waves",
+        [](nb::handle x, nb::handle frequencies, nb::handle weight, nb::handle out, int threads) {
+            py_waves(x, frequencies, weight, out, crew(threads));
+        },
+        "x"_a, "frequencies"_a.none(), "weight"_a, "out"_a, "threads"_a = 1,
+        "out = (weight cos t | weight sin t), n x 2m, with t = x @ frequencies.T; t = x for None.");
 
     const char* names[] = {"vexp", "vlog", "vsin", "vcos", "vtanh", "vacos", "vlog1p"};
     const int codes[] = {0, 1, 3, 4, 5, 6, 7};

@@ -67,14 +67,12 @@ struct GradientPointers {
 
 // The groups summed in order, cut into the answer.
 template <class T>
-Gradients sum_of_groups(const GradientLayout<T>& layout, const std::vector<double>& accumulators,
-                        int64_t groups) {
+Gradients sum_of_groups(const GradientLayout<T>& layout, const double* accumulators, int64_t groups) {
     Gradients out;
     layout.parts([&](char which, size_t, int64_t begin, int64_t length) {
         std::vector<double> sum(size_t(length), 0.0);
         for (int64_t g = 0; g < groups; ++g)
-            for (int64_t i = 0; i < length; ++i)
-                sum[size_t(i)] += accumulators[size_t(g * layout.size + begin + i)];
+            for (int64_t i = 0; i < length; ++i) sum[size_t(i)] += accumulators[g * layout.size + begin + i];
         switch (which) {
             case 'p': out.params = std::move(sum); break;
             case 's': out.views.push_back(std::move(sum)); break;
@@ -118,7 +116,7 @@ template <class T> class Seeds {
     void fill(const Tile& t, bool fold, T* out) const {
         const int64_t P = prep_.isa.panel, m = prep_.call.m, r = w_.r;
         if (w_.w) {
-            if (fold) prep_.isa.transpose(w_.w + t.j0 * m + t.i0, t.cols, t.rows, m, out, t.ld);
+            if (fold) prep_.isa.transpose(w_.w + t.j0 * m + t.i0, t.cols, t.rows, m, out, t.ld, false);
             for (int64_t i = 0; i < t.rows; ++i) {
                 const T* from = w_.w + (t.i0 + i) * m + t.j0;
                 T* to = out + i * t.ld;
@@ -157,12 +155,12 @@ Gradients contract(const Program& program, const Inputs<T>& in, const Weights<T>
     const int64_t stripes = in.m > 0 ? prep.row_blocks() : 0;
     const int64_t groups = group_count(stripes, layout.size * 8);
     const auto hands = deal(stripes, groups);
-    std::vector<double> accumulators(size_t(groups * layout.size), 0.0);
+    const Buffer<double> accumulators = zeros(groups * layout.size);
     Crew crew(stripes * prep.column_blocks() < 4 ? 1 : threads, poll);
     crew.run(groups, [&](int worker, auto& take) {
         Workspace<T> workspace(prep, &wanted);
         for (int64_t g; (g = take()) >= 0;) {
-            const GradientPointers to(layout, accumulators.data() + g * layout.size, inputs, wanted);
+            const GradientPointers to(layout, accumulators.get() + g * layout.size, inputs, wanted);
             for (int64_t I : hands[size_t(g)])
                 for (int64_t J = prep.first(I); J < prep.column_blocks(); ++J) {
                     const Tile tile = prep.at(I, J);
@@ -172,7 +170,7 @@ Gradients contract(const Program& program, const Inputs<T>& in, const Weights<T>
                 }
         }
     });
-    return sum_of_groups(layout, accumulators, groups);
+    return sum_of_groups(layout, accumulators.get(), groups);
 }
 
 // The same for L = sum_i w_i k(x_i, x_i).
@@ -184,11 +182,11 @@ Gradients contract_diag(const Program& program, const Inputs<T>& in, const T* w,
     Prepared<T> prep(program, in, true);
     const std::vector<char> wanted = wanted_views(in);
     const GradientLayout<T> layout(in, wanted, int64_t(program.params.size()), inputs);
-    std::vector<double> accumulators(size_t(layout.size), 0.0);
+    const Buffer<double> accumulators = zeros(layout.size);
     Crew crew(1, poll);
     crew.run(1, [&](int worker, auto& take) {
         Workspace<T> workspace(prep, &wanted);
-        const GradientPointers to(layout, accumulators.data(), inputs, wanted);
+        const GradientPointers to(layout, accumulators.get(), inputs, wanted);
         if (take() < 0) return;
         for (int64_t J = 0; J < prep.row_blocks(); ++J) {
             const Tile tile = prep.pairs(J);
@@ -198,7 +196,7 @@ Gradients contract_diag(const Program& program, const Inputs<T>& in, const T* w,
             crew.checkpoint(worker);
         }
     });
-    return sum_of_groups(layout, accumulators, 1);
+    return sum_of_groups(layout, accumulators.get(), 1);
 }
 
 #define MERCER_INSTANTIATE(T)                                                                   \

@@ -17,34 +17,36 @@ template <class T> void mirror(T* K, int64_t rows, int64_t ld) {
 
 }  // namespace
 
-// out = K, n*m.
+// out = K, n*m.  Returns whether all of K is finite.
 //   cost    n m kernel evaluations; half of them when x is z
-//   memory  panels of z and one tile per thread
+//   memory  panels of z and one tile per thread; a large `out` is written past the caches
 //   order   every entry is computed inside one tile: the result does not depend on `threads`
 template <class T>
-void gram(const Program& program, const Inputs<T>& in, T* out, int threads, const Poll& poll) {
-    Prepared<T> prep(program, in, false);
+bool gram(const Program& program, const Inputs<T>& in, T* out, int threads, const Poll& poll) {
+    Prepared<T> prep(program, in, false, true);
     const int64_t nb = prep.row_blocks(), mb = prep.column_blocks();
     std::vector<int64_t> start(1, 0);  // number of the first tile of each stripe
     for (int64_t I = 0; I < nb; ++I) start.push_back(start.back() + mb - prep.first(I));
+    const bool past = past_caches<T>(in.n * in.m);
+    std::atomic<bool> finite{true};
     Crew crew(crew_size(threads, start.back()), poll);
     crew.run(start.back(), [&](int worker, auto& take) {
         Workspace<T> workspace(prep);
+        const T* K = workspace.work.result;
         for (int64_t t; (t = take()) >= 0;) {
             const int64_t I = std::upper_bound(start.begin(), start.end(), t) - start.begin() - 1;
             const int64_t J = prep.first(I) + t - start[size_t(I)];
             const Tile tile = prep.at(I, J);
-            T* K = workspace.work.result;
             prep.isa.evaluate(prep.call, tile, workspace.work);
-            if (in.same && I == J) mirror(K, tile.rows, tile.ld);
-            for (int64_t i = 0; i < tile.rows; ++i)
-                std::memcpy(out + (tile.i0 + i) * in.m + tile.j0, K + i * tile.ld,
-                            size_t(tile.cols) * sizeof(T));
-            if (in.same && I != J)
-                prep.isa.transpose(K, tile.rows, tile.cols, tile.ld, out + tile.j0 * in.m + tile.i0, in.m);
+            if (in.same && I == J) mirror(workspace.work.result, tile.rows, tile.ld);
+            T *here = out + tile.i0 * in.m + tile.j0, *there = out + tile.j0 * in.m + tile.i0;
+            if (!prep.isa.copy(K, tile.rows, tile.cols, tile.ld, here, in.m, past)) finite = false;
+            if (in.same && I != J) prep.isa.transpose(K, tile.rows, tile.cols, tile.ld, there, in.m, past);
             crew.checkpoint(worker);
         }
+        prep.isa.drain();
     });
+    return finite;
 }
 
 namespace {
@@ -91,7 +93,7 @@ void apply(const Program& program, const Inputs<T>& in, const T* V, int64_t r, T
     int64_t accumulators = 1;
     const std::vector<Task> tasks =
         in.m > 0 && r > 0 ? plan_apply(prep, r, accumulators) : std::vector<Task>();
-    std::vector<double> sums(size_t(accumulators * in.n * r), 0.0);
+    const Buffer<double> sums = zeros(accumulators * in.n * r);
     Crew crew(crew_size(threads, prep.row_blocks() * prep.column_blocks()), poll);
     crew.run(int64_t(tasks.size()), [&](int worker, auto& take) {
         Workspace<T> workspace(prep);
@@ -107,7 +109,7 @@ void apply(const Program& program, const Inputs<T>& in, const T* V, int64_t r, T
         };
         for (int64_t t; (t = take()) >= 0;) {
             const Task& task = tasks[size_t(t)];
-            double* y = sums.data() + task.accumulator * in.n * r;
+            double* y = sums.get() + task.accumulator * in.n * r;
             for (int64_t I : task.stripes)
                 for (int64_t J = std::max(task.j0, prep.first(I)); J < task.j1; ++J) {
                     const Tile tile = prep.at(I, J);
@@ -127,7 +129,7 @@ void apply(const Program& program, const Inputs<T>& in, const T* V, int64_t r, T
     });
     for (int64_t i = 0; i < in.n * r; ++i) {
         double total = 0;
-        for (int64_t a = 0; a < accumulators; ++a) total += sums[size_t(a * in.n * r + i)];
+        for (int64_t a = 0; a < accumulators; ++a) total += sums.get()[a * in.n * r + i];
         out[i] = T(total);
     }
 }
@@ -150,8 +152,8 @@ void diag(const Program& program, const Inputs<T>& in, T* out, int threads, cons
     });
 }
 
-template void gram(const Program&, const Inputs<double>&, double*, int, const Poll&);
-template void gram(const Program&, const Inputs<float>&, float*, int, const Poll&);
+template bool gram(const Program&, const Inputs<double>&, double*, int, const Poll&);
+template bool gram(const Program&, const Inputs<float>&, float*, int, const Poll&);
 template void apply(const Program&, const Inputs<double>&, const double*, int64_t, double*, int, const Poll&);
 template void apply(const Program&, const Inputs<float>&, const float*, int64_t, float*, int, const Poll&);
 template void diag(const Program&, const Inputs<double>&, double*, int, const Poll&);

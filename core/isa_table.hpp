@@ -2,6 +2,7 @@
 #pragma once
 #include "elementwise.hpp"
 #include "reverse.hpp"
+#include "writing.hpp"
 
 namespace mercer::MERCER_ISA {
 
@@ -19,11 +20,38 @@ template <class T> static void phases(const T* x, int64_t count, T* out) {
         const int64_t here = least(W, count - i);
         T buffer[W];
         for (int64_t l = 0; l < W; ++l) buffer[l] = x[i + least(l, here - 1)];
-        const Vec<T> sine = vsin(load(buffer)), cosine = vcos(load(buffer));
+        const SinCos<Vec<T>> both = vsincos(load(buffer));
         for (int64_t l = 0; l < here; ++l) {
-            out[2 * (i + l)] = sine[l];
-            out[2 * (i + l) + 1] = cosine[l];
+            out[2 * (i + l)] = both.sin[l];
+            out[2 * (i + l) + 1] = both.cos[l];
         }
+    }
+}
+
+// cosines[j] = weight[j] cos phase[j] and sines[j] = weight[j] sin phase[j], count of them.
+template <class T>
+static void waves(const T* phase, const T* weight, int64_t count, T* cosines, T* sines, bool past) {
+    constexpr int64_t W = kLanes<T>, kMost = 256;
+    alignas(64) T c[kMost], s[kMost];
+    for (int64_t j0 = 0; j0 < count; j0 += kMost) {
+        const int64_t here = least(kMost, count - j0);
+        auto turn_to = [&](const T* t, const T* w, int64_t j) {
+            const SinCos<Vec<T>> both = vsincos(load(t));
+            store(c + j, load(w) * both.cos);
+            store(s + j, load(w) * both.sin);
+        };
+        int64_t j = 0;
+        for (; j + W <= here; j += W) turn_to(phase + j0 + j, weight + j0 + j, j);
+        if (j < here) {
+            T t[W], w[W];
+            for (int64_t l = 0; l < W; ++l) {
+                t[l] = phase[j0 + least(j + l, here - 1)];
+                w[l] = weight[j0 + least(j + l, here - 1)];
+            }
+            turn_to(t, w, j);
+        }
+        copy(c, 1, here, kMost, cosines + j0, count, past);
+        copy(s, 1, here, kMost, sines + j0, count, past);
     }
 }
 
@@ -72,26 +100,6 @@ static void matvec(const T* K, int64_t rows, int64_t cols, int64_t ld, const T* 
         for (int64_t j = 0; j < cols; ++j) yt[j] += down[j];
 }
 
-// out[j*out_ld + i] = a[i*ld + j], in blocks that fit the first-level cache.
-template <class T>
-static void transpose(const T* a, int64_t rows, int64_t cols, int64_t ld, T* out, int64_t out_ld) {
-    constexpr int64_t B = 64 / sizeof(T);
-    for (int64_t j0 = 0; j0 < cols; j0 += B)
-        for (int64_t i0 = 0; i0 < rows; i0 += B) {
-            const int64_t i1 = least(i0 + B, rows), j1 = least(j0 + B, cols);
-            if (i1 - i0 == B && j1 - j0 == B) {
-                T square[B][B];
-                for (int64_t i = 0; i < B; ++i)
-                    for (int64_t j = 0; j < B; ++j) square[j][i] = a[(i0 + i) * ld + j0 + j];
-                for (int64_t j = 0; j < B; ++j)
-                    __builtin_memcpy(out + (j0 + j) * out_ld + i0, square[j], sizeof square[j]);
-            } else {
-                for (int64_t j = j0; j < j1; ++j)
-                    for (int64_t i = i0; i < i1; ++i) out[j * out_ld + i] = a[i * ld + j];
-            }
-        }
-}
-
 // The vector functions one by one, for tests and rooflines; the last, shorter vector goes through a buffer.
 template <class T, class F> MERCER_INLINE void over(const T* in, T* out, int64_t count, F f) {
     constexpr int W = kLanes<T>;
@@ -119,8 +127,8 @@ template <class T> static void elementwise(int which, const T* in, T* out, int64
 }
 
 template <class T> constexpr Kernels<T> kernels() {
-    return {kPanel<T>,        pack<T>,     norms<T>,  phases<T>,    evaluate<T>,
-            differentiate<T>, multiply<T>, matvec<T>, transpose<T>, elementwise<T>};
+    return {kPanel<T>,   pack<T>,   norms<T>, phases<T>,    waves<T>, evaluate<T>,   differentiate<T>,
+            multiply<T>, matvec<T>, copy<T>,  transpose<T>, drain,    elementwise<T>};
 }
 
 extern const Isa table;

@@ -85,8 +85,9 @@ constexpr int64_t kMostColumns = int64_t(1) << 40;
 // Up to this many coordinates direct differences cost less than the expansion's extra pass.
 constexpr int64_t kDirect = 16;
 
-// Sides of a tile.
+// Sides of a tile; one that is written, with 384 bytes a row, stays in the first-level cache until it is.
 constexpr int64_t kTile = 96, kDiagonalTile = 384;
+template <class T> constexpr int64_t kWrittenTile = 384 / int64_t(sizeof(T));
 
 // From this many coordinates on tiles are larger and their rows are regrouped,
 // as long as a stripe of them fits.
@@ -124,7 +125,7 @@ template <class T> void check(const Program& program, const Inputs<T>& in) {
 }
 
 template <class T>
-Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal)
+Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal, bool written)
     : isa(kernels<T>()), diagonal(diagonal) {
     check(program, in);
     call.ops = program.ops.data();
@@ -218,7 +219,8 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
     call.rows = rows_.data();
     call.columns = columns_.data();
     // Wide rows are worth reusing more often.
-    tile = widest >= kGroup ? kWideTile : kTile;
+    tile = written ? kWrittenTile<T> : kTile;
+    if (widest >= kGroup) tile = kWideTile;
     if (diagonal) tile = kDiagonalTile;
     for (size_t k = 0; k < in.views.size(); ++k) {
         if (!used[k] || diagonal || !in.views[k].sparse || views_[k].panels || in.n == 0 || in.m == 0)

@@ -43,6 +43,13 @@ template <class T> class Buffer {
     std::unique_ptr<T, Free> data_;
 };
 
+// So many zeros to add to.
+inline Buffer<double> zeros(int64_t count) {
+    Buffer<double> out(count);
+    std::fill(out.get(), out.get() + count, 0.0);
+    return out;
+}
+
 inline int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 // Sparse rows by coordinate, for each `width` of them (see SparseBlock).
@@ -61,7 +68,8 @@ template <class T> struct SparseIndex {
 // A call made ready: `call` points into this object and into the caller's arrays.
 template <class T> class Prepared {
   public:
-    Prepared(const Program& program, const Inputs<T>& in, bool diagonal);
+    // `diagonal`: tiles are single rows of pairs; `written`: they are copied to a result.
+    Prepared(const Program& program, const Inputs<T>& in, bool diagonal, bool written = false);
     Prepared(const Prepared&) = delete;
 
     Call<T> call{};

@@ -130,6 +130,46 @@ template <class M> MERCER_INLINE bool any(M mask) {
     else return any_of((I32)mask);
 }
 
+// Writes past the caches: `p` at a multiple of the register, and whole cache lines at a time.  Other threads
+// see it for certain after `drain`.
+#if defined(__x86_64__) && MERCER_BYTES == 64
+MERCER_INLINE void stream(double* p, V64 v) { _mm512_stream_pd(p, (__m512d)v); }
+MERCER_INLINE void stream(float* p, V32 v) { _mm512_stream_ps(p, (__m512)v); }
+#elif defined(__x86_64__) && MERCER_BYTES == 32
+MERCER_INLINE void stream(double* p, V64 v) { _mm256_stream_pd(p, (__m256d)v); }
+MERCER_INLINE void stream(float* p, V32 v) { _mm256_stream_ps(p, (__m256)v); }
+#elif defined(__x86_64__)
+MERCER_INLINE void stream(double* p, V64 v) { _mm_stream_pd(p, (__m128d)v); }
+MERCER_INLINE void stream(float* p, V32 v) { _mm_stream_ps(p, (__m128)v); }
+#else
+template <class T> MERCER_INLINE void stream(T* p, Vec<T> v) { store(p, v); }
+#endif
+#if defined(__x86_64__)
+static void drain() { _mm_sfence(); }
+#else
+static void drain() {}
+#endif
+
+// Lanes of a and b in blocks of kStep: the even blocks of both, a's in place, and the odd ones, b's in place.
+template <int... l> struct Lanes {};
+template <int count, int... l> struct FirstLanes : FirstLanes<count - 1, count - 1, l...> {};
+template <int... l> struct FirstLanes<0, l...> {
+    using type = Lanes<l...>;
+};
+template <class T, int... l> MERCER_INLINE Vec<T> pick(Vec<T> a, Vec<T> b) {
+#if defined(__clang__)
+    return __builtin_shufflevector(a, b, l...);
+#else
+    return __builtin_shuffle(a, b, Mask<T>{l...});
+#endif
+}
+template <int kStep, class T, int... l> MERCER_INLINE Vec<T> even_blocks(Vec<T> a, Vec<T> b, Lanes<l...>) {
+    return pick<T, (l & kStep ? kLanes<T> + l - kStep : l)...>(a, b);
+}
+template <int kStep, class T, int... l> MERCER_INLINE Vec<T> odd_blocks(Vec<T> a, Vec<T> b, Lanes<l...>) {
+    return pick<T, (l & kStep ? kLanes<T> + l : l + kStep)...>(a, b);
+}
+
 template <class V> MERCER_INLINE double hsum(V x) {
     double total = 0;
     for (int i = 0; i < int(sizeof(V) / sizeof(x[0])); ++i) total += x[i];

@@ -109,6 +109,8 @@ template <class T> struct Kernels {
     void (*norms)(const T* x, int64_t n, int64_t d, T* out);
     // out[2i] = sin x_i, out[2i+1] = cos x_i.
     void (*phases)(const T* x, int64_t count, T* out);
+    // cosines[j] = weight[j] cos phase[j] and sines[j] = weight[j] sin phase[j]; `past` as below.
+    void (*waves)(const T* phase, const T* weight, int64_t count, T* cosines, T* sines, bool past);
     // work.result = the tile of K.
     void (*evaluate)(const Call<T>& call, const Tile& tile, Work<T>& work);
     // work.seeds holds W (zero beyond tile.cols); adds this tile's share of d(sum W*K).
@@ -119,7 +121,11 @@ template <class T> struct Kernels {
     // y[i] += sum_j K[i][j] v[j], and if w: yt[j] += sum_i K[i][j] w[i].
     void (*matvec)(const T* K, int64_t rows, int64_t cols, int64_t ld, const T* v, double* y, const T* w,
                    double* yt);
-    void (*transpose)(const T* a, int64_t rows, int64_t cols, int64_t ld, T* out, int64_t out_ld);
+    // out = a, rows * cols with strides ld and out_ld, and whether all of it is finite; out = a'.
+    // `past`: whole cache lines are written past the caches, and the writer calls `drain` when it is done.
+    bool (*copy)(const T* a, int64_t rows, int64_t cols, int64_t ld, T* out, int64_t out_ld, bool past);
+    void (*transpose)(const T* a, int64_t rows, int64_t cols, int64_t ld, T* out, int64_t out_ld, bool past);
+    void (*drain)();
     void (*elementwise)(int which, const T* in, T* out, int64_t count, double p);
 };
 

@@ -216,19 +216,30 @@ MERCER_INLINE V64 by_quadrant(Angle g, uint64_t shift) {
     V64 y = (q & 1) != 0 ? g.cos : g.sin;
     return from_bits(bits(y) ^ ((q & 2) << 62));
 }
-MERCER_INLINE V64 vsin(V64 x) {
-    V64 y = by_quadrant(reduce(x), 0);
+// A lane beyond kReduced, or NaN, is done by libm.
+template <class F> MERCER_INLINE V64 with_large(V64 x, V64 y, F libm) {
     if (__builtin_expect(any(~(vabs(x) <= kReduced)), 0))
         for (int i = 0; i < kLanes<double>; ++i)
-            if (!(fabs(x[i]) <= kReduced)) y[i] = ::sin(x[i]);
+            if (!(fabs(x[i]) <= kReduced)) y[i] = libm(x[i]);
+    return y;
+}
+MERCER_INLINE V64 sin_of(V64 x, Angle g) {
+    V64 y = with_large(x, by_quadrant(g, 0), [](double a) { return ::sin(a); });
     return x == 0.0 ? x : y;
 }
-MERCER_INLINE V64 vcos(V64 x) {
-    V64 y = by_quadrant(reduce(x), 1);
-    if (__builtin_expect(any(~(vabs(x) <= kReduced)), 0))
-        for (int i = 0; i < kLanes<double>; ++i)
-            if (!(fabs(x[i]) <= kReduced)) y[i] = ::cos(x[i]);
-    return y;
+MERCER_INLINE V64 cos_of(V64 x, Angle g) {
+    return with_large(x, by_quadrant(g, 1), [](double a) { return ::cos(a); });
+}
+MERCER_INLINE V64 vsin(V64 x) { return sin_of(x, reduce(x)); }
+MERCER_INLINE V64 vcos(V64 x) { return cos_of(x, reduce(x)); }
+
+// Both for little more than one, with the same bits.
+template <class V> struct SinCos {
+    V sin, cos;
+};
+MERCER_INLINE SinCos<V64> vsincos(V64 x) {
+    const Angle g = reduce(x);
+    return {sin_of(x, g), cos_of(x, g)};
 }
 
 // ---- tanh, acos ------------------------------------------------------------------------------------------
@@ -283,6 +294,19 @@ MERCER_INLINE V32 vcos(V32 x) { return halves(x, [](V64 a) { return vcos(a); });
 MERCER_INLINE V32 vtanh(V32 x) { return halves(x, [](V64 a) { return vtanh(a); }); }
 MERCER_INLINE V32 vacos(V32 x) { return halves(x, [](V64 a) { return vacos(a); }); }
 // clang-format on
+MERCER_INLINE SinCos<V32> vsincos(V32 x) {
+    H32 part[2], sines[2], cosines[2];
+    __builtin_memcpy(part, &x, sizeof x);
+    for (int i = 0; i < 2; ++i) {
+        const SinCos<V64> both = vsincos(__builtin_convertvector(part[i], V64));
+        sines[i] = __builtin_convertvector(both.sin, H32);
+        cosines[i] = __builtin_convertvector(both.cos, H32);
+    }
+    SinCos<V32> y;
+    __builtin_memcpy(&y.sin, sines, sizeof y.sin);
+    __builtin_memcpy(&y.cos, cosines, sizeof y.cos);
+    return y;
+}
 // In float32 log x needs no second word: float64 carries 29 spare bits.
 MERCER_INLINE V32 vpow(V32 x, V32 p) {
     return halves(x, [q = double(p[0])](V64 a) { return vpow(a, V64{} + q); });

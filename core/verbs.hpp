@@ -51,7 +51,7 @@ template <class T> struct Weights {
 // Throws std::invalid_argument unless the data fits the program; every verb calls it first.
 template <class T> void check(const Program& program, const Inputs<T>& in);
 
-template <class T> void gram(const Program&, const Inputs<T>&, T* out, int threads, const Poll&);
+template <class T> bool gram(const Program&, const Inputs<T>&, T* out, int threads, const Poll&);
 template <class T>
 void apply(const Program&, const Inputs<T>&, const T* V, int64_t r, T* out, int threads, const Poll&);
 template <class T> void diag(const Program&, const Inputs<T>&, T* out, int threads, const Poll&);
@@ -61,10 +61,20 @@ Gradients contract(const Program&, const Inputs<T>&, const Weights<T>&, bool inp
 template <class T>
 Gradients contract_diag(const Program&, const Inputs<T>&, const T* w, bool inputs, int threads, const Poll&);
 
+// out = (weight cos t | weight sin t), t the n*m products of rows and frequencies, or x itself without them.
+template <class T>
+void waves(const T* x, int64_t n, int64_t d, const T* frequencies, const T* weight, int64_t m, T* out,
+           int threads, const Poll&);
+
 // The instruction set in use; `force_isa` changes it (for tests) and says whether this CPU has it.
 const Isa& current_isa();
 bool force_isa(const std::string& name);
 
 template <class T> const Kernels<T>& kernels();
+
+// Whether so many values are written past the caches: they would not stay in them.
+template <class T> constexpr bool past_caches(int64_t count) {
+    return count * int64_t(sizeof(T)) >= int64_t(16) << 20;
+}
 
 }  // namespace mercer

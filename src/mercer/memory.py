@@ -1,4 +1,4 @@
-"""Amounts of memory: read from text, written for people, and refused when too large."""
+"""Memory: amounts, read from text and written for people; room for arrays, placed where cache lines start."""
 
 from __future__ import annotations
 
@@ -7,12 +7,38 @@ import operator
 import re
 from functools import lru_cache
 
+import numpy as np
+import numpy.typing as npt
+
 from mercer.errors import ParameterError
-from mercer.typing import Memory
+from mercer.typing import Array, Memory
 
 _UNITS = {"": 1, "b": 1}
 _UNITS |= {f"{p}b": 1000**i for i, p in enumerate("kmgtp", 1)}
 _UNITS |= {f"{p}ib": 1024**i for i, p in enumerate("kmgtp", 1)}
+
+# Bytes of a cache line, and of an array from which its place matters.
+LINE = 64
+PLACED = 1 << 20
+
+
+def room(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Array:
+    """An array that holds anything yet. A large one starts where a cache line does.
+
+    NumPy places large arrays 16 bytes behind such a start. Then every row of a matrix begins and ends inside
+    a line, and registers as wide as a line straddle two of them.
+
+    >>> A = room((600, 300))
+    >>> A.shape, A.dtype, A.__array_interface__["data"][0] % 64
+    ((600, 300), dtype('float64'), 0)
+    """
+    kind = np.dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
+    if size < PLACED:
+        return np.empty(shape, kind)
+    raw = np.empty(size + LINE, np.uint8)
+    start = -raw.__array_interface__["data"][0] % LINE
+    return raw[start : start + size].view(kind).reshape(shape)
 
 
 def memory_limit(value: Memory, name: str = "memory") -> int:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from mercer.arrays import Rows
 from mercer.gram.low_rank import Features, LowRank
-from mercer.gram.of_kernel import Dense, Tiles, dense_block, stored_in_time
+from mercer.gram.of_kernel import Dense, Tiles, computed, stored_in_time
 from mercer.gram.operators import GramOperator, Precomputed, Shifted, SumOf
 from mercer.gram.weighted import Weighted
 from mercer.kernels import doors
@@ -61,8 +61,9 @@ def gram(
 
 
 def evaluate(kernel: Kernel, x: Rows, z: Rows | None) -> Array:
-    """The dense block behind `kernel(X, Z)`."""
-    return dense_block(kernel, x, z, common_dtype(x, z), None)
+    """The dense block behind `kernel(X, Z)`, all of it finite."""
+    K, finite = computed(kernel, x, z, common_dtype(x, z), None)
+    return K if finite else kernel.require_finite(K)
 
 
 doors.evaluating.open(doors.Evaluating(evaluate, gram))

@@ -10,7 +10,8 @@ from scipy import sparse
 from mercer import _core
 from mercer.errors import InputError
 from mercer.kernels.programs.program import Lowered, Pull, RowVectors
-from mercer.sparse import Matrix
+from mercer.memory import room
+from mercer.sparse import Matrix, dense
 from mercer.typing import Array, Integers, Setting
 
 instruction_set = _core.instruction_set
@@ -22,12 +23,22 @@ Arguments: TypeAlias = tuple[_core.Program, list[Sides], list[Sides], list[Array
 Adjoints: TypeAlias = "_core._Gradients"
 
 
-def gram(low: Lowered, threads: int, out: Array | None = None) -> Array:
-    """K, dense, in memory that is given or taken."""
+def gram(low: Lowered, threads: int, out: Array | None = None) -> tuple[Array, bool]:
+    """K, dense, in memory that is given or taken, and whether all of it is finite."""
     if out is None:
-        out = np.empty((low.n, low.m), dtype=low.dtype)
-    _core.gram(*arguments(low), out, threads)
-    return out
+        out = room((low.n, low.m), low.dtype)
+    finite = _core.gram(*arguments(low), out, threads)
+    return out, finite
+
+
+def waves(A: Matrix, frequencies: Array, weight: Array, out: Array, threads: int) -> None:
+    """Write (w cos t | w sin t) for t = A @ frequencies.T into `out`, n by 2m."""
+    if sparse.issparse(A):
+        phases = np.ascontiguousarray(dense(A @ frequencies.T), dtype=np.float64)
+        _core.waves(phases, None, weight, out, threads)
+    else:
+        rows, frequencies = (np.ascontiguousarray(B, dtype=np.float64) for B in (A, frequencies))
+        _core.waves(rows, frequencies, weight, out, threads)
 
 
 def apply(low: Lowered, V: Array, threads: int) -> Array:

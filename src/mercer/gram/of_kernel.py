@@ -17,6 +17,7 @@ from mercer.gram.lower import lower, lowered
 from mercer.gram.operators import GramOperator, Precomputed, Stored
 from mercer.kernels.base import Kernel
 from mercer.kernels.programs.program import Lowered
+from mercer.memory import room
 from mercer.panels import panels
 from mercer.samples import common_dtype, samples_of, second
 from mercer.threads import threads
@@ -113,13 +114,13 @@ class Tiles(OfKernel):
 
     def block(self, rows: Index, cols: Index) -> Array:
         def evaluate(x: Rows, z: Rows) -> Array:
-            return dense_block(self.kernel, x, z, self.dtype, self.n_jobs)
+            return computed(self.kernel, x, z, self.dtype, self.n_jobs)[0]
 
         out = blocks.block(self.kernel, self.x, self.z, rows, cols, evaluate)
         return out.astype(self.dtype, copy=False)
 
     def dense(self) -> Array:
-        return dense_block(self.kernel, self.x, self.z, self.dtype, self.n_jobs, self.low)
+        return computed(self.kernel, self.x, self.z, self.dtype, self.n_jobs, self.low)[0]
 
     def program(self) -> Arguments | None:
         if self.low is None:
@@ -148,7 +149,8 @@ class Dense(Stored, OfKernel):
         out: Array | None = None,
     ) -> None:
         super().__init__(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
-        self.array = dense_block(kernel, self.x, self.z, self.dtype, n_jobs, self.low, out)
+        # `finite`: the core saw every entry, and all of them are; False also where it was not asked.
+        self.array, self.finite = computed(kernel, self.x, self.z, self.dtype, n_jobs, self.low, out)
 
     def _matmat(self, V: Array) -> Array:
         if self.z is not None:
@@ -177,10 +179,10 @@ def stored_in_time(
     tiles = Tiles(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
     if tiles.low is None or np.prod(tiles.shape) * tiles.dtype.itemsize < LARGE:
         return Dense(kernel, X, Z, dtype=dtype, n_jobs=n_jobs)
-    room = _room_in_time(tiles, share)
-    if room is None:
+    taken = _room_in_time(tiles, share)
+    if taken is None:
         return tiles
-    return Dense(kernel, tiles.x, tiles.z, dtype=dtype, n_jobs=n_jobs, out=room)
+    return Dense(kernel, tiles.x, tiles.z, dtype=dtype, n_jobs=n_jobs, out=taken)
 
 
 def _room_in_time(tiles: Tiles, share: float) -> Array | None:
@@ -193,7 +195,7 @@ def _room_in_time(tiles: Tiles, share: float) -> Array | None:
     some = panels(tiles.shape[0], tiles.dtype.itemsize, tiles.shape[1])[0]
     tiles.block(some, slice(None))
     entries = (clock.now() - began) * tiles.shape[0] / some.stop
-    out = np.empty(tiles.shape, tiles.dtype)
+    out = room(tiles.shape, tiles.dtype)
     whole = out.reshape(-1).view(np.uint8)
     began = clock.now()
     for start in range(0, len(whole), PART):
@@ -203,7 +205,7 @@ def _room_in_time(tiles: Tiles, share: float) -> Array | None:
     return out
 
 
-def dense_block(
+def computed(
     kernel: Kernel,
     x: Rows,
     z: Rows | None,
@@ -211,13 +213,18 @@ def dense_block(
     n_jobs: int | None,
     low: Lowered | None = None,
     out: Array | None = None,
-) -> Array:
-    """k(x, z) as an array, by the core where it can, and then in `out` if that is given."""
+) -> tuple[Array, bool]:
+    """k(x, z) as an array, by the core where it can, and then in `out` if that is given.
+
+    The second value is true if all entries are known to be finite.
+    """
     if low is None:
         low, _ = lowered(kernel, x, z, dtype)
     if low is None:
-        return kernel.block(x, z).astype(dtype, copy=False)
-    K = core.gram(low, threads(n_jobs), out)
+        return kernel.block(x, z).astype(dtype, copy=False), False
+    K, finite = core.gram(low, threads(n_jobs), out)
     if z is None and low.unit_diagonal:
-        np.fill_diagonal(K, kernel.diagonal(x))
-    return K
+        diagonal = kernel.diagonal(x)
+        np.fill_diagonal(K, diagonal)
+        finite = finite and bool(np.isfinite(diagonal).all())
+    return K, finite

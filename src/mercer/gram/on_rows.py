@@ -112,15 +112,15 @@ class Evaluated(KernelOnRows):
         limit = memory_limit(self.memory if memory is None else memory)
         K = self.kernel.gram(self.rows, memory=limit, n_jobs=self.n_jobs)
         if isinstance(K, Dense):
-            self._look_through(K.array, finite)
+            self._look_through(K, finite)
         return K
 
-    def _look_through(self, K: Array, finite: bool) -> None:
+    def _look_through(self, K: Dense, finite: bool) -> None:
         """A stored matrix is finite, and symmetric if nothing proves that it must be."""
         if self.proof is None:
-            check_gram(K, str(self.kernel))
-        elif finite:
-            check_finite(K, str(self.kernel))
+            check_gram(K.array, str(self.kernel))
+        elif finite and not K.finite:
+            check_finite(K.array, str(self.kernel))
 
     @cached_property
     def tiles(self) -> Tiles:

@@ -17,6 +17,7 @@ from mercer.machines.landmarks.selection import row_slices
 from mercer.machines.landmarks.sketches import KINDS, Plan, Sketch, build
 from mercer.machines.shared.base import generator, resolve
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Whole
+from mercer.memory import room
 from mercer.solve.solution import Certificate, Status
 from mercer.typing import Array, Memory, Seed, Table
 
@@ -183,9 +184,9 @@ class RandomFeatures(Approximation):
         parts = list(row_slices(n, 2 * self.n_components_))
         if len(parts) == 1:
             return self.sketch_(rows)
-        out = np.empty((n, self.n_components_))
+        out = room((n, self.n_components_))
         for part in parts:
-            out[part] = self.sketch_(rows.rows(np.arange(part.start, part.stop)))
+            self.sketch_.write(rows.rows(np.arange(part.start, part.stop)), out[part])
         return out
 
     def describe(self) -> str:

@@ -18,6 +18,7 @@ from scipy.special import gammaln
 
 from mercer.arrays import Rows
 from mercer.errors import MercerError, ParameterError
+from mercer.gram import core
 from mercer.kernels import algebra
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.distances import squared_norms
@@ -26,7 +27,9 @@ from mercer.kernels.leaves.leaf import Leaf
 from mercer.kernels.leaves.radial import RBF
 from mercer.kernels.maps.explicit import FeatureMap
 from mercer.kernels.maps.spectral import NoSpectrum, Spectrum, draw, orthogonal
+from mercer.memory import room
 from mercer.sparse import Matrix, dense
+from mercer.threads import threads
 from mercer.typing import Array, Integers
 
 # A number, or a function of the rows.
@@ -50,6 +53,10 @@ class Sketch:
 
     def __call__(self, rows: Rows) -> Array:
         raise NotImplementedError
+
+    def write(self, rows: Rows, out: Array) -> None:
+        """Features of rows, into memory that is given: whole rows of an array."""
+        out[...] = self(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,12 +142,12 @@ class Fourier(Sketch):
     weight: Array
 
     def __call__(self, rows: Rows) -> Array:
-        phase = np.asarray(rows.vectors @ self.omega.T)
-        out = np.empty((len(phase), 2 * phase.shape[1]))
-        np.cos(phase, out=out[:, : phase.shape[1]])
-        np.sin(phase, out=out[:, phase.shape[1] :])
-        out *= np.sqrt(np.concatenate([self.weight, self.weight]))
+        out = room((len(rows), self.dimension))
+        self.write(rows, out)
         return out
+
+    def write(self, rows: Rows, out: Array) -> None:
+        core.waves(rows.vectors, self.omega, np.sqrt(self.weight), out, threads(None))
 
 
 @dataclass(frozen=True, eq=False)
