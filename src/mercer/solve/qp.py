@@ -177,8 +177,8 @@ def ascents(
     finite. `max_numbers` limits the numbers of Φ that are read. The threads solve different problems.
 
     >>> problem = BoxProblem(np.arange(2), np.array([1.0, -1.0]), -np.ones(2), np.full(2, 10.0))
-    >>> (found,) = ascents(np.array([[1.0], [-1.0]]), [problem])
-    >>> found.value.alpha, found.certificate.status
+    >>> (found,) = ascents(np.array([[1.0], [-1.0]]), [problem], tol=1e-12)
+    >>> found.value.alpha.round(9), found.certificate.status
     (array([0.5, 0.5]), 'converged')
     """
 

@@ -1,7 +1,8 @@
 """How the problems of a `KernelMachine` are solved, and certified from what was found.
 
-Smooth losses by Newton's method, piecewise linear ones by working sets or in explicit features; another penalty than ‖f‖²/2 by a
-search for the price at which both have the same f; levels of quantiles that cross by a joint fit.
+Smooth losses by Newton's method, piecewise linear ones by working sets or, in explicit features, by
+coordinate ascent; another penalty than ‖f‖²/2 by a search for the price at which both have the same f;
+levels of quantiles that cross by a joint fit.
 """
 
 from __future__ import annotations

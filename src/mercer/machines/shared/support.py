@@ -57,7 +57,7 @@ class SupportMachine(Machine):
         """What one entry of K costs, as the planner counts."""
         if not isinstance(on, Evaluated):
             return entry_cost(on.phi.shape[1]) if isinstance(on, Approximated) else entry_cost(None)
-        data = on.rows.data
+        data: Matrix = on.rows.data
         if sparse.issparse(data):
             return sparse_entry_cost(data.nnz / max(len(on), 1))
         return entry_cost(on.rows.width)
