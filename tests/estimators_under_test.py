@@ -129,13 +129,6 @@ SUBJECTS = [
         "labels",
         tolerance=1e-6,
     ),
-    Subject(
-        "SVC, primal",
-        SVC,
-        {"kernel": "0.5*Linear() + 1", "C": 2.0, "solver": "primal"},
-        "labels",
-        tolerance=1e-6,
-    ),
     Subject("SVC, one against the rest", SVC, _kernel(multiclass="ovr"), "three", tolerance=1e-6),
     Subject("NuSVC", NuSVC, _kernel(nu=0.4), "labels", tolerance=1e-6),
     Subject("SVR", SVR, _kernel(C=2.0), "numbers", tolerance=1e-6),
