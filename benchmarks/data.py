@@ -47,6 +47,33 @@ def sparse_rows(n: int, d: int, stored: int, *, words: bool) -> Any:
     return X
 
 
+def documents(n: int, d: int, words: int) -> tuple[Any, np.ndarray]:
+    """Documents whose words follow Zipf's law, by tf-idf and of length 1, and two noisy classes of them."""
+    from scipy import sparse
+
+    rng = np.random.default_rng(0)
+    share = 1 / (np.arange(d) + 10.0)
+    columns = rng.choice(d, size=n * words, p=share / share.sum())
+    X = sparse.csr_matrix((np.ones(n * words), (np.repeat(np.arange(n), words), columns)), shape=(n, d))
+    X.sum_duplicates()
+    scores = _weighted(X) @ rng.normal(size=d)
+    noisy = scores + 0.3 * scores.std() * rng.normal(size=n)
+    return _weighted(X), np.where(noisy > np.median(scores), 1, -1)
+
+
+def tf_idf(texts: np.ndarray) -> Any:
+    """Words of texts, by tf-idf and of length 1."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(sublinear_tf=True).fit_transform(texts)
+
+
+def _weighted(counts: Any) -> Any:
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    return TfidfTransformer(sublinear_tf=True).fit_transform(counts)
+
+
 def real(folder: str, name: str) -> dict[str, Any] | None:
     """One of the real sets, or None where the folder is not there."""
     loader = Path(folder) / "load.py"

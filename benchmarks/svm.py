@@ -29,6 +29,7 @@ class Cell:
     test: tuple[Any, np.ndarray] | None = None
     gamma: float = 1.0
     long: bool = False
+    linear: str = ""  # "with a bias" or "without a bias": a linear kernel, beside liblinear too
 
 
 def run(options: argparse.Namespace) -> None:
@@ -62,8 +63,47 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
         yield Cell(f"SVR n={n} d=10 C={C:g}", X, y, _svr(C, 0.1), gamma=0.1, long=C > 1)
     X, _ = data.classes(n, 20)
     yield Cell(f"one-class n={n} d=20", X, np.ones(n), _one_class(0.05), gamma=0.05)
+    yield from _linear(options)
     if not options.quick:
         yield from _real(options.data)
+
+
+def _linear(options: argparse.Namespace) -> Iterator[Cell]:
+    """Linear kernels: text-like sparse rows, real text, and many rows of few columns."""
+    n, d = (400, 1000) if options.quick else (20_000, 50_000)
+    X, y = data.documents(n, d, 100)
+    for bias in (False, True):
+        yield Cell(f"linear text n={n} d={d}{_said(bias)}", X, y, _straight(1.0, bias), linear=_said(bias))
+    rows = 500 if options.quick else 50_000
+    X, y = data.classes(rows, 20)
+    for bias in (False, True):
+        yield Cell(
+            f"linear n={rows} d=20{_said(bias)}", X, y, _straight(1.0, bias), linear=_said(bias), long=True
+        )
+    found = None if options.quick else data.real(options.data, "sms_spam")
+    if found is not None:
+        X = data.tf_idf(found["text"])
+        for bias in (False, True):
+            yield Cell(
+                f"linear SMS spam{_said(bias)}", X, found["y"], _straight(1.0, bias), linear=_said(bias)
+            )
+
+
+def _said(bias: bool) -> str:
+    return " with a bias" if bias else " without a bias"
+
+
+def _straight(C: float, bias: bool) -> Callable[[Any, str], Any]:
+    """LinearSVC has no true bias, and SVC of scikit-learn has always one."""
+
+    def make(library: Any, side: str) -> Any:
+        if side == "mercer":
+            return library.SVC("Linear()", C=C, tol=1e-3, fit_intercept=bias)
+        if bias:
+            return library.SVC(kernel="linear", C=C, tol=1e-3, cache_size=1000)
+        return library.LinearSVC(loss="hinge", C=C, fit_intercept=False, tol=1e-3, max_iter=10_000)
+
+    return make
 
 
 def _real(folder: str) -> Iterator[Cell]:
@@ -129,12 +169,16 @@ def fit(cell: Cell, threads: int, options: argparse.Namespace) -> None:
         return lambda: cell.make(library, kind).fit(cell.X, cell.y)
 
     sides = {name: side(library, "peer") for name, library in libraries().items()}
+    if "without" in cell.linear:
+        sides = {"liblinear": sides["sklearn"]}
     sides["mercer"] = side(mercer, "mercer")
     found = race(sides, threads, 1 if cell.long else options.repeat)
     report(cell.name, threads, found, None, lambda name, model: describe(cell, name, model))
 
 
 def describe(cell: Cell, name: str, model: Any) -> str:
+    if cell.linear:
+        return describe_linear(cell, name, model)
     parts = []
     classes = getattr(model, "classes_", ())
     if len(classes) <= 2:
@@ -145,6 +189,21 @@ def describe(cell: Cell, name: str, model: Any) -> str:
     if name == "mercer":
         c = model.certificate_
         parts.append(f"gap {c.gap:.1e}, kkt {c.kkt:.1e}, {c.status}")
+    return ", ".join(parts)
+
+
+def describe_linear(cell: Cell, name: str, model: Any) -> str:
+    """The primal objective, from the decision values and the weights: the same formula for every side."""
+    w = getattr(model, "coef_", None)
+    if w is None:
+        w = model.dual_coef_ @ model.support_vectors_
+    w = np.asarray(w.todense() if hasattr(w, "todense") else w).ravel()
+    signs = np.where(cell.y == model.classes_[1], 1.0, -1.0)
+    loss = float(np.maximum(0.0, 1.0 - signs * model.decision_function(cell.X)).sum())
+    parts = [f"primal {0.5 * float(w @ w) + loss:.6f}"]
+    if name == "mercer":
+        c = model.certificate_
+        parts.append(f"dual {c.dual:.6f}, gap {c.gap:.1e}, kkt {c.kkt:.1e}, {c.status}, {c.method}")
     return ", ".join(parts)
 
 

@@ -20,13 +20,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from mercer.arrays import Rows
-from mercer.errors import InputError, NotFiniteError, ShapeError
+from mercer.errors import InputError, MercerError, NotFiniteError, ShapeError
 from mercer.gram import blocks
+from mercer.gram.explicit import FeatureGram
 from mercer.gram.low_rank import LowRank
 from mercer.gram.of_kernel import Dense, Tiles
 from mercer.gram.operators import GramOperator, Precomputed
@@ -37,9 +38,19 @@ from mercer.panels import even, largest_entry, least_symmetric, panels
 from mercer.sparse import Matrix, dense, stored_alike
 from mercer.typing import Array, Integers, Memory
 
+if TYPE_CHECKING:
+    from mercer.kernels.maps.explicit import FeatureMap
+
 PRECOMPUTED = "precomputed"
 ASYMMETRY = 1e-8
 """Of the largest entry: what is less is rounding of whoever computed a Gram matrix."""
+
+
+class FeatureSize(NamedTuple):
+    """How many explicit features there are, and how many numbers those of all rows store."""
+
+    features: int
+    numbers: int
 
 
 class KernelOnRows(ABC):
@@ -68,6 +79,14 @@ class KernelOnRows(ABC):
     @abstractmethod
     def gram(self, memory: Memory | None = None, *, finite: bool = True) -> GramOperator:
         """K of the rows; `finite` has a stored matrix looked through even if the kernel is proved."""
+
+    def feature_size(self) -> FeatureSize | None:
+        """How large explicit features of the rows would be; None where there are no finite ones."""
+        return None
+
+    def explicit(self) -> FeatureGram:
+        """K by the explicit features of the rows, which are kept."""
+        raise NotImplementedError
 
     @abstractmethod
     def between(self, A: Matrix) -> GramOperator:
@@ -114,6 +133,30 @@ class Evaluated(KernelOnRows):
         if isinstance(K, Dense):
             self._look_through(K, finite)
         return K
+
+    @cached_property
+    def feature_map(self) -> FeatureMap | None:
+        """The explicit map of the kernel; None where it has no finite one, or the rows have no columns."""
+        columns = self.rows.columns
+        if columns is None:
+            return None
+        try:
+            return self.kernel.features(columns, memory=self.memory)
+        except MercerError:
+            return None
+
+    def feature_size(self) -> FeatureSize | None:
+        phi = self.feature_map
+        if phi is None:
+            return None
+        if phi.keeps_sparse(self.rows):
+            stored = int(self.rows.vectors.nnz) + len(self)
+            return FeatureSize(phi.dimension, stored)
+        return FeatureSize(phi.dimension, len(self) * phi.dimension)
+
+    def explicit(self) -> FeatureGram:
+        assert self.feature_map is not None
+        return FeatureGram(features_of(self.feature_map, self.rows))
 
     def _look_through(self, K: Dense, finite: bool) -> None:
         """A stored matrix is finite, and symmetric if nothing proves that it must be."""
@@ -227,6 +270,15 @@ class Approximated(KernelOnRows):
             return K.shifted(self.approximation.noise_)
         return K
 
+    def feature_size(self) -> FeatureSize | None:
+        """Only without noise, which no feature holds."""
+        if self.approximation.noise_:
+            return None
+        return FeatureSize(self.phi.shape[1], self.phi.size)
+
+    def explicit(self) -> FeatureGram:
+        return FeatureGram(self.phi)
+
     def between(self, A: Matrix) -> GramOperator:
         return LowRank(self.features(A), self.phi)
 
@@ -261,6 +313,24 @@ class Approximated(KernelOnRows):
         if "phi" in vars(self):
             some.__dict__["phi"] = self.phi[index]
         return some
+
+
+def features_of(phi: FeatureMap, rows: Rows) -> Matrix:
+    """Explicit features of rows, sparse where the rows and the map are."""
+    if phi.keeps_sparse(rows):
+        return phi.sparse(rows)
+    return np.asarray(phi(rows), dtype=np.float64)
+
+
+def feature_products(phi: FeatureMap, rows: Rows, weights: Array) -> Array:
+    """φ(x)·w of every row and every column of weights, in blocks."""
+    if phi.keeps_sparse(rows):
+        return np.asarray(phi.sparse(rows) @ weights)
+    out = np.empty((len(rows), *weights.shape[1:]))
+    every = np.arange(len(rows))
+    for part in blocks.row_blocks(len(rows), max(phi.dimension, 1)):
+        out[part] = features_of(phi, rows.rows(every[part])) @ weights
+    return out
 
 
 def check_gram(K: Any, whose: str = "the precomputed Gram matrix") -> Array:

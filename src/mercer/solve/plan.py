@@ -33,6 +33,7 @@ FLOPS = 48  # floating-point operations of LAPACK in float64 that cost one entry
 SINGLE = 0.45  # float32 in place of float64, for entries and for LAPACK
 STORED = 0.17  # an entry read in float32 from memory
 FIRST_TOUCH = 0.5  # an entry in float32 written to memory for the first time
+SPARSE = 3  # numbers stored in a sparse row that cost one entry, in a product of two rows
 ROUNDS = 4  # iterations lost at restarts and for the residual
 
 
@@ -121,6 +122,11 @@ def entry_cost(columns: int | None) -> float:
     return STORED / SINGLE if columns is None else 1.0 + 2 * columns / FLOPS
 
 
+def sparse_entry_cost(stored: float) -> float:
+    """One entry k(x, z) of sparse rows that store so many numbers each."""
+    return 1.0 + stored / SPARSE
+
+
 def iterations(tail: float, shift: float, tol: float) -> int:
     """½ √κ ln(2 / tol) with κ = 1 + tail / shift; 0, that is unknown, without a shift.
 
@@ -192,6 +198,42 @@ def cholesky_cost(n: int, entry: float, *, single: bool) -> float:
     if single:
         return SINGLE * n**3 / (3 * FLOPS) + 4 * entry * n * n
     return 1.0 * n**3 / (3 * FLOPS) + 2 * entry * n * n
+
+
+# ── margins ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Rows up to which working sets take no time worth saving, and polish what they find.
+FEW_ROWS = 1000
+# What coordinate ascent and Newton's steps cost for each number of the features, more where a row stores
+# many, and what working sets cost for each entry of K besides computing it once; both in entries.
+ASCENT = 250.0
+LONG_ROW = 200
+WORKING_SETS = 20.0
+# Of what was predicted: after this, working sets go on from where coordinate ascent is.
+ASCENT_LIMIT = 10
+FEATURE_SHARE = 0.5  # of the memory
+
+
+def in_features(rows: int, features: int, numbers: int, *, entry: float, memory: int) -> bool:
+    """Whether explicit features promise to solve the problems of a margin machine, or of a loss, cheaper.
+
+    `numbers` is how many numbers the features of all rows store, `entry` what one entry of K costs, and
+    `memory` is in bytes.
+
+    >>> in_features(20_000, 50_000, 2_000_000, entry=sparse_entry_cost(100), memory=2**31)
+    True
+    >>> in_features(2000, 50_000, 100_000_000, entry=entry_cost(50_000), memory=2**31)
+    False
+    """
+    if rows <= FEW_ROWS or 8 * (numbers + 4 * features) > FEATURE_SHARE * memory:
+        return False
+    ascent = ASCENT * numbers * (1 + numbers / rows / LONG_ROW)
+    return ascent < (WORKING_SETS + entry) * rows * rows
+
+
+def numbers_allowed(numbers: int) -> int:
+    """How many numbers of the features coordinate ascent may read before working sets go on."""
+    return int(ASCENT_LIMIT * ASCENT * numbers)
 
 
 # ── the choice ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from mercer import _core, clock
 from mercer.errors import ParameterError, ShapeError
@@ -22,10 +23,11 @@ from mercer.solve.anytime import Anytime
 from mercer.solve.box import BoxPoint, BoxProblem
 from mercer.solve.operator import Operator
 from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status
+from mercer.sparse import Matrix
 from mercer.threads import threads
 from mercer.typing import Array, Flags, Integers
 
-__all__ = ["working_set", "working_sets"]
+__all__ = ["ascents", "working_set", "working_sets"]
 
 # Bytes of a Gram matrix that is computed once and kept, whatever the kind of operator.
 SMALL = 2**25
@@ -36,6 +38,7 @@ _SECONDS = Note("the seconds allowed were used up", NoteKind.SECONDS)
 _UNBOUNDED = Note(
     "some C is infinite and the objective has no minimum: the data cannot be separated", NoteKind.UNBOUNDED
 )
+_SLOW = Note("the numbers allowed were read", NoteKind.WORK)
 _NOT_FINITE = Note("K holds NaN or infinity", NoteKind.NOT_FINITE)
 
 # What the core calls its endings.
@@ -48,6 +51,7 @@ ENDINGS: dict[str, tuple[Status, tuple[Note, ...]]] = {
     "interrupted": (Status.INTERRUPTED, ()),
     "unbounded": (Status.FAILED, (_UNBOUNDED,)),
     "nonfinite": (Status.FAILED, (_NOT_FINITE,)),
+    "slow": (Status.LIMIT, (_SLOW,)),
 }
 
 # Told the iterations, the violation and the objective, it ends the run by returning something true.
@@ -134,6 +138,74 @@ def working_sets(
     """
     if len(K.shape) != 2 or K.shape[0] != K.shape[1]:
         raise ShapeError(f"K must be square; got {K.shape}.")
+    options: dict[str, Any] = {
+        "tol": tol,
+        "gap_tol": gap_tol,
+        "max_iter": max_iter,
+        "cache_bytes": int(cache_bytes),
+        "threads": threads(n_jobs),
+    }
+
+    def solve(stated: list[Any], **limits: Any) -> list[dict[str, Any]]:
+        program = _tiles(K, cache_bytes)
+        everything = {**options, **limits}
+        if program is not None:
+            return _core.solve_qps_tiles(*program, stated, **everything)
+        return _core.solve_qps(_array(K), stated, **everything)
+
+    return _solved(solve, problems, starts, max_seconds, callback, "working sets")
+
+
+def ascents(
+    features: Matrix,
+    problems: Sequence[BoxProblem],
+    starts: Sequence[Array] | None = None,
+    *,
+    tol: float = 1e-3,
+    gap_tol: float | None = None,
+    max_iter: int = -1,
+    max_seconds: float | None = None,
+    max_numbers: int = -1,
+    n_jobs: int | None = None,
+    callback: Progress | None = None,
+) -> list[Solution[BoxPoint]]:
+    """Several programs on K = ΦΦᵀ for explicit features Φ, dense or CSR, without a single entry of K.
+
+    Coordinate ascent: w = Φᵀβ is kept, and a variable is moved for the price of reading its row. Where that
+    takes long, Newton's steps in w and the multipliers go on, with as many equations as Φ has columns. The
+    options and certificates are those of `working_sets`; a step is a move of one variable, and every C is
+    finite. `max_numbers` limits the numbers of Φ that are read. The threads solve different problems.
+
+    >>> problem = BoxProblem(np.arange(2), np.array([1.0, -1.0]), -np.ones(2), np.full(2, 10.0))
+    >>> (found,) = ascents(np.array([[1.0], [-1.0]]), [problem], tol=1e-12)
+    >>> found.value.alpha.round(9), found.certificate.status
+    (array([0.5, 0.5]), 'converged')
+    """
+
+    def solve(stated: list[Any], **limits: Any) -> list[dict[str, Any]]:
+        return _core.ascend(
+            _feature_rows(features),
+            stated,
+            tol=tol,
+            gap_tol=gap_tol,
+            max_iter=max_iter,
+            max_numbers=max_numbers,
+            threads=threads(n_jobs),
+            **limits,
+        )
+
+    return _solved(solve, problems, starts, max_seconds, callback, "coordinate ascent")
+
+
+def _solved(
+    solve: Callable[..., list[dict[str, Any]]],
+    problems: Sequence[BoxProblem],
+    starts: Sequence[Array] | None,
+    max_seconds: float | None,
+    callback: Progress | None,
+    method: str,
+) -> list[Solution[BoxPoint]]:
+    """What the core finds for all problems, from their starts and within the seconds."""
     if max_seconds is not None and not max_seconds >= 0:
         raise ParameterError(f"max_seconds must be None or a number >= 0; got {max_seconds!r}.")
     if not starts:
@@ -142,25 +214,11 @@ def working_sets(
         (q.rows, q.signs.astype(np.int8), q.p, q.C, np.array(start), q.equality)
         for q, start in zip(problems, starts, strict=True)
     ]
-    options: dict[str, Any] = {
-        "tol": tol,
-        "gap_tol": gap_tol,
-        "max_iter": max_iter,
-        "max_seconds": clock.left(max_seconds),
-        "cache_bytes": int(cache_bytes),
-        "threads": threads(n_jobs),
-        "callback": callback,
-    }
     # Ctrl-C inside the callback is written down, for the core hears only that it wants to stop.
     run = Anytime(best=True)
-    if callback is not None:
-        options["callback"] = _heard(callback, run)
+    heard = None if callback is None else _heard(callback, run)
     try:
-        program = _tiles(K, cache_bytes)
-        if program is not None:
-            found = _core.solve_qps_tiles(*program, stated, **options)
-        else:
-            found = _core.solve_qps(_array(K), stated, **options)
+        found = solve(stated, max_seconds=clock.left(max_seconds), callback=heard)
     except ValueError as error:
         raise ParameterError(str(error)) from None
     if any(each["status"] == "stopped" for each in found):
@@ -169,7 +227,7 @@ def working_sets(
         for each in found:
             if each["status"] in ("stopped", "interrupted"):
                 each["status"] = reason
-    return [_solution(q, each) for q, each in zip(problems, found, strict=True)]
+    return [_solution(q, each, method) for q, each in zip(problems, found, strict=True)]
 
 
 def newton_rounds(
@@ -184,14 +242,14 @@ def newton_rounds(
     return _core.newton_descent(K, stated, f, free, limit, rounds)
 
 
-def _solution(problem: BoxProblem, found: dict[str, Any]) -> Solution[BoxPoint]:
+def _solution(problem: BoxProblem, found: dict[str, Any], method: str) -> Solution[BoxPoint]:
     """What the core found for one problem, in the form of every solver."""
     status, notes = ENDINGS[found["status"]]
     gap: float = found["gap"]
     worst: int = found["worst"]
     certificate = Certificate(
         status,
-        "working sets",
+        method,
         iterations=found["iterations"],
         seconds=found["seconds"],
         gap=None if isnan(gap) else gap,
@@ -232,6 +290,18 @@ def _array(K: Operator | Array) -> Array:
     if array.dtype == np.float32:
         return np.ascontiguousarray(array)
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _feature_rows(features: Matrix) -> Array | tuple[Array, Integers, Integers, int]:
+    """Features as the core takes them; sparse rows with every column once, in order."""
+    if not sparse.issparse(features):
+        return _array(features)
+    if not features.has_canonical_format:
+        features = features.copy()
+        features.sum_duplicates()
+    end = features.indptr[-1]
+    numbers = _array(features.data[:end])
+    return numbers, np.ascontiguousarray(features.indices[:end]), features.indptr, features.shape[1]
 
 
 def _full(value: npt.ArrayLike, rows: Integers, name: str) -> Array:

@@ -62,6 +62,7 @@ class NoteKind(StrEnum):
     ROUNDING = "rounding"
     ITERATIONS = "iterations"
     SECONDS = "seconds"
+    WORK = "work"
     UNBOUNDED = "unbounded"
     NOT_FINITE = "not finite"
     STATIONARY_POINT = "stationary point"

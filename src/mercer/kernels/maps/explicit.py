@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from mercer.arrays import Rows, column_names
 from mercer.errors import (
@@ -27,6 +28,7 @@ from mercer.kernels.maps.parts import (
 from mercer.kernels.maps.planning import plan
 from mercer.memory import memory_limit, say_bytes, say_count
 from mercer.samples import common_dtype
+from mercer.sparse import Matrix
 from mercer.typing import Array, Table
 
 Columns = int | Sequence[str] | None
@@ -123,6 +125,29 @@ class FeatureMap:
         return tuple(self.node.name(i) for i in range(self.dimension))
 
     def __call__(self, X: Table | Rows) -> Array:
+        x = self._rows(X)
+        n = len(x)
+        size = 8 * n * self.dimension
+        _check_memory(self.kernel, self.space.d, self.dimension, size, self.memory, f"for these {n:,} rows")
+        return self.node.apply(x).astype(common_dtype(x, None), copy=False)
+
+    def keeps_sparse(self, X: Table | Rows) -> bool:
+        """Whether `sparse` gives the features of these rows: they are sparse, and the map keeps zeros.
+
+        >>> from mercer import Linear, Polynomial
+        >>> from scipy.sparse import csr_array
+        >>> X = csr_array([[0.0, 2.0]])
+        >>> (2 * Linear() + 1).features(2).keeps_sparse(X), Polynomial(2).features(2).keeps_sparse(X)
+        (True, False)
+        """
+        return bool(self.node.linear and sparse.issparse(self._rows(X).data))
+
+    def sparse(self, X: Table | Rows) -> Matrix:
+        """The features of sparse rows as a CSR array, which takes memory for their entries only."""
+        return self.node.apply_sparse(self._rows(X))
+
+    def _rows(self, X: Table | Rows) -> Rows:
+        """The rows, checked to have the columns that the map was built for."""
         x = Rows.of(X, "X")
         d = len(x.names) if x.names is not None else x.vectors.shape[1]
         if d != self.space.d:
@@ -136,11 +161,7 @@ class FeatureMap:
             )
         if x.names is None and self.space.given:
             x = Rows(x.data, x.name, self.space.names)
-        n = len(x)
-        _check_memory(
-            self.kernel, d, self.dimension, 8 * n * self.dimension, self.memory, f"for these {n:,} rows"
-        )
-        return self.node.apply(x).astype(common_dtype(x, None), copy=False)
+        return x
 
     def __str__(self) -> str:
         shown = [self.node.name(i) for i in range(min(self.dimension, 6))]

@@ -20,11 +20,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
 from mercer.arrays import Rows
 from mercer.errors import NoFiniteMapError
 from mercer.kernels.maps.monomials import Expansion, Places, write_monomial
-from mercer.sparse import dense
+from mercer.sparse import Matrix, dense
 from mercer.typing import Array
 
 if TYPE_CHECKING:
@@ -65,6 +66,15 @@ class Node(ABC):
     @abstractmethod
     def apply(self, x: Rows) -> Array:
         """The features of every row, n × dimension, in float64."""
+
+    @property
+    def linear(self) -> bool:
+        """Whether every feature is a number, or a column times one number a row: then zeros stay zeros."""
+        return False
+
+    def apply_sparse(self, x: Rows) -> Matrix:
+        """The features of sparse rows as CSR, in float64; for maps that are `linear`."""
+        raise NotImplementedError
 
     @property
     def table_bytes(self) -> int:
@@ -109,6 +119,8 @@ class Products(Node):
         return [name for j in columns for name in self.inner.factors(j)]
 
     def apply(self, x: Rows) -> Array:
+        if self.linear:
+            return self._apply_linear(x)
         index, weight = self.table
         out = np.empty((len(x), len(weight)))
         out[:] = weight
@@ -120,6 +132,31 @@ class Products(Node):
             for factor in index.T:
                 out[i : i + step] *= V[i : i + step, factor]
         return out
+
+    @cached_property
+    def _weights(self) -> tuple[float, float]:
+        """The number that is a feature, and that of each column; 0 for what is none."""
+        constant = self.expansion.coefficient(())
+        column = self.expansion.coefficient((1,))
+        return math.sqrt(constant), math.sqrt(column)
+
+    def _apply_linear(self, x: Rows) -> Array:
+        constant, column = self._weights
+        first = int(constant > 0)
+        out = np.empty((len(x), int(self.dimension)))
+        out[:, :first] = constant
+        if column > 0:
+            np.multiply(dense(x.vectors), column, out=out[:, first:])
+        return out
+
+    def apply_sparse(self, x: Rows) -> Matrix:
+        constant, column = self._weights
+        parts = []
+        if constant > 0:
+            parts.append(sparse.csr_array(np.full((len(x), 1), constant)))
+        if column > 0:
+            parts.append(column * sparse.csr_array(x.vectors, dtype=np.float64))
+        return side_by_side(parts)
 
     def _values(self, x: Rows) -> Array:
         V = dense(x.vectors) if self.inner is None else self.inner.apply(x)
@@ -143,6 +180,10 @@ class Monomials(Products):
         if self.width == 0:
             return Expansion.constant(self.expansion.at_zero[0]).table(1)
         return self.expansion.table(self.width)
+
+    @property
+    def linear(self) -> bool:
+        return self.inner is None and self.width > 0 and self.expansion.degree(self.width) <= 1
 
     def redundant(self) -> Node:
         return Words(self.expansion, self.space, self.inner and self.inner.redundant())
@@ -197,6 +238,13 @@ class Join(Node):
             at = end
         return out
 
+    @property
+    def linear(self) -> bool:
+        return bool(self.parts) and all(node.linear for _, node in self.parts)
+
+    def apply_sparse(self, x: Rows) -> Matrix:
+        return side_by_side([root * node.apply_sparse(x) for root, node in self.parts])
+
 
 class Tensor(Node):
     """Every product of a feature of `a` and a feature of `b`."""
@@ -250,6 +298,13 @@ class Through(Wrapped):
     def apply(self, x: Rows) -> Array:
         return self.inner.apply(self.how.mapped(x))
 
+    @property
+    def linear(self) -> bool:
+        return self.inner.linear and self.how.keeps_zeros
+
+    def apply_sparse(self, x: Rows) -> Matrix:
+        return self.inner.apply_sparse(self.how.mapped(x))
+
 
 class Factor(Wrapped):
     """f(x) φ(x)."""
@@ -266,6 +321,13 @@ class Factor(Wrapped):
 
     def apply(self, x: Rows) -> Array:
         return self.times.factor(x)[:, None] * self.inner.apply(x)
+
+    @property
+    def linear(self) -> bool:
+        return self.inner.linear
+
+    def apply_sparse(self, x: Rows) -> Matrix:
+        return times_rows(self.times.factor(x), self.inner.apply_sparse(x))
 
 
 class Unit(Wrapped):
@@ -287,6 +349,15 @@ class Unit(Wrapped):
         length = np.sqrt(np.einsum("ij,ij->i", out, out))
         out *= (1 / np.where(length == 0, np.inf, length))[:, None]
         return out
+
+    @property
+    def linear(self) -> bool:
+        return self.inner.linear
+
+    def apply_sparse(self, x: Rows) -> Matrix:
+        out = self.inner.apply_sparse(x)
+        length = np.sqrt(out.multiply(out).sum(axis=1))
+        return times_rows(1 / np.where(length == 0, np.inf, length), out)
 
 
 class Projection(Node):
@@ -344,6 +415,18 @@ class Halves(Node):
         both = np.column_stack([v, -v])
         halves = np.heaviside(both, 0.5) if self.order == 0 else np.maximum(both, 0) ** self.order
         return math.sqrt(self.top) * halves
+
+
+def side_by_side(parts: list[Matrix]) -> Matrix:
+    """Sparse features of the same rows, one after the other."""
+    return parts[0] if len(parts) == 1 else sparse.csr_array(sparse.hstack(parts, format="csr"))
+
+
+def times_rows(factor: Array, A: Matrix) -> Matrix:
+    """Each row of a sparse matrix times a number."""
+    out = sparse.csr_array(A, copy=True)
+    out.data *= np.repeat(factor, np.diff(out.indptr))
+    return out
 
 
 def function_name(f: Callable[..., object], otherwise: str) -> str:

@@ -57,6 +57,11 @@ class Of(ViewOfAnything):
         self.kernel.check_same_columns(inside.x, inside.z)
         self.kernel.program(inside)
 
+    @property
+    def keeps_zeros(self) -> bool:
+        """Nobody knows what the map makes of sparse rows."""
+        return False
+
     def mapped(self, x: Rows) -> Rows:
         return x.mapped(self.map, write_value(self.map))
 
@@ -85,6 +90,11 @@ class LinearMap(View):
     def compare_columns(self, x: Rows, z: Rows) -> None:
         """The matrix takes all columns; what is inside sees those that it makes of them."""
         z.require_columns_of(x)
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """A product with a matrix is dense."""
+        return False
 
     def mapped(self, x: Rows) -> Rows:
         X = x.vectors
@@ -178,6 +188,11 @@ class On(View):
             return None
         column = ", ".join(str(c) for c in self.columns)
         return inner.seen_through(self.mapped, f"{column}: ")
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """Some of the columns of sparse rows are sparse."""
+        return True
 
     def mapped(self, x: Rows) -> Rows:
         return x.take(self.columns)

@@ -8,7 +8,7 @@ from mercer.machines.loss.kernel_machine import KernelMachine
 from mercer.machines.margin.examine import NEARLY, same_shape
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.examine import examine
-from mercer.machines.shared.examined import same_approximation, same_feature_coef, same_kernel
+from mercer.machines.shared.examined import same_approximation, same_coef, same_feature_coef, same_kernel
 from mercer.machines.shared.targets import class_weights
 from mercer.solve.solution import Certificate, joined_certificate
 from mercer.theory.claims import EXACT, SOLVED, Examination, Reached, at_most
@@ -30,6 +30,7 @@ def _(model: KernelMachine, exam: Examination, X: Table, y: Targets, sample_weig
     K = model.again_on(A).gram()
     beta = model.coefficients()
     same_feature_coef(exam, model, A, beta)
+    same_coef(exam, model)
     exam.true(not np.any(beta[w == 0]), "a row without weight has a coefficient")
     many = len(model.certificates_) > 1
     f = np.asarray(K @ beta)

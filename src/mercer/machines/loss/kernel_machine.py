@@ -218,13 +218,15 @@ class KernelMachine(SupportMachine):
         given = check_weights(sample_weight, A.shape[0])
         targets, w = self._check_targets(y, given)
         on = self._kernel_on(A, given)
-        # Newton's method multiplies by K again and again: it is stored where memory allows.
-        K = on.gram(finite=False)
+        # Newton's method multiplies by K again and again: it is stored where memory allows, as its explicit
+        # features where those are cheaper.
+        K: GramOperator = self._in_features(on) or on.gram(finite=False)
         self._notes = self._judged(on, K, np.flatnonzero(given > 0))
         solved, self.equivalent_alpha_ = self._solve_all(K, targets, w)
         beta = np.hstack([each.beta for each in solved])
         used = np.flatnonzero(np.any(beta != 0, axis=1))
         self._keep_support(on, A, used, beta[used].T)
+        self._keep_coef(on, K, beta.T)
         self.intercept_ = np.concatenate([each.b for each in solved])
         self.certificates_ = [each.certificate for each in solved]
         self.certificate_ = joined_certificate(self.certificates_)

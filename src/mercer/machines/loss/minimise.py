@@ -1,25 +1,31 @@
 """How the problems of a `KernelMachine` are solved, and certified from what was found.
 
-Smooth losses by Newton's method, piecewise linear ones by working sets; another penalty than ‖f‖²/2 by a
-search for the price at which both have the same f; levels of quantiles that cross by a joint fit.
+Smooth losses by Newton's method, piecewise linear ones by working sets or, in explicit features, by
+coordinate ascent; another penalty than ‖f‖²/2 by a search for the price at which both have the same f;
+levels of quantiles that cross by a joint fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from mercer import clock
 from mercer.errors import InvalidKernelError, InvalidKernelWarning, NotPositiveDefiniteError, warn
 from mercer.gram import GramOperator
+from mercer.gram.explicit import FeatureGram
 from mercer.machines.loss.objective import Objective, Problem, ProblemSolution, SoftmaxObjective, certify
 from mercer.machines.loss.penalty import Penalty, certify_penalised, search
 from mercer.machines.loss.quantiles import JOINT_SIZE, JointQuantiles, fit_jointly
+from mercer.machines.shared.support import in_words
 from mercer.memory import memory_limit
 from mercer.progress import Tell
 from mercer.solve.active import POLISHED, finished_sets, polish
+from mercer.solve.ascent import finished_ascents
+from mercer.solve.box import BoxPoint
 from mercer.solve.newton import NewtonPoint, newton
 from mercer.solve.solution import Certificate, NoteKind, Solution, Status, has_note
 from mercer.typing import Array, Flags, Memory, Seed
@@ -114,10 +120,13 @@ class Minimiser:
         return self._recertified(problem, K, alpha, constant, notes=(said,))
 
     def _solve_box(self, K: GramOperator, problem: Objective, alpha: float) -> ProblemSolution:
-        """A piecewise linear loss, by working sets."""
+        """A piecewise linear loss, by working sets or, in explicit features, by coordinate ascent."""
         q = problem.box(alpha, self.intercept)
         tell = self.progress
-        (found,) = finished_sets(
+        solve: Callable[..., list[Solution[BoxPoint]]] = finished_sets
+        if isinstance(K, FeatureGram):
+            solve = partial(finished_ascents, features=K.phi)
+        (found,) = solve(
             K,
             [q],
             [q.start],
@@ -142,7 +151,7 @@ class Minimiser:
             known = np.zeros((K.shape[0], 1))
             known[q.rows, 0] = f
         c = self._certify(
-            problem, K, alpha, beta, b, status=got.status, method="working sets", products=known
+            problem, K, alpha, beta, b, status=got.status, method=in_words(K, got.method), products=known
         )
         if c.status == Status.STAGNATED and self._is_small(c):
             c = replace(c, status=Status.CONVERGED)
@@ -169,7 +178,8 @@ class Minimiser:
         beta = found.value.beta
         b = found.value.b
         got = found.certificate
-        c = self._certify(problem, K, alpha, beta, b, status=got.status, method=got.method, notes=notes)
+        method = in_words(K, got.method)
+        c = self._certify(problem, K, alpha, beta, b, status=got.status, method=method, notes=notes)
         return ProblemSolution(beta, b, replace(c, iterations=got.iterations, seconds=got.seconds))
 
     def _certify(

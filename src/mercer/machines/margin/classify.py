@@ -76,7 +76,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         problems = self._problems(codes, w)
         solved = self._solve_all(K, problems)
         self._meet_failure(K, problems, solved)
-        self._keep(on, A, problems, solved, order=codes)
+        self._keep(on, A, problems, solved, order=codes, K=K)
         self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_)).astype(np.int32)
         if self.probability:
             self.calibration_ = self._calibrate(K, codes, w)

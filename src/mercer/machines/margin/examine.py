@@ -19,6 +19,7 @@ from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (
     same_approximation,
+    same_coef,
     same_feature_coef,
     same_kernel,
     same_rows,
@@ -105,6 +106,7 @@ def by_problem(
     exam.same("the number of norms_", len(model.norms_), len(restated))
     B = np.array(betas)
     same_feature_coef(exam, model, A, B.T)
+    same_coef(exam, model)
     derived(exam, model, K, targets, w, y)
     return B
 
@@ -152,7 +154,7 @@ def _optimal(
     if model.gap_tol is not None and gap <= (1 + NEARLY) * float(model.gap_tol) * size + rounding:
         return Reached(True)
     small = at_most("the worst violation", kkt, tol)
-    if not small.met or not np.all(np.isfinite(q.C)) or model.solver != "working-set":
+    if not small.met or not np.all(np.isfinite(q.C)) or model.solver == "projected-gradient":
         return small
     return at_most("the gap", gap, (NEAR + NEARLY) * size + rounding)
 

@@ -10,20 +10,23 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.errors import NotFiniteError, warn
+from mercer.errors import NotFiniteError, ParameterError, warn
 from mercer.gram import GramOperator
+from mercer.gram.explicit import FeatureGram
 from mercer.gram.on_rows import KernelOnRows
 from mercer.machines.shared.machine import Invalid
 from mercer.machines.shared.parameters import Choice, Declarations, Function, Number, Whole
-from mercer.machines.shared.support import SupportMachine
+from mercer.machines.shared.support import SupportMachine, in_words
 from mercer.memory import memory_limit
 from mercer.progress import Tell, teller
 from mercer.solve.active import POLISHED, finished_sets, in_memory, polish
+from mercer.solve.ascent import finished_ascents
 from mercer.solve.box import BoxPoint, BoxProblem, certify_all
 from mercer.solve.multipliers import Multipliers, of_box
 from mercer.solve.operator import Operator
@@ -61,6 +64,8 @@ class MarginMachine(SupportMachine):
     max_seconds: float | None
     strict: bool
     solver: str
+    solver_: str
+    C: float = 1.0
     warm_start: bool
     verbose: int
     callback: Tell | None
@@ -85,8 +90,11 @@ class MarginMachine(SupportMachine):
             "within this share of the best there is. With a tiny `tol` it decides alone.",
         ),
         "solver": Choice(
-            ("working-set", "projected-gradient"),
-            about="Working sets, or the textbook's projected gradients, which keep a box and no equality.",
+            ("auto", "primal", "working-set", "projected-gradient"),
+            about='"primal" finds w in explicit features of the kernel and computes no entry of K; '
+            '"working-set" computes those that it needs; "auto" takes what promises to cost less, the first '
+            "for linear kernels, and others of few features, on more than 1000 rows. "
+            '"projected-gradient" is the way of the textbook, which keeps a box and no equality.',
         ),
         "callback": Function(
             none=True, about="Called with (iterations, violation, objective) now and then; true ends the fit."
@@ -138,13 +146,39 @@ class MarginMachine(SupportMachine):
     def _learn_from(self, A: Matrix, w: Array) -> tuple[KernelOnRows, GramOperator]:
         """The kernel on these rows and its Gram operator; an invalid kernel is announced or refused."""
         on = self._kernel_on(A, w)
+        K = self._operator(on)
+        self._notes = self._judged(on, K, np.flatnonzero(w > 0))
+        return on, K
+
+    def _operator(self, on: KernelOnRows) -> GramOperator:
+        """K by explicit features or by its entries, as `solver` says; `solver_` is what was taken."""
+        explicit: FeatureGram | None = None
+        if self.solver == "primal":
+            explicit = self._asked_for_features(on)
+        elif self.solver == "auto" and np.isfinite(self.C):
+            explicit = self._in_features(on)
+        if explicit is not None:
+            self.solver_ = "primal"
+            return explicit
+        self.solver_ = "working-set" if self.solver == "auto" else self.solver
         limit = memory_limit(self.memory)
         if not self._many_problems():
             # One problem needs few rows of a large K, which are computed when asked for.
             limit = min(limit, ONE_PROBLEM)
-        K = on.gram(limit, finite=False)
-        self._notes = self._judged(on, K, np.flatnonzero(w > 0))
-        return on, K
+        return on.gram(limit, finite=False)
+
+    def _asked_for_features(self, on: KernelOnRows) -> FeatureGram:
+        if not np.isfinite(self.C):
+            raise ParameterError(
+                "solver='primal' needs a finite C. Give C a number, or use solver='working-set' for a hard "
+                "margin."
+            )
+        if on.feature_size() is None:
+            raise ParameterError(
+                f"solver='primal' needs a kernel with a finite feature map on columns of numbers, and "
+                f"{on.published} has none that is known. Use solver='auto'."
+            )
+        return on.explicit()
 
     def _solve_all(self, K: GramOperator, problems: list[BoxProblem], *, warm: bool = True) -> list[Solved]:
         """Every problem on the same operator, within one budget of seconds."""
@@ -153,10 +187,14 @@ class MarginMachine(SupportMachine):
 
     def _solve_boxes(self, K: GramOperator, problems: list[BoxProblem], starts: list[Array]) -> list[Solved]:
         cache_bytes = min(memory_limit(self.memory), 2**30)
-        solve: Callable[..., list[Solution[BoxPoint]]] = projected_gradients
+        solve: Callable[..., list[Solution[BoxPoint]]] = finished_sets
         entries: Operator = K
-        if self.solver == "working-set":
-            solve = finished_sets
+        if isinstance(K, FeatureGram):
+            # Where that takes too long and nobody asked for it, working sets go on.
+            solve = partial(finished_ascents, features=K.phi, asked=self.solver == "primal")
+        elif self.solver == "projected-gradient":
+            solve = projected_gradients
+        else:
             entries = in_memory(K, cache_bytes)
         found = solve(
             entries,
@@ -190,7 +228,7 @@ class MarginMachine(SupportMachine):
         facts = [
             {
                 "status": r.certificate.status,
-                "method": self.solver.replace("-", " ") + "s",
+                "method": in_words(K, r.certificate.method),
                 "iterations": r.certificate.iterations,
                 "seconds": r.certificate.seconds,
                 "notes": self._notes,
@@ -237,6 +275,7 @@ class MarginMachine(SupportMachine):
         problems: list[BoxProblem],
         solved: list[Solved],
         order: Array | Integers,
+        K: GramOperator | None = None,
     ) -> None:
         """The model: support vectors in `order`, one row of coefficients and one intercept by problem."""
         n = A.shape[0]
@@ -246,6 +285,7 @@ class MarginMachine(SupportMachine):
         used = np.flatnonzero(beta.any(axis=0))
         used = used[np.argsort(order[used], kind="stable")]
         self._keep_support(on, A, used, beta[:, used])
+        self._keep_coef(on, K, beta)
         self.intercept_ = np.array([self._bias(s.m) / c for s, c in zip(solved, scales, strict=True)])
         full = by_row(problems, [s.alpha >= q.C for q, s in zip(problems, solved, strict=True)], n)
         self.at_bound_ = full[:, used] > 0

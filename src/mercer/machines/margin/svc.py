@@ -40,6 +40,8 @@ class SVC(MarginClassifier):
     support_, support_vectors_, dual_coef_, intercept_, n_support_ : the model; `dual_coef_` has one row y_i
         α_i for each problem, so that values = K(X, support_vectors_) @ dual_coef_.T + intercept_.
     classes_, kernel_, norms_ (‖w‖ of each problem), n_iter_, class_weight_
+    solver_ : "primal", "working-set" or "projected-gradient". After the first, `coef_` has a row of weights
+        for each problem and `feature_map_` is φ: values = φ(X) @ coef_.T + intercept_.
     certificate_ : primal, dual, gap, worst violation and its row, iterations, seconds, status;
         `certificates_` by problem.
 
@@ -69,7 +71,7 @@ class SVC(MarginClassifier):
         class_weight: ClassWeight = None,
         probability: bool = False,
         strict: bool = False,
-        solver: str = "working-set",
+        solver: str = "auto",
         warm_start: bool = False,
         verbose: int = 0,
         callback: Tell | None = None,

@@ -47,7 +47,7 @@ class MarginRegressor(RegressorMixin, MarginMachine):
         on, K = self._learn_from(A, w)
         problems = self._problems(y, w)
         solved = self._solve_all(K, problems)
-        self._keep(on, A, problems, solved, order=np.zeros(len(y)))
+        self._keep(on, A, problems, solved, order=np.zeros(len(y)), K=K)
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
         self._keep_tube(solved[0].m)
         return self
@@ -116,7 +116,7 @@ class SVR(MarginRegressor):
         max_iter: int | None = None,
         max_seconds: float | None = None,
         strict: bool = False,
-        solver: str = "working-set",
+        solver: str = "auto",
         warm_start: bool = False,
         verbose: int = 0,
         callback: Tell | None = None,

@@ -14,10 +14,14 @@ from scipy import sparse
 from sklearn.base import clone
 
 from mercer.gram.blocks import block
+from mercer.gram.explicit import FeatureGram
 from mercer.gram.on_rows import PRECOMPUTED
+from mercer.gram.on_rows import features_of as mapped_rows
+from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation, Frozen
 from mercer.machines.shared.base import KernelEstimator, resolve
 from mercer.machines.shared.machine import Machine
+from mercer.machines.shared.support import SupportMachine
 from mercer.sparse import Matrix, dense
 from mercer.theory.claims import EXACT, Examination, opaque
 from mercer.typing import Array, Integers, Setting, Table, Targets, Weights
@@ -84,6 +88,24 @@ def same_feature_coef(exam: Examination, model: Machine, A: Matrix, coef: Array)
         return
     phi = features_of(model.approximation_, model, A)
     exam.same("feature_coef_", model.feature_coef_, phi.T @ coef)
+
+
+def same_coef(exam: Examination, model: SupportMachine) -> None:
+    """w = Σ c_j φ(x_j): what `predict` uses follows from the coefficients that the certificate is of."""
+    if "coef_" not in vars(model):
+        return
+    rows = model.as_rows(model.support_vectors_)
+    assert isinstance(model.kernel_, Kernel)
+    phi = model.kernel_.features(rows.columns, memory=model.memory)
+    exam.true(
+        model.feature_map_.kernel == phi.kernel and model.feature_map_.dimension == phi.dimension,
+        "feature_map_ is not the map of kernel_",
+    )
+    exam.same("feature_map_.space", model.feature_map_.space, phi.space)
+    K = FeatureGram(mapped_rows(phi, rows))
+    # The largest weights that these coefficients could give.
+    reach = np.abs(model.dual_coef_) @ np.sqrt(K.diag())
+    exam.same("coef_", model.coef_, K.weights(model.dual_coef_.T).T, scale=float(reach.max(initial=0.0)))
 
 
 def features_of(approximation: Approximation, model: KernelEstimator, A: Matrix) -> Array:

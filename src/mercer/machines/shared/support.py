@@ -5,18 +5,27 @@ f = Σ_j β_j k(x_j, ·) + b,    over the rows with a coefficient
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import ShapeError
+from mercer.gram import GramOperator
+from mercer.gram.explicit import FeatureGram
 from mercer.gram.functions import Functions
-from mercer.gram.on_rows import Approximated, KernelOnRows
+from mercer.gram.on_rows import Approximated, Evaluated, KernelOnRows, feature_products
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Machine
+from mercer.memory import memory_limit
+from mercer.solve.operator import Operator
+from mercer.solve.plan import entry_cost, in_features, sparse_entry_cost
 from mercer.sparse import Matrix
 from mercer.typing import Array, Integers, Table, Targets, Weights
+
+if TYPE_CHECKING:
+    from mercer.kernels.maps.explicit import FeatureMap
 
 
 class SupportMachine(Machine):
@@ -30,6 +39,41 @@ class SupportMachine(Machine):
     dual_coef_: Array
     intercept_: Array
     n_rows_fit_: int
+    coef_: Array
+    feature_map_: FeatureMap
+
+    def _in_features(self, on: KernelOnRows) -> FeatureGram | None:
+        """K by explicit features, where they promise to cost less than entries of K; else None."""
+        size = on.feature_size()
+        if size is None:
+            return None
+        rows = self._rows_entry_cost(on)
+        limit = memory_limit(self.memory)
+        if not in_features(len(on), size.features, size.numbers, entry=rows, memory=limit):
+            return None
+        return on.explicit()
+
+    @staticmethod
+    def _rows_entry_cost(on: KernelOnRows) -> float:
+        """What one entry of K costs, as the planner counts."""
+        if not isinstance(on, Evaluated):
+            return entry_cost(on.phi.shape[1]) if isinstance(on, Approximated) else entry_cost(None)
+        data: Matrix = on.rows.data
+        if sparse.issparse(data):
+            return sparse_entry_cost(data.nnz / max(len(on), 1))
+        return entry_cost(on.rows.width)
+
+    def _keep_coef(self, on: KernelOnRows, K: GramOperator | None, coef: Array) -> None:
+        """w = Σ_j coef_j φ(x_j), functions × features, by which `predict` works; `coef` is for all rows.
+
+        Only where the kernel itself was replaced by its explicit features.
+        """
+        for name in ("coef_", "feature_map_"):
+            self.__dict__.pop(name, None)
+        if isinstance(K, FeatureGram) and isinstance(on, Evaluated):
+            assert on.feature_map is not None
+            self.coef_ = np.ascontiguousarray(K.weights(coef.T).T)
+            self.feature_map_ = on.feature_map
 
     def _keep_support(self, on: KernelOnRows, A: Matrix, used: Integers, coef: Array) -> None:
         """Keep the rows `used` and their coefficients, functions × rows used."""
@@ -44,6 +88,8 @@ class SupportMachine(Machine):
         """Every function on new rows, n × functions; only kernel products with support vectors."""
         check_is_fitted(self, "dual_coef_")
         A = self.check_rows(X, reset=False)
+        if "coef_" in self.__dict__:
+            return feature_products(self.feature_map_, self.as_rows(A), self.coef_.T) + self.intercept_
         return self._products(A, self.support_vectors_, self.dual_coef_.T, self.support_) + self.intercept_
 
     def _functions(self) -> Functions:
@@ -75,3 +121,10 @@ class SupportMachine(Machine):
     def _targets_again(self, y: Targets, w: Array) -> tuple[Any, Array]:
         """Targets and weights of a fitted model, as its problems take them."""
         raise NotImplementedError
+
+
+def in_words(K: Operator, method: str) -> str:
+    """How a problem was solved, for its certificate: in explicit features, where K has them."""
+    if isinstance(K, FeatureGram):
+        return f"primal, {method} in {K.dimension} features"
+    return method
