@@ -35,6 +35,29 @@ def waves(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2 % d] + 0.3 * rng.normal(size=n)
 
 
+def letters(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """26 classes of three bumps each, 16 whole numbers from 0 to 15, like the UCI letters."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(7.5, 2.2, size=(26, 3, 16))
+    y = rng.integers(26, size=n)
+    X = centres[y, rng.integers(3, size=n)] + rng.normal(0, 1.5, size=(n, 16))
+    return np.clip(np.rint(X), 0, 15), y
+
+
+def pixels(n: int, side: int = 28) -> tuple[np.ndarray, np.ndarray]:
+    """Ten classes of smooth strokes, mixed and bent, most pixels 0: like handwritten digits."""
+    from scipy.ndimage import gaussian_filter
+
+    rng = np.random.default_rng(0)
+    styles = gaussian_filter(rng.normal(size=(10, 3, side, side)), (0, 0, 2.5, 2.5))
+    y = rng.integers(10, size=n)
+    share = rng.dirichlet(np.full(3, 0.4), size=n)
+    bent = gaussian_filter(rng.normal(size=(n, side, side)), (0, 2.5, 2.5))
+    ink = np.einsum("ns,nsij->nij", share, styles[y] / styles.std()) + 0.4 * bent / bent.std()
+    window = np.sqrt(np.outer(np.hanning(side), np.hanning(side)))
+    return np.clip(2 * ink * window - 0.5, 0, 1).reshape(n, -1), y
+
+
 def sparse_rows(n: int, d: int, stored: int, *, words: bool) -> Any:
     """Rows with about `stored` of d columns filled, all columns alike or, like words, some of them often."""
     from scipy import sparse

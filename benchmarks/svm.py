@@ -58,6 +58,7 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
 
     X, y = load_digits(return_X_y=True)
     yield Cell("SVC digits", X / 16, y, _svc(1.0, 0.05), gamma=0.05)
+    yield from _many_classes(options)
     X, y = data.waves(n, 10)
     for C in (1.0,) if options.quick else (1.0, 10.0):
         yield Cell(f"SVR n={n} d=10 C={C:g}", X, y, _svr(C, 0.1), gamma=0.1, long=C > 1)
@@ -106,8 +107,19 @@ def _straight(C: float, bias: bool) -> Callable[[Any, str], Any]:
     return make
 
 
+def _many_classes(options: argparse.Namespace) -> Iterator[Cell]:
+    """One problem for each pair of classes: narrow rows and many pairs, wide rows and fewer."""
+    X, y = data.letters(600 if options.quick else 16_000)
+    gamma = float(1 / (X.shape[1] * X.var()))
+    yield Cell(f"SVC letters n={len(y)}", X, y, _svc(1.0, gamma), gamma=gamma)
+    for n in (300,) if options.quick else (10_000, 20_000):
+        X, y = data.pixels(n)
+        gamma = float(1 / (X.shape[1] * X.var()))
+        yield Cell(f"SVC pixels n={n}", X, y, _svc(1.0, gamma), gamma=gamma, long=n > 10_000)
+
+
 def _real(folder: str) -> Iterator[Cell]:
-    for name, C, gamma in (("a9a", 8.0, 0.02), ("ijcnn1", 32.0, 2.0)):
+    for name, C, gamma in (("usps", 1.0, 0.0066), ("a9a", 8.0, 0.02), ("ijcnn1", 32.0, 2.0)):
         found = data.real(folder, name)
         if found is None:
             print(f"    ({name} left out: no such data in {folder})")

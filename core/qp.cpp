@@ -27,13 +27,16 @@ bool balanced(const QpProblem& p) {
 // float32 rows first; where they turn out too coarse or overflow, float64 rows from where the
 // first run ended.
 //   make(T()) gives the source of rows in precision T
-template <class Make> QpResult solve_one(const QpProblem& p, const QpOptions& o, const Make& make) {
+template <class Make>
+QpResult solve_one(const QpProblem& p, const QpOptions& o, QpMemory& memory, const Make& make) {
     const std::vector<double> start(p.alpha, p.alpha + p.variables);
+    // One solve is many short crews.
+    const Team team;
     QpResult first;
     {
         auto source = make(float());
         if (balanced(p)) source->recentre();
-        QpSolver<float> solver(p, o, *source);
+        QpSolver<float> solver(p, o, *source, memory);
         first = solver.solve();
         const bool overflow = std::string(first.status) == "nonfinite";
         if (!solver.rows_too_coarse && !overflow) return first;
@@ -44,7 +47,7 @@ template <class Make> QpResult solve_one(const QpProblem& p, const QpOptions& o,
     if (o.max_seconds >= 0) remaining.max_seconds = std::max(0.0, o.max_seconds - first.seconds);
     auto source = make(double());
     if (balanced(p)) source->recentre();
-    QpResult second = QpSolver<double>(p, remaining, *source).solve();
+    QpResult second = QpSolver<double>(p, remaining, *source, memory).solve();
     second.iterations += first.iterations;
     second.outer += first.outer;
     second.kernel_rows += first.kernel_rows;
@@ -71,7 +74,7 @@ struct CompactProblem {
 
 // make(T(), which) gives the source of these rows in precision T.
 template <class Make>
-std::vector<QpResult> solve_each(const QpProblems& problems, int64_t n, const QpOptions& o, bool in_parallel,
+std::vector<QpResult> solve_each(const QpProblems& problems, int64_t n, const QpOptions& o,
                                  const Make& make) {
     const auto start = Clock::now();
     std::vector<QpResult> out(problems.size());
@@ -82,7 +85,9 @@ std::vector<QpResult> solve_each(const QpProblems& problems, int64_t n, const Qp
         return stop.load();
     };
     const Poll listen = [&] { return stop.load(); };
-    const int workers = in_parallel ? std::min<int>(o.threads, int(problems.size())) : 1;
+    // Reports would come from several problems at once.
+    const int workers = o.report ? 1 : std::min(o.threads, int(problems.size()));
+    std::vector<QpMemory> memory(size_t(std::max(workers, 1)));
     Crew crew(workers, ask);
     try {
         crew.run(int64_t(problems.size()), [&](int worker, auto& take) {
@@ -90,13 +95,14 @@ std::vector<QpResult> solve_each(const QpProblems& problems, int64_t n, const Qp
                 const CompactProblem compact(problems[size_t(t)], n);
                 QpOptions task = o;
                 task.poll = worker == 0 ? ask : listen;
-                if (in_parallel) task.threads = 1, task.sharing = workers;
+                task.threads = o.threads / workers;
+                task.sharing = workers;
                 if (o.max_seconds >= 0)
                     task.max_seconds = std::max(0.0, o.max_seconds - seconds_since(start));
                 const bool skip = stop;  // what is left keeps its start
                 if (skip) task.max_iter = 0, task.poll = nullptr;
                 QpResult& r = out[size_t(t)];
-                r = solve_one(compact.problem, task,
+                r = solve_one(compact.problem, task, memory[size_t(worker)],
                               [&]<class T>(T) { return make(T(), compact.which, task); });
                 if (skip) r.status = "interrupted";
                 const std::string status = r.status;
@@ -113,11 +119,9 @@ std::vector<QpResult> solve_each(const QpProblems& problems, int64_t n, const Qp
 
 template <class S>
 std::vector<QpResult> solve_qps(const QpProblems& p, const QpOptions& o, const S* K, int64_t n) {
-    const bool in_parallel = p.size() > 1 && o.threads > 1 && !o.report;
-    return solve_each(p, n, o, in_parallel,
-                      [&]<class T>(T, const std::vector<int64_t>& which, const QpOptions&) {
-                          return dense_rows<T, S>(K, n, which);
-                      });
+    return solve_each(p, n, o, [&]<class T>(T, const std::vector<int64_t>& which, const QpOptions&) {
+        return dense_rows<T, S>(K, n, which);
+    });
 }
 template <class S>
 std::vector<QpResult> solve_qps(const QpProblems& p, const QpOptions& o, const Program& program,
@@ -125,7 +129,7 @@ std::vector<QpResult> solve_qps(const QpProblems& p, const QpOptions& o, const P
     if (!data.same)
         bad("the solver needs the same observations on both sides: "
             "pass None as the second part of views and rows");
-    return solve_each(p, data.n, o, false,
+    return solve_each(p, data.n, o,
                       [&]<class T>(T, const std::vector<int64_t>& which, const QpOptions& task) {
                           return tile_rows<T, S>(program, data, which, task.threads, task.poll);
                       });

@@ -62,6 +62,7 @@ template <class T> class RowSource {
     std::vector<double> norm;  // sqrt |K_ii|, as apply() knows K
     bool exact = false;        // rows() tells K as apply() knows it
     bool stored = false;       // a row is a copy, so that there is no reason to ask for many at once
+    bool cheap = false;        // a row costs less than the first touch of the memory that would keep it
     // From now on rows() gives these columns only, in this order.
     virtual void focus(const std::vector<int64_t>& columns) = 0;
     // From now on rows() and square() may give k(x, z) - k(x, c) - k(c, z) + k(c, c) for some c, where that
@@ -86,9 +87,10 @@ std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>&
                                         const std::vector<int64_t>& which, int threads, const Poll&);
 
 // Solves every problem from its problem.alpha; rows of K that a problem does not name are not touched for
-// it.  Problems in memory are solved side by side, unless they report.  Seconds and interrupts count for all
-// of them together.  Throws std::invalid_argument where a problem makes no sense.
-//   memory  cache_bytes of rows in all, and for each problem at work a q x q block (q <= 1024) and O(n + N)
+// it.  Several problems are solved side by side, unless they report.  Seconds and interrupts count for all of
+// them together.  Throws std::invalid_argument where a problem makes no sense.
+//   memory  cache_bytes of rows in all, and for each problem at work a q x q block (q <= 1536), O(n + N) and,
+//           of a program, a few copies of the observations that it names
 //   order   the same bits for any number of threads
 void check_qp(const QpProblem& problem, int64_t n);
 using QpProblems = std::vector<QpProblem>;

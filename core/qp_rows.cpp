@@ -54,7 +54,7 @@ template <class T, class S> class DenseRows final : public RowSource<T> {
         : K_(K), side_(side), which_(which), all_(which) {
         this->n = int64_t(which.size());
         this->exact = sizeof(T) >= sizeof(S);
-        this->stored = true;
+        this->stored = this->cheap = true;
         for (int64_t r : which) this->diag.push_back(double(row(r)[r]));
         for (double d : this->diag) this->norm.push_back(std::sqrt(std::abs(d)));
     }
@@ -219,12 +219,24 @@ template <class S> Origins centres(const Program& program, const Inputs<S>& data
             for (size_t a = 0; a < v.sx.indices.size(); ++a)
                 out[k][size_t(v.sx.indices[a])] += double(v.sx.data[a]);
         } else {
-            for (int64_t i = 0; i < data.n * v.d; ++i) out[k][size_t(i % v.d)] += double(v.x[i]);
+            for (int64_t i = 0; i < data.n; ++i)
+                for (int64_t c = 0; c < v.d; ++c) out[k][size_t(c)] += double(v.x[i * v.d + c]);
         }
         for (double& c : out[k]) c /= double(data.n);
     }
     return out;
 }
+
+// About how many products an entry of K takes, counted in those of dense rows.
+constexpr int64_t kSparseTerm = 8;
+template <class S> int64_t terms(const Inputs<S>& data) {
+    int64_t total = 0;
+    for (const ViewInput<S>& v : data.views)
+        total += v.sparse ? kSparseTerm * int64_t(v.sx.indices.size()) / std::max<int64_t>(data.n, 1) : v.d;
+    return total;
+}
+// Up to so many a row in float32 takes less time than the first touch of its memory.
+constexpr int64_t kCheapTerms = 128;
 
 // The program with its DELTA steps (noise where both sides are one observation) worth nothing.
 Program without_noise(const Program& program) {
@@ -302,15 +314,17 @@ template <class T, class S> class TileRows final : public RowSource<T> {
         : quiet_(without_noise(program)), data_(int64_t(which.size()) == data.n ? data : part_.in) {
         if (int64_t(which.size()) < data.n) take_rows(data, which, part_);
         this->n = data_.n;
-        Sample<double> all;
-        take_rows(data_, everything(data_.n), all);
-        this->diag.resize(size_t(this->n));
-        plain_.resize(size_t(this->n));
-        mercer::diag(program, all.in, this->diag.data(), threads, poll);
-        mercer::diag(quiet_, all.in, plain_.data(), threads, poll);
+        if constexpr (std::is_same_v<S, double>) {
+            diagonals(program, data_, threads, poll);
+        } else {
+            Sample<double> all;
+            take_rows(data_, everything(data_.n), all);
+            diagonals(program, all.in, threads, poll);
+        }
         for (double d : this->diag) this->norm.push_back(std::sqrt(std::abs(d)));
         this->exact = std::is_same_v<T, double>;
         if (!this->exact) origin_ = centres(program, data_);
+        this->cheap = terms(data_) <= kCheapTerms;
     }
 
     void focus(const std::vector<int64_t>& columns) override {
@@ -372,6 +386,13 @@ template <class T, class S> class TileRows final : public RowSource<T> {
     }
 
   private:
+    void diagonals(const Program& program, const Inputs<double>& in, int threads, const Poll& poll) {
+        this->diag.resize(size_t(this->n));
+        plain_.resize(size_t(this->n));
+        mercer::diag(program, in, this->diag.data(), threads, poll);
+        mercer::diag(quiet_, in, plain_.data(), threads, poll);
+    }
+
     Program quiet_;
     Sample<S> part_;
     const Inputs<S>& data_;

@@ -14,11 +14,11 @@ namespace mercer {
 
 template <class T> class QpSolver : private QpIterate {
   public:
-    QpSolver(const QpProblem& p, const QpOptions& o, RowSource<T>& s)
-        : QpIterate(p, s.n, s.diag, s.norm), options_(o), source_(s), cache_(s.n, o.cache_bytes / o.sharing),
-          start_(Clock::now()),
+    QpSolver(const QpProblem& p, const QpOptions& o, RowSource<T>& s, QpMemory& memory)
+        : QpIterate(p, s.n, s.diag, s.norm), options_(o), source_(s),
+          cache_(s.n, o.cache_bytes / o.sharing, s.cheap, memory.rows), start_(Clock::now()),
           max_steps_(o.max_iter >= 0 ? o.max_iter : std::max<int64_t>(100'000'000, 1000 * p.variables)),
-          tol_(o.tol), working_(p, s) {}
+          tol_(o.tol), working_(p, s, memory) {}
 
     // Whether float32 rows turned out too coarse for the tolerance; go on with float64 from problem.alpha.
     bool rows_too_coarse = false;
@@ -64,8 +64,9 @@ template <class T> class QpSolver : private QpIterate {
     enum Step { kMoved, kStuck, kUnbounded };
 
     static constexpr int64_t kWorkingSet = 1024;
-    // Up to this many variables the working set is everything.
-    static constexpr int64_t kAtOnce = 1024;
+    // Up to this many variables the working set is everything: half as many again as in a working set cost
+    // less than to choose among them.
+    static constexpr int64_t kAtOnce = 1536;
     // An inner problem ends when its violation is this part of the outer one.
     static constexpr double kDepth = 0.1;
     static constexpr int64_t kShrinkEvery = 4;
@@ -316,7 +317,7 @@ template <class T> class QpSolver : private QpIterate {
     void shrink_columns() {
         const std::vector<int64_t> positions = shrink();
         if (positions.empty()) return;
-        cache_.narrow(positions, column_of_row_);
+        cache_.narrow(positions, column_of_row_, options_.threads);
         source_.focus(columns_);
     }
 
@@ -347,7 +348,7 @@ template <class T> class QpSolver : private QpIterate {
             for (size_t k = 0; k < set.size(); ++k) x_[size_t(set[k])] = before[k];
             throw;
         }
-        const int64_t width = int64_t(columns_.size()), chunk = 2048, count = int64_t(moved.size());
+        const int64_t width = int64_t(columns_.size()), chunk = 4096, count = int64_t(moved.size());
         Crew crew(count * width < (1 << 20) ? 1 : options_.threads, kNoPoll);
         crew.run((width + chunk - 1) / chunk, [&](int, auto& take) {
             for (int64_t t; (t = take()) >= 0;)

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "prepare.hpp"
-#include "qp.hpp"
+#include "qp_cache.hpp"
 #include "qp_iterate.hpp"
 
 namespace mercer {
@@ -12,7 +12,8 @@ namespace mercer {
 // A variable sits at one place, padding at the others: two groups (the second may be empty), each padded.
 template <class T> class WorkingSet {
   public:
-    WorkingSet(const QpProblem& problem, RowSource<T>& source) : p_(problem), source_(source) {}
+    WorkingSet(const QpProblem& problem, RowSource<T>& source, QpMemory& memory)
+        : p_(problem), source_(source), memory_(memory) {}
 
     std::vector<int64_t> variable;  // -1 for padding
     std::vector<double> diag, v, value, lo, hi, rise, fall;
@@ -51,9 +52,9 @@ template <class T> class WorkingSet {
                 if (variable[size_t(k)] >= 0) which[size_t(k)] = row_of(k);
         }
         const int64_t side = int64_t(which.size());
-        if (side * side > square_size_) square_.reset(square_size_ = side * side);
-        source_.square(which, square_.get(), threads, poll);
-        block_in_use_ = one_row_each ? square_.get() : expanded(square_.get(), side, number_of_row);
+        T* square = memory_.square.room<T>(side * side);
+        source_.square(which, square, threads, poll);
+        block_in_use_ = one_row_each ? square : expanded(square, side, number_of_row);
     }
     bool has_block() const { return block_in_use_ != nullptr; }
     void use_block() {
@@ -65,7 +66,7 @@ template <class T> class WorkingSet {
         const int64_t q = size();
         if (copied_.empty()) {
             copied_.assign(size_t(q), nullptr);
-            if (q * q > block_size_) block_.reset(block_size_ = q * q);
+            block_ = memory_.block.room<T>(q * q);
             std::vector<int64_t> columns;
             // Padding reads anything.
             for (int64_t i : variable) columns.push_back(p_.rows[i < 0 ? 0 : i]);
@@ -75,7 +76,7 @@ template <class T> class WorkingSet {
         rows = copied_;
     }
     const T* copy_row(int64_t k) {
-        T* to = block_.get() + k * size();
+        T* to = block_ + k * size();
         source_.rows({row_of(k)}, &to, 1, {});
         return copied_[size_t(k)] = to;
     }
@@ -89,20 +90,20 @@ template <class T> class WorkingSet {
         std::vector<int64_t> at(size_t(q), 0);
         for (int64_t k = 0; k < q; ++k)
             if (variable[size_t(k)] >= 0) at[size_t(k)] = number_of_row[size_t(row_of(k))];
-        if (q * q > block_size_) block_.reset(block_size_ = q * q);
+        block_ = memory_.block.room<T>(q * q);
         for (int64_t k = 0; k < q; ++k) {
             if (variable[size_t(k)] < 0) continue;
-            T* to = block_.get() + k * q;
+            T* to = block_ + k * q;
             const T* from = square + at[size_t(k)] * side;
             for (int64_t l = 0; l < q; ++l) to[l] = from[at[size_t(l)]];
         }
-        return block_.get();
+        return block_;
     }
 
     const QpProblem& p_;
     RowSource<T>& source_;
-    Buffer<T> square_, block_;
-    int64_t square_size_ = 0, block_size_ = 0;
+    QpMemory& memory_;
+    T* block_ = nullptr;
     const T* block_in_use_ = nullptr;
     std::vector<const T*> copied_;
 };

@@ -22,6 +22,93 @@ struct Interrupted : std::exception {
 // Answers whether the user wants to stop.  Only ever called on the thread that made the call.
 using Poll = std::function<bool()>;
 
+// Helpers that stay from crew to crew of one long call on this thread: starting a thread anew, with fresh
+// memory for its stack, costs as much as many a crew's work.  They start when first needed and are joined
+// when the team goes.  Crews of other threads, and a crew inside a crew, start threads of their own.
+class Team {
+  public:
+    Team() : outer_(current()) { current() = this; }
+    Team(const Team&) = delete;
+    ~Team() {
+        {
+            std::lock_guard lock(mutex_);
+            leaving_ = true;
+        }
+        wake_.notify_all();
+        for (auto& t : helpers_) t.join();
+        current() = outer_;
+    }
+    // The team of this thread if there is one and it has nothing to do, else null.
+    static Team* at_hand() {
+        Team* team = current();
+        if (team && team->busy_) return nullptr;
+        return team;
+    }
+    // Runs job(1) .. job(count) on helpers and own() here, and returns when all are done; while it waits it
+    // calls idle() every `period`.  A helper that the system refuses is one less.  Nothing may throw.
+    template <class Own, class Idle>
+    void together(int64_t count, const std::function<void(int)>& job, std::chrono::milliseconds period,
+                  const Own& own, const Idle& idle) {
+        hire(count);
+        busy_ = true;
+        {
+            std::lock_guard lock(mutex_);
+            job_ = &job;
+            wanted_ = std::min(count, int64_t(helpers_.size()));
+            running_ = wanted_;
+            ++turn_;
+        }
+        wake_.notify_all();
+        own();
+        std::unique_lock lock(mutex_);
+        while (running_ > 0) {
+            if (done_.wait_for(lock, period) == std::cv_status::no_timeout) continue;
+            lock.unlock();  // asking may take the interpreter lock; never hold ours meanwhile
+            idle();
+            lock.lock();
+        }
+        busy_ = false;
+    }
+
+  private:
+    static Team*& current() {
+        thread_local Team* team = nullptr;
+        return team;
+    }
+    void hire(int64_t count) {
+        try {
+            while (int64_t(helpers_.size()) < count) {
+                const int number = int(helpers_.size()) + 1;
+                helpers_.emplace_back([this, number, seen = turn_] { serve(number, seen); });
+            }
+        } catch (const std::system_error&) {
+            // The system refuses more threads: those that run suffice.
+        }
+    }
+    void serve(int number, int64_t seen) {
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            wake_.wait(lock, [&] { return leaving_ || turn_ != seen; });
+            if (leaving_) return;
+            seen = turn_;
+            if (number > wanted_) continue;
+            const auto* job = job_;
+            lock.unlock();
+            (*job)(number);
+            lock.lock();
+            if (--running_ == 0) done_.notify_one();
+        }
+    }
+
+    Team* outer_;
+    bool busy_ = false, leaving_ = false;
+    int64_t turn_ = 0, wanted_ = 0, running_ = 0;
+    const std::function<void(int)>* job_ = nullptr;
+    std::mutex mutex_;
+    std::condition_variable wake_, done_;
+    std::vector<std::thread> helpers_;
+};
+
 class Crew {
   public:
     Crew(int threads, const Poll& poll)
@@ -46,32 +133,14 @@ class Crew {
                 stop_ = true;
             }
         };
+        auto idle = [&] {
+            if (!stop_ && poll_ && poll_()) interrupt();
+        };
         const int64_t crew = std::min<int64_t>(threads_, tasks);
-        std::vector<std::thread> others;
-        others.reserve(size_t(crew));  // so that nothing but starting a thread can fail below
-        int finished = 0;
-        try {
-            for (int w = 1; w < crew; ++w)
-                others.emplace_back([&, w] {
-                    guarded(w);
-                    std::lock_guard lock(mutex_);
-                    ++finished;
-                    done_.notify_one();
-                });
-        } catch (const std::system_error&) {
-            // The system refuses more threads: those that run suffice.
-        }
-        guarded(0);
-        if (!others.empty()) {
-            std::unique_lock lock(mutex_);
-            while (finished < int(others.size())) {
-                done_.wait_for(lock, kPeriod);
-                lock.unlock();  // polling may take the interpreter lock; never hold ours meanwhile
-                if (!stop_ && poll_ && poll_()) interrupt();
-                lock.lock();
-            }
-        }
-        for (auto& t : others) t.join();
+        Team* team = Team::at_hand();
+        if (crew > 1 && team) team->together(crew - 1, guarded, kPeriod, [&] { guarded(0); }, idle);
+        else if (crew > 1) Team().together(crew - 1, guarded, kPeriod, [&] { guarded(0); }, idle);
+        else guarded(0);
         if (error_) std::rethrow_exception(error_);
         if (interrupted_) throw Interrupted();
     }
@@ -102,7 +171,6 @@ class Crew {
     std::atomic<bool> stop_{false};
     bool interrupted_ = false;
     std::mutex mutex_;
-    std::condition_variable done_;
     std::exception_ptr error_;
 };
 

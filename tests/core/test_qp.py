@@ -131,11 +131,11 @@ def test_the_minimum_is_found_and_certified(seed, n, N, equality, low_rank):
 def test_many_variables_take_working_sets_and_end_at_the_same_conditions(
     seed, equality, low_rank, cache, share
 ):
-    """Beyond 1024 variables: working sets, shrinking, a small cache;
+    """Beyond 1536 variables: working sets, shrinking, a small cache;
     the conditions are checked from K itself.
     """
     rng = np.random.default_rng(seed)
-    n, N = int(rng.integers(700, 1200)), int(rng.integers(1100, 1700))
+    n, N = int(rng.integers(700, 1200)), int(rng.integers(1540, 2100))
     q = problem(rng, n, N, rank=5 if low_rank else None)
     start = share * rng.uniform(0, 1, N) * q["C"]
     found = solve(q, alpha=start, equality=equality, tol=1e-4, cache_bytes=cache)

@@ -32,6 +32,17 @@ __all__ = ["ascents", "working_set", "working_sets"]
 # Bytes of a Gram matrix that is computed once and kept, whatever the kind of operator.
 SMALL = 2**25
 
+# What an entry of K costs, in nanoseconds of a core with AVX-512 (elsewhere all of them grow together): to
+# compute it for one problem (float32 is faster, but prepared anew for each), and to write it into fresh
+# memory and read it from there.
+COMPUTED = 1.0
+EACH_COLUMN = 1 / 38
+KEPT = 6.0
+# A product of sparse rows takes as long as so many of dense ones.
+SPARSE = 8
+# Variables of a working set, as the core has them.
+WORKING_SET = 1024
+
 _FLOOR = Note("what is left is rounding: float64 cannot tell a better α", NoteKind.ROUNDING)
 _STEPS = Note("the iterations allowed were used up", NoteKind.ITERATIONS)
 _SECONDS = Note("the seconds allowed were used up", NoteKind.SECONDS)
@@ -54,6 +65,10 @@ ENDINGS: dict[str, tuple[Status, tuple[Note, ...]]] = {
     "slow": (Status.LIMIT, (_SLOW,)),
 }
 
+# Problems and their solutions as the core takes and gives them.
+_Stated: TypeAlias = tuple[Integers, npt.NDArray[np.int8], Array, Array, Array, int]
+_Found: TypeAlias = dict[str, Any]
+
 # Told the iterations, the violation and the objective, it ends the run by returning something true.
 Progress: TypeAlias = Callable[[int, float, float], object]
 
@@ -64,6 +79,7 @@ class WorkingSetOptions(TypedDict, total=False):
     tol: float
     gap_tol: float | None
     cache_bytes: int
+    stored_bytes: int
     n_jobs: int | None
     callback: Progress | None
 
@@ -126,15 +142,18 @@ def working_sets(
     max_iter: int = -1,
     max_seconds: float | None = None,
     cache_bytes: int = 2**28,
+    stored_bytes: int = 0,
     n_jobs: int | None = None,
     callback: Progress | None = None,
 ) -> list[Solution[BoxPoint]]:
     """Several programs on one K, each from its start; seconds and interrupts count for all of them together.
 
-    Where K is in memory and there is no callback, the threads solve different problems. In each certificate
-    `kkt` is the largest violation of the optimality conditions (LIBSVM's m(α) - M(α)), recomputed in float64
-    from f at the end, and `worst_row` the row of a variable that takes part in it. Converged means kkt ≤ tol,
-    or a relative gap ≤ gap_tol; of any other end that nobody asked for, a note says why.
+    Without a callback the threads solve different problems. A K that is not stored is computed as a whole
+    where `stored_bytes` suffice and the first problem shows that all of them together would compute its
+    entries so often that this costs more. In each certificate `kkt` is the largest violation of the
+    optimality conditions (LIBSVM's m(α) - M(α)), recomputed in float64 from f at the end, and `worst_row` the
+    row of a variable that takes part in it. Converged means kkt ≤ tol, or a relative gap ≤ gap_tol; of any
+    other end that nobody asked for, a note says why.
     """
     if len(K.shape) != 2 or K.shape[0] != K.shape[1]:
         raise ShapeError(f"K must be square; got {K.shape}.")
@@ -146,12 +165,8 @@ def working_sets(
         "threads": threads(n_jobs),
     }
 
-    def solve(stated: list[Any], **limits: Any) -> list[dict[str, Any]]:
-        program = _tiles(K, cache_bytes)
-        everything = {**options, **limits}
-        if program is not None:
-            return _core.solve_qps_tiles(*program, stated, **everything)
-        return _core.solve_qps(_array(K), stated, **everything)
+    def solve(stated: list[_Stated], callback: Progress | None) -> list[_Found]:
+        return _by_entries(K, stated, cache_bytes, stored_bytes, {**options, "callback": callback})
 
     return _solved(solve, problems, starts, max_seconds, callback, "working sets")
 
@@ -182,7 +197,7 @@ def ascents(
     (array([0.5, 0.5]), 'converged')
     """
 
-    def solve(stated: list[Any], **limits: Any) -> list[dict[str, Any]]:
+    def solve(stated: list[_Stated], callback: Progress | None) -> list[_Found]:
         return _core.ascend(
             _feature_rows(features),
             stated,
@@ -191,14 +206,15 @@ def ascents(
             max_iter=max_iter,
             max_numbers=max_numbers,
             threads=threads(n_jobs),
-            **limits,
+            max_seconds=clock.left(),
+            callback=callback,
         )
 
     return _solved(solve, problems, starts, max_seconds, callback, "coordinate ascent")
 
 
 def _solved(
-    solve: Callable[..., list[dict[str, Any]]],
+    solve: Callable[..., list[_Found]],
     problems: Sequence[BoxProblem],
     starts: Sequence[Array] | None,
     max_seconds: float | None,
@@ -218,7 +234,8 @@ def _solved(
     run = Anytime(best=True)
     heard = None if callback is None else _heard(callback, run)
     try:
-        found = solve(stated, max_seconds=clock.left(max_seconds), callback=heard)
+        with clock.within(max_seconds):
+            found = solve(stated, callback=heard)
     except ValueError as error:
         raise ParameterError(str(error)) from None
     if any(each["status"] == "stopped" for each in found):
@@ -242,7 +259,60 @@ def newton_rounds(
     return _core.newton_descent(K, stated, f, free, limit, rounds)
 
 
-def _solution(problem: BoxProblem, found: dict[str, Any], method: str) -> Solution[BoxPoint]:
+def _by_entries(
+    K: Operator | Array, stated: list[_Stated], cache_bytes: int, stored_bytes: int, options: dict[str, Any]
+) -> list[_Found]:
+    """What the core found, on rows that it computes or on K as a whole, whichever will cost less."""
+    program = _tiles(K, cache_bytes)
+    if program is None:
+        return _core.solve_qps(_array(K), stated, max_seconds=clock.left(), **options)
+    if len(stated) < 2 or K.shape[0] ** 2 * 8 > stored_bytes:
+        return _core.solve_qps_tiles(*program, stated, max_seconds=clock.left(), **options)
+    # The largest problem shows what the others will ask for.
+    largest = max(range(len(stated)), key=lambda k: len(stated[k][0]))
+    others = stated[:largest] + stated[largest + 1 :]
+    first: _Found
+    (first,) = _core.solve_qps_tiles(*program, [stated[largest]], max_seconds=clock.left(), **options)
+    if first["status"] in ("stopped", "interrupted"):
+        rest = _core.solve_qps_tiles(*program, others, **options | {"max_iter": 0, "callback": None})
+        for each in rest:
+            each["status"] = first["status"]
+    elif _worth_storing(K.shape[0], _columns(program, K.shape[0]), first, others):
+        rest = _core.solve_qps(_array(K), others, max_seconds=clock.left(), **options)
+    else:
+        rest = _core.solve_qps_tiles(*program, others, max_seconds=clock.left(), **options)
+    return [*rest[:largest], first, *rest[largest:]]
+
+
+def _worth_storing(n: int, columns: float, first: _Found, others: list[_Stated]) -> bool:
+    """Whether K as a whole costs less than the entries that problems like the first compute, and is in time.
+
+    A problem on m rows computes the rows that it moved and a block for each working set, or half of its K;
+    and the exact products of its support vectors, of which those with each other are computed once.
+    """
+    entry = COMPUTED + EACH_COLUMN * columns
+    m = len(first["alpha"])
+    support = np.count_nonzero(first["alpha"])
+    blocks = first["outer_iterations"] * WORKING_SET**2 / 2 or m**2 / 2
+    computed = first["kernel_rows_computed"] * m + blocks + support * (m - support / 2)
+    by_rows = entry * computed / m**2 * sum(len(q[0]) ** 2 for q in others)
+    stored = n**2 * (entry / 2 + KEPT)
+    # A prediction may be wrong by several times.
+    return stored < by_rows and not clock.short_of(10 * stored * 1e-9)
+
+
+def _columns(program: tuple[Any, ...], n: int) -> float:
+    """How many numbers of a row an entry of K reads, sparse ones counted as so many dense ones."""
+    total = 0.0
+    for view, _ in program[1]:
+        if isinstance(view, tuple):
+            total += SPARSE * len(view[0]) / n
+        else:
+            total += view.shape[1]
+    return total
+
+
+def _solution(problem: BoxProblem, found: _Found, method: str) -> Solution[BoxPoint]:
     """What the core found for one problem, in the form of every solver."""
     status, notes = ENDINGS[found["status"]]
     gap: float = found["gap"]

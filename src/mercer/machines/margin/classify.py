@@ -145,7 +145,13 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         return out
 
     def _many_problems(self) -> bool:
-        return len(self.classes_) > 2 or bool(self.probability)
+        return len(self.classes_) > 2 or self._reads_all()
+
+    def _reads_all(self) -> bool:
+        # The folds that calibrate probabilities solve every problem again and multiply with all of K;
+        # projected gradients multiply with it at every step.
+        steps = self.solver == "projected-gradient" and len(self.classes_) > 2
+        return bool(self.probability) or steps
 
     def _meet_failure(self, K: GramOperator, problems: list[BoxProblem], solved: list[Solved]) -> None:
         """What to do when a problem has no solution; the hard margin overrides this."""

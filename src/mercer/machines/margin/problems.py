@@ -36,7 +36,7 @@ from mercer.sparse import Matrix
 from mercer.typing import Array, Flags, Integers, Memory, Table, Targets, Weights
 
 ONE_PROBLEM = 2**25
-"""Bytes of K up to which a single problem has it computed as a whole."""
+"""Bytes of K up to which it is computed as a whole without asking what the problems need of it."""
 
 ONLY_WORKING_SETS = Choice(
     ("working-set",),
@@ -129,7 +129,11 @@ class MarginMachine(SupportMachine):
         return 1.0
 
     def _many_problems(self) -> bool:
-        """Whether several problems share K, so that computing it once pays."""
+        """Whether several problems share K, so that computing it once may pay."""
+        return False
+
+    def _reads_all(self) -> bool:
+        """Whether K is read as a whole several times, so that it is stored if it fits."""
         return False
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -162,10 +166,14 @@ class MarginMachine(SupportMachine):
             return explicit
         self.solver_ = "working-set" if self.solver == "auto" else self.solver
         limit = memory_limit(self.memory)
-        if not self._many_problems():
-            # One problem needs few rows of a large K, which are computed when asked for.
+        if not self._reads_all():
+            # A problem needs few rows of a large K, which are computed when asked for.
             limit = min(limit, ONE_PROBLEM)
-        return on.gram(limit, finite=False)
+        K = on.gram(limit, finite=False)
+        if self._many_problems() and K.kind == "tiles" and K.program() is None:
+            # Rows that only Python can compute are not computed once for each problem.
+            K = on.gram(memory_limit(self.memory), finite=False)
+        return K
 
     def _asked_for_features(self, on: KernelOnRows) -> FeatureGram:
         if not np.isfinite(self.C):
@@ -204,6 +212,7 @@ class MarginMachine(SupportMachine):
             gap_tol=None if self.gap_tol is None else float(self.gap_tol),
             max_iter=-1 if self.max_iter is None else int(self.max_iter),
             cache_bytes=cache_bytes,
+            stored_bytes=memory_limit(self.memory),
             n_jobs=self.n_jobs,
             callback=teller(self.verbose, _say, self.callback),
         )
