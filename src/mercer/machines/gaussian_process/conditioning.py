@@ -95,6 +95,13 @@ class System(Observed):
 
         return estimated
 
+    def height(self) -> float:
+        """What is maximised, at the kernel as it is, without its gradient."""
+        if not self.exact:
+            return self.estimate(gradient=False)[1].evidence.value
+        likelihood = OBJECTIVES[self.objective]
+        return likelihood(self.gram(), self.Y, self.noise, gradient=False, diagnose=False).value
+
     def _exact_likelihood(self, kernel: Kernel, some: Integers | None, n_jobs: int | None) -> Objective:
         rows = self.rows
         targets = self.Y

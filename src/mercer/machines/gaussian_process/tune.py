@@ -21,6 +21,7 @@ from scipy.optimize import minimize
 from mercer import clock
 from mercer.errors import InputError, NotFiniteError, NotPositiveDefiniteError
 from mercer.kernels.base import Kernel
+from mercer.machines.gaussian_process.refine import FLAT, descend
 from mercer.params import Parameter
 from mercer.progress import say
 from mercer.solve.anytime import Anytime
@@ -35,7 +36,6 @@ FACTOR = 1e5  # by how much a parameter without bounds may grow or shrink in one
 LOGIT = 15.0  # how far a bounded parameter's logit goes: within 3e-7 of its interval's ends
 END = 5.0  # a logit beyond this is within one per cent of the end of its interval
 SLOPE = 1e-6  # per observation: where L-BFGS-B stops
-FLAT = 1e-4  # per observation: a slope above this is no optimum
 ROUNDING = 1e-9  # of the value: a slope below this cannot be told from none
 GAIN = 1e-11  # per observation: a step that gains less is the last
 SPREAD = 1.5  # standard deviation of a restart's logarithms
@@ -55,7 +55,9 @@ class Tuned:
     """Where the search ended: the best θ, its value, why it stopped, and what is worth knowing.
 
     `ends` says which parameters ended at a bound, with their values; empty if none did. `kept` is what the
-    objective gave to be kept with the best θ, `seconds` what one evaluation takes at least.
+    objective gave to be kept with the best θ, `seconds` what one evaluation takes at least. `inverse` is the
+    inverse Hessian at the end, as far as the search saw it: of minus the value per observation, in the
+    numbers that were moved.
     """
 
     theta: Array
@@ -67,6 +69,7 @@ class Tuned:
     ends: str = ""
     kept: Any = None
     seconds: float = 0.0
+    inverse: Array | None = None
 
 
 def is_searched(kernel: Kernel | None, optimizer: str | None) -> TypeGuard[Kernel]:
@@ -182,6 +185,7 @@ def maximise(
     starts: Sequence[Start] = (),
     shared: bool = False,
     restarts: int = 0,
+    inverse: Array | None = None,
     max_iter: int = 1000,
     n_jobs: int | None = None,
     random_state: Seed = None,
@@ -192,9 +196,10 @@ def maximise(
 
     `size` is the number of observations that the objective is a sum over. A θ at which the objective cannot
     be computed (a singular Gram matrix, an overflow) is a wall that the search turns away from; if the
-    first start is one, its error is raised.
+    first start is one, its error is raised. With `inverse`, that of a search on fewer rows, the starts are
+    taken to be near their optima: few evaluations are made, and none that promises next to nothing.
     """
-    search = _Search(objective, kernel, max(float(size), 1.0), shared, max_iter, verbose, what)
+    search = _Search(objective, kernel, max(float(size), 1.0), shared, max_iter, verbose, what, inverse)
     random = restart_points(kernel, restarts, np.random.default_rng(random_state))
     begins = [*(starts or [Start(kernel.theta, "the kernel as given")])]
     begins += [Start(theta, f"random start {i}") for i, theta in enumerate(random, 1)]
@@ -226,6 +231,7 @@ class _Ascent:
     path: Path
     best: _Point | None = None
     status: Status = Status.LIMIT
+    inverse: Array | None = None
 
 
 @dataclass
@@ -237,6 +243,7 @@ class _Search:
     max_iter: int
     verbose: int
     what: str
+    inverse: Array | None = None
     kept: Any = None
     runs: list[_Ascent] = field(default_factory=list)
     iterations: int = 0
@@ -334,23 +341,9 @@ class _Search:
         path = search_path(self.kernel, start.theta, shared=self.shared)
         run = _Ascent(start, path)
         try:
-            done = minimize(
-                lambda u: self.value(u, run),
-                np.zeros(len(path.names)),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=path.limits(),
-                options={
-                    "maxiter": self.max_iter,
-                    "maxfun": 20 * self.max_iter,
-                    "maxcor": 20,
-                    "gtol": SLOPE,
-                    "ftol": GAIN,
-                },
-            )
-            run.status = {0: Status.CONVERGED, 1: Status.LIMIT}.get(done.status, Status.STAGNATED)
+            steps = self._climb(run)
             with self.lock:
-                self.iterations += int(done.nit)
+                self.iterations += steps
         except clock.OutOfTime:
             self.cut = True
         except (NotPositiveDefiniteError, InputError):
@@ -358,6 +351,39 @@ class _Search:
                 raise
         with self.lock:
             self.runs.append(run)
+
+    def _climb(self, run: _Ascent) -> int:
+        """The steps made from a start, until the search ends by itself."""
+        path = run.path
+        if self.inverse is not None:
+            near = descend(
+                lambda u: self.value(u, run),
+                self.inverse,
+                path.low,
+                path.high,
+                size=self.size,
+                max_iter=self.max_iter,
+            )
+            run.status = near.status
+            run.inverse = near.inverse
+            return near.steps
+        done = minimize(
+            lambda u: self.value(u, run),
+            np.zeros(len(path.names)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=path.limits(),
+            options={
+                "maxiter": self.max_iter,
+                "maxfun": 20 * self.max_iter,
+                "maxcor": 20,
+                "gtol": SLOPE,
+                "ftol": GAIN,
+            },
+        )
+        run.status = {0: Status.CONVERGED, 1: Status.LIMIT}.get(done.status, Status.STAGNATED)
+        run.inverse = np.asarray(done.hess_inv.todense())
+        return int(done.nit)
 
     # ── what it found ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -400,6 +426,7 @@ class _Search:
             ends,
             self.kept,
             self.least,
+            run.inverse,
         )
 
     def _slope(self, run: _Ascent) -> float:
