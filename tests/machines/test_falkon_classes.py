@@ -41,7 +41,7 @@ def test_all_classes_at_once_are_one_class_after_the_other(solver, kernel):
         one = FalkonClassifier(K, alpha=0.1, landmarks=Z, tol=1e-8)
         if isinstance(kernel, str):
             one.set_params(kernel=kernel)
-        one.fit(X, LABELS == label, sample_weight=W)
+        one.fit(X, label == LABELS, sample_weight=W)
         np.testing.assert_allclose(
             together.decision_function(X)[:, label], one.decision_function(X), atol=1e-6
         )
@@ -82,7 +82,7 @@ def test_kernels_are_evaluated_once_where_they_fit_in_memory(monkeypatch):
 def test_a_pass_serves_all_classes():
     model = fitted()
     one = FalkonClassifier(K, alpha=0.1, landmarks=Z, tol=1e-8, solver="cg")
-    alone = [one.fit(X, LABELS == label, sample_weight=W).n_iter_ for label in range(5)]
+    alone = [one.fit(X, label == LABELS, sample_weight=W).n_iter_ for label in range(5)]
     assert model.n_iter_ < sum(alone) / 2
 
 

@@ -35,10 +35,10 @@ SINGLE = 0.45  # float32 in place of float64, for entries and for LAPACK
 STORED = 0.17  # an entry read in float32 from memory
 FIRST_TOUCH = 0.5  # an entry in float32 written to memory for the first time
 ROUNDS = 4  # iterations lost at restarts and for the residual
-# Of an estimate of the evidence: products for α, products for the probes, which need fewer digits, and what
-# the contractions of the gradient cost, in products.
-PRODUCTS_FOR_WEIGHTS = 100
-PRODUCTS_FOR_PROBES = 30
+# Of an estimate of the evidence, in products: the preconditioner and α, the probes, which need fewer digits,
+# and the contractions of the gradient.
+PRODUCTS_FOR_WEIGHTS = 70
+PRODUCTS_FOR_PROBES = 20
 PRODUCTS_FOR_GRADIENT = 15
 BESIDE = 0.12  # a further column in a product, beside the entry
 EARNED = 3.0  # times that an estimate must be cheaper than the exact evidence, to be worth its error

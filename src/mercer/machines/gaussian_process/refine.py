@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from mercer.solve.solution import Status
 from mercer.typing import Array, Flags
 
-# In units of the whole sum: a step that promises less is not worth an evaluation.
-WORTH = 0.01
 # Per observation: a slope above this is no optimum, whatever the curvature promises.
 FLAT = 1e-4
 # The longest step of one number: a factor of e.
@@ -24,6 +23,18 @@ LONGEST = 1.0
 TRIALS = 8
 # Of the promised fall, at least.
 ARMIJO = 1e-4
+
+
+class Enough(NamedTuple):
+    """Where a descent ends: a step promises less than `gain` in all, and no slope is above `slope`."""
+
+    gain: float
+    slope: float
+
+
+EXACT = Enough(0.01, FLAT)
+# An estimate has an error of its own, and so has its slope.
+ESTIMATED = Enough(0.1, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +54,7 @@ def descend(
     *,
     size: float,
     max_iter: int,
+    enough: Enough = EXACT,
 ) -> Descent:
     """Minimise from 0 between `low` and `high`, with a guess of the inverse Hessian.
 
@@ -62,7 +74,7 @@ def descend(
         free = ~(((u <= low) & (g > 0)) | ((u >= high) & (g < 0)))
         step = _newton(inverse, g, free)
         promised = -0.5 * float(g @ step)
-        if promised * size <= WORTH and float(np.abs(g[free]).max(initial=0.0)) <= FLAT:
+        if promised * size <= enough.gain and float(np.abs(g[free]).max(initial=0.0)) <= enough.slope:
             return Descent(Status.CONVERGED, steps, inverse)
         if steps == max_iter:
             break

@@ -286,6 +286,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             objective=self.objective,
             probes=self.probes,
             seed=self._seed,
+            memory=memory_limit(self.memory),
         )
 
     def _fitted_system(self) -> System:

@@ -11,7 +11,7 @@ from mercer import clock
 from mercer.errors import MercerError
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.conditioning import System
-from mercer.machines.gaussian_process.refine import WORTH
+from mercer.machines.gaussian_process.refine import ESTIMATED, EXACT, Enough
 from mercer.machines.gaussian_process.starts import (
     CHEAP,
     MIDDLE,
@@ -144,6 +144,13 @@ class _Task:
             return "log evidence"
         return "leave-one-out log likelihood"
 
+    @property
+    def enough(self) -> Enough:
+        """What ends the search on all rows."""
+        if self.system.exact:
+            return EXACT
+        return ESTIMATED
+
     def announce(self, found: Tuned, count: int, more: int) -> None:
         """Say before it begins what an evaluation on more rows will take."""
         if not self.model.verbose:
@@ -164,7 +171,7 @@ class _Task:
             fewer = ", then on ".join(str(count) for count in self.seen if count != n)
             said = f"The search began on {fewer} of the {n} rows, and made {self.seen[n]} evaluations on all"
             if found.status == Status.CONVERGED:
-                said += f"; another step promised less than {WORTH:g} of {self.what}"
+                said += f"; another step promised less than {self.enough.gain:g} of {self.what}"
             self.notes.append(f"{said}.")
         others = [note for note in found.notes if note not in self.notes]
         return replace(found, notes=(*self.notes, *others))
@@ -196,6 +203,7 @@ class _Task:
             shared=shared,
             restarts=restarts,
             inverse=inverse,
+            enough=EXACT if rows is not None else self.enough,
             max_iter=steps_allowed(model.max_iter),
             n_jobs=model.n_jobs,
             random_state=model._seed,

@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 from mercer import clock
 from mercer.errors import InputError, NotFiniteError, NotPositiveDefiniteError
 from mercer.kernels.base import Kernel
-from mercer.machines.gaussian_process.refine import FLAT, descend
+from mercer.machines.gaussian_process.refine import EXACT, FLAT, Enough, descend
 from mercer.params import Parameter
 from mercer.progress import say
 from mercer.solve.anytime import Anytime
@@ -55,9 +55,8 @@ class Tuned:
     """Where the search ended: the best θ, its value, why it stopped, and what is worth knowing.
 
     `ends` says which parameters ended at a bound, with their values; empty if none did. `kept` is what the
-    objective gave to be kept with the best θ, `seconds` what one evaluation takes at least. `inverse` is the
-    inverse Hessian at the end, as far as the search saw it: of minus the value per observation, in the
-    numbers that were moved.
+    objective gave to be kept with the best θ, `seconds` what one evaluation takes at least, `inverse` the
+    inverse Hessian at the end, as far as it was seen: of minus the value per observation.
     """
 
     theta: Array
@@ -186,6 +185,7 @@ def maximise(
     shared: bool = False,
     restarts: int = 0,
     inverse: Array | None = None,
+    enough: Enough = EXACT,
     max_iter: int = 1000,
     n_jobs: int | None = None,
     random_state: Seed = None,
@@ -196,10 +196,11 @@ def maximise(
 
     `size` is the number of observations that the objective is a sum over. A θ at which the objective cannot
     be computed (a singular Gram matrix, an overflow) is a wall that the search turns away from; if the
-    first start is one, its error is raised. With `inverse`, that of a search on fewer rows, the starts are
-    taken to be near their optima: few evaluations are made, and none that promises next to nothing.
+    first start is one, its error is raised. With the `inverse` of a search on fewer rows few evaluations are
+    made, and none that is not worth it (`enough`).
     """
-    search = _Search(objective, kernel, max(float(size), 1.0), shared, max_iter, verbose, what, inverse)
+    size = max(float(size), 1.0)
+    search = _Search(objective, kernel, size, shared, max_iter, verbose, what, inverse, enough)
     random = restart_points(kernel, restarts, np.random.default_rng(random_state))
     begins = [*(starts or [Start(kernel.theta, "the kernel as given")])]
     begins += [Start(theta, f"random start {i}") for i, theta in enumerate(random, 1)]
@@ -244,6 +245,7 @@ class _Search:
     verbose: int
     what: str
     inverse: Array | None = None
+    enough: Enough = EXACT
     kept: Any = None
     runs: list[_Ascent] = field(default_factory=list)
     iterations: int = 0
@@ -363,6 +365,7 @@ class _Search:
                 path.high,
                 size=self.size,
                 max_iter=self.max_iter,
+                enough=self.enough,
             )
             run.status = near.status
             run.inverse = near.inverse
@@ -399,6 +402,8 @@ class _Search:
         if status == Status.STAGNATED and small:
             status = Status.CONVERGED
             notes.append(f"The line search ended at rounding, with a gradient of {slope:.2g} left.")
+        if self.inverse is not None:
+            small = small or slope <= self.enough.slope * self.size
         if status == Status.CONVERGED and not small:
             status = Status.STAGNATED
             notes.append(
@@ -430,10 +435,7 @@ class _Search:
         )
 
     def _slope(self, run: _Ascent) -> float:
-        """The largest slope that is left in a direction that is open.
-
-        A limit that is pressed upon is none.
-        """
+        """The largest slope that is left, but at limits that are pressed upon."""
         assert run.best is not None
         g = run.path.T.T @ run.best.gradient
         at = run.path.ended(run.best.u)
