@@ -81,10 +81,7 @@ def is_searched(kernel: Kernel | None, optimizer: str | None) -> TypeGuard[Kerne
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """θ = origin + T u: the numbers u that a search moves.
-
-    Each has its limits and the parameters it stands for.
-    """
+    """θ = origin + T u: the numbers u that a search moves, their limits and the parameters they stand for."""
 
     origin: Array
     T: Array
@@ -442,9 +439,7 @@ class _Search:
         return float(np.abs(g[at == 0]).max(initial=0.0))
 
     def _ends(self, run: _Ascent) -> tuple[str, str]:
-        """What ended at its limit and matters, in words.
-
-        And what went there because nothing changes any more.
+        """What ended at its limit and matters, in words; and what went there since nothing changes any more.
 
         A bound that was asked for, a limit that the value still presses on, and a lengthscale that became
         so short that its term is noise in disguise matter. A shape that became its own limit, a term or a
