@@ -107,3 +107,16 @@ def real(folder: str, name: str) -> dict[str, Any] | None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.load(name)
+
+
+def mixture(n: int, d: int, k: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """k classes of three Gaussian clouds each, with shapes of their own, in at most 20 directions of d."""
+    rng = np.random.default_rng(seed)
+    inner = min(d, 20)
+    cloud = rng.integers(0, 3 * k, n)
+    centres = 1.6 * rng.normal(size=(3 * k, inner))
+    shapes = 0.6 * np.eye(inner) + 0.6 * rng.normal(size=(3 * k, inner, inner)) / np.sqrt(inner)
+    points = centres[cloud] + np.einsum("nd,nde->ne", rng.normal(size=(n, inner)), shapes[cloud])
+    if d > inner:
+        points = np.tanh(points @ rng.normal(size=(inner, d)) / 4) + 0.3 * rng.normal(size=(n, d))
+    return points, cloud % k

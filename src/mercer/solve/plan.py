@@ -4,7 +4,8 @@ The i-th eigenvalue of a random m×m part grows with m, in a straight line in th
 so a part and half of it tell that of the whole. From it follow, for every rank r of a Nyström preconditioner,
 the part left out, the iterations of conjugate gradients, and what rank and iterations cost together. Costs
 are counted in entries of A evaluated in float64, never by a clock. `choose` is the one place that decides
-between Cholesky and conjugate gradients.
+between Cholesky and conjugate gradients; `choose_evidence` does so for the evidence of a Gaussian process,
+which is exact by the one and an estimate by the other.
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ STORED = 0.17  # an entry read in float32 from memory
 FIRST_TOUCH = 0.5  # an entry in float32 written to memory for the first time
 SPARSE = 3  # numbers stored in a sparse row that cost one entry, in a product of two rows
 ROUNDS = 4  # iterations lost at restarts and for the residual
+# Of an estimate of the evidence, in products: the preconditioner and α, the probes, which need fewer digits,
+# and the contractions of the gradient.
+PRODUCTS_FOR_WEIGHTS = 70
+PRODUCTS_FOR_PROBES = 20
+PRODUCTS_FOR_GRADIENT = 15
+BESIDE = 0.12  # a further column in a product, beside the entry
+EARNED = 3.0  # times that an estimate must be cheaper than the exact evidence, to be worth its error
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,6 +321,41 @@ def _cheaper(n: int, shift: float, outlook: Outlook, mixed: bool, costs: Costs) 
         return Choice("cholesky", mixed, note=said)
     # Twice what was promised at that price, then Cholesky.
     return Choice("cg", mixed, promised, int(2 * promised.iterations * limit / promised.cost))
+
+
+def evidence_cost(n: int, entry: float) -> float:
+    """The evidence and its gradient from a factor: n³ operations for it and the inverse, and the entries."""
+    return 1.0 * n**3 / FLOPS + 4 * entry * n * n
+
+
+def estimate_cost(n: int, entry: float, columns: int) -> float:
+    """The same as an estimate from products, with so many probes and targets side by side.
+
+    How many products there are depends on the matrix; here they are what a matrix with some noise takes.
+    """
+    each = PRODUCTS_FOR_WEIGHTS + PRODUCTS_FOR_GRADIENT
+    return (each * entry + PRODUCTS_FOR_PROBES * BESIDE * columns) * n * n
+
+
+def choose_evidence(n: int, *, entry: float, columns: int, memory: int) -> Choice:
+    """How the evidence of a Gaussian process on n rows is found: exactly, where that fits and is affordable.
+
+    It depends on sizes alone, so that all hyperparameters of a search are judged by one method.
+
+    >>> choose_evidence(16_000, entry=1.2, columns=17, memory=2 << 30).method
+    'cholesky'
+    >>> choose_evidence(20_000, entry=1.2, columns=17, memory=2 << 30).method
+    'cg'
+    """
+    if 8 * n * n > memory:
+        said = f"The n×n factor ({say_bytes(8 * n * n)}) does not fit in the memory allowed"
+        return Choice("cg", note=f"{said} ({say_bytes(memory)}): the evidence is estimated.")
+    exact = evidence_cost(n, entry)
+    estimated = estimate_cost(n, entry, columns)
+    if exact <= EARNED * estimated:
+        return Choice("cholesky")
+    said = f"A factor of {n} rows would cost some {exact / estimated:.1f} times as much as an estimate"
+    return Choice("cg", note=f"{said}: the evidence is estimated.")
 
 
 def look(

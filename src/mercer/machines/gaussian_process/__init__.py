@@ -3,7 +3,7 @@
 regression, classification     `GaussianProcessRegressor`, `GaussianProcessClassifier`
 targets                        targets in units
 evidence, loo                  what is maximised, with its gradient
-starts, search, tune           where a search begins, on which rows, and how it climbs
+starts, search, tune, refine   where a search begins, on which rows, and how it climbs, far and near
 conditioning, inverses         α and (K + N)⁻¹ at given hyperparameters
 posterior, views, features     the posterior as a value, and everything that is asked of it
 certificate                    what the fit says of itself

@@ -60,7 +60,8 @@ class Conditioned:
 class System(Observed):
     """(K + N) α = Y, and how it is solved; `added` is the part of N that only makes it solvable.
 
-    If `exact`, K + N is factored. `probes` and `seed` are those of estimates.
+    If `exact`, K + N is factored. `probes` and `seed` are those of estimates, and `memory` bounds their
+    preconditioner.
     """
 
     exact: bool
@@ -68,6 +69,7 @@ class System(Observed):
     objective: str
     probes: int
     seed: int
+    memory: int
     added: float = 0.0
 
     def at(self, kernel: Kernel) -> System:
@@ -86,14 +88,25 @@ class System(Observed):
         if self.exact or some is not None:
             return self._exact_likelihood(kernel, some, n_jobs)
 
+        last: list[Array] = []
+
         def estimated(theta: Array) -> tuple[Any, ...]:
-            kept = self.at(kernel.with_theta(theta)).estimate(gradient=True)
+            start = last[-1] if last else None
+            kept = self.at(kernel.with_theta(theta)).estimate(gradient=True, start=start)
             found = kept[1].evidence
+            last[:] = [found.alpha]
             if found.gradient is None:
                 raise clock.OutOfTime((found.value, kept))
             return found.value, found.gradient, kept
 
         return estimated
+
+    def height(self) -> float:
+        """What is maximised, at the kernel as it is, without its gradient."""
+        if not self.exact:
+            return self.estimate(gradient=False)[1].evidence.value
+        likelihood = OBJECTIVES[self.objective]
+        return likelihood(self.gram(), self.Y, self.noise, gradient=False, diagnose=False).value
 
     def _exact_likelihood(self, kernel: Kernel, some: Integers | None, n_jobs: int | None) -> Objective:
         rows = self.rows
@@ -116,7 +129,7 @@ class System(Observed):
 
         return exact
 
-    def estimate(self, *, gradient: bool) -> tuple[Iterative, EstimatedEvidence]:
+    def estimate(self, *, gradient: bool, start: Array | None = None) -> tuple[Iterative, EstimatedEvidence]:
         """The evidence without a factor, and the inverse by which it was found."""
         assert isinstance(self.on, Evaluated)
         inverse = iterative(
@@ -126,9 +139,16 @@ class System(Observed):
             tol=self.tol,
             n_jobs=self.n_jobs,
             random_state=self.seed,
+            memory=self.memory,
         )
         found = estimate_evidence(
-            inverse, self.gram(), self.Y, probes=self.probes, gradient=gradient, random_state=self.seed
+            inverse,
+            self.gram(),
+            self.Y,
+            probes=self.probes,
+            gradient=gradient,
+            random_state=self.seed,
+            start=start,
         )
         return inverse, found
 
@@ -151,7 +171,11 @@ class System(Observed):
             factor = factor_gram(self.gram(), self.noise)
             inverse = Exact(factor)
             return self._solved(inverse, self._refined(inverse, factor.solve(self.Y)), factor.logdet())
-        iterated, estimated = self.estimate(gradient=gradient)
+        start = None
+        if tuned is not None and tuned.kept is not None:
+            # The α of the best θ, if that is the one asked for: there is little left to do.
+            start = tuned.kept[1].evidence.alpha
+        iterated, estimated = self.estimate(gradient=gradient, start=start)
         return Conditioned(iterated, estimated.evidence.alpha, estimated.evidence.value, estimated)
 
     def _solved(self, inverse: Exact | InFeatures, alpha: Array, logdet: float) -> Conditioned:

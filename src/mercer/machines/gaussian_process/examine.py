@@ -11,9 +11,10 @@ from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.evidence import gradient_of
 from mercer.machines.gaussian_process.inverses import Exact, InFeatures, Later
+from mercer.machines.gaussian_process.refine import FLAT
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.gaussian_process.targets import normalization
-from mercer.machines.gaussian_process.tune import FLAT, ROUNDING, is_searched, search_path
+from mercer.machines.gaussian_process.tune import ROUNDING, is_searched, search_path
 from mercer.machines.shared.base import check_weights, is_open, resolve
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (

@@ -8,7 +8,7 @@ XᵀAX, which is never more than BᵀA⁻¹B: an error of the solver can only wi
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -26,10 +26,14 @@ from mercer.solve.direct import Cholesky
 from mercer.solve.estimate import Estimate, logdet
 from mercer.solve.precondition import LowRank, nystrom
 from mercer.solve.solution import Certificate
+from mercer.solve.system import PRECONDITIONER_ARRAYS
 from mercer.typing import Array, Seed
 
 EPS = float(np.finfo(float).eps)
 CONTRACTED = 6  # products that the contractions of a gradient cost
+RANK = 8  # times √n: the highest rank of the preconditioner, if it fits in memory
+LEAST_RANK = 100
+PROBE_TOL = 1e-3  # of the probes: what is left is far below the error of so few of them
 
 Explained = list[tuple[Array, Array, float]]
 
@@ -139,13 +143,17 @@ class Iterative:
     def solve(self, B: Array) -> Array:
         return self.run(B)[0]
 
-    def run(self, B: Array) -> tuple[Array, Certificate]:
+    def run(
+        self, B: Array, tol: float | None = None, start: Array | None = None
+    ) -> tuple[Array, Certificate]:
+        """A⁻¹B to a residual of `tol`, by default that of the model, from what is known of it already."""
         done = cg(
             self.op,
             B,
             self.shift,
             preconditioner=self.preconditioner,
-            tol=self.tol,
+            tol=self.tol if tol is None else tol,
+            x0=start,
             keep=False,
             certified=True,
             after=1,
@@ -158,11 +166,20 @@ class Iterative:
 
 
 def iterative(
-    kernel: Kernel, rows: Rows, noise: Array | float, *, tol: float, n_jobs: int | None, random_state: Seed
+    kernel: Kernel,
+    rows: Rows,
+    noise: Array | float,
+    *,
+    tol: float,
+    n_jobs: int | None,
+    random_state: Seed,
+    memory: int = 2 << 30,
 ) -> Iterative:
     """The iterative inverse of K + noise.
 
-    The least noise of a row is the shift, the rest of it stays in the operator.
+    The least noise of a row is the shift, the rest of it stays in the operator. The preconditioner has a
+    higher rank than a single system would be worth: there are many right-hand sides, and what it leaves out
+    is what the probes have to estimate.
     """
     latent, white = split_noise(kernel)
     op: GramOperator
@@ -173,8 +190,17 @@ def iterative(
     op = Tiles(latent, rows, n_jobs=n_jobs)
     if np.any(extra):
         op = op.shifted(extra)
-    inverse = nystrom(op, shift, sketch="columns", random_state=random_state)
-    return Iterative(op, shift, inverse, tol)
+    n = op.shape[0]
+    most = min(RANK * int(np.sqrt(n)), memory // (8 * n * PRECONDITIONER_ARRAYS))
+    inverse = nystrom(
+        op,
+        shift / 10,
+        max_rank=max(most, LEAST_RANK),
+        gain=0.9,
+        sketch="columns",
+        random_state=random_state,
+    )
+    return Iterative(op, shift, replace(inverse, shift=shift), tol)
 
 
 @dataclass(frozen=True)
@@ -202,24 +228,27 @@ def estimate_evidence(
     probes: int = 16,
     gradient: bool = True,
     random_state: Seed = 0,
+    start: Array | None = None,
 ) -> EstimatedEvidence:
     """The log evidence without a factor: α by conjugate gradients, log det A by Lanczos quadrature, and
 
         tr(A⁻¹ ∂K) = E[(A⁻¹z)ᵀ ∂K (P⁻¹z)],     z ~ N(0, P)
 
     with the preconditioner P, so that the better P is, the less the probes z scatter. The same random
-    numbers are used at every θ, so the estimate is a smooth function of θ up to changes of rank. Where the
-    seconds run out there is no gradient.
+    numbers are used at every θ, so the estimate is a smooth function of θ up to changes of rank. `start` is
+    an α of a θ nearby. Where the seconds run out there is no gradient.
     """
-    start = time.perf_counter()
+    began = time.perf_counter()
     n, targets = Y.shape
     P = inverse.preconditioner
     normal = (
         np.random.default_rng(random_state).standard_normal((n, probes)) if gradient else np.empty((n, 0))
     )
     Z, dual = P.power(normal, 0.5), P.power(normal, -0.5)
-    X, done = inverse.run(np.hstack([Y, Z]))
-    alpha, solved = X[:, :targets], X[:, targets:]
+    alpha, done = inverse.run(Y, start=start)
+    solved = np.empty((n, 0))
+    if gradient:
+        solved, _ = inverse.run(Z, PROBE_TOL)
     volume = logdet(inverse.op, inverse.shift, preconditioner=P, probes=probes, random_state=random_state)
     value = -0.5 * (float(np.vdot(Y, alpha)) + targets * (volume.value + n * LOG_2PI))
     found: Array | None = None
@@ -234,7 +263,7 @@ def estimate_evidence(
             sizes = np.array([len(g) for g in groups])
             found = 0.5 * (fit - targets * (sizes @ np.array(parts)) / probes)
             error = 0.5 * targets * np.std(parts, axis=0, ddof=1) / np.sqrt(len(groups))
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - began
     return EstimatedEvidence(Evidence(value, found, alpha), volume, error, done, seconds)
 
 

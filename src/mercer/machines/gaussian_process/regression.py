@@ -34,13 +34,13 @@ from mercer.machines.shared.base import resolve
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Special, Whole
 from mercer.memory import memory_limit
+from mercer.progress import say
 from mercer.solve.anytime import Anytime
+from mercer.solve.direct import TIMED_ROWS, seconds_of_factor
+from mercer.solve.plan import choose_evidence, entry_cost
 from mercer.solve.solution import Status
 from mercer.sparse import Matrix
 from mercer.typing import Array, Memory, Numbers, Seed, Table, Targets
-
-# up to here a factorisation takes seconds; above it, conjugate gradients
-EXACT_ROWS = 10_000
 
 
 class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
@@ -111,8 +111,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         "solver": Choice(
             ("auto", "cholesky", "cg"),
             about='"cholesky" is exact; "cg" never stores K and estimates log-determinant and traces, with '
-            'the error stated in `certificate_`; "auto" is "cholesky" to 10 000 rows, if the n×n factor '
-            "fits in `memory`.",
+            'the error stated in `certificate_`; "auto" is "cholesky" if the n×n factor fits in `memory` '
+            "and is predicted to cost at most three times as much as an estimate.",
         ),
         "singular": Choice(
             ("refuse", "add"),
@@ -213,10 +213,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         kernel = on.kernel
         self.X_fit_ = on.matrix if isinstance(on, Given) else A
         self.noise_ = take_noise(self, A.shape[0])
-        self._exact = not self.is_approximated and self._choose_solver(A.shape[0], kernel)
+        notes: list[str] = []
+        self._exact = not self.is_approximated and self._choose_solver(A, kernel, Y.shape[1], notes)
+        if self._exact and self.verbose and A.shape[0] >= TIMED_ROWS:
+            seconds = seconds_of_factor(A.shape[0], np.float64)
+            say(f"{A.shape[0]} rows: each factor of their Gram matrix will take some {seconds:.2g} s")
         self._seed = int(check_random_state(self.random_state).randint(2**31))
         system = self._system(on, Y)
-        notes = list(self._judged(on, _looked_at(system)))
+        notes += self._judged(on, _looked_at(system))
         refuse = self.singular == "refuse"
         tuned, system = with_enough_noise(system, lambda s: self._tune(s, notes), kernel, refuse=refuse)
         self.n_iter_ = 0
@@ -249,17 +253,26 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         )
         return self
 
-    def _choose_solver(self, n: int, kernel: Kernel | None) -> bool:
+    def _choose_solver(self, A: Matrix, kernel: Kernel | None, targets: int, notes: list[str]) -> bool:
         """Whether to factor."""
-        if self.solver == "cg" and kernel is not None:
-            if self.objective == "loo":
-                raise ParameterError(
-                    "objective='loo' needs the inverse itself; use solver='cholesky', or the evidence."
-                )
-            return False
-        if self.solver != "auto" or kernel is None:
+        if self.solver == "cholesky" or kernel is None:
             return True
-        return n <= EXACT_ROWS and 8 * n * n <= memory_limit(self.memory)
+        if self.solver == "auto":
+            columns = 0 if A.dtype.kind == "O" or A.ndim < 2 else A.shape[1]
+            chosen = choose_evidence(
+                A.shape[0],
+                entry=entry_cost(columns),
+                columns=targets + self.probes,
+                memory=memory_limit(self.memory),
+            )
+            if chosen.method == "cholesky":
+                return True
+            notes.append(chosen.note)
+        if self.objective == "loo":
+            raise ParameterError(
+                "objective='loo' needs the inverse itself; use solver='cholesky', or the evidence."
+            )
+        return False
 
     def _system(self, on: KernelOnRows, Y: Array) -> System:
         """(K + N) α = Y for a kernel on the rows of fit."""
@@ -273,6 +286,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             objective=self.objective,
             probes=self.probes,
             seed=self._seed,
+            memory=memory_limit(self.memory),
         )
 
     def _fitted_system(self) -> System:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mercer import clock
+from mercer.errors import MercerError
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.conditioning import System
+from mercer.machines.gaussian_process.refine import ESTIMATED, EXACT, Enough
 from mercer.machines.gaussian_process.starts import (
     CHEAP,
+    MIDDLE,
     PER_COLUMN,
     open_starts,
     row_ladder,
@@ -21,9 +25,10 @@ from mercer.machines.gaussian_process.starts import (
 from mercer.machines.gaussian_process.tune import Start, Tuned, maximise
 from mercer.machines.shared.base import is_open, wants_each
 from mercer.machines.shared.parameters import steps_allowed
+from mercer.progress import say
 from mercer.solve.solution import NoteKind, Status, has_note
 from mercer.threads import threads
-from mercer.typing import Integers
+from mercer.typing import Array, Integers
 
 if TYPE_CHECKING:
     from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
@@ -43,12 +48,23 @@ class _Task:
         self.kernel = kernel
         self.system = system
         self.Y = system.Y
+        self.notes: list[str] = []
+        # On these rows, one after the other, evaluations were made.
+        self.seen: dict[int, int] = {}
 
     def given(self) -> Tuned:
+        """From the kernel's own numbers and the scales of the data; on some of many rows first."""
+        n = len(self.Y)
+        ladder = [count for count in row_ladder(n) if MIDDLE <= count < n] + [n]
+        rows = self.rows(ladder[0])
         starts = scaled_starts(self.kernel, self.system.rows, self.Y, self.system.noise)
-        objective = self.system.likelihood(self.kernel, None, self.model.n_jobs)
+        objective = self.system.likelihood(self.kernel, rows, self.model.n_jobs)
         starts = worth_running(starts, objective, len(self.Y) <= CHEAP)
-        return self.run(starts, None, restarts=self.model.n_restarts)
+        found = self.run(starts, rows, restarts=self.model.n_restarts)
+        if len(ladder) > 1:
+            self.keep_best_start(found)
+        found = self.upward(found, ladder, shared=False)
+        return self.said(self.or_as_given(found, ladder))
 
     def open(self) -> Tuned:
         """Few rows first: several starts with all lengthscales together.
@@ -61,33 +77,104 @@ class _Task:
         enough = n >= PER_COLUMN * longest
         single = lists and (enough or wants_each(self.model.kernel))
         ladder = row_ladder(n)
-        notes: list[str] = []
-        starts = open_starts(self.kernel)
-        for count in ladder:
-            rows = None if count == n else some_rows(n, count)
-            last = count == n
-            restarts = self.model.n_restarts if last else 0
-            if count == ladder[0]:
-                found = self.run(starts, rows, shared=True, restarts=0 if single else restarts)
-                notes += [note for note in found.notes if has_note([note], NoteKind.BEST_START)]
-            if count != ladder[0] or single:
-                found = self.run(
-                    [Start(found.theta, "the scales of the data")], rows, shared=not single, restarts=restarts
-                )
-            if last or found.status == Status.INTERRUPTED:
-                break
-            # an evaluation on more rows takes longer, by their number squared at least
-            more = ladder[ladder.index(count) + 1] / count
-            if clock.short_of(found.seconds * more**2):
-                notes.append(f"The seconds ended the search on {count} of {n} rows.")
-                found = replace(found, status=Status.worst((found.status, Status.LIMIT)))
-                break
+        rows = self.rows(ladder[0])
+        restarts = 0
+        if ladder[0] == n or n > MIDDLE:
+            restarts = self.model.n_restarts
+        found = self.run(open_starts(self.kernel), rows, shared=True, restarts=0 if single else restarts)
+        self.keep_best_start(found)
+        if single and found.status != Status.INTERRUPTED:
+            found = self.run([_from(found)], rows, restarts=restarts)
+        found = self.upward(found, ladder, shared=not single)
         if lists and not single:
-            notes.append(
+            self.notes.append(
                 f"{n} rows are fewer than {PER_COLUMN} for each column: the lengthscales of the columns "
                 "keep the ratios of their spreads."
             )
-        return replace(found, notes=(*notes, *(note for note in found.notes if note not in notes)))
+        return self.said(found)
+
+    def upward(self, found: Tuned, ladder: list[int], *, shared: bool) -> Tuned:
+        """From the first rows of the ladder, where something was found, to all of them."""
+        n = ladder[-1]
+        for count, more in pairwise(ladder):
+            if found.status == Status.INTERRUPTED:
+                return found
+            # an evaluation on more rows takes longer, by their number squared at least
+            if clock.short_of(found.seconds * (more / count) ** 2):
+                self.notes.append(f"The seconds ended the search on {count} of {n} rows.")
+                return replace(found, status=Status.worst((found.status, Status.LIMIT)))
+            restarts = 0
+            inverse = None
+            if more > MIDDLE:
+                self.announce(found, count, more)
+                inverse = found.inverse
+            elif more == n:
+                restarts = self.model.n_restarts
+            found = self.run(
+                [_from(found)], self.rows(more), shared=shared, restarts=restarts, inverse=inverse
+            )
+        return found
+
+    def or_as_given(self, found: Tuned, ladder: list[int]) -> Tuned:
+        """What was found by way of fewer rows, unless all rows prefer the kernel as given."""
+        ended = found.status == Status.INTERRUPTED or clock.short_of(found.seconds)
+        if len(ladder) == 1 or len(self.Y) not in self.seen or ended:
+            return found
+        try:
+            given = self.system.at(self.kernel).height()
+        except MercerError:
+            return found
+        if not given > found.value:
+            return found
+        self.notes.append(
+            f"Of all rows the kernel as given has the higher {self.what}, so the search went on from there."
+        )
+        return self.run([Start(self.kernel.theta, "the kernel as given")], None)
+
+    def rows(self, count: int) -> Integers | None:
+        """So many of the rows; None for all."""
+        n = len(self.Y)
+        if count == n:
+            return None
+        return some_rows(n, count)
+
+    @property
+    def what(self) -> str:
+        if self.model.objective == "evidence":
+            return "log evidence"
+        return "leave-one-out log likelihood"
+
+    @property
+    def enough(self) -> Enough:
+        """What ends the search on all rows."""
+        if self.system.exact:
+            return EXACT
+        return ESTIMATED
+
+    def announce(self, found: Tuned, count: int, more: int) -> None:
+        """Say before it begins what an evaluation on more rows will take."""
+        if not self.model.verbose:
+            return
+        power = 3
+        if not self.system.exact and more == len(self.Y):
+            power = 2
+        seconds = found.seconds * (more / count) ** power
+        say(f"{more} rows: each evaluation of the {self.what} will take some {seconds:.2g} s")
+
+    def keep_best_start(self, found: Tuned) -> None:
+        self.notes += [note for note in found.notes if has_note([note], NoteKind.BEST_START)]
+
+    def said(self, found: Tuned) -> Tuned:
+        """What was found, with the notes of the whole search."""
+        n = len(self.Y)
+        if n in self.seen and len(self.seen) > 1 and n > MIDDLE:
+            fewer = ", then on ".join(str(count) for count in self.seen if count != n)
+            said = f"The search began on {fewer} of the {n} rows, and made {self.seen[n]} evaluations on all"
+            if found.status == Status.CONVERGED:
+                said += f"; another step promised less than {self.enough.gain:g} of {self.what}"
+            self.notes.append(f"{said}.")
+        others = [note for note in found.notes if note not in self.notes]
+        return replace(found, notes=(*self.notes, *others))
 
     def _longest_list(self) -> int:
         """The most columns that one part of the kernel has lengthscales of its own for; 0 if none has."""
@@ -97,20 +184,36 @@ class _Task:
         return max(lists.values(), default=0)
 
     def run(
-        self, starts: list[Start], rows: Integers | None, *, shared: bool = False, restarts: int = 0
+        self,
+        starts: list[Start],
+        rows: Integers | None,
+        *,
+        shared: bool = False,
+        restarts: int = 0,
+        inverse: Array | None = None,
     ) -> Tuned:
         model = self.model
         parallel = restarts > 0 and threads(model.n_jobs) > 1
-        return maximise(
+        count = len(self.Y) if rows is None else len(rows)
+        found = maximise(
             self.system.likelihood(self.kernel, rows, 1 if parallel else model.n_jobs),
             self.kernel,
-            size=self.Y.size if rows is None else len(rows) * self.Y.shape[1],
+            size=count * self.Y.shape[1],
             starts=starts,
             shared=shared,
             restarts=restarts,
+            inverse=inverse,
+            enough=EXACT if rows is not None else self.enough,
             max_iter=steps_allowed(model.max_iter),
             n_jobs=model.n_jobs,
             random_state=model._seed,
             verbose=model.verbose,
-            what="log evidence" if model.objective == "evidence" else "leave-one-out log likelihood",
+            what=self.what,
         )
+        self.seen[count] = self.seen.get(count, 0) + found.evaluations
+        return found
+
+
+def _from(found: Tuned) -> Start:
+    """Where fewer rows or fewer numbers ended."""
+    return Start(found.theta, "the scales of the data")

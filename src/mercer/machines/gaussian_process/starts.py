@@ -21,7 +21,7 @@ from mercer.machines.gaussian_process.tune import Objective, Start
 from mercer.typing import Array, Integers
 
 CHEAP = 500  # rows on which a search costs little: several starts
-MIDDLE = 2000  # rows on which lengthscales of single columns are searched before all rows are taken
+MIDDLE = 2000  # rows up to which a search is cheap; on more it goes on from what fewer rows have told
 FAR = 3.0  # a factor between the kernel's numbers and the scales of the data that is worth a second start
 FAR_LENGTH = 10.0  # the same of lengthscales, which are on purpose longer or shorter than the data are wide
 NOISY = 0.01  # of the variance of y: noise that a start should have at least once
@@ -38,13 +38,19 @@ def open_starts(kernel: Kernel) -> list[Start]:
 
 
 def row_ladder(n: int) -> list[int]:
-    """How many rows are searched on, one after the other: few, more, all.
+    """How many rows are searched on, one after the other: few, more, twice as many again and again, then all.
 
     >>> row_ladder(300), row_ladder(900), row_ladder(20_000)
-    ([300], [500, 900], [500, 2000, 20000])
+    ([300], [500, 900], [500, 2000, 4000, 8000, 20000])
     """
-    steps = [m for m in (CHEAP, MIDDLE) if 2 * m <= n or (m == CHEAP and m < n)]
-    return [*steps, n]
+    ladder = [n]
+    if n > CHEAP:
+        ladder = [CHEAP, n]
+    rung = MIDDLE
+    while 2 * rung <= n:
+        ladder.insert(-1, rung)
+        rung *= 2
+    return ladder
 
 
 def some_rows(n: int, count: int) -> Integers:

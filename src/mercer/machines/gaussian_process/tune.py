@@ -21,6 +21,7 @@ from scipy.optimize import minimize
 from mercer import clock
 from mercer.errors import InputError, NotFiniteError, NotPositiveDefiniteError
 from mercer.kernels.base import Kernel
+from mercer.machines.gaussian_process.refine import EXACT, FLAT, Enough, descend
 from mercer.params import Parameter
 from mercer.progress import say
 from mercer.solve.anytime import Anytime
@@ -35,7 +36,6 @@ FACTOR = 1e5  # by how much a parameter without bounds may grow or shrink in one
 LOGIT = 15.0  # how far a bounded parameter's logit goes: within 3e-7 of its interval's ends
 END = 5.0  # a logit beyond this is within one per cent of the end of its interval
 SLOPE = 1e-6  # per observation: where L-BFGS-B stops
-FLAT = 1e-4  # per observation: a slope above this is no optimum
 ROUNDING = 1e-9  # of the value: a slope below this cannot be told from none
 GAIN = 1e-11  # per observation: a step that gains less is the last
 SPREAD = 1.5  # standard deviation of a restart's logarithms
@@ -55,7 +55,8 @@ class Tuned:
     """Where the search ended: the best θ, its value, why it stopped, and what is worth knowing.
 
     `ends` says which parameters ended at a bound, with their values; empty if none did. `kept` is what the
-    objective gave to be kept with the best θ, `seconds` what one evaluation takes at least.
+    objective gave to be kept with the best θ, `seconds` what one evaluation takes at least, `inverse` the
+    inverse Hessian at the end, as far as it was seen: of minus the value per observation.
     """
 
     theta: Array
@@ -67,6 +68,7 @@ class Tuned:
     ends: str = ""
     kept: Any = None
     seconds: float = 0.0
+    inverse: Array | None = None
 
 
 def is_searched(kernel: Kernel | None, optimizer: str | None) -> TypeGuard[Kernel]:
@@ -79,10 +81,7 @@ def is_searched(kernel: Kernel | None, optimizer: str | None) -> TypeGuard[Kerne
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """θ = origin + T u: the numbers u that a search moves.
-
-    Each has its limits and the parameters it stands for.
-    """
+    """θ = origin + T u: the numbers u that a search moves, their limits and the parameters they stand for."""
 
     origin: Array
     T: Array
@@ -182,6 +181,8 @@ def maximise(
     starts: Sequence[Start] = (),
     shared: bool = False,
     restarts: int = 0,
+    inverse: Array | None = None,
+    enough: Enough = EXACT,
     max_iter: int = 1000,
     n_jobs: int | None = None,
     random_state: Seed = None,
@@ -192,9 +193,11 @@ def maximise(
 
     `size` is the number of observations that the objective is a sum over. A θ at which the objective cannot
     be computed (a singular Gram matrix, an overflow) is a wall that the search turns away from; if the
-    first start is one, its error is raised.
+    first start is one, its error is raised. With the `inverse` of a search on fewer rows few evaluations are
+    made, and none that is not worth it (`enough`).
     """
-    search = _Search(objective, kernel, max(float(size), 1.0), shared, max_iter, verbose, what)
+    size = max(float(size), 1.0)
+    search = _Search(objective, kernel, size, shared, max_iter, verbose, what, inverse, enough)
     random = restart_points(kernel, restarts, np.random.default_rng(random_state))
     begins = [*(starts or [Start(kernel.theta, "the kernel as given")])]
     begins += [Start(theta, f"random start {i}") for i, theta in enumerate(random, 1)]
@@ -226,6 +229,7 @@ class _Ascent:
     path: Path
     best: _Point | None = None
     status: Status = Status.LIMIT
+    inverse: Array | None = None
 
 
 @dataclass
@@ -237,6 +241,8 @@ class _Search:
     max_iter: int
     verbose: int
     what: str
+    inverse: Array | None = None
+    enough: Enough = EXACT
     kept: Any = None
     runs: list[_Ascent] = field(default_factory=list)
     iterations: int = 0
@@ -334,23 +340,9 @@ class _Search:
         path = search_path(self.kernel, start.theta, shared=self.shared)
         run = _Ascent(start, path)
         try:
-            done = minimize(
-                lambda u: self.value(u, run),
-                np.zeros(len(path.names)),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=path.limits(),
-                options={
-                    "maxiter": self.max_iter,
-                    "maxfun": 20 * self.max_iter,
-                    "maxcor": 20,
-                    "gtol": SLOPE,
-                    "ftol": GAIN,
-                },
-            )
-            run.status = {0: Status.CONVERGED, 1: Status.LIMIT}.get(done.status, Status.STAGNATED)
+            steps = self._climb(run)
             with self.lock:
-                self.iterations += int(done.nit)
+                self.iterations += steps
         except clock.OutOfTime:
             self.cut = True
         except (NotPositiveDefiniteError, InputError):
@@ -358,6 +350,40 @@ class _Search:
                 raise
         with self.lock:
             self.runs.append(run)
+
+    def _climb(self, run: _Ascent) -> int:
+        """The steps made from a start, until the search ends by itself."""
+        path = run.path
+        if self.inverse is not None:
+            near = descend(
+                lambda u: self.value(u, run),
+                self.inverse,
+                path.low,
+                path.high,
+                size=self.size,
+                max_iter=self.max_iter,
+                enough=self.enough,
+            )
+            run.status = near.status
+            run.inverse = near.inverse
+            return near.steps
+        done = minimize(
+            lambda u: self.value(u, run),
+            np.zeros(len(path.names)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=path.limits(),
+            options={
+                "maxiter": self.max_iter,
+                "maxfun": 20 * self.max_iter,
+                "maxcor": 20,
+                "gtol": SLOPE,
+                "ftol": GAIN,
+            },
+        )
+        run.status = {0: Status.CONVERGED, 1: Status.LIMIT}.get(done.status, Status.STAGNATED)
+        run.inverse = np.asarray(done.hess_inv.todense())
+        return int(done.nit)
 
     # ── what it found ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -373,6 +399,8 @@ class _Search:
         if status == Status.STAGNATED and small:
             status = Status.CONVERGED
             notes.append(f"The line search ended at rounding, with a gradient of {slope:.2g} left.")
+        if self.inverse is not None:
+            small = small or slope <= self.enough.slope * self.size
         if status == Status.CONVERGED and not small:
             status = Status.STAGNATED
             notes.append(
@@ -400,22 +428,18 @@ class _Search:
             ends,
             self.kept,
             self.least,
+            run.inverse,
         )
 
     def _slope(self, run: _Ascent) -> float:
-        """The largest slope that is left in a direction that is open.
-
-        A limit that is pressed upon is none.
-        """
+        """The largest slope that is left, but at limits that are pressed upon."""
         assert run.best is not None
         g = run.path.T.T @ run.best.gradient
         at = run.path.ended(run.best.u)
         return float(np.abs(g[at == 0]).max(initial=0.0))
 
     def _ends(self, run: _Ascent) -> tuple[str, str]:
-        """What ended at its limit and matters, in words.
-
-        And what went there because nothing changes any more.
+        """What ended at its limit and matters, in words; and what went there since nothing changes any more.
 
         A bound that was asked for, a limit that the value still presses on, and a lengthscale that became
         so short that its term is noise in disguise matter. A shape that became its own limit, a term or a

@@ -16,15 +16,16 @@ from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation, without_noise
 from mercer.machines.landmarks.batches import Batch, is_source, passes
 from mercer.machines.landmarks.falkon import FalkonClassifier
-from mercer.machines.landmarks.falkon_fit import POOL, Falkon, slices
+from mercer.machines.landmarks.falkon_fit import DIRECT_LANDMARKS, FEWER_LANDMARKS, POOL, Falkon, slices
 from mercer.machines.landmarks.nystroem import Nystroem
+from mercer.machines.landmarks.penalty import cross_validated
 from mercer.machines.landmarks.random_features import RandomFeatures
 from mercer.machines.landmarks.selection import EPS, Basis
 from mercer.machines.landmarks.streamed import written_out
 from mercer.machines.shared.base import check_weights, resolve
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import same_rows, same_width
-from mercer.solve.solution import Certificate
+from mercer.solve.solution import Certificate, Status
 from mercer.sparse import Matrix
 from mercer.theory.claims import AS_DEFINED, EXACT, SOLVED, Examination, at_most
 from mercer.typing import Array, Labels, Table, Targets, Weights
@@ -180,7 +181,7 @@ def _solved(
     within: float,
 ) -> None:
     """The gradient of the objective at the coefficients, relative to that at 0."""
-    alpha = float(model.alpha)
+    alpha = float(model.alpha_)
     claimed = model.certificate_
     if isinstance(model, FalkonClassifier):
         exam.same("classes_", model.classes_, np.unique(y))
@@ -188,6 +189,7 @@ def _solved(
         T = np.where(y[:, None] == wanted[None, :], 1.0, -1.0)
     else:
         T = y.astype(float)[:, None]
+    _penalty(exam, model, phi, T, w, noise, within)
     f = phi @ W
     primal = None
     if isinstance(model, FalkonClassifier) and model.loss == "logistic":
@@ -221,6 +223,28 @@ def _solved(
         found.residual is not None and found.residual <= (claimed.residual or 0.0) + within,
         f"the gradient is {found.residual:.3g} of the first, not {claimed.residual:.3g} as claimed",
     )
+
+
+def _penalty(
+    exam: Examination, model: Falkon, phi: Array, T: Array, w: Array, noise: float, within: float
+) -> None:
+    """α as it was given, or the one of generalised cross-validation, from the singular values of √W Φ."""
+    if model.alpha is not None:
+        exam.same("alpha_", model.alpha_, float(model.alpha))
+        return
+    if model.certificate_.status == Status.LIMIT:
+        exam.cannot("alpha_: the seconds may have been too few to choose it")
+        return
+    count = phi.shape[1]
+    if count > DIRECT_LANDMARKS:
+        count = FEWER_LANDMARKS
+    root = np.sqrt(w)[:, None]
+    left, sigma, _ = np.linalg.svd(root * phi[:, :count], full_matrices=False)
+    b = sigma[:, None] * (left.T @ (root * T))
+    logistic = isinstance(model, FalkonClassifier) and model.loss == "logistic"
+    size = float((w[:, None] * T**2).sum())
+    best = cross_validated(sigma**2, b, size, float(w.sum()), 0.0 if logistic else noise)
+    exam.same("alpha_", model.alpha_, best.logistic if logistic else best.alpha, within=max(within, 1e-6))
 
 
 def _logistic(z: Array, s: float) -> tuple[Array, Array]:

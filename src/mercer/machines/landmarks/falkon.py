@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,20 +11,19 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
+from mercer import lapack
 from mercer.errors import InputError
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.batches import Batch
+from mercer.machines.landmarks.falkon_blocks import Shared, newton_in_blocks
 from mercer.machines.landmarks.falkon_fit import Falkon
-from mercer.machines.landmarks.falkon_newton import newton
-from mercer.machines.landmarks.streamed import (
-    Scan,
-    Streamed,
-)
+from mercer.machines.landmarks.falkon_newton import newton, remember
+from mercer.machines.landmarks.streamed import Scan, Streamed
 from mercer.machines.shared.base import duels_of
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number
 from mercer.machines.shared.targets import as_labels, check_finite_targets, check_numbers
 from mercer.solve.solution import Certificate
-from mercer.typing import Array, Labels, Numbers, Seed, Table, Targets, Weights
+from mercer.typing import Array, Labels, Memory, Numbers, Seed, Table, Targets, Weights
 
 
 class FalkonRegressor(RegressorMixin, Falkon):
@@ -45,7 +45,8 @@ class FalkonRegressor(RegressorMixin, Falkon):
     ----------
     landmarks_, coef_ : f(x) = k(x, landmarks_) @ coef_.
     certificate_ : residual; `gap` bounds by how much the objective could still fall; landmarks dropped.
-    n_iter_ : passes over the rows. basis_, kernel_, noise_ (of `White` terms), n_rows_fit_
+    alpha_ : the penalty used. n_iter_ : passes over the rows. basis_, kernel_, noise_ (of `White` terms),
+    n_rows_fit_
 
     >>> from mercer import FalkonRegressor
     >>> X = np.linspace(0.0, 3.0, 400)[:, None]
@@ -58,7 +59,7 @@ class FalkonRegressor(RegressorMixin, Falkon):
         self,
         kernel: Kernel | str = "RBF()",
         n_landmarks: int = 1000,
-        alpha: float = 1.0,
+        alpha: float | None = None,
         *,
         landmarks: str | Numbers = "uniform",
         solver: str = "auto",
@@ -67,6 +68,7 @@ class FalkonRegressor(RegressorMixin, Falkon):
         max_seconds: float | None = None,
         strict: bool = False,
         dtype: str = "float64",
+        memory: Memory = "2GiB",
         verbose: int = 0,
         n_jobs: int | None = None,
         random_state: Seed = None,
@@ -81,6 +83,7 @@ class FalkonRegressor(RegressorMixin, Falkon):
         self.max_seconds = max_seconds
         self.strict = strict
         self.dtype = dtype
+        self.memory = memory
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -114,9 +117,11 @@ class FalkonClassifier(ClassifierMixin, Falkon):
 
     by Newton's method; each step is a weighted ridge problem, solved as in `FalkonRegressor`.
     `loss="squared"` is one ridge problem Σ w_i (t_i - f(x_i))² + α‖f‖². More than two classes: one against
-    the rest, each with its own f. Newton's method keeps four numbers for each row in memory, beside the
-    tiles. White noise in the kernel is a part of every row's own, as in `KernelMachine`: with all rows as
-    landmarks both are the same.
+    the rest, each with its own f, all at once: a pass over the rows and a preconditioner serve all of them,
+    and the steps are found by conjugate gradients (one after the other with `solver="direct"`). Newton's
+    method keeps some numbers for each row and class, of as many classes at a time as fit in 256 MiB, and
+    k(x, Z) if that fits in `memory`. White noise in the kernel is a part of every row's own, as in
+    `KernelMachine`: with all rows as landmarks both are the same.
 
     Attributes are those of `FalkonRegressor`. `gap` in the certificate is ‖gradient‖² / 2α, the most by which
     the objective could still fall.
@@ -150,7 +155,7 @@ class FalkonClassifier(ClassifierMixin, Falkon):
         self,
         kernel: Kernel | str = "RBF()",
         n_landmarks: int = 1000,
-        alpha: float = 1.0,
+        alpha: float | None = None,
         *,
         loss: str = "logistic",
         landmarks: str | Numbers = "uniform",
@@ -160,6 +165,7 @@ class FalkonClassifier(ClassifierMixin, Falkon):
         max_seconds: float | None = None,
         strict: bool = False,
         dtype: str = "float64",
+        memory: Memory = "2GiB",
         verbose: int = 0,
         n_jobs: int | None = None,
         random_state: Seed = None,
@@ -175,6 +181,7 @@ class FalkonClassifier(ClassifierMixin, Falkon):
         self.max_seconds = max_seconds
         self.strict = strict
         self.dtype = dtype
+        self.memory = memory
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -218,20 +225,51 @@ class FalkonClassifier(ClassifierMixin, Falkon):
                 "number of classes has to be greater than one; got 1 class)."
             )
         wanted = self.classes_[1:] if k == 2 else self.classes_
+
+        def targets(y: Labels, rows: slice) -> Array:
+            return np.where(y[:, None] == wanted[None, :], 1.0, -1.0)
+
         if self.loss == "squared":
-            return self._ridge(
-                system, found, lambda y, rows: np.where(y[:, None] == wanted[None, :], 1.0, -1.0)
+            return self._ridge(system, found, targets)
+        known = self._penalty(system, found, targets, logistic=True)
+        labels, weights = remember(system)
+        one_by_one = k == 2 or self.solver == "direct"
+        if one_by_one:
+            system.keep()
+            w, c = newton(
+                system,
+                labels,
+                weights,
+                wanted,
+                self.alpha_,
+                noise=self.noise_,
+                direct=self._direct and not known.late,
+                tol=float(self.tol),
+                max_iter=self.max_iter,
+                tell=self._teller(),
             )
-        return newton(
-            system,
-            wanted,
-            float(self.alpha),
-            noise=self.noise_,
-            direct=self._direct,
-            tol=float(self.tol),
-            max_iter=self.max_iter,
-            tell=self._teller(),
-        )
+        else:
+            w, c = newton_in_blocks(
+                system,
+                labels,
+                weights,
+                wanted,
+                self.alpha_,
+                self._shared(system, found, known.values, known.vectors),
+                noise=self.noise_,
+                tol=float(self.tol),
+                max_iter=self.max_iter,
+                tell=self._teller(),
+            )
+        return w, replace(c, notes=(*known.said, *c.notes))
+
+    def _shared(self, system: Streamed, found: Scan, values: Array | None, vectors: Array | None) -> Shared:
+        """The preconditioner of all classes: by the sums over all rows, or else by the landmarks."""
+        if values is None or vectors is None:
+            lower = np.tril(self.basis_.lower)
+            share = found.weight / self.basis_.rank
+            values, vectors = lapack.eigh(share * lapack.matmul(lower.T, lower), overwrite_a=True)
+        return Shared.of(self.basis_, values, vectors, found.weight)
 
     def decision_function(self, X: Table) -> Array:
         """Two classes: n values, positive for `classes_[1]`. More: n × classes, the largest one wins."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer import clock
+from mercer import clock, lapack
 from mercer.arrays import check_vectors, read_rows
 from mercer.errors import InputError, ParameterError, warn
 from mercer.gram import GramOperator, Tiles
@@ -21,10 +21,12 @@ from mercer.gram.on_rows import Evaluated
 from mercer.machines.landmarks.approximation import without_noise
 from mercer.machines.landmarks.batches import BATCH, Batch, Batches, is_source
 from mercer.machines.landmarks.falkon_newton import too_long
+from mercer.machines.landmarks.penalty import cross_validated
 from mercer.machines.landmarks.selection import EPS, basis, choose
 from mercer.machines.landmarks.streamed import (
     Scan,
     Streamed,
+    Sums,
     Targeting,
     landmark_factor,
     scan,
@@ -33,14 +35,17 @@ from mercer.machines.landmarks.streamed import (
 )
 from mercer.machines.shared.base import KernelEstimator, check_weights, generator, resolve
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Switch
+from mercer.memory import memory_limit
 from mercer.progress import Tell, teller
 from mercer.solve.solution import Certificate
 from mercer.sparse import Matrix
 from mercer.theory.judge import judge_on_rows
-from mercer.typing import Array, Labels, Numbers, Seed, Table, Targets, Weights
+from mercer.typing import Array, Labels, Memory, Numbers, Seed, Table, Targets, Weights
 
 # Up to here one pass that sums m × m products costs less than conjugate gradients.
 DIRECT_LANDMARKS = 2048
+# Of more landmarks than that, as many choose α.
+FEWER_LANDMARKS = 1024
 # Rows that k-means, leverage and the greedy choice look at, at least.
 POOL = 10_000
 # Arrays beyond this are read in slices and never copied whole.
@@ -51,7 +56,7 @@ class Falkon(KernelEstimator):
     """What both share: landmarks from a sample, then sums over all rows in tiles."""
 
     n_landmarks: int
-    alpha: float
+    alpha: float | None
     landmarks: str | Numbers
     solver: str
     tol: float
@@ -59,10 +64,12 @@ class Falkon(KernelEstimator):
     max_seconds: float | None
     strict: bool
     dtype: str
+    memory: Memory
     verbose: int
     n_jobs: int | None
     random_state: Seed
     coef_: Array
+    alpha_: float
     landmarks_: Matrix
 
     parameters: ClassVar[Declarations] = {
@@ -74,7 +81,17 @@ class Falkon(KernelEstimator):
             about="A kernel or its text. An open lengthscale is closed column by column from the spread of "
             "the rows; `kernel_` says what was used."
         ),
-        "alpha": Number(about="The penalty α."),
+        "alpha": TABLE["alpha"].but(
+            none=True,
+            about="The penalty α. None takes it from the data: the largest one whose error by generalised "
+            "cross validation of least squares on the landmarks (the first 1024 of more than 2048) is within "
+            "half a per cent of the least, e; for logistic loss e/4 times that, which leaves f as many "
+            "degrees of freedom. `alpha_` says what was used.",
+        ),
+        "memory": TABLE["memory"].but(
+            about="Bytes that k(x, Z) may take where there are many passes over the rows, as for logistic "
+            'loss, or text such as "2GiB"; beyond it, tiles are computed anew in every pass.'
+        ),
         "max_iter": TABLE["max_iter"].but(
             about="Passes of conjugate gradients over the rows; None for no limit."
         ),
@@ -101,7 +118,7 @@ class Falkon(KernelEstimator):
     def _check_targets(self, y: Targets | None, n: int) -> Labels: ...
 
     def _say_noise(self) -> str:
-        penalty = float(self.alpha) + self.noise_
+        penalty = self.alpha_ + self.noise_
         return f"White noise in the kernel counts as penalty: alpha acts as {penalty:.6g}"
 
     @abstractmethod
@@ -130,9 +147,7 @@ class Falkon(KernelEstimator):
             )
         self.kernel_ = kernel
         self.smooth_, self.noise_ = without_noise(kernel)
-        notes = []
-        if self.noise_:
-            notes.append(self._say_noise())
+        notes: list[str] = []
         self._choose(found, rng, notes)
         notes += self._judge(found)
         names = getattr(self, "feature_names_in_", None)
@@ -145,9 +160,12 @@ class Falkon(KernelEstimator):
             self.dtype,
             self.n_jobs,
             found.n,
+            memory_limit(self.memory),
         )
         self.n_rows_fit_ = found.n
         w, c = self._solve(system, found)
+        if self.noise_:
+            notes.insert(0, self._say_noise())
         self.coef_ = self.basis_.coefficients(w)
         self._keep_certificate(c, notes, system, time.perf_counter() - start)
         return self
@@ -210,14 +228,47 @@ class Falkon(KernelEstimator):
     def _teller(self) -> Tell | None:
         return teller(self.verbose, _say)
 
+    def _penalty(self, system: Streamed, found: Scan, targets: Targeting, *, logistic: bool) -> _Chosen:
+        """α as given, or what the data ask for; then the sums by which it was found, and what is said of it.
+
+        The seconds may be too few for them.
+        """
+        if self.alpha is not None:
+            self.alpha_ = float(self.alpha)
+            return _Chosen()
+        r = self.basis_.rank
+        part = system
+        if r > DIRECT_LANDMARKS:
+            part = system.part(FEWER_LANDMARKS)
+        try:
+            sums = part.sums(targets)
+        except clock.OutOfTime as stop:
+            self.alpha_ = 1.0
+            return _Chosen(
+                said=(too_long(stop.found), "alpha = 1: no seconds were left to choose it"), late=True
+            )
+        values, Q = lapack.eigh(sums.M)
+        b = Q.T @ sums.b
+        best = cross_validated(values, b, sums.size, found.weight, 0.0 if logistic else self.noise_)
+        self.alpha_ = best.logistic if logistic else best.alpha
+        said = (
+            f"alpha = {self.alpha_:.3g} by generalised cross-validation: least squares with {best.alpha:.3g} "
+            f"has {best.freedom:.4g} degrees of freedom and an error of {best.error:.3g}"
+        )
+        if part is not system:
+            system.passes += part.passes
+            return _Chosen(said=(f"{said}, on {FEWER_LANDMARKS} of the landmarks",))
+        return _Chosen(sums, values, Q, (said,))
+
     def _ridge(self, system: Streamed, found: Scan, targets: Targeting) -> tuple[Array, Certificate]:
         """Weighted least squares with ridge α, and the noise of the kernel in it, for every target."""
-        alpha = float(self.alpha) + self.noise_
-        direct = self._direct
-        said: list[str] = []
+        known = self._penalty(system, found, targets, logistic=False)
+        alpha = self.alpha_ + self.noise_
+        direct = self._direct and not known.late
+        said = list(known.said)
         if direct:
             try:
-                inverse, b = system.factored(alpha, targets)
+                inverse, b = system.factored(alpha, targets, known=known.sums)
             except clock.OutOfTime as stop:
                 direct = False
                 said.append(too_long(stop.found))
@@ -286,6 +337,20 @@ class Falkon(KernelEstimator):
             x = written_out(x)
             out[part] = Tiles(self.smooth_, self.as_rows(x), z, n_jobs=self.n_jobs) @ self.coef_
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """What choosing α left: sums over all rows with their eigenvalues and vectors, if any, and what to say.
+
+    `late` says that the seconds were too few for sums.
+    """
+
+    sums: Sums | None = None
+    values: Array | None = None
+    vectors: Array | None = None
+    said: tuple[str, ...] = ()
+    late: bool = False
 
 
 def slices(A: Matrix, y: Labels, w: Array | None) -> Batches:

@@ -31,6 +31,8 @@ _PROX_STEPS = 1000
 
 def newton(
     of: Streamed,
+    y: Labels,
+    v: Array,
     wanted: Labels,
     alpha: float,
     *,
@@ -41,7 +43,6 @@ def newton(
     tell: Tell | None,
 ) -> tuple[Array, Certificate]:
     """One column of w for each wanted class against the rest."""
-    y, v = _remember(of)
     columns: list[Array] = []
     iterations = 0
     worst = 0.0
@@ -75,7 +76,7 @@ def newton(
     return np.column_stack(columns), certificate
 
 
-def _remember(of: Streamed) -> tuple[Labels, Array]:
+def remember(of: Streamed) -> tuple[Labels, Array]:
     """Targets and weights of all rows."""
     parts = [(y, w) for _, y, w in passes(of.source)]
     of.passes += 1

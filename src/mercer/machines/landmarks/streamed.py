@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -26,9 +26,14 @@ from mercer.solve.solution import Solution
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array, Labels
 
+# Rows whose features stay in cache between a product with them and one with their transpose.
+CHUNK = 256
+
 # Targets or weights of some rows, from what the source says of them and their places among all rows.
 Targeting: TypeAlias = Callable[[Labels, slice], Array]
 Weighting: TypeAlias = Callable[[Array, slice], Array]
+# k(x, Z) of some rows, their targets and weights, and which rows they are.
+Tile: TypeAlias = tuple[Array, Labels, Array, slice]
 
 
 @dataclass(eq=False)
@@ -85,8 +90,20 @@ def written_out(A: Matrix) -> Matrix:
     return A if A.dtype.kind == "O" else dense(A).astype(np.float64, copy=False)
 
 
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """M = ΦᵀWΦ, b = ΦᵀWY, and the sum of w y² over all targets."""
+
+    M: Array
+    b: Array
+    size: float
+
+
 class Streamed:
-    """Products with Φ over a source of batches; the tiles k(x, Z) are in `dtype`, all else in float64."""
+    """Products with Φ over a source of batches; the tiles k(x, Z) are in `dtype`, all else in float64.
+
+    Tiles that fit in `memory`, in bytes, are kept after the first pass if `keep` is called.
+    """
 
     def __init__(
         self,
@@ -98,6 +115,7 @@ class Streamed:
         dtype: str,
         n_jobs: int | None,
         n: int,
+        memory: int = 0,
     ) -> None:
         self.kernel = kernel
         self.basis = basis
@@ -109,15 +127,40 @@ class Streamed:
         self.z = Rows(self._rounded(Z), "landmarks", names)
         self.passes = 0
         self.careful = False
+        self.memory = memory
+        self.keeping = False
+        self.kept: list[Tile] = []
+
+    def keep(self) -> None:
+        """From now on tiles are kept, if all of them fit in the memory allowed: there will be many passes."""
+        self.keeping = self.n * self.basis.rank * self.dtype.itemsize <= self.memory
+
+    def part(self, count: int) -> Streamed:
+        """The same rows and the first landmarks only: their factor is the first part of L."""
+        lower = np.asfortranarray(self.basis.lower[:count, :count])
+        first = Basis(lower, self.basis.kept[:count], 0, self.basis.threshold)
+        Z = self.z.data[:count]
+        return Streamed(self.kernel, Z, first, self.source, self.names, self.dtype.name, self.n_jobs, self.n)
 
     def _rounded(self, A: Matrix) -> Matrix:
         """Numbers in the precision of the tiles; things as they are."""
         return A if A.dtype.kind == "O" else A.astype(self.dtype, copy=False)
 
-    def tiles(self) -> Iterator[tuple[Array, Labels, Array, slice]]:
+    def tiles(self) -> Iterator[Tile]:
         """(k(x, Z), y, weight, which rows) for every row, about 64 MiB at a time."""
-        at = 0
         self.passes += 1
+        if self.kept:
+            yield from self.kept
+            return
+        fresh: list[Tile] = []
+        for tile in self._computed():
+            if self.keeping:
+                fresh.append(tile)
+            yield tile
+        self.kept = fresh
+
+    def _computed(self) -> Iterator[Tile]:
+        at = 0
         width = self.z.data.shape[1] if self.z.data.ndim == 2 else None
         for A, y, w in passes(self.source, width):
             X = dense(A)
@@ -128,47 +171,63 @@ class Streamed:
             at += len(X)
 
     def factored(
-        self, alpha: float, targets: Targeting, weights: Weighting | None = None
+        self,
+        alpha: float,
+        targets: Targeting,
+        weights: Weighting | None = None,
+        known: Sums | None = None,
     ) -> tuple[Cholesky, Array]:
         """The factor of ΦᵀWΦ + αI, and ΦᵀWY; `targets(y, rows)` and `weights(w, rows)` say Y and W.
 
-        First K_ZnWK_nZ is summed and L taken out of the sum, in one pass. Where that leaves a matrix that
+        `known` are their sums, where somebody has made them before.
+        """
+        found = self.sums(targets, weights) if known is None else known
+        try:
+            return factor(found.M, alpha), found.b
+        except NotPositiveDefiniteError:
+            if self.careful:
+                raise
+        self.careful = True
+        found = self.sums(targets, weights)
+        return factor(found.M, alpha), found.b
+
+    def sums(self, targets: Targeting, weights: Weighting | None = None) -> Sums:
+        """ΦᵀWΦ and ΦᵀWY.
+
+        First K_ZnWK_nZ is summed and L taken out of the sum, in one pass. Where that left a matrix that
         rounding has made indefinite, another pass, and all later ones, take L out of every tile before
         summing, at twice the work. A pass that would end after the seconds is left by `clock.OutOfTime`,
         with what it would take.
         """
-        if not self.careful:
-            M, b = self._sums(targets, weights)
-            try:
-                return factor(M, alpha), b
-            except NotPositiveDefiniteError:
-                self.careful = True
-        M, b = self._sums(targets, weights)
-        return factor(M, alpha), b
-
-    def _sums(self, targets: Targeting, weights: Weighting | None) -> tuple[Array, Array]:
         r = self.basis.rank
         H = np.zeros((r, r), order="F")
         b: Array = np.zeros(1)
+        size = 0.0
         began = clock.now()
         for K, y, w, rows in self.tiles():
             K = K.astype(np.float64, copy=False)
+            own = not self.keeping
             if self.careful:
-                K = self.basis.whiten(K)
+                # It is overwritten.
+                K = self.basis.whiten(K if own else K.copy())
+                own = True
             w = w if weights is None else weights(w, rows)
-            b = b + K.T @ (w[:, None] * targets(y, rows))
+            Y = targets(y, rows)
+            weighted = w[:, None] * Y
+            b = b + K.T @ weighted
+            size += float(np.vdot(weighted, Y))
             if not np.all(w == 1.0):
-                K *= np.sqrt(w)[:, None]
+                K = np.multiply(K, np.sqrt(w)[:, None], out=K if own else None)
             H = lapack.syrk(1.0, K.T, beta=1.0, C=H)
             needed = (clock.now() - began) * self.n / rows.stop
             if began + needed >= clock.until():
                 raise clock.OutOfTime(needed)
         H = whole_from_lower(H)
         if self.careful:
-            return H, b
+            return Sums(H, b, size)
         half = self.whiten(H)
         M = self.whiten(half.T)
-        return even(M), self.whiten(b)
+        return Sums(even(M), self.whiten(b), size)
 
     def whiten(self, G: Array) -> Array:
         """L⁻¹ G: from sums over k(x, Z) to sums over φ(x)."""
@@ -181,10 +240,70 @@ class Streamed:
             out = out + K.T.astype(np.float64, copy=False) @ (w[:, None] * targets(y, rows))
         return self.whiten(out)
 
+    def right_side_of(self, pull: Array) -> Array:
+        """Φᵀ pull, with a row of `pull` for every row."""
+        out: Array = np.zeros(1)
+        for K, _, _, rows in self.tiles():
+            out = out + K.T.astype(np.float64, copy=False) @ pull[rows]
+        return self.whiten(out)
+
+    def curvatures(self, T: Array) -> Curved:
+        """Products with Tᵀ k(Z, x) S k(x, Z) T; k(x, Z) T is kept in float32 if it fits in memory."""
+        needed = 4 * self.n * T.shape[1]
+        if needed > self.memory or clock.late():
+            return Anew(self, T)
+        kept = Rounded(self.n, T.shape[1])
+        # What is left is for k(x, Z) itself.
+        self.memory -= needed
+        self.keep()
+        for K, _, _, rows in self.tiles():
+            kept.phi[rows] = K.astype(np.float64, copy=False) @ T
+        return kept
+
     def values(self, W: Array) -> Array:
         """ΦW for every row: n × columns of W."""
         c = self.basis.coefficients(W)
         return np.vstack([K.astype(np.float64, copy=False) @ c for K, *_ in self.tiles()])
+
+
+class Curved(Protocol):
+    """Tᵀ k(Z, x) S k(x, Z) T as an operator on the columns of P, each with a column of S of its own."""
+
+    def product(self, P: Array, S: Array) -> Array: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Anew:
+    """The products of `Curved` from tiles, one pass each."""
+
+    of: Streamed
+    T: Array
+
+    def product(self, P: Array, S: Array) -> Array:
+        c = self.T @ P
+        out: Array = np.zeros(1)
+        for K, _, _, rows in self.of.tiles():
+            K = K.astype(np.float64, copy=False)
+            out = out + K.T @ (S[rows] * (K @ c))
+        return self.T.T @ out
+
+
+class Rounded:
+    """The products of `Curved` from k(x, Z) T in float32: for directions, which need few digits."""
+
+    def __init__(self, n: int, columns: int) -> None:
+        self.phi = np.empty((n, columns), dtype=np.float32)
+
+    def product(self, P: Array, S: Array) -> Array:
+        out = np.zeros(P.shape)
+        few = P.astype(np.float32)
+        for start in range(0, len(self.phi), CHUNK):
+            rows = slice(start, start + CHUNK)
+            part = self.phi[rows]
+            values = part @ few
+            values *= S[rows]
+            out += part.T @ values
+        return out
 
 
 class Normal:
