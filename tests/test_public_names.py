@@ -8,6 +8,14 @@ import sys
 import mercer
 
 KERNELS = [
+    "GlobalAlignment",
+    "Signature",
+    "Jaccard",
+    "MinMax",
+    "EditDistance",
+    "Subsequence",
+    "WeightedDegree",
+    "Mismatch",
     "AllSubsets",
     "ArcCosine",
     "Bilinear",

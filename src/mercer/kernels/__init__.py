@@ -20,12 +20,18 @@ from mercer.kernels.leaves.special import Bilinear, Constant, SpectralMixture, W
 from mercer.kernels.proofs.answers import Proved, ProvedAsDeclared, Refuted, Undecided, Validity
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.text import parse
+from mercer.kernels.things.alignments import GlobalAlignment
 from mercer.kernels.things.categories import Categorical, Hamming
 from mercer.kernels.things.counted import Counted
 from mercer.kernels.things.dates import Date
+from mercer.kernels.things.edits import EditDistance
+from mercer.kernels.things.gaps import Subsequence
+from mercer.kernels.things.paths import Signature
+from mercer.kernels.things.positions import WeightedDegree
 from mercer.kernels.things.reading import Reading, reading
 from mercer.kernels.things.scaling import Filled, Known, Standardized
-from mercer.kernels.things.strings import Spectrum
+from mercer.kernels.things.sets import Jaccard, MinMax
+from mercer.kernels.things.strings import Mismatch, Spectrum
 from mercer.kernels.things.text import Text
 
 __all__ = [
@@ -44,12 +50,15 @@ __all__ = [
     "Date",
     "Dot",
     "DotProduct",
+    "EditDistance",
     "ExpDot",
     "Exponential",
     "Fact",
     "Filled",
+    "GlobalAlignment",
     "Hamming",
     "Intersection",
+    "Jaccard",
     "Kernel",
     "Known",
     "Laplacian",
@@ -57,6 +66,8 @@ __all__ = [
     "Linear",
     "Logistic",
     "Matern",
+    "MinMax",
+    "Mismatch",
     "PerColumn",
     "Periodic",
     "Polynomial",
@@ -68,13 +79,16 @@ __all__ = [
     "Reading",
     "Refuted",
     "Sigmoid",
+    "Signature",
     "SpectralMixture",
     "Spectrum",
     "Standardized",
     "Stationary",
+    "Subsequence",
     "Text",
     "Undecided",
     "Validity",
+    "WeightedDegree",
     "White",
     "as_kernel",
     "leaf",

@@ -6,10 +6,12 @@ views        Of       k(ψ(x), ψ(z))    LinearMap  k(Ax, Az)    On             
 readings     Read     k of what a named map makes of the rows
 spaces       InSpace  k in the feature space of another kernel
 factors      Times    f(x) k f(z)      Normalized   k / √(k(x,x) k(z,z))
+bags         Bags     the mean of k over two bags of points
 """
 
 from mercer.kernels import doors
 from mercer.kernels.rules.arithmetic import Product, Scaled, Sum, add, multiply
+from mercer.kernels.rules.bags import Bags
 from mercer.kernels.rules.combined import DEEPEST, Combined, Nary, Unary
 from mercer.kernels.rules.factors import Normalized, Times, normalized
 from mercer.kernels.rules.functions import Exp, PolynomialOf, Power
@@ -19,6 +21,7 @@ from mercer.kernels.rules.views import LinearMap, Of, On, after
 
 __all__ = [
     "DEEPEST",
+    "Bags",
     "Combined",
     "Exp",
     "InSpace",
@@ -50,5 +53,6 @@ doors.combining.open(
         of=after,
         on=On,
         normalized=normalized,
+        bags=Bags,
     )
 )

@@ -1,7 +1,7 @@
 """What every kernel is: an immutable expression that can be evaluated, combined, printed, tuned and judged.
 
     evaluate     k(X, Z), k.diag(X)
-    combine      + - * **, exp, polynomial, times, of, on, normalized
+    combine      + - * **, exp, polynomial, times, of, on, normalized, bags
     print        str(k), k.latex(); mercer.parse(str(k)) == k
     tune         parameters, theta, with_theta, fix, bounded, get_params, set_params
     judge        validity(), features(d), feature_dimension(d)
@@ -24,6 +24,7 @@ from mercer.kernels import doors
 from mercer.kernels.combining import Combinable
 from mercer.kernels.latex import bracketed
 from mercer.kernels.leaves.inheritance import require_same_function
+from mercer.kernels.leaves.writing import abbreviated
 from mercer.kernels.logarithms import Logarithm, Pairs, of_numbers
 from mercer.kernels.maps.monomials import Expansion
 from mercer.kernels.maps.parts import Infinite, Node, Space
@@ -334,7 +335,8 @@ class Kernel(Combinable, ABC):
             text += f".fix({names})"
         return text
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return abbreviated(str(self))
 
     @property
     def _rank(self) -> int:

@@ -104,6 +104,16 @@ class Combinable(Tunable):
         """k(x, z) / √(k(x, x) k(z, z)): the cosine in feature space; of a cosine it is the cosine itself."""
         return doors.combining().normalized(self._kernel)
 
+    def bags(self) -> Kernel:
+        """The mean of k over all pairs of two bags: rows are then arrays of points, or lists of things.
+
+        >>> from mercer import Linear
+        >>> Linear().bags()([[[1.0], [3.0]], [[5.0]]])                   # means 2 and 5
+        array([[ 4., 10.],
+               [10., 25.]])
+        """
+        return doors.combining().bags(self._kernel)
+
 
 def is_number(value: object) -> TypeGuard[float]:
     """Whether something is one real number; an array without dimensions is."""

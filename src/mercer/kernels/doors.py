@@ -66,6 +66,7 @@ class Combining:
     of: Callable[[Kernel, Callable[[Table], Table] | Reading | Kernel | Table], Kernel]
     on: Callable[[Kernel, tuple[Column, ...]], Kernel]
     normalized: Callable[[Kernel], Kernel]
+    bags: Callable[[Kernel], Kernel]
 
 
 class Judge(Protocol):

@@ -34,7 +34,7 @@ from mercer.typing import Setting
 
 Made = TypeVar("Made")
 
-METHODS = ("exp", "polynomial", "of", "on", "normalized", "fix", "bounded")
+METHODS = ("exp", "polynomial", "of", "on", "normalized", "bags", "fix", "bounded")
 _OPERATORS = {
     "+": operator.add,
     "-": operator.sub,

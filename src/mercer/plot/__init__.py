@@ -1,6 +1,7 @@
 """Pictures. Each function returns a matplotlib Figure and touches no global state; needs `mercer[plot]`."""
 
 from mercer.plot.decision import decision
+from mercer.plot.features import feature_weights
 from mercer.plot.kernel import kernel
 from mercer.plot.lifting import lifting
 from mercer.plot.panels import panels, ridge_panels
@@ -12,6 +13,7 @@ __all__ = [
     "clusters",
     "decision",
     "embedding",
+    "feature_weights",
     "gram_matrix",
     "kernel",
     "lifting",

@@ -11,6 +11,7 @@ from mercer.theory.bounds import (
 )
 from mercer.theory.complementarity import Duality, Essential, duality, essential
 from mercer.theory.cover import cover_probability
+from mercer.theory.feature_weights import FeatureWeights, feature_weights
 from mercer.theory.functions import function_of, named_rows
 from mercer.theory.gram_report import GramReport, gram_report
 from mercer.theory.independence import hsic, hsic_test
@@ -26,6 +27,7 @@ from mercer.theory.verify import Verification, verify
 __all__ = [
     "Duality",
     "Essential",
+    "FeatureWeights",
     "GramReport",
     "KernelTest",
     "Margins",
@@ -40,6 +42,7 @@ __all__ = [
     "cover_probability",
     "duality",
     "essential",
+    "feature_weights",
     "function_of",
     "gram_report",
     "hsic",

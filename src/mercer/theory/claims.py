@@ -206,7 +206,9 @@ class Examination:
 
 
 def _is_ragged(value: object) -> bool:
-    """A sequence whose members are not plain numbers."""
+    """A sequence whose members are not plain numbers, such as series in an array of objects."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O" and value.ndim == 1:
+        return any(isinstance(v, np.ndarray | list | tuple) for v in value)
     if not isinstance(value, list | tuple):
         return False
     return any(isinstance(v, np.ndarray | list | tuple | str | Kernel) or is_dataclass(v) for v in value)

@@ -23,9 +23,10 @@ from mercer.kernels.proofs.forms import judge_form
 from mercer.kernels.proofs.intervals import Interval, pi
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.sweep import Sweep
+from mercer.kernels.things.sparse_map import SparseMap
 from mercer.params import coefficients, positive, real, signed
 from mercer.samples import second
-from mercer.sparse import dense
+from mercer.sparse import Matrix, dense
 from mercer.typing import Array
 
 
@@ -68,6 +69,17 @@ class Constant(Leaf):
 
     def in_columns(self) -> Expansion:
         return Expansion.constant(self.value)
+
+    def sparse_map(self, x: Rows) -> SparseMap | None:
+        """One feature that all rows have."""
+        if self.value < 0:
+            return None
+        root = float(np.sqrt(self.value))
+
+        def of_rows(rows: Rows) -> Matrix:
+            return sparse.csr_array(np.full((len(rows), 1), root))
+
+        return SparseMap(["1"], of_rows(x), of_rows)
 
     def expanded(self, *, split: bool) -> Terms:
         return expansion.number(self.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mercer.params import Open
 from mercer.typing import Setting
 
@@ -20,6 +22,42 @@ def write_value(value: Setting) -> str:
 def write_text(text: str) -> str:
     """Text in quotes, as the parser reads it."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# In the text of a kernel: what is quoted, a bracket, a comma, and all else.
+_PIECES = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\],]|[^"\[\],]+')
+# Entries of a list that are shown where it is longer than `LONGEST_SHOWN`.
+SHOWN = 3
+LONGEST_SHOWN = 40
+
+
+def abbreviated(text: str) -> str:
+    """The text of a kernel for people: of a list with very many entries, such as a vocabulary, a few.
+
+    >>> abbreviated(f"Bilinear([{', '.join(map(str, range(100)))}])")
+    'Bilinear([0, 1, 2, … 100 in all])'
+    """
+    # of every list that is open: its pieces, and how many entries they are
+    lists: list[tuple[list[str], int]] = [([], 0)]
+    for piece in _PIECES.findall(text):
+        pieces, entries = lists[-1]
+        if piece == "[":
+            lists.append(([], 1))
+        elif piece == "]" and len(lists) > 1:
+            lists.pop()
+            inside = "".join(pieces)
+            if entries > LONGEST_SHOWN:
+                inside = f"{_first_entries(pieces)}, … {entries} in all"
+            lists[-1][0].append(f"[{inside}]")
+        else:
+            pieces.append(piece)
+            lists[-1] = (pieces, entries + (piece == ","))
+    return "".join("".join(pieces) for pieces, _ in lists)
+
+
+def _first_entries(pieces: list[str]) -> str:
+    commas = [i for i, piece in enumerate(pieces) if piece == ","]
+    return "".join(pieces[: commas[SHOWN - 1]])
 
 
 def as_one_thing(value: str) -> str:

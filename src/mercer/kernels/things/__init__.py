@@ -3,7 +3,13 @@
 vocabulary      which column a feature has
 counted         a leaf that is an inner product of counted features
 sparse_map      the features of some rows, with names: for products, for solving in the primal, for reading
+on_things       a leaf whose rows are things: what it says of a row that it cannot read
 strings, text   substrings; documents as bags of words
+sequences       sequences as arrays, and loops over pairs of them
+sets            sets and amounts: Jaccard, MinMax
+paths, alignments   series of vectors: signatures, global alignment
+positions, gaps    substrings at the same place; subsequences with gaps
+edits           the edit distance, which gives no kernel
 categories      values that are equal or not
 dates, scaling  dates as numbers; columns standardised, and filled where values are missing
 reading         named maps from things to numbers, such as `Date("year")`

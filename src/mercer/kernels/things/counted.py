@@ -9,18 +9,17 @@ hashable. Everything else follows: sparse matrices, native products, diagonal, p
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import ClassVar, NoReturn
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from mercer.arrays import Rows
-from mercer.errors import InputTypeError
 from mercer.kernels.leaves.functions import Thing
-from mercer.kernels.leaves.leaf import Leaf
 from mercer.kernels.programs.program import NotLowered, Place
 from mercer.kernels.proofs.proof import Fact, Proof
+from mercer.kernels.things.on_things import OnThings
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.kernels.things.vocabulary import ABSENT, Vocabulary
 from mercer.sparse import Matrix
@@ -29,7 +28,7 @@ from mercer.typing import Array
 INNER_PRODUCT = Fact("inner product of features", "qᵀKq = ‖Σ q_i φ(x_i)‖² ≥ 0")
 
 
-class Counted(Leaf):
+class Counted(OnThings):
     """A kernel of things by what they have in common.
 
     >>> from mercer import leaf
@@ -45,8 +44,6 @@ class Counted(Leaf):
     """
 
     is_family: ClassVar = True
-    things_are: ClassVar[str] = "things"
-    """What one row must be, in words: for errors."""
 
     # ── must override ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -61,34 +58,13 @@ class Counted(Leaf):
 
         Faster where it is written for all things at once. `name` is what errors call the sample.
         """
-        starts = [0]
-        columns: list[int] = []
-        values: list[float] = []
-        for found in self._counted_one_by_one(things, name):
-            for feature, value in found.items():
-                column = vocabulary.column(feature)
-                if column != ABSENT and value != 0:
-                    columns.append(column)
-                    values.append(value)
-            starts.append(len(columns))
-        return sparse_rows(values, columns, starts, len(vocabulary))
+        return rows_of_counts(self.each(self.count, things, name), vocabulary)
 
     def feature_name(self, feature: Hashable) -> str:
         """A feature as a person would write it."""
         return str(feature)
 
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
-
-    def takes_things(self) -> bool:
-        return True
-
-    def refuse(self, thing: Thing, i: int, name: str, why: str = "") -> NoReturn:
-        """The error of a row that this kernel cannot read."""
-        got = "None" if thing is None else f"a {type(thing).__name__}"
-        because = f" ({why})" if why else ""
-        raise InputTypeError(
-            f"{type(self).__name__} reads {self.things_are}, but row {i} of {name} is {got}{because}."
-        )
 
     def counted(self, x: Rows, z: Rows | None) -> tuple[Matrix, Matrix | None]:
         """φ of one sample, or of two with the same columns."""
@@ -98,8 +74,7 @@ class Counted(Leaf):
         more = words.extended()
         B = self.counts(z.things, more, z.name)
         # features that only the second sample has are columns of zeros in the first
-        wide = sparse.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], B.shape[1]))
-        return wide, B
+        return widened(A, B.shape[1]), B
 
     def block(self, x: Rows, z: Rows | None) -> Array:
         A, B = self.counted(x, z)
@@ -140,15 +115,25 @@ class Counted(Leaf):
 
         return x.remembered(self.key(), make)
 
-    def _counted_one_by_one(self, things: Sequence[Thing], name: str) -> Iterator[Mapping[Hashable, float]]:
-        for i, thing in enumerate(things):
-            try:
-                yield self.count(thing)
-            except (TypeError, AttributeError) as error:
-                try:
-                    self.refuse(thing, i, name, str(error))
-                except InputTypeError as refusal:
-                    raise refusal from error
+
+def rows_of_counts(counts: Iterable[Mapping[Hashable, float]], vocabulary: Vocabulary) -> Matrix:
+    """A sparse row for each of these counts; features that a closed vocabulary lacks are left out."""
+    starts = [0]
+    columns: list[int] = []
+    values: list[float] = []
+    for found in counts:
+        for feature, value in found.items():
+            column = vocabulary.column(feature)
+            if column != ABSENT and value != 0:
+                columns.append(column)
+                values.append(value)
+        starts.append(len(columns))
+    return sparse_rows(values, columns, starts, len(vocabulary))
+
+
+def widened(A: Matrix, width: int) -> Matrix:
+    """The same rows with more columns, all 0."""
+    return sparse.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], width))
 
 
 def sparse_rows(values: object, columns: object, starts: object, width: int) -> Matrix:

@@ -1,18 +1,28 @@
-"""Kernels of strings and sequences of symbols.
+"""Kernels that count substrings of strings, or of other sequences of symbols.
 
-`Spectrum(k)` counts substrings of k symbols.
+Spectrum(k)        substrings of k symbols
+Mismatch(k, m)     words of k symbols, each found wherever at most m symbols differ
+WeightedDegree(d)  substrings of up to d symbols at the same place, in `positions`
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
+from typing import ClassVar, TypeAlias
 
+from mercer.arrays import Rows
+from mercer.errors import OpenParameterError, ParameterError
+from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import leaf
 from mercer.kernels.things.counted import Counted
-from mercer.params import whole
+from mercer.kernels.things.sequences import symbols_of, written_symbols
+from mercer.params import given, whole
+from mercer.typing import Array
+
+Word: TypeAlias = str | tuple[Hashable, ...]
 
 
 @leaf
@@ -34,23 +44,113 @@ class Spectrum(Counted):
     things_are: ClassVar = "strings or sequences of symbols"
 
     def count(self, thing: Thing) -> Mapping[Hashable, float]:
-        symbols = _symbols(thing)
-        return Counter(symbols[i : i + self.length] for i in range(len(symbols) - self.length + 1))
+        return _substrings(thing, self.length)
 
     def feature_name(self, feature: Hashable) -> str:
-        return _written(feature)
+        return written_symbols(feature)
 
 
-def _symbols(thing: Thing) -> str | tuple[Hashable, ...]:
-    """A string as it is, another sequence as a tuple of its symbols."""
-    if isinstance(thing, str):
-        return thing
-    if isinstance(thing, Sequence):
-        return tuple(thing)
-    raise TypeError("it is neither text nor a list of symbols")
+@leaf
+class Mismatch(Counted):
+    """Words of a given length, found with up to so many symbols wrong (Leslie, Eskin, Weston and Noble).
+
+        k(x, z) = Σ_u φ_u(x) φ_u(z),   φ_u(x) = how many substrings of x differ from u in at most m places
+
+    over all words u with `length` symbols of the `alphabet`; m is `mismatches`. The alphabet is part of the
+    kernel, because the number of words between two substrings depends on it. Where it is not given it is left
+    to the data, and `fit` or `resolved(X)` take the symbols of the sample. A symbol outside it differs from
+    all of its symbols, so that it counts as one place that is wrong. The cost of one substring is the number
+    of words that are near it, Σ_h C(length, h) (a - 1)^h over h ≤ m, for an alphabet of a symbols.
+
+    >>> Mismatch(2, 1, alphabet="ab")(["ab", "ba"])    # ab is near aa, ab, bb; ba is near aa, ba, bb
+    array([[3., 2.],
+           [2., 3.]])
+    """
+
+    length: int = whole(3, at_least=1)
+    mismatches: int = whole(1, at_least=0)
+    alphabet: Word | None = given(None)
+
+    formula: ClassVar = (
+        r"\sum_{|u|=<length>} \#\{a\subset x: a\approx_{<mismatches>} u\}"
+        r"\,\#\{b\subset z: b\approx_{<mismatches>} u\}"
+    )
+    things_are: ClassVar = "strings or sequences of symbols"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mismatches >= self.length:
+            raise ParameterError(
+                f"Mismatch: mismatches must be less than length; got {self.mismatches} and {self.length}. "
+                "Otherwise every word is near every other."
+            )
+        if self.alphabet is not None:
+            object.__setattr__(self, "alphabet", _alphabet(self.alphabet))
+
+    def leaves_open(self) -> bool:
+        return self.alphabet is None
+
+    def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
+        if self.alphabet is not None:
+            return self
+        letters: set[Hashable] = set()
+        for i, symbols in enumerate(self.each(symbols_of, rows.things, rows.name)):
+            if weight is None or weight[i] > 0:
+                letters.update(symbols)
+        if not letters:
+            raise ParameterError(
+                f"{self} takes its alphabet from {rows.name}, whose strings are all empty. Give "
+                'alphabet=, for example "ACGT".'
+            )
+        return self.changed(alphabet=tuple(letters))
+
+    def count(self, thing: Thing) -> Mapping[Hashable, float]:
+        if self.alphabet is None:
+            raise OpenParameterError(
+                f"{self} leaves its alphabet open, so it has no values yet. Give it, as in "
+                'Mismatch(3, 1, alphabet="ACGT"), close it by your rows, k.resolved(X), or hand it to a '
+                "machine, which closes it when it is fitted."
+            )
+        found: Counter[Hashable] = Counter()
+        for word, times in _substrings(thing, self.length).items():
+            for near in _near(word, self.mismatches, self.alphabet):
+                found[near] += times
+        return found
+
+    def feature_name(self, feature: Hashable) -> str:
+        return written_symbols(feature)
 
 
-def _written(feature: Hashable) -> str:
-    if isinstance(feature, tuple):
-        return " ".join(map(str, feature))
-    return str(feature)
+def _substrings(thing: Thing, length: int) -> Counter[Word]:
+    symbols = symbols_of(thing)
+    return Counter(symbols[i : i + length] for i in range(len(symbols) - length + 1))
+
+
+def _alphabet(letters: object) -> Word:
+    """Each symbol once, in order: as one string where all are single characters."""
+    if not isinstance(letters, str | list | tuple | set | frozenset) or not letters:
+        raise ParameterError(
+            f'Mismatch: alphabet must be the symbols, as in "ACGT" or a list of them; got {letters!r}.'
+        )
+    distinct = sorted(set(letters), key=lambda letter: (str(letter), type(letter).__name__))
+    if all(isinstance(letter, str) and len(letter) == 1 for letter in distinct):
+        return "".join(distinct)
+    return tuple(distinct)
+
+
+@lru_cache(maxsize=2**16)
+def _near(word: Word, mismatches: int, alphabet: Word) -> tuple[Word, ...]:
+    """All words of the alphabet that differ from this one in at most so many places."""
+    found: list[tuple[tuple[Hashable, ...], int]] = [((), 0)]
+    for symbol in word:
+        longer = []
+        for start, wrong in found:
+            for letter in alphabet:
+                here = wrong + (letter != symbol)
+                if here <= mismatches:
+                    longer.append(((*start, letter), here))
+        found = longer
+    words = [start for start, _ in found]
+    if isinstance(word, str) and isinstance(alphabet, str):
+        return tuple("".join(map(str, start)) for start in words)
+    return tuple(words)

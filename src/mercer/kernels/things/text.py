@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
-from functools import lru_cache
+from collections.abc import Hashable, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
-from mercer.errors import ParameterError
+from mercer.arrays import Rows
+from mercer.errors import OpenParameterError, ParameterError
+from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import leaf
 from mercer.kernels.things.categories import category
 from mercer.kernels.things.counted import Counted
+from mercer.kernels.things.vocabulary import ABSENT, Vocabulary
 from mercer.params import given, whole
+from mercer.sparse import Matrix
+from mercer.typing import Array
 
 TOKENS = {"words": "word", "characters": "char_wb"}
 COUNTING = ("counts", "presence", "logarithms")
+WEIGHTING = ("equal", "idf")
 
 
 @leaf
@@ -28,58 +33,145 @@ class Text(Counted):
 
     `tokens` are "words", or "characters": groups of characters inside words, which forgive spelling and
     endings. `shortest` to `longest` of them that follow one another are one feature. `counting` takes c_w as
-    how often w occurs ("counts"), whether it does ("presence"), or 1 + log of how often ("logarithms"). Case
-    does not matter. Tokens are found by scikit-learn's `CountVectorizer`. A text without tokens, and a
-    missing one, has nothing in common with any other.
+    how often w occurs ("counts"), whether it does ("presence"), or 1 + log of how often ("logarithms"). With
+    `weighting` "idf", c_w is that times log((1 + n)/(1 + n_w)) + 1, where n_w of the n documents of fit have
+    the word: rare words count more, and words that no document of fit had do not count at all. `vocabulary`
+    and `weights` are those words and numbers; `fit` or `resolved(X)` find them. Case does not matter. Tokens
+    are found by scikit-learn's `CountVectorizer`. A text without tokens, and a missing one, has nothing in
+    common with any other.
 
     >>> Text()(["to be or not to be", "To be", "or"]).round(3)            # 2·1 + 2·1 over √10 √2
     array([[1.   , 0.894, 0.316],
            [0.894, 1.   , 0.   ],
            [0.316, 0.   , 1.   ]])
+    >>> Text(weighting="idf").resolved(["a b", "a"])
+    Text("words", weighting="idf", vocabulary=["a", "b"], weights=[1.0, 1.4054651081081644])
     """
 
     tokens: str = given("words")
     shortest: int = whole(1, at_least=1)
     longest: int = whole(1, at_least=1)
     counting: str = given("counts")
+    weighting: str = given("equal")
+    vocabulary: tuple[str, ...] | None = given(None)
+    weights: tuple[float, ...] | None = given(None)
 
     formula: ClassVar = r"\frac{\sum_w c_w(x)\,c_w(z)}{\sqrt{\sum_w c_w(x)^2\,\sum_w c_w(z)^2}}"
     things_are: ClassVar = "texts"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.tokens not in TOKENS:
-            raise ParameterError(f"Text: tokens must be 'words' or 'characters'; got {self.tokens!r}.")
-        if self.counting not in COUNTING:
-            raise ParameterError(
-                f"Text: counting must be one of {', '.join(map(repr, COUNTING))}; got {self.counting!r}."
-            )
+        _require("tokens", self.tokens, tuple(TOKENS))
+        _require("counting", self.counting, COUNTING)
+        _require("weighting", self.weighting, WEIGHTING)
         if self.longest < self.shortest:
             raise ParameterError(
                 f"Text: longest must be at least shortest; got {self.longest} and {self.shortest}."
             )
+        self._keep_weights()
+
+    def _keep_weights(self) -> None:
+        if self.vocabulary is None and self.weights is None:
+            return
+        if self.vocabulary is None or self.weights is None or self.weighting != "idf":
+            raise ParameterError('Text: vocabulary and weights belong together, and to weighting="idf".')
+        words = tuple(str(word) for word in self.vocabulary)
+        weights = tuple(float(weight) for weight in self.weights)
+        if len(words) != len(weights) or len(set(words)) != len(words):
+            raise ParameterError(
+                f"Text: vocabulary has {len(set(words))} different words and weights {len(weights)} numbers. "
+                "Give one number for each word."
+            )
+        object.__setattr__(self, "vocabulary", words)
+        object.__setattr__(self, "weights", weights)
+
+    # ── left to the data ────────────────────────────────────────────────────────────────────────────────────
+
+    def leaves_open(self) -> bool:
+        return self.weighting == "idf" and self.vocabulary is None
+
+    def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
+        if not self.leaves_open():
+            return self
+        words, A = self._tokens(rows.things, rows.name, None)
+        w = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=float)
+        having = np.asarray(A.astype(bool).T @ w).ravel()
+        met = having > 0
+        idf = np.log((1 + w.sum()) / (1 + having[met])) + 1
+        return self.changed(
+            vocabulary=tuple(word for word, there in zip(words, met, strict=True) if there),
+            weights=tuple(idf.tolist()),
+        )
+
+    # ── counting ────────────────────────────────────────────────────────────────────────────────────────────
 
     def count(self, thing: Thing) -> Mapping[Hashable, float]:
-        if category(thing) is None:
-            return {}
-        if not isinstance(thing, str):
-            raise TypeError("text was expected")
-        found = Counter(_analyzer(self.tokens, self.shortest, self.longest)(thing))
-        values = np.array(list(found.values()), dtype=float)
+        words = Vocabulary()
+        row = self.counts([thing], words)
+        return dict(zip(words.features(), row.toarray()[0].tolist(), strict=False))
+
+    def counts(self, things: Sequence[Thing], vocabulary: Vocabulary, name: str = "X") -> Matrix:
+        if self.leaves_open():
+            raise OpenParameterError(
+                f"{self} has to see documents before it has values: how rare a word is, is left to the data. "
+                "Close it by your rows, k.resolved(X), or hand it to a machine, which closes it when it is "
+                "fitted."
+            )
+        words, A = self._tokens(things, name, self.vocabulary)
         if self.counting == "presence":
-            values = np.ones(len(values))
+            A.data[:] = 1.0
         elif self.counting == "logarithms":
-            values = 1 + np.log(values)
-        norm = np.sqrt(values @ values)
-        return dict(zip(found, (values / norm).tolist(), strict=True))
+            A.data = 1 + np.log(A.data)
+        if self.weights is not None:
+            A.data *= np.array(self.weights)[A.indices]
+        rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+        squares = np.bincount(rows, weights=np.square(A.data), minlength=A.shape[0])
+        A.data /= np.sqrt(squares)[rows]
+        return _in_columns(A, rows, vocabulary.columns(words), len(vocabulary))
+
+    def _tokens(
+        self, things: Sequence[Thing], name: str, known: tuple[str, ...] | None
+    ) -> tuple[Sequence[str], Matrix]:
+        """The words, and how often each is in each text: those of these texts, or of a known list."""
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        texts = list(self.each(_text, things, name))
+        counter = CountVectorizer(
+            analyzer=TOKENS[self.tokens],
+            ngram_range=(self.shortest, self.longest),
+            token_pattern=r"(?u)\b\w+\b",
+            vocabulary=None if not known else list(known),
+            dtype=np.float64,
+        )
+        nothing = sparse.csr_array((len(texts), 0))
+        if known is not None:
+            return known, sparse.csr_array(counter.transform(texts)) if known else nothing
+        analyze = counter.build_analyzer()
+        if not any(analyze(text) for text in texts):
+            return (), nothing
+        A = sparse.csr_array(counter.fit_transform(texts))
+        return counter.get_feature_names_out().tolist(), A
 
 
-@lru_cache(maxsize=64)
-def _analyzer(tokens: str, shortest: int, longest: int) -> Callable[[str], list[str]]:
-    """What takes a text apart."""
-    from sklearn.feature_extraction.text import CountVectorizer
+def _require(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ParameterError(f"Text: {name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
-    made: Callable[[str], list[str]] = CountVectorizer(
-        analyzer=TOKENS[tokens], ngram_range=(shortest, longest), token_pattern=r"(?u)\b\w+\b"
-    ).build_analyzer()
-    return made
+
+def _text(thing: Thing) -> str:
+    """A text; a missing one is empty."""
+    if category(thing) is None:
+        return ""
+    if not isinstance(thing, str):
+        raise TypeError("text was expected")
+    return thing
+
+
+def _in_columns(A: Matrix, rows: Array, columns: Array, width: int) -> Matrix:
+    """The same entries with other columns; those without one are left out."""
+    at = columns[A.indices]
+    kept = at != ABSENT
+    shape = (A.shape[0], max(width, 1))
+    out = sparse.csr_array((A.data[kept], (rows[kept], at[kept])), shape=shape)
+    out.sum_duplicates()
+    return out
