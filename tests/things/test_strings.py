@@ -9,7 +9,6 @@ from mercer import (
     SVC,
     EditDistance,
     GaussianProcessRegressor,
-    KernelRidge,
     Mismatch,
     Spectrum,
     Subsequence,
@@ -17,7 +16,7 @@ from mercer import (
     White,
     parse,
 )
-from mercer.errors import InputTypeError, OpenParameterError, ParameterError
+from mercer.errors import InputTypeError, InvalidKernelWarning, OpenParameterError, ParameterError
 from mercer.gram import Dense
 from mercer.kernels.things import gaps, sequences
 from mercer.kernels.things.positions import shift_factor
@@ -112,8 +111,8 @@ def test_the_edit_distance_is_refuted_by_strings_and_announced_by_machines():
     assert answer.q @ K @ answer.q < 0
     # without samples, rows of numbers are the strings
     assert EditDistance(2.0).validity().status == "refuted"
-    with pytest.warns(UserWarning, match="not positive semi-definite|no kernel|not a kernel"):
-        KernelRidge(EditDistance(2.0), 0.01).fit(words, np.arange(8.0))
+    with pytest.warns(InvalidKernelWarning, match="not positive semi-definite"):
+        SVC(EditDistance(2.0), C=10.0).fit(words, np.arange(8) % 2)
 
 
 @pytest.mark.parametrize(

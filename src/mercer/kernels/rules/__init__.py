@@ -7,4 +7,5 @@ views          maps of the rows: a function, a matrix, a choice of columns
 readings       named maps of the rows
 spaces         the feature space of another kernel
 factors        f(x) k(x, z) f(z), and the cosine in feature space
+bags           the mean of a kernel over two bags of points
 """

@@ -21,6 +21,8 @@ from mercer.sparse import Matrix
 from mercer.typing import Array
 
 TOKENS = {"words": "word", "characters": "char_wb"}
+# A word of one letter counts too.
+WORD = r"(?u)\b\w+\b"
 COUNTING = ("counts", "presence", "logarithms")
 WEIGHTING = ("equal", "idf")
 
@@ -139,9 +141,9 @@ class Text(Counted):
         counter = CountVectorizer(
             analyzer=TOKENS[self.tokens],
             ngram_range=(self.shortest, self.longest),
-            token_pattern=r"(?u)\b\w+\b",
-            vocabulary=None if not known else list(known),
+            vocabulary=list(known) if known else None,
             dtype=np.float64,
+            **({"token_pattern": WORD} if self.tokens == "words" else {}),
         )
         nothing = sparse.csr_array((len(texts), 0))
         if known is not None:
