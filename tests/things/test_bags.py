@@ -79,7 +79,7 @@ def test_distribution_regression_finds_the_spread_of_bags():
     r = np.random.default_rng(0)
     spread = r.uniform(0.5, 3.0, size=60)
     X = [s * r.normal(size=(int(r.integers(30, 60)), 1)) for s in spread]
-    model = KernelRidge(RBF().of(RBF().bags()), 1e-2).fit(X[:40], spread[:40])
+    model = KernelRidge(RBF(1.0).of(RBF().bags()), 1e-2).fit(X[:40], spread[:40])
     assert np.corrcoef(model.predict(X[40:]), spread[40:])[0, 1] > 0.9
 
 

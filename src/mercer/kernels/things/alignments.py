@@ -100,4 +100,4 @@ class GlobalAlignment(OnThings):
             j = np.arange(log.shape[1])[None, :]
             with np.errstate(divide="ignore"):
                 log += np.log(np.maximum(0.0, 1 - np.abs(i - j) / self.triangular))[:, :, None]
-        return log - np.log(2 - np.exp(log))
+        return np.asarray(log - np.log(2 - np.exp(log)))

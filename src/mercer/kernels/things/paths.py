@@ -97,7 +97,7 @@ def path_of(thing: Thing) -> Array:
 
 def same_channels(paths: list[Array], name: str) -> int:
     """The number of channels, the same for all."""
-    channels = paths[0].shape[1]
+    channels = int(paths[0].shape[1])
     for i, path in enumerate(paths):
         if path.shape[1] != channels:
             raise ShapeError(

@@ -47,8 +47,12 @@ def codes_of(k: OnThings, x: Rows, z: Rows | None) -> tuple[list[Array], list[Ar
     """Every sequence as an array of numbers from 0 up, equal where the symbols are."""
     symbols = Vocabulary()
 
+    def code(thing: Thing) -> Array:
+        numbers: Array = symbols.columns(symbols_of(thing)).astype(np.float64)
+        return numbers
+
     def read(rows: Rows) -> list[Array]:
-        return list(k.each(lambda thing: symbols.columns(symbols_of(thing)), rows.things, rows.name))
+        return list(k.each(code, rows.things, rows.name))
 
     return read(x), None if z is None else read(z)
 

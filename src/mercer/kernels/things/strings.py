@@ -113,6 +113,7 @@ class Mismatch(Counted):
             )
         found: Counter[Hashable] = Counter()
         for word, times in _substrings(thing, self.length).items():
+            assert isinstance(word, str | tuple)
             for near in _near(word, self.mismatches, self.alphabet):
                 found[near] += times
         return found
@@ -121,7 +122,7 @@ class Mismatch(Counted):
         return written_symbols(feature)
 
 
-def _substrings(thing: Thing, length: int) -> Counter[Word]:
+def _substrings(thing: Thing, length: int) -> Mapping[Hashable, int]:
     symbols = symbols_of(thing)
     return Counter(symbols[i : i + length] for i in range(len(symbols) - length + 1))
 

@@ -18,7 +18,7 @@ from mercer.kernels.things.counted import Counted
 from mercer.kernels.things.vocabulary import ABSENT, Vocabulary
 from mercer.params import given, whole
 from mercer.sparse import Matrix
-from mercer.typing import Array
+from mercer.typing import Array, Integers
 
 TOKENS = {"words": "word", "characters": "char_wb"}
 # A word of one letter counts too.
@@ -169,7 +169,7 @@ def _text(thing: Thing) -> str:
     return thing
 
 
-def _in_columns(A: Matrix, rows: Array, columns: Array, width: int) -> Matrix:
+def _in_columns(A: Matrix, rows: Integers, columns: Integers, width: int) -> Matrix:
     """The same entries with other columns; those without one are left out."""
     at = columns[A.indices]
     kept = at != ABSENT
