@@ -127,7 +127,8 @@ def counting_words(options: argparse.Namespace) -> None:
     rng = np.random.default_rng(0)
     words = np.array([f"word{i}" for i in range(30_000)])
     share = 1 / (np.arange(len(words)) + 10.0)
-    X = [" ".join(words[rng.choice(len(words), size=12, p=share / share.sum())]) for _ in range(n)]
+    drawn = rng.choice(len(words), size=(n, 12), p=share / share.sum())
+    X = [" ".join(row) for row in words[drawn]]
     sides = {
         "sklearn": lambda: CountVectorizer(token_pattern=r"(?u)\b\w+\b").fit_transform(X),
         "mercer": lambda: mercer.Text().sparse_map(Rows(X)).matrix,
