@@ -12,10 +12,12 @@ from mercer.kernels.leaves.inheritance import is_ours
 from mercer.kernels.leaves.leaf import LEAVES, Leaf
 from mercer.kernels.leaves.recording import OfOneNumber
 from mercer.kernels.proofs.proof import Fact, Proof
+from mercer.kernels.things.on_things import OnThings
+from mercer.kernels.things.sets import Overlap
 from mercer.params import positive
 
 X = np.random.default_rng(0).normal(size=(6, 2))
-FAMILIES = {Kernel, Leaf, OfOneNumber, Radial, DotProduct, PerColumn, Counted}
+FAMILIES = {Kernel, Leaf, OfOneNumber, Radial, DotProduct, PerColumn, Counted, OnThings, Overlap}
 
 
 # no formula that could be read

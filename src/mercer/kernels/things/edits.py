@@ -21,8 +21,9 @@ class EditDistance(OnThings):
 
         k(x, z) = e^(-d(x, z) / ℓ),   d = how many symbols to insert, delete or replace
 
-    Machines announce what they lose by that; `validity(samples=…)` shows strings at which it fails. A kernel
-    that is one, for the same use, is `Subsequence`, or `Spectrum`.
+    Machines announce what they lose by that; `validity()` shows rows at which it fails, `validity(samples=…)`
+    strings of yours. Where ℓ is short, k is nearly [x = z] on a few strings, and none may be found that show
+    it: the answer is then "undecided". `Subsequence` and `Spectrum` are kernels for the same use.
 
     >>> EditDistance(1.0)(["kitten", "sitting"]).round(4)                # three edits
     array([[1.    , 0.0498],
@@ -32,7 +33,7 @@ class EditDistance(OnThings):
     'refuted'
     """
 
-    lengthscale: float = positive(1.0)
+    lengthscale: float = positive(2.0)
 
     formula: ClassVar = r"e^{-d_{\mathrm{edit}}(x, z)/<lengthscale>}"
     things_are: ClassVar = "strings or sequences of symbols"
@@ -55,8 +56,8 @@ class EditDistance(OnThings):
 
     def wanting(self) -> str:
         return (
-            "The edit distance gives no kernel: pass samples= to see strings at which it fails, or use "
-            "Subsequence or Spectrum."
+            "Nothing makes a kernel of the edit distance: pass samples= to look for strings at which it "
+            "fails, or use Subsequence or Spectrum."
         )
 
 
