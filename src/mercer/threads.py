@@ -20,6 +20,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from functools import cache
 from itertools import product
@@ -97,30 +98,33 @@ def threads(n_jobs: int | None) -> int:
 
 # ── copies of BLAS ──────────────────────────────────────────────────────────────────────────────────────────
 
-# Reentrant, since a holder may be forgotten, and let go, wherever memory is asked for.
-_lock = threading.RLock()
+_lock = threading.Lock()
 
 
 class _Pool:
     """The threads of one copy of OpenBLAS: one thread as long as anybody holds it, else what it was before.
 
-    Ctrl-C may come between any two lines. Each of them leaves a state from which the next `settle` goes on.
+    Ctrl-C may come between any two lines. Each of them leaves a state from which the next `settle` goes on:
+    a holder that Ctrl-C met at the beginning of its `with`, or at the beginning of its end, drops out when it
+    is forgotten, and whoever comes next restores the threads. (A `__del__` would do so at once, but a Ctrl-C
+    that comes while it runs is lost.)
     """
 
     def __init__(self, count: Callable[[], int], limit: Callable[[int], None]) -> None:
         self.count = count
         self.limit = limit
-        self.holders: set[int] = set()
+        self.holders: set[weakref.ref[_Holding]] = set()
         self.before: int | None = None
 
-    def hold(self, who: int) -> None:
+    def hold(self, who: _Holding) -> None:
         with _lock:
-            self.holders.add(who)
+            # what is forgotten is discarded by the set itself, without a line of Python
+            self.holders.add(weakref.ref(who, self.holders.discard))
             self.settle()
 
-    def let_go(self, who: int) -> None:
+    def let_go(self, who: _Holding) -> None:
         with _lock:
-            self.holders.discard(who)
+            self.holders.difference_update([held for held in self.holders.copy() if held() is who])
             self.settle()
 
     def settle(self) -> None:
@@ -200,18 +204,13 @@ class _Holding:
 
     def __enter__(self) -> None:
         for pool in self.pools:
-            pool.hold(id(self))
+            pool.hold(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for pool in self.pools:
-            pool.let_go(id(self))
-
-    def __del__(self) -> None:
-        """For a `with` that Ctrl-C met at its beginning, or in the middle of its end."""
-        for pool in self.pools:
-            pool.let_go(id(self))
+            pool.let_go(self)
 
 
 def one_blas() -> _Holding:

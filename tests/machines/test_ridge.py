@@ -502,8 +502,11 @@ def test_data_frames_keep_their_columns():
     np.testing.assert_allclose(model.predict(frame), KernelRidge(k).fit(X, y).predict(X), atol=1e-12)
     linear = KernelRidge('Linear().on("dose")').fit(frame, y)
     assert linear.solver_ == "primal" and linear.coef_.shape == (1,)
+    # columns that are read by name may stand in any order
+    np.testing.assert_array_equal(model.predict(frame[["dose", "age", "size"]]), model.predict(frame))
+    everything = KernelRidge("RBF(1.0)").fit(frame, y)
     with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[["dose", "age", "size"]])
+        everything.predict(frame[["dose", "age", "size"]])
 
 
 def test_small_and_degenerate_samples_fit():

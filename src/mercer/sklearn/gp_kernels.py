@@ -399,8 +399,8 @@ class Path:
     kernel is translated once and moved. One that cannot be is given each theta, and asked.
 
     >>> path = Path(peer.RBF(1.0), Sample.of(np.zeros((2, 1)), True))
-    >>> path.at(np.log([3.0])).kernel
-    RBF(3.0)
+    >>> round(path.at(np.log([3.0])).kernel.lengthscale, 12)
+    3.0
     """
 
     def __init__(self, kernel: peer.Kernel, sample: Sample) -> None:

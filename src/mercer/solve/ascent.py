@@ -28,6 +28,7 @@ def finished_ascents(
     max_iter: int = -1,
     max_seconds: float | None = None,
     cache_bytes: int = 2**28,
+    stored_bytes: int = 0,
     n_jobs: int | None = None,
     callback: Progress | None = None,
 ) -> list[Solution[BoxPoint]]:
@@ -41,6 +42,7 @@ def finished_ascents(
         "tol": tol,
         "gap_tol": gap_tol,
         "cache_bytes": cache_bytes,
+        "stored_bytes": stored_bytes,
         "n_jobs": n_jobs,
         "callback": callback,
     }

@@ -109,9 +109,10 @@ class KernelEstimator(Published, BaseEstimator):
 
     def _reads_by_name(self) -> bool:
         """Whether the fitted kernel looks at columns by their names alone, so that their order is free."""
-        if "feature_names_in_" not in self.__dict__ or not isinstance(self.kernel_, Kernel):
+        kernel = self.__dict__.get("kernel_")
+        if "feature_names_in_" not in self.__dict__ or not isinstance(kernel, Kernel):
             return False
-        read = self.kernel_.columns_read()
+        read = kernel.columns_read()
         return read is not None and all(isinstance(column, str) for column in read)
 
     def _in_order_of_fit(self, A: Matrix, names: list[str]) -> Matrix:
