@@ -23,6 +23,10 @@ from mercer.kernels.text import parse
 from mercer.kernels.things.categories import Categorical, Hamming
 from mercer.kernels.things.counted import Counted
 from mercer.kernels.things.dates import Date
+from mercer.kernels.things.graphs.files import read_tu
+from mercer.kernels.things.graphs.graph import Graph
+from mercer.kernels.things.graphs.paths import ShortestPath
+from mercer.kernels.things.graphs.weisfeiler_lehman import OptimalAssignment, WeisfeilerLehman
 from mercer.kernels.things.reading import Reading, reading
 from mercer.kernels.things.scaling import Filled, Known, Standardized
 from mercer.kernels.things.strings import Spectrum
@@ -48,6 +52,7 @@ __all__ = [
     "Exponential",
     "Fact",
     "Filled",
+    "Graph",
     "Hamming",
     "Intersection",
     "Kernel",
@@ -57,6 +62,7 @@ __all__ = [
     "Linear",
     "Logistic",
     "Matern",
+    "OptimalAssignment",
     "PerColumn",
     "Periodic",
     "Polynomial",
@@ -67,6 +73,7 @@ __all__ = [
     "RationalQuadratic",
     "Reading",
     "Refuted",
+    "ShortestPath",
     "Sigmoid",
     "SpectralMixture",
     "Spectrum",
@@ -75,9 +82,11 @@ __all__ = [
     "Text",
     "Undecided",
     "Validity",
+    "WeisfeilerLehman",
     "White",
     "as_kernel",
     "leaf",
     "parse",
+    "read_tu",
     "reading",
 ]

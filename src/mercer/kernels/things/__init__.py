@@ -6,5 +6,6 @@ sparse_map      the features of some rows, with names: for products, for solving
 strings, text   substrings; documents as bags of words
 categories      values that are equal or not
 dates, scaling  dates as numbers; columns standardised, and filled where values are missing
+graphs          graphs, and the nodes of one graph
 reading         named maps from things to numbers, such as `Date("year")`
 """

@@ -77,6 +77,10 @@ class Counted(Leaf):
         """A feature as a person would write it."""
         return str(feature)
 
+    def feature_names(self, vocabulary: Vocabulary) -> Sequence[str]:
+        """All features as a person would write them; where names are long, each when it is asked for."""
+        return [self.feature_name(feature) for feature in vocabulary.features()]
+
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def takes_things(self) -> bool:
@@ -84,11 +88,7 @@ class Counted(Leaf):
 
     def refuse(self, thing: Thing, i: int, name: str, why: str = "") -> NoReturn:
         """The error of a row that this kernel cannot read."""
-        got = "None" if thing is None else f"a {type(thing).__name__}"
-        because = f" ({why})" if why else ""
-        raise InputTypeError(
-            f"{type(self).__name__} reads {self.things_are}, but row {i} of {name} is {got}{because}."
-        )
+        raise unreadable(type(self).__name__, self.things_are, thing, i, name, why)
 
     def counted(self, x: Rows, z: Rows | None) -> tuple[Matrix, Matrix | None]:
         """φ of one sample, or of two with the same columns."""
@@ -117,7 +117,7 @@ class Counted(Leaf):
 
     def sparse_map(self, x: Rows) -> SparseMap:
         words, A = self._first(x)
-        names = [self.feature_name(feature) for feature in words.features()]
+        names = self.feature_names(words)
 
         def of_rows(rows: Rows) -> Matrix:
             return self.counts(rows.things, words.closed(), rows.name)
@@ -149,6 +149,13 @@ class Counted(Leaf):
                     self.refuse(thing, i, name, str(error))
                 except InputTypeError as refusal:
                     raise refusal from error
+
+
+def unreadable(owner: str, things_are: str, thing: Thing, i: int, name: str, why: str) -> InputTypeError:
+    """The error of a row that a kernel cannot read."""
+    got = "None" if thing is None else f"a {type(thing).__name__}"
+    because = f" ({why})" if why else ""
+    return InputTypeError(f"{owner} reads {things_are}, but row {i} of {name} is {got}{because}.")
 
 
 def sparse_rows(values: object, columns: object, starts: object, width: int) -> Matrix:

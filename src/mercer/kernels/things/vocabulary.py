@@ -33,6 +33,7 @@ class Vocabulary:
         self._start = 0 if base is None else len(base)
         self._columns: dict[Hashable, int] = {}
         self._takes_new = takes_new
+        self._beside: dict[str, Vocabulary] = {}
 
     def __len__(self) -> int:
         return self._start + len(self._columns)
@@ -44,6 +45,22 @@ class Vocabulary:
     def closed(self) -> Vocabulary:
         """A vocabulary of these features alone."""
         return Vocabulary(self, takes_new=False)
+
+    def beside(self, name: str) -> Vocabulary:
+        """Another vocabulary that is extended and closed together with this one.
+
+        It numbers what a kernel needs on its way and does not count, such as the colours of nodes.
+
+        >>> words = Vocabulary()
+        >>> words.beside("letters").column("a"), len(words)
+        (0, 0)
+        >>> words.closed().beside("letters").columns("ab").tolist()
+        [0, -1]
+        """
+        if name not in self._beside:
+            base = None if self._base is None else self._base.beside(name)
+            self._beside[name] = Vocabulary(base, takes_new=self._takes_new)
+        return self._beside[name]
 
     def column(self, feature: Hashable) -> int:
         """The column of one feature; a new feature gets the next one, or `ABSENT` if this one is closed."""
@@ -58,6 +75,10 @@ class Vocabulary:
 
     def columns(self, features: Iterable[Hashable]) -> Integers:
         """The columns of several features."""
+        if self._base is None and self._takes_new:
+            # the same as below, without a call for each feature
+            own = self._columns
+            return np.fromiter((own.setdefault(feature, len(own)) for feature in features), dtype=np.intp)
         return np.fromiter((self.column(feature) for feature in features), dtype=np.intp)
 
     def features(self) -> list[Hashable]:
