@@ -8,8 +8,19 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
+from scipy.linalg import expm
 
-from mercer.kernels import Graph, Kernel, OptimalAssignment, ShortestPath, WeisfeilerLehman
+from mercer.kernels import (
+    Diffusion,
+    Graph,
+    Graphlet,
+    Kernel,
+    OptimalAssignment,
+    RandomWalk,
+    RegularizedLaplacian,
+    ShortestPath,
+    WeisfeilerLehman,
+)
 
 
 def random_graph(r: np.random.Generator, n: int, share: float, labels: str = "", bonds: str = "") -> Graph:
@@ -109,6 +120,65 @@ def assigned(height: int) -> Callable[[Any, Any], float]:
     return value
 
 
+def shapes_seen(size: int) -> Callable[[Graph, int], list[Hashable]]:
+    """Every subset of nodes by the degrees inside it, which tell all graphs of up to four nodes apart."""
+
+    def seen(g: Graph, depth: int) -> list[Hashable]:
+        edges = {frozenset(pair) for pair in g.edges.tolist()}
+        out = []
+        for nodes in itertools.combinations(range(g.nodes), size):
+            inside = [pair for pair in itertools.combinations(nodes, 2) if frozenset(pair) in edges]
+            out.append(tuple(sorted(sum(v in pair for pair in inside) for v in nodes)))
+        return out
+
+    return seen
+
+
+def common_walks(decay: float) -> Callable[[Any, Any], float]:
+    """1ᵀ (I - decay A)⁻¹ 1 on the product graph, written out."""
+
+    def value(a: Graph, b: Graph) -> float:
+        pairs = [(v, u) for v in range(a.nodes) for u in range(b.nodes) if label_of(a, v) == label_of(b, u)]
+        A = np.zeros((len(pairs), len(pairs)))
+        for i, (v, u) in enumerate(pairs):
+            for j, (w, t) in enumerate(pairs):
+                there = [n for _, n in neighbours_of(a, v)]
+                here = [n for _, n in neighbours_of(b, u)]
+                A[i, j] = (w in there) and (t in here)
+        if not pairs:
+            return 0.0
+        return float(np.linalg.solve(np.eye(len(pairs)) - decay * A, np.ones(len(pairs))).sum())
+
+    return value
+
+
+ROADS = [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (5, 5)]
+TOWNS = [0, 4, 2, 2, 6, 5, 1, 3]
+
+
+def laplacian() -> np.ndarray:
+    L = np.zeros((7, 7))
+    for a, b in ROADS:
+        if a != b:
+            L[[a, b], [b, a]] -= 1
+            L[[a, b], [a, b]] += 1
+    return L
+
+
+def entry(M: np.ndarray) -> Callable[[Any, Any], float]:
+    return lambda a, b: float(M[a, b])
+
+
+def node_cases() -> list[tuple[str, Kernel, list[Any], Callable[[Any, Any], float]]]:
+    """Kernels of the nodes of one graph, one of which has no neighbour and one a loop."""
+    heat = expm(-0.7 * laplacian())
+    inverse = np.linalg.inv(np.eye(7) + 2.0 * laplacian())
+    return [
+        ("diffusion", Diffusion(ROADS, 0.7, nodes=7), TOWNS, entry(heat)),
+        ("laplacian", RegularizedLaplacian(ROADS, 2.0, nodes=7), TOWNS, entry(inverse)),
+    ]
+
+
 def graph_cases() -> list[tuple[str, Kernel, list[Any], Callable[[Any, Any], float]]]:
     """Name, kernel, things, k(a, b) by a loop."""
     return [
@@ -123,4 +193,8 @@ def graph_cases() -> list[tuple[str, Kernel, list[Any], Callable[[Any, Any], flo
         ("assignment-plain", OptimalAssignment(3), PLAIN, assigned(3)),
         ("paths", ShortestPath(), LABELLED, in_common(paths_seen, 0)),
         ("paths-plain", ShortestPath(), PLAIN, in_common(paths_seen, 0)),
+        ("graphlets-3", Graphlet(3), LABELLED, in_common(shapes_seen(3), 0)),
+        ("graphlets-4", Graphlet(4), PLAIN, in_common(shapes_seen(4), 0)),
+        ("walks", RandomWalk(0.03), LABELLED, common_walks(0.03)),
+        ("walks-plain", RandomWalk(0.02), PLAIN, common_walks(0.02)),
     ]

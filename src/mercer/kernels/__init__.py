@@ -25,7 +25,10 @@ from mercer.kernels.things.counted import Counted
 from mercer.kernels.things.dates import Date
 from mercer.kernels.things.graphs.files import read_tu
 from mercer.kernels.things.graphs.graph import Graph
+from mercer.kernels.things.graphs.graphlets import Graphlet
+from mercer.kernels.things.graphs.nodes import Diffusion, RegularizedLaplacian
 from mercer.kernels.things.graphs.paths import ShortestPath
+from mercer.kernels.things.graphs.walks import RandomWalk
 from mercer.kernels.things.graphs.weisfeiler_lehman import OptimalAssignment, WeisfeilerLehman
 from mercer.kernels.things.reading import Reading, reading
 from mercer.kernels.things.scaling import Filled, Known, Standardized
@@ -46,6 +49,7 @@ __all__ = [
     "Counted",
     "Custom",
     "Date",
+    "Diffusion",
     "Dot",
     "DotProduct",
     "ExpDot",
@@ -53,6 +57,7 @@ __all__ = [
     "Fact",
     "Filled",
     "Graph",
+    "Graphlet",
     "Hamming",
     "Intersection",
     "Kernel",
@@ -70,9 +75,11 @@ __all__ = [
     "Proved",
     "ProvedAsDeclared",
     "Radial",
+    "RandomWalk",
     "RationalQuadratic",
     "Reading",
     "Refuted",
+    "RegularizedLaplacian",
     "ShortestPath",
     "Sigmoid",
     "SpectralMixture",

@@ -8,4 +8,7 @@ counting            leaves that count something in each graph
 colours             nodes by what is seen from them, and their names
 weisfeiler_lehman   colours counted, and nodes paired by them
 paths               pairs of nodes by the way between them
+graphlets           small subgraphs, counted exactly
+walks               common walks of two graphs
+nodes               kernels of the nodes of one graph
 """

@@ -31,7 +31,6 @@ class GraphCounts(Counted):
     no features, so that its product with every graph is 0.
     """
 
-    is_family: ClassVar = True
     things_are: ClassVar = "graphs"
 
     @abstractmethod
