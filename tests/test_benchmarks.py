@@ -14,7 +14,15 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.parametrize(
     ("suite", "rows_at_least"),
-    [("approximation", 8), ("engine", 8), ("ridge", 3), ("small", 20), ("svm", 8), ("unsupervised", 8)],
+    [
+        ("approximation", 8),
+        ("engine", 8),
+        ("graphs", 3),
+        ("ridge", 3),
+        ("small", 20),
+        ("svm", 8),
+        ("unsupervised", 8),
+    ],
 )
 def test_the_suite_prints_a_row_of_mercer_for_every_cell(suite, rows_at_least):
     command = [sys.executable, "-m", "benchmarks", suite, "--quick", "--threads", "1", "--repeat", "1"]

@@ -8,7 +8,6 @@ neighbours in order), as the bytes of a row of whole numbers. What a closed voca
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
@@ -24,7 +23,7 @@ BONDS = "edge labels"
 """The vocabulary of the labels of edges."""
 
 LARGEST_CODE = 2**62
-"""Rows of whole numbers that have fewer possible values than this are sorted as single numbers."""
+"""Numbers that stand for rows stay below this."""
 
 
 def colours(stack: Stack, vocabulary: Vocabulary, height: int) -> Iterator[Integers]:
@@ -84,7 +83,7 @@ def columns_of_rows(table: Integers, vocabulary: Vocabulary) -> Integers:
     rows, which = distinct_rows(table)
     # bytes are made, hashed and compared faster than tuples
     keys = np.ascontiguousarray(rows, dtype=np.int64).view(f"V{8 * rows.shape[1]}").ravel().tolist()
-    return vocabulary.columns(keys)[which]
+    return vocabulary.columns_of_distinct(keys)[which]
 
 
 def numbers_of(feature: Hashable) -> list[int]:
@@ -97,7 +96,8 @@ def numbers_of(feature: Hashable) -> list[int]:
     [[1, 2], [3, 4]]
     """
     assert isinstance(feature, bytes)
-    return np.frombuffer(feature, dtype=np.int64).tolist()
+    numbers: list[int] = np.frombuffer(feature, dtype=np.int64).tolist()
+    return numbers
 
 
 def distinct_rows(table: Integers) -> tuple[Integers, Integers]:
@@ -106,20 +106,32 @@ def distinct_rows(table: Integers) -> tuple[Integers, Integers]:
     >>> distinct_rows(np.array([[1, 2], [0, 5], [1, 2]]))[1].tolist()
     [1, 0, 1]
     """
-    least = table.min(axis=0, initial=0)
-    sizes = [int(size) for size in table.max(axis=0, initial=0) - least + 1]
-    if math.prod(sizes) < LARGEST_CODE:
-        # one number for each row: faster to sort, and in the same order
-        steps = np.cumprod([1, *sizes[:0:-1]], dtype=np.int64)[::-1]
-        _, first, which = np.unique((table - least) @ steps, return_index=True, return_inverse=True)
-        return table[first], which
-    order = np.lexsort(table.T[::-1])
-    ordered = table[order]
-    new = np.ones(len(table), dtype=bool)
-    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    which = np.empty(len(table), dtype=np.intp)
+    if len(table) == 0:
+        return table, np.zeros(0, dtype=np.intp)
+    codes = _codes(table)
+    order = np.argsort(codes)
+    ordered = codes[order]
+    new = np.ones(len(codes), dtype=bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    which = np.empty(len(codes), dtype=np.intp)
     which[order] = np.cumsum(new) - 1
-    return ordered[new], which
+    return table[order[new]], which
+
+
+def _codes(table: Integers) -> Integers:
+    """One number for each row, in the order of the rows and equal only for equal ones."""
+    codes = np.zeros(len(table), dtype=np.int64)
+    size = 1
+    for column in np.ascontiguousarray(table.T):
+        shifted = column - column.min()
+        width = int(shifted.max()) + 1
+        if size * width > LARGEST_CODE:
+            # the numbers so far by their ranks, of which there are no more than rows
+            codes = np.unique(codes, return_inverse=True)[1]
+            size = len(codes)
+        codes = codes * width + shifted
+        size *= width
+    return codes
 
 
 class Patterns:

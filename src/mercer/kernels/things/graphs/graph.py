@@ -92,7 +92,7 @@ class Graph:
         return hash(self._key())
 
     def _key(self) -> tuple[Hashable, ...]:
-        return self.nodes, self.edges.tobytes(), self.labels, self.edge_labels  # type: ignore[return-value]
+        return self.nodes, self.edges.tobytes(), self.labels, self.edge_labels
 
     def __repr__(self) -> str:
         words = [f"{self.nodes} nodes", f"{len(self.edges)} edges"]

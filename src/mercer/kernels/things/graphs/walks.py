@@ -150,7 +150,7 @@ class _Walks:
         same = (colours[:, None] == self.colours[None, start:]).astype(np.float64)
 
         def system(X: Array) -> Array:
-            return X - self.kernel.decay * same * (A @ (B @ X.T).T)
+            return np.asarray(X - self.kernel.decay * same * (A @ (B @ X.T).T))
 
         group = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
         X = _solved(system, same, group, len(ends) - 1)
@@ -186,4 +186,4 @@ def _solved(system: Callable[[Array], Array], right: Array, group: Integers, gro
 
 def _sums(X: Array, group: Integers, groups: int) -> Array:
     """The sum of each group of columns."""
-    return np.bincount(group, weights=X.sum(axis=0), minlength=groups)
+    return np.bincount(group, weights=X.sum(axis=0), minlength=groups).astype(np.float64, copy=False)
