@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 
@@ -33,10 +33,13 @@ class Vocabulary:
         self._start = 0 if base is None else len(base)
         self._columns: dict[Hashable, int] = {}
         self._takes_new = takes_new
+        # how many features came after those of the base, and which of them are not in the dictionary yet
+        self._size = 0
+        self._waiting: list[np.ndarray] = []
         self._beside: dict[str, Vocabulary] = {}
 
     def __len__(self) -> int:
-        return self._start + len(self._columns)
+        return self._start + self._size
 
     def extended(self) -> Vocabulary:
         """A vocabulary that has these features and takes more, without changing this one."""
@@ -71,32 +74,48 @@ class Vocabulary:
             return ABSENT
         new = len(self)
         self._columns[feature] = new
+        self._size += 1
         return new
 
     def columns(self, features: Iterable[Hashable]) -> Integers:
         """The columns of several features."""
         return np.fromiter((self.column(feature) for feature in features), dtype=np.intp)
 
-    def columns_of_distinct(self, features: Sequence[Hashable]) -> Integers:
-        """The columns of features that differ from one another; faster where all of them are new.
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it has no features, and takes new ones."""
+        return self._takes_new and len(self) == 0
 
-        >>> Vocabulary().columns_of_distinct(["to", "be"]).tolist()
-        [0, 1]
+    def columns_of_new(self, features: np.ndarray) -> Integers:
+        """The columns of features that differ from one another and from all that are here.
+
+        They are entered when a feature is next looked up, which for a single sample may be never.
+
+        >>> words = Vocabulary()
+        >>> words.columns_of_new(np.array(["to", "be"])).tolist(), words.column("be"), len(words)
+        ([0, 1], 1, 2)
         """
-        own = self._columns
-        if self._base is not None or not self._takes_new or not own.keys().isdisjoint(features):
-            return self.columns(features)
-        columns = np.arange(len(own), len(own) + len(features))
-        own.update(zip(features, columns.tolist(), strict=True))
+        columns = np.arange(len(self), len(self) + len(features))
+        self._waiting.append(features)
+        self._size += len(features)
         return columns
 
     def features(self) -> list[Hashable]:
         """All features, in the order of their columns."""
+        self._enter()
         before = [] if self._base is None else self._base.features()
         return [*before, *self._columns]
 
     def _find(self, feature: Hashable) -> int | None:
+        self._enter()
         own = self._columns.get(feature)
         if own is None and self._base is not None:
             return self._base._find(feature)
         return own
+
+    def _enter(self) -> None:
+        """Put what waits into the dictionary, in the order of the columns."""
+        for features in self._waiting:
+            start = self._start + len(self._columns)
+            self._columns.update(zip(features.tolist(), range(start, start + len(features)), strict=True))
+        self._waiting = []

@@ -28,11 +28,17 @@ LARGEST_CODE = 2**62
 
 def colours(stack: Stack, vocabulary: Vocabulary, height: int) -> Iterator[Integers]:
     """The colours of all nodes at depth 0, 1, … to `height`."""
+    fresh = vocabulary.is_fresh
     now = first_colours(stack, vocabulary)
     yield now
     bonds = edge_colours(stack, vocabulary)
+    degrees = stack.degrees()
+    groups = []
+    for degree in np.unique(degrees).tolist():
+        nodes = np.flatnonzero(degrees == degree)
+        groups.append((nodes, stack.first[nodes][:, None] + np.arange(degree)))
     for _ in range(height):
-        now = _refined(now, bonds, stack, vocabulary)
+        now = _refined(now, bonds, stack, groups, vocabulary, fresh)
         yield now
 
 
@@ -51,11 +57,19 @@ def edge_colours(stack: Stack, vocabulary: Vocabulary) -> Integers | None:
     return vocabulary.beside(BONDS).columns(stack.edge_labels)
 
 
-def _refined(now: Integers, bonds: Integers | None, stack: Stack, vocabulary: Vocabulary) -> Integers:
+def _refined(
+    now: Integers,
+    bonds: Integers | None,
+    stack: Stack,
+    groups: Sequence[tuple[Integers, Integers]],
+    vocabulary: Vocabulary,
+    fresh: bool,
+) -> Integers:
     """The colours one step deeper.
 
-    The neighbours of every node are sorted in one go. Nodes with equally many neighbours are then rows of a
-    table, and only its distinct rows are looked up.
+    The neighbours of every node are sorted in one go. Nodes with equally many neighbours, a group, are then
+    rows of a table, and only its distinct rows are looked up. None of them is known if the vocabulary was
+    fresh, since they are made of the colours of the step before.
     """
     # -1 for what is absent becomes 0
     width = len(vocabulary) + 1
@@ -65,32 +79,32 @@ def _refined(now: Integers, bonds: Integers | None, stack: Stack, vocabulary: Vo
     wide = int(around.max(initial=0)) + 1
     around = np.sort(stack.source * wide + around) % wide
     out = np.empty(stack.nodes, dtype=np.intp)
-    degrees = stack.degrees()
-    for degree in np.unique(degrees).tolist():
-        nodes = np.flatnonzero(degrees == degree)
-        beside = around[stack.first[nodes][:, None] + np.arange(degree)]
+    for nodes, places in groups:
+        beside = around[places]
         if bonds is not None:
             pairs = np.stack([beside // width - 1, beside % width - 1], axis=2)
             table = np.column_stack([now[nodes], pairs.reshape(len(nodes), -1)])
         else:
             table = np.column_stack([now[nodes], beside - 1])
-        out[nodes] = columns_of_rows(table, vocabulary)
+        out[nodes] = columns_of_rows(table, vocabulary, fresh)
     return out
 
 
-def columns_of_rows(table: Integers, vocabulary: Vocabulary) -> Integers:
-    """The column of each row of whole numbers; only distinct rows are looked up."""
+def columns_of_rows(table: Integers, vocabulary: Vocabulary, fresh: bool) -> Integers:
+    """The column of each row of whole numbers; only distinct rows are looked up, and none if all are new."""
     rows, which = distinct_rows(table)
     # bytes are made, hashed and compared faster than tuples
-    keys = np.ascontiguousarray(rows, dtype=np.int64).view(f"V{8 * rows.shape[1]}").ravel().tolist()
-    return vocabulary.columns_of_distinct(keys)[which]
+    keys = np.ascontiguousarray(rows, dtype=np.int64).view(f"V{8 * rows.shape[1]}").ravel()
+    if fresh:
+        return vocabulary.columns_of_new(keys)[which]
+    return vocabulary.columns(keys.tolist())[which]
 
 
 def numbers_of(feature: Hashable) -> list[int]:
     """The row of whole numbers that a feature is.
 
     >>> words = Vocabulary()
-    >>> columns_of_rows(np.array([[3, 4], [1, 2], [3, 4]]), words).tolist()
+    >>> columns_of_rows(np.array([[3, 4], [1, 2], [3, 4]]), words, fresh=True).tolist()
     [1, 0, 1]
     >>> [numbers_of(feature) for feature in words.features()]
     [[1, 2], [3, 4]]

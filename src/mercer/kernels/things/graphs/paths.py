@@ -31,10 +31,10 @@ class Pairs:
     target: Integers
     between: Integers
 
-    def counted(self, colours: Integers, vocabulary: Vocabulary) -> Found:
+    def counted(self, colours: Integers, vocabulary: Vocabulary, fresh: bool) -> Found:
         """The features (colour, what is between, colour) and their graphs."""
         table = np.column_stack([colours[self.source], self.between, colours[self.target]])
-        return self.owner, columns_of_rows(table, vocabulary), np.ones(len(table))
+        return self.owner, columns_of_rows(table, vocabulary, fresh), np.ones(len(table))
 
 
 def neighbours(stack: Stack, bonds: Integers | None) -> Pairs:
@@ -95,7 +95,7 @@ class ShortestPath(GraphCounts):
 
     def found(self, stack: Stack, vocabulary: Vocabulary) -> Found:
         colours = first_colours(stack, vocabulary.beside(COLOURS))
-        return connected_pairs(stack).counted(colours, vocabulary)
+        return connected_pairs(stack).counted(colours, vocabulary, vocabulary.is_fresh)
 
     def feature_names(self, vocabulary: Vocabulary) -> Sequence[str]:
         return names_of_pairs(vocabulary, str)

@@ -64,7 +64,8 @@ class WeisfeilerLehman(GraphCounts):
             pairs = neighbours(stack, edge_colours(stack, inner))
         else:
             pairs = connected_pairs(stack)
-        parts = [pairs.counted(now, vocabulary) for now in colours(stack, inner, self.height)]
+        fresh = vocabulary.is_fresh
+        parts = [pairs.counted(now, vocabulary, fresh) for now in colours(stack, inner, self.height)]
         owner, column, times = (np.concatenate(group) for group in zip(*parts, strict=True))
         return owner, column, times
 
@@ -104,7 +105,7 @@ class OptimalAssignment(GraphCounts):
         order = np.lexsort([met, owner])
         owner, met = owner[order], met[order]
         times = _how_often_before(owner, met)
-        columns = columns_of_rows(np.column_stack([met, times]), vocabulary)
+        columns = columns_of_rows(np.column_stack([met, times]), vocabulary, vocabulary.is_fresh)
         return owner, columns, np.ones(len(owner))
 
     def feature_names(self, vocabulary: Vocabulary) -> Sequence[str]:
