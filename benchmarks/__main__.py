@@ -13,6 +13,7 @@ SUITES = (
     "engine",
     "gp",
     "gp_classify",
+    "graphs",
     "regression",
     "ridge",
     "small",

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
     [
         ("approximation", 8),
         ("engine", 8),
+        ("graphs", 3),
         ("ridge", 3),
         ("small", 20),
         ("svm", 8),

@@ -310,6 +310,7 @@ def test_every_leaf_says_why_it_is_a_kernel_or_is_known_not_to_be():
     users = {"Custom", "Stationary", "Dot"}
     invalid = {"EditDistance", "Sigmoid", "Logistic"}
     needed = {"SpectralMixture": ([1.0], [1.0], [1.0]), "Bilinear": ([[1.0]],)}
+    needed |= dict.fromkeys(["Diffusion", "RegularizedLaplacian"], ([(0, 1)],))
     named = {n: c for n, c in LEAVES.items() if c.__module__.startswith("mercer.") and n not in users}
     for name, cls in named.items():
         k = cls(*needed.get(name, ()))

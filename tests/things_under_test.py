@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from graphs_under_test import graph_cases, node_cases
 from mercer.kernels import (
     Categorical,
     EditDistance,
@@ -340,4 +341,5 @@ def every_thing_kernel() -> list[ThingCase]:
         ThingCase("spectrum-1", Spectrum(1), LETTERS, _shared_substrings(1)),
         ThingCase("spectrum-3", Spectrum(3), DNA, _shared_substrings(3)),
         ThingCase("spectrum-symbols", Spectrum(2), [list(s) for s in DNA], _shared_substrings(2)),
+        *(ThingCase(name, *rest) for name, *rest in [*graph_cases(), *node_cases()]),
     ]

@@ -7,7 +7,7 @@ turns it into numbers only when a kernel asks for numbers, and only the columns 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence, Sized
+from collections.abc import Callable, Collection, Hashable, Sequence, Sized
 from datetime import date
 from typing import Any, TypeVar
 
@@ -73,6 +73,8 @@ def _is_numeric(X: object) -> bool:
     """Whether X is a table of numbers, by its type; what could be one or not is looked at cell by cell."""
     if sparse.issparse(X):
         return True
+    if isinstance(X, list | tuple) and any(_is_thing(row) for row in X):
+        return False
     try:
         A = np.asarray(X)
     except (ValueError, TypeError):
@@ -80,6 +82,14 @@ def _is_numeric(X: object) -> bool:
     if A.dtype.kind != "O":
         return A.ndim == 2 and A.dtype.kind not in "US"
     return A.ndim == 2 and not any(isinstance(cell, str | bytes) or np.ndim(cell) for cell in A.flat)
+
+
+def _is_thing(row: object) -> bool:
+    """Whether NumPy could take apart a row that is no list of numbers, as a graph lists its nodes."""
+    if isinstance(row, Sequence | np.ndarray) or not isinstance(row, Collection):
+        return False
+    # a column of a data frame is a list of numbers that NumPy knows
+    return getattr(row, "__array__", None) is None
 
 
 def _as_objects(X: object, name: str) -> np.ndarray:

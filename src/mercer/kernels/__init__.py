@@ -26,6 +26,13 @@ from mercer.kernels.things.counted import Counted
 from mercer.kernels.things.dates import Date
 from mercer.kernels.things.edits import EditDistance
 from mercer.kernels.things.gaps import Subsequence
+from mercer.kernels.things.graphs.files import read_tu
+from mercer.kernels.things.graphs.graph import Graph
+from mercer.kernels.things.graphs.graphlets import Graphlet
+from mercer.kernels.things.graphs.nodes import Diffusion, RegularizedLaplacian
+from mercer.kernels.things.graphs.paths import ShortestPath
+from mercer.kernels.things.graphs.walks import RandomWalk
+from mercer.kernels.things.graphs.weisfeiler_lehman import OptimalAssignment, WeisfeilerLehman
 from mercer.kernels.things.paths import Signature
 from mercer.kernels.things.positions import WeightedDegree
 from mercer.kernels.things.reading import Reading, reading
@@ -48,6 +55,7 @@ __all__ = [
     "Counted",
     "Custom",
     "Date",
+    "Diffusion",
     "Dot",
     "DotProduct",
     "EditDistance",
@@ -56,6 +64,8 @@ __all__ = [
     "Fact",
     "Filled",
     "GlobalAlignment",
+    "Graph",
+    "Graphlet",
     "Hamming",
     "Intersection",
     "Jaccard",
@@ -68,6 +78,7 @@ __all__ = [
     "Matern",
     "MinMax",
     "Mismatch",
+    "OptimalAssignment",
     "PerColumn",
     "Periodic",
     "Polynomial",
@@ -75,9 +86,12 @@ __all__ = [
     "Proved",
     "ProvedAsDeclared",
     "Radial",
+    "RandomWalk",
     "RationalQuadratic",
     "Reading",
     "Refuted",
+    "RegularizedLaplacian",
+    "ShortestPath",
     "Sigmoid",
     "Signature",
     "SpectralMixture",
@@ -89,9 +103,11 @@ __all__ = [
     "Undecided",
     "Validity",
     "WeightedDegree",
+    "WeisfeilerLehman",
     "White",
     "as_kernel",
     "leaf",
     "parse",
+    "read_tu",
     "reading",
 ]

@@ -64,6 +64,10 @@ class Counted(OnThings):
         """A feature as a person would write it."""
         return str(feature)
 
+    def feature_names(self, vocabulary: Vocabulary) -> Sequence[str]:
+        """All features as a person would write them; where names are long, each when it is asked for."""
+        return [self.feature_name(feature) for feature in vocabulary.features()]
+
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def counted(self, x: Rows, z: Rows | None) -> tuple[Matrix, Matrix | None]:
@@ -92,7 +96,7 @@ class Counted(OnThings):
 
     def sparse_map(self, x: Rows) -> SparseMap:
         words, A = self._first(x)
-        names = [self.feature_name(feature) for feature in words.features()]
+        names = self.feature_names(words)
 
         def of_rows(rows: Rows) -> Matrix:
             return self.counts(rows.things, words.closed(), rows.name)

@@ -24,11 +24,7 @@ class OnThings(Leaf):
 
     def refuse(self, thing: Thing, i: int, name: str, why: str = "") -> NoReturn:
         """The error of a row that this kernel cannot read."""
-        got = "None" if thing is None else f"a {type(thing).__name__}"
-        because = f" ({why})" if why else ""
-        raise InputTypeError(
-            f"{type(self).__name__} reads {self.things_are}, but row {i} of {name} is {got}{because}."
-        )
+        raise unreadable(type(self).__name__, self.things_are, thing, i, name, why)
 
     def each(self, read: Callable[[Thing], T], things: Sequence[Thing], name: str) -> Iterator[T]:
         """What `read` makes of every thing; one that it cannot read is refused by its row."""
@@ -40,3 +36,10 @@ class OnThings(Leaf):
                     self.refuse(thing, i, name, str(error))
                 except InputTypeError as refusal:
                     raise refusal from error
+
+
+def unreadable(owner: str, things_are: str, thing: Thing, i: int, name: str, why: str) -> InputTypeError:
+    """The error of a row that a kernel cannot read."""
+    got = "None" if thing is None else f"a {type(thing).__name__}"
+    because = f" ({why})" if why else ""
+    return InputTypeError(f"{owner} reads {things_are}, but row {i} of {name} is {got}{because}.")

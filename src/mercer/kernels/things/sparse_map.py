@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from scipy import sparse
@@ -11,6 +12,34 @@ from scipy import sparse
 from mercer.arrays import Rows
 from mercer.sparse import Matrix
 from mercer.typing import Array, Table
+
+
+class Names(Sequence[str]):
+    """The names of many features, each written when it is asked for.
+
+    >>> Names(3, lambda i: "abc"[i])[:2]
+    ['a', 'b']
+    """
+
+    def __init__(self, count: int, name: Callable[[int], str]) -> None:
+        self._count = count
+        self._name = name
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> list[str]: ...
+
+    def __getitem__(self, i: int | slice) -> str | list[str]:
+        if isinstance(i, slice):
+            return [self._name(j) for j in range(*i.indices(self._count))]
+        if not -self._count <= i < self._count:
+            raise IndexError(f"feature {i} of {self._count}")
+        return self._name(i % self._count)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +81,7 @@ class SparseMap:
 
     def seen_through(self, view: Callable[[Rows], Rows], prefix: str) -> SparseMap:
         """The same map of what a view makes of the rows."""
-        names = [f"{prefix}{name}" for name in self.names]
+        names = Names(len(self.names), lambda i: f"{prefix}{self.names[i]}")
         return SparseMap(names, self.matrix, lambda rows: self.of_rows(view(rows)))
 
     def __str__(self) -> str:
@@ -66,8 +95,16 @@ class SparseMap:
 
 def side_by_side(maps: Sequence[SparseMap]) -> SparseMap:
     """The map of a sum: the features of all its terms."""
+    sizes = np.array([len(part.names) for part in maps])
+    ends = np.cumsum(sizes)
+
+    def name(i: int) -> str:
+        which = int(np.searchsorted(ends, i, side="right"))
+        start = int(ends[which] - sizes[which])
+        return maps[which].names[i - start]
+
     return SparseMap(
-        [name for part in maps for name in part.names],
+        Names(int(ends[-1]), name),
         sparse.csr_array(sparse.hstack([part.matrix for part in maps])),
         lambda rows: sparse.csr_array(sparse.hstack([part.of_rows(rows) for part in maps])),
     )

@@ -33,9 +33,13 @@ class Vocabulary:
         self._start = 0 if base is None else len(base)
         self._columns: dict[Hashable, int] = {}
         self._takes_new = takes_new
+        # how many features came after those of the base, and which of them are not in the dictionary yet
+        self._size = 0
+        self._waiting: list[np.ndarray] = []
+        self._beside: dict[str, Vocabulary] = {}
 
     def __len__(self) -> int:
-        return self._start + len(self._columns)
+        return self._start + self._size
 
     def extended(self) -> Vocabulary:
         """A vocabulary that has these features and takes more, without changing this one."""
@@ -44,6 +48,22 @@ class Vocabulary:
     def closed(self) -> Vocabulary:
         """A vocabulary of these features alone."""
         return Vocabulary(self, takes_new=False)
+
+    def beside(self, name: str) -> Vocabulary:
+        """Another vocabulary that is extended and closed together with this one.
+
+        It numbers what a kernel needs on its way and does not count, such as the colours of nodes.
+
+        >>> words = Vocabulary()
+        >>> words.beside("letters").column("a"), len(words)
+        (0, 0)
+        >>> words.closed().beside("letters").columns("ab").tolist()
+        [0, -1]
+        """
+        if name not in self._beside:
+            base = None if self._base is None else self._base.beside(name)
+            self._beside[name] = Vocabulary(base, takes_new=self._takes_new)
+        return self._beside[name]
 
     def column(self, feature: Hashable) -> int:
         """The column of one feature; a new feature gets the next one, or `ABSENT` if this one is closed."""
@@ -54,19 +74,48 @@ class Vocabulary:
             return ABSENT
         new = len(self)
         self._columns[feature] = new
+        self._size += 1
         return new
 
     def columns(self, features: Iterable[Hashable]) -> Integers:
         """The columns of several features."""
         return np.fromiter((self.column(feature) for feature in features), dtype=np.intp)
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it has no features, and takes new ones."""
+        return self._takes_new and len(self) == 0
+
+    def columns_of_new(self, features: np.ndarray) -> Integers:
+        """The columns of features that differ from one another and from all that are here.
+
+        They are entered when a feature is next looked up, which for a single sample may be never.
+
+        >>> words = Vocabulary()
+        >>> words.columns_of_new(np.array(["to", "be"])).tolist(), words.column("be"), len(words)
+        ([0, 1], 1, 2)
+        """
+        columns = np.arange(len(self), len(self) + len(features))
+        self._waiting.append(features)
+        self._size += len(features)
+        return columns
+
     def features(self) -> list[Hashable]:
         """All features, in the order of their columns."""
+        self._enter()
         before = [] if self._base is None else self._base.features()
         return [*before, *self._columns]
 
     def _find(self, feature: Hashable) -> int | None:
+        self._enter()
         own = self._columns.get(feature)
         if own is None and self._base is not None:
             return self._base._find(feature)
         return own
+
+    def _enter(self) -> None:
+        """Put what waits into the dictionary, in the order of the columns."""
+        for features in self._waiting:
+            start = self._start + len(self._columns)
+            self._columns.update(zip(features.tolist(), range(start, start + len(features)), strict=True))
+        self._waiting = []
