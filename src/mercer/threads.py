@@ -98,7 +98,8 @@ def threads(n_jobs: int | None) -> int:
 
 # ── copies of BLAS ──────────────────────────────────────────────────────────────────────────────────────────
 
-_lock = threading.Lock()
+# Reentrant: memory that is asked for inside may end a `with` that was forgotten elsewhere in this thread.
+_lock = threading.RLock()
 
 
 class _Pool:
