@@ -1,7 +1,7 @@
 """Kernels of graphs: speed and peak memory beside GraKeL, then accuracy by nested cross-validation.
 
-Each side has its own graphs ready; the Gram matrix is what is timed. GraKeL drops nodes without edges where
-it gets a list of edges, so it is given the neighbours of every node, also of those that have none. In the
+Each side has its own graphs ready; the Gram matrix is what is timed. GraKeL is given the neighbours of every
+node, also of those that have none, so that it keeps them. In the
 tables of accuracy, height and C are chosen inside each fold of ten, by ten folds of the other nine; a kernel
 of height 3 then goes into a Gaussian process (the first fold) and a kernel PCA.
 """

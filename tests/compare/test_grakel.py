@@ -1,4 +1,4 @@
-"""GraKeL as referee, on graphs in which every node has a neighbour: from edges it drops the others."""
+"""GraKeL as referee, on graphs in which every node has a neighbour."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def vector(name, x):
 
 @pytest.mark.parametrize("n, m", [(1, 1), (3, 7), (13, 8), (2, 255), (97, 257), (40, 600), (1700, 701)])
 def test_waves_of_phases_are_weighted_cosines_and_sines_to_the_last_bit(isa, n, m):
-    """Of the vector functions, which have their own table of fifty digits."""
+    """Of the vector functions, which have their own table of forty digits."""
     rng = np.random.default_rng(n)
     t = rng.normal(size=(n, m)) * 10.0 ** rng.uniform(-3, 7, size=(n, m))
     w = rng.uniform(0.1, 2, size=m)
