@@ -78,7 +78,7 @@ KERNELS = [
     "reading",
 ]
 ROOMS = ["choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
-TABLES = ["Proposal", "describe_table", "table_kernel"]
+TABLES = ["Layout", "Proposal", "TableFile", "describe_table", "read_table", "table_kernel"]
 OTHERS = ["GramReport", "Interrupted", "MercerMap", "Verification", "gram_report", "verify"]
 STRUCTURE = ["KernelCCA", "KernelKMeans", "KernelPCA"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]

@@ -114,6 +114,8 @@ if TYPE_CHECKING:
     from mercer.machines.structure.pca import KernelPCA
     from mercer.machines.windows.mean_embedding import KernelMeanEmbedding
     from mercer.machines.windows.nadaraya_watson import NadarayaWatson
+    from mercer.tables.delimited import Layout
+    from mercer.tables.intake import TableFile, read_table
     from mercer.tables.propose import Proposal, describe_table, table_kernel
     from mercer.theory.gram_report import GramReport, gram_report
     from mercer.theory.verify import Verification, verify
@@ -171,6 +173,7 @@ __all__ = [
     "KernelRidgeCV",
     "Known",
     "Laplacian",
+    "Layout",
     "Leaf",
     "Linear",
     "Logistic",
@@ -212,6 +215,7 @@ __all__ = [
     "Standardized",
     "Stationary",
     "Subsequence",
+    "TableFile",
     "Text",
     "Undecided",
     "Validity",
@@ -230,6 +234,7 @@ __all__ = [
     "leaf",
     "parse",
     "plot",
+    "read_table",
     "read_tu",
     "reading",
     "sklearn",
@@ -278,6 +283,9 @@ _ELSEWHERE = {
     "Interrupted": "mercer.errors",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",
+    "Layout": "mercer.tables.delimited",
+    "TableFile": "mercer.tables.intake",
+    "read_table": "mercer.tables.intake",
     "Proposal": "mercer.tables.propose",
     "describe_table": "mercer.tables.propose",
     "table_kernel": "mercer.tables.propose",

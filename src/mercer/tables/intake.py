@@ -1,0 +1,205 @@
+"""A file becomes a table: `read_table("prices.csv")`.
+
+    .csv .tsv .txt     text with delimiters       encoding, delimiter, decimal sign, header and types are
+                                                  found from the content, and stated
+    .parquet           Parquet                    types as they are stored
+    .arrow .feather    Arrow                      types as they are stored
+    .jsonl .ndjson     one JSON object a line     types as they are written
+    .svm .libsvm       LIBSVM's text              sparse rows and their target
+
+Any of them may be packed by gzip or Zstandard. Parsing is the work of polars, and of scikit-learn for
+LIBSVM's text; what is here decides what to ask of them, and says with file, line, column and remedy what
+cannot be read. What was assumed is kept in `notes`, a sentence each.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars
+from scipy import sparse
+
+from mercer.errors import InputError
+from mercer.tables.delimited import Layout, read_delimited
+from mercer.tables.svmlight import is_svmlight, read_svmlight
+from mercer.typing import Array
+
+STDIN = "-"
+DELIMITED = {".csv": None, ".tsv": "\t", ".tab": "\t", ".txt": None, ".dat": None, ".data": None}
+LINES_OF_JSON = (".jsonl", ".ndjson")
+ARROW = (".arrow", ".feather", ".ipc")
+PARQUET = (".parquet", ".pq")
+SVMLIGHT = (".svm", ".libsvm", ".svmlight")
+PACKED = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd"}
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """What a file holds: a `frame` of polars, or sparse rows `matrix` with their `target`.
+
+    `notes` says what was assumed in reading it, a sentence each.
+    """
+
+    path: str
+    format: str
+    frame: polars.DataFrame | None = None
+    matrix: sparse.csr_array | None = None
+    target: Array | None = None
+    notes: tuple[str, ...] = ()
+    first_line: int = field(default=1, repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        if self.frame is not None:
+            return self.frame.shape
+        assert self.matrix is not None
+        rows, columns = self.matrix.shape
+        return int(rows), int(columns)
+
+    def __str__(self) -> str:
+        """One line on what was read, and one for each assumption."""
+        rows, columns = self.shape
+        head = f"{self.path}: {rows} rows, {columns} columns ({self.format})"
+        return "\n".join([head, *(f"  {note}" for note in self.notes)])
+
+
+def read_table(path: str | Path, layout: Layout | None = None) -> TableFile:
+    """Read a table from a file, or from standard input if `path` is "-".
+
+    `layout` overrides what would be found from the content of text with delimiters.
+
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "prices.csv"
+    >>> _ = file.write_text("size;price\\n12,5;100\\n?;90\\n")
+    >>> print(read_table(file).frame["size"].to_list())
+    [12.5, None]
+    """
+    name = str(path)
+    content = _content(name)
+    layout = layout or Layout()
+    suffixes = [suffix.lower() for suffix in Path(name).suffixes if suffix.lower() not in PACKED]
+    suffix = suffixes[-1] if suffixes else ""
+    if content[:4] == b"PAR1" or suffix in PARQUET:
+        return _stored(name, "Parquet", content)
+    if content[:6] == b"ARROW1" or suffix in ARROW:
+        return _stored(name, "Arrow", content)
+    if not content.strip():
+        raise InputError(f"{name} is empty: a table needs a line of names and at least one row.")
+    if suffix in LINES_OF_JSON:
+        return _json_lines(name, content)
+    if suffix in SVMLIGHT or (suffix not in DELIMITED and is_svmlight(content)):
+        matrix, target, notes = read_svmlight(name, content)
+        return TableFile(name, "LIBSVM's text", None, matrix, target, notes)
+    if suffix not in DELIMITED and suffix and b"\x00" in content[:4096] and content[:2] not in _BOMS:
+        raise InputError(
+            f"{name} holds binary data, and {suffix} is no format that is read here. Export it as CSV, "
+            "Parquet, Arrow, JSON lines or LIBSVM's text."
+        )
+    if layout.delimiter is None:
+        layout = layout.changed(delimiter=DELIMITED.get(suffix))
+    frame, notes, first_line = read_delimited(name, content, layout)
+    return TableFile(name, "text with delimiters", frame, notes=notes, first_line=first_line)
+
+
+_BOMS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def _content(name: str) -> bytes:
+    """The bytes of a file, unpacked."""
+    if name == STDIN:
+        return _unpacked("standard input", sys.stdin.buffer.read())
+    path = Path(name)
+    if path.is_dir():
+        raise InputError(f"{name} is a directory. Name a file in it.")
+    if not path.exists():
+        raise InputError(f"there is no file {name}.{_nearby(path)}")
+    try:
+        return _unpacked(name, path.read_bytes())
+    except PermissionError as error:
+        raise InputError(f"{name} may not be read: {error.strerror}.") from error
+
+
+def _nearby(path: Path) -> str:
+    """What the directory has that is written alike."""
+    from difflib import get_close_matches
+
+    if not path.parent.is_dir():
+        return f" There is no directory {path.parent} either."
+    names = [entry.name for entry in path.parent.iterdir()]
+    close = get_close_matches(path.name, names, n=1)
+    return f" Did you mean {path.parent / close[0]}?" if close else ""
+
+
+def _unpacked(name: str, content: bytes) -> bytes:
+    try:
+        if content[:2] == PACKED[".gz"]:
+            return gzip.decompress(content)
+        if content[:4] == PACKED[".zst"]:
+            return _zstandard(content)
+    except (EOFError, OSError, zlib.error, ValueError) as error:
+        raise InputError(f"{name} is packed, and cannot be unpacked: {error}. Is it whole?") from error
+    return content
+
+
+def _zstandard(content: bytes) -> bytes:
+    import zstandard
+
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(
+            io.BytesIO(content), read_across_frames=True
+        ) as reader:
+            return reader.read()
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
+
+
+def _stored(name: str, format: str, content: bytes) -> TableFile:
+    read = polars.read_parquet if format == "Parquet" else polars.read_ipc
+    try:
+        frame = read(io.BytesIO(content))
+    except Exception as error:  # polars has an error of its own for every trouble
+        raise InputError(f"{name} cannot be read as {format}: {_first_line(error)}.") from error
+    return TableFile(name, format, _with_rows(name, frame))
+
+
+def _json_lines(name: str, content: bytes) -> TableFile:
+    try:
+        frame = polars.read_ndjson(io.BytesIO(content), infer_schema_length=None)
+    except Exception as error:
+        reason = _first_bad_json(content) or _first_line(error)
+        raise InputError(
+            f"{name} cannot be read as JSON lines: {reason}. Every line is one object, such as "
+            '{"size": 12.5, "region": "north"}.'
+        ) from error
+    return TableFile(name, "JSON lines", _with_rows(name, frame))
+
+
+def _with_rows(name: str, frame: polars.DataFrame) -> polars.DataFrame:
+    if not frame.width or not frame.height:
+        raise InputError(f"{name} holds a table of {frame.height} rows and {frame.width} columns: no data.")
+    return frame
+
+
+def _first_bad_json(content: bytes) -> str | None:
+    import json
+
+    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except ValueError as error:
+            return f"line {number}: {error}"
+        if not isinstance(found, dict):
+            return f"line {number} is no object"
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0].rstrip(".")
