@@ -1,7 +1,7 @@
 """The commands of `mercer`. Results go to stdout, talk to stderr.
 
 Exit codes     check: 0 proved, 1 refuted, 2 undecided, 3 proved as declared
-               draw, co2: 0 done, 1 not done, with the reason
+               draw, co2, inspect: 0 done, 1 not done, with the reason
                64 an expression or option that cannot be read     70 an unexpected failure
                74 what was found cannot be written: a full disk     130 Ctrl-C
                A closed pipe (`mercer check … | head -1`) ends the command quietly by SIGPIPE: 141 in a shell.
@@ -19,6 +19,17 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 from typer.core import TyperGroup
+
+from mercer.cli.options import (
+    Decimal,
+    Delimiter,
+    Encoding,
+    Header,
+    JsonFlag,
+    Missing,
+    Table,
+    layout_of,
+)
 
 USAGE = 64
 FAILURE = 70
@@ -66,7 +77,6 @@ Expression = Annotated[
         show_default=False,
     ),
 ]
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
 def _version(asked: bool) -> None:
@@ -169,6 +179,48 @@ def co2(
     from mercer.cli.co2 import Request, run_co2
 
     raise typer.Exit(run_co2(Request(output, train_to, years, force, dpi, as_json, verbose)))
+
+
+@app.command(
+    short_help="Say what a table holds.",
+    epilog="Exit codes: 0 done, 1 the table cannot be read, 64 an option that cannot be read.",
+)
+def inspect(
+    table: Table,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option("--leave-out", help="A column to leave aside; may be repeated.", show_default=False),
+    ] = None,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    missing: Missing = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Example: mercer inspect flats.csv --leave-out rent
+
+    What was read, what each column is taken for and why, and the kernel proposed for the table.
+    """
+    from mercer.cli.inspect import Request, run_inspect
+    from mercer.errors import ParameterError
+
+    try:
+        layout = layout_of(encoding, delimiter, decimal, header, missing)
+    except ParameterError as error:
+        raise typer.BadParameter(str(error)) from error
+    raise typer.Exit(run_inspect(Request(table, layout, tuple(leave_out or ()), as_json)))
+
+
+@app.command(short_help="Say what this machine gives to mercer.", epilog="Exit code: 0.")
+def doctor(as_json: JsonFlag = False) -> None:
+    """Example: mercer doctor
+
+    Versions, instruction set, threads, BLAS and memory, and what stands in the way.
+    """
+    from mercer.cli.doctor import run_doctor
+
+    raise typer.Exit(run_doctor(as_json))
 
 
 def run() -> None:

@@ -11,7 +11,6 @@ import re
 
 import numpy as np
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
 
 from mercer.errors import InputError
 from mercer.typing import Array
@@ -23,6 +22,9 @@ MOST_COLUMNS = 2**31 - 1
 
 def read_svmlight(name: str, content: bytes) -> tuple[sparse.csr_array, Array, tuple[str, ...]]:
     """Sparse rows, their target, and what was assumed."""
+    # scikit-learn's readers bring much of it along
+    from sklearn.datasets import load_svmlight_file
+
     try:
         X, y = load_svmlight_file(io.BytesIO(content), zero_based="auto")
     except (ValueError, OverflowError, MemoryError) as error:
@@ -51,6 +53,8 @@ def is_svmlight(content: bytes) -> bool:
 
 def _first_bad_line(content: bytes) -> str | None:
     """The first line that cannot be read on its own, and why."""
+    from sklearn.datasets import load_svmlight_file
+
     for number, line in enumerate(content.split(b"\n"), 1):
         if not line.strip() or line.lstrip().startswith(b"#"):
             continue
