@@ -65,6 +65,7 @@ OUTSIDE = {
     "cli",
     "studio",
     "applications",
+    "compat",
 }
 PUBLIC = set(MAY_IMPORT) - {"__init__"} | OUTSIDE | {""}
 

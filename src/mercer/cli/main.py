@@ -212,6 +212,28 @@ def inspect(
     raise typer.Exit(run_inspect(Request(table, layout, tuple(leave_out or ()), as_json)))
 
 
+@app.command(
+    short_help="LIBSVM's programs, by their flags.",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
+    epilog="Exit codes: 0 done, 1 not done, as LIBSVM's.",
+)
+def compat(
+    program: Annotated[str, typer.Argument(metavar="PROGRAM", help="svm-train, svm-predict or svm-scale.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="FLAGS FILES", help="As for that program.")
+    ] = None,
+) -> None:
+    """Example: mercer compat svm-train -c 10 -g 0.5 data.svm model
+
+    Takes LIBSVM's flags and files, and reads and writes its models.
+    """
+    from mercer.cli.compat import PROGRAMS, run_compat
+
+    if program not in PROGRAMS:
+        raise typer.BadParameter(f"{program!r} is none of {', '.join(PROGRAMS)}.")
+    raise typer.Exit(run_compat(program, arguments or []))
+
+
 @app.command(short_help="Say what this machine gives to mercer.", epilog="Exit code: 0.")
 def doctor(as_json: JsonFlag = False) -> None:
     """Example: mercer doctor

@@ -20,13 +20,17 @@ _LINE = re.compile(rb"^[+-]?[\d.]+(e[+-]?\d+)?(\s+\d+:[^\s:]+)+\s*$", re.IGNOREC
 MOST_COLUMNS = 2**31 - 1
 
 
-def read_svmlight(name: str, content: bytes) -> tuple[sparse.csr_array, Array, tuple[str, ...]]:
-    """Sparse rows, their target, and what was assumed."""
+def read_svmlight(
+    name: str, content: bytes, *, zero_based: bool | None = None
+) -> tuple[sparse.csr_array, Array, tuple[str, ...]]:
+    """Sparse rows, their target, and what was assumed; None finds out whether indices begin at 0."""
     # scikit-learn's readers bring much of it along
     from sklearn.datasets import load_svmlight_file
 
     try:
-        X, y = load_svmlight_file(io.BytesIO(content), zero_based="auto")
+        X, y = load_svmlight_file(
+            io.BytesIO(content), zero_based="auto" if zero_based is None else zero_based
+        )
     except (ValueError, OverflowError, MemoryError) as error:
         raise InputError(f"{name}, {_first_bad_line(content) or error}") from error
     if not all(X.shape):
