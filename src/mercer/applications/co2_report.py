@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.applications.co2 import LEVEL, TERMS, WIDE, Study
+from mercer.applications.co2 import LEVEL, TERMS, WIDE, Study, YearForecast
 from mercer.plot.style import COLOURS, GREY, new_figure, tidy, with_few_digits
+from mercer.report.page import Page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,129 +112,78 @@ def _season(axes: Axes, study: Study) -> None:
     axes.legend(fontsize=8.5, frameon=False, loc="upper right")
 
 
-def svg(figure: Figure) -> str:
-    """The figure as an <svg> element to put inside a page; the same bytes every time."""
-    import matplotlib
-
-    out = io.StringIO()
-    with matplotlib.rc_context(
-        {"svg.hashsalt": "mercer", "svg.fonttype": "none", "font.family": "sans-serif"}
-    ):
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    text = out.getvalue()
-    return text[text.index("<svg") :]
-
-
 def report(study: Study, forecast: str, terms: str) -> str:
-    """One self-contained page: no script, nothing fetched."""
-    model = study.model
-    certificate = escape(str(model.certificate_))
+    """The page: what was forecast, how right it was, and how it was computed."""
+    page = Page("Carbon dioxide at Mauna Loa: a forecast with a band")
+    page.paragraph(
+        "A Gaussian process whose kernel is a sum of a long rise, a season, a medium term, weather and noise."
+    )
+    _say_coverage(page, study)
+    page.figure(
+        forecast,
+        f"The dashed line is the end of the months fitted. The band is where {LEVEL:.0%} of new monthly "
+        "means are expected; it widens as the data recede.",
+    )
+    page.heading("The forecast, term by term")
+    page.figure(
+        terms,
+        f"Posterior mean and {LEVEL:.0%} band of each term. The means add up to the mean above. The bands of "
+        "single terms are wider than that of their sum: the data tell the sum, and what one term has another "
+        "has not. After the months fitted each term returns to its prior at its own pace.",
+    )
+    page.heading("Year by year, in ppm")
+    page.table(
+        ("year", "forecast", "band of a month", "measured", "difference"), [_year(r) for r in study.by_year()]
+    )
+    page.heading("What the data chose")
+    page.table(("term", "meaning", "value", "unit"), _chosen(study), left=(0, 1, 3))
+    page.heading("How it was computed")
+    page.code(with_few_digits(str(study.model.kernel_)))
+    page.code(str(study.model.certificate_))
+    page.footer(
+        "Data: monthly means by the NOAA Global Monitoring Laboratory (P. Tans) and the Scripps Institution "
+        "of Oceanography (R. Keeling), March 1958 to August 2013. Model after Rasmussen and Williams, "
+        f"Gaussian Processes for Machine Learning, section 5.4.3. Made by mercer co2 in "
+        f"{study.seconds:.1f} s, report and pictures apart."
+    )
+    return page.html()
+
+
+def _say_coverage(page: Page, study: Study) -> None:
+    share = "–"
     if study.coverage is None:
-        share = "–"
-        covered = "There are no later months to compare with."
+        page.paragraph("There are no later months to compare with.")
     else:
         share = f"{study.coverage:.1%}"
-        covered = (
-            f"<b>{int(study.inside.sum())} of the {len(study.later)} months that followed ({share}) lie "
-            f"inside the {LEVEL:.0%} band</b>; the forecast was off by {study.error:.2f} ppm "
-            "(root mean square)."
+        page.paragraph(
+            f"The forecast was off by {study.error:.2f} ppm (root mean square).",
+            strong=f"{int(study.inside.sum())} of the {len(study.later)} months that followed ({share}) lie "
+            f"inside the {LEVEL:.0%} band.",
         )
-    figures = [
-        (f"{len(study.train)}", f"months fitted, to the end of {study.train_to}"),
-        (f"{study.years}", "years of forecast"),
-        (share, f"of later months in the {LEVEL:.0%} band"),
-        (f"{model.log_evidence_:.2f}", "log marginal likelihood"),
-    ]
-    tiles = "".join(f"<div class=tile><b>{v}</b><span>{escape(w)}</span></div>" for v, w in figures)
-    return _PAGE.format(
-        tiles=tiles,
-        covered=covered,
-        forecast=forecast,
-        terms=terms,
-        years=_years_table(study),
-        numbers=_numbers_table(study),
-        kernel=escape(with_few_digits(str(model.kernel_))),
-        certificate=certificate,
-        seconds=f"{study.seconds:.1f}",
+    page.tiles(
+        [
+            (f"{len(study.train)}", f"months fitted, to the end of {study.train_to}"),
+            (f"{study.years}", "years of forecast"),
+            (share, f"of later months in the {LEVEL:.0%} band"),
+            (f"{study.model.log_evidence_:.2f}", "log marginal likelihood"),
+        ]
     )
 
 
-def _years_table(study: Study) -> str:
-    rows = []
-    for r in study.by_year():
-        measured = ""
-        off = ""
-        if r["measured"] is not None:
-            measured = f"{r['measured']:.2f}"
-            off = f"{r['measured'] - r['forecast']:+.2f}"
-        rows.append(
-            f"<tr><td>{r['year']}</td><td>{r['forecast']:.2f}</td><td>± {r['band']:.2f}</td>"
-            f"<td>{measured}</td><td>{off}</td></tr>"
-        )
-    head = (
-        "<tr><th>year</th><th>forecast</th><th>band of a month</th><th>measured</th><th>difference</th></tr>"
-    )
-    return f"<table>{head}{''.join(rows)}</table>"
+def _year(row: YearForecast) -> tuple[str, ...]:
+    """One year as text; what was not measured is left empty."""
+    measured = row["measured"]
+    shown = (f"{row['year']}", f"{row['forecast']:.2f}", f"± {row['band']:.2f}")
+    if measured is None:
+        return (*shown, "", "")
+    return (*shown, f"{measured:.2f}", f"{measured - row['forecast']:+.2f}")
 
 
-def _numbers_table(study: Study) -> str:
-    rows = []
+def _chosen(study: Study) -> list[tuple[str, ...]]:
+    """The hyperparameters; the name of a term stands beside its first."""
+    rows: list[tuple[str, ...]] = []
     before = ""
     for term, meaning, value, unit in study.hyperparameters():
-        shown = term if term != before else ""
+        rows.append((term if term != before else "", meaning, f"{value:.3g}", unit))
         before = term
-        rows.append(
-            f"<tr><td>{shown}</td><td class=l>{escape(meaning)}</td><td>{value:.3g}</td>"
-            f"<td class=l>{unit}</td></tr>"
-        )
-    head = "<tr><th>term</th><th class=l>meaning</th><th>value</th><th class=l>unit</th></tr>"
-    return f"<table>{head}{''.join(rows)}</table>"
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Carbon dioxide at Mauna Loa: a forecast with a band</title>
-<style>
-:root {{ color-scheme: light; }}
-body {{ font: 16px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: #1b1b1b; background: #fff;
-       max-width: 60rem; margin: 2rem auto; padding: 0 1.25rem; }}
-h1 {{ font-size: 1.6rem; line-height: 1.2; margin: 0 0 .4rem; }}
-h2 {{ font-size: 1.15rem; margin: 2rem 0 .5rem; }}
-.tiles {{ display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.2rem 0; }}
-.tile {{ flex: 1 1 10rem; background: #f2f6fa; border-radius: .5rem; padding: .7rem .9rem; }}
-.tile b {{ display: block; font-size: 1.45rem; }}
-.tile span {{ color: #555; font-size: .85rem; }}
-svg {{ width: 100%; height: auto; }}
-figure {{ margin: 1rem 0; }}
-figcaption {{ color: #555; font-size: .9rem; }}
-table {{ border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }}
-th, td {{ padding: .16rem .8rem .16rem 0; text-align: right; border-bottom: 1px solid #e6e6e6;
-  white-space: nowrap; }}
-th:first-child, td:first-child, .l {{ text-align: left; }} th {{ font-weight: 600; }}
-.two {{ display: flex; flex-wrap: wrap; gap: 1rem 3rem; }}
-pre {{ background: #f6f6f6; padding: .7rem .9rem; border-radius: .4rem; white-space: pre-wrap;
-  font-size: .82rem; }}
-footer {{ margin-top: 2.5rem; color: #555; font-size: .85rem; }}
-</style></head><body>
-<h1>Carbon dioxide at Mauna Loa: a forecast with a band</h1>
-<p>A Gaussian process whose kernel is a sum of a long rise, a season, a medium term, weather and noise.
-{covered}</p>
-<div class=tiles>{tiles}</div>
-<figure>{forecast}<figcaption>The dashed line is the end of the months fitted. The band is where 95 % of new
-monthly means are expected; it widens as the data recede.</figcaption></figure>
-<h2>The forecast, term by term</h2>
-<figure>{terms}<figcaption>Posterior mean and 95 % band of each term. The means add up to the mean above. The
-bands of single terms are wider than that of their sum: the data tell the sum, and what one term has another
-has not. After the months fitted each term returns to its prior at its own pace.</figcaption></figure>
-<div class=two><div><h2>Year by year, in ppm</h2>{years}</div>
-<div><h2>What the data chose</h2>{numbers}</div></div>
-<h2>How it was computed</h2>
-<pre>{kernel}</pre>
-<pre>{certificate}</pre>
-<footer>Data: monthly means by the NOAA Global Monitoring Laboratory (P. Tans) and the Scripps Institution of
-Oceanography (R. Keeling), March 1958 to August 2013. Model after Rasmussen and Williams,
-<i>Gaussian Processes for Machine Learning</i>, section 5.4.3.
-Made by <code>mercer co2</code> in {seconds} s, report and pictures apart.</footer>
-</body></html>
-"""
+    return rows

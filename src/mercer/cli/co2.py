@@ -36,7 +36,8 @@ def run_co2(asked: Request) -> int:
         # a missing matplotlib is told before the fit, not after
         new_figure(1, 1)
         from mercer.applications.co2 import study
-        from mercer.applications.co2_report import forecast_picture, report, svg, terms_picture
+        from mercer.applications.co2_report import forecast_picture, report, terms_picture
+        from mercer.report.page import svg
 
         found = study(asked.train_to, asked.years, verbose=int(asked.verbose))
         figures = [forecast_picture(found), terms_picture(found)]

@@ -1,0 +1,164 @@
+"""A page of a report: headings, tiles, figures, tables and code, put together as one HTML file.
+
+Every piece of text is escaped here, whatever it contains; only figures are taken as they are, and they must
+be <svg> elements. The page needs no script and fetches nothing. On a narrow screen tables and pictures scroll
+inside their own frame, so that the page itself never does; it follows the reader's choice of light or dark,
+and prints in black on white.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from mercer.errors import ParameterError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# What pictures must not hold, since they are not escaped.
+_FOREIGN = re.compile(r"<\s*(script|foreignobject|iframe|image)\b|\bon\w+\s*=|javascript:", re.IGNORECASE)
+
+
+class Page:
+    """A report that grows from top to bottom; `html()` is the file.
+
+    >>> page = Page("Rents & sizes")
+    >>> page.paragraph("Columns: <size>.")
+    >>> "Rents &amp; sizes" in page.html(), "&lt;size&gt;" in page.html()
+    (True, True)
+    """
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self._pieces: list[str] = [f"<h1>{escape(title)}</h1>"]
+        self._footer = ""
+
+    def heading(self, text: str) -> None:
+        """A heading, which is also a place to link to."""
+        self._pieces.append(f"<h2 id='{_anchor(text)}'>{escape(text)}</h2>")
+
+    def paragraph(self, text: str, *, strong: str = "") -> None:
+        """A paragraph; `strong` stands before it in bold."""
+        first = f"<b>{escape(strong)}</b> " if strong else ""
+        self._pieces.append(f"<p>{first}{escape(text)}</p>")
+
+    def tiles(self, figures: Iterable[tuple[str, str]]) -> None:
+        """The few numbers that matter most, each with what it means."""
+        tiles = (f"<div class=tile><b>{escape(v)}</b><span>{escape(w)}</span></div>" for v, w in figures)
+        self._pieces.append(f"<div class=tiles>{''.join(tiles)}</div>")
+
+    def figure(self, picture: str, caption: str) -> None:
+        """A picture, an <svg> element, with a caption."""
+        if not picture.lstrip().startswith("<svg") or _FOREIGN.search(picture):
+            raise ParameterError("a figure of a page must be an <svg> element that holds no script.")
+        self._pieces.append(
+            f"<figure><div class=wide tabindex=0 role=region aria-label='picture'>{picture}</div>"
+            f"<figcaption>{escape(caption)}</figcaption></figure>"
+        )
+
+    def table(
+        self,
+        head: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        *,
+        left: Sequence[int] = (0,),
+        title: str = "",
+    ) -> None:
+        """A table; the columns in `left` begin at the left, all others end at the right."""
+
+        def cells(values: Sequence[str], tag: str) -> str:
+            shown = (
+                f"<{tag}{' class=l' if j in left else ''}>{escape(v)}</{tag}>" for j, v in enumerate(values)
+            )
+            return f"<tr>{''.join(shown)}</tr>"
+
+        body = "".join(cells(row, "td") for row in rows)
+        above = f"<caption>{escape(title)}</caption>" if title else ""
+        self._pieces.append(
+            "<div class=wide tabindex=0 role=region aria-label='table'>"
+            f"<table>{above}<thead>{cells(head, 'th')}</thead><tbody>{body}</tbody></table></div>"
+        )
+
+    def code(self, text: str) -> None:
+        """Text as it is, with its lines."""
+        self._pieces.append(f"<pre>{escape(text)}</pre>")
+
+    def footer(self, text: str) -> None:
+        """What stands at the end, in small print."""
+        self._footer = f"<footer>{escape(text)}</footer>"
+
+    def html(self) -> str:
+        """The whole file."""
+        return (
+            "<!doctype html>\n"
+            '<html lang="en"><head><meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{escape(self.title)}</title>\n<style>{STYLE}</style></head><body><main>\n"
+            + "\n".join(self._pieces)
+            + f"\n{self._footer}\n</main></body></html>\n"
+        )
+
+
+def _anchor(text: str) -> str:
+    return re.sub(r"\W+", "-", text.lower()).strip("-")
+
+
+def svg(figure: Figure) -> str:
+    """A figure of matplotlib as an <svg> element to put inside a page; the same bytes every time."""
+    import matplotlib
+
+    out = io.StringIO()
+    with matplotlib.rc_context(
+        {"svg.hashsalt": "mercer", "svg.fonttype": "none", "font.family": "sans-serif"}
+    ):
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    text = out.getvalue()
+    return text[text.index("<svg") :]
+
+
+STYLE = """
+:root { color-scheme: light dark;
+  --text: #1b1b1b; --back: #fff; --soft: #f2f6fa; --quiet: #555; --line: #e3e3e3; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #e8e8e8; --back: #16181b; --soft: #22272d; --quiet: #a8b0b8; --line: #383d43; }
+}
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--text);
+  background: var(--back); margin: 0; }
+main { max-width: 60rem; margin: 2rem auto; padding: 0 1.25rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .4rem; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
+.tiles { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.2rem 0; }
+.tile { flex: 1 1 9rem; background: var(--soft); border-radius: .5rem; padding: .7rem .9rem; }
+.tile b { display: block; font-size: 1.45rem; }
+.tile span { color: var(--quiet); font-size: .85rem; }
+.wide { overflow-x: auto; max-width: 100%; }
+figure { margin: 1rem 0; }
+figure .wide { background: #fff; border-radius: .4rem; }
+figure svg { display: block; width: 100%; height: auto; min-width: 36rem; }
+figcaption { color: var(--quiet); font-size: .9rem; margin-top: .3rem; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; color: var(--quiet); padding-bottom: .2rem; }
+th, td { padding: .16rem .8rem .16rem 0; text-align: right; border-bottom: 1px solid var(--line);
+  white-space: nowrap; }
+th { font-weight: 600; }
+.l { text-align: left; }
+pre { background: var(--soft); padding: .7rem .9rem; border-radius: .4rem; white-space: pre-wrap;
+  font-size: .82rem; }
+footer { margin-top: 2.5rem; color: var(--quiet); font-size: .85rem; }
+@media (max-width: 30rem) {
+  th { white-space: normal; vertical-align: bottom; }
+  th, td { padding-right: .5rem; }
+}
+@media print {
+  :root { --text: #000; --back: #fff; --soft: #f4f4f4; --quiet: #333; --line: #bbb; }
+  main { max-width: none; margin: 0; }
+  figure, table, .tiles { break-inside: avoid; }
+  figure svg { min-width: 0; }
+  .wide { overflow: visible; }
+}
+"""

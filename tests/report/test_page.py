@@ -1,0 +1,121 @@
+"""Pages of reports: text stays text, nothing is fetched, no phone has to scroll sideways."""
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercer.errors import ParameterError
+from mercer.plot.style import new_figure
+from mercer.report.page import Page, svg
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+VOID = {"meta", "link", "br", "img", "hr"}
+
+
+class Reader(HTMLParser):
+    """The text of a page, and whether every element is closed in its turn."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.tags = [], [], set()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text.append(data)
+
+
+def read(page):
+    reader = Reader()
+    reader.feed(page.html())
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def full_page(word="word"):
+    page = Page(f"title {word}")
+    page.heading(f"heading {word}")
+    page.paragraph(f"paragraph {word}", strong=f"strong {word}")
+    page.tiles([(f"tile {word}", f"meaning {word}")])
+    page.table([f"name {word}", "b"], [[f"cell {word}", "1"], ["x", "2"]], title=f"caption {word}")
+    page.code(f"code {word}")
+    page.figure("<svg></svg>", f"figure {word}")
+    page.footer(f"footer {word}")
+    return page
+
+
+PLACES = ("title", "heading", "paragraph", "strong", "tile", "meaning", "name", "cell", "caption", "code")
+PLACES += ("figure", "footer")
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r", exclude_categories=["Cs"]))
+
+
+@settings(deadline=None)
+@given(
+    TEXT | st.sampled_from(["</style><script>alert(1)</script>", "'><img src=x onerror=y>", "&amp;", "{x}"])
+)
+def test_whatever_a_text_contains_it_is_shown_and_nothing_else(word):
+    found = read(full_page(word))
+    text = "".join(found.text)
+    for place in PLACES:
+        assert f"{place} {word}" in text
+    assert not found.tags & {"script", "img", "link", "iframe"}
+
+
+def test_nothing_is_fetched():
+    text = full_page().html()
+    assert not re.search(r"<script|<link|<img|@import|src=|url\(|https?:", text)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    ["<p>no picture</p>", "<svg><script>x</script></svg>", "<svg onload=x></svg>", "<svg><image/></svg>"],
+)
+def test_a_picture_that_could_run_something_is_refused(picture):
+    with pytest.raises(ParameterError, match="svg"):
+        Page("t").figure(picture, "")
+
+
+def test_a_figure_is_drawn_to_the_same_bytes():
+    def drawn():
+        figure = new_figure(3.0, 2.0)
+        figure.subplots().plot([0, 1], [1, 0])
+        return svg(figure)
+
+    assert drawn() == drawn()
+    assert drawn().startswith("<svg") and "<script" not in drawn()
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no chromium")
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_browser_shows_it_without_scrolling_sideways(tmp_path, width):
+    page = full_page("a-word-that-is-so-long-that-it-does-not-fit-into-one-line-of-any-phone" * 2)
+    figure = new_figure(10.0, 4.0)
+    figure.subplots().plot([0, 1], [1, 0])
+    page.figure(svg(figure), "a wide picture")
+    page.table([f"column {j}" for j in range(20)], [[str(10**j) for j in range(20)]])
+    told = "<script>console.log('width ' + document.documentElement.scrollWidth)</script></body>"
+    (tmp_path / "page.html").write_text(page.html().replace("</body>", told), encoding="utf-8")
+    frame = f"<iframe src=page.html style='width:{width}px;height:800px;border:0'></iframe>"
+    (tmp_path / "frame.html").write_text(f"<body style='margin:0'>{frame}</body>")
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]
+    command += ["--disable-background-networking", "--disable-component-update", "--enable-logging=stderr"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,900", "--dump-dom"]
+    done = subprocess.run(
+        [*command, (tmp_path / "frame.html").as_uri()], capture_output=True, text=True, timeout=120
+    )
+    found = re.search(r"width (\d+)", done.stderr)
+    assert found is not None, done.stderr[-500:]
+    assert int(found[1]) <= width
