@@ -16,6 +16,7 @@ ROOT = Path(mercer.__file__).parent
 BASE = {
     "errors",
     "arrays",
+    "vectors",
     "frames",
     "params",
     "clock",
@@ -41,7 +42,8 @@ MAY_IMPORT = {
     "panels": {"typing"},
     "params": {"errors", "typing"},
     "frames": {"typing"},
-    "arrays": {"errors", "frames", "panels", "sparse", "typing"},
+    "arrays": {"errors", "frames", "sparse", "typing", "vectors"},
+    "vectors": {"errors", "frames", "panels", "sparse", "typing"},
     "samples": {"arrays", "typing"},
     "sparse": {"errors", "memory", "typing"},
     "memory": {"errors", "typing"},

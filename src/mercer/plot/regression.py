@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import check_vectors, column_names
+from mercer.arrays import column_names
 from mercer.errors import ParameterError
 from mercer.plot.plane import like_rows_of_fit
 from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
 from mercer.sparse import dense
 from mercer.typing import Array, Table, Targets
+from mercer.vectors import check_vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

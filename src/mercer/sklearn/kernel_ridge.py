@@ -14,7 +14,6 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight
 
-from mercer.arrays import check_vectors
 from mercer.errors import MagnitudeError, NotPositiveDefiniteError, warn
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram.on_rows import PRECOMPUTED, KernelOnRows
@@ -26,6 +25,7 @@ from mercer.sklearn.names import KernelName, kernel_named
 from mercer.sklearn.twin import Twin
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array, Floats, Integers, Table, Targets, Weights
+from mercer.vectors import check_vectors
 
 __all__ = ["KernelRidge"]
 

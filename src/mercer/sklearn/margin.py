@@ -20,7 +20,6 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from mercer.arrays import check_vectors
 from mercer.errors import MagnitudeError, NotFiniteError, warn
 from mercer.gram import GramOperator
 from mercer.gram.on_rows import PRECOMPUTED, KernelOnRows
@@ -40,6 +39,7 @@ from mercer.sklearn.names import KernelFunction, KernelName, kernel_named
 from mercer.sklearn.twin import Twin
 from mercer.sparse import Matrix
 from mercer.typing import Array, Integers, Labels, Table, Targets, Weights
+from mercer.vectors import check_vectors
 
 NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. "

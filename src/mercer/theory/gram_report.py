@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from scipy import linalg, sparse
 
-from mercer.arrays import check_vectors
 from mercer.errors import NotFiniteError, ParameterError, ShapeError
 from mercer.sparse import Matrix
 from mercer.theory.graded import (
@@ -34,6 +33,7 @@ from mercer.theory.graded import (
     scaled_by,
 )
 from mercer.typing import Array, Flags, Integers, Table
+from mercer.vectors import check_vectors
 
 MOST_MINORS = 100  # leading minors cost n⁴ together; beyond this only the first ones are computed
 MOST_PAIRS = 1000  # duplicates listed; all are counted

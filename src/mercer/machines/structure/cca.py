@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import lapack
-from mercer.arrays import Rows, check_vectors
+from mercer.arrays import Rows
 from mercer.errors import InputError, NotPositiveDefiniteError, ShapeError, warn
 from mercer.gram import GramOperator
 from mercer.gram.blocks import Index
@@ -29,6 +29,7 @@ from mercer.machines.structure.mercer_map import with_signs
 from mercer.solve.eigen import top_eigenpairs
 from mercer.sparse import dense
 from mercer.typing import Array, Memory, Seed, Table, Targets
+from mercer.vectors import check_vectors
 
 
 class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
