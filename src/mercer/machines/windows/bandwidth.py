@@ -30,7 +30,7 @@ def by_leave_one_out(kernel: Kernel | None, error: Callable[[Kernel], float]) ->
         )
 
     def scaled(octaves: float) -> Kernel:
-        return kernel._with_params({"lengthscale": _times(start, 2.0**octaves)})
+        return kernel.with_params({"lengthscale": _times(start, 2.0**octaves)})
 
     points = np.linspace(-OCTAVES, OCTAVES, int(2 * OCTAVES * PER_OCTAVE) + 1)
     values = np.array([error(scaled(float(p))) for p in points])

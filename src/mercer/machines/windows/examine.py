@@ -220,4 +220,4 @@ def _width(
 
 def _wide(kernel: Kernel, lengthscale: Array) -> Kernel:
     value = float(lengthscale) if lengthscale.ndim == 0 else tuple(lengthscale.tolist())
-    return kernel._with_params({"lengthscale": value})
+    return kernel.with_params({"lengthscale": value})
