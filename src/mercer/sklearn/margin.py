@@ -115,18 +115,19 @@ class Prepared:
     products: Matrix | None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarginTwin(Twin):
     """Check as scikit-learn does, translate, fit the machine, translate back."""
 
-    kernel: KernelName
-    gamma: float | str
-    degree: int
-    coef0: float
-    tol: float
-    max_iter: int
-    cache_size: float
-    verbose: bool
-    C: float = 1.0
+    kernel: KernelName = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    shrinking: bool = True
+    tol: float = 1e-3
+    cache_size: float = 200
+    verbose: bool = False
+    max_iter: int = -1
 
     def _machine(self, **common: Any) -> MarginMachine:
         raise NotImplementedError

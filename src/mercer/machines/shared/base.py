@@ -80,9 +80,7 @@ class KernelEstimator(Published, BaseEstimator):
                 raise ParameterError(
                     f"Invalid parameter {next(iter(nested))!r}: a precomputed kernel has no parameters."
                 )
-            self.kernel = kernel.with_params(
-                {name.removeprefix("kernel__"): v for name, v in nested.items()}
-            )
+            self.kernel = kernel.with_params({name.removeprefix("kernel__"): v for name, v in nested.items()})
         return self
 
     def __sklearn_tags__(self) -> Any:
