@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 
 from mercer.errors import MagnitudeError, NotFiniteError, warn
 from mercer.gram import GramOperator
-from mercer.gram.on_rows import PRECOMPUTED, KernelOnRows
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels import Kernel
 from mercer.kernels.leaves.closing import variance
 from mercer.machines.margin.calibrate import Calibration
@@ -36,10 +36,9 @@ from mercer.machines.margin.svr import NuSVR as _NuSVR
 from mercer.machines.shared.publish import fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, symmetric, warn_of_refuted
 from mercer.sklearn.names import KernelFunction, KernelName, kernel_named
-from mercer.sklearn.twin import Twin
+from mercer.sklearn.twin import Quiet, Twin
 from mercer.sparse import Matrix
 from mercer.typing import Array, Integers, Labels, Table, Targets, Weights
-from mercer.vectors import check_vectors
 
 NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. "
@@ -50,24 +49,6 @@ WRITTEN_OUT = 2**17
 
 
 # ── the machines without their announcements ────────────────────────────────────────────────────────────────
-
-
-class Quiet(MarginMachine):
-    """scikit-learn does not judge kernels, and words its own convergence warning."""
-
-    def _judged(
-        self, on: KernelOnRows, K: GramOperator | None = None, rows: Integers | None = None
-    ) -> tuple[str, ...]:
-        return ()
-
-    def _report(self) -> None:
-        """Said by the twin."""
-
-    def check_rows(self, X: Matrix, *, reset: bool) -> Matrix:
-        """Names and width are the twin's affair."""
-        if reset:
-            self.n_features_in_ = X.shape[1]
-        return check_vectors(X)
 
 
 class QuietClassifier(Quiet, MarginClassifier):

@@ -15,10 +15,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercer.gram import GramOperator
+from mercer.gram.on_rows import KernelOnRows
+from mercer.machines.shared.machine import Machine
 from mercer.machines.shared.parameters import constructor
 from mercer.machines.shared.publish import Published
+from mercer.sparse import Matrix
 from mercer.theory.claims import Examination
-from mercer.typing import Table, Targets, Weights
+from mercer.typing import Integers, Table, Targets, Weights
+from mercer.vectors import check_vectors
 
 # Values of these types say all of themselves, so that one which passed a check passes it again.
 _PLAIN = (float, int, str, bool)
@@ -71,6 +76,24 @@ class Twin(Published, BaseEstimator):
         if reset:
             self.n_features_in_ = X.shape[1]
         return bool(self.__dict__.get("n_features_in_") == X.shape[1])
+
+
+class Quiet(Machine):
+    """A machine inside a twin: scikit-learn does not judge kernels, and words its own warnings."""
+
+    def _judged(
+        self, on: KernelOnRows, K: GramOperator | None = None, rows: Integers | None = None
+    ) -> tuple[str, ...]:
+        return ()
+
+    def _report(self) -> None:
+        """Said by the twin, or in the certificate."""
+
+    def check_rows(self, X: Matrix, *, reset: bool) -> Matrix:
+        """Names and width are the twin's affair."""
+        if reset:
+            self.n_features_in_ = X.shape[1]
+        return check_vectors(X).astype(np.float64, copy=False)
 
 
 def _check_parameter(kind: type, name: str, value: object) -> None:
