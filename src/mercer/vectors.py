@@ -182,7 +182,7 @@ def _check_size(shape: tuple[int, ...], name: str) -> None:
 def _check_values(A: Array, name: str, names: Sequence[str] | None) -> None:
     top = largest_entry(A)
     if not np.isfinite(top):
-        i, j = _first(~np.isfinite(A))
+        i, j = largest_at(~np.isfinite(A))
         _refuse_nonfinite(A[i, j], i, j, name, names)
     limit = np.sqrt(np.finfo(A.dtype).max / (8 * A.shape[1]))
     if top > limit:
@@ -208,8 +208,9 @@ def _refuse_nonfinite(value: float, i: int, j: int, name: str, names: Sequence[s
     )
 
 
-def _first(mask: Flags) -> tuple[int, int]:
-    i, j = np.unravel_index(int(np.argmax(mask)), mask.shape)
+def largest_at(A: Array | Flags) -> tuple[int, int]:
+    """Where the largest entry of a matrix is, the first one; of flags, the first that is raised."""
+    i, j = np.unravel_index(int(np.argmax(A)), A.shape)
     return int(i), int(j)
 
 
@@ -241,7 +242,7 @@ def require_nonnegative(A: Matrix, kernel: str, name: str) -> None:
             i = int(np.searchsorted(A.indptr, k, side="right") - 1)
             j = int(A.indices[k])
         else:
-            i, j = _first(A < 0)
+            i, j = largest_at(A < 0)
             value = A[i, j]
         raise DomainError(
             f"{kernel} is a kernel on histograms: all entries must be >= 0, but {name} has {value:g} at "

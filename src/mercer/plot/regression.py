@@ -191,9 +191,11 @@ def _title(model: BaseEstimator) -> str:
     return _shorten(str(getattr(model, "kernel_", type(model).__name__)))
 
 
-def _shorten(text: str, most: int = 100) -> str:
+def _shorten(text: str) -> str:
     text = re.sub(r"\d+\.\d{3,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.3g}", text)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    if len(text) <= 100:
+        return text
+    return text[:99] + "…"
 
 
 def _column_name(model: BaseEstimator, X: Table, column: int) -> str:
