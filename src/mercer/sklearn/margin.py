@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +96,15 @@ class Prepared:
     products: Matrix | None
 
 
+class Common(TypedDict):
+    """What every machine inside is asked for."""
+
+    kernel: Kernel | str
+    tol: float
+    max_iter: int | None
+    memory: int
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class MarginTwin(Twin):
     """Check as scikit-learn does, translate, fit the machine, translate back."""
@@ -110,7 +119,7 @@ class MarginTwin(Twin):
     verbose: bool = False
     max_iter: int = -1
 
-    def _machine(self, **common: Any) -> MarginMachine:
+    def _machine(self, **common: Unpack[Common]) -> MarginMachine:
         raise NotImplementedError
 
     def _check_targets(self, y: Targets) -> Labels:

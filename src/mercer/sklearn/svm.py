@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, Unpack
 
 import numpy as np
 import sklearn.svm as peer
@@ -20,6 +20,7 @@ from mercer.machines.margin.classify import MarginClassifier, votes_and_confiden
 from mercer.machines.margin.problems import MarginMachine
 from mercer.machines.shared.targets import plain_labels
 from mercer.sklearn.margin import (
+    Common,
     MarginTwin,
     Prepared,
     QuietNuSVC,
@@ -177,7 +178,7 @@ class SVC(_Classifier):
 
     C: float = 1.0
 
-    def _machine(self, **common: Any) -> MarginMachine:
+    def _machine(self, **common: Unpack[Common]) -> MarginMachine:
         return QuietSVC(
             C=self.C,
             class_weight=self._by_code(),
@@ -196,7 +197,7 @@ class NuSVC(_Classifier):
 
     nu: float = 0.5
 
-    def _machine(self, **common: Any) -> MarginMachine:
+    def _machine(self, **common: Unpack[Common]) -> MarginMachine:
         return QuietNuSVC(
             nu=self.nu,
             class_weight=self._by_code(),
@@ -228,7 +229,7 @@ class SVR(_Regressor):
     C: float = 1.0
     epsilon: float = 0.1
 
-    def _machine(self, **common: Any) -> MarginMachine:
+    def _machine(self, **common: Unpack[Common]) -> MarginMachine:
         return QuietSVR(C=min(self.C, 1e10), epsilon=self.epsilon, **common)
 
 
@@ -241,7 +242,7 @@ class NuSVR(_Regressor):
     nu: float = 0.5
     C: float = 1.0
 
-    def _machine(self, **common: Any) -> MarginMachine:
+    def _machine(self, **common: Unpack[Common]) -> MarginMachine:
         return QuietNuSVR(C=min(self.C, 1e10), nu=self.nu, **common)
 
 
@@ -253,7 +254,7 @@ class OneClassSVM(OutlierMixin, MarginTwin):
 
     nu: float = 0.5
 
-    def _machine(self, **common: Any) -> MarginMachine:
+    def _machine(self, **common: Unpack[Common]) -> MarginMachine:
         return QuietOneClassSVM(nu=self.nu, **common)
 
     def fit(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Self:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.gram.functions import Functions
@@ -24,11 +24,8 @@ from mercer.solve.system import solve
 from mercer.sparse import Matrix
 from mercer.typing import Array, Memory, Table, Targets, Weights
 
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
-
-class MultipleKernelRegressor(RegressorMixin, KernelSet):
+class MultipleKernelRegressor(MultiOutputMixin, RegressorMixin, KernelSet):
     """Ridge regression with several kernels and their weights.
 
         min ½ λ Σ_m ‖w_m‖²/d_m + ½ Σ_i (y_i - Σ_m w_m·φ_m(x_i) - b)²      over w, b and d ≥ 0, ‖d‖_p ≤ 1
@@ -173,8 +170,3 @@ class MultipleKernelRegressor(RegressorMixin, KernelSet):
     def _functions(self) -> Functions:
         check_is_fitted(self, "dual_coef_")
         return self._functions_on(self.X_fit_, self.dual_coef_, self.intercept_, observed=False)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

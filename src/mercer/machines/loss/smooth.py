@@ -167,7 +167,7 @@ class SmoothLoss(Loss):
             )
 
 
-def as_loss(given: Any, *, delta: float, epsilon: float, level: float) -> Loss:
+def as_loss(given: object, *, delta: float, epsilon: float, level: float) -> Loss:
     """What `loss=` stands for: a name with its parameters, a `Loss`, or an object with `value` and `slope`.
 
     >>> as_loss("huber", delta=0.5, epsilon=0.1, level=0.5)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.linalg import LinAlgError
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import lapack
@@ -194,7 +195,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         size = np.linalg.norm(f, axis=0) * np.linalg.norm(g, axis=0)
         return float(np.mean(np.einsum("ij,ij->j", f, g) / np.where(size > 0, size, 1.0)))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
