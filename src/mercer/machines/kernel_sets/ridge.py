@@ -100,7 +100,8 @@ class MultipleKernelRegressor(MultiOutputMixin, RegressorMixin, KernelSet):
         w = check_weights(sample_weight, n)
         used = np.flatnonzero(w > 0)
         if len(used) < n:  # rows of weight 0 are not there
-            Y, w = Y[used], w[used]
+            Y = Y[used]
+            w = w[used]
             A = [K[np.ix_(used, used)] for K in A] if isinstance(A, list) else A[used]
         grams = self._grams(A, w)
         target = Y - (w @ Y) / w.sum() if self.fit_intercept else Y
@@ -115,7 +116,8 @@ class MultipleKernelRegressor(MultiOutputMixin, RegressorMixin, KernelSet):
 
     def _answers(self, grams: GramSet, Y: Array, w: Array) -> Callable[[Array], Answer]:
         """β and b for given weights, by one factorisation or, beyond the memory, conjugate gradients."""
-        n, lam = grams.n, float(self.alpha)
+        n = grams.n
+        lam = float(self.alpha)
         ones = np.ones((n, 1))
         fits = grams.stored and 8 * n * n <= memory_limit(self.memory)
 
@@ -138,7 +140,9 @@ class MultipleKernelRegressor(MultiOutputMixin, RegressorMixin, KernelSet):
                 beta = both[:, :-1] - both[:, -1:] * b
                 beta -= each * beta.sum(axis=0)  # what rounding left of Σβ
             else:
-                b, beta, each = np.zeros(Y.shape[1]), inverse(Y), None
+                b = np.zeros(Y.shape[1])
+                beta = inverse(Y)
+                each = None
             F = grams.products(beta)
             f = np.einsum("m,mnc->nc", d, F)
             q = lam * np.einsum("mnc,nc->m", F, beta)

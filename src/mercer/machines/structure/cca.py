@@ -127,7 +127,8 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         values = np.sqrt(np.clip(found.value.values, 0.0, 1.0))
         U = with_signs(found.value.vectors)
         V = second.apply(first.apply(U))
-        self.X_fit_, self.Y_fit_ = A, B
+        self.X_fit_ = A
+        self.Y_fit_ = B
         self.singular_values_ = values
         self.alpha_, self._offset, f = _scaled(first, U)
         self.beta_, self._offset_y, g = _scaled(second, V)
@@ -231,7 +232,8 @@ class Agreement(GramOperator):
     kind = "agreement"
 
     def __init__(self, first: Ridged, second: Ridged) -> None:
-        self.first, self.second = first, second
+        self.first = first
+        self.second = second
         super().__init__(np.float64, first.K.shape)
 
     def _matmat(self, V: Array) -> Array:
