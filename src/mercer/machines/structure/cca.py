@@ -110,7 +110,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
                 "KernelCCA requires y to be passed, but the target y is None: it is the second view."
             )
         A = self.check_rows(X, reset=True)
-        B = _second_view(y, A.shape[0])
+        B = second_view(y, A.shape[0])
         if len(B) == 1:
             raise InputError("n_samples=1: a correlation needs at least two rows.")
         on = self._kernel_on(A)
@@ -171,7 +171,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         f = self._products(A, self.X_fit_, self.alpha_) - self._offset
         if y is None:
             return f
-        B = _second_view(y, A.shape[0])
+        B = second_view(y, A.shape[0])
         if B.shape[1] != self.Y_fit_.shape[1]:
             raise ShapeError(f"y has {B.shape[1]} columns; it had {self.Y_fit_.shape[1]} in fit.")
         return f, self._products_of_y(B) - self._offset_y
@@ -261,7 +261,7 @@ def _scaled(ridged: Ridged, U: Array) -> tuple[Array, Array, Array]:
     return coef, ridged.K.means @ coef, values
 
 
-def _second_view(y: Targets, n: int) -> Array:
+def second_view(y: Targets, n: int) -> Array:
     B = np.asarray(y) if not hasattr(y, "columns") else y
     if getattr(B, "ndim", 2) == 1:
         B = np.asarray(B).reshape(-1, 1)

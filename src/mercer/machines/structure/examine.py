@@ -24,7 +24,7 @@ from mercer.machines.shared.examined import (
     same_rows,
     same_width,
 )
-from mercer.machines.structure.cca import KernelCCA, _second_view
+from mercer.machines.structure.cca import KernelCCA, second_view
 from mercer.machines.structure.centred import Centred
 from mercer.machines.structure.kmeans import KernelKMeans
 from mercer.machines.structure.lloyd import filled
@@ -227,7 +227,7 @@ def _(model: MercerMap, exam: Examination, X: Table, y: Targets, sample_weight: 
 def _(model: KernelCCA, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     """By the definition: (L̃ + c)²β ∝ L̃f and (K̃ + c)²α ∝ K̃g, and no pair of functions agrees better."""
     A = model.check_rows(X, reset=False)
-    B = _second_view(y, A.shape[0])
+    B = second_view(y, A.shape[0])
     n = A.shape[0]
     k = min(int(model.n_components), A.shape[0] - 1)
     _kept(exam, model, A)
