@@ -30,7 +30,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -147,11 +146,11 @@ class Interrupted(KeyboardInterrupt):
     nothing to keep yet, a plain `KeyboardInterrupt` leaves it and the estimator stays as it was.
     """
 
-    def __init__(self, model: Any, message: str = "") -> None:
+    def __init__(self, model: object, message: str = "") -> None:
         super().__init__(message or f"{type(model).__name__}: Ctrl-C ended the fit; the best so far is kept.")
         self.model = model
 
-    def __reduce__(self) -> tuple[type[Interrupted], tuple[Any, str]]:
+    def __reduce__(self) -> tuple[type[Interrupted], tuple[object, str]]:
         return type(self), (self.model, str(self))
 
 

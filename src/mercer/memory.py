@@ -41,7 +41,7 @@ def room(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Array:
     return raw[start : start + size].view(kind).reshape(shape)
 
 
-def memory_limit(value: Memory, name: str = "memory") -> int:
+def memory_limit(value: Memory) -> int:
     """An amount of memory in bytes, from a number or from text.
 
     >>> memory_limit("1GiB"), memory_limit("500 MB"), memory_limit(4096)
@@ -59,7 +59,7 @@ def memory_limit(value: Memory, name: str = "memory") -> int:
         if size >= 0:
             return size
     raise ParameterError(
-        f"{name} must be a number of bytes, or text such as '1GiB', '500MB' or '64KiB'; got {value!r}."
+        f"memory must be a number of bytes, or text such as '1GiB', '500MB' or '64KiB'; got {value!r}."
     )
 
 

@@ -26,6 +26,8 @@ from mercer.errors import ParameterError
 
 Bounds: TypeAlias = tuple[float, float]
 Vector: TypeAlias = float | tuple[float, ...]
+# a number, or tuples of them, however deep
+Nested: TypeAlias = "float | tuple[Nested, ...]"
 
 # Where a bounded value sits on its bound the logit is infinite; this is as far as theta goes.
 _LOGIT_LIMIT = 36.0
@@ -64,7 +66,7 @@ class Domain:
     whole: bool = False
     may_be_open: bool = False
 
-    def check(self, value: object, owner: str, name: str) -> Any:
+    def check(self, value: object, owner: str, name: str) -> Nested | Open:
         """`value` in canonical form (float, tuple of floats, tuple of tuples), or a ParameterError."""
         if isinstance(value, Open) and self.may_be_open:
             return value
@@ -74,7 +76,7 @@ class Domain:
             return self._check_sequence(value, owner, name, depth=self.ndim)
         return self._check_number(value, owner, name)
 
-    def _check_sequence(self, value: object, owner: str, name: str, depth: int) -> tuple[Any, ...]:
+    def _check_sequence(self, value: object, owner: str, name: str, depth: int) -> tuple[Nested, ...]:
         if not _is_sequence(value):
             kind = "a list" if depth == 1 else "a list of lists"
             self._refuse(value, owner, name, f"{kind} of numbers")
@@ -190,14 +192,14 @@ def is_real(value: object) -> TypeGuard[float]:
     return isinstance(value, numbers.Real | np.integer | np.floating)
 
 
-def _numbers(value: Any) -> list[float]:
+def _numbers(value: Nested) -> list[float]:
     """All numbers of a value, however deep its tuples are."""
     if not isinstance(value, tuple):
         return [value]
     return [number for part in value for number in _numbers(part)]
 
 
-def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
+def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
@@ -327,7 +329,9 @@ def check_bounds(bounds: object, value: Vector, domain: Domain, name: str) -> Bo
 
 
 def _is_interval(bounds: object) -> TypeGuard[Sequence[float]]:
-    if not _is_sequence(bounds) or len(bounds) != 2 or not all(is_real(b) for b in bounds):
+    if not _is_sequence(bounds) or len(bounds) != 2:
         return False
     low, high = bounds
+    if not is_real(low) or not is_real(high):
+        return False
     return math.isfinite(low) and math.isfinite(high) and low < high

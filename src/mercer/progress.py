@@ -30,7 +30,7 @@ def teller(verbose: int, words: Callable[..., str], callback: Tell | None = None
     if callback is None and not verbose:
         return None
 
-    def tell(*numbers: Any) -> Any:
+    def tell(*numbers: object) -> object:
         if verbose:
             say(words(*numbers))
         return None if callback is None else callback(*numbers)

@@ -1,5 +1,6 @@
 """The drop-in twins against the originals, and patching."""
 
+import inspect
 import subprocess
 import sys
 
@@ -16,7 +17,12 @@ NAMES = ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_signatures_and_defaults_are_the_same(name):
-    assert getattr(twin, name)().get_params() == getattr(peer, name)().get_params()
+    ours, theirs = getattr(twin, name), getattr(peer, name)
+    assert ours().get_params() == theirs().get_params()
+    given = [
+        {(p.name, p.kind) for p in inspect.signature(kind).parameters.values()} for kind in (ours, theirs)
+    ]
+    assert given[0] == given[1]
 
 
 @pytest.mark.filterwarnings("ignore::mercer.errors.InvalidKernelWarning")  # of the sigmoid

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mercer import RBF, SVC, CosineSimilarity, Exponential, KernelRidge, Linear, Matern, Polynomial
-from mercer.arrays import Rows, check_vectors
+from mercer.arrays import Rows
 from mercer.errors import InputError, MercerError
 from mercer.kernels.leaves.closing import variance
 from mercer.kernels.leaves.distances import dot_products, squared_distances, stored_columns
 from mercer.machines.shared.base import resolve
 from mercer.sparse import take_columns
+from mercer.vectors import check_vectors
 
 
 def good():

@@ -81,7 +81,7 @@ FAULTS = {
         "NadarayaWatson, loo",
         nadaraya_watson,
         "by_leave_one_out",
-        lambda v: (v[0]._with_params({"lengthscale": 1.01 * v[0].lengthscale}), v[1]),
+        lambda v: (v[0].with_params({"lengthscale": 1.01 * v[0].lengthscale}), v[1]),
     ),
     "leaving one out along a path": ("KernelRidgeCV", path.RidgePath, "at", scaled("loo_errors")),
     "degrees of freedom along a path": ("KernelRidgeCV", path.RidgePath, "at", scaled("dof")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from sklearn.base import BaseEstimator, is_classifier
@@ -112,58 +112,106 @@ def choose(
     ('loo', True, True)
     """
     _check(by, n_trials, max_rows, max_seconds)
-    template = machine_for(machine, y)
-    rows = number_of_rows(X, y)
-    chosen, why = _criterion(by, template)
-    candidates = [template.kernel] if kernels is None else list(kernels)
-    sample = Sample.of(X, y, max_rows, random_state, things=take_things(candidates))
-    if len(sample) < rows:
-        why += f" Tuned on {len(sample)} of {rows} rows, fitted on all."
-    ledger = Ledger(max_seconds, verbose, rows / len(sample))
+    search = _Search.of(machine, X, y, by, kernels, max_rows, random_state)
+    ledger = Ledger(max_seconds, verbose, search.rows / len(search.sample))
     with ledger.run:
-        for candidate in candidates:
-            kernel = resolve(candidate, sample.rows)
-            if kernel is None:
-                raise ParameterError(NOTHING_TO_CHOOSE)
-            if chosen == "cv":
-                trials = TRIALS if n_trials is None else int(n_trials)
-                others = penalties(template)
-                validation = CrossValidation.of(template, sample, cv, scoring, n_jobs, ledger)
-                by_trials(validation.score, kernel, others, sample.numbers, trials, ledger, random_state)
+        for kernel in search.candidates():
+            if search.by == "cv":
+                validation = CrossValidation.of(search.template, search.sample, cv, scoring, n_jobs, ledger)
+                search.by_trials(validation, kernel, n_trials, ledger)
             else:
-                starts = STARTS if n_trials is None else int(n_trials)
-                guess = first_guess(chosen, template, kernel, sample.rows, sample.y)
-                if guess.note not in why:
-                    why += guess.note
-                Y = targets_for(template, sample.y)
-                along_gradients(CRITERIA[chosen], guess, sample, Y, starts, ledger, random_state)
+                search.along_gradients(kernel, n_trials, ledger)
         ledger.run.status = Status.CONVERGED
-    choice = _best(template, chosen, why, ledger)
+    choice = search.best(ledger)
     if ledger.run.interrupted:
         raise Interrupted(choice, "choose: Ctrl-C ended the search; the best so far is kept, not yet fitted.")
-    _fit_the_chosen(choice, template, X, y, ledger.left)
+    _fit_the_chosen(choice, search.template, X, y, ledger.left)
     return choice
 
 
-def _best(template: BaseEstimator, by: str, why: str, ledger: Ledger) -> Choice:
-    """The best of all trials, with its machine not yet fitted."""
-    best = ledger.best
-    if best is None:
-        tried = "; ".join(dict.fromkeys(t.note for t in ledger.trials if t.note)) or "no trial was finished"
-        raise InputError(f"nothing could be chosen by {by}: {tried}. Try other kernels or more seconds.")
-    status = ledger.run.status
-    if status == Status.CONVERGED and (ledger.spent or ledger.cut):
-        status = Status.LIMIT
-    certificate = Certificate(
-        status,
-        f"choice by {by}",
-        iterations=ledger.evaluations,
-        seconds=ledger.seconds,
-        notes=(f"{len(ledger.trials)} trials",),
-    )
-    ranked = tuple(sorted(ledger.trials, key=lambda t: -t.score))
-    machine = with_kernel(template, best.kernel, best.parameters)
-    return Choice(machine, best.kernel, best.parameters, best.score, by, why, ranked, certificate)
+@dataclass
+class _Search:
+    """What is tuned (`template` with each of the `kernels`), on which rows, by which criterion, and why."""
+
+    template: BaseEstimator
+    kernels: list[Kernel | str]
+    sample: Sample
+    rows: int
+    by: str
+    why: str
+    random_state: int
+
+    @classmethod
+    def of(
+        cls,
+        machine: Kernel | str | BaseEstimator,
+        X: Table,
+        y: Targets,
+        by: str,
+        kernels: Iterable[Kernel | str] | None,
+        max_rows: int | None,
+        random_state: int,
+    ) -> _Search:
+        """The machine, its criterion, and the rows on which it is tuned."""
+        template = machine_for(machine, y)
+        rows = number_of_rows(X, y)
+        chosen, why = _criterion(by, template)
+        candidates = [template.kernel] if kernels is None else list(kernels)
+        sample = Sample.of(X, y, max_rows, random_state, things=take_things(candidates))
+        if len(sample) < rows:
+            why += f" Tuned on {len(sample)} of {rows} rows, fitted on all."
+        return cls(template, candidates, sample, rows, chosen, why, random_state)
+
+    def candidates(self) -> Iterator[Kernel]:
+        """The kernels to compare, their open lengthscales closed by the rows."""
+        for candidate in self.kernels:
+            kernel = resolve(candidate, self.sample.rows)
+            if kernel is None:
+                raise ParameterError(NOTHING_TO_CHOOSE)
+            yield kernel
+
+    def by_trials(
+        self, validation: CrossValidation, kernel: Kernel, n_trials: int | None, ledger: Ledger
+    ) -> None:
+        """Tune one kernel, and alpha or C with it, by cross-validated trials."""
+        trials = TRIALS if n_trials is None else int(n_trials)
+        others = penalties(self.template)
+        by_trials(validation.score, kernel, others, self.sample.numbers, trials, ledger, self.random_state)
+
+    def along_gradients(self, kernel: Kernel, n_trials: int | None, ledger: Ledger) -> None:
+        """Tune one kernel along the gradient of the criterion."""
+        starts = STARTS if n_trials is None else int(n_trials)
+        guess = first_guess(self.by, self.template, kernel, self.sample.rows, self.sample.y)
+        if guess.note not in self.why:
+            self.why += guess.note
+        Y = targets_for(self.template, self.sample.y)
+        along_gradients(CRITERIA[self.by], guess, self.sample, Y, starts, ledger, self.random_state)
+
+    def best(self, ledger: Ledger) -> Choice:
+        """The best of all trials, with its machine not yet fitted."""
+        best = ledger.best
+        if best is None:
+            tried = (
+                "; ".join(dict.fromkeys(t.note for t in ledger.trials if t.note)) or "no trial was finished"
+            )
+            raise InputError(
+                f"nothing could be chosen by {self.by}: {tried}. Try other kernels or more seconds."
+            )
+        status = ledger.run.status
+        if status == Status.CONVERGED and (ledger.spent or ledger.cut):
+            status = Status.LIMIT
+        certificate = Certificate(
+            status,
+            f"choice by {self.by}",
+            iterations=ledger.evaluations,
+            seconds=ledger.seconds,
+            notes=(f"{len(ledger.trials)} trials",),
+        )
+        ranked = tuple(sorted(ledger.trials, key=lambda t: -t.score))
+        machine = with_kernel(self.template, best.kernel, best.parameters)
+        return Choice(
+            machine, best.kernel, best.parameters, best.score, self.by, self.why, ranked, certificate
+        )
 
 
 def _fit_the_chosen(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from mercer.arrays import check_vectors
 from mercer.errors import ParameterError
 from mercer.sparse import dense
 from mercer.typing import Array, Seed, Table
+from mercer.vectors import check_vectors
 
 # pairs of so many rows, half a million, fix a median to well under one per cent
 MOST_ROWS = 1000

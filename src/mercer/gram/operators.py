@@ -17,13 +17,13 @@ import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from mercer import lapack
-from mercer.arrays import check_vectors
 from mercer.errors import InputError, ParameterError, ShapeError
 from mercer.gram import blocks
 from mercer.gram.blocks import Index
 from mercer.gram.core import Arguments
 from mercer.sparse import dense
 from mercer.typing import Array, Numbers, Table
+from mercer.vectors import check_vectors
 
 
 class GramOperator(LinearOperator):

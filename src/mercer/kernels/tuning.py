@@ -220,7 +220,7 @@ class Tunable(Tree):
         >>> (2.0 * RBF(1.0)).set_params(kernel__lengthscale=3.0)
         2.0*RBF(3.0)
         """
-        new = self._with_params(params)
+        new = self.with_params(params)
         if self._tunable_copy and params:
             object.__setattr__(self, "__class__", type(new))
             self.__dict__.clear()
@@ -228,7 +228,8 @@ class Tunable(Tree):
             return self
         return new
 
-    def _with_params(self, params: dict[str, Setting]) -> Self:
+    def with_params(self, params: dict[str, Setting]) -> Self:
+        """A new kernel with other values, by the names of `get_params`; this one stays as it is."""
         kids = dict(self.children())
         known = self.get_params(deep=False)
         changes: dict[str, Setting] = {}
@@ -248,7 +249,7 @@ class Tunable(Tree):
                 changes[head] = value
         out = self.changed(**changes) if changes else self
         for head, inner in nested.items():
-            kids[head] = kids[head]._with_params(inner)
+            kids[head] = kids[head].with_params(inner)
         if kids and list(kids.values()) != [child for _, child in out.children()]:
             out = out.with_children(list(kids.values()))  # type: ignore[assignment]
         return out

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import check_vectors
 from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
 from mercer.sparse import dense
 from mercer.typing import Array, Table, Targets
+from mercer.vectors import check_vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import check_vectors
 from mercer.plot.style import PlotError
 from mercer.sparse import dense
 from mercer.typing import Array, Table
+from mercer.vectors import check_vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import check_vectors, column_names
+from mercer.arrays import column_names
 from mercer.errors import ParameterError
 from mercer.plot.plane import like_rows_of_fit
 from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
 from mercer.sparse import dense
 from mercer.typing import Array, Table, Targets
+from mercer.vectors import check_vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,9 +191,11 @@ def _title(model: BaseEstimator) -> str:
     return _shorten(str(getattr(model, "kernel_", type(model).__name__)))
 
 
-def _shorten(text: str, most: int = 100) -> str:
+def _shorten(text: str) -> str:
     text = re.sub(r"\d+\.\d{3,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.3g}", text)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    if len(text) <= 100:
+        return text
+    return text[:99] + "…"
 
 
 def _column_name(model: BaseEstimator, X: Table, column: int) -> str:

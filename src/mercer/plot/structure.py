@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import check_vectors
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.plot.plane import Plane, like_rows_of_fit, names_of_columns
 from mercer.plot.style import (
@@ -21,6 +20,7 @@ from mercer.plot.style import (
 )
 from mercer.sparse import dense
 from mercer.typing import Array, Flags, Integers, Labels, Table, Targets
+from mercer.vectors import check_vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

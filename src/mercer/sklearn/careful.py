@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import unmasked
 from mercer.errors import InputTypeError, InvalidKernelWarning, warn
 from mercer.kernels.base import Kernel
 from mercer.theory.judge import refutation
 from mercer.typing import Array, Table, Targets
+from mercer.vectors import unmasked
 
 
 def refuse_masks_and_dates(X: Table, y: Targets | None = None) -> None:

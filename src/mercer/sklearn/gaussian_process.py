@@ -8,7 +8,7 @@ from the kernel's own `__call__` elsewhere.
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar, Self
+from typing import Self
 
 import numpy as np
 import sklearn.gaussian_process as peer
@@ -55,7 +55,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Process):
     array([1., 0.])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = peer.GaussianProcessRegressor._parameter_constraints
+    _parameter_constraints = peer.GaussianProcessRegressor._parameter_constraints
 
     def __init__(
         self,
@@ -249,7 +249,7 @@ class GaussianProcessClassifier(ClassifierMixin, Twin):
     ([0, 1], 'converged')
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = peer.GaussianProcessClassifier._parameter_constraints
+    _parameter_constraints = peer.GaussianProcessClassifier._parameter_constraints
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import sklearn.decomposition as peer
@@ -51,7 +51,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Twin):
     eigenvalues_: Array
     eigenvectors_: Array
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = peer.KernelPCA._parameter_constraints
+    _parameter_constraints = peer.KernelPCA._parameter_constraints
 
     def __init__(
         self,

@@ -14,37 +14,23 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight
 
-from mercer.arrays import check_vectors
 from mercer.errors import MagnitudeError, NotPositiveDefiniteError, warn
-from mercer.gram import GramOperator, Precomputed, Tiles
-from mercer.gram.on_rows import PRECOMPUTED, KernelOnRows
+from mercer.gram import Precomputed, Tiles
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels import Kernel
 from mercer.machines.ridge.ridge import KernelRidge as _KernelRidge
 from mercer.machines.shared.publish import fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, warn_of_refuted
 from mercer.sklearn.names import KernelName, kernel_named
-from mercer.sklearn.twin import Twin
+from mercer.sklearn.twin import Quiet, Twin
 from mercer.sparse import Matrix, dense
-from mercer.typing import Array, Floats, Integers, Table, Targets, Weights
+from mercer.typing import Array, Floats, Table, Targets, Weights
+from mercer.vectors import check_vectors
 
 __all__ = ["KernelRidge"]
 
 
-class QuietRidge(_KernelRidge):
-    """scikit-learn does not judge kernels, names or residuals; the certificate has it all."""
-
-    def _judged(
-        self, on: KernelOnRows, K: GramOperator | None = None, rows: Integers | None = None
-    ) -> tuple[str, ...]:
-        return ()
-
-    def _report(self) -> None:
-        """Said in the certificate."""
-
-    def check_rows(self, X: Matrix, *, reset: bool) -> Matrix:
-        if reset:
-            self.n_features_in_ = X.shape[1]
-        return check_vectors(X).astype(np.float64, copy=False)
+class QuietRidge(Quiet, _KernelRidge): ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,9 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from mercer.arrays import check_vectors
 from mercer.errors import MagnitudeError, NotFiniteError, warn
 from mercer.gram import GramOperator
-from mercer.gram.on_rows import PRECOMPUTED, KernelOnRows
+from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels import Kernel
 from mercer.kernels.leaves.closing import variance
 from mercer.machines.margin.calibrate import Calibration
@@ -37,7 +36,7 @@ from mercer.machines.margin.svr import NuSVR as _NuSVR
 from mercer.machines.shared.publish import fit_inside
 from mercer.sklearn.careful import refuse_masks_and_dates, symmetric, warn_of_refuted
 from mercer.sklearn.names import KernelFunction, KernelName, kernel_named
-from mercer.sklearn.twin import Twin
+from mercer.sklearn.twin import Quiet, Twin
 from mercer.sparse import Matrix
 from mercer.typing import Array, Integers, Labels, Table, Targets, Weights
 
@@ -50,24 +49,6 @@ WRITTEN_OUT = 2**17
 
 
 # ── the machines without their announcements ────────────────────────────────────────────────────────────────
-
-
-class Quiet(MarginMachine):
-    """scikit-learn does not judge kernels, and words its own convergence warning."""
-
-    def _judged(
-        self, on: KernelOnRows, K: GramOperator | None = None, rows: Integers | None = None
-    ) -> tuple[str, ...]:
-        return ()
-
-    def _report(self) -> None:
-        """Said by the twin."""
-
-    def check_rows(self, X: Matrix, *, reset: bool) -> Matrix:
-        """Names and width are the twin's affair."""
-        if reset:
-            self.n_features_in_ = X.shape[1]
-        return check_vectors(X)
 
 
 class QuietClassifier(Quiet, MarginClassifier):
@@ -115,20 +96,30 @@ class Prepared:
     products: Matrix | None
 
 
+class Common(TypedDict):
+    """What every machine inside is asked for."""
+
+    kernel: Kernel | str
+    tol: float
+    max_iter: int | None
+    memory: int
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarginTwin(Twin):
     """Check as scikit-learn does, translate, fit the machine, translate back."""
 
-    kernel: KernelName
-    gamma: float | str
-    degree: int
-    coef0: float
-    tol: float
-    max_iter: int
-    cache_size: float
-    verbose: bool
-    C: float = 1.0
+    kernel: KernelName = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    shrinking: bool = True
+    tol: float = 1e-3
+    cache_size: float = 200
+    verbose: bool = False
+    max_iter: int = -1
 
-    def _machine(self, **common: Any) -> MarginMachine:
+    def _machine(self, **common: Unpack[Common]) -> MarginMachine:
         raise NotImplementedError
 
     def _check_targets(self, y: Targets) -> Labels:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, Unpack
 
 import numpy as np
 import sklearn.svm as peer
@@ -19,6 +20,7 @@ from mercer.machines.margin.classify import MarginClassifier, votes_and_confiden
 from mercer.machines.margin.problems import MarginMachine
 from mercer.machines.shared.targets import plain_labels
 from mercer.sklearn.margin import (
+    Common,
     MarginTwin,
     Prepared,
     QuietNuSVC,
@@ -28,7 +30,6 @@ from mercer.sklearn.margin import (
     QuietSVR,
     required,
 )
-from mercer.sklearn.names import KernelName
 from mercer.sparse import Matrix
 from mercer.typing import Array, Integers, Labels, Seed, Table, Targets, Weights
 
@@ -46,13 +47,14 @@ def _check_proba(twin: _Classifier) -> bool:
     return True
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _Classifier(ClassifierMixin, MarginTwin):
-    class_weight: ClassWeight
-    probability: bool | str
-    decision_function_shape: str
-    break_ties: bool
-    random_state: Seed
-    machine_: MarginClassifier
+    probability: bool | str = "deprecated"
+    class_weight: ClassWeight = None
+    decision_function_shape: str = "ovr"
+    break_ties: bool = False
+    random_state: Seed = None
+    machine_: MarginClassifier = field(init=False)
 
     def fit(self, X: Table, y: Targets, sample_weight: Weights = None) -> Self:
         """Fit the SVM model according to the given training data."""
@@ -168,47 +170,15 @@ class _Classifier(ClassifierMixin, MarginTwin):
         return np.log(probabilities)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SVC(_Classifier):
     """C-support vector classification with the signature of `sklearn.svm.SVC`."""
 
     _parameter_constraints = peer.SVC._parameter_constraints
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: KernelName = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        probability: bool | str = "deprecated",
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        class_weight: ClassWeight = None,
-        verbose: bool = False,
-        max_iter: int = -1,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: Seed = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
+    C: float = 1.0
 
-    def _machine(self, **common: Any) -> MarginMachine:
+    def _machine(self, **common: Unpack[Common]) -> MarginMachine:
         return QuietSVC(
             C=self.C,
             class_weight=self._by_code(),
@@ -218,48 +188,16 @@ class SVC(_Classifier):
         )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NuSVC(_Classifier):
     """ν-support vector classification with the signature of `sklearn.svm.NuSVC`."""
 
     _parameter_constraints = peer.NuSVC._parameter_constraints
     _one_class_left = "specified nu is infeasible"
 
-    def __init__(
-        self,
-        *,
-        nu: float = 0.5,
-        kernel: KernelName = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        probability: bool | str = "deprecated",
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        class_weight: ClassWeight = None,
-        verbose: bool = False,
-        max_iter: int = -1,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: Seed = None,
-    ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
+    nu: float = 0.5
 
-    def _machine(self, **common: Any) -> MarginMachine:
+    def _machine(self, **common: Unpack[Common]) -> MarginMachine:
         return QuietNuSVC(
             nu=self.nu,
             class_weight=self._by_code(),
@@ -282,109 +220,41 @@ class _Regressor(RegressorMixin, MarginTwin):
         return self._raw(X)[:, 0]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SVR(_Regressor):
     """ε-support vector regression with the signature of `sklearn.svm.SVR`."""
 
     _parameter_constraints = peer.SVR._parameter_constraints
 
-    def __init__(
-        self,
-        *,
-        kernel: KernelName = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        shrinking: bool = True,
-        cache_size: float = 200,
-        verbose: bool = False,
-        max_iter: int = -1,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.C = C
-        self.epsilon = epsilon
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
+    C: float = 1.0
+    epsilon: float = 0.1
 
-    def _machine(self, **common: Any) -> MarginMachine:
+    def _machine(self, **common: Unpack[Common]) -> MarginMachine:
         return QuietSVR(C=min(self.C, 1e10), epsilon=self.epsilon, **common)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NuSVR(_Regressor):
     """ν-support vector regression with the signature of `sklearn.svm.NuSVR`."""
 
     _parameter_constraints = peer.NuSVR._parameter_constraints
 
-    def __init__(
-        self,
-        *,
-        nu: float = 0.5,
-        C: float = 1.0,
-        kernel: KernelName = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        verbose: bool = False,
-        max_iter: int = -1,
-    ) -> None:
-        self.nu = nu
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
+    nu: float = 0.5
+    C: float = 1.0
 
-    def _machine(self, **common: Any) -> MarginMachine:
+    def _machine(self, **common: Unpack[Common]) -> MarginMachine:
         return QuietNuSVR(C=min(self.C, 1e10), nu=self.nu, **common)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OneClassSVM(OutlierMixin, MarginTwin):
     """Novelty detection with the signature of `sklearn.svm.OneClassSVM`."""
 
     _parameter_constraints = peer.OneClassSVM._parameter_constraints
 
-    def __init__(
-        self,
-        *,
-        kernel: KernelName = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        nu: float = 0.5,
-        shrinking: bool = True,
-        cache_size: float = 200,
-        verbose: bool = False,
-        max_iter: int = -1,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.nu = nu
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
+    nu: float = 0.5
 
-    def _machine(self, **common: Any) -> MarginMachine:
+    def _machine(self, **common: Unpack[Common]) -> MarginMachine:
         return QuietOneClassSVM(nu=self.nu, **common)
 
     def fit(self, X: Table, y: Targets | None = None, sample_weight: Weights = None) -> Self:

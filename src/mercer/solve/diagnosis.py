@@ -11,6 +11,7 @@ from mercer.panels import panels
 from mercer.solve.operator import Operator, multiply
 
 DENSE_ROWS = 1000  # up to here the whole spectrum is computed and the diagonal is tried out
+MOST_PAIRS = 100
 SHOWN = 5
 
 
@@ -47,10 +48,11 @@ def not_positive_definite(
     return NotPositiveDefiniteError(" ".join(text), pivot, tuple(twins), low, shift + enough)
 
 
-def look_alike(op: Operator, limit: int = 100) -> list[tuple[int, int]]:
-    """Pairs i < j whose squared feature distance Aᵢᵢ + Aⱼⱼ - 2Aᵢⱼ is zero up to rounding; at most `limit`.
+def look_alike(op: Operator) -> list[tuple[int, int]]:
+    """Pairs i < j whose squared feature distance Aᵢᵢ + Aⱼⱼ - 2Aᵢⱼ is zero up to rounding.
 
-    Each row is paired with its first double only, so a row repeated m times gives m - 1 pairs.
+    At most `MOST_PAIRS` of them. Each row is paired with its first double only, so a row repeated m times
+    gives m - 1 pairs.
     """
     n = op.shape[0]
     d = np.asarray(op.diag(), dtype=np.float64)
@@ -65,7 +67,7 @@ def look_alike(op: Operator, limit: int = 100) -> list[tuple[int, int]]:
             if not taken[j]:
                 taken[j] = True
                 found.append((int(i), int(j)))
-                if len(found) == limit:
+                if len(found) == MOST_PAIRS:
                     return found
     return found
 

@@ -121,11 +121,11 @@ def projected_gradient(
     return Solution(BoxPoint(a, f, value), certificate)
 
 
-def _largest(product: Callable[[Array], Array], n: int, steps: int = 30) -> float:
+def _largest(product: Callable[[Array], Array], n: int) -> float:
     """λ_max, a little from above: the power method, plus its residual."""
     v = np.random.default_rng(0).standard_normal(n)
     value = 1.0
-    for _ in range(steps):
+    for _ in range(30):
         v /= np.linalg.norm(v) or 1.0
         u = product(v)
         value = float(np.linalg.norm(u))

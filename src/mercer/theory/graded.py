@@ -214,21 +214,21 @@ class Graded:
 # ── the search ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def lowest_form(S: Array, random_state: int = 0, steps: int = 100) -> tuple[Array, float]:
+def lowest_form(S: Array) -> tuple[Array, float]:
     """The unit q with the smallest qᵀSq found by search: units, best pair, random vectors, then descent.
 
     The descent is the locally optimal one: each step minimises the form over q, gradient and last step.
     It does not use the eigenvalues of S, so that it can referee them.
     """
     n = len(S)
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     starts = np.column_stack([_best_pair(S), rng.standard_normal((n, 32)), rng.choice([-1.0, 1.0], (n, 32))])
     starts /= np.linalg.norm(starts, axis=0)
     forms = np.einsum("ij,ij->j", starts, S @ starts)
     q = starts[:, int(np.argmin(forms))]
     last = np.zeros(n)
     rho = float(q @ S @ q)
-    for _ in range(steps):
+    for _ in range(100):
         basis = linalg.orth(np.column_stack([q, S @ q - rho * q, last]))
         _, vectors = linalg.eigh(basis.T @ S @ basis)
         new = basis @ vectors[:, 0]

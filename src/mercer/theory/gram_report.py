@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from scipy import linalg, sparse
 
-from mercer.arrays import check_vectors
 from mercer.errors import NotFiniteError, ParameterError, ShapeError
 from mercer.sparse import Matrix
 from mercer.theory.graded import (
@@ -33,7 +32,8 @@ from mercer.theory.graded import (
     Graded,
     scaled_by,
 )
-from mercer.typing import Array, Flags, Integers, Table
+from mercer.typing import Array, Integers, Table
+from mercer.vectors import check_vectors, largest_at
 
 MOST_MINORS = 100  # leading minors cost n⁴ together; beyond this only the first ones are computed
 MOST_PAIRS = 1000  # duplicates listed; all are counted
@@ -214,19 +214,13 @@ def _numbers(K: Matrix) -> tuple[Array, float]:
         )
     bad = ~np.isfinite(A)
     if bad.any():
-        i, j = _largest_at(bad)
+        i, j = largest_at(bad)
         raise NotFiniteError(
             f"K contains {A[i, j]} at ({i}, {j}): the kernel gave no finite number for points {i} and {j}. "
             "Look at these two points, or at parameters that make the kernel overflow."
         )
     rounding = float(np.finfo(A.dtype).eps)
     return A.astype(np.float64), max(rounding, float(np.finfo(float).eps))
-
-
-def _largest_at(A: Array | Flags) -> tuple[int, int]:
-    """Where the largest entry of a matrix is, the first one."""
-    i, j = np.unravel_index(int(np.argmax(A)), A.shape)
-    return int(i), int(j)
 
 
 def _checked(K: Matrix) -> Array:
@@ -241,7 +235,7 @@ def _asymmetry(K: Array, e: Integers) -> tuple[float, tuple[int, int] | None]:
     """The largest |K_ij - K_ji| in units of 2^(e_i + e_j), and where it is."""
     S = scaled_by(K, e)
     gaps = np.abs(S - S.T)
-    i, j = _largest_at(gaps)
+    i, j = largest_at(gaps)
     if gaps[i, j] > 0:
         return float(gaps[i, j]), (i, j)
     return float(gaps[i, j]), None

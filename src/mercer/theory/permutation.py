@@ -10,13 +10,14 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
-from mercer.arrays import Rows, check_vectors, column_names
+from mercer.arrays import Rows, column_names
 from mercer.errors import InputError, ParameterError, ShapeError
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.sparse import dense
 from mercer.theory.judge import judge_on_rows
 from mercer.typing import Array, Table
+from mercer.vectors import check_vectors
 
 COLUMNS = 256  # permutations that are looked at together
 MEDIAN_ROWS = 1000  # rows among which the median distance is taken

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from mercer.arrays import real_numbers
 from mercer.errors import DomainError, InvalidKernelError, ParameterError, ShapeError
 from mercer.kernels.formulas.formula import Formula, NotRecorded, Values, polynomial
 from mercer.kernels.leaves.families import DotProduct
@@ -23,6 +22,7 @@ from mercer.kernels.proofs.expansion import Terms
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.proofs.series import DECLARED_TERMS, doubt
 from mercer.params import Domain, given, is_real, nonnegative, positive, real, whole
+from mercer.vectors import real_numbers
 
 _TAYLOR = Domain("a finite number", ndim=1)
 

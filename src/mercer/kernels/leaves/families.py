@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from mercer.arrays import Rows, require_nonnegative
+from mercer.arrays import Rows
 from mercer.kernels.formulas.certain import KNOWN, bounds_of
 from mercer.kernels.formulas.formula import LEFT, RIGHT, Formula, NotRecorded, Values, record
 from mercer.kernels.formulas.monotone import (
@@ -47,6 +47,7 @@ from mercer.params import OPEN, Open, Vector, positive
 from mercer.samples import second
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array
+from mercer.vectors import require_nonnegative
 
 
 def unless_declared(proof: Proof | None) -> Proof | None:

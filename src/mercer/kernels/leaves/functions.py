@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mercer.arrays import Rows, real_numbers
+from mercer.arrays import Rows
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.kernels.leaves.leaf import Leaf, leaf
 from mercer.kernels.leaves.writing import latex_value
@@ -18,6 +18,7 @@ from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.params import given
 from mercer.sparse import dense
 from mercer.typing import Array, Setting
+from mercer.vectors import real_numbers
 
 # A vector, a string, a graph: what the function of a user takes.
 Thing: TypeAlias = Any

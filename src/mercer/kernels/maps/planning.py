@@ -245,7 +245,7 @@ def _wrapped(wrap: Callable[[Node, U], Node]) -> Callable[[U, Space], Node]:
     return wrapped
 
 
-_PLANS: list[tuple[Any, Callable[[Any, Space], Node]]] = [
+_PLANS: list[tuple[type | tuple[type, ...], Callable[[Any, Space], Node]]] = [
     ((Sum, Scaled), _plan_sum),
     (Product, _plan_product),
     (Power, _plan_power),

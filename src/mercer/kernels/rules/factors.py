@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from mercer.arrays import Rows, real_numbers
+from mercer.arrays import Rows
 from mercer.errors import MagnitudeError, ParameterError, ShapeError
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.leaf import expression
@@ -23,6 +23,7 @@ from mercer.kernels.things.sparse_map import SparseMap
 from mercer.params import given
 from mercer.samples import optional
 from mercer.typing import Array
+from mercer.vectors import real_numbers
 
 MOST_NORMALIZATIONS = 6
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Rows, check_vectors
+from mercer.arrays import Rows
 from mercer.errors import InputError, ShapeError
 from mercer.kernels.leaves.closing import column_deviations
 from mercer.kernels.things.reading import Reading, reading
 from mercer.params import given
 from mercer.sparse import dense
 from mercer.typing import Array
+from mercer.vectors import check_vectors
 
 Numbers = tuple[float, ...]
 

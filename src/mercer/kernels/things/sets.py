@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from mercer.arrays import Rows, require_nonnegative
+from mercer.arrays import Rows
 from mercer.errors import DomainError
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import leaf
@@ -27,6 +27,7 @@ from mercer.kernels.things.vocabulary import Vocabulary
 from mercer.params import is_real
 from mercer.sparse import Matrix
 from mercer.typing import Array
+from mercer.vectors import require_nonnegative
 
 
 class Overlap(OnThings):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.gram.functions import Functions
@@ -24,11 +24,8 @@ from mercer.solve.system import solve
 from mercer.sparse import Matrix
 from mercer.typing import Array, Memory, Table, Targets, Weights
 
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
-
-class MultipleKernelRegressor(RegressorMixin, KernelSet):
+class MultipleKernelRegressor(MultiOutputMixin, RegressorMixin, KernelSet):
     """Ridge regression with several kernels and their weights.
 
         min ½ λ Σ_m ‖w_m‖²/d_m + ½ Σ_i (y_i - Σ_m w_m·φ_m(x_i) - b)²      over w, b and d ≥ 0, ‖d‖_p ≤ 1
@@ -103,7 +100,8 @@ class MultipleKernelRegressor(RegressorMixin, KernelSet):
         w = check_weights(sample_weight, n)
         used = np.flatnonzero(w > 0)
         if len(used) < n:  # rows of weight 0 are not there
-            Y, w = Y[used], w[used]
+            Y = Y[used]
+            w = w[used]
             A = [K[np.ix_(used, used)] for K in A] if isinstance(A, list) else A[used]
         grams = self._grams(A, w)
         target = Y - (w @ Y) / w.sum() if self.fit_intercept else Y
@@ -118,7 +116,8 @@ class MultipleKernelRegressor(RegressorMixin, KernelSet):
 
     def _answers(self, grams: GramSet, Y: Array, w: Array) -> Callable[[Array], Answer]:
         """β and b for given weights, by one factorisation or, beyond the memory, conjugate gradients."""
-        n, lam = grams.n, float(self.alpha)
+        n = grams.n
+        lam = float(self.alpha)
         ones = np.ones((n, 1))
         fits = grams.stored and 8 * n * n <= memory_limit(self.memory)
 
@@ -141,7 +140,9 @@ class MultipleKernelRegressor(RegressorMixin, KernelSet):
                 beta = both[:, :-1] - both[:, -1:] * b
                 beta -= each * beta.sum(axis=0)  # what rounding left of Σβ
             else:
-                b, beta, each = np.zeros(Y.shape[1]), inverse(Y), None
+                b = np.zeros(Y.shape[1])
+                beta = inverse(Y)
+                each = None
             F = grams.products(beta)
             f = np.einsum("m,mnc->nc", d, F)
             q = lam * np.einsum("mnc,nc->m", F, beta)
@@ -173,8 +174,3 @@ class MultipleKernelRegressor(RegressorMixin, KernelSet):
     def _functions(self) -> Functions:
         check_is_fitted(self, "dual_coef_")
         return self._functions_on(self.X_fit_, self.dual_coef_, self.intercept_, observed=False)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

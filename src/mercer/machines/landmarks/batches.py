@@ -9,10 +9,10 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from scipy import sparse
 
-from mercer.arrays import check_vectors, unmasked
 from mercer.errors import InputError, InputTypeError, ShapeError
 from mercer.sparse import Matrix
 from mercer.typing import Array, Labels
+from mercer.vectors import check_vectors, unmasked
 
 BATCH = 1 << 16
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer import clock, lapack
-from mercer.arrays import check_vectors, read_rows
+from mercer.arrays import read_rows
 from mercer.errors import InputError, ParameterError, warn
 from mercer.gram import GramOperator, Tiles
 from mercer.gram.functions import ByRows, Functions
@@ -41,6 +41,7 @@ from mercer.solve.solution import Certificate
 from mercer.sparse import Matrix
 from mercer.theory.judge import judge_on_rows
 from mercer.typing import Array, Labels, Memory, Numbers, Seed, Table, Targets, Weights
+from mercer.vectors import check_vectors
 
 # Up to here one pass that sums m × m products costs less than conjugate gradients.
 DIRECT_LANDMARKS = 2048

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -426,7 +426,7 @@ class KernelMachine(SupportMachine):
             return {}
         return {"support vectors": self.support_}
 
-    def _function_facts(self) -> dict[str, Any]:
+    def _function_facts(self) -> dict[str, object]:
         if self._kind() == "regression":
             return {}
         hinge = isinstance(self.loss_, Hinge)
@@ -480,7 +480,7 @@ class KernelMachine(SupportMachine):
             K, problems, self._prices(), self.certificates_, self.coefficients(), self.intercept_
         )
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         if self._kind() == "classification":

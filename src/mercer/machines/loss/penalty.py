@@ -86,7 +86,8 @@ class Penalty:
         best = int(np.argmax(values))
         if best == len(points) - 1:
             return np.inf
-        low, high = points[max(best - 1, 0)], points[best + 1]
+        low = points[max(best - 1, 0)]
+        high = points[best + 1]
         top = _highest(lambda r: t * r - self.value(r), float(low), float(high))
         here = t * near - self.value(near)
         return float(max(top, values[best], here))
@@ -102,11 +103,15 @@ def _highest(concave: Callable[[float], float], low: float, high: float) -> floa
     best = max(at_left, at_right)
     for _ in range(100):
         if at_left >= at_right:
-            high, right, at_right = right, left, at_left
+            high = right
+            right = left
+            at_right = at_left
             left = high - share * (high - low)
             at_left = concave(left)
         else:
-            low, left, at_left = left, right, at_right
+            low = left
+            left = right
+            at_left = at_right
             right = low + share * (high - low)
             at_right = concave(right)
         best = max(best, at_left, at_right)
@@ -285,7 +290,8 @@ def _scanned(objective: Callable[[float], float], middle: float) -> None:
     points = middle + np.linspace(-0.5 * FARTHEST, 0.5 * FARTHEST, COARSE)
     values = np.array([objective(float(p)) for p in points])
     best = int(np.argmin(values))
-    low, high = points[max(best - 1, 0)], points[min(best + 1, COARSE - 1)]
+    low = points[max(best - 1, 0)]
+    high = points[min(best + 1, COARSE - 1)]
     minimize_scalar(objective, bounds=(float(low), float(high)), method="bounded", options={"xatol": 1e-9})
 
 

@@ -149,16 +149,20 @@ class SmoothLoss(Loss):
     def _check_smooth(self, y: Array, z: Array, s: Array) -> None:
         """Halve the interval where the slope rises most, again and again: across a kink it rises no less."""
         i = int(np.argmax(np.diff(s)))
-        low, high = z[i], z[i + 1]
-        below, above = float(s[i]), float(s[i + 1])
+        low = z[i]
+        high = z[i + 1]
+        below = float(s[i])
+        above = float(s[i + 1])
         first = above - below
         while high - low > 1e-9 * (1.0 + abs(low)):
             middle = 0.5 * (low + high)
             m = float(self.slope(y, np.array([middle]))[0])
             if above - m > m - below:
-                low, below = middle, m
+                low = middle
+                below = m
             else:
-                high, above = middle, m
+                high = middle
+                above = m
         if above - below > 1e-3 * max(first, 1e-12):
             raise ParameterError(
                 f"the loss has a kink: for y = {y[0]:g} its slope jumps from {below:.6g} to {above:.6g} at "
@@ -167,7 +171,7 @@ class SmoothLoss(Loss):
             )
 
 
-def as_loss(given: Any, *, delta: float, epsilon: float, level: float) -> Loss:
+def as_loss(given: object, *, delta: float, epsilon: float, level: float) -> Loss:
     """What `loss=` stands for: a name with its parameters, a `Loss`, or an object with `value` and `slope`.
 
     >>> as_loss("huber", delta=0.5, epsilon=0.1, level=0.5)

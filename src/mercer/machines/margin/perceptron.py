@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import check_vectors
 from mercer.errors import ParameterError
 from mercer.gram.functions import ByFeatures, Functions
 from mercer.kernels.base import Kernel
@@ -26,6 +25,7 @@ from mercer.machines.shared.parameters import (
 )
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array, Integers, Labels, Seed, Table, Targets
+from mercer.vectors import check_vectors
 
 if TYPE_CHECKING:
     pass

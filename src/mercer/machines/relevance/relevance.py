@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -209,7 +209,7 @@ class RelevanceMachine(Machine):
     def named_rows(self) -> dict[str, Integers]:
         return {"relevance vectors": self.relevance_}
 
-    def _function_facts(self) -> dict[str, Any]:
+    def _function_facts(self) -> dict[str, object]:
         """Classes and duels of a classifier."""
         return {}
 
@@ -412,7 +412,7 @@ class RelevanceVectorClassifier(ClassifierMixin, RelevanceMachine):
         self._certify(found, notes, "Laplace's log evidence")
         return self
 
-    def _function_facts(self) -> dict[str, Any]:
+    def _function_facts(self) -> dict[str, object]:
         return {"classes": self.classes_, "duels": duels_of(self.classes_), "what": "the latent mean"}
 
     def _codes(self, y: Targets, n: int) -> Integers:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -42,7 +42,7 @@ class DescentPath:
     best: int
 
 
-class KernelLeastSquares(RegressorMixin, Machine):
+class KernelLeastSquares(MultiOutputMixin, RegressorMixin, Machine):
     """Least squares in feature space by gradient descent from 0, as it follows from w ← w - s ∇Σ(w·φ - y)².
 
         α ← α - 2 s (K α - y),      f = Σ_i α_i k(x_i, ·)
@@ -297,11 +297,6 @@ class KernelLeastSquares(RegressorMixin, Machine):
         check_is_fitted(self, "dual_coef_")
         coef = self.dual_coef_[self._used]
         return self._functions_on(self.X_fit_[self._used], coef, 0.0, self._used, observed=False)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
 
 def _mean_square(across: GramOperator, alpha: Array, Y: Array, w: Array) -> float:

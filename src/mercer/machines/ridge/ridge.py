@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -41,7 +41,7 @@ class LeaveOneOut(NamedTuple):
     dof: Array
 
 
-class RidgeMachine(RegressorMixin, Machine):
+class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
     """What `KernelRidge` and `KernelRidgeCV` share: check, build the problem, solve, keep, predict."""
 
     fit_intercept: bool
@@ -287,15 +287,10 @@ class RidgeMachine(RegressorMixin, Machine):
         found = self._left_out.dof
         return float(found[0]) if self._single or np.ptp(found) == 0 else found
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__())
         state.pop("_left_out", None)
         return state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
 
 class KernelRidge(RidgeMachine):

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer.arrays import Rows, column_names, read_rows, unmasked
+from mercer.arrays import Rows, column_names, read_rows
 from mercer.errors import InputError, MercerError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram.functions import Duels, Functions
 from mercer.gram.on_rows import PRECOMPUTED
@@ -25,6 +25,7 @@ from mercer.params import Open
 from mercer.solve.multipliers import Multipliers
 from mercer.sparse import Matrix
 from mercer.typing import Array, Integers, Seed, Setting, Table, Targets, Weights
+from mercer.vectors import unmasked
 
 if TYPE_CHECKING:
     from mercer.theory.claims import Examination
@@ -79,9 +80,7 @@ class KernelEstimator(Published, BaseEstimator):
                 raise ParameterError(
                     f"Invalid parameter {next(iter(nested))!r}: a precomputed kernel has no parameters."
                 )
-            self.kernel = kernel._with_params(
-                {name.removeprefix("kernel__"): v for name, v in nested.items()}
-            )
+            self.kernel = kernel.with_params({name.removeprefix("kernel__"): v for name, v in nested.items()})
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -32,19 +32,12 @@ HISTORY = frozenset({"n_iter_", "solver_", "witness_", "crossings_"})
 Fitted = TypeVar("Fitted", bound=KernelEstimator)
 
 
-def same_kernel(
-    exam: Examination,
-    model: KernelEstimator,
-    A: Matrix,
-    weight: Array | None = None,
-    *,
-    name: str = "kernel",
-) -> None:
+def same_kernel(exam: Examination, model: KernelEstimator, A: Matrix, weight: Array | None = None) -> None:
     """`kernel_` is what `kernel=` means on these rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = resolve(getattr(model, name), model.as_rows(A), weight)
-    exam.same(f"{name}_", getattr(model, f"{name}_"), PRECOMPUTED if found is None else found)
+        found = resolve(model.kernel, model.as_rows(A), weight)
+    exam.same("kernel_", model.kernel_, PRECOMPUTED if found is None else found)
 
 
 def same_rows(exam: Examination, what: str, kept: Matrix, A: Matrix, index: Integers | None = None) -> None:
@@ -60,10 +53,6 @@ def same_width(exam: Examination, model: KernelEstimator, A: Matrix) -> None:
     """The model knows how many columns it saw; things that are no vectors have none."""
     if A.ndim == 2:
         exam.same("n_features_in_", model.n_features_in_, A.shape[1])
-
-
-def same_labels(exam: Examination, model: KernelEstimator, y: Targets) -> None:
-    exam.same("classes_", model.classes_, np.unique(np.asarray(y)))
 
 
 def same_approximation(exam: Examination, model: Machine, A: Matrix, weight: Array) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from mercer.arrays import read_numbers, unmasked
 from mercer.errors import InputError, InputTypeError, NotFiniteError, ParameterError, ShapeError
 from mercer.params import is_real
 from mercer.typing import Array, Integers, Labels, Setting, Targets
+from mercer.vectors import read_numbers, unmasked
 
 
 def check_target_block(y: Targets | None, n: int, who: str) -> tuple[Array, bool]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.linalg import LinAlgError
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import lapack
-from mercer.arrays import Rows, check_vectors
+from mercer.arrays import Rows
 from mercer.errors import InputError, NotPositiveDefiniteError, ShapeError, warn
 from mercer.gram import GramOperator
 from mercer.gram.blocks import Index
@@ -29,6 +30,7 @@ from mercer.machines.structure.mercer_map import with_signs
 from mercer.solve.eigen import top_eigenpairs
 from mercer.sparse import dense
 from mercer.typing import Array, Memory, Seed, Table, Targets
+from mercer.vectors import check_vectors
 
 
 class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
@@ -108,7 +110,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
                 "KernelCCA requires y to be passed, but the target y is None: it is the second view."
             )
         A = self.check_rows(X, reset=True)
-        B = _second_view(y, A.shape[0])
+        B = second_view(y, A.shape[0])
         if len(B) == 1:
             raise InputError("n_samples=1: a correlation needs at least two rows.")
         on = self._kernel_on(A)
@@ -125,7 +127,8 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         values = np.sqrt(np.clip(found.value.values, 0.0, 1.0))
         U = with_signs(found.value.vectors)
         V = second.apply(first.apply(U))
-        self.X_fit_, self.Y_fit_ = A, B
+        self.X_fit_ = A
+        self.Y_fit_ = B
         self.singular_values_ = values
         self.alpha_, self._offset, f = _scaled(first, U)
         self.beta_, self._offset_y, g = _scaled(second, V)
@@ -168,7 +171,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         f = self._products(A, self.X_fit_, self.alpha_) - self._offset
         if y is None:
             return f
-        B = _second_view(y, A.shape[0])
+        B = second_view(y, A.shape[0])
         if B.shape[1] != self.Y_fit_.shape[1]:
             raise ShapeError(f"y has {B.shape[1]} columns; it had {self.Y_fit_.shape[1]} in fit.")
         return f, self._products_of_y(B) - self._offset_y
@@ -193,7 +196,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         size = np.linalg.norm(f, axis=0) * np.linalg.norm(g, axis=0)
         return float(np.mean(np.einsum("ij,ij->j", f, g) / np.where(size > 0, size, 1.0)))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
@@ -229,7 +232,8 @@ class Agreement(GramOperator):
     kind = "agreement"
 
     def __init__(self, first: Ridged, second: Ridged) -> None:
-        self.first, self.second = first, second
+        self.first = first
+        self.second = second
         super().__init__(np.float64, first.K.shape)
 
     def _matmat(self, V: Array) -> Array:
@@ -257,7 +261,7 @@ def _scaled(ridged: Ridged, U: Array) -> tuple[Array, Array, Array]:
     return coef, ridged.K.means @ coef, values
 
 
-def _second_view(y: Targets, n: int) -> Array:
+def second_view(y: Targets, n: int) -> Array:
     B = np.asarray(y) if not hasattr(y, "columns") else y
     if getattr(B, "ndim", 2) == 1:
         B = np.asarray(B).reshape(-1, 1)

@@ -24,7 +24,7 @@ from mercer.machines.shared.examined import (
     same_rows,
     same_width,
 )
-from mercer.machines.structure.cca import KernelCCA, _second_view
+from mercer.machines.structure.cca import KernelCCA, second_view
 from mercer.machines.structure.centred import Centred
 from mercer.machines.structure.kmeans import KernelKMeans
 from mercer.machines.structure.lloyd import filled
@@ -56,7 +56,8 @@ def _(model: KernelKMeans, exam: Examination, X: Table, y: Targets, sample_weigh
     w = check_weights(sample_weight, A.shape[0])
     _kept(exam, model, A, w)
     same_approximation(exam, model, A, w)
-    K, k = model.again_on(A).gram(), int(model.n_clusters)
+    K = model.again_on(A).gram()
+    k = int(model.n_clusters)
     members = np.flatnonzero(w > 0)
     exam.same("the rows with weight", model._members, members)
     codes = np.asarray(model._codes)
@@ -100,7 +101,8 @@ def _assigned(
     exam.same(
         "the last of objective_", model.objective_[-1], inner, within=SOLVED, scale=float(w @ np.abs(own))
     )
-    labels, rows = np.asarray(model.labels_), np.arange(len(w))
+    labels = np.asarray(model.labels_)
+    rows = np.arange(len(w))
     exam.true(labels.min() >= 0 and labels.max() < D.shape[1], "labels_ names a cluster that is none")
     nearest = D.argmin(axis=1)
     before = nearest.copy()
@@ -130,7 +132,8 @@ def _(model: KernelPCA, exam: Examination, X: Table, y: Targets, sample_weight: 
     same_approximation(exam, model, A, np.ones(A.shape[0]))
     n = A.shape[0]
     centred = Centred(model.again_on(A).gram())
-    values, U = model.eigenvalues_, model.eigenvectors_
+    values = model.eigenvalues_
+    U = model.eigenvectors_
     trace = float(centred.diag().sum())
     every = _eigenpairs(exam, model, centred, values, U)
     if every is not None:
@@ -191,7 +194,8 @@ def _enough_components(exam: Examination, model: KernelPCA, every: Array, size: 
     rounding = len(every) * np.finfo(float).eps * max(float(np.abs(every).max()), size)
     kept = model.n_components_
     wanted = model.n_components
-    sure, possible = int((every > 1e3 * rounding).sum()), int((every > 1e-3 * rounding).sum())
+    sure = int((every > 1e3 * rounding).sum())
+    possible = int((every > 1e-3 * rounding).sum())
     if isinstance(wanted, float):
         covered = float(every[:kept].sum()) >= wanted * trace * (1 - 1e-9)
         fewer = float(every[: max(kept - 1, 0)].sum()) < wanted * trace * (1 + 1e-9)
@@ -223,8 +227,9 @@ def _(model: MercerMap, exam: Examination, X: Table, y: Targets, sample_weight: 
 def _(model: KernelCCA, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     """By the definition: (L̃ + c)²β ∝ L̃f and (K̃ + c)²α ∝ K̃g, and no pair of functions agrees better."""
     A = model.check_rows(X, reset=False)
-    B = _second_view(y, A.shape[0])
-    n, k = A.shape[0], min(int(model.n_components), A.shape[0] - 1)
+    B = second_view(y, A.shape[0])
+    n = A.shape[0]
+    k = min(int(model.n_components), A.shape[0] - 1)
     _kept(exam, model, A)
     same_rows(exam, "Y_fit_", model.Y_fit_, B)
     kernel_y = resolve(model.kernel if model.kernel_y is None else model.kernel_y, B, name="kernel_y")
@@ -247,7 +252,8 @@ def _(model: KernelCCA, exam: Examination, X: Table, y: Targets, sample_weight: 
         second.means @ model.beta_,
         scale=_product_size(second.means, model.beta_),
     )
-    f, g = first.K @ model.alpha_, second.K @ model.beta_
+    f = first.K @ model.alpha_
+    g = second.K @ model.beta_
     # what rounding of the two Gram matrices moves, beside what is common to the two functions
     seen = 1e8 * (first.rounding + second.rounding) <= np.square(model.singular_values_)
     if not seen.all():

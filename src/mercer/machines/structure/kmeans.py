@@ -214,7 +214,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def _start(
         self, K: GramOperator, w: Array, diagonal: Array, rng: np.random.RandomState, run: int
     ) -> tuple[Integers, float | None, list[str]]:
-        k, n = int(self.n_clusters), len(w)
+        k = int(self.n_clusters)
+        n = len(w)
         if not isinstance(self.init, str):
             return _given_labels(self.init, n, k), None, []
         if self.init == "spectral" and run == 1:
@@ -234,7 +235,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def _keep(self, on: KernelOnRows, A: Matrix, w: Array, run: Clustering) -> None:
         self.X_fit_ = A
         self.labels_ = run.labels.astype(np.int32)
-        self.inertia_, self.objective_ = run.inertia, np.array(run.objective)
+        self.inertia_ = run.inertia
+        self.objective_ = np.array(run.objective)
         self.cluster_weights_ = run.masses
         self._members = np.flatnonzero(w > 0)
         self._codes = run.members[self._members]

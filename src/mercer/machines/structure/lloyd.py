@@ -36,7 +36,9 @@ class Sums:
     """G = K W H for the one-hot H of a clustering, kept up to date as rows move."""
 
     def __init__(self, K: GramOperator, w: Array, k: int) -> None:
-        self.K, self.w, self.k = K, w, k
+        self.K = K
+        self.w = w
+        self.k = k
         self.labels: Integers | None = None
         self.patched = 0
 

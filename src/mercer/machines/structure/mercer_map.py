@@ -100,7 +100,8 @@ class MercerMap(TransformerMixin, Machine):
         on = self._kernel_on(A)
         K = check_gram(on.gram().dense(), str(on.published))
         values, vectors = lapack.eigh(K)
-        values, vectors = values[::-1], vectors[:, ::-1]
+        values = values[::-1]
+        vectors = vectors[:, ::-1]
         rounding = len(K) * np.finfo(float).eps * float(np.abs(values).max())
         notes = self._judged(on, Precomputed(K))
         self.negative_eigenvalues_ = values[values < -rounding]
@@ -116,7 +117,8 @@ class MercerMap(TransformerMixin, Machine):
 
     def _certify(self, K: Array, judged: tuple[str, ...], seconds: float) -> Certificate:
         """‖Ku - λu‖ of each kept pair, relative to the largest λ, recomputed from the answer."""
-        U, top = self.eigenvectors_, float(self.eigenvalues_.max(initial=0.0))
+        U = self.eigenvectors_
+        top = float(self.eigenvalues_.max(initial=0.0))
         rest = np.linalg.norm(K @ U - U * self.eigenvalues_, axis=0) / top if top else np.zeros(0)
         notes = [f"{self.residual_share_:.3g} of the trace is left out"] if self.residual_share_ else []
         if len(self.negative_eigenvalues_):

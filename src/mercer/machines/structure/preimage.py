@@ -96,7 +96,8 @@ def _fixed_point(kernel: Radial, X: Array, gamma: Array) -> Array:
         moved = np.abs(new - Z[alive]).max(axis=1, initial=0.0)
         Z[alive[better]], value[alive[better]] = new[better], new_value[better]
         going = better & (moved > 1e-9 * (1 + np.abs(new).max(axis=1, initial=0.0)))
-        alive, S = alive[going], new_S[going]
+        alive = alive[going]
+        S = new_S[going]
         if len(alive) == 0:
             break
     return Z
@@ -119,7 +120,9 @@ class RidgeMap:
     def __init__(self, Y: Array, X: Array, ridge: float, memory: Memory) -> None:
         kernel = resolve("RBF()", Y)
         assert kernel is not None
-        self.kernel, self.Y, self.mean = kernel, Y, X.mean(axis=0)
+        self.kernel = kernel
+        self.Y = Y
+        self.mean = X.mean(axis=0)
         self.solution = solve(kernel.gram(Y, memory=memory), X - self.mean, ridge, memory=memory, keep=False)
 
     def __call__(self, Y: Array) -> Array:

@@ -17,7 +17,8 @@ class Weighted(GramOperator):
     kind = "weighted"
 
     def __init__(self, inner: GramOperator, w: Array) -> None:
-        self.inner, self.root = inner, np.sqrt(w).astype(inner.dtype)
+        self.inner = inner
+        self.root = np.sqrt(w).astype(inner.dtype)
         super().__init__(inner.dtype, inner.shape)
 
     def _matmat(self, V: Array) -> Array:

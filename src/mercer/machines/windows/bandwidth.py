@@ -30,12 +30,13 @@ def by_leave_one_out(kernel: Kernel | None, error: Callable[[Kernel], float]) ->
         )
 
     def scaled(octaves: float) -> Kernel:
-        return kernel._with_params({"lengthscale": _times(start, 2.0**octaves)})
+        return kernel.with_params({"lengthscale": _times(start, 2.0**octaves)})
 
     points = np.linspace(-OCTAVES, OCTAVES, int(2 * OCTAVES * PER_OCTAVE) + 1)
     values = np.array([error(scaled(float(p))) for p in points])
     best = int(np.argmin(values))
-    low, high = points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)]
+    low = points[max(best - 1, 0)]
+    high = points[min(best + 1, len(points) - 1)]
     found = minimize_scalar(
         lambda v: error(scaled(float(v))), bounds=(low, high), method="bounded", options={"xatol": 1e-6}
     )

@@ -175,7 +175,8 @@ def _minus_log_density(model: Smoother, A: Matrix, w: Array) -> float:
 def _offset(scores: Array, weights: Array, share: float) -> float:
     """Midway between the largest score with at most this share of weight below it, and the next one down."""
     live = weights > 0
-    scores, weights = scores[live], weights[live]
+    scores = scores[live]
+    weights = weights[live]
     alike = 1e-11 * float(np.abs(scores).max())
     below = np.array([float(weights[scores < value - alike].sum()) for value in scores])
     value = float(scores[below <= share + 1e-12].max())
@@ -220,4 +221,4 @@ def _width(
 
 def _wide(kernel: Kernel, lengthscale: Array) -> Kernel:
     value = float(lengthscale) if lengthscale.ndim == 0 else tuple(lengthscale.tolist())
-    return kernel._with_params({"lengthscale": value})
+    return kernel.with_params({"lengthscale": value})

@@ -188,7 +188,8 @@ def log_integral(kernel: Kernel | str, d: int) -> float:
 
 def _between(scores: Array, weights: Array, share: float) -> float:
     """An offset with at most `share` of the weight below it; between two scores, beyond rounding."""
-    scores, weights = scores[weights > 0], weights[weights > 0]
+    scores = scores[weights > 0]
+    weights = weights[weights > 0]
     order = np.argsort(scores, kind="stable")
     before = np.cumsum(weights[order]) - weights[order]
     at = int(np.flatnonzero(before <= share + 1e-12)[-1])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import ParameterError, PrecisionWarning, warn
@@ -22,7 +23,7 @@ from mercer.sparse import Matrix
 from mercer.typing import Array, Integers, Memory, Table, Targets, Weights
 
 
-class NadarayaWatson(RegressorMixin, Machine):
+class NadarayaWatson(MultiOutputMixin, RegressorMixin, Machine):
     """A weighted mean of the targets, with the kernel as a window around x.
 
         f(x) = Σ w_i k(x_i, x) y_i / Σ w_i k(x_i, x)
@@ -186,8 +187,7 @@ class NadarayaWatson(RegressorMixin, Machine):
             "kernel."
         )
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
         tags.regressor_tags.poor_score = True
         return tags
