@@ -26,7 +26,12 @@ Mark = Callable[["Kernel", str], "Kernel"]
 
 def fields_of(k: object) -> tuple[dataclasses.Field[Setting], ...]:
     """The fields of a kernel or of its class, in the order of its constructor."""
-    return dataclasses.fields(k)  # type: ignore[arg-type]
+    return _fields_of_kind(k if isinstance(k, type) else type(k))
+
+
+@cache
+def _fields_of_kind(kind: type) -> tuple[dataclasses.Field[Setting], ...]:
+    return dataclasses.fields(kind)
 
 
 @cache

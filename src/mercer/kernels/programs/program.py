@@ -244,11 +244,12 @@ def origin(X: Array, Z: Array | None) -> Array | None:
         lower, higher = column_ends(Z)
         low = np.minimum(low, lower)
         high = np.maximum(high, higher)
-    middle = 0.5 * (low + high)
+    ends = low + high
     spread = high - low
-    far = np.abs(middle) > 8 * spread
-    if not far.any():
+    far = np.abs(ends) > 16 * spread
+    if not np.count_nonzero(far):
         return None
+    middle = 0.5 * ends
     step = np.exp2(
         np.ceil(np.log2(np.maximum(spread, np.spacing(np.abs(middle).astype(X.dtype)).astype(float))))
     )
