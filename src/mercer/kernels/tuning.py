@@ -35,9 +35,14 @@ def _fields_of_kind(kind: type) -> tuple[dataclasses.Field[Setting], ...]:
 
 
 @cache
+def domains_of(kind: type) -> tuple[tuple[str, Domain], ...]:
+    """The fields of a class that hold numbers, with the numbers they may hold."""
+    return tuple((f.name, f.metadata["domain"]) for f in fields_of(kind) if "domain" in f.metadata)
+
+
+@cache
 def _tuned_domains(kind: type) -> tuple[tuple[str, Domain], ...]:
-    domains = ((f.name, f.metadata.get("domain")) for f in fields_of(kind))
-    return tuple((name, domain) for name, domain in domains if domain is not None and domain.tuned)
+    return tuple((name, domain) for name, domain in domains_of(kind) if domain.tuned)
 
 
 class Tunable(Tree):

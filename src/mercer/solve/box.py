@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, TypeVar, cast
 
@@ -51,6 +52,11 @@ class BoxProblem:
     def __post_init__(self) -> None:
         if len(self.start) != len(self.rows):
             object.__setattr__(self, "start", np.zeros(len(self.rows)))
+
+    @cached_property
+    def sides(self) -> npt.NDArray[np.int8]:
+        """The signs as the core takes them."""
+        return self.signs.astype(np.int8)
 
     def beta(self, alpha: Array, n: int) -> Array:
         """Σ s_i α_i e_{r_i}: one coefficient for each row of K."""
@@ -170,8 +176,8 @@ def certify_all(
     first = [0, *ends[:-1]]
     segments = np.array(first)
 
-    def total(x: Array) -> Array:
-        return np.add.reduceat(x, segments)
+    def total(x: Array) -> list[float]:
+        return cast("list[float]", np.add.reduceat(x, segments).tolist())
 
     whole = _end_to_end(problems)
     alpha = _joined(alphas)
@@ -186,8 +192,9 @@ def certify_all(
     over = np.maximum(g, 0.0)
     under = over - g
     norm2 = total(whole.signs * alpha * f)
-    dual = -0.5 * norm2 - total(whole.p * alpha)
-    primal = 0.5 * norm2 + total(C * under + m * alpha)
+    dual = [-0.5 * square - linear for square, linear in zip(norm2, total(whole.p * alpha), strict=True)]
+    paid = total(C * under + m * alpha)
+    primal = [0.5 * square + price for square, price in zip(norm2, paid, strict=True)]
     # Primal - dual, summed without cancellation.
     gap = total(alpha * over + (C - alpha) * under)
     hard = np.flatnonzero(np.maximum.reduceat(whole.C, segments) == np.inf) if some_hard else ()
@@ -200,9 +207,9 @@ def certify_all(
     return [
         Certificate(
             **fact,
-            primal=float(primal[k]),
-            dual=float(dual[k]),
-            gap=float(gap[k]),
+            primal=primal[k],
+            dual=dual[k],
+            gap=gap[k],
             kkt=float(worst[at[k]]),
             worst_row=int(whole.rows[at[k]]),
         )

@@ -191,7 +191,8 @@ class Place:
         """
         X = self.x.vectors
         Z = None if self.z is None else self.z.vectors
-        if (dense_only or (centred and _mostly_full(X, Z))) and (sparse.issparse(X) or sparse.issparse(Z)):
+        some_sparse = sparse.issparse(X) or sparse.issparse(Z)
+        if some_sparse and (dense_only or (centred and _mostly_full(X, Z))):
             why = "a kernel that looks at single columns" if dense_only else "speed: they are a quarter full"
             self.out.notes.append(f"sparse rows are written out densely for {why}")
             X = dense(X)

@@ -293,8 +293,8 @@ class MarginMachine(SupportMachine):
         """
         n = A.shape[0]
         scales = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
-        each = zip(problems, solved, scales, strict=True)
-        beta = by_row(problems, [q.signs * s.alpha / c for q, s, c in each], n)
+        signed = [q.signs * s.alpha for q, s in zip(problems, solved, strict=True)]
+        beta = by_row(problems, [a / c for a, c in zip(signed, scales, strict=True)], n)
         used = np.logical_or.reduce(beta, axis=0).nonzero()[0]
         if order is not None:
             used = used[order[used].argsort(kind="stable")]
@@ -307,10 +307,7 @@ class MarginMachine(SupportMachine):
         self.certificate_ = joined_certificate(self.certificates_)
         self.n_iter_ = int(self.certificate_.iterations or 0)
         self.norms_ = np.array(
-            [
-                sqrt(max(float(q.signs * s.alpha @ s.f), 0.0)) / c
-                for q, s, c in zip(problems, solved, scales, strict=True)
-            ]
+            [sqrt(max(float(a @ s.f), 0.0)) / c for a, s, c in zip(signed, solved, scales, strict=True)]
         )
         if self.warm_start:
             self._last = [(q.rows, s.alpha) for q, s in zip(problems, solved, strict=True)]
