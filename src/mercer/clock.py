@@ -15,8 +15,8 @@ import math
 import numbers
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from types import TracebackType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ def now() -> float:
     return time.perf_counter()
 
 
-def within(seconds: object) -> AbstractContextManager[None]:
+def within(seconds: object) -> ending:
     """Let what runs inside end after so many seconds, or earlier where an outer limit is shorter.
 
     None, and what is not a number, sets no limit.
@@ -51,14 +51,19 @@ def within(seconds: object) -> AbstractContextManager[None]:
     return ending(until(seconds))
 
 
-@contextmanager
-def ending(end: float) -> Iterator[None]:
+class ending:
     """Let what runs inside end then, a moment that `until` named."""
-    token = _end.set(end)
-    try:
-        yield
-    finally:
-        _end.reset(token)
+
+    def __init__(self, end: float) -> None:
+        self.end = end
+
+    def __enter__(self) -> None:
+        self.before = _end.set(self.end)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _end.reset(self.before)
 
 
 def until(seconds: object = None) -> float:
@@ -66,7 +71,7 @@ def until(seconds: object = None) -> float:
 
     The earlier end counts. What is not a number sets no limit here: whoever owns the parameter refuses it.
     """
-    if not isinstance(seconds, numbers.Real) or isinstance(seconds, bool):
+    if seconds is None or isinstance(seconds, bool) or not isinstance(seconds, numbers.Real):
         return _end.get()
     return min(_end.get(), now() + max(float(seconds), 0.0))
 

@@ -5,6 +5,8 @@ No second matrix is needed, and Ctrl-C is heard between two panels.
 
 from __future__ import annotations
 
+from math import isnan
+
 import numpy as np
 
 from mercer.typing import Array
@@ -31,10 +33,10 @@ def largest_entry(A: Array) -> float:
     3.0
     """
     if A.nbytes <= PANEL_BYTES and A.size:
-        high = float(A.max())
-        if np.isnan(high):
+        high = float(np.maximum.reduce(A, axis=None))
+        if isnan(high):
             return high
-        return max(high, -float(A.min()), 0.0)
+        return max(high, -float(np.minimum.reduce(A, axis=None)), 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         ends = [(A[rows].max(), -A[rows].min()) for rows in panels(len(A), A.itemsize, A.shape[1])]
         return float(np.max(ends, initial=0.0))
@@ -47,7 +49,7 @@ def column_ends(A: Array) -> tuple[Array, Array]:
     [[0.0, -3.0], [1.0, 5.0]]
     """
     if A.nbytes <= PANEL_BYTES:
-        return A.min(axis=0), A.max(axis=0)
+        return np.minimum.reduce(A, axis=0), np.maximum.reduce(A, axis=0)
     runs = panels(len(A), A.itemsize, A.shape[1])
     low = np.min([A[rows].min(axis=0) for rows in runs], axis=0)
     return low, np.max([A[rows].max(axis=0) for rows in runs], axis=0)

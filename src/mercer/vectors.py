@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from functools import lru_cache
+from math import isfinite
 
 import numpy as np
 from scipy import sparse
@@ -181,19 +183,24 @@ def _check_size(shape: tuple[int, ...], name: str) -> None:
 
 def _check_values(A: Array, name: str, names: Sequence[str] | None) -> None:
     top = largest_entry(A)
-    if not np.isfinite(top):
+    if not isfinite(top):
         i, j = largest_at(~np.isfinite(A))
         _refuse_nonfinite(A[i, j], i, j, name, names)
-    limit = np.sqrt(np.finfo(A.dtype).max / (8 * A.shape[1]))
-    if top > limit:
+    if top > _largest_allowed(A.dtype, A.shape[1]):
         j = int(np.argmax(np.abs(A).max(axis=0)))
         _check_magnitude(top, A.dtype, A.shape[1], j, name, names)
+
+
+@lru_cache(maxsize=256)
+def _largest_allowed(dtype: np.dtype, d: int) -> float:
+    """Rows of d entries up to this have squared distances that are numbers."""
+    return float(np.sqrt(np.finfo(dtype).max / (8 * d)))
 
 
 def _check_magnitude(
     top: float, dtype: np.dtype, d: int, j: int, name: str, names: Sequence[str] | None
 ) -> None:
-    if top > np.sqrt(np.finfo(dtype).max / (8 * d)):
+    if top > _largest_allowed(dtype, d):
         raise MagnitudeError(
             f"{name} reaches {top:.3g} in {_column(j, names)}: squared distances overflow {dtype}. "
             "Rescale that column (or look for a placeholder such as 1e300 that means 'missing')."

@@ -1,6 +1,7 @@
 """What a kernel remembers of itself follows from its fields, and from nothing that may change."""
 
 import copy
+import dataclasses
 import pickle
 
 import numpy as np
@@ -10,7 +11,8 @@ from sklearn.base import clone
 from kernels_under_test import every_kernel
 from mercer import RBF, Linear, Periodic
 from mercer.gram import Tiles
-from mercer.kernels.tuning import REMEMBERED
+from mercer.kernels.leaves.inheritance import own_proof
+from mercer.kernels.tuning import REMEMBERED, fields_of
 
 X = np.random.default_rng(0).normal(size=(6, 3))
 
@@ -55,3 +57,23 @@ def test_a_program_is_differentiated_as_it_is_unless_it_forgot_whole_periods():
     waves = Tiles(Periodic(0.5) * RBF(1.0), X)
     assert waves._differentiable is not waves.low
     assert waves.low.folded and not waves._differentiable.folded
+
+
+def test_a_proof_that_someone_puts_in_place_of_ours_is_his_word_at_once(monkeypatch):
+    k = RBF(1.0)
+    stated = k.proof()
+    assert stated.declared() == ()
+
+    class Somebody(type(k)):
+        """A class from elsewhere that states nothing new."""
+
+    monkeypatch.setattr(Somebody, "proof", lambda self: stated, raising=False)
+    assert own_proof(object.__new__(Somebody)) == ("the class Somebody brings its own proof",)
+    monkeypatch.undo()
+    assert own_proof(object.__new__(Somebody)) == ()
+
+
+def test_fields_of_a_kernel_are_those_of_its_class():
+    for case in every_kernel():
+        kind = type(case.kernel)
+        assert fields_of(case.kernel) == fields_of(kind) == dataclasses.fields(kind)

@@ -175,7 +175,7 @@ class Evaluated(KernelOnRows):
 
     def new_rows(self, A: Matrix) -> Rows:
         """Checked new rows, stored as those of fit are, with their column names."""
-        return Rows(stored_alike(A, self.rows.data), "X", self.rows.names)
+        return Rows(stored_alike(A, self.rows.data), "X", self.rows.names).checked()
 
     def own(self, A: Matrix) -> Array:
         return np.asarray(self.kernel.diag(self.new_rows(A)), dtype=np.float64)

@@ -34,7 +34,7 @@ from mercer.kernels.proofs.enclosure import Enclosed, Sample, measured
 from mercer.kernels.proofs.expansion import Terms, one_atom
 from mercer.kernels.sweep import Sweep, by_differences
 from mercer.kernels.things.sparse_map import SparseMap
-from mercer.kernels.tuning import REMEMBERED, fields_of, hashable
+from mercer.kernels.tuning import REMEMBERED, domains_of, fields_of, hashable
 from mercer.samples import common_dtype, samples_of
 from mercer.typing import Array, Memory, Setting, Table, Weights
 
@@ -68,12 +68,12 @@ class Kernel(Combinable, ABC):
 
     def __post_init__(self) -> None:
         """Refuse a bad parameter at birth, and keep good ones in canonical form (float, tuple of floats)."""
-        for f in fields_of(self):
-            if "domain" in f.metadata:
-                value = getattr(self, f.name)
-                checked = f.metadata["domain"].check(value, type(self).__name__, f.name)
-                if checked is not value:
-                    object.__setattr__(self, f.name, checked)
+        kind: type = type(self)
+        for name, domain in domains_of(kind):
+            value = getattr(self, name)
+            checked = domain.check(value, kind.__name__, name)
+            if checked is not value:
+                object.__setattr__(self, name, checked)
 
     # ── must override ───────────────────────────────────────────────────────────────────────────────────────
 

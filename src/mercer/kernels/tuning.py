@@ -26,13 +26,23 @@ Mark = Callable[["Kernel", str], "Kernel"]
 
 def fields_of(k: object) -> tuple[dataclasses.Field[Setting], ...]:
     """The fields of a kernel or of its class, in the order of its constructor."""
-    return dataclasses.fields(k)  # type: ignore[arg-type]
+    return _fields_of_kind(k if isinstance(k, type) else type(k))
+
+
+@cache
+def _fields_of_kind(kind: type) -> tuple[dataclasses.Field[Setting], ...]:
+    return dataclasses.fields(kind)
+
+
+@cache
+def domains_of(kind: type) -> tuple[tuple[str, Domain], ...]:
+    """The fields of a class that hold numbers, with the numbers they may hold."""
+    return tuple((f.name, f.metadata["domain"]) for f in fields_of(kind) if "domain" in f.metadata)
 
 
 @cache
 def _tuned_domains(kind: type) -> tuple[tuple[str, Domain], ...]:
-    domains = ((f.name, f.metadata.get("domain")) for f in fields_of(kind))
-    return tuple((name, domain) for name, domain in domains if domain is not None and domain.tuned)
+    return tuple((name, domain) for name, domain in domains_of(kind) if domain.tuned)
 
 
 class Tunable(Tree):

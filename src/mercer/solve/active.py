@@ -64,25 +64,25 @@ def _with_newton_steps(
     max_iter: int,
     options: WorkingSetOptions,
 ) -> list[Solution[BoxPoint]]:
-    patience = AT_LEAST + PATIENCE * max(len(q.rows) for q in problems)
-    found: dict[int, Solution[BoxPoint]] = {}
+    patience = AT_LEAST + PATIENCE * max([len(q.rows) for q in problems])
+    steps = patience if max_iter < 0 else min(patience, max_iter)
+    found = working_sets(K, problems, starts, max_iter=steps, **options)
     left = list(range(len(problems)))
-    at = list(starts)
-    while left:
-        spent = max((_pairs(found[k]) for k in left if k in found), default=0)
-        steps = patience if max_iter < 0 else min(patience, max_iter - spent)
-        some = [problems[k] for k in left]
-        new = working_sets(K, some, [at[k] for k in left], max_iter=steps, **options)
-        for k, each in zip(left, new, strict=True):
-            found[k] = _added(found.get(k), each)
+    while True:
         left = [k for k in left if _wants_more(found[k], max_iter)]
-        for k in left:
-            here = found[k].value
-            at[k] = descend(K, problems[k], here.alpha, here.f)[0]
         if patience > HOPELESS:
             left = [k for k in left if np.isfinite(problems[k].C).all()]
+        if not left:
+            return found
         patience *= 4
-    return [found[k] for k in range(len(problems))]
+        spent = max(_pairs(found[k]) for k in left)
+        steps = patience if max_iter < 0 else min(patience, max_iter - spent)
+        some = [problems[k] for k in left]
+        here = [found[k].value for k in left]
+        at = [descend(K, q, point.alpha, point.f)[0] for q, point in zip(some, here, strict=True)]
+        new = working_sets(K, some, at, max_iter=steps, **options)
+        for k, each in zip(left, new, strict=True):
+            found[k] = _added(found[k], each)
 
 
 def _wants_more(found: Solution[BoxPoint], max_iter: int) -> bool:
@@ -95,10 +95,8 @@ def _pairs(found: Solution[BoxPoint]) -> int:
     return found.certificate.iterations or 0
 
 
-def _added(before: Solution[BoxPoint] | None, now: Solution[BoxPoint]) -> Solution[BoxPoint]:
+def _added(before: Solution[BoxPoint], now: Solution[BoxPoint]) -> Solution[BoxPoint]:
     """The later result, with what both took."""
-    if before is None:
-        return now
     certificate = replace(
         now.certificate,
         iterations=_pairs(before) + _pairs(now),

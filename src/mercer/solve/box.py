@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -51,9 +53,18 @@ class BoxProblem:
         if len(self.start) != len(self.rows):
             object.__setattr__(self, "start", np.zeros(len(self.rows)))
 
+    @cached_property
+    def sides(self) -> npt.NDArray[np.int8]:
+        """The signs as the core takes them."""
+        return self.signs.astype(np.int8)
+
     def beta(self, alpha: Array, n: int) -> Array:
         """Σ s_i α_i e_{r_i}: one coefficient for each row of K."""
-        return cast("Array", np.bincount(self.rows, self.signs * alpha, minlength=n))
+        return self.summed(self.signs * alpha, n)
+
+    def summed(self, values: Array | Flags, n: int) -> Array:
+        """Values of variables, summed for each row of K."""
+        return cast("Array", np.bincount(self.rows, values, minlength=n))
 
     def alpha(self, beta: Array) -> Array:
         """The α of least sum that gives these coefficients: the way back from a fitted model."""
@@ -88,7 +99,7 @@ class BoxProblem:
             return 0.0, 0.0
         below = alpha < self.C
         above = alpha > 0
-        free = np.flatnonzero(below & above)
+        free = (below & above).nonzero()[0]
         if self.equality == 1 and len(free):
             s = self.signs[free]
             b = -float((f[free] + s * self.p[free]).sum()) / len(free)
@@ -160,12 +171,13 @@ def certify_all(
     facts: Sequence[dict[str, Any]],
 ) -> list[Certificate]:
     """`certify` for several problems laid end to end, which costs little more than for one."""
-    sizes = np.array([len(q.rows) for q in problems])
-    ends = np.cumsum(sizes)
-    first = ends - sizes
+    sizes = [len(q.rows) for q in problems]
+    ends = list(accumulate(sizes))
+    first = [0, *ends[:-1]]
+    segments = np.array(first)
 
-    def total(x: Array) -> Array:
-        return np.add.reduceat(x, first)
+    def total(x: Array) -> list[float]:
+        return cast("list[float]", np.add.reduceat(x, segments).tolist())
 
     whole = _end_to_end(problems)
     alpha = _joined(alphas)
@@ -173,17 +185,20 @@ def certify_all(
     m = _by_sign(whole.signs, ms, sizes)
     g = whole.gradient(f) + m
     worst = whole.violation(alpha, g)
-    hard = np.maximum.reduceat(whole.C, first) == np.inf
-    some_hard = bool(hard.any())
-    C = np.where(np.isinf(whole.C), 0.0, whole.C) if some_hard else whole.C
+    C = whole.C
+    some_hard = np.maximum.reduce(C) == np.inf
+    if some_hard:
+        C = np.where(np.isinf(C), 0.0, C)
     over = np.maximum(g, 0.0)
     under = over - g
     norm2 = total(whole.signs * alpha * f)
-    dual = -0.5 * norm2 - total(whole.p * alpha)
-    primal = 0.5 * norm2 + total(C * under + m * alpha)
+    dual = [-0.5 * square - linear for square, linear in zip(norm2, total(whole.p * alpha), strict=True)]
+    paid = total(C * under + m * alpha)
+    primal = [0.5 * square + price for square, price in zip(norm2, paid, strict=True)]
     # Primal - dual, summed without cancellation.
     gap = total(alpha * over + (C - alpha) * under)
-    for k in np.flatnonzero(hard) if some_hard else ():
+    hard = np.flatnonzero(np.maximum.reduceat(whole.C, segments) == np.inf) if some_hard else ()
+    for k in hard:
         # y(f + b) ≥ 1 after dividing w and b by the smallest.
         margin = float((g - whole.p)[first[k] : ends[k]].min())
         primal[k] = 0.5 * norm2[k] / margin**2 if margin > 0 else np.inf
@@ -192,9 +207,9 @@ def certify_all(
     return [
         Certificate(
             **fact,
-            primal=float(primal[k]),
-            dual=float(dual[k]),
-            gap=float(gap[k]),
+            primal=primal[k],
+            dual=dual[k],
+            gap=gap[k],
             kkt=float(worst[at[k]]),
             worst_row=int(whole.rows[at[k]]),
         )
@@ -214,7 +229,7 @@ def _end_to_end(problems: Sequence[BoxProblem]) -> BoxProblem:
     )
 
 
-def _by_sign(signs: Array, ms: Sequence[tuple[float, float]], sizes: Integers) -> Array:
+def _by_sign(signs: Array, ms: Sequence[tuple[float, float]], sizes: list[int]) -> Array:
     """The multiplier m₊ or m₋ of each variable, by its sign and its problem."""
     if len(ms) == 1:
         plus, minus = ms[0]

@@ -222,6 +222,15 @@ ASCENT_LIMIT = 10
 FEATURE_SHARE = 0.5  # of the memory
 
 
+def too_few_for_features(rows: int) -> bool:
+    """Whether explicit features cannot pay, whatever they are: nobody need look for them.
+
+    >>> too_few_for_features(1000), too_few_for_features(1001)
+    (True, False)
+    """
+    return rows <= FEW_ROWS
+
+
 def in_features(rows: int, features: int, numbers: int, *, entry: float, memory: int) -> bool:
     """Whether explicit features promise to solve the problems of a margin machine, or of a loss, cheaper.
 
@@ -233,7 +242,7 @@ def in_features(rows: int, features: int, numbers: int, *, entry: float, memory:
     >>> in_features(2000, 50_000, 100_000_000, entry=entry_cost(50_000), memory=2**31)
     False
     """
-    if rows <= FEW_ROWS or 8 * (numbers + 4 * features) > FEATURE_SHARE * memory:
+    if too_few_for_features(rows) or 8 * (numbers + 4 * features) > FEATURE_SHARE * memory:
         return False
     ascent = ASCENT * numbers * (1 + numbers / rows / LONG_ROW)
     return ascent < (WORKING_SETS + entry) * rows * rows

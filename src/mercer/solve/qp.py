@@ -227,7 +227,7 @@ def _solved(
     if not starts:
         starts = [q.start for q in problems]
     stated = [
-        (q.rows, q.signs.astype(np.int8), q.p, q.C, np.array(start), q.equality)
+        (q.rows, q.sides, q.p, q.C, np.array(start), q.equality)
         for q, start in zip(problems, starts, strict=True)
     ]
     # Ctrl-C inside the callback is written down, for the core hears only that it wants to stop.
@@ -255,7 +255,7 @@ def newton_rounds(
     Returns how it ended and the rounds left: "done", "rounds" (used up), or "hard" (the system there is
     singular, nearly so, or large, and nothing of it was done).
     """
-    stated = (problem.rows, problem.signs.astype(np.int8), problem.p, problem.C, alpha, problem.equality)
+    stated = (problem.rows, problem.sides, problem.p, problem.C, alpha, problem.equality)
     return _core.newton_descent(K, stated, f, free, limit, rounds)
 
 

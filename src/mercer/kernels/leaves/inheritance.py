@@ -6,6 +6,10 @@ formula would inherit them all, and each would be false of it; so it is refused 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from typing import Protocol
+
 from mercer.errors import ParameterError
 
 # What a subclass may change without becoming another function.
@@ -56,10 +60,25 @@ def require_same_function(cls: type) -> None:
     )
 
 
-def own_proof(kernel: object) -> tuple[str, ...]:
+class Provable(Protocol):
+    """What brings proofs of itself."""
+
+    def proof(self) -> object: ...
+
+    def root_proof(self) -> object: ...
+
+
+def own_proof(kernel: Provable) -> tuple[str, ...]:
     """A proof that a class outside mercer gives of itself is its author's word."""
+    kind: type[Provable] = type(kernel)
+    return _own_proof(kind, kind.proof, kind.root_proof)
+
+
+@cache
+def _own_proof(kind: type, *methods: Callable[..., object]) -> tuple[str, ...]:
+    """`own_proof` of a class that has these methods: looked for again where someone has replaced one."""
     for name in ("proof", "root_proof"):
-        owner = next(cls for cls in type(kernel).__mro__ if name in cls.__dict__)
+        owner = next(cls for cls in kind.__mro__ if name in cls.__dict__)
         if not is_ours(owner):
             return (f"the class {owner.__name__} brings its own proof",)
     return ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import Field, dataclass, is_dataclass
+from math import isfinite
 from typing import ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
@@ -159,7 +160,7 @@ class Leaf(Kernel):
         out = []
         for f in fields_of(self):
             domain = f.metadata.get("domain")
-            if domain is not None and np.isfinite(domain.low):
+            if domain is not None and isfinite(domain.low):
                 value = getattr(self, f.name)
                 if isinstance(value, Open):
                     out.append(f"{f.name} is any number > 0")

@@ -191,7 +191,8 @@ class Place:
         """
         X = self.x.vectors
         Z = None if self.z is None else self.z.vectors
-        if (dense_only or (centred and _mostly_full(X, Z))) and (sparse.issparse(X) or sparse.issparse(Z)):
+        some_sparse = sparse.issparse(X) or sparse.issparse(Z)
+        if some_sparse and (dense_only or (centred and _mostly_full(X, Z))):
             why = "a kernel that looks at single columns" if dense_only else "speed: they are a quarter full"
             self.out.notes.append(f"sparse rows are written out densely for {why}")
             X = dense(X)
@@ -244,11 +245,12 @@ def origin(X: Array, Z: Array | None) -> Array | None:
         lower, higher = column_ends(Z)
         low = np.minimum(low, lower)
         high = np.maximum(high, higher)
-    middle = 0.5 * (low + high)
+    ends = low + high
     spread = high - low
-    far = np.abs(middle) > 8 * spread
-    if not far.any():
+    far = np.abs(ends) > 16 * spread
+    if not np.count_nonzero(far):
         return None
+    middle = 0.5 * ends
     step = np.exp2(
         np.ceil(np.log2(np.maximum(spread, np.spacing(np.abs(middle).astype(X.dtype)).astype(float))))
     )

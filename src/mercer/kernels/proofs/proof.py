@@ -44,7 +44,12 @@ class Proof:
 
     def declared(self) -> tuple[str, ...]:
         """Everything in the tree that is taken from the user's word; empty where nothing is."""
-        return tuple(dict.fromkeys(a for node in self.walk() for a in node.taken()))
+        words = self.taken()
+        for premise in self.premises:
+            words += premise.declared()
+        if not words:
+            return ()
+        return tuple(dict.fromkeys(words))
 
     def taken(self) -> tuple[str, ...]:
         """What this node takes from the user's word: what was declared, and proofs of his own classes."""

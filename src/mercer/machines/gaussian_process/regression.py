@@ -363,7 +363,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         kernel's `White` terms and the `noise` of the model, and `noise=variances` adds these to the White
         terms instead.
         """
-        check_is_fitted(self, "alpha_")
+        self.require_fit("alpha_")
         if return_std and return_cov:
             raise ParameterError("Not returning standard deviation and full covariance: ask for one of them.")
         A = self.check_rows(X, reset=False)

@@ -115,7 +115,7 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, w)
         w = w * self.class_weight_[codes]
         left = np.bincount(codes, w, minlength=len(self.classes_)) > 0
-        if left.sum() < 2:
+        if np.count_nonzero(left) < 2:
             raise InputError(
                 "all rows with positive weights belong to the same class, and a classifier needs at least "
                 "two. Give rows of another class a positive weight."
@@ -134,12 +134,15 @@ class MarginClassifier(ClassifierMixin, MarginMachine):
         return list(combinations(range(k), 2))
 
     def _problems(self, codes: Integers, w: Array) -> list[BoxProblem]:
-        live = np.flatnonzero(w > 0)
-        members = [live[codes[live] == c] for c in range(len(self.classes_))]
+        live = (w > 0).nonzero()[0]
+        # Two classes are all rows; of more, a pair is the rows of its classes.
+        members: list[Integers] = []
+        if len(self.classes_) > 2:
+            members = [live[codes[live] == c] for c in range(len(self.classes_))]
         out = []
         for plus, minus in self._duels:
             rows = live
-            if minus is not None and len(members) > 2:
+            if minus is not None and members:
                 rows = np.sort(np.concatenate([members[plus], members[minus]]))
             out.append(self._problem(rows, np.where(codes[rows] == plus, 1.0, -1.0), w[rows]))
         return out

@@ -86,7 +86,7 @@ class OneClassSVM(OutlierMixin, MarginMachine):
         on, K = self._learn_from(A, w)
         problems = self._problems(None, w)
         solved = self._solve_all(K, problems)
-        self._keep(on, A, problems, solved, order=np.zeros(A.shape[0]))
+        self._keep(on, A, problems, solved)
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
         self.offset_ = -self.intercept_
         return self

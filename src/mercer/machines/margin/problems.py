@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import sqrt
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -283,16 +284,20 @@ class MarginMachine(SupportMachine):
         A: Matrix,
         problems: list[BoxProblem],
         solved: list[Solved],
-        order: Array | Integers,
+        order: Array | Integers | None = None,
         K: GramOperator | None = None,
     ) -> None:
-        """The model: support vectors in `order`, one row of coefficients and one intercept by problem."""
+        """The model: support vectors in `order`, one row of coefficients and one intercept by problem.
+
+        Without an order they stay in that of the rows.
+        """
         n = A.shape[0]
         scales = [self._scale(q, s.m) for q, s in zip(problems, solved, strict=True)]
-        each = zip(problems, solved, scales, strict=True)
-        beta = by_row(problems, [q.signs * s.alpha / c for q, s, c in each], n)
-        used = np.flatnonzero(beta.any(axis=0))
-        used = used[np.argsort(order[used], kind="stable")]
+        signed = [q.signs * s.alpha for q, s in zip(problems, solved, strict=True)]
+        beta = by_row(problems, [a / c for a, c in zip(signed, scales, strict=True)], n)
+        used = np.logical_or.reduce(beta, axis=0).nonzero()[0]
+        if order is not None:
+            used = used[order[used].argsort(kind="stable")]
         self._keep_support(on, A, used, beta[:, used])
         self._keep_coef(on, K, beta)
         self.intercept_ = np.array([self._bias(s.m) / c for s, c in zip(solved, scales, strict=True)])
@@ -302,10 +307,7 @@ class MarginMachine(SupportMachine):
         self.certificate_ = joined_certificate(self.certificates_)
         self.n_iter_ = int(self.certificate_.iterations or 0)
         self.norms_ = np.array(
-            [
-                np.sqrt(max(float(q.signs * s.alpha @ s.f), 0.0)) / c
-                for q, s, c in zip(problems, solved, scales, strict=True)
-            ]
+            [sqrt(max(float(a @ s.f), 0.0)) / c for a, s, c in zip(signed, solved, scales, strict=True)]
         )
         if self.warm_start:
             self._last = [(q.rows, s.alpha) for q, s in zip(problems, solved, strict=True)]
@@ -375,6 +377,8 @@ def fixed_unit(K: GramOperator, problem: BoxProblem) -> float:
 
 def by_row(problems: list[BoxProblem], values: Sequence[Array | Flags], n: int) -> Array:
     """Values of variables summed by problem and row: problems × n."""
+    if len(problems) == 1:
+        return problems[0].summed(values[0], n)[None, :]
     at = np.concatenate([q.rows + k * n for k, q in enumerate(problems)])
     sums = np.bincount(at, np.concatenate(values), minlength=len(problems) * n)
     return cast("Array", sums.reshape(len(problems), n))

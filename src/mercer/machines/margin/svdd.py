@@ -108,7 +108,7 @@ class SVDD(OutlierMixin, MarginMachine):
         problems = self._problems(own, w)
         solved = self._solve_all(K, problems)
         self._own = float(own[w > 0][0])
-        self._keep(on, A, problems, solved, order=np.zeros(A.shape[0]))
+        self._keep(on, A, problems, solved)
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
         self.center_norm_ = 0.5 * float(self.norms_[0])
         self.radius_ = float(np.sqrt(max(self.intercept_[0] + self.center_norm_**2, 0.0)))

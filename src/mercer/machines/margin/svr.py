@@ -47,7 +47,7 @@ class MarginRegressor(RegressorMixin, MarginMachine):
         on, K = self._learn_from(A, w)
         problems = self._problems(y, w)
         solved = self._solve_all(K, problems)
-        self._keep(on, A, problems, solved, order=np.zeros(len(y)), K=K)
+        self._keep(on, A, problems, solved, K=K)
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
         self._keep_tube(solved[0].m)
         return self

@@ -178,7 +178,7 @@ class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
 
     def predict(self, X: Table) -> Array:
         """f(x) + b for new rows: Σ c_j k(x_j, x) by a Gram operator in blocks, or φ(x)·β."""
-        check_is_fitted(self, "dual_coef_")
+        self.require_fit("dual_coef_")
         A = self.check_rows(X, reset=False)
         return np.asarray(self._function(A) + self.intercept_)
 

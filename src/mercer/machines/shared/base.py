@@ -89,6 +89,11 @@ class KernelEstimator(Published, BaseEstimator):
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
         return tags
 
+    def require_fit(self, attribute: str) -> None:
+        """Refuse a machine that is not fitted, in scikit-learn's words, which take long to be asked for."""
+        if attribute not in self.__dict__:
+            check_is_fitted(self, attribute)
+
     def check_rows(self, X: Table, *, reset: bool) -> Matrix:
         """X as float64 numbers, dense or CSR; its columns are remembered (`reset`) or must be those of fit.
 

@@ -20,7 +20,7 @@ from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Machine
 from mercer.memory import memory_limit
 from mercer.solve.operator import Operator
-from mercer.solve.plan import entry_cost, in_features, sparse_entry_cost
+from mercer.solve.plan import entry_cost, in_features, sparse_entry_cost, too_few_for_features
 from mercer.sparse import Matrix
 from mercer.typing import Array, Integers, Table, Targets, Weights
 
@@ -44,6 +44,8 @@ class SupportMachine(Machine):
 
     def _in_features(self, on: KernelOnRows) -> FeatureGram | None:
         """K by explicit features, where they promise to cost less than entries of K; else None."""
+        if too_few_for_features(len(on)):
+            return None
         size = on.feature_size()
         if size is None:
             return None
@@ -86,7 +88,7 @@ class SupportMachine(Machine):
 
     def _values(self, X: Table) -> Array:
         """Every function on new rows, n × functions; only kernel products with support vectors."""
-        check_is_fitted(self, "dual_coef_")
+        self.require_fit("dual_coef_")
         A = self.check_rows(X, reset=False)
         if "coef_" in self.__dict__:
             return feature_products(self.feature_map_, self.as_rows(A), self.coef_.T) + self.intercept_
