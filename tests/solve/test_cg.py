@@ -291,6 +291,89 @@ def test_a_round_that_only_gets_a_little_worse_is_taken_back_too(worse):
     is_the_true_residual(op, cg(op, b[:, None], tol=1e-12), b[:, None], 0.0)
 
 
+# ── an answer that ended early ──────────────────────────────────────────────────────────────────────────────
+
+
+def energy(A, X, B):
+    """½xᵀAx - bᵀx of each column, in extended precision."""
+    A, X, B = (np.asarray(v, dtype=np.longdouble) for v in (A, X, B))
+    return (0.5 * np.einsum("ij,ij->j", X, A @ X) - np.einsum("ij,ij->j", B, X)).astype(float)
+
+
+def hard_system(seed, shift, columns):
+    """A smooth kernel on a line: residuals of conjugate gradients rise far above those of the start."""
+    rng = np.random.default_rng(seed)
+    x = np.linspace(0, 1, 60)
+    K = np.exp(-0.5 * np.subtract.outer(x, x) ** 2)
+    B = np.sign(x - 0.5)[:, None] + 0.3 * rng.normal(size=(60, columns))
+    return K, K + shift * np.eye(60), B
+
+
+@pytest.mark.parametrize("limit", [1, 7, 40])
+@pytest.mark.parametrize("shift", [1e-4, 1e-8, 1e-12, 1e-15])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_no_answer_is_worse_than_its_start(columns, shift, limit):
+    """By its residual and by its energy, in every column, from nothing and from somewhere."""
+    for seed in range(25):
+        K, A, B = hard_system(seed, shift, columns)
+        somewhere = np.linalg.solve(A + 1e-3 * np.eye(60), B)
+        inverse = nystrom(K, shift, max_rank=8, random_state=seed)
+        for start in (np.zeros_like(B), somewhere):
+            for preconditioner in (None, inverse):
+                found = cg(K, B, shift, preconditioner=preconditioner, x0=start, max_iter=limit)
+                # What rounding makes of A x in float64.
+                length = np.linalg.norm(found.value, axis=0)
+                rounding = 1e-15 * np.linalg.norm(A, 2) * length
+                for j, said in enumerate(found.certificate.residuals):
+                    slack = rounding[j] / np.linalg.norm(B[:, j])
+                    true = relative_residual(K, found.value[:, j], B[:, j], shift)
+                    assert said == pytest.approx(true, rel=1e-4, abs=slack)
+                    first = relative_residual(K, start[:, j], B[:, j], shift)
+                    assert said <= (1 + 1e-14) * first + slack
+                gain = energy(A, start, B) - energy(A, found.value, B)
+                assert np.all(gain >= -rounding * length)
+
+
+@pytest.mark.parametrize("shift", [1e-2, 1e-5, 1e-8])
+def test_more_iterations_never_raise_the_residual(shift):
+    """Though that of plain conjugate gradients does rise on these systems."""
+    rises = 0
+    for seed in range(5):
+        K, _, B = hard_system(seed, shift, 2)
+        last = np.ones(2)
+        for limit in range(1, 12):
+            found = cg(K, B, shift, max_iter=limit).certificate
+            assert np.all(np.array(found.residuals) <= last * (1 + 1e-6))
+            last = np.array(found.residuals)
+        plain: list[float] = []
+        cg(K, B, shift, max_iter=11, callback=lambda _, r, seen=plain: seen.append(r))
+        rises += bool(np.any(np.diff(plain) > 0))
+    assert rises or shift == 1e-2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_a_preconditioner_the_residual_is_the_least_of_the_krylov_space(seed):
+    """As MINRES finds it."""
+    A = with_spectrum(np.geomspace(1e-3, 1, 40), seed=seed)
+    b = np.random.default_rng(seed).normal(size=40)
+    for limit in (1, 3, 6):
+        powers = [b]
+        for _ in range(limit - 1):
+            powers.append(A @ powers[-1])
+        V = np.column_stack(powers)
+        best = np.linalg.lstsq(A @ V, b, rcond=None)[1]
+        found = cg(A, b, max_iter=limit).certificate
+        np.testing.assert_allclose(found.residual, np.sqrt(best[0]) / np.linalg.norm(b), rtol=1e-6)
+
+
+def test_ctrl_c_leaves_nothing_worse_than_the_start():
+    for seed in range(25):
+        K, _, B = hard_system(seed, 1e-12, 2)
+        for products in (2, 5, 12, 30):
+            found = cg(CountingOperator(K, interrupt_after=products), B, 1e-12).certificate
+            assert found.status == "interrupted" and max(found.residuals) <= 1.0 + 1e-14
+
+
 # ── seconds ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -5,6 +5,12 @@ and each leaves when its own relative residual is below `tol`. The recurrence's 
 it claims convergence; then the true one is computed, and if the two disagree the recurrence starts again from
 the true one. When that no longer helps, rounding has set a floor and the status is "stagnated".
 
+Conjugate gradients lower the energy ½xᵀAx - bᵀx at every step, but their residual may rise a thousandfold on
+the way. So an answer that ends early is not the last iterate: it is the mean of all iterates with the weights
+that make the residual least (Weiss's residual smoothing; without a preconditioner these are the iterates of
+MINRES). Its residual never rises, and its energy, as that of a mean, is at most that of the start. At the end
+of a round the true residual decides once more, and a round that has not lowered it is taken back.
+
 A float32 operator runs the recurrence in float32 products and the true residual in float64, block by block,
 so that its rounds refine the answer beyond float32.
 """
@@ -47,8 +53,8 @@ GAIN = 0.1
 ROUNDING = 16
 # Of a residual: what rounding may change of one that is stated without being measured.
 DRIFT = 1e-6
-# Growth of the residual in one round after which its start is the better answer.
-BLOWN_UP = 1e3
+# Of a residual: what rounding may change of one that its caller measures, before it is measured here too.
+DOUBT = 0.1
 # Seconds that a product may take if Ctrl-C is to wait for one more.
 QUICK = 0.1
 # What one round in float32 may hope to gain.
@@ -83,7 +89,7 @@ def cg(
     `max_iter` defaults to 10 n, at most 10 000. `callback(iteration, residual)` sees the worst relative
     residual of the recurrence, and ends the run by returning something true. Ctrl-C keeps the iterate, with
     status "interrupted", or, with `keep=False`, leaves at once: for those who have no use for half an answer.
-    The residual in the certificate is the true one.
+    The residual in the certificate is the true one, and never above that of the start.
 
     An iteration is not begun if it, the true residual and `after` more such products of the caller would end
     after the seconds. Where they are over nevertheless, the residual of the recurrence is stated if rounding
@@ -127,7 +133,9 @@ def cg(
         left = state.open if state.open.any() else np.ones_like(state.open)
         state.stop(np.flatnonzero(left), Status.INTERRUPTED)
         if state.measure_seconds <= QUICK:
-            state.measure(np.arange(B.shape[1]))
+            every = np.arange(B.shape[1])
+            state.measure(every)
+            state.take_back(every)
         else:
             state.true[:] = np.nan
             state.note("The residual was not measured: a product takes long, and Ctrl-C was pressed.")
@@ -172,8 +180,22 @@ class _State:
         self.R = self.B.copy()
         # The true residuals, as last measured.
         self.true = relative(self.R, self.B)
+        self.begin()
+        # The longest iterate met, over ‖b‖: what rounding in the recurrence goes by.
+        self.length = np.linalg.norm(self.X, axis=0) / self.scale
         self.status: list[Status] = [Status.CONVERGED] * self.B.shape[1]
         self.open = np.ones(self.B.shape[1], dtype=bool)
+
+    def begin(self) -> None:
+        """Remember the answer so far, with its true residual: a round that ends above it is taken back."""
+        self.start = self.X.copy()
+        self.before = self.true.copy()
+
+    def take_back(self, columns: Integers) -> None:
+        """The start of the round, where its end has a larger residual."""
+        lost = columns[~(self.true[columns] <= self.before[columns])]
+        self.X[:, lost] = self.start[:, lost]
+        self.measure(lost)
 
     def stop(self, columns: Integers, status: Status) -> None:
         self.open[columns] = False
@@ -197,16 +219,19 @@ class _State:
         size: Array = np.linalg.norm(self.R[:, columns], axis=0) / self.scale[columns]
         if np.any(size <= self.tol):
             return self.measure(columns)
+        trusted = DOUBT
         if not self.certified:
-            in_time = not clock.short_of((1 + self.after) * self.known_measure)
-            if in_time or np.any(self.drift(columns) > DRIFT * size):
+            trusted = DRIFT
+            if not clock.short_of((1 + self.after) * self.known_measure):
                 return self.measure(columns)
+        if np.any(self.drift(columns) > trusted * size):
+            return self.measure(columns)
         self.true[columns] = size
         return size
 
     def drift(self, columns: Integers) -> Array:
         """How far rounding may have taken the residuals of the recurrence from the true ones."""
-        length: Array = np.linalg.norm(self.X[:, columns], axis=0) / self.scale[columns]
+        length: Array = self.length[columns]
         return self.iterations * self.grain * self.norm * length
 
     @property
@@ -241,8 +266,7 @@ class _State:
             columns = np.flatnonzero(self.open)
             if not len(columns):
                 return
-            before = self.true[columns].copy()
-            kept = self.X[:, columns].copy()
+            self.begin()
             steps = self.iterations
             self.recur(columns)
             if self.iterations == steps and not self.open[columns].any():
@@ -250,15 +274,14 @@ class _State:
                 return
             after = self.settle(columns)
             self.stop(columns[after <= self.tol], Status.CONVERGED)
-            self.stop(columns[self.open[columns] & ~(after <= GAIN * before)], Status.STAGNATED)
-            stuck = np.array([self.status[j] in (Status.STAGNATED, Status.FAILED) for j in columns])
-            lost = np.where(stuck, ~(after < before), ~(after < BLOWN_UP * before))
-            self.X[:, columns[lost]] = kept[:, lost]
-            self.measure(columns[lost])
+            slow = ~(after <= GAIN * self.before[columns])
+            self.stop(columns[self.open[columns] & slow], Status.STAGNATED)
+            self.take_back(columns)
         self.stop(np.flatnonzero(self.open), Status.STAGNATED)
 
     def recur(self, columns: Integers) -> None:
         """Preconditioned conjugate gradients on these columns, until all are done by their recurrence."""
+        X = self.X[:, columns].copy()
         R = self.R[:, columns].copy()
         P = self.precondition(R).copy()
         rz = _dots(R, P)
@@ -280,19 +303,22 @@ class _State:
             curvature = _dots(P, AP)
             live = self.is_convex(columns, P, AP, curvature)
             step = np.where(live, rz / np.where(live, curvature, 1.0), 0.0)
-            self.X[:, columns] += step * P
+            X += step * P
             R -= step * np.where(live, AP, 0.0)
-            self.R[:, columns] = R
             self.iterations += 1
             size = np.linalg.norm(R, axis=0) / self.scale[columns]
+            self.smooth(columns, X, R, size <= goal)
             if self.report(columns, size):
                 self.stop(columns, Status.STOPPED)
                 return
             norm = max(norm, float((np.where(live, curvature, 0.0) / np.maximum(_dots(P, P), TINY)).max()))
-            floor = EPS * (1.0 + norm * np.linalg.norm(self.X[:, columns], axis=0) / self.scale[columns])
+            length = np.linalg.norm(X, axis=0) / self.scale[columns]
+            self.length[columns] = np.maximum(self.length[columns], length)
+            floor = EPS * (1.0 + norm * length)
             live &= (size > np.maximum(goal, floor)) & watch.moves(size, step * rz)
             columns = columns[live]
             goal = goal[live]
+            X = X[:, live]
             R = R[:, live]
             P = P[:, live]
             rz = rz[live]
@@ -303,6 +329,21 @@ class _State:
                 P = Z + (new / rz) * P
                 rz = new
             self.product_seconds = clock.now() - began
+
+    def smooth(self, columns: Integers, X: Array, R: Array, arrived: Flags) -> None:
+        """Move the answers towards the iterates X as far as makes the residual least; those arrived, wholly.
+
+        A share in [0, 1] of the way, so that an answer remains a mean of iterates. One so far from the start
+        that rounding in A x could be seen in its residual has no share.
+        """
+        S = self.R[:, columns]
+        way = R - S
+        share = np.clip(-_dots(S, way) / np.maximum(_dots(way, way), TINY), 0.0, 1.0)
+        far = np.linalg.norm(X - self.start[:, columns], axis=0) / self.scale[columns]
+        share = np.where(EPS * self.norm * far <= DRIFT * self.before[columns], share, 0.0)
+        answer = self.X[:, columns]
+        self.X[:, columns] = np.where(arrived, X, answer + share * (X - answer))
+        self.R[:, columns] = np.where(arrived, R, S + share * way)
 
     def report(self, columns: Integers, size: Array) -> bool:
         """Tell the callback; whether it wants to stop."""

@@ -1,7 +1,10 @@
 """Traces and log-determinants from products alone, with the error they carry.
 
 Both average a random quantity whose mean is the answer, so both come with a standard error and a confidence
-interval (Student's t). The log-determinant also has a quadrature error, which is bounded from both sides for
+interval: Student's t, with half the usual degrees of freedom. A quadratic form of random signs is skewed and
+has heavier tails than the normal distribution, so its sample deviation is known less well than that of
+normal numbers; with all degrees of freedom the 95 % interval of 16 probes covered the truth 94 times in a
+hundred. The log-determinant also has a quadrature error, which is bounded from both sides for
 each probe (Gauss from above, Gauss–Radau from below, because every even derivative of log is negative) and is
 part of the interval.
 """
@@ -23,6 +26,9 @@ from mercer.solve.solution import Certificate, Status
 from mercer.typing import Array, Seed
 
 BREAKDOWN = 1e-12
+# Of probes - 1: the degrees of freedom of Student's t. Right for an excess kurtosis of 2, that of forms with
+# six equal directions.
+FREEDOM = 0.5
 
 
 @dataclass(frozen=True)
@@ -242,7 +248,8 @@ def _estimate(
     half = bracket
     if not exact:
         error = float(samples.std(ddof=1)) / np.sqrt(count)
-        half = float(student.ppf(0.5 + level / 2, count - 1)) * error + bracket
+        freedom = max(FREEDOM * (count - 1), 1.0)
+        half = float(student.ppf(0.5 + level / 2, freedom)) * error + bracket
     notes: tuple[str, ...] = ()
     if not np.isfinite(half):
         said = (

@@ -17,9 +17,16 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "conjugate gradients keep an answer that got worse",
         SOLVE + "cg.py",
-        "            self.X[:, columns[lost]] = kept[:, lost]\n",
+        "        self.X[:, lost] = self.start[:, lost]\n",
         "",
         "tests/solve/test_statements.py tests/solve/test_cg.py",
+    ),
+    Fault(
+        "an answer that ended early is the last iterate",
+        SOLVE + "cg.py",
+        "        answer = self.X[:, columns]\n",
+        "        answer = X\n",
+        "tests/solve/test_cg.py",
     ),
     Fault(
         "conjugate gradients say converged when one of several right-hand sides is not",
@@ -266,14 +273,14 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "conjugate gradients restart from a residual that they did not measure",
         SOLVE + "cg.py",
-        "            self.measure(columns[lost])\n",
+        "        self.measure(lost)\n",
         "",
         "tests/solve/test_statements.py tests/solve/test_cg.py",
     ),
     Fault(
         "the residual of an interrupted run is that of its last measurement",
         SOLVE + "cg.py",
-        "            state.measure(np.arange(B.shape[1]))\n",
+        "            state.measure(every)\n",
         "            pass\n",
         "tests/solve/test_cg.py",
     ),

@@ -205,19 +205,27 @@ def iterative(
 
 @dataclass(frozen=True)
 class EstimatedEvidence:
-    """An estimate of the evidence, of its gradient, and of the errors of both."""
+    """An estimate of the evidence, of its gradient, and of the errors of both.
+
+    `unsolved` bounds what yᵀα, summed over the targets, lacks of yᵀA⁻¹y because α has a residual.
+    """
 
     evidence: Evidence
     logdet: Estimate
     gradient_error: Array | None
     certificate: Certificate
     seconds: float
+    unsolved: float = 0.0
 
     @property
     def half_width(self) -> float:
-        """Half the 95 % interval of the evidence: the log-determinant's, halved and once for each target."""
+        """Half the 95 % interval of the evidence.
+
+        That of the log-determinant (Student's t on the probes, and both ends of the Lanczos quadrature),
+        halved and once for each target; and what the residual of α may change, which is certain.
+        """
         low, high = self.logdet.interval
-        return float(0.25 * (high - low) * self.evidence.alpha.shape[1])
+        return float(0.25 * (high - low) * self.evidence.alpha.shape[1]) + 0.5 * self.unsolved
 
 
 def estimate_evidence(
@@ -264,7 +272,19 @@ def estimate_evidence(
             found = 0.5 * (fit - targets * (sizes @ np.array(parts)) / probes)
             error = 0.5 * targets * np.std(parts, axis=0, ddof=1) / np.sqrt(len(groups))
     seconds = time.perf_counter() - began
-    return EstimatedEvidence(Evidence(value, found, alpha), volume, error, done, seconds)
+    left = _unsolved(Y, alpha, done, inverse.shift)
+    return EstimatedEvidence(Evidence(value, found, alpha), volume, error, done, seconds, left)
+
+
+def _unsolved(Y: Array, alpha: Array, done: Certificate, shift: float) -> float:
+    """How far Σ yᵀα may be from Σ yᵀA⁻¹y: |αᵀr + rᵀA⁻¹r| with A >= shift and the residuals r = y - Aα."""
+    if done.residuals is None:
+        return np.inf
+    size = np.asarray(done.residuals) * np.linalg.norm(Y, axis=0)
+    change = np.linalg.norm(alpha, axis=0) * size
+    if size.any():
+        change = change + size**2 / shift
+    return float(change.sum())
 
 
 def nonnegative(variance: Array, prior: Array, n: int) -> Array:
