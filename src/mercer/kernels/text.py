@@ -128,7 +128,9 @@ class _Parser:
         return self.tokens[self.at]
 
     def fail(self, problem: str, column: int | None = None) -> NoReturn:
-        raise ParseError(problem, self.text, self.token.column if column is None else column)
+        if column is None:
+            column = self.token.column
+        raise ParseError(problem, self.text, column)
 
     def accept(self, text: str) -> bool:
         if self.token.kind != "string" and self.token.text == text:

@@ -146,7 +146,10 @@ def _profile(axes: Axes, space: Space) -> None:
             axes.plot([place, place], [limit, value], color=colour, lw=1.2, ls=":")
             axes.plot(place, limit, "o", ms=5, mfc="white", mec=colour, mew=1.2)
         axes.plot(place, value, "o", ms=5, color=colour)
-    tidy(axes, "profile k(x₀, x)" + ("; the noise jumps at x₀" if jumps else ""), space.label)
+    title = "profile k(x₀, x)"
+    if jumps:
+        title += "; the noise jumps at x₀"
+    tidy(axes, title, space.label)
     _flat_axis_gets_room(axes)
     axes.axhline(0, color="#BBBBBB", lw=0.8, zorder=0)
     _legend(axes)

@@ -57,7 +57,10 @@ def regression(
         raise PlotError(f"the picture shows one target for each of the {len(A)} rows; y has shape {t.shape}.")
     if not 0 < level < 1:
         raise ParameterError(f"level must lie between 0 and 1; got {level!r}.")
-    ticks, grid = _grid(A, None if later is None else _table(later[0], column), column, span, resolution)
+    behind = None
+    if later is not None:
+        behind = _table(later[0], column)
+    ticks, grid = _grid(A, behind, column, span, resolution)
     rows = like_rows_of_fit(model, grid)
     parts: Terms | None = model.decompose(rows, names=names) if terms else None
     more = 0 if parts is None else len(parts)
@@ -122,8 +125,12 @@ def _deviation(model: BaseEstimator, grid: Table) -> tuple[Array, Array | None, 
     if "noise" not in known:
         return mean, inner, None
     per_row = np.ndim(getattr(model, "noise_", 0.0)) > 0
-    outer = model.predict(grid, return_std=True, noise=0.0 if per_row else True)[1]
-    return mean, inner, outer if np.any(outer > inner * (1 + 1e-9)) else None
+    # noise that each row of fit has of its own says nothing of new rows
+    noise = 0.0 if per_row else True
+    outer = model.predict(grid, return_std=True, noise=noise)[1]
+    if np.any(outer > inner * (1 + 1e-9)):
+        return mean, inner, outer
+    return mean, inner, None
 
 
 def _bands(axes: Axes, model: BaseEstimator, ticks: Array, grid: Table, level: float) -> None:

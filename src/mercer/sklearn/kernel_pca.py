@@ -190,7 +190,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Twin):
 
     def _fit_inverse(self, Y: Array, X: Matrix) -> None:
         found = solve(self._products(Y), X, float(self.alpha), tol=1e-8, keep=False)
-        self.dual_coef_ = found.value.astype(X.dtype if X.dtype.kind == "f" else np.float64, copy=False)
+        kind = np.dtype(np.float64)
+        if X.dtype.kind == "f":
+            kind = X.dtype
+        self.dual_coef_ = found.value.astype(kind, copy=False)
         self.X_transformed_fit_ = Y
 
     # ── there and back ──────────────────────────────────────────────────────────────────────────────────────

@@ -85,7 +85,9 @@ class KernelRidge(RegressorMixin, Twin):
                 raise
             coef = self._least_squares(prepared)
         kind = np.result_type(prepared.rows.dtype, prepared.targets.dtype)
-        self.dual_coef_: Floats = coef.astype(kind if kind == np.float32 else np.float64, copy=False)
+        if kind != np.float32:
+            kind = np.dtype(np.float64)
+        self.dual_coef_: Floats = coef.astype(kind, copy=False)
         self.X_fit_ = prepared.rows
         return self
 
@@ -108,7 +110,10 @@ class KernelRidge(RegressorMixin, Twin):
         kernel = self._kernel_object(rows.shape[1])
         warn_of_refuted(kernel, rows.shape[1])
         products = rows if kernel is not None else self._pairwise(rows)
-        machine = QuietRidge(kernel or PRECOMPUTED, alpha[0] if np.ptp(alpha) == 0 else alpha)
+        penalty = alpha
+        if np.ptp(alpha) == 0:
+            penalty = alpha[0]
+        machine = QuietRidge(kernel or PRECOMPUTED, penalty)
         return Prepared(rows, t, weights, products, machine)
 
     def _least_squares(self, prepared: Prepared) -> Array:

@@ -297,8 +297,10 @@ class MarginTwin(Twin):
         """Weights of the features when `kernel="linear"`."""
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
-        duals = self.machine_.dual_coef_
-        coef = safe_sparse_dot(sparse.csr_array(duals) if self._sparse else duals, self.support_vectors_)
+        duals: Matrix = self.machine_.dual_coef_
+        if self._sparse:
+            duals = sparse.csr_array(duals)
+        coef = safe_sparse_dot(duals, self.support_vectors_)
         (coef.data if sparse.issparse(coef) else coef).flags.writeable = False
         return coef
 

@@ -318,8 +318,9 @@ def _minor_test(signs: tuple[int, ...], n: int) -> MatrixTest:
 def _form_test(seen: Graded, q: Array, form: float) -> MatrixTest:
     shown = f"smallest qᵀKq/qᵀq found is {form:.6g}"
     if seen.lowest is not None and form < 0:
-        both = bool(np.diag(seen.S).max() > 0)
-        return MatrixTest("quadratic form", INDEFINITE if both else NOT_POSITIVE, shown)
+        if np.diag(seen.S).max() > 0:
+            return MatrixTest("quadratic form", INDEFINITE, shown)
+        return MatrixTest("quadratic form", NOT_POSITIVE, shown)
     return MatrixTest("quadratic form", UNSURE, f"{shown}; no negative one was found, which proves nothing")
 
 

@@ -85,7 +85,9 @@ def judge_on_rows(
     if declared and not strict:
         said = f"{whose} is proved to be a kernel given what you declared: {'; '.join(declared)}"
         return Verdict(True, (said,))
-    found = _lowest(K, rows, strict, centred, len(rows) if out_of is None else out_of)
+    if out_of is None:
+        out_of = len(rows)
+    found = _lowest(K, rows, strict, centred, out_of)
     witness = None
     if kernel is None and _asymmetric(K):
         said = f"{whose} is not positive semi-definite: it is not symmetric"

@@ -51,9 +51,10 @@ def _subtract(a: str, b: str) -> str:
 def _multiply(a: str, b: str) -> str:
     if b.startswith("-"):
         b = rf"\left({b}\right)"
-    return times(
-        a if a.startswith("-") and bracketed(a[1:], 2) == a[1:] else bracketed(a, 2), bracketed(b, 2)
-    )
+    # a leading minus needs no brackets of its own
+    if not a.startswith("-") or bracketed(a[1:], 2) != a[1:]:
+        a = bracketed(a, 2)
+    return times(a, bracketed(b, 2))
 
 
 def _power(a: str, b: str) -> str:

@@ -72,7 +72,9 @@ def expand(k: Kernel) -> InColumns | None:
     match k:
         case On() | Of() | LinearMap():
             inside = expand(k.kernel)
-            return inside and InColumns(inside.expansion, None if inside.path is None else (k, *inside.path))
+            if inside is None or inside.path is None:
+                return inside
+            return InColumns(inside.expansion, (k, *inside.path))
         case Sum() | Product():
             return _expand_parts(k)
         case Scaled() | Power() | PolynomialOf() | Exp():
@@ -84,8 +86,10 @@ def expand(k: Kernel) -> InColumns | None:
     found = k.in_columns()
     if found is None:
         return None
-    # what takes other things than vectors, a constant, sees no columns
-    return InColumns(found, None if k.takes_things() else ())
+    if k.takes_things():
+        # what takes other things than vectors, a constant, sees no columns
+        return InColumns(found, None)
+    return InColumns(found, ())
 
 
 def _expand_parts(k: Sum | Product) -> InColumns | None:
