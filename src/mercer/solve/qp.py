@@ -1,4 +1,4 @@
-"""The quadratic programs of large margins, solved by the core; the one file of this room that calls it.
+"""The quadratic programs of large margins, solved by the core.
 
     min ½ αᵀQα + pᵀα,   0 ≤ αᵢ ≤ Cᵢ,   Qᵢⱼ = sᵢ sⱼ K[rᵢ, rⱼ],   sᵢ = ±1
 
