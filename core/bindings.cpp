@@ -6,6 +6,7 @@ namespace mercer {
 
 void bind_qp(nb::module_& m);
 void bind_ascent(nb::module_& m);
+void bind_lanczos(nb::module_& m);
 
 namespace {
 
@@ -230,4 +231,5 @@ NB_MODULE(_core, m) {
         "vpow", [](nb::handle in, double p, nb::handle out) { math(2, in, out, p); }, "x"_a, "p"_a, "out"_a);
     bind_qp(m);
     bind_ascent(m);
+    bind_lanczos(m);
 }

@@ -61,43 +61,67 @@ static void multiply(const T* a, int64_t rs, int64_t cs, int64_t rows, int64_t d
     sweep<T, Dot<T>>(a, rs, cs, rows, depth, panels, panel_stride, npanels, nullptr, accumulate, c, ld);
 }
 
+// y[0 .. kRows] += K v and down += K' w for a few rows of a tile, `full` of whose columns fill registers.
+//   order   one row after the other: the same bits for any kRows
+template <int kRows, class T>
+MERCER_INLINE void matvec_rows(const T* K, int64_t cols, int64_t full, int64_t ld, const T* v, double* y,
+                               const T* w, T* down) {
+    constexpr int W = kLanes<T>;
+    Vec<T> across[kRows][2] = {};
+    int64_t j = 0;
+    for (; j + 2 * W <= full; j += 2 * W) {
+        const Vec<T> v0 = load(v + j), v1 = load(v + j + W);
+        Vec<T> down0 = load(down + j), down1 = load(down + j + W);
+        for (int r = 0; r < kRows; ++r) {
+            const Vec<T> k0 = load(K + r * ld + j), k1 = load(K + r * ld + j + W);
+            across[r][0] += k0 * v0;
+            across[r][1] += k1 * v1;
+            down0 += k0 * w[r];
+            down1 += k1 * w[r];
+        }
+        store(down + j, down0);
+        store(down + j + W, down1);
+    }
+    for (int r = 0; r < kRows; ++r) {
+        double total = hsum(across[r][0] + across[r][1]);
+        for (int64_t l = j; l < cols; ++l) {
+            total += K[r * ld + l] * v[l];
+            down[l] += K[r * ld + l] * w[r];
+        }
+        y[r] += total;
+    }
+}
+
 // y += K v and, if w is given, yt += K' w, in one pass over the tile.
 //   order   within a tile in T (at most a few hundred terms), across tiles in float64
 template <class T>
 static void matvec(const T* K, int64_t rows, int64_t cols, int64_t ld, const T* v, double* y, const T* w,
                    double* yt) {
-    constexpr int W = kLanes<T>, kMost = 512;
-    T down[kMost];  // cols <= ld <= kMost
+    constexpr int W = kLanes<T>, kMost = 512, kTogether = 4;
     const int64_t full = cols / W * W;
-    for (int64_t j = 0; j < cols; ++j) down[j] = 0;
+    if (w) {
+        T down[kMost];  // cols <= kMost
+        for (int64_t j = 0; j < cols; ++j) down[j] = 0;
+        int64_t i = 0;
+        // Rows that are read together keep more of the memory busy, and touch `down` once.
+        for (; i + kTogether <= rows; i += kTogether)
+            matvec_rows<kTogether>(K + i * ld, cols, full, ld, v, y + i, w + i, down);
+        for (; i < rows; ++i) matvec_rows<1>(K + i * ld, cols, full, ld, v, y + i, w + i, down);
+        for (int64_t j = 0; j < cols; ++j) yt[j] += down[j];
+        return;
+    }
     for (int64_t i = 0; i < rows; ++i) {
         const T* row = K + i * ld;
-        const T wi = w ? w[i] : T(0);
         Vec<T> across{}, across2{};
         int64_t j = 0;
-        if (w) {
-            for (; j + 2 * W <= full; j += 2 * W) {
-                Vec<T> k = load(row + j), k2 = load(row + j + W);
-                across += k * load(v + j);
-                across2 += k2 * load(v + j + W);
-                store(down + j, load(down + j) + k * wi);
-                store(down + j + W, load(down + j + W) + k2 * wi);
-            }
-        } else {
-            for (; j + 2 * W <= full; j += 2 * W) {
-                across += load(row + j) * load(v + j);
-                across2 += load(row + j + W) * load(v + j + W);
-            }
+        for (; j + 2 * W <= full; j += 2 * W) {
+            across += load(row + j) * load(v + j);
+            across2 += load(row + j + W) * load(v + j + W);
         }
         double total = hsum(across + across2);
-        for (; j < cols; ++j) {
-            total += row[j] * v[j];
-            down[j] += row[j] * wi;
-        }
+        for (; j < cols; ++j) total += row[j] * v[j];
         y[i] += total;
     }
-    if (w)
-        for (int64_t j = 0; j < cols; ++j) yt[j] += down[j];
 }
 
 // The vector functions one by one, for tests and rooflines; the last, shorter vector goes through a buffer.

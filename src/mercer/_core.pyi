@@ -78,3 +78,13 @@ def newton_descent(
     K: _Real, problem: tuple[Any, ...], f: _Real, free: _Flags, limit: int, rounds: int
 ) -> tuple[str, int]: ...
 def ascend(features: _Real | _Sparse, problems: list[Any], **options: Any) -> list[dict[str, Any]]: ...
+def lanczos(
+    K: _Real,
+    centred: bool,
+    Q: _Real,
+    T: _Real,
+    rest: _Real,
+    start: int,
+    stop: int,
+    threads: int = 1,
+) -> int: ...

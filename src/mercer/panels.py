@@ -6,10 +6,20 @@ No second matrix is needed, and Ctrl-C is heard between two panels.
 from __future__ import annotations
 
 from math import isnan
+from typing import NamedTuple
 
 import numpy as np
 
 from mercer.typing import Array
+
+
+class Entries(NamedTuple):
+    """A symmetric matrix K in memory, which stands for HKH, H = I - 11ᵀ/n, if `centred`."""
+
+    array: Array
+    centred: bool = False
+    n_jobs: int | None = None
+
 
 # Of a matrix, handed around at one time: some hundredths of a second.
 PANEL_BYTES = 8 << 20

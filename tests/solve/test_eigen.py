@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer.errors import ParameterError
-from mercer.solve import eigen, top_eigenpairs
+from mercer.solve import core, eigen, top_eigenpairs
 from solve.laboratory import CountingOperator, rbf, with_spectrum
 
 EPS = np.finfo(float).eps
@@ -168,3 +168,83 @@ def test_columns_of_all_lengths_become_orthonormal(scale):
     np.testing.assert_allclose(both.T @ both, np.eye(both.shape[1]), atol=1e-14)
     spanned = both @ (both.T @ (V[:, :5] / scale))
     np.testing.assert_allclose(spanned, V[:, :5] / scale, atol=1e-13)
+
+
+# ── one vector at a time, on a matrix in memory ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("n", [130, 700, 1500])
+@pytest.mark.parametrize("k", [1, 7])
+def test_single_vectors_find_what_lapack_finds(n, k):
+    K = rbf(n, d=4)
+    found = top_eigenpairs(K, k)
+    assert found.certificate.method == "Lanczos" and found.certificate.converged
+    np.testing.assert_allclose(found.value.values, np.linalg.eigvalsh(K)[::-1][:k], rtol=1e-12)
+    U = found.value.vectors
+    np.testing.assert_allclose(U.T @ U, np.eye(k), atol=1e-13)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_either_order_of_memory_is_read(order):
+    K = np.array(rbf(300), order=order)
+    np.testing.assert_allclose(top_eigenpairs(K, 3).value.values, np.linalg.eigvalsh(K)[::-1][:3], rtol=1e-12)
+
+
+@pytest.mark.parametrize("copies", [2, 5, 12])
+@pytest.mark.parametrize("place", [0, 4])
+def test_single_vectors_notice_that_copies_are_missing(copies, place):
+    """One vector sees one copy of a multiple eigenvalue, and its residual is as small as any."""
+    above = np.linspace(5.0, 4.0, place)
+    values = np.concatenate([above, np.full(copies, 3.0), np.linspace(2.0, 0.0, 300 - place - copies)])
+    found = top_eigenpairs(with_spectrum(values), 8)
+    np.testing.assert_allclose(found.value.values, values[:8], rtol=1e-11)
+
+
+@pytest.mark.parametrize("rank", [1, 4, 6])
+def test_single_vectors_at_a_matrix_of_low_rank(rank):
+    F = np.random.default_rng(rank).normal(size=(200, rank))
+    found = top_eigenpairs(F @ F.T, 5)
+    np.testing.assert_allclose(
+        found.value.values, np.linalg.eigvalsh(F @ F.T)[::-1][:5], rtol=1e-10, atol=1e-9
+    )
+
+
+def test_a_circle_of_points_has_pairs_of_equal_eigenvalues_and_all_are_found():
+    """The Gram matrix of points at equal angles is circulant: its eigenvalues are a discrete cosine sum."""
+    angle = 2 * np.pi * np.arange(400) / 400
+    first = np.exp(-2 * (1 - np.cos(angle)))
+    K = first[(np.arange(400)[:, None] - np.arange(400)) % 400]
+    exact = np.sort(np.fft.fft(first).real)[::-1]
+    np.testing.assert_allclose(top_eigenpairs(K, 9).value.values, exact[:9], rtol=1e-12)
+
+
+def test_a_spectrum_without_gaps_is_left_to_blocks():
+    found = top_eigenpairs(with_spectrum(np.linspace(1, 2, 400)), 3, tol=1e-6)
+    assert found.certificate.method == "block Krylov" and found.certificate.converged
+    np.testing.assert_allclose(found.value.values, np.linspace(1, 2, 400)[::-1][:3], rtol=1e-9)
+
+
+def test_lanczos_basis_of_a_centred_matrix_is_that_of_a_loop():
+    """Q A Qᵀ = T and Q Qᵀ = I for A = HKH, on any number of threads with the same bits."""
+    n = 1100
+    K = rbf(n)
+    H = np.eye(n) - 1 / n
+    bases = []
+    for threads in (1, 2, 3):
+        Q = np.zeros((12, n))
+        T = np.zeros((12, 12))
+        rest = np.zeros(12)
+        Q[0] = np.ones(n) / np.sqrt(n) * np.sign(np.arange(n) % 3 - 0.5)
+        assert core.lanczos(K, True, Q, T, rest, 0, 5, threads=threads) == 5
+        assert core.lanczos(K, True, Q, T, rest, 5, 12, threads=threads) == 12
+        bases.append((Q, T, rest))
+    Q, T, rest = bases[0]
+    A = H @ K @ H
+    np.testing.assert_allclose(Q @ Q.T, np.eye(12), atol=1e-13)
+    np.testing.assert_allclose(Q @ A @ Q.T, T, atol=1e-10)
+    left = A @ Q.T - Q.T @ T
+    np.testing.assert_allclose(np.linalg.norm(left[:, -1]), rest[-1], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(left[:, :-1], 0.0, atol=1e-9)
+    for other in bases[1:]:
+        for one, two in zip(bases[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)

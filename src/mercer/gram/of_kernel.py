@@ -18,7 +18,7 @@ from mercer.gram.operators import GramOperator, Precomputed, Stored
 from mercer.kernels.base import Kernel
 from mercer.kernels.programs.program import Lowered
 from mercer.memory import room
-from mercer.panels import panels
+from mercer.panels import Entries, panels
 from mercer.samples import common_dtype, samples_of, second
 from mercer.threads import threads
 from mercer.typing import Array, Numbers, Setting, Table
@@ -157,6 +157,11 @@ class Dense(Stored, OfKernel):
             return super()._matmat(V)
         # Of a symmetric matrix Fortran may read the columns, which is quicker.
         return lapack.matmul(self.array.T, V.astype(self.dtype, copy=False), order="F")
+
+    def in_memory(self) -> Entries | None:
+        if self.z is not None:
+            return None
+        return Entries(self.array, n_jobs=self.n_jobs)
 
     def _transpose(self) -> GramOperator:
         if self.z is None:

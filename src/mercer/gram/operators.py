@@ -21,6 +21,7 @@ from mercer.errors import InputError, ParameterError, ShapeError
 from mercer.gram import blocks
 from mercer.gram.blocks import Index
 from mercer.gram.core import Arguments
+from mercer.panels import Entries
 from mercer.sparse import dense
 from mercer.typing import Array, Numbers, Table
 from mercer.vectors import check_vectors
@@ -85,6 +86,10 @@ class GramOperator(LinearOperator):
 
     def low_rank_factor(self) -> Array | None:
         """F with K = F Fᵀ where K is known to be that, with few columns; else None."""
+        return None
+
+    def in_memory(self) -> Entries | None:
+        """Where a symmetric K is in memory; None where it is not."""
         return None
 
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -155,6 +160,9 @@ class Stored(GramOperator):
 
     def dense(self) -> Array:
         return self.array
+
+    def in_memory(self) -> Entries | None:
+        return Entries(self.array) if self.is_square else None
 
 
 class Precomputed(Stored):

@@ -38,8 +38,8 @@ TIGHTEST = 1e-10
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Twin):
     """Kernel principal component analysis, with scikit-learn's signature, attributes and semantics.
 
-    Every `eigen_solver` but "dense" is a block Krylov method that stops at residuals of tol (or 1e-10, if
-    tol=0) times the largest eigenvalue; `certificate_` holds the residual of every eigenpair.
+    Every `eigen_solver` but "dense" is a Krylov method that stops at residuals of tol (or 1e-10, if tol=0)
+    times the largest eigenvalue; `certificate_` holds the residual of every eigenpair.
     `iterated_power` is not needed.
 
     >>> from mercer.sklearn import KernelPCA

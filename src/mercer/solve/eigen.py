@@ -2,10 +2,12 @@
 
 - *dense*: LAPACK on the whole matrix, for small n; where A is known to be F Fᵀ with fewer columns than rows,
   on F.
+- *lanczos*: one vector at a time. On a matrix in memory all vectors are kept (`solve.lanczos`), which takes
+  the least arithmetic: the default there. Where eigenvalues are multiple or hard to tell apart, *krylov* goes
+  on. Elsewhere it is ARPACK's implicitly restarted method, which takes the least memory.
 - *krylov*: a block Krylov space from a random block, with full reorthogonalisation, and Rayleigh–Ritz when
-  the pairs may be good enough, started again from its best vectors when it grows large. A block product is
-  hardly dearer than a single one, so this takes the fewest passes over the data: the default.
-- *lanczos*: ARPACK's implicitly restarted Lanczos, one vector at a time, in less memory.
+  the pairs may be good enough, started again from its best vectors when it grows large. Where entries are
+  computed anew a block product is hardly dearer than a single one, so this is the default there.
 
 Signs are fixed: the entry of largest modulus in each vector is positive.
 """
@@ -22,12 +24,16 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 from mercer import lapack
 from mercer.errors import ParameterError
 from mercer.solve.anytime import Anytime
+from mercer.solve.lanczos import can_read, leading_pairs
 from mercer.solve.operator import MatrixLike, Operator, as_operator, check_number, multiply
 from mercer.solve.solution import Certificate, Solution, Status
 from mercer.typing import Array, Seed
 
 Method = Literal["auto", "dense", "krylov", "lanczos"]
 DENSE_ROWS = 300
+# The same for a matrix in memory, and rows for each pair that is wanted.
+DENSE_IN_MEMORY = 100
+DENSE_PAIRS = 8
 # Extra columns in the block. With fewer columns than wanted pairs, copies of a multiple eigenvalue would be
 # missed.
 SPARE = 2
@@ -64,7 +70,7 @@ def top_eigenpairs(
 ) -> Solution[Eigenpairs]:
     """The k largest eigenvalues and their vectors, to residuals ‖A v - λ v‖ <= tol · max |λ|.
 
-    `max_iter` counts products with A (a block product is one) or, for Lanczos, restarts.
+    `max_iter` counts products of A with a block of about k vectors or, in ARPACK, restarts.
 
     >>> found = top_eigenpairs(np.diag([1.0, 5.0, 3.0]), 2)
     >>> found.value.values, found.certificate.status
@@ -79,17 +85,27 @@ def top_eigenpairs(
         raise ParameterError(f"k must be between 1 and the number of rows, {n}; got {k}.")
     rng = np.random.default_rng(random_state)
     F = op.low_rank_factor() if method in ("auto", "dense") else None
+    if method == "auto":
+        method = _suitable(op, k)
     if F is not None and k <= F.shape[1] < n:
         found = _singular(F, k)
-    elif method == "dense" or (method == "auto" and (n <= DENSE_ROWS or 3 * (k + SPARE) >= n)):
+    elif method == "dense":
         found = _dense(op, k)
-    elif method in ("auto", "krylov"):
+    elif method == "krylov":
         found = _krylov(op, k, tol, max_iter, rng)
     elif method == "lanczos":
         found = _lanczos(op, k, tol, max_iter, rng)
     else:
         raise ParameterError(f"method must be 'auto', 'dense', 'krylov' or 'lanczos'; got {method!r}.")
     return _certified(op, found, k, tol, start)
+
+
+def _suitable(op: Operator, k: int) -> Method:
+    """LAPACK for few rows or many pairs, single vectors on a matrix in memory, blocks elsewhere."""
+    n = op.shape[0]
+    if can_read(op.in_memory()):
+        return "dense" if n <= max(DENSE_IN_MEMORY, DENSE_PAIRS * k) else "lanczos"
+    return "dense" if n <= DENSE_ROWS or 3 * (k + SPARE) >= n else "krylov"
 
 
 @dataclass(frozen=True)
@@ -313,9 +329,22 @@ def _normalised(V: Array) -> Array:
 
 def _lanczos(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Generator) -> _UncertifiedPairs:
     n = op.shape[0]
-    calls = [0]
     if k >= n:
         return _dense(op, k)
+    entries = op.in_memory()
+    if entries is None or not can_read(entries):
+        return _arpack(op, k, tol, max_iter, rng)
+    found = leading_pairs(entries, k, tol, max_iter * (k + SPARE), rng)
+    if found is None:
+        return _krylov(op, k, tol, max_iter, rng)
+    return _UncertifiedPairs(
+        found.values, found.vectors, "Lanczos", found.steps, found.status, found.residuals
+    )
+
+
+def _arpack(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Generator) -> _UncertifiedPairs:
+    n = op.shape[0]
+    calls = [0]
 
     def product(v: Array) -> Array:
         calls[0] += 1
@@ -335,7 +364,7 @@ def _lanczos(op: Operator, k: int, tol: float, max_iter: int, rng: np.random.Gen
         # It gives up on the zero matrix.
         return _krylov(op, k, tol, max_iter, rng)
     order = np.argsort(values)[::-1]
-    return _UncertifiedPairs(values[order], vectors[:, order], "Lanczos", calls[0], status)
+    return _UncertifiedPairs(values[order], vectors[:, order], "restarted Lanczos", calls[0], status)
 
 
 def _certified(

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.errors import NotFiniteError, ParameterError, ShapeError
-from mercer.panels import panels
+from mercer.panels import Entries, panels
 from mercer.typing import Array, Index
 
 
@@ -54,8 +54,12 @@ class Operator(Products, Protocol):
         """What the core needs to compute rows of A by itself; else None."""
         return None
 
+    def in_memory(self) -> Entries | None:
+        """Where A is in memory; None where it is not."""
+        return None
 
-MEMBERS = ("__matmul__", "diag", "block", "dense", "shifted", "low_rank_factor", "program")
+
+MEMBERS = ("__matmul__", "diag", "block", "dense", "shifted", "low_rank_factor", "program", "in_memory")
 
 # What solvers are called with: an operator, or the entries of a symmetric matrix.
 MatrixLike: TypeAlias = Operator | Array | list[list[float]]
@@ -111,6 +115,9 @@ class ArrayOperator(Operator):
 
     def shifted(self, lam: float) -> ArrayOperator:
         return ArrayOperator(self.array, self.shift + lam)
+
+    def in_memory(self) -> Entries | None:
+        return None if self.shift else Entries(self.array)
 
 
 @dataclass(frozen=True, eq=False)

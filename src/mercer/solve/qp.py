@@ -1,4 +1,4 @@
-"""The quadratic programs of large margins, solved by the core; the one file of this room that calls it.
+"""The quadratic programs of large margins, solved by the core.
 
     min ½ αᵀQα + pᵀα,   0 ≤ αᵢ ≤ Cᵢ,   Qᵢⱼ = sᵢ sⱼ K[rᵢ, rⱼ],   sᵢ = ±1
 
@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from mercer import _core, clock
+from mercer import clock
 from mercer.errors import ParameterError, ShapeError
+from mercer.solve import core
 from mercer.solve.anytime import Anytime
 from mercer.solve.box import BoxPoint, BoxProblem
 from mercer.solve.operator import Operator
@@ -198,7 +199,7 @@ def ascents(
     """
 
     def solve(stated: list[_Stated], callback: Progress | None) -> list[_Found]:
-        return _core.ascend(
+        return core.ascend(
             _feature_rows(features),
             stated,
             tol=tol,
@@ -256,7 +257,7 @@ def newton_rounds(
     singular, nearly so, or large, and nothing of it was done).
     """
     stated = (problem.rows, problem.sides, problem.p, problem.C, alpha, problem.equality)
-    return _core.newton_descent(K, stated, f, free, limit, rounds)
+    return core.newton_descent(K, stated, f, free, limit, rounds)
 
 
 def _by_entries(
@@ -265,22 +266,22 @@ def _by_entries(
     """What the core found, on rows that it computes or on K as a whole, whichever will cost less."""
     program = _tiles(K, cache_bytes)
     if program is None:
-        return _core.solve_qps(_array(K), stated, max_seconds=clock.left(), **options)
+        return core.solve_qps(_array(K), stated, max_seconds=clock.left(), **options)
     if len(stated) < 2 or K.shape[0] ** 2 * 8 > stored_bytes:
-        return _core.solve_qps_tiles(*program, stated, max_seconds=clock.left(), **options)
+        return core.solve_qps_tiles(*program, stated, max_seconds=clock.left(), **options)
     # The largest problem shows what the others will ask for.
     largest = max(range(len(stated)), key=lambda k: len(stated[k][0]))
     others = stated[:largest] + stated[largest + 1 :]
     first: _Found
-    (first,) = _core.solve_qps_tiles(*program, [stated[largest]], max_seconds=clock.left(), **options)
+    (first,) = core.solve_qps_tiles(*program, [stated[largest]], max_seconds=clock.left(), **options)
     if first["status"] in ("stopped", "interrupted"):
-        rest = _core.solve_qps_tiles(*program, others, **options | {"max_iter": 0, "callback": None})
+        rest = core.solve_qps_tiles(*program, others, **options | {"max_iter": 0, "callback": None})
         for each in rest:
             each["status"] = first["status"]
     elif _worth_storing(K.shape[0], _columns(program, K.shape[0]), first, others):
-        rest = _core.solve_qps(_array(K), others, max_seconds=clock.left(), **options)
+        rest = core.solve_qps(_array(K), others, max_seconds=clock.left(), **options)
     else:
-        rest = _core.solve_qps_tiles(*program, others, max_seconds=clock.left(), **options)
+        rest = core.solve_qps_tiles(*program, others, max_seconds=clock.left(), **options)
     return [*rest[:largest], first, *rest[largest:]]
 
 

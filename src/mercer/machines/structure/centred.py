@@ -10,7 +10,7 @@ import numpy as np
 from mercer.gram import GramOperator
 from mercer.gram.blocks import Index
 from mercer.machines.shared.machine import Invalid
-from mercer.panels import without_means
+from mercer.panels import Entries, without_means
 from mercer.typing import Array
 
 
@@ -51,6 +51,12 @@ class Centred(GramOperator):
     def low_rank_factor(self) -> Array | None:
         F = self.inner.low_rank_factor()
         return None if F is None else F - F.mean(axis=0)
+
+    def in_memory(self) -> Entries | None:
+        inner = self.inner.in_memory()
+        if inner is None or inner.centred:
+            return None
+        return inner._replace(centred=True)
 
     def _transpose(self) -> Centred:
         return self
