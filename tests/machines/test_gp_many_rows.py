@@ -11,7 +11,7 @@ import mercer
 from mercer import GaussianProcessRegressor
 from mercer.errors import ParameterError
 from mercer.machines.gaussian_process import search, starts
-from mercer.machines.gaussian_process.refine import EXACT, descend
+from mercer.machines.gaussian_process.refine import BELIEVED, EXACT, descend, inverse_curvature
 from mercer.machines.gaussian_process.starts import row_ladder
 from mercer.solve.plan import choose_evidence, estimate_cost, evidence_cost
 
@@ -104,6 +104,31 @@ def quadratic(A, centre):
         return float(0.5 * (u - centre) @ A @ (u - centre)), A @ (u - centre)
 
     return value, seen
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_curvature_by_differences_is_positive_and_right_where_the_function_is_bowl(seed):
+    rng = np.random.default_rng(seed)
+    Q, _ = np.linalg.qr(rng.normal(size=(4, 4)))
+    bends = np.array([3.0, 1.0, 0.2, 0.05])
+    A = (Q * bends) @ Q.T
+    slope = rng.normal(size=4)
+    np.testing.assert_allclose(inverse_curvature(lambda u: slope + A @ u, 4), np.linalg.inv(A), rtol=1e-9)
+    # Bent the other way, and flat: as long a step, and a bounded one.
+    odd = (Q * np.array([3.0, -1.0, 0.0, 0.05])) @ Q.T
+    found = np.linalg.eigvalsh(inverse_curvature(lambda u: odd @ u, 4))
+    np.testing.assert_allclose(found, np.sort([1 / 3, 1.0, 20.0, 1 / (3 * BELIEVED)]), rtol=1e-6)
+
+
+def test_a_column_that_faded_on_few_rows_can_return(few):
+    """The second column moves y so little that 80 rows do not show it; all of them do."""
+    rng = np.random.default_rng(4)
+    A = rng.normal(size=(900, 2))
+    y = np.sin(2 * A[:, 0]) + 0.06 * A[:, 1] + 0.25 * rng.normal(size=900)
+    y = (y - y.mean()) / y.std()
+    model = GaussianProcessRegressor("1.0*RBF(ard=True) + White(0.1)", normalize_y=False).fit(A, y)
+    whole = GaussianProcessRegressor("1.0*RBF([1.0, 3.0]) + White(0.1)", normalize_y=False).fit(A, y)
+    assert model.log_evidence_ >= whole.log_evidence_ - 0.1
 
 
 def test_with_the_true_curvature_one_step_is_enough():

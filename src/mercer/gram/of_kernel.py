@@ -68,11 +68,15 @@ class OfKernel(GramOperator):
     ) -> Array:
         U, V, W = self._weights(U, V, W)
         parameters = self.kernel.parameters
-        if self.low is not None:
-            values = core.contract(self._differentiable, threads(self.n_jobs), U=U, V=V, W=W)
-        else:
-            values = blocks.contract(self.kernel, self.x, self.z, U=U, V=V, W=W)
-        return np.array([v * p.derivative for v, p in zip(values, parameters, strict=True) if p.free])
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if self.low is not None:
+                values = core.contract(self._differentiable, threads(self.n_jobs), U=U, V=V, W=W)
+            else:
+                values = blocks.contract(self.kernel, self.x, self.z, U=U, V=V, W=W)
+            found = [v * p.derivative for v, p in zip(values, parameters, strict=True) if p.free]
+        if not np.isfinite(found).all():
+            self._require_finite_values()
+        return np.array(found)
 
     def contract_inputs(
         self, U: Numbers | None = None, V: Numbers | None = None, *, W: Numbers | None = None
@@ -80,7 +84,20 @@ class OfKernel(GramOperator):
         U, V, W = self._weights(U, V, W)
         if self.low is None:
             raise InputError(f"{self.kernel} has no input gradient: {self.notes[0]}.")
-        return core.contract_inputs(self._differentiable, threads(self.n_jobs), U=U, V=V, W=W)
+        found = core.contract_inputs(self._differentiable, threads(self.n_jobs), U=U, V=V, W=W)
+        if not all(np.isfinite(part).all() for part in found if part is not None):
+            self._require_finite_values()
+        return found
+
+    def _require_finite_values(self) -> None:
+        """Refuse a kernel that overflows on these rows, as `kernel(X)` does.
+
+        It is asked only where a sum is not finite; else no entry is looked at twice. Where all values are
+        finite, it is their derivative or the weights that are not, and whoever contracts can say more.
+        """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            for rows in panels(self.shape[0], self.dtype.itemsize, self.shape[1]):
+                self.kernel.require_finite(self.block(rows, slice(None)), first=rows.start)
 
     @cached_property
     def _differentiable(self) -> Lowered:

@@ -304,8 +304,11 @@ class Kernel(Combinable, ABC):
         for _, child in self.children():
             child.compare_columns(x, z)
 
-    def require_finite(self, K: Array) -> Array:
-        """`K` itself; an infinity or NaN in it is the kernel's doing, because the data were checked."""
+    def require_finite(self, K: Array, first: int = 0) -> Array:
+        """`K` itself; an infinity or NaN in it is the kernel's doing, because the data were checked.
+
+        `first` is the row of the data that K begins with.
+        """
         # One pass and no temporary; only a suspicion is looked at closely.
         if np.isfinite(K.sum()):
             return K
@@ -313,7 +316,8 @@ class Kernel(Combinable, ABC):
         if good.all():
             return K
         where = np.unravel_index(int(np.argmin(good)), K.shape)
-        rows = f"rows {where[0]} and {where[-1]}"
+        beside = where[-1] if K.ndim > 1 else first + where[-1]
+        rows = f"rows {first + where[0]} and {beside}"
         if np.isnan(K[where]):
             raise NotFiniteError(f"{self} is NaN for {rows}: it is not defined there. Look at that pair.")
         raise MagnitudeError(

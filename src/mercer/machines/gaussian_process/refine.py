@@ -23,6 +23,10 @@ LONGEST = 1.0
 TRIALS = 8
 # Of the promised fall, at least.
 ARMIJO = 1e-4
+# The step by which slopes are compared: a hundredth of a factor of e.
+APART = 0.01
+# Of the largest curvature, the smallest that is believed: a direction that is flatter takes short steps.
+BELIEVED = 1e-4
 
 
 class Enough(NamedTuple):
@@ -123,4 +127,24 @@ def _corrected(inverse: Array, s: Array, y: Array) -> Array:
         return inverse
     left = np.eye(len(s)) - np.outer(s, y) / sy
     found: Array = left @ inverse @ left.T + np.outer(s, s) / sy
+    return found
+
+
+def inverse_curvature(gradient: Callable[[Array], Array], count: int) -> Array:
+    """The inverse Hessian at 0 of a function of `count` numbers, by differences of its gradient.
+
+    Directions of negative curvature count as bent the other way, and flat ones as bent a little.
+
+    >>> H = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> bool(np.allclose(inverse_curvature(lambda u: H @ u, 2) @ H, np.eye(2)))
+    True
+    """
+    here = gradient(np.zeros(count))
+    H = np.array([(gradient(APART * e) - here) / APART for e in np.eye(count)])
+    bends, directions = np.linalg.eigh((H + H.T) / 2)
+    bends = np.abs(bends)
+    bends = np.maximum(bends, BELIEVED * bends.max(initial=0.0))
+    if not bends.all():
+        return np.eye(count)
+    found: Array = (directions / bends) @ directions.T
     return found

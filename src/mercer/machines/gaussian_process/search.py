@@ -7,11 +7,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mercer import clock
 from mercer.errors import MercerError
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.conditioning import System
-from mercer.machines.gaussian_process.refine import ESTIMATED, EXACT, Enough
+from mercer.machines.gaussian_process.refine import ESTIMATED, EXACT, Enough, inverse_curvature
 from mercer.machines.gaussian_process.starts import (
     CHEAP,
     MIDDLE,
@@ -22,7 +24,7 @@ from mercer.machines.gaussian_process.starts import (
     some_rows,
     worth_running,
 )
-from mercer.machines.gaussian_process.tune import Start, Tuned, maximise
+from mercer.machines.gaussian_process.tune import Start, Tuned, maximise, search_path
 from mercer.machines.shared.base import is_open, wants_each
 from mercer.machines.shared.parameters import steps_allowed
 from mercer.progress import say
@@ -32,6 +34,13 @@ from mercer.typing import Array, Integers
 
 if TYPE_CHECKING:
     from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+
+# Times the scale of the data: a longer lengthscale changes the kernel too little for a search to see.
+FADED = 30.0
+# Per observation: what may be lost by bringing them back.
+LITTLE = 0.01
+# Evaluations on the next rows that the curvature on fewer of them may cost: it saves more.
+WORTH = 3.0
 
 
 def search(model: GaussianProcessRegressor, kernel: Kernel, system: System) -> Tuned:
@@ -105,15 +114,60 @@ class _Task:
                 return replace(found, status=Status.worst((found.status, Status.LIMIT)))
             restarts = 0
             inverse = None
-            if more > MIDDLE:
+            if n > MIDDLE:
                 self.announce(found, count, more)
-                inverse = found.inverse
-            elif more == n:
+                found = self.returned(found, count)
+                inverse = self.inverse_curvature(found, count, more, shared=shared)
+            else:
                 restarts = self.model.n_restarts
             found = self.run(
                 [_from(found)], self.rows(more), shared=shared, restarts=restarts, inverse=inverse
             )
         return found
+
+    def returned(self, found: Tuned, count: int) -> Tuned:
+        """With lengthscales that faded away on fewer rows brought back to where a search can see them.
+
+        Far away the evidence is flat, and a column that more rows would tell about could not return. Where
+        that costs more than a little, with targets of nearly no noise, they stay where they are.
+        """
+        if not is_open(self.model.kernel):
+            return found
+        free = [p for p in self.kernel.parameters if p.free]
+        length = np.array([p.name.split("[")[0].endswith("lengthscale") and p.bounds is None for p in free])
+        highest = np.where(length, self.kernel.theta + np.log(FADED), np.inf)
+        theta = np.minimum(found.theta, highest)
+        if np.array_equal(theta, found.theta):
+            return found
+        objective = self.system.likelihood(self.kernel, self.rows(count), self.model.n_jobs)
+        try:
+            fall = found.value - objective(theta)[0]
+        except (MercerError, clock.OutOfTime):
+            return found
+        if not fall <= LITTLE * count * self.Y.shape[1]:
+            return found
+        return replace(found, theta=theta)
+
+    def inverse_curvature(self, found: Tuned, count: int, more: int, *, shared: bool) -> Array | None:
+        """The inverse Hessian where fewer rows ended; as the search saw it where more would be dear."""
+        path = search_path(self.kernel, found.theta, shared=shared)
+        evaluations = 1 + len(path.names)
+        cheap = evaluations * (count / more) ** 3 <= WORTH
+        if not cheap or clock.short_of(evaluations * found.seconds):
+            return found.inverse
+        objective = self.system.likelihood(self.kernel, self.rows(count), self.model.n_jobs)
+        size = count * self.Y.shape[1]
+
+        def gradient(u: Array) -> Array:
+            slope: Array = -(path.T.T @ objective(path.theta(u))[1]) / size
+            return slope
+
+        try:
+            inverse = inverse_curvature(gradient, len(path.names))
+        except (MercerError, clock.OutOfTime):
+            return found.inverse
+        self.seen[count] = self.seen.get(count, 0) + evaluations
+        return inverse
 
     def or_as_given(self, found: Tuned, ladder: list[int]) -> Tuned:
         """What was found by way of fewer rows, unless all rows prefer the kernel as given."""

@@ -38,19 +38,18 @@ def open_starts(kernel: Kernel) -> list[Start]:
 
 
 def row_ladder(n: int) -> list[int]:
-    """How many rows are searched on, one after the other: few, more, twice as many again and again, then all.
+    """How many rows are searched on, one after the other: few, then all; of many also a half, a quarter, …
 
-    >>> row_ladder(300), row_ladder(900), row_ladder(20_000)
-    ([300], [500, 900], [500, 2000, 4000, 8000, 20000])
+    >>> row_ladder(300), row_ladder(900), row_ladder(3000), row_ladder(20_000)
+    ([300], [500, 900], [500, 750, 1500, 3000], [500, 625, 1250, 2500, 5000, 10000, 20000])
     """
-    ladder = [n]
-    if n > CHEAP:
-        ladder = [CHEAP, n]
-    rung = MIDDLE
-    while 2 * rung <= n:
-        ladder.insert(-1, rung)
-        rung *= 2
-    return ladder
+    if n <= CHEAP:
+        return [n]
+    rungs = [n]
+    if n > MIDDLE:
+        while rungs[0] // 2 > CHEAP:
+            rungs.insert(0, rungs[0] // 2)
+    return [CHEAP, *rungs]
 
 
 def some_rows(n: int, count: int) -> Integers:
