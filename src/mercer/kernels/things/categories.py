@@ -9,6 +9,7 @@ A missing value is a category of its own: it agrees with another missing one, an
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -30,6 +31,9 @@ from mercer.typing import Array, Integers
 
 MISSING = "(missing)"
 """What a missing value is called among the names of features."""
+
+EMPTY = "(empty)"
+"""What an empty text is called."""
 
 # The lengthscale of a difference when the data are to choose it: a different value counts e^-1.
 TYPICAL = 1.0
@@ -119,12 +123,7 @@ class Categorical(Leaf):
         values = Vocabulary()
         values.columns(levels(x)[:, 0])
         names = ["1", *(written(v) for v in values.features())]
-
-        def of_rows(rows: Rows) -> Matrix:
-            hot = one_hot(values.closed().columns(levels(rows)[:, 0]), len(values))
-            constant = sparse.csr_array(np.full((len(rows), 1), np.sqrt(rho)))
-            return sparse.csr_array(sparse.hstack([constant, np.sqrt(1 - rho) * hot]))
-
+        of_rows = partial(_constant_and_value, values, rho)
         return SparseMap(names, of_rows(x), of_rows)
 
 
@@ -149,6 +148,13 @@ class Hamming(Counted):
     def feature_name(self, feature: Hashable) -> str:
         assert isinstance(feature, tuple)
         return f"column {feature[0]}: {written(feature[1])}"
+
+
+def _constant_and_value(values: Vocabulary, rho: float, rows: Rows) -> Matrix:
+    """√ρ in all rows, and √(1 - ρ) in the column of the value that a row has."""
+    hot = one_hot(values.closed().columns(levels(rows)[:, 0]), len(values))
+    constant = sparse.csr_array(np.full((len(rows), 1), np.sqrt(rho)))
+    return sparse.csr_array(sparse.hstack([constant, np.sqrt(1 - rho) * hot]))
 
 
 def cells_of(thing: Thing) -> Sequence[Thing]:
@@ -207,7 +213,9 @@ def category(value: Thing) -> Hashable:
 
 def written(value: Hashable) -> str:
     """A category as a person would write it."""
-    return MISSING if value is None else str(value)
+    if value is None:
+        return MISSING
+    return str(value) or EMPTY
 
 
 def one_hot(columns: Integers, width: int) -> Matrix:
