@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import LinearSVC
 
 import mercer
-from benchmarks import data, measure
+from benchmarks import data, measure, pictures
 
 # The split of Almeida et al.
 SMS_TRAINING = 1674
@@ -78,9 +78,11 @@ def promoters(options: argparse.Namespace) -> None:
         for m, machine in enumerate(machines):
             wrong[m] += int(machine.fit(rest, y[others]).predict([X[i]])[0] != y[i])
     seconds = time.process_time() - start
+    chosen = kernels[_chosen(grams, y, np.arange(len(y)), folds=5)[0]].normalized()
+    pictures.embedding(options, "promoters", chosen, X, y)
     print(
         f"promoters, leave one out: SVC {wrong[0]} errors of {len(rows)}, a Gaussian process "
-        f"of the same kernel {wrong[1]}; {seconds:.1f} s"
+        f"of the same kernel {wrong[1]}; {seconds:.1f} s, {measure.peak():.0f} MB at most"
     )
 
 
@@ -99,9 +101,17 @@ def sms_spam(options: argparse.Namespace) -> None:
     closed = [k.resolved(train) for k in kernels]
     best, C = _chosen(_grams(closed, train), y, np.arange(len(y)), folds=5)
     model = mercer.SVC(kernels[best], C=C).fit(train, y)
-    score = model.score(test, found["y"][SMS_TRAINING:])
+    judged = found["y"][SMS_TRAINING:]
+    score = model.score(test, judged)
+    process = mercer.GaussianProcessClassifier(PRIOR * kernels[best], optimizer=None).fit(train, y)
+    by_process = process.score(test, judged)
     seconds = time.process_time() - start
-    print(f"sms_spam, {kernels[best]}, C = {C:g}: {100 * score:.2f} % of {len(test)}{seconds:>9.1f} s")
+    pictures.embedding(options, "sms_spam", kernels[best], train, y)
+    pictures.weights(options, "sms_spam", model)
+    print(
+        f"sms_spam, {kernels[best]}, C = {C:g}: SVC {100 * score:.2f} % of {len(test)}, a Gaussian process "
+        f"of the same kernel {100 * by_process:.2f} %; {seconds:.1f} s, {measure.peak():.0f} MB at most"
+    )
 
 
 def _grams(kernels: Sequence[mercer.Kernel], X: Sequence[str]) -> list[np.ndarray]:

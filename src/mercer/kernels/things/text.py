@@ -23,6 +23,8 @@ from mercer.typing import Array, Integers
 TOKENS = {"words": "word", "characters": "char_wb"}
 # A word of one letter counts too.
 WORD = r"(?u)\b\w+\b"
+# How a space is shown in a group of characters.
+SPACE = "␣"
 COUNTING = ("counts", "presence", "logarithms")
 WEIGHTING = ("equal", "idf")
 
@@ -111,6 +113,13 @@ class Text(Counted):
         words = Vocabulary()
         row = self.counts([thing], words)
         return dict(zip(words.features(), row.toarray()[0].tolist(), strict=False))
+
+    def feature_name(self, feature: Hashable) -> str:
+        """The words; in groups of characters a space is shown, so that where a word ends can be seen."""
+        name = str(feature)
+        if self.tokens == "characters":
+            return name.replace(" ", SPACE)
+        return name
 
     def counts(self, things: Sequence[Thing], vocabulary: Vocabulary, name: str = "X") -> Matrix:
         if self.leaves_open():
