@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument(
         "--repeat", type=int, default=3, help="runs per side; the best and the median are printed"
     )
+    parser.add_argument("--pictures", default="", help="a folder for kernel PCA pictures (things, graphs)")
     parser.add_argument("--only", default="", help="cells whose name contains this text")
     parser.add_argument("--data", default="../shared/data", help="folder of the real data sets")
     parser.add_argument("--json", type=Path, help="write every row to this file")

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 import mercer
-from benchmarks import measure
+from benchmarks import measure, pictures
 from benchmarks.peers import have
 from mercer import Graph, OptimalAssignment, ShortestPath, WeisfeilerLehman
 
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> None:
     print(measure.HEAD)
     for name, (graphs, _) in found.items():
         _speed(name, graphs, options)
-    print(f"\n{'set':10}{'kernel':30}{'SVM %':>14}{'GP %':>8}{'PCA: share of two axes':>25}")
+    print(f"\n{'set':10}{'kernel':30}{'SVM %':>14}{'GP %':>8}{'PCA: share of two axes':>25}{'peak MB':>10}")
     for name, (graphs, y) in found.items():
         if options.only not in f"accuracy, {name}":
             continue
@@ -140,11 +140,13 @@ def _accuracy(
     process.fit([graphs[i] for i in train], y[train])
     by_process = np.mean(process.predict([graphs[i] for i in test]) == y[test])
     axes = mercer.KernelPCA(chosen, 2).fit(graphs)
+    pictures.embedding(options, f"{name}-{kernel.__name__}", chosen, graphs, y)
+    pictures.weights(options, f"{name}-{kernel.__name__}", mercer.SVC(chosen).fit(graphs, y))
     share = axes.explained_variance_ratio_.sum()
     spread = f" ± {100 * np.std(scores):.1f}" if repeats > 1 else ""
     print(
         f"{name:10}{kernel.__name__ + '(0…5).normalized()':30}{f'{100 * np.mean(scores):.1f}' + spread:>14}"
-        f"{100 * by_process:>8.1f}{100 * share:>24.0f}%",
+        f"{100 * by_process:>8.1f}{100 * share:>24.0f}%{measure.peak():>10.0f}",
         flush=True,
     )
 

@@ -11,6 +11,7 @@ each timed call 2 GiB are therefore touched and given back, so that no side pays
 from __future__ import annotations
 
 import contextlib
+import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -41,6 +42,11 @@ def _status(field: str) -> float:
         if line.startswith(field):
             return int(line.split()[1]) / 1024
     return float("nan")
+
+
+def peak() -> float:
+    """The most memory that the process has held so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _reset_peak() -> None:

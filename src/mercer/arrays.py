@@ -49,6 +49,10 @@ class Rows:
         found: T = self._remembered[key]
         return found
 
+    def recalled(self, key: Hashable) -> Any:
+        """What was made of these rows under this key; None if nothing was."""
+        return self._remembered.get(key)
+
     @classmethod
     def of(cls, data: object, name: str = "X") -> Rows:
         return data if isinstance(data, Rows) else cls(data, name)

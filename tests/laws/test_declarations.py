@@ -11,7 +11,7 @@ from mercer.arrays import Rows
 from mercer.gram import Tiles, blocks
 from mercer.kernels import Kernel, Leaf, leaf
 from mercer.kernels.leaves.leaf import LEAVES
-from mercer.machines.shared.terms import has_noise, split_noise
+from mercer.kernels.terms import has_noise, split_noise
 from mercer.params import positive
 
 

@@ -33,9 +33,9 @@ from mercer.errors import (
     ShapeError,
 )
 from mercer.kernels import Radial, leaf
+from mercer.kernels.terms import latent_diag
 from mercer.machines.gaussian_process import conditioning as gp_conditioning
 from mercer.machines.gaussian_process.evidence import log_evidence, log_loo
-from mercer.machines.shared.terms import latent_diag
 
 SUM = "1.5*RBF([0.8, 1.7]) + 0.3*Linear() + White(0.05)"
 

@@ -262,3 +262,19 @@ def test_colours_agree_where_the_trees_do_on_large_random_graphs():
                 n = a.number_of_nodes()
                 total += sum(p == q for p in here[:n] for q in here[n:])
             assert K[i, j] == total
+
+
+@pytest.mark.parametrize("k", [ShortestPath(), WeisfeilerLehman(2, "shortest paths")], ids=repr)
+@pytest.mark.parametrize("together", [1, 7, 50])
+def test_pairs_in_parts_are_the_pairs_in_one(k, together, monkeypatch):
+    rng = np.random.default_rng(0)
+    graphs = [Graph(0), Graph(1, [], ["a"]), Graph(3, [], ["a", "b", "b"])]
+    for n in (5, 12, 9, 2):
+        graphs.append(Graph(n, np.argwhere(np.triu(rng.random((n, n)) < 0.3, 1)), rng.choice(["a", "b"], n)))
+    whole = k(graphs)
+    few = k.features_of(graphs[:5])(graphs).toarray()
+    for name in ("paths.TOGETHER", "weisfeiler_lehman.MANY_TOGETHER"):
+        monkeypatch.setattr(f"mercer.kernels.things.graphs.{name}", together)
+    np.testing.assert_array_equal(k(graphs), whole)
+    in_parts = k.features_of(graphs[:5])
+    np.testing.assert_array_equal(in_parts(graphs).toarray() @ in_parts.matrix.toarray().T, few @ few[:5].T)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from mercer import SVC, GaussianProcessRegressor, KernelPCA, KernelRidge, White, parse, verify
 from mercer.arrays import Rows
-from mercer.errors import InputTypeError
+from mercer.errors import InputTypeError, NoFiniteMapError
 from mercer.gram import Dense, Tiles
 from things_under_test import every_thing_kernel, registered_things
 
@@ -89,22 +89,50 @@ def test_an_array_of_objects_and_a_column_of_a_table_are_the_same_things(case):
     np.testing.assert_array_equal(case.kernel.on("thing")(table), K)
 
 
+def built_from(k):
+    """The kernel, and kernels made of it that keep its features."""
+    return (k, 3.0 * k, k + 2.0 * k, k.normalized())
+
+
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_the_sparse_features_give_the_kernel(case):
-    rows = Rows(case.things)
-    for k in (case.kernel, 3.0 * case.kernel, case.kernel + 2.0 * case.kernel, case.kernel.normalized()):
-        phi = k.sparse_map(rows)
-        if phi is None:
-            pytest.skip("no sparse map")
+    for k in built_from(case.kernel):
+        if k.sparse_map(Rows(case.things)) is None:
+            with pytest.raises(NoFiniteMapError, match="no inner product of features"):
+                k.features_of(case.things)
+            continue
+        phi = k.features_of(case.things)
         K = k(case.things)
         np.testing.assert_allclose(
             (phi.matrix @ phi.matrix.T).toarray(), K, rtol=1e-12, atol=1e-12 * np.abs(K).max()
         )
         assert len(phi.names) == phi.dimension == phi.matrix.shape[1]
-        few = k.sparse_map(Rows(case.things[:4]))
+        assert all(isinstance(name, str) and name for name in phi.names)
+        few = k.features_of(case.things[:4])
         np.testing.assert_allclose(
             (few(case.things) @ few.matrix.T).toarray(), K[:, :4], rtol=1e-12, atol=1e-12 * np.abs(K).max()
         )
+
+
+@pytest.mark.parametrize("case", CASES, ids=repr)
+def test_a_map_is_pickled_with_its_names_and_without_its_rows(case):
+    for k in (*built_from(case.kernel), case.kernel.bags()):
+        X = [[thing] for thing in case.things] if type(k).__name__ == "Bags" else case.things
+        if k.sparse_map(Rows(X)) is None:
+            continue
+        phi = k.features_of(X)
+        again = pickle.loads(pickle.dumps(phi.without_rows()))
+        assert again.matrix.shape == (0, phi.dimension)
+        assert list(again.names) == list(phi.names)
+        np.testing.assert_array_equal(again(X).toarray(), phi(X).toarray())
+
+
+@pytest.mark.parametrize("case", CASES, ids=repr)
+def test_a_kernel_that_counts_says_how_its_features_are_asked_for(case):
+    if case.kernel.sparse_map(Rows(case.things)) is None:
+        pytest.skip("no sparse map")
+    with pytest.raises(NoFiniteMapError, match=r"k\.features_of\(X\)"):
+        case.kernel.features(3)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.takes_missing], ids=repr)

@@ -62,6 +62,11 @@ def test_documents_without_any_word_have_nothing_in_common(k):
     assert parse(str(closed)) == closed
 
 
+def test_where_a_word_ends_is_seen_in_the_names_of_groups_of_characters():
+    assert list(Text("characters", 2, 2).features_of(["ab"]).names) == ["␣a", "ab", "b␣"]
+    assert list(Text("words", 1, 2).features_of(["a b"]).names) == ["a", "a b", "b"]
+
+
 def test_one_text_is_counted_like_all_of_them():
     k = Text("characters", 2, 3)
     words, A = k._first(Rows(DOCUMENTS))

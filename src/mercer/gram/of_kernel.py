@@ -14,6 +14,7 @@ from mercer.gram import blocks, core
 from mercer.gram.blocks import Index
 from mercer.gram.core import Arguments
 from mercer.gram.lower import lower, lowered
+from mercer.gram.met_features import MetFeatures, met_features
 from mercer.gram.operators import GramOperator, Precomputed, Stored
 from mercer.kernels.base import Kernel
 from mercer.kernels.programs.program import Lowered
@@ -111,7 +112,7 @@ class OfKernel(GramOperator):
 
         They follow from the kernel and its rows.
         """
-        left = ("low", "_differentiable")
+        left = ("low", "_differentiable", "met")
         return {name: value for name, value in vars(self).items() if name not in left}
 
     def __setstate__(self, state: dict[str, Setting]) -> None:
@@ -120,16 +121,29 @@ class OfKernel(GramOperator):
 
 
 class Tiles(OfKernel):
-    """K is never stored: every product computes its tiles anew, in cache."""
+    """K is never stored: every product computes its tiles anew, in cache.
+
+    Of things that a kernel counts the features of, it goes by those: no pair of things is looked at.
+    """
 
     kind = "tiles"
 
+    @cached_property
+    def met(self) -> MetFeatures | None:
+        """The features that the things have, where the kernel is their inner product."""
+        return met_features(self.kernel, self.x, self.z)
+
     def _matmat(self, V: Array) -> Array:
+        if self.met is not None:
+            return self.met.times(V).astype(self.dtype, copy=False)
         if self.low is not None:
             return core.apply(self.low, V, threads(self.n_jobs))
         return blocks.apply(self.kernel, self.x, self.z, V).astype(self.dtype, copy=False)
 
     def block(self, rows: Index, cols: Index) -> Array:
+        if self.met is not None:
+            return self.met.block(rows, cols).astype(self.dtype, copy=False)
+
         def evaluate(x: Rows, z: Rows) -> Array:
             return computed(self.kernel, x, z, self.dtype, self.n_jobs)[0]
 

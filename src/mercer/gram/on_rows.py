@@ -29,10 +29,13 @@ from mercer.errors import InputError, MercerError, NotFiniteError, ShapeError
 from mercer.gram import blocks
 from mercer.gram.explicit import FeatureGram
 from mercer.gram.low_rank import LowRank
+from mercer.gram.met_features import map_on
 from mercer.gram.of_kernel import Dense, Tiles
 from mercer.gram.operators import GramOperator, Precomputed
 from mercer.kernels.base import Kernel
 from mercer.kernels.proofs.proof import Proof
+from mercer.kernels.terms import split_noise
+from mercer.kernels.things.sparse_map import SparseMap
 from mercer.memory import memory_limit
 from mercer.panels import even, largest_entry, least_symmetric, panels
 from mercer.sparse import Matrix, dense, stored_alike
@@ -135,8 +138,11 @@ class Evaluated(KernelOnRows):
         return K
 
     @cached_property
-    def feature_map(self) -> FeatureMap | None:
-        """The explicit map of the kernel; None where it has no finite one, or the rows have no columns."""
+    def feature_map(self) -> FeatureMap | SparseMap | None:
+        """The explicit map of the kernel, of columns or of things; None where it has no finite one."""
+        met = map_on(self.kernel, self.rows)
+        if met is not None:
+            return met
         columns = self.rows.columns
         if columns is None:
             return None
@@ -149,6 +155,8 @@ class Evaluated(KernelOnRows):
         phi = self.feature_map
         if phi is None:
             return None
+        if isinstance(phi, SparseMap):
+            return FeatureSize(phi.dimension, int(phi.matrix.nnz))
         if phi.keeps_sparse(self.rows):
             stored = int(self.rows.vectors.nnz) + len(self)
             return FeatureSize(phi.dimension, stored)
@@ -156,6 +164,8 @@ class Evaluated(KernelOnRows):
 
     def explicit(self) -> FeatureGram:
         assert self.feature_map is not None
+        if isinstance(self.feature_map, SparseMap):
+            return FeatureGram(self.feature_map.matrix)
         return FeatureGram(features_of(self.feature_map, self.rows))
 
     def _look_through(self, K: Dense, finite: bool) -> None:
@@ -172,6 +182,14 @@ class Evaluated(KernelOnRows):
 
     def between(self, A: Matrix) -> GramOperator:
         return Tiles(self.kernel, self.new_rows(A), self.rows, n_jobs=self.n_jobs)
+
+    def products(self, A: Matrix, coef: Array) -> Array:
+        phi = map_on(split_noise(self.kernel)[0], self.rows) if len(self) else None
+        if phi is None:
+            return super().products(A, coef)
+        new = self.new_rows(A)
+        self.kernel.check_same_columns(new, self.rows)
+        return np.asarray(phi(new) @ np.asarray(phi.matrix.T @ coef))
 
     def new_rows(self, A: Matrix) -> Rows:
         """Checked new rows, stored as those of fit are, with their column names."""
@@ -315,15 +333,19 @@ class Approximated(KernelOnRows):
         return some
 
 
-def features_of(phi: FeatureMap, rows: Rows) -> Matrix:
+def features_of(phi: FeatureMap | SparseMap, rows: Rows) -> Matrix:
     """Explicit features of rows, sparse where the rows and the map are."""
+    if isinstance(phi, SparseMap):
+        return phi(rows)
     if phi.keeps_sparse(rows):
         return phi.sparse(rows)
     return np.asarray(phi(rows), dtype=np.float64)
 
 
-def feature_products(phi: FeatureMap, rows: Rows, weights: Array) -> Array:
+def feature_products(phi: FeatureMap | SparseMap, rows: Rows, weights: Array) -> Array:
     """φ(x)·w of every row and every column of weights, in blocks."""
+    if isinstance(phi, SparseMap):
+        return np.asarray(phi(rows) @ weights)
     if phi.keeps_sparse(rows):
         return np.asarray(phi.sparse(rows) @ weights)
     out = np.empty((len(rows), *weights.shape[1:]))

@@ -4,7 +4,7 @@
     combine      + - * **, exp, polynomial, times, of, on, normalized, bags
     print        str(k), k.latex(); mercer.parse(str(k)) == k
     tune         parameters, theta, with_theta, fix, bounded, get_params, set_params
-    judge        validity(), features(d), feature_dimension(d)
+    judge        validity(), features(d), features_of(X), feature_dimension(d)
 
 A subclass must give `block` and `diagonal` (the values), and should give `proof` (why it is a kernel).
 """
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import Column, Rows
-from mercer.errors import MagnitudeError, NotFiniteError
+from mercer.errors import MagnitudeError, NoFiniteMapError, NotFiniteError
 from mercer.kernels import doors
 from mercer.kernels.combining import Combinable
 from mercer.kernels.latex import bracketed
@@ -198,10 +198,7 @@ class Kernel(Combinable, ABC):
     def sparse_map(self, x: Rows) -> SparseMap | None:
         """The sparse features that these rows have, where the kernel is an inner product of such; else None.
 
-        >>> from mercer import Spectrum
-        >>> from mercer.arrays import Rows
-        >>> print(Spectrum(2).sparse_map(Rows(["abab", "bc"])))
-        φ with 3 features (ab, ba, bc)
+        `features_of` is the door to it.
         """
         return None
 
@@ -422,6 +419,29 @@ class Kernel(Combinable, ABC):
         φ of Linear() + Constant(1.0): 2 columns -> 3 features (1, age, dose)
         """
         return doors.mapping().build(self, d, redundant=redundant, memory=memory)
+
+    def features_of(self, X: Table | Rows) -> SparseMap:
+        """The features that these things have, with names: φ with φ(x)·φ(z) = k(x, z), as sparse rows.
+
+        For kernels that count (`Spectrum`, `Text`, `WeisfeilerLehman`, …) and their sums, multiples,
+        normalised forms and means over bags. What is left to the data is closed by these things. The map has
+        φ of them as `matrix`, takes other things, and leaves out what none of these has.
+
+        >>> from mercer import Text
+        >>> phi = Text(counting="presence").features_of(["to be", "or not to be"])
+        >>> list(phi.names)
+        ['be', 'not', 'or', 'to']
+        >>> (phi(["not"]) @ phi.matrix.T).toarray()              # 1/√4 with the second alone
+        array([[0. , 0.5]])
+        """
+        rows = Rows.of(X, "X")
+        found = self.resolved(rows).sparse_map(rows)
+        if found is None:
+            raise NoFiniteMapError(
+                f"{self!r} is no inner product of features that things have one by one, as those of kernels "
+                "that count are. For a kernel of columns of numbers ask k.features(d)."
+            )
+        return found
 
     def feature_dimension(self, d: int | Sequence[str], *, redundant: bool = False) -> int | float:
         """How many coordinates φ has for d columns: an exact integer, or infinity; nothing is built.

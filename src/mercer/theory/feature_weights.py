@@ -10,8 +10,8 @@ from mercer.arrays import Rows
 from mercer.errors import ParameterError
 from mercer.gram.functions import ByRows
 from mercer.gram.on_rows import Evaluated
-from mercer.kernels.algebra import Sum
 from mercer.kernels.base import Kernel
+from mercer.kernels.terms import split_noise
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.theory.functions import function_of
 from mercer.typing import Array, Labels, Table
@@ -77,7 +77,8 @@ def feature_weights(model: object) -> FeatureWeights:
             "the weights of features need the kernel itself and its rows: not a precomputed Gram matrix, not "
             "an approximation. Fit with the kernel."
         )
-    kernel = _without_noise(found.on.kernel)
+    # noise speaks of no other row
+    kernel = split_noise(found.on.kernel)[0] or found.on.kernel
     rows = found.on.rows
     phi = _map_of(kernel, rows)
     weights = np.asarray(phi.matrix.T @ found.coefficients).reshape(phi.dimension, -1)
@@ -92,19 +93,6 @@ def _map_of(kernel: Kernel, rows: Rows) -> SparseMap:
             "Kernels that count (Spectrum, Text, ...) are, and their sums, scaled and normalised."
         )
     return phi
-
-
-def _without_noise(kernel: Kernel) -> Kernel:
-    """A sum without its terms of noise, which speak of no other row."""
-    if not isinstance(kernel, Sum):
-        return kernel
-    kept = [part for part in kernel.parts if part.noise_variance() is None]
-    if not kept or len(kept) == len(kernel.parts):
-        return kernel
-    total = kept[0]
-    for part in kept[1:]:
-        total = total + part
-    return total
 
 
 def _titles(found: ByRows) -> tuple[str, ...]:

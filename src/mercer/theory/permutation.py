@@ -12,6 +12,7 @@ from scipy.spatial.distance import pdist
 
 from mercer.arrays import Rows, column_names
 from mercer.errors import InputError, ParameterError, ShapeError
+from mercer.frames import is_frame
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel, as_kernel
 from mercer.sparse import dense
@@ -60,6 +61,9 @@ def rows_of(X: Table, name: str) -> Rows:
     rows = Rows.of(X, name)
     if rows.is_opaque and not _is_numbers(X):
         return rows
+    if is_frame(X) and rows.data.dtype.kind == "O":
+        # a table of several types: each part of the kernel reads its columns
+        return rows
     return Rows(check_vectors(X, name).astype(np.float64, copy=False), name, column_names(X))
 
 
@@ -75,6 +79,8 @@ def pooled(x: Rows, z: Rows) -> Rows:
     """Both samples one after the other."""
     if x.is_opaque or z.is_opaque:
         return Rows([*x.data, *z.data], "X and Z")
+    if x.data.dtype.kind == "O" and x.names != z.names:
+        raise ShapeError(f"X has the columns {x.names} and Z {z.names}; both samples need the same ones.")
     if x.data.shape[1] != z.data.shape[1]:
         raise ShapeError(
             f"X has {x.data.shape[1]} columns and Z {z.data.shape[1]}; both samples need the same ones."

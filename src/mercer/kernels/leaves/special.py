@@ -74,12 +74,10 @@ class Constant(Leaf):
         """One feature that all rows have."""
         if self.value < 0:
             return None
-        root = float(np.sqrt(self.value))
+        return SparseMap(["1"], self._root(x), self._root)
 
-        def of_rows(rows: Rows) -> Matrix:
-            return sparse.csr_array(np.full((len(rows), 1), root))
-
-        return SparseMap(["1"], of_rows(x), of_rows)
+    def _root(self, rows: Rows) -> Matrix:
+        return sparse.csr_array(np.full((len(rows), 1), np.sqrt(self.value)))
 
     def expanded(self, *, split: bool) -> Terms:
         return expansion.number(self.value)

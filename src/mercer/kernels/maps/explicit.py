@@ -58,6 +58,11 @@ def build(kernel: Kernel, d: Columns, *, redundant: bool = False, memory: int | 
     ('1', 'x1', 'x2', 'x1^2', 'x1*x2', 'x2^2')
     """
     limit = memory_limit(memory)
+    if _counts(kernel):
+        raise NoFiniteMapError(
+            f"the features of {kernel!r} are those that things have, and no number of columns tells them. "
+            "Pass the things: k.features_of(X)."
+        )
     space = _space(kernel, d)
     node = _planned(kernel, space, redundant)
     if isinstance(node, Infinite):
@@ -73,6 +78,13 @@ def build(kernel: Kernel, d: Columns, *, redundant: bool = False, memory: int | 
         kernel, space.d, size, 8 * size + node.table_bytes, limit, "for one row and the table of monomials"
     )
     return FeatureMap(kernel, space, node, limit)
+
+
+def _counts(kernel: Kernel) -> bool:
+    """Whether the kernel is made of leaves whose features are met in things, one of them no constant."""
+    leaves = [part for part in kernel.walk() if not part.children()]
+    met = [type(part).sparse_map is not Kernel.sparse_map for part in leaves]
+    return all(met) and kernel.in_columns() is None
 
 
 def _planned(kernel: Kernel, space: Space, redundant: bool) -> Node:

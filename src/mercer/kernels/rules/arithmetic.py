@@ -213,9 +213,13 @@ class Sum(Nary):
         return entrywise([part.enclosed(sample) for part in self.parts], lambda a, b: a + b)
 
     def sparse_map(self, x: Rows) -> SparseMap | None:
-        maps = [part.sparse_map(x) for part in self.parts]
-        found = [part for part in maps if part is not None]
-        return side_by_side(found) if len(found) == len(maps) else None
+        maps = []
+        for part in self.parts:
+            inner = part.sparse_map(x)
+            if inner is None:
+                return None
+            maps.append(inner)
+        return side_by_side(maps)
 
     def text(self) -> str:
         return join_signs([part.text_inside(2) for part in self.parts])

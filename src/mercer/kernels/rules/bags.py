@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -135,12 +136,13 @@ class Bags(Unary):
         inner = self.kernel.sparse_map(stack.points)
         if inner is None:
             return None
+        mean = sparse.csr_array(stack.averaging() @ inner.matrix)
+        return SparseMap(inner.names, mean, partial(self._mean_of, inner.without_rows()))
 
-        def of_rows(rows: Rows) -> Matrix:
-            other = self.stacked(rows)
-            return sparse.csr_array(other.averaging() @ inner.of_rows(other.points))
-
-        return SparseMap(inner.names, sparse.csr_array(stack.averaging() @ inner.matrix), of_rows)
+    def _mean_of(self, inner: SparseMap, rows: Rows) -> Matrix:
+        """The mean over each bag of the features of its points."""
+        stack = self.stacked(rows)
+        return sparse.csr_array(stack.averaging() @ inner.of_rows(stack.points))
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.bags()"

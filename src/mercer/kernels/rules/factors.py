@@ -207,11 +207,10 @@ class Normalized(Unary):
         inner = self.kernel.sparse_map(x)
         if inner is None:
             return None
+        return inner.divided(self._norms, self._norms(x))
 
-        def norms(rows: Rows) -> Array:
-            return np.sqrt(self.kernel.diagonal(rows))
-
-        return inner.divided(norms, norms(x))
+    def _norms(self, rows: Rows) -> Array:
+        return np.sqrt(self.kernel.diagonal(rows))
 
     def text(self) -> str:
         return f"{self.kernel.text_inside(4)}.normalized()"

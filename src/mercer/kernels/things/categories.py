@@ -9,6 +9,7 @@ A missing value is a category of its own: it agrees with another missing one, an
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -30,6 +31,9 @@ from mercer.typing import Array, Integers
 
 MISSING = "(missing)"
 """What a missing value is called among the names of features."""
+
+EMPTY = "(empty)"
+"""What an empty text is called."""
 
 # The lengthscale of a difference when the data are to choose it: a different value counts e^-1.
 TYPICAL = 1.0
@@ -119,12 +123,7 @@ class Categorical(Leaf):
         values = Vocabulary()
         values.columns(levels(x)[:, 0])
         names = ["1", *(written(v) for v in values.features())]
-
-        def of_rows(rows: Rows) -> Matrix:
-            hot = one_hot(values.closed().columns(levels(rows)[:, 0]), len(values))
-            constant = sparse.csr_array(np.full((len(rows), 1), np.sqrt(rho)))
-            return sparse.csr_array(sparse.hstack([constant, np.sqrt(1 - rho) * hot]))
-
+        of_rows = partial(_constant_and_value, values, rho)
         return SparseMap(names, of_rows(x), of_rows)
 
 
@@ -142,6 +141,18 @@ class Hamming(Counted):
     formula: ClassVar = r"\frac{1}{d}\sum_j [x_j = z_j]"
     things_are: ClassVar = "rows of categories"
 
+    def counts(self, things: Sequence[Thing], vocabulary: Vocabulary, name: str = "X") -> Matrix:
+        found = super().counts(things, vocabulary, name)
+        _same_width(things, name)
+        return found
+
+    def compare_columns(self, x: Rows, z: Rows) -> None:
+        here, there = (_same_width(rows.things, rows.name) for rows in (x, z))
+        if here != there:
+            raise ShapeError(
+                f"{z.name} has {there} columns of categories and {x.name} {here}. Pass the same columns."
+            )
+
     def count(self, thing: Thing) -> Mapping[Hashable, float]:
         cells = cells_of(thing)
         return {(j, category(v)): len(cells) ** -0.5 for j, v in enumerate(cells)}
@@ -149,6 +160,26 @@ class Hamming(Counted):
     def feature_name(self, feature: Hashable) -> str:
         assert isinstance(feature, tuple)
         return f"column {feature[0]}: {written(feature[1])}"
+
+
+def _same_width(things: Sequence[Thing], name: str) -> int:
+    """How many cells all rows have; one that has more or fewer is refused."""
+    width = len(_cells_or_missing(things[0]))
+    for i, thing in enumerate(things):
+        mine = len(_cells_or_missing(thing))
+        if mine != width:
+            raise ShapeError(
+                f"row {i} of {name} has {mine} categories and row 0 has {width}. Give all rows the same "
+                "columns."
+            )
+    return width
+
+
+def _constant_and_value(values: Vocabulary, rho: float, rows: Rows) -> Matrix:
+    """√ρ in all rows, and √(1 - ρ) in the column of the value that a row has."""
+    hot = one_hot(values.closed().columns(levels(rows)[:, 0]), len(values))
+    constant = sparse.csr_array(np.full((len(rows), 1), np.sqrt(rho)))
+    return sparse.csr_array(sparse.hstack([constant, np.sqrt(1 - rho) * hot]))
 
 
 def cells_of(thing: Thing) -> Sequence[Thing]:
@@ -165,13 +196,8 @@ def levels(x: Rows) -> np.ndarray:
 
     def make() -> np.ndarray:
         rows = [_cells_or_missing(thing) for thing in x.things]
-        out = np.empty((len(rows), len(rows[0])), dtype=object)
+        out = np.empty((len(rows), _same_width(x.things, x.name)), dtype=object)
         for i, cells in enumerate(rows):
-            if len(cells) != out.shape[1]:
-                raise ShapeError(
-                    f"row {i} of {x.name} has {len(cells)} categories and row 0 has {out.shape[1]}. "
-                    "Give all rows the same columns."
-                )
             for j, value in enumerate(cells):
                 out[i, j] = _checked(value, i, j, x)
         return out
@@ -207,7 +233,9 @@ def category(value: Thing) -> Hashable:
 
 def written(value: Hashable) -> str:
     """A category as a person would write it."""
-    return MISSING if value is None else str(value)
+    if value is None:
+        return MISSING
+    return str(value) or EMPTY
 
 
 def one_hot(columns: Integers, width: int) -> Matrix:

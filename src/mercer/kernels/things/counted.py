@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -26,6 +27,9 @@ from mercer.sparse import Matrix
 from mercer.typing import Array
 
 INNER_PRODUCT = Fact("inner product of features", "qᵀKq = ‖Σ q_i φ(x_i)‖² ≥ 0")
+
+NO_FEATURE = "(none)"
+"""What the one column is called where no thing has any feature."""
 
 
 class Counted(OnThings):
@@ -96,12 +100,13 @@ class Counted(OnThings):
 
     def sparse_map(self, x: Rows) -> SparseMap:
         words, A = self._first(x)
-        names = self.feature_names(words)
+        # things without any feature have one column of zeros
+        names = self.feature_names(words) if len(words) else [NO_FEATURE]
+        return SparseMap(names, A, partial(self._in_words, words))
 
-        def of_rows(rows: Rows) -> Matrix:
-            return self.counts(rows.things, words.closed(), rows.name)
-
-        return SparseMap(names, A, of_rows)
+    def _in_words(self, words: Vocabulary, rows: Rows) -> Matrix:
+        """The counts of these features alone."""
+        return self.counts(rows.things, words.closed(), rows.name)
 
     def proof(self) -> Proof | None:
         """Whatever is counted, the matrix is one of inner products, unless a class computes another one."""

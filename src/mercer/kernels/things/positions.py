@@ -11,8 +11,8 @@ import numpy as np
 
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import leaf
-from mercer.kernels.things.counted import Counted
 from mercer.kernels.things.sequences import symbols_of, written_symbols
+from mercer.kernels.things.strings import Substrings
 from mercer.params import whole
 
 # Angles at which a trigonometric polynomial is looked at, for each of its coefficients.
@@ -20,7 +20,7 @@ ANGLES = 64
 
 
 @leaf
-class WeightedDegree(Counted):
+class WeightedDegree(Substrings):
     """Substrings of up to `degree` symbols that strings have at the same place, or nearly (Rätsch et al.).
 
         k(x, z) = Σ_d β_d Σ_l Σ_m a_|l - m| [x from l and z from m agree in d symbols]
@@ -43,7 +43,6 @@ class WeightedDegree(Counted):
     formula: ClassVar = (
         r"\sum_{d\leq <degree>} \beta_d \sum_{|l-m|\leq <shift>} a_{|l-m|}\,[x_{l:l+d} = z_{m:m+d}]"
     )
-    things_are: ClassVar = "strings or sequences of symbols"
 
     def count(self, thing: Thing) -> Mapping[Hashable, float]:
         symbols = symbols_of(thing)

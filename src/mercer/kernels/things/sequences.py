@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from mercer.arrays import Rows
+from mercer.errors import InputTypeError
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.things.on_things import OnThings
 from mercer.kernels.things.vocabulary import Vocabulary
@@ -31,9 +32,33 @@ def symbols_of(thing: Thing) -> str | tuple[Hashable, ...]:
         return thing
     if isinstance(thing, np.ndarray) and thing.ndim == 1:
         return tuple(thing.tolist())
+    if isinstance(thing, bytes | bytearray):
+        raise TypeError('bytes are no text: decode them first, as in thing.decode("ascii")')
     if isinstance(thing, Sequence):
-        return tuple(thing)
+        symbols = tuple(thing)
+        if None in symbols:
+            raise TypeError(f"its symbol {symbols.index(None)} is None")
+        return symbols
     raise TypeError("it is neither text nor a list of symbols")
+
+
+def require_one_form(things: Sequence[Thing], name: str) -> str | None:
+    """Refuse text beside lists of symbols, whose substrings are never equal; which of them these are."""
+    form = None
+    first = 0
+    for i, thing in enumerate(things):
+        if len(thing) == 0:
+            continue
+        mine = "text" if isinstance(thing, str) else "a list of symbols"
+        if form is None:
+            form = mine
+            first = i
+        if mine != form:
+            raise InputTypeError(
+                f"row {i} of {name} is {mine} and row {first} is {form}: their substrings are never equal. "
+                "Give all of them as text, or all as lists."
+            )
+    return form
 
 
 def written_symbols(symbols: Hashable) -> str:

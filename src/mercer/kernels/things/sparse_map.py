@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import overload
 
 import numpy as np
@@ -11,13 +12,15 @@ from scipy import sparse
 
 from mercer.arrays import Rows
 from mercer.sparse import Matrix
-from mercer.typing import Array, Table
+from mercer.typing import Array, Integers, Table
 
 
 class Names(Sequence[str]):
     """The names of many features, each written when it is asked for.
 
-    >>> Names(3, lambda i: "abc"[i])[:2]
+    A map is kept in models and pickled with them, so `name` is no local function.
+
+    >>> Names(3, "abc".__getitem__)[:2]
     ['a', 'b']
     """
 
@@ -47,7 +50,15 @@ class SparseMap:
     """φ with φ(x)·φ(z) = k(x, z), on the features that the rows it was made from have.
 
     `matrix` holds φ of those rows; calling it gives φ of other rows, in which features that those rows did
-    not have are left out. A product with a row of `matrix` is then still exact.
+    not have are left out. A product with a row of `matrix` is then still exact. `names` says what each
+    feature is.
+
+    >>> from mercer import Spectrum
+    >>> phi = Spectrum(2).features_of(["abab", "bc"])
+    >>> print(phi)
+    φ with 3 features (ab, ba, bc)
+    >>> phi(["cabc"]).toarray()                        # ca is not among them
+    array([[1., 0., 1.]])
     """
 
     names: Sequence[str]
@@ -62,27 +73,24 @@ class SparseMap:
     def __call__(self, X: Table | Rows) -> Matrix:
         return self.of_rows(Rows.of(X, "X"))
 
+    def without_rows(self) -> SparseMap:
+        """The same map without φ of the rows that it was made from: what a model keeps."""
+        return SparseMap(self.names, self.matrix[:0], self.of_rows)
+
+    # ── maps of kernels made from others ────────────────────────────────────────────────────────────────────
+
     def scaled(self, factor: float) -> SparseMap:
         """The map of factor² k."""
-        return SparseMap(self.names, factor * self.matrix, lambda rows: factor * self.of_rows(rows))
+        return SparseMap(self.names, factor * self.matrix, partial(_times, self.of_rows, factor))
 
     def divided(self, norms: Callable[[Rows], Array], here: Array) -> SparseMap:
         """The map of k(x, z) / (norm(x) norm(z)); `here` are the norms of the rows it was made from."""
-
-        def quotient(A: Matrix, norm: Array) -> Matrix:
-            inverse = np.divide(1.0, norm, out=np.zeros(len(norm)), where=norm > 0)
-            return sparse.csr_array(A.multiply(inverse[:, None]))
-
-        return SparseMap(
-            self.names,
-            quotient(self.matrix, here),
-            lambda rows: quotient(self.of_rows(rows), norms(rows)),
-        )
+        return SparseMap(self.names, _quotient(self.matrix, here), partial(_over, self.of_rows, norms))
 
     def seen_through(self, view: Callable[[Rows], Rows], prefix: str) -> SparseMap:
         """The same map of what a view makes of the rows."""
-        names = Names(len(self.names), lambda i: f"{prefix}{self.names[i]}")
-        return SparseMap(names, self.matrix, lambda rows: self.of_rows(view(rows)))
+        names = Names(len(self.names), partial(_with_prefix, self.names, prefix))
+        return SparseMap(names, self.matrix, partial(_after, self.of_rows, view))
 
     def __str__(self) -> str:
         shown = ", ".join(self.names[:6])
@@ -95,16 +103,47 @@ class SparseMap:
 
 def side_by_side(maps: Sequence[SparseMap]) -> SparseMap:
     """The map of a sum: the features of all its terms."""
-    sizes = np.array([len(part.names) for part in maps])
-    ends = np.cumsum(sizes)
-
-    def name(i: int) -> str:
-        which = int(np.searchsorted(ends, i, side="right"))
-        start = int(ends[which] - sizes[which])
-        return maps[which].names[i - start]
-
+    sizes = [part.dimension for part in maps]
+    names = Names(sum(sizes), partial(_name_among, [part.names for part in maps], np.cumsum(sizes)))
     return SparseMap(
-        Names(int(ends[-1]), name),
+        names,
         sparse.csr_array(sparse.hstack([part.matrix for part in maps])),
-        lambda rows: sparse.csr_array(sparse.hstack([part.of_rows(rows) for part in maps])),
+        partial(_hstacked, [part.of_rows for part in maps]),
     )
+
+
+# ── the steps of maps: functions with names, so that a model with a map can be pickled ──────────────────────
+
+OfRows = Callable[[Rows], Matrix]
+
+
+def _times(of_rows: OfRows, factor: float, rows: Rows) -> Matrix:
+    return factor * of_rows(rows)
+
+
+def _over(of_rows: OfRows, norms: Callable[[Rows], Array], rows: Rows) -> Matrix:
+    return _quotient(of_rows(rows), norms(rows))
+
+
+def _quotient(A: Matrix, norm: Array) -> Matrix:
+    inverse = np.divide(1.0, norm, out=np.zeros(len(norm)), where=norm > 0)
+    return sparse.csr_array(A.multiply(inverse[:, None]))
+
+
+def _after(of_rows: OfRows, view: Callable[[Rows], Rows], rows: Rows) -> Matrix:
+    return of_rows(view(rows))
+
+
+def _hstacked(parts: Sequence[OfRows], rows: Rows) -> Matrix:
+    return sparse.csr_array(sparse.hstack([of_rows(rows) for of_rows in parts]))
+
+
+def _with_prefix(names: Sequence[str], prefix: str, i: int) -> str:
+    return f"{prefix}{names[i]}"
+
+
+def _name_among(names: Sequence[Sequence[str]], ends: Integers, i: int) -> str:
+    """The name of feature i of several lists, one after the other."""
+    which = int(np.searchsorted(ends, i, side="right"))
+    start = int(ends[which - 1]) if which else 0
+    return names[which][i - start]

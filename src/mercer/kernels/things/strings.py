@@ -8,25 +8,52 @@ WeightedDegree(d)  substrings of up to d symbols at the same place, in `position
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
+import numpy as np
+
 from mercer.arrays import Rows
-from mercer.errors import OpenParameterError, ParameterError
+from mercer.errors import InputTypeError, OpenParameterError, ParameterError
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import leaf
 from mercer.kernels.things.counted import Counted
-from mercer.kernels.things.sequences import symbols_of, written_symbols
+from mercer.kernels.things.sequences import require_one_form, symbols_of, written_symbols
+from mercer.kernels.things.vocabulary import Vocabulary
 from mercer.params import given, whole
+from mercer.sparse import Matrix
 from mercer.typing import Array
 
 Word: TypeAlias = str | tuple[Hashable, ...]
 
 
+class Substrings(Counted):
+    """A kernel that counts substrings: all strings are text, or all are lists of symbols."""
+
+    is_family: ClassVar = True
+    things_are: ClassVar = "strings or sequences of symbols"
+
+    def counts(self, things: Sequence[Thing], vocabulary: Vocabulary, name: str = "X") -> Matrix:
+        found = super().counts(things, vocabulary, name)
+        require_one_form(things, name)
+        return found
+
+    def compare_columns(self, x: Rows, z: Rows) -> None:
+        forms = [require_one_form(rows.things, rows.name) for rows in (x, z) if _are_sequences(rows)]
+        if len({form for form in forms if form is not None}) > 1:
+            raise InputTypeError(
+                f"{x.name} has {forms[0]} and {z.name} {forms[1]}: their substrings are never equal. Give "
+                "both as text, or both as lists."
+            )
+
+    def feature_name(self, feature: Hashable) -> str:
+        return written_symbols(feature)
+
+
 @leaf
-class Spectrum(Counted):
+class Spectrum(Substrings):
     """Substrings of a given length, counted (Leslie, Eskin and Noble).
 
         k(x, z) = Σ_u (times u is in x) (times u is in z),   over all u with `length` symbols
@@ -41,17 +68,13 @@ class Spectrum(Counted):
     length: int = whole(3, at_least=1)
 
     formula: ClassVar = r"\sum_{|u|=<length>} \#_u(x)\,\#_u(z)"
-    things_are: ClassVar = "strings or sequences of symbols"
 
     def count(self, thing: Thing) -> Mapping[Hashable, float]:
         return _substrings(thing, self.length)
 
-    def feature_name(self, feature: Hashable) -> str:
-        return written_symbols(feature)
-
 
 @leaf
-class Mismatch(Counted):
+class Mismatch(Substrings):
     """Words of a given length, found with up to so many symbols wrong (Leslie, Eskin, Weston and Noble).
 
         k(x, z) = Σ_u φ_u(x) φ_u(z),   φ_u(x) = how many substrings of x differ from u in at most m places
@@ -75,7 +98,6 @@ class Mismatch(Counted):
         r"\sum_{|u|=<length>} \#\{a\subset x: a\approx_{<mismatches>} u\}"
         r"\,\#\{b\subset z: b\approx_{<mismatches>} u\}"
     )
-    things_are: ClassVar = "strings or sequences of symbols"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -118,8 +140,10 @@ class Mismatch(Counted):
                 found[near] += times
         return found
 
-    def feature_name(self, feature: Hashable) -> str:
-        return written_symbols(feature)
+
+def _are_sequences(rows: Rows) -> bool:
+    """Whether every row can be read; what cannot is refused with its row when it is counted."""
+    return all(isinstance(thing, Sequence | np.ndarray) for thing in rows.things)
 
 
 def _substrings(thing: Thing, length: int) -> Mapping[Hashable, int]:

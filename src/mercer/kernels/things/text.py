@@ -23,6 +23,8 @@ from mercer.typing import Array, Integers
 TOKENS = {"words": "word", "characters": "char_wb"}
 # A word of one letter counts too.
 WORD = r"(?u)\b\w+\b"
+# How a space is shown in a group of characters.
+SPACE = "␣"
 COUNTING = ("counts", "presence", "logarithms")
 WEIGHTING = ("equal", "idf")
 
@@ -95,7 +97,7 @@ class Text(Counted):
     def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
         if not self.leaves_open():
             return self
-        words, A = self._tokens(rows.things, rows.name, None)
+        words, A = rows.remembered(self._way_of_reading(), lambda: self._tokens(rows.things, rows.name, None))
         w = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=float)
         having = np.asarray(A.astype(bool).T @ w).ravel()
         met = having > 0
@@ -112,6 +114,13 @@ class Text(Counted):
         row = self.counts([thing], words)
         return dict(zip(words.features(), row.toarray()[0].tolist(), strict=False))
 
+    def feature_name(self, feature: Hashable) -> str:
+        """The words; in groups of characters a space is shown, so that where a word ends can be seen."""
+        name = str(feature)
+        if self.tokens == "characters":
+            return name.replace(" ", SPACE)
+        return name
+
     def counts(self, things: Sequence[Thing], vocabulary: Vocabulary, name: str = "X") -> Matrix:
         if self.leaves_open():
             raise OpenParameterError(
@@ -120,6 +129,26 @@ class Text(Counted):
                 "fitted."
             )
         words, A = self._tokens(things, name, self.vocabulary)
+        return self._weighed(words, A, vocabulary)
+
+    def _first(self, x: Rows) -> tuple[Vocabulary, Matrix]:
+        """As for every kernel that counts; what closed this kernel is not read again."""
+        seen = x.recalled(self._way_of_reading())
+        if seen is None or self.vocabulary != tuple(seen[0]):
+            return super()._first(x)
+
+        def make() -> tuple[Vocabulary, Matrix]:
+            words = Vocabulary()
+            return words, self._weighed(seen[0], seen[1].copy(), words)
+
+        return x.remembered(self.key(), make)
+
+    def _way_of_reading(self) -> tuple[Hashable, ...]:
+        """All that decides which tokens a text has."""
+        return ("tokens", self.tokens, self.shortest, self.longest)
+
+    def _weighed(self, words: Sequence[str], A: Matrix, vocabulary: Vocabulary) -> Matrix:
+        """Rows of length 1 from how often each word is in each text; A is overwritten."""
         if self.counting == "presence":
             A.data[:] = 1.0
         elif self.counting == "logarithms":

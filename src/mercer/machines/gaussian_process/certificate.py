@@ -9,12 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.errors import PrecisionWarning, warn
 from mercer.gram.on_rows import Approximated
+from mercer.kernels.terms import split_noise
 from mercer.machines.gaussian_process.features import left_share
 from mercer.machines.gaussian_process.inverses import EstimatedEvidence
 from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.gaussian_process.tune import Tuned
 from mercer.machines.ridge.ridge import WORTH_A_WORD
-from mercer.machines.shared.terms import split_noise
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate, Status
 from mercer.typing import Array

@@ -17,6 +17,7 @@ from mercer.errors import NotPositiveDefiniteError
 from mercer.gram import Tiles
 from mercer.gram.on_rows import Approximated, Evaluated
 from mercer.kernels.base import Kernel
+from mercer.kernels.terms import has_noise, is_noise, terms_of
 from mercer.machines.gaussian_process.evidence import LOG_2PI, Evidence, factor_gram, log_evidence, log_loo
 from mercer.machines.gaussian_process.features import in_features
 from mercer.machines.gaussian_process.inverses import (
@@ -31,7 +32,6 @@ from mercer.machines.gaussian_process.inverses import (
 )
 from mercer.machines.gaussian_process.posterior import Observed
 from mercer.machines.gaussian_process.tune import Objective, Tuned
-from mercer.machines.shared.terms import has_noise, is_noise, terms_of
 from mercer.solve.operator import relative
 from mercer.solve.solution import Status
 from mercer.typing import Array, Integers

@@ -20,9 +20,9 @@ from mercer.errors import InputError, ParameterError
 from mercer.gram import Tiles
 from mercer.gram.on_rows import Approximated, FeatureApproximation
 from mercer.kernels.base import Kernel
+from mercer.kernels.terms import latent_diag
 from mercer.machines.gaussian_process.inverses import InFeatures
 from mercer.machines.gaussian_process.posterior import Posterior
-from mercer.machines.shared.terms import latent_diag
 from mercer.typing import Array
 
 

@@ -19,8 +19,8 @@ from mercer.arrays import Rows
 from mercer.errors import PrecisionWarning, warn
 from mercer.gram import GramOperator, Tiles
 from mercer.kernels.base import Kernel
+from mercer.kernels.terms import split_noise
 from mercer.machines.gaussian_process.evidence import LOG_2PI, Evidence, factor_gram, gradient_of
-from mercer.machines.shared.terms import split_noise
 from mercer.solve.cg import cg
 from mercer.solve.direct import Cholesky
 from mercer.solve.estimate import Estimate, logdet

@@ -8,10 +8,10 @@ import numpy as np
 
 from mercer.arrays import Rows
 from mercer.errors import ParameterError, ShapeError
+from mercer.kernels.terms import latent_diag
 from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.shared.base import is_open
 from mercer.machines.shared.targets import check_target_block
-from mercer.machines.shared.terms import latent_diag
 from mercer.typing import Array, Numbers, Targets
 
 if TYPE_CHECKING:

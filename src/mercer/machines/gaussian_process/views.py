@@ -12,10 +12,10 @@ from mercer.arrays import Rows
 from mercer.errors import InputError, ParameterError
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
+from mercer.kernels.terms import latent_diag, latent_terms
 from mercer.machines.gaussian_process import features as gp_features
 from mercer.machines.gaussian_process.inverses import Explained, InFeatures, nonnegative
 from mercer.machines.gaussian_process.posterior import Posterior, Units
-from mercer.machines.shared.terms import latent_diag, latent_terms
 from mercer.typing import Array
 
 CHUNK = 64 << 20  # bytes of k(X_fit, X) at one time

@@ -19,8 +19,8 @@ from mercer.errors import ParameterError
 from mercer.gram import Features, GramOperator, LowRank
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels.base import Kernel
+from mercer.kernels.terms import has_noise, split_noise
 from mercer.machines.shared.base import KernelEstimator, as_machine_kernel
-from mercer.machines.shared.terms import has_noise, split_noise
 from mercer.memory import memory_limit
 from mercer.solve.solution import Certificate
 from mercer.sparse import Matrix

@@ -143,6 +143,11 @@ class RandomFeatures(Approximation):
                 "random features are functions of points, and a precomputed Gram matrix has none. Use "
                 "Nystroem."
             )
+        if rows.columns is None or rows.data.dtype.kind == "O":
+            raise ParameterError(
+                f"random features are functions of columns of numbers, and {kernel!r} reads things. Use "
+                "Nystroem, or the kernel itself."
+            )
         start = time.perf_counter()
         smooth = self._keep_kernel(kernel)
         assert smooth is not None

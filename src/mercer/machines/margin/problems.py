@@ -184,8 +184,8 @@ class MarginMachine(SupportMachine):
             )
         if on.feature_size() is None:
             raise ParameterError(
-                f"solver='primal' needs a kernel with a finite feature map on columns of numbers, and "
-                f"{on.published} has none that is known. Use solver='auto'."
+                f"solver='primal' needs a kernel with a finite feature map, on columns of numbers or by what "
+                f"it counts in things, and {on.published} has none that is known. Use solver='auto'."
             )
         return on.explicit()
 

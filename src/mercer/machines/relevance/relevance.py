@@ -16,6 +16,7 @@ from mercer.gram import GramOperator, Precomputed
 from mercer.gram.functions import Functions
 from mercer.gram.on_rows import PRECOMPUTED, Given, KernelOnRows
 from mercer.kernels.base import Kernel
+from mercer.kernels.terms import has_noise
 from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.relevance.sparse_bayes import NOISE_FLOOR, Basis, Effort, SparsePosterior, regression
 from mercer.machines.relevance.sparse_laplace import classification
@@ -23,7 +24,6 @@ from mercer.machines.shared.base import as_machine_kernel, check_weights, duels_
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch, Whole, steps_allowed
 from mercer.machines.shared.targets import check_labels, check_numbers
-from mercer.machines.shared.terms import has_noise
 from mercer.memory import memory_limit
 from mercer.progress import teller
 from mercer.solve.solution import Certificate, Status

@@ -14,7 +14,7 @@ from mercer.errors import MercerError
 from mercer.gram import GramOperator, Tiles, stored_in_time
 from mercer.gram.on_rows import Evaluated, Given
 from mercer.machines.ridge.parts import Penalty, singular_gram, weighted
-from mercer.solve.plan import SINGLE, Costs, Method, entry_cost
+from mercer.solve.plan import SINGLE, SPARSE, Costs, Method, entry_cost, sparse_entry_cost
 from mercer.solve.solution import Solution
 from mercer.solve.system import SystemOptions, solve_by
 from mercer.typing import Array
@@ -53,10 +53,16 @@ def solve_dual(
         return single_precision(problem, op, scale, store)
 
     def stored() -> GramOperator:
-        if evaluated and problem.n > STORED_ROWS:
+        if evaluated and problem.met is None and problem.n > STORED_ROWS:
             return weighted(problem.operator(stored=True), scale)
         return op
 
+    costs = Costs(entry_cost(columns), SINGLE, storable=not isinstance(problem.on, Given))
+    if problem.met is not None:
+        # a product reads the sparse features twice, and no entry of K
+        entry = sparse_entry_cost(problem.met.matrix.nnz / problem.n)
+        read = 2 * problem.met.matrix.nnz / SPARSE
+        costs = Costs(entry, read / (entry * problem.n**2), storable=False)
     means = SystemOptions(
         method=asked,
         tol=options.tol,
@@ -65,8 +71,8 @@ def solve_dual(
         random_state=options.random_state,
         callback=options.callback,
         certified=True,
-        costs=Costs(entry_cost(columns), SINGLE, storable=not isinstance(problem.on, Given)),
-        single=single,
+        costs=costs,
+        single=single if problem.met is None else None,
         stored=stored,
     )
     name, found = solve_by(op, B, alpha, means)

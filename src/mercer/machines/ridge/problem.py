@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -24,7 +24,10 @@ from mercer.errors import MemoryBudgetError, MercerError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram import LowRank as LowRankGram
 from mercer.gram.blocks import row_blocks
+from mercer.gram.met_features import map_on
 from mercer.gram.on_rows import Approximated, Evaluated, KernelOnRows
+from mercer.kernels.terms import noise_of, split_noise
+from mercer.kernels.things.sparse_map import SparseMap
 from mercer.machines.ridge.dual import STORED_ROWS, solve_dual
 from mercer.machines.ridge.parts import (
     FeatureBlocks,
@@ -38,7 +41,6 @@ from mercer.machines.ridge.parts import (
     weighted,
 )
 from mercer.machines.shared.base import generator
-from mercer.machines.shared.terms import noise_of
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.direct import factor
 from mercer.solve.operator import relative
@@ -48,6 +50,13 @@ from mercer.solve.precondition import rank_cap
 from mercer.solve.primal import FeatureRidge
 from mercer.solve.solution import Certificate, Solution, Status
 from mercer.typing import Array, Integers
+
+if TYPE_CHECKING:
+    from mercer.kernels.maps.explicit import FeatureMap
+
+# Of D sparse features the normal equations cost n·D² operations, and conjugate gradients, which multiply by
+# the sparse rows, up to about so many for each entry that is stored.
+MANY_PRODUCTS = 20_000
 
 SOLVERS = ("auto", "primal", "cholesky", "cg", "nystrom")
 
@@ -95,7 +104,7 @@ class RidgeProblem:
         K: GramOperator | None = None
         if not stored and self.n > STORED_ROWS:
             tiles = Tiles(self.on.kernel, self.on.rows, n_jobs=self.options.n_jobs)
-            K = tiles if tiles.low is not None else None
+            K = tiles if tiles.low is not None or tiles.met is not None else None
         if K is None:
             K = self.on.gram(self.options.memory)
         return K if self.noise is None else K.shifted(-self.noise)
@@ -118,12 +127,25 @@ class RidgeProblem:
         if self.phi is not None:
             return float(self.phi.shape[1])
         columns = self.columns
-        if not isinstance(self.on, Evaluated) or columns is None:
+        if not isinstance(self.on, Evaluated):
+            return np.inf
+        if self.met is not None:
+            return float(self.met.dimension)
+        if columns is None:
             return np.inf
         try:
             return float(self.on.kernel.feature_dimension(columns))
         except MercerError:
             return np.inf
+
+    @cached_property
+    def met(self) -> SparseMap | None:
+        """The sparse features that things have, where the kernel without its noise is their product."""
+        if not isinstance(self.on, Evaluated):
+            return None
+        if self.separable:
+            return map_on(split_noise(self.on.kernel)[0], self.on.rows)
+        return map_on(self.on.kernel, self.on.rows)
 
     @property
     def columns(self) -> list[str] | int | None:
@@ -136,6 +158,8 @@ class RidgeProblem:
         if asked != "auto":
             return asked, ""
         count = self.dimension()
+        if self.met is not None and count**2 * self.n > MANY_PRODUCTS * self.met.matrix.nnz:
+            return "dual", ""
         if count < self.n and 4 * 8 * count * count <= memory_limit(self.options.memory):
             whose = "The kernel has" if self.phi is None else "There are"
             return "primal", f"{whose} {int(count)} features, fewer than the {self.n} rows."
@@ -237,20 +261,29 @@ class RidgeProblem:
         if self.phi is not None:
             whole = self.phi
             return Features(lambda: iter([(slice(0, self.n), whole)]), whole.shape[1])
-        columns = self.columns
-        if not isinstance(self.on, Evaluated) or columns is None:
-            raise ParameterError(
-                "solver='primal' needs a kernel with a finite feature map on columns of numbers, not "
-                "'precomputed'."
-            )
-        phi = self.on.kernel.features(columns, memory=self.options.memory)
-        rows = self.on.rows
+        phi = self.map()
+        rows = self.on.rows if isinstance(self.on, Evaluated) else None
 
         def make() -> Iterator[tuple[slice, Array]]:
             for part in row_blocks(self.n, phi.dimension):
-                yield part, phi(rows.rows(np.arange(self.n)[part]))
+                if isinstance(phi, SparseMap):
+                    yield part, phi.matrix[part].toarray()
+                elif rows is not None:
+                    yield part, phi(rows.rows(np.arange(self.n)[part]))
 
         return Features(self._kept(make, phi.dimension), phi.dimension)
+
+    def map(self) -> FeatureMap | SparseMap:
+        """The explicit map of the kernel, by columns or by what things have."""
+        if self.met is not None:
+            return self.met
+        columns = self.columns
+        if not isinstance(self.on, Evaluated) or columns is None:
+            raise ParameterError(
+                "solver='primal' needs a kernel with a finite feature map, on columns of numbers or by what "
+                "it counts in things; not 'precomputed'."
+            )
+        return self.on.kernel.features(columns, memory=self.options.memory)
 
     @cached_property
     def chosen_landmarks(self) -> Integers:

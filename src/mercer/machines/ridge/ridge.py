@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import NotPositiveDefiniteError, ParameterError, PrecisionWarning, ShapeError, warn
-from mercer.gram.blocks import row_blocks
 from mercer.gram.functions import ByFeatures, Functions
-from mercer.gram.on_rows import Evaluated, Given, KernelOnRows
+from mercer.gram.on_rows import Evaluated, Given, KernelOnRows, feature_products
 from mercer.kernels.base import Kernel
+from mercer.kernels.things.sparse_map import SparseMap
 from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.ridge.parts import Options, RidgeFit, renumbered
 from mercer.machines.ridge.problem import SOLVERS, RidgeProblem
@@ -26,7 +26,7 @@ from mercer.machines.shared.targets import check_target_block
 from mercer.progress import teller
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status, joined_certificate
-from mercer.sparse import Matrix
+from mercer.sparse import Matrix, dense
 from mercer.typing import Array, Index, Integers, Memory, Numbers, Seed, Table, Targets, Weights
 
 # a relative residual above which rounding is warned of, and not only noted
@@ -146,7 +146,8 @@ class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
             if self.is_approximated:
                 return
             assert isinstance(self.kernel_, Kernel)
-            self.feature_map_ = self.kernel_.features(problem.columns, memory=self.memory)
+            phi = problem.map()
+            self.feature_map_ = phi.without_rows() if isinstance(phi, SparseMap) else phi
         else:
             self.landmarks_ = kept[problem.chosen_landmarks]
             self.landmark_coef_ = coef
@@ -184,11 +185,7 @@ class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
 
     def _function(self, A: Matrix) -> Array:
         if self.solver_ == "primal" and not self.is_approximated:
-            phi = self.feature_map_
-            rows = self.as_rows(A)
-            parts = row_blocks(A.shape[0], phi.dimension)
-            every = np.arange(A.shape[0])
-            return np.concatenate([phi(rows.rows(every[part])) @ self.coef_ for part in parts])
+            return feature_products(self.feature_map_, self.as_rows(A), self.coef_)
         chosen, coef = self._expansion()
         return self._products(A, self._rows_of_fit(chosen), coef, chosen)
 
@@ -207,7 +204,7 @@ class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
             phi = self.feature_map_
             weights = self.coef_.reshape(len(self.coef_), -1).T
             offset = np.broadcast_to(np.asarray(self.intercept_, dtype=float), len(weights)).copy()
-            return ByFeatures(map=lambda A: phi(self.as_rows(A)), weights=weights, offset=offset)
+            return ByFeatures(map=lambda A: dense(phi(self.as_rows(A))), weights=weights, offset=offset)
         chosen, coef = self._expansion()
         return self._functions_on(self._rows_of_fit(chosen), coef, self.intercept_, chosen, observed=False)
 

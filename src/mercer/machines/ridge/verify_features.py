@@ -18,7 +18,7 @@ from mercer.machines.ridge.parts import Penalty
 from mercer.machines.ridge.verify import Recomputed, rounding_unit
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate
-from mercer.sparse import Matrix
+from mercer.sparse import Matrix, dense
 from mercer.theory.claims import EXACT, Examination
 from mercer.typing import Array, Integers
 
@@ -54,7 +54,7 @@ def features_again(model: RidgeMachine, A: Matrix) -> Array:
     """Φ of these rows, n×D."""
     rows = model.as_rows(A)
     phi = model.approximation_.features(rows) if model.is_approximated else model.feature_map_(rows)
-    return np.asarray(phi, dtype=np.float64)
+    return np.asarray(dense(phi), dtype=np.float64)
 
 
 def recertify_in_features(

@@ -13,11 +13,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
+from mercer.arrays import Rows
 from mercer.gram.blocks import block
 from mercer.gram.explicit import FeatureGram
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.gram.on_rows import features_of as mapped_rows
 from mercer.kernels.base import Kernel
+from mercer.kernels.things.sparse_map import SparseMap
 from mercer.machines.landmarks.approximation import Approximation, Frozen
 from mercer.machines.shared.base import KernelEstimator, resolve
 from mercer.machines.shared.machine import Machine
@@ -28,6 +30,8 @@ from mercer.typing import Array, Integers, Setting, Table, Targets, Weights
 
 # How a fit came about, not what came of it: no data can confirm them, and nothing is computed from them
 HISTORY = frozenset({"n_iter_", "solver_", "witness_", "crossings_"})
+# Support vectors whose kernel products are compared with those of their features.
+SOME_ROWS = 200
 
 Fitted = TypeVar("Fitted", bound=KernelEstimator)
 
@@ -85,13 +89,32 @@ def same_coef(exam: Examination, model: SupportMachine) -> None:
         return
     rows = model.as_rows(model.support_vectors_)
     assert isinstance(model.kernel_, Kernel)
+    if isinstance(model.feature_map_, SparseMap):
+        _same_weights(exam, model, FeatureGram(_examined_map(exam, model, model.feature_map_, rows)))
+        return
     phi = model.kernel_.features(rows.columns, memory=model.memory)
     exam.true(
         model.feature_map_.kernel == phi.kernel and model.feature_map_.dimension == phi.dimension,
         "feature_map_ is not the map of kernel_",
     )
     exam.same("feature_map_.space", model.feature_map_.space, phi.space)
-    K = FeatureGram(mapped_rows(phi, rows))
+    _same_weights(exam, model, FeatureGram(mapped_rows(phi, rows)))
+
+
+def _examined_map(exam: Examination, model: SupportMachine, phi: SparseMap, rows: Rows) -> Matrix:
+    """Φ of the support vectors by the map of the model, whose products are those of the kernel."""
+    assert isinstance(model.kernel_, Kernel)
+    features = phi(rows)
+    if len(rows):
+        some = np.unique(np.linspace(0, len(rows) - 1, SOME_ROWS).astype(np.intp))
+        K = np.asarray(block(model.kernel_, rows.rows(some), None, slice(None), slice(None)))
+        ours = np.asarray(dense(features[some] @ features[some].T))
+        exam.same("feature_map_", ours, K, scale=float(np.abs(K).max(initial=0.0)))
+    return features
+
+
+def _same_weights(exam: Examination, model: SupportMachine, K: FeatureGram) -> None:
+    """`coef_` is what the coefficients of the rows come to in these features."""
     # The largest weights that these coefficients could give.
     reach = np.abs(model.dual_coef_) @ np.sqrt(K.diag())
     exam.same("coef_", model.coef_, K.weights(model.dual_coef_.T).T, scale=float(reach.max(initial=0.0)))

@@ -15,7 +15,8 @@ from mercer.errors import ShapeError
 from mercer.gram import GramOperator
 from mercer.gram.explicit import FeatureGram
 from mercer.gram.functions import Functions
-from mercer.gram.on_rows import Approximated, Evaluated, KernelOnRows, feature_products
+from mercer.gram.on_rows import Approximated, Evaluated, FeatureSize, KernelOnRows, feature_products
+from mercer.kernels.things.sparse_map import SparseMap
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Machine
 from mercer.memory import memory_limit
@@ -40,7 +41,7 @@ class SupportMachine(Machine):
     intercept_: Array
     n_rows_fit_: int
     coef_: Array
-    feature_map_: FeatureMap
+    feature_map_: FeatureMap | SparseMap
 
     def _in_features(self, on: KernelOnRows) -> FeatureGram | None:
         """K by explicit features, where they promise to cost less than entries of K; else None."""
@@ -49,17 +50,19 @@ class SupportMachine(Machine):
         size = on.feature_size()
         if size is None:
             return None
-        rows = self._rows_entry_cost(on)
+        rows = self._rows_entry_cost(on, size)
         limit = memory_limit(self.memory)
         if not in_features(len(on), size.features, size.numbers, entry=rows, memory=limit):
             return None
         return on.explicit()
 
     @staticmethod
-    def _rows_entry_cost(on: KernelOnRows) -> float:
+    def _rows_entry_cost(on: KernelOnRows, size: FeatureSize) -> float:
         """What one entry of K costs, as the planner counts."""
         if not isinstance(on, Evaluated):
             return entry_cost(on.phi.shape[1]) if isinstance(on, Approximated) else entry_cost(None)
+        if isinstance(on.feature_map, SparseMap):
+            return sparse_entry_cost(size.numbers / max(len(on), 1))
         data: Matrix = on.rows.data
         if sparse.issparse(data):
             return sparse_entry_cost(data.nnz / max(len(on), 1))
@@ -76,6 +79,8 @@ class SupportMachine(Machine):
             assert on.feature_map is not None
             self.coef_ = np.ascontiguousarray(K.weights(coef.T).T)
             self.feature_map_ = on.feature_map
+            if isinstance(on.feature_map, SparseMap):
+                self.feature_map_ = on.feature_map.without_rows()
 
     def _keep_support(self, on: KernelOnRows, A: Matrix, used: Integers, coef: Array) -> None:
         """Keep the rows `used` and their coefficients, functions × rows used."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +23,13 @@ COLOURS = "colours"
 """The vocabulary of colours, where they are not the features themselves."""
 
 
+TOGETHER = 2**17
+"""Pairs of nodes that are held at one time."""
+
+MANY_TOGETHER = 2**21
+"""The same where nearly every pair is a feature of its own, which are looked up again for each part."""
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Pairs of nodes in order: the graph they are in, their places in the stack, what is between them."""
@@ -32,9 +40,21 @@ class Pairs:
     between: Integers
 
     def counted(self, colours: Integers, vocabulary: Vocabulary, fresh: bool) -> Found:
-        """The features (colour, what is between, colour) and their graphs."""
+        """The features (colour, what is between, colour), how often each is in which graph."""
         table = np.column_stack([colours[self.source], self.between, colours[self.target]])
-        return self.owner, columns_of_rows(table, vocabulary, fresh), np.ones(len(table))
+        return summed(self.owner, columns_of_rows(table, vocabulary, fresh))
+
+
+def summed(owner: Integers, column: Integers) -> Found:
+    """Each feature of each graph once, with how often it was met.
+
+    >>> [part.tolist() for part in summed(np.array([1, 0, 1]), np.array([4, 5, 4]))]
+    [[0, 1], [5, 4], [1.0, 2.0]]
+    """
+    # what is absent has the column -1
+    width = int(column.max(initial=0)) + 2
+    met, times = np.unique(owner * width + column + 1, return_counts=True)
+    return met // width, met % width - 1, times.astype(np.float64)
 
 
 def neighbours(stack: Stack, bonds: Integers | None) -> Pairs:
@@ -43,36 +63,70 @@ def neighbours(stack: Stack, bonds: Integers | None) -> Pairs:
     return Pairs(stack.owner[stack.source], stack.source, stack.target, between)
 
 
-def connected_pairs(stack: Stack) -> Pairs:
-    """All pairs of different nodes between which there is a path, with the length of the shortest one."""
+def connected_pairs(stack: Stack, together: int) -> Iterator[Pairs]:
+    """All pairs of different nodes between which there is a path, with the length of the shortest one.
+
+    Some graphs at a time, or some nodes of a large graph, so that no more pairs than `together` are held.
+    """
     start = 0
-    parts = []
+    parts: list[tuple[Integers, ...]] = []
+    held = 0
     for number, graph in enumerate(stack.graphs):
-        i, j, length = _lengths(graph)
-        parts.append((np.full(len(i), number), i + start, j + start, length))
+        step = max(1, together // max(graph.nodes, 1))
+        for first in range(0, graph.nodes, step):
+            i, j, length = _lengths(graph, np.arange(first, min(first + step, graph.nodes)))
+            if parts and held + len(i) > together:
+                yield _joined(parts)
+                parts = []
+                held = 0
+            parts.append((np.full(len(i), number), i + start, j + start, length))
+            held += len(i)
         start += graph.nodes
+    if parts:
+        yield _joined(parts)
+
+
+def _joined(parts: Sequence[tuple[Integers, ...]]) -> Pairs:
     return Pairs(*(np.concatenate(group).astype(np.intp) for group in zip(*parts, strict=True)))
 
 
-def _lengths(graph: Graph) -> tuple[Integers, Integers, Integers]:
+def _lengths(graph: Graph, sources: Integers) -> tuple[Integers, Integers, Integers]:
+    """Sources, targets and lengths of the shortest paths from some nodes."""
     if len(graph.edges) == 0:
         none = np.zeros(0, dtype=np.intp)
         return none, none, none
-    lengths = shortest_path(graph.adjacency(), directed=False, unweighted=True)
+    some = None if len(sources) == graph.nodes else sources
+    lengths = shortest_path(graph.adjacency(), directed=False, unweighted=True, indices=some)
     i, j = np.nonzero(np.isfinite(lengths) & (lengths > 0))
-    return i, j, lengths[i, j].astype(np.intp)
+    return sources[i], j, lengths[i, j].astype(np.intp)
+
+
+def pairs_counted(
+    pairs: Iterable[Pairs], colours: Sequence[Integers], vocabulary: Vocabulary, fresh: bool
+) -> Found:
+    """The pairs by each of these colours; what is met in several parts is known from the second on."""
+    none = np.zeros(0, dtype=np.intp)
+    parts: list[Found] = [(none, none, np.zeros(0))]
+    for some in pairs:
+        for now in colours:
+            parts.append(some.counted(now, vocabulary, fresh))
+        fresh = False
+    owner, column, times = (np.concatenate(group) for group in zip(*parts, strict=True))
+    return owner, column, times
 
 
 def names_of_pairs(vocabulary: Vocabulary, between: Callable[[int], str]) -> Sequence[str]:
     """Features as text: "C -2- N"."""
     patterns = Patterns(vocabulary.beside(COLOURS))
     features = vocabulary.features()
+    return Names(len(features), partial(_written_pair, features, patterns, between))
 
-    def name(i: int) -> str:
-        a, middle, b = numbers_of(features[i])
-        return f"{patterns(a)} -{between(middle)}- {patterns(b)}"
 
-    return Names(len(features), name)
+def _written_pair(
+    features: Sequence[Hashable], patterns: Patterns, between: Callable[[int], str], i: int
+) -> str:
+    a, middle, b = numbers_of(features[i])
+    return f"{patterns(a)} -{between(middle)}- {patterns(b)}"
 
 
 @leaf
@@ -95,7 +149,7 @@ class ShortestPath(GraphCounts):
 
     def found(self, stack: Stack, vocabulary: Vocabulary) -> Found:
         colours = first_colours(stack, vocabulary.beside(COLOURS))
-        return connected_pairs(stack).counted(colours, vocabulary, vocabulary.is_fresh)
+        return pairs_counted(connected_pairs(stack, TOGETHER), [colours], vocabulary, vocabulary.is_fresh)
 
     def feature_names(self, vocabulary: Vocabulary) -> Sequence[str]:
         return names_of_pairs(vocabulary, str)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,15 @@ from mercer.errors import ParameterError
 from mercer.kernels.leaves.leaf import leaf
 from mercer.kernels.things.graphs.colours import Patterns, colours, columns_of_rows, edge_colours, numbers_of
 from mercer.kernels.things.graphs.counting import Found, GraphCounts
-from mercer.kernels.things.graphs.paths import COLOURS, connected_pairs, names_of_pairs, neighbours
+from mercer.kernels.things.graphs.paths import (
+    COLOURS,
+    MANY_TOGETHER,
+    Pairs,
+    connected_pairs,
+    names_of_pairs,
+    neighbours,
+    pairs_counted,
+)
 from mercer.kernels.things.graphs.stack import Stack
 from mercer.kernels.things.sparse_map import Names
 from mercer.kernels.things.vocabulary import ABSENT, Vocabulary
@@ -61,13 +70,11 @@ class WeisfeilerLehman(GraphCounts):
             return np.tile(stack.owner, self.height + 1), found, np.ones(len(found))
         inner = vocabulary.beside(COLOURS)
         if self.base == "edges":
-            pairs = neighbours(stack, edge_colours(stack, inner))
+            pairs: Iterable[Pairs] = [neighbours(stack, edge_colours(stack, inner))]
         else:
-            pairs = connected_pairs(stack)
-        fresh = vocabulary.is_fresh
-        parts = [pairs.counted(now, vocabulary, fresh) for now in colours(stack, inner, self.height)]
-        owner, column, times = (np.concatenate(group) for group in zip(*parts, strict=True))
-        return owner, column, times
+            pairs = connected_pairs(stack, MANY_TOGETHER)
+        depths = list(colours(stack, inner, self.height))
+        return pairs_counted(pairs, depths, vocabulary, vocabulary.is_fresh)
 
     def feature_names(self, vocabulary: Vocabulary) -> Sequence[str]:
         if self.base == "subtree":
@@ -111,12 +118,12 @@ class OptimalAssignment(GraphCounts):
     def feature_names(self, vocabulary: Vocabulary) -> Sequence[str]:
         patterns = Patterns(vocabulary.beside(COLOURS))
         features = vocabulary.features()
+        return Names(len(features), partial(_written_number, features, patterns))
 
-        def name(i: int) -> str:
-            colour, before = numbers_of(features[i])
-            return f"{patterns(colour)} ≥ {before + 1}"
 
-        return Names(len(features), name)
+def _written_number(features: Sequence[Hashable], patterns: Patterns, i: int) -> str:
+    colour, before = numbers_of(features[i])
+    return f"{patterns(colour)} ≥ {before + 1}"
 
 
 def _how_often_before(owner: Integers, met: Integers) -> Integers:
