@@ -24,8 +24,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a kernel that was changed is not noticed",
         MACHINES + "shared/examined.py",
-        '    exam.same(f"{name}_", getattr(model, f"{name}_"), PRECOMPUTED if found is None else found)',
-        '    assert found is None or getattr(model, f"{name}_") is not None',
+        '    exam.same("kernel_", model.kernel_, PRECOMPUTED if found is None else found)',
+        "    assert found is None or model.kernel_ is not None",
         'tests/theory/test_verify.py -k "hyperparameter or SVC or another_kernel"',
     ),
     Fault(
