@@ -13,7 +13,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier as Peer
 from sklearn.gaussian_process import kernels as peer_kernels
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import RBF, Custom, GaussianProcessClassifier, Linear, Sigmoid, parse
+from mercer import RBF, Custom, GaussianProcessClassifier, Linear, Sigmoid, Text, parse
 from mercer.errors import (
     InputError,
     InvalidKernelError,
@@ -396,3 +396,19 @@ def test_the_linear_kernel_gives_a_linear_boundary():
 @parametrize_with_checks([GaussianProcessClassifier(n_draws=256, max_iter=5)])
 def test_the_contract(estimator, check):
     check(estimator)
+
+
+def test_words_are_counted_once_for_a_whole_search(monkeypatch):
+    calls = []
+    original = Text._tokens
+
+    def counted(self, *args):
+        calls.append(self)
+        return original(self, *args)
+
+    texts = [f"{'red' if i % 2 else 'blue'} thing {i % 5}" for i in range(20)]
+    monkeypatch.setattr(Text, "_tokens", counted)
+    with pytest.warns(ConvergenceWarning, match="after 5 steps"):
+        GaussianProcessClassifier(1.0 * Text(), max_iter=5).fit(texts, np.arange(20) % 2)
+    # once for the search and once for the mode that is kept
+    assert len(calls) <= 3

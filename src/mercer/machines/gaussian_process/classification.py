@@ -221,7 +221,10 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
 
     def _operator(self, kernel: Kernel | str | None = None) -> GramOperator:
         """K of the rows of fit, by the kernel found or by another one."""
-        on = self._fitted_on(self.X_fit_, self.rows_fit_)
+        return self._operator_on(self._fitted_on(self.X_fit_, self.rows_fit_), kernel)
+
+    def _operator_on(self, on: KernelOnRows, kernel: Kernel | str | None) -> GramOperator:
+        """The same on rows that remember what was read of them: words are not counted once more."""
         if isinstance(on, Given):
             return Precomputed(self.X_fit_)
         if isinstance(on, Evaluated) and isinstance(kernel, Kernel):
@@ -243,7 +246,7 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         last: list[Array] = []
 
         def objective(theta: Array) -> tuple[Any, ...]:
-            K = self._operator(kernel.with_theta(theta))
+            K = self._operator_on(on, kernel.with_theta(theta))
             found = self._mode(K, last[0] if last else None)
             if not self.n_restarts:
                 last[:] = [found.a]
