@@ -143,6 +143,9 @@ class Rows:
             names = None if self.names is None else [self.names[i] for i in index]
             return Rows(self.data[:, index], self.name, names)
         names = None if self.names is None else [self.names[i] for i in index]
+        if self._vectors is None and names is not None and isinstance(self.data, np.ndarray):
+            # what is missing in these columns is for those to judge who read them
+            return Rows(self.data[:, index], self.name, names)
         return Rows(take_columns(self.vectors, index), self.name, names)
 
     def _is_named_column(self) -> bool:

@@ -7,6 +7,7 @@ columns of numbers NaN).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, cast
 
@@ -45,6 +46,11 @@ def cells(X: Any) -> np.ndarray:
     for j, column in enumerate(columns):
         out[:, j] = _objects(column)
     return out
+
+
+def frame_rows(X: Any, index: Sequence[int]) -> Any:
+    """Some rows of a table, as a table of the same make."""
+    return _narwhals().from_native(X, eager_only=True)[list(index)].to_native()
 
 
 def _wrapped(X: Any) -> Any:

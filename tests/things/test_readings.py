@@ -7,9 +7,22 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm, rankdata
 from sklearn.preprocessing import StandardScaler
 
-from mercer import RBF, Categorical, Date, Filled, KernelRidge, Known, Linear, Periodic, Standardized, parse
+from mercer import (
+    RBF,
+    Categorical,
+    Date,
+    Filled,
+    KernelRidge,
+    Known,
+    Linear,
+    Periodic,
+    Ranked,
+    Standardized,
+    parse,
+)
 from mercer.arrays import Rows
 from mercer.errors import InputError, InputTypeError, OpenParameterError, ParameterError, ShapeError
 
@@ -138,3 +151,82 @@ def test_a_machine_learns_the_scales_and_predicts_from_the_raw_table():
     scaler = StandardScaler().fit(X[:20])
     by_hand = KernelRidge(Linear() + 1.0, 1e-6).fit(scaler.transform(X[:20]), y[:20])
     np.testing.assert_allclose(raw.predict(X[20:]), by_hand.predict(scaler.transform(X[20:])), rtol=1e-7)
+
+
+# ── ranks ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_ranks_are_the_normal_scores_of_scipy():
+    A = np.column_stack([X[:, 0], np.round(X[:, 0]), np.arange(30.0) // 29])
+    k = Linear().of(Ranked()).resolved(A)
+    by_scipy = norm.ppf((rankdata(A, axis=0) - 0.5) / len(A))
+    np.testing.assert_allclose(k.reading.read(Rows(A)).vectors, by_scipy, rtol=1e-10, atol=1e-11)
+
+
+def test_ranks_do_not_mind_what_stretches_a_column():
+    k = RBF().of(Ranked())
+    stretched = np.column_stack([np.exp(3 * X[:, 0]), X[:, 1] ** 3, 1e6 * X[:, 2]])
+    np.testing.assert_allclose(k.resolved(stretched)(stretched), k.resolved(X)(X), rtol=1e-9)
+
+
+def test_of_many_values_two_hundred_are_kept_and_ranks_stay_in_order():
+    many = np.random.default_rng(1).exponential(size=(5000, 1)) ** 2
+    reading = Ranked().resolved_on(Rows(many), None)
+    assert 150 < len(reading.values[0]) <= 200
+    found = reading.read(Rows(np.sort(many, axis=0))).vectors.ravel()
+    assert np.all(np.diff(found) >= 0)
+    exact = norm.ppf((np.arange(5000) + 0.5) / 5000)
+    # two neighbours that are kept are a 199th of the scores apart, or there is no value between them
+    assert np.abs(found - exact).max() < 2 * exact[-1] / 199
+    beyond = reading.read(Rows([[-5.0], [1e9]])).vectors.ravel()
+    np.testing.assert_array_equal(beyond, found[[0, -1]])
+
+
+def test_a_row_of_weight_two_has_the_rank_of_two_rows():
+    twice = Ranked().resolved_on(Rows(np.vstack([X, X[:10]])), None)
+    weighted = Ranked().resolved_on(Rows(X), np.r_[np.full(10, 2.0), np.ones(20)])
+    assert twice == weighted
+
+
+def test_ranks_that_do_not_rise_are_refused():
+    with pytest.raises(ParameterError, match="rising"):
+        Ranked([[1.0, 1.0]], [[0.0, 1.0]])
+    with pytest.raises(ParameterError, match="as long as"):
+        Ranked([[1.0, 2.0]], [[0.0]])
+
+
+# ── gaps as a level of their own ────────────────────────────────────────────────────────────────────────────
+
+
+def test_missing_values_can_be_a_level_of_their_own():
+    table = pd.DataFrame({"income": [1.0, None, 4.0, 2.0, None]})
+    k = RBF(1.0).on("income", missing="own level").resolved(table)
+    filled = np.array([1.0, 2.0, 4.0, 2.0, 2.0])
+    gap = np.array([False, True, False, False, True])
+    by_hand = np.exp(-0.5 * (filled[:, None] - filled) ** 2 - (gap[:, None] != gap))
+    np.testing.assert_allclose(k(table), by_hand, rtol=1e-14)
+    assert k == parse(str(k))
+    assert k.validity().status == "proved"
+
+
+def test_missing_dates_too():
+    table = pd.DataFrame({"hired": ["01/01/2020", None, "01/01/2022", "01/01/2021"]})
+    k = RBF(1.0).of(Date("years", "%m/%d/%Y")).on("hired", missing="own level").resolved(table)
+    filled = np.array([2020.0, 2021.0, 2022.0, 2021.0])
+    gap = np.array([False, True, False, False])
+    by_hand = np.exp(-0.5 * (filled[:, None] - filled) ** 2 - (gap[:, None] != gap))
+    np.testing.assert_allclose(k(table), by_hand, rtol=1e-14)
+    assert k == parse(str(k))
+
+
+def test_other_rules_for_missing_values_are_refused_with_what_there_is():
+    with pytest.raises(ParameterError, match="missing must be 'own level', or None"):
+        RBF().on("income", missing="mean")
+    with pytest.raises(ParameterError, match="gaps must be 'refuse' or 'keep'"):
+        Date("years", gaps="drop")
+
+
+def test_an_open_kernel_of_categories_counts_rows_that_differ_in_every_column_as_one_e():
+    rows = [["a", "x", "p"], ["b", "y", "q"]]
+    for k in (Categorical(), Categorical(ard=True)):
+        np.testing.assert_allclose(k.resolved(rows)(rows)[0, 1], np.exp(-1), rtol=1e-15)

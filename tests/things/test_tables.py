@@ -107,6 +107,16 @@ def test_missing_numbers_are_refused_with_row_and_column_unless_a_rule_is_chosen
     KernelRidge(RBF().of(Filled()).on("income"), 0.1).fit(TABLE, Y)
 
 
+def test_a_table_of_numbers_alone_may_have_gaps_where_nobody_reads_or_a_rule_is_chosen():
+    numbers = TABLE[["age", "income"]]
+    KernelRidge(RBF().on("age"), 0.1).fit(numbers, Y)
+    k = RBF().on("income", missing="own level")
+    assert np.all(np.isfinite(k.resolved(numbers)(numbers)))
+    row = int(np.flatnonzero(TABLE["income"].isna())[0])
+    with pytest.raises(NotFiniteError, match=f"row {row}, column 'income'"):
+        RBF().on("income").resolved(numbers)
+
+
 def test_processes_and_margins_take_the_table_and_are_verified():
     labels = np.median(Y) < Y
     model = SVC(KERNEL, C=10.0).fit(TABLE, labels)

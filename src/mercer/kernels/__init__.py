@@ -36,7 +36,7 @@ from mercer.kernels.things.graphs.weisfeiler_lehman import OptimalAssignment, We
 from mercer.kernels.things.paths import Signature
 from mercer.kernels.things.positions import WeightedDegree
 from mercer.kernels.things.reading import Reading, reading
-from mercer.kernels.things.scaling import Filled, Known, Standardized
+from mercer.kernels.things.scaling import Filled, Known, Ranked, Standardized
 from mercer.kernels.things.sets import Jaccard, MinMax
 from mercer.kernels.things.strings import Mismatch, Spectrum
 from mercer.kernels.things.text import Text
@@ -87,6 +87,7 @@ __all__ = [
     "ProvedAsDeclared",
     "Radial",
     "RandomWalk",
+    "Ranked",
     "RationalQuadratic",
     "Reading",
     "Refuted",

@@ -4,6 +4,7 @@ arithmetic   Scaled   c·k              Sum   k₁ + k₂ + …       Product   
 functions    Power    k^p              Exp   e^k               PolynomialOf   Σ c_n k^n
 views        Of       k(ψ(x), ψ(z))    LinearMap  k(Ax, Az)    On             k on columns
 readings     Read     k of what a named map makes of the rows
+missing      k on columns that have gaps
 spaces       InSpace  k in the feature space of another kernel
 factors      Times    f(x) k f(z)      Normalized   k / √(k(x,x) k(z,z))
 bags         Bags     the mean of k over two bags of points
@@ -15,6 +16,7 @@ from mercer.kernels.rules.bags import Bags
 from mercer.kernels.rules.combined import DEEPEST, Combined, Nary, Unary
 from mercer.kernels.rules.factors import Normalized, Times, normalized
 from mercer.kernels.rules.functions import Exp, PolynomialOf, Power
+from mercer.kernels.rules.missing import on_columns
 from mercer.kernels.rules.readings import Read
 from mercer.kernels.rules.spaces import InSpace
 from mercer.kernels.rules.views import LinearMap, Of, On, after
@@ -51,7 +53,7 @@ doors.combining.open(
         polynomial=PolynomialOf,
         times=Times,
         of=after,
-        on=On,
+        on=on_columns,
         normalized=normalized,
         bags=Bags,
     )

@@ -96,9 +96,18 @@ class Combinable(Tunable):
         """
         return doors.combining().of(self._kernel, map)
 
-    def on(self, *columns: Column) -> Kernel:
-        """The kernel on some columns only, by name, number or slice."""
-        return doors.combining().on(self._kernel, columns)
+    def on(self, *columns: Column, missing: str | None = None) -> Kernel:
+        """The kernel on some columns only, by name, number or slice.
+
+        Missing numbers and dates are refused, unless `missing="own level"` says that they are a level of
+        their own: filled with the median, and a row that has a value counts as different from one that has
+        none.
+
+        >>> from mercer import RBF
+        >>> RBF().on("income", missing="own level")
+        RBF().of(Filled()).on("income")*Categorical().of(Known()).on("income")
+        """
+        return doors.combining().on(self._kernel, columns, missing)
 
     def normalized(self) -> Kernel:
         """k(x, z) / √(k(x, x) k(z, z)): the cosine in feature space; of a cosine it is the cosine itself."""

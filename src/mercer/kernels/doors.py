@@ -64,7 +64,7 @@ class Combining:
     polynomial: Callable[[Kernel, tuple[float, ...]], Kernel]
     times: Callable[[Kernel, Callable[[Array], Array]], Kernel]
     of: Callable[[Kernel, Callable[[Table], Table] | Reading | Kernel | Table], Kernel]
-    on: Callable[[Kernel, tuple[Column, ...]], Kernel]
+    on: Callable[[Kernel, tuple[Column, ...], str | None], Kernel]
     normalized: Callable[[Kernel], Kernel]
     bags: Callable[[Kernel], Kernel]
 

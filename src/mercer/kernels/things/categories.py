@@ -35,7 +35,7 @@ MISSING = "(missing)"
 EMPTY = "(empty)"
 """What an empty text is called."""
 
-# The lengthscale of a difference when the data are to choose it: a different value counts e^-1.
+# The lengthscale when the data are to choose it, for each column: rows that differ in all count e^-1.
 TYPICAL = 1.0
 
 
@@ -45,7 +45,8 @@ class Categorical(Leaf):
 
         k(x, z) = exp(-Σ_j [x_j ≠ z_j] / ℓ_j)
 
-    A short lengthscale tells different values apart, a long one hardly minds. Text, numbers and truth values
+    A short lengthscale tells different values apart, a long one hardly minds; an open one is closed at the
+    number of columns, so that rows which differ in all of them have e^-1. Text, numbers and truth values
     are compared by `==`.
 
     >>> Categorical(1.0)([["red"], ["blue"], ["red"]]).round(3)          # e^-1 for different colours
@@ -76,9 +77,12 @@ class Categorical(Leaf):
 
     def resolved_on(self, rows: Rows, weight: Array | None) -> Kernel:
         value: object = self.lengthscale
+        columns = levels(rows).shape[1]
         if value is Open.EACH:
-            return self.changed(lengthscale=(TYPICAL,) * levels(rows).shape[1])
-        return self.changed(lengthscale=TYPICAL) if value is Open.ONE else self
+            return self.changed(lengthscale=(TYPICAL * columns,) * columns)
+        if value is Open.ONE:
+            return self.changed(lengthscale=TYPICAL * columns)
+        return self
 
     def indicators(self, x: Rows, z: Rows | None) -> list[tuple[Matrix, Matrix | None]]:
         """For each column, which value each row has: rows of one 1, in the same columns for both samples."""

@@ -9,10 +9,12 @@ import numpy as np
 from mercer.arrays import Rows
 from mercer.errors import InputError, InputTypeError, ParameterError
 from mercer.kernels.leaves.functions import Thing
+from mercer.kernels.things.categories import category
 from mercer.kernels.things.reading import Reading, reading
 from mercer.params import given
 
 PARTS = ("years", "day", "week", "year")
+GAPS = ("refuse", "keep")
 DAY = timedelta(days=1)
 
 
@@ -23,7 +25,9 @@ class Date(Reading):
     `part` is "years" (2020-07-02 is about 2020.5), or a phase from 0 to 1: "day" (midnight is 0), "week"
     (Monday is 0) or "year" (1 January is 0). Dates are `datetime` objects of Python, NumPy, pandas, polars
     and Arrow, or text: ISO 8601 (2020-07-02, 2020-07-02T14:30), or as `format` says in the signs of
-    `datetime.strptime`, such as "%m/%d/%Y". A date with a time zone is read in its own zone.
+    `datetime.strptime`, such as "%m/%d/%Y". A date with a time zone is read in its own zone. A missing
+    date is refused, or with `gaps` "keep" a missing number, which `Filled` then fills:
+    `RBF().of(Filled()).of(Date("years", gaps="keep"))`.
 
     >>> from mercer import Linear
     >>> rows = Rows(["2020-01-01", "2020-07-02", "2021-01-01"])
@@ -37,6 +41,7 @@ class Date(Reading):
 
     part: str = given("years")
     format: str | None = given(None)
+    gaps: str = given("refuse")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,12 +51,16 @@ class Date(Reading):
             )
         if self.format is not None and not isinstance(self.format, str):
             raise ParameterError(f"Date: format must be text such as '%m/%d/%Y'; got {self.format!r}.")
+        if self.gaps not in GAPS:
+            raise ParameterError(f"Date: gaps must be 'refuse' or 'keep'; got {self.gaps!r}.")
 
     def read(self, x: Rows) -> Rows:
         values = [self._number(thing, i, x.name) for i, thing in enumerate(x.things)]
         return Rows(np.array(values)[:, None], x.name, x.names)
 
     def _number(self, thing: Thing, i: int, name: str) -> float:
+        if self.gaps == "keep" and category(thing) is None:
+            return np.nan
         moment = self._moment(thing, i, name)
         midnight = datetime(moment.year, moment.month, moment.day)
         clock = (moment.replace(tzinfo=None) - midnight) / DAY

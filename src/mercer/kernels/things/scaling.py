@@ -1,8 +1,9 @@
-"""Columns of numbers made ready inside the kernel: standardised, and with what is missing filled in.
+"""Columns of numbers made ready inside the kernel: standardised, ranked, and with what is missing filled in.
 
-Both learn from the rows of fit (they are open until then), so that a model predicts from the raw table.
+They learn from the rows of fit (they are open until then), so that a model predicts from the raw table.
 
     Standardized   (x - mean) / deviation
+    Ranked         the normal score of the share of the rows that have less
     Filled         the median in place of what is missing
     Known          1 where there is a value, 0 where it is missing
 """
@@ -10,9 +11,10 @@ Both learn from the rows of fit (they are open until then), so that a model pred
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtri
 
 from mercer.arrays import Rows
-from mercer.errors import InputError, ShapeError
+from mercer.errors import InputError, ParameterError, ShapeError
 from mercer.kernels.leaves.closing import column_deviations
 from mercer.kernels.things.reading import Reading, reading
 from mercer.params import given
@@ -21,6 +23,9 @@ from mercer.typing import Array
 from mercer.vectors import check_vectors
 
 Numbers = tuple[float, ...]
+
+# The most values of a column between which shares are interpolated.
+MOST_KNOTS = 200
 
 
 @reading
@@ -68,6 +73,80 @@ class Standardized(Reading):
 
 
 @reading
+class Ranked(Reading):
+    """Every number by its rank among the rows of fit, as a normal score.
+
+        Φ⁻¹(share of the rows of fit that have less, ties counted half)
+
+    Units, tails and what stretches a column do not matter then: the column looks normal, with deviation 1.
+    Between the values of fit scores are interpolated, beyond them they stay where they are. A column with
+    more than 200 different values keeps 200 of them at most, evenly spread over the scores.
+
+    >>> from mercer import Linear
+    >>> k = Linear().of(Ranked()).resolved([[1.0], [10.0], [10.0], [1000.0]])
+    >>> k
+    Linear().of(Ranked([[1.0, 10.0, 1000.0]], [[-1.15034938038, 0.0, 1.15034938038]]))
+    >>> k.reading.read(Rows([[0.0], [10.0], [505.0]])).vectors.ravel().round(3).tolist()
+    [-1.15, 0.0, 0.575]
+    """
+
+    values: tuple[Numbers, ...] | None = given(None)
+    scores: tuple[Numbers, ...] | None = given(None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("values", "scores"):
+            lists = getattr(self, name)
+            if lists is not None:
+                object.__setattr__(self, name, tuple(tuple(float(v) for v in column) for column in lists))
+        if self.values is None or self.scores is None:
+            return
+        lengths = [len(column) for column in self.values]
+        rising = all(np.all(np.diff(column) > 0) for column in (*self.values, *self.scores))
+        if lengths != [len(column) for column in self.scores] or 0 in lengths or not rising:
+            raise ParameterError(
+                "Ranked: values and scores are lists of rising numbers for each column, as long as one "
+                f"another; got {self.values!r:.60} and {self.scores!r:.60}."
+            )
+
+    @property
+    def is_open(self) -> bool:
+        return self.values is None or self.scores is None
+
+    def resolved_on(self, x: Rows, weight: Array | None) -> Reading:
+        if not self.is_open:
+            return self
+        X = np.asarray(dense(x.vectors), dtype=np.float64)
+        w = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)
+        knots = [_knots(column, w) for column in X.T]
+        return Ranked(tuple(values for values, _ in knots), tuple(scores for _, scores in knots))
+
+    def read(self, x: Rows) -> Rows:
+        assert self.values is not None and self.scores is not None
+        X = np.asarray(dense(x.vectors), dtype=np.float64)
+        _require_width(x, X.shape[1], len(self.values), "Ranked")
+        columns = zip(X.T, self.values, self.scores, strict=True)
+        ranks = [np.interp(column, values, scores) for column, values, scores in columns]
+        return Rows(np.column_stack(ranks), x.name, x.names)
+
+
+def _knots(column: Array, weight: Array) -> tuple[Numbers, Numbers]:
+    """The different values of a column, or some of many, and the normal score of each."""
+    live = weight > 0
+    values, place = np.unique(column[live], return_inverse=True)
+    own = np.bincount(place, weights=weight[live])
+    shares = (np.cumsum(own) - own / 2) / own.sum()
+    # the middle is 0 itself
+    scores = np.where(np.abs(shares - 0.5) < 1e-15, 0.0, ndtri(shares))
+    if len(values) > MOST_KNOTS:
+        wanted = np.linspace(scores[0], scores[-1], MOST_KNOTS)
+        kept = np.unique(np.searchsorted(scores, wanted - 1e-12))
+        values = values[kept]
+        scores = scores[kept]
+    return tuple(values.tolist()), _rounded(scores)
+
+
+@reading
 class Filled(Reading):
     """The median of the known values of the rows of fit, in place of what is missing.
 
@@ -109,26 +188,32 @@ class Filled(Reading):
 
 @reading
 class Known(Reading):
-    """1 where a value is known, 0 where it is missing.
+    """1 where a value is known, 0 where it is missing: of numbers, dates, text or anything else.
 
     >>> Known().read(Rows([[1.5], [None]])).vectors.ravel().tolist()
     [1.0, 0.0]
     """
 
     def read(self, x: Rows) -> Rows:
-        return Rows((~np.isnan(numbers_with_gaps(x))).astype(float), x.name, x.names)
+        known = [[float(not _is_gap(cell)) for cell in row] for row in _cells(x)]
+        return Rows(np.array(known), x.name, x.names)
 
 
 def numbers_with_gaps(x: Rows) -> Array:
     """The rows as numbers, NaN where a value is missing; all else that is no number is refused."""
 
     def make() -> Array:
-        table = np.array([list(row) if np.ndim(row) else [row] for row in x.things], dtype=object)
+        table = np.array(_cells(x), dtype=object)
         gaps = np.array([[_is_gap(cell) for cell in row] for row in table])
         filled = check_vectors(np.where(gaps, 0.0, table), x.name, x.names)
         return np.where(gaps, np.nan, np.asarray(filled, dtype=np.float64))
 
     return x.remembered("numbers with gaps", make)
+
+
+def _cells(x: Rows) -> list[list[object]]:
+    """The cells of each row; a single value is a row of one."""
+    return [list(row) if isinstance(row, np.ndarray | list | tuple) else [row] for row in x.things]
 
 
 def _is_gap(cell: object) -> bool:
