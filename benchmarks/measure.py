@@ -14,7 +14,7 @@ import contextlib
 import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,23 @@ def _reset_peak() -> None:
     # Other systems have no such file, and the peak is then that of the process.
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
+
+
+@dataclass
+class Peak:
+    """The high-water mark of a block of code, above what the process held before."""
+
+    megabytes: float = 0.0
+
+
+@contextlib.contextmanager
+def watched_memory() -> Iterator[Peak]:
+    """Memory of the block, known when it ends."""
+    found = Peak()
+    _reset_peak()
+    held = _status("VmRSS")
+    yield found
+    found.megabytes = _status("VmHWM") - held
 
 
 warm_bytes = 2**31  # touched before each timed call; `--quick` sets 0

@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> None:
     for cell in (promoters, sms_spam, counting_words, counting_substrings, many_documents):
         if options.only in cell.__name__:
             cell(options)
+    print("graphs: python -m benchmarks graphs; whole tables: python -m benchmarks tables")
 
 
 # ── accuracy ────────────────────────────────────────────────────────────────────────────────────────────────

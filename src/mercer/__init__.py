@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         ProvedAsDeclared,
         Radial,
         RandomWalk,
+        Ranked,
         RationalQuadratic,
         Reading,
         Refuted,
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
     from mercer.tables.delimited import Layout
     from mercer.tables.intake import TableFile, read_table
     from mercer.tables.propose import Proposal, describe_table, table_kernel
+    from mercer.tables.recipe import TableFit, fit_table
     from mercer.theory.gram_report import GramReport, gram_report
     from mercer.theory.verify import Verification, verify
 
@@ -201,6 +203,7 @@ __all__ = [
     "Radial",
     "RandomFeatures",
     "RandomWalk",
+    "Ranked",
     "RationalQuadratic",
     "Reading",
     "Refuted",
@@ -216,6 +219,7 @@ __all__ = [
     "Stationary",
     "Subsequence",
     "TableFile",
+    "TableFit",
     "Text",
     "Undecided",
     "Validity",
@@ -228,6 +232,7 @@ __all__ = [
     "choose",
     "describe_table",
     "errors",
+    "fit_table",
     "gram",
     "gram_report",
     "kernels",
@@ -288,6 +293,8 @@ _ELSEWHERE = {
     "read_table": "mercer.tables.intake",
     "Proposal": "mercer.tables.propose",
     "describe_table": "mercer.tables.propose",
+    "TableFit": "mercer.tables.recipe",
+    "fit_table": "mercer.tables.recipe",
     "table_kernel": "mercer.tables.propose",
     "GramReport": "mercer.theory.gram_report",
     "gram_report": "mercer.theory.gram_report",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
-from mercer import GaussianProcessRegressor, KernelRidge, White, describe_table, parse, table_kernel
+from mercer import Date, GaussianProcessRegressor, KernelRidge, White, describe_table, parse, table_kernel
+from mercer.arrays import Rows
 from mercer.errors import InputError
 from mercer.tables.roles import role_of
 
@@ -95,8 +97,86 @@ def test_what_has_no_names_or_nothing_to_learn_from_is_said():
         table_kernel(np.zeros((3, 2)))
     with pytest.raises(InputError, match="anything to learn from"):
         table_kernel(TABLE[["planet", "row"]])
-    with pytest.raises(InputError, match="'born' holds dates, of which 1 are missing"):
-        table_kernel(TABLE.assign(born=TABLE["born"].where(TABLE.index != 3)))
+
+
+def test_missing_dates_are_marked_as_missing_numbers_are():
+    table = TABLE.assign(born=TABLE["born"].where(TABLE.index % 7 != 3))
+    found = describe_table(table)
+    gaps = int(table["born"].isna().sum())
+    assert any(
+        line.startswith("born") and f"{gaps} missing: filled with the median, and marked" in line
+        for line in str(found).splitlines()
+    )
+    k = found.kernel.resolved(table)
+    assert parse(str(k)) == k
+    one = table_kernel(table[["born"]]).resolved(table)
+    years = Date("years").read(Rows(list(TABLE["born"].where(table["born"].notna(), None).dropna())))
+    middle = np.median(years.vectors)
+    assert f"Filled([{middle:.12g}])" in str(one)
+
+
+def test_the_order_of_the_columns_leaves_every_value_unchanged():
+    backwards = TABLE[TABLE.columns[::-1]]
+    ours = table_kernel(TABLE).resolved(TABLE)
+    np.testing.assert_array_equal(ours(backwards), ours(TABLE))
+    theirs = table_kernel(backwards).resolved(backwards)
+    np.testing.assert_allclose(theirs(TABLE), ours(TABLE), rtol=1e-13, atol=1e-13)
+
+
+def test_new_rows_may_have_gaps_and_categories_that_fit_did_not_see():
+    y = TABLE["age"].to_numpy()
+    model = KernelRidge(table_kernel(TABLE), 0.1).fit(TABLE, y)
+    new = TABLE[:4].assign(age=[None, 30.0, None, 50.0], region=["west", None, "north", "south"])
+    new = new.assign(since=["01/13/2020", None, None, "12/24/2018"], remark=[None, "of tea", "", "?"])
+    new = new.assign(born=[pd.NaT, *TABLE["born"][1:4]], member=[True, None, False, None])
+    found = model.predict(new)
+    assert np.all(np.isfinite(found))
+    np.testing.assert_allclose(model.predict(pl.from_pandas(new)), found, rtol=1e-12)
+    with pytest.raises(InputError, match="'yesterday' in row 2"):
+        model.predict(new.assign(since=["01/13/2020", "01/14/2020", "yesterday", None]))
+    with pytest.raises(InputError, match="row 1, column 'age'"):
+        model.predict(new.assign(age=[30.0, "old", 1.0, 2.0]))
+
+
+QUESTIONS = ["How old, if at all, are you?", "Do you say \"pop\" or 'soda'?", "Größe (µm), \\ or /", "年齢"]
+
+
+def test_columns_that_are_questions_are_read_back_from_the_text():
+    r = np.random.default_rng(2)
+    table = pd.DataFrame({q: r.normal(size=30) for q in QUESTIONS[:2]})
+    table[QUESTIONS[2]] = r.choice(["a", "b"], 30)
+    table[QUESTIONS[3]] = [f"text {i}, {i % 3}" for i in range(40, 70)]
+    k = table_kernel(table)
+    assert parse(str(k)) == k
+    closed = k.resolved(table)
+    np.testing.assert_array_equal(parse(str(closed))(table), closed(table))
+
+
+def test_types_of_columns_that_mean_the_same_give_the_same_kernel():
+    r = np.random.default_rng(3)
+    colours = r.choice(["red", "blue", "green"], 50)
+    counts = [None if i % 9 == 0 else int(v) for i, v in enumerate(r.integers(0, 9, 50))]
+    flags = [None if i % 8 == 0 else bool(v) for i, v in enumerate(r.random(50) < 0.5)]
+    plain = pd.DataFrame(
+        {
+            "colour": colours,
+            "count": pd.array(counts, dtype="Int64"),
+            "flag": pd.array(flags, dtype="boolean"),
+        }
+    )
+    typed = plain.assign(colour=pd.Categorical(colours), count=pd.array(counts, dtype="Float64"))
+    expected = table_kernel(plain)
+    assert str(expected) == (
+        '1.0*Categorical().on("colour") '
+        '+ 1.0*RBF().of(Ranked()).of(Filled()).on("count")*Categorical().of(Known()).on("count") '
+        '+ 1.0*Categorical().on("flag") '
+        '+ 1.0*RBF().of(Ranked()).of(Filled()).on("count")*Categorical().of(Known()).on("count")'
+        '*Categorical(ard=True).on("colour", "flag")'
+    )
+    values = expected.resolved(plain)(plain)
+    for table in (typed, pl.from_pandas(plain), pa.Table.from_pandas(plain)):
+        assert table_kernel(table) == expected
+        np.testing.assert_array_equal(expected.resolved(table)(table), values)
 
 
 @pytest.mark.parametrize(

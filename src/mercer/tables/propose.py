@@ -1,22 +1,24 @@
 """`table_kernel(table)`: a kernel for a table, proposed from its columns, with the reasons in words.
 
-    k = Σ_j c_j k_j  +  c Π_j k_j
+    k = Σ_j c_j k_j  +  c Π_j κ_j
 
-The sum lets every column have an effect of its own, the product lets columns act together; every part has a
-lengthscale of its own, open until a machine closes it, and a factor. A machine that tunes (a Gaussian
-process, or `choose`) finds out which columns matter. The result is an ordinary kernel, whose text can be
-edited.
+The sum lets every column have an effect of its own, the product lets columns act together. The numbers of the
+product are one factor with a lengthscale for each column, so are the categories, and each text is one more.
+Lengthscales are open until a machine closes them, and every term has a factor: a machine that tunes (a
+Gaussian process, or `choose`) finds out which columns matter. The result is an ordinary kernel, whose text
+can be edited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from mercer.arrays import Rows
 from mercer.errors import InputError
-from mercer.kernels import RBF, Categorical, Filled, Kernel, Known, Text
+from mercer.kernels import RBF, Categorical, Filled, Kernel, Known, Ranked, Text
+from mercer.params import Open
 from mercer.tables.roles import Role, date_reading, role_of
 from mercer.typing import Table
 
@@ -39,8 +41,12 @@ def table_kernel(table: Table, *, leave_out: Iterable[str] = ()) -> Kernel:
     """A kernel for a table, from the types and values of its columns; `describe_table` gives the reasons.
 
     >>> import pandas as pd
-    >>> table_kernel(pd.DataFrame({"age": [31.0, 55.0, 24.0], "sex": ["f", "m", "f"]}))
-    1.0*RBF().on("age") + 1.0*Categorical().on("sex") + 1.0*RBF().on("age")*Categorical().on("sex")
+    >>> table = pd.DataFrame({"age": [31.0, 55.0, 24.0], "sex": ["f", "m", "f"]})
+    >>> for term in str(table_kernel(table)).split(" + "):
+    ...     print(term)
+    1.0*RBF().of(Ranked()).of(Filled()).on("age")
+    1.0*Categorical().on("sex")
+    1.0*RBF().of(Ranked()).of(Filled()).on("age")*Categorical().on("sex")
     """
     return describe_table(table, leave_out=leave_out).kernel
 
@@ -60,40 +66,66 @@ def describe_table(table: Table, *, leave_out: Iterable[str] = ()) -> Proposal:
             f"leave_out names the columns {unknown}, which the table does not have: {rows.names}."
         )
     roles = [role_of(name, rows.take((name,)).things) for name in rows.names if name not in without]
-    _refuse_gaps_in_dates(roles)
     used = [role for role in roles if role.kind != "left out"]
     if not used:
         raise InputError(
             "no column of the table has anything to learn from: every one has a single value or is a key."
         )
-    parts = [_part(role) for role in used]
-    if len(parts) == 1:
-        return Proposal(1.0 * parts[0], tuple(roles))
-    terms = [1.0 * part for part in (*parts, prod(parts[1:], start=parts[0]))]
+    terms = [1.0 * term for role in used for term in _alone(role)]
+    if len(used) > 1:
+        terms.append(1.0 * _together(used))
     return Proposal(sum(terms[1:], start=terms[0]), tuple(roles))
 
 
-def _part(role: Role) -> Kernel:
-    """The kernel of one column."""
+# Rare words and groups of characters count more; a second time counts less than the first.
+WORDS = Text("words", counting="logarithms", weighting="idf")
+CHARACTERS = Text("characters", 2, 4, counting="logarithms", weighting="idf")
+
+
+def _alone(role: Role) -> list[Kernel]:
+    """The terms of one column: its effect, whatever the others are."""
     name = role.column
-    if role.kind == "number":
-        if not role.gaps:
-            return RBF().on(name)
-        return RBF().of(Filled()).on(name) * Categorical().of(Known()).on(name)
-    if role.kind == "date":
-        return RBF().of(date_reading(role)).on(name)
     if role.kind == "text":
-        return RBF().of(Text("characters", 2, 4)).on(name)
-    return Categorical().on(name)
+        return [WORDS.on(name), CHARACTERS.on(name)]
+    if role.kind == "category":
+        return [Categorical().on(name)]
+    read = _reading(role, RBF()).on(name)
+    if role.gaps:
+        return [read * Categorical().of(Known()).on(name)]
+    return [read]
 
 
-def _refuse_gaps_in_dates(roles: Iterable[Role]) -> None:
-    for role in roles:
-        if role.kind == "date" and role.gaps:
-            raise InputError(
-                f"the column {role.column!r} holds dates, of which {role.gaps} are missing, and a missing "
-                f"date has no place in time. Fill them, or leave the column out: leave_out=[{role.column!r}]."
-            )
+def _together(roles: Sequence[Role]) -> Kernel:
+    """One product of all columns, in which rows are alike that are alike in every column."""
+    factors: list[Kernel] = []
+    numbers = [role for role in roles if role.kind == "number"]
+    if numbers:
+        shared = _reading(numbers[0], _each(RBF(), numbers))
+        factors.append(shared.on(*(role.column for role in numbers)))
+    factors += [_reading(role, RBF()).on(role.column) for role in roles if role.kind == "date"]
+    gaps = [role.column for role in roles if role.gaps and role.kind in ("number", "date")]
+    if gaps:
+        factors.append(Categorical().of(Known()).on(*gaps))
+    categories = [role for role in roles if role.kind == "category"]
+    if categories:
+        factors.append(_each(Categorical(), categories).on(*(role.column for role in categories)))
+    factors += [RBF().of(CHARACTERS).on(role.column) for role in roles if role.kind == "text"]
+    return prod(factors[1:], start=factors[0])
+
+
+def _each(kernel: RBF | Categorical, roles: Sequence[Role]) -> Kernel:
+    """The kernel with an open lengthscale for each column."""
+    if len(roles) == 1:
+        return kernel
+    return kernel.changed(lengthscale=Open.EACH)
+
+
+def _reading(role: Role, kernel: Kernel) -> Kernel:
+    """The kernel on the ranks of a column of numbers or dates; what is missing, now or later, is filled."""
+    ranked = kernel.of(Ranked()).of(Filled())
+    if role.kind == "date":
+        return ranked.of(date_reading(role))
+    return ranked
 
 
 def _reason(role: Role) -> str:
@@ -101,6 +133,7 @@ def _reason(role: Role) -> str:
         return role.why
     rules = {
         "number": "filled with the median, and marked",
+        "date": "filled with the median, and marked",
         "category": "a category of their own",
         "text": "empty text",
     }

@@ -130,5 +130,5 @@ def _is_date(text: str, format: str | None) -> bool:
 
 
 def date_reading(role: Role) -> Date:
-    """How the dates of a column are read as years."""
-    return Date("years", role.format)
+    """How the dates of a column are read as years; what is missing stays so."""
+    return Date("years", role.format, gaps="keep")
