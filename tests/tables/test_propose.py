@@ -115,6 +115,18 @@ def test_missing_dates_are_marked_as_missing_numbers_are():
     assert f"Filled([{middle:.12g}])" in str(one)
 
 
+@pytest.mark.parametrize("gaps", [0, 1, 4, 5, 9])
+def test_only_gaps_that_teach_something_are_marked(gaps):
+    table = pd.DataFrame({"size": np.arange(40.0), "weight": np.arange(40.0)[::-1]})
+    table.loc[: gaps - 1, "size"] = np.nan
+    found = describe_table(table)
+    assert ("Known" in str(found.kernel)) == (gaps >= 5)
+    assert ("and marked" in str(found)) == (gaps >= 5)
+    assert ("too few to be marked" in str(found)) == (0 < gaps < 5)
+    k = found.kernel.resolved(table)
+    assert np.isfinite(k(table)).all()
+
+
 def test_the_order_of_the_columns_leaves_every_value_unchanged():
     backwards = TABLE[TABLE.columns[::-1]]
     ours = table_kernel(TABLE).resolved(TABLE)

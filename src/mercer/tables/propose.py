@@ -82,6 +82,15 @@ WORDS = Text("words", counting="logarithms", weighting="idf")
 CHARACTERS = Text("characters", 2, 4, counting="logarithms", weighting="idf")
 
 
+# Fewer gaps than this teach nothing about rows with a gap: a mark would only make such rows unlike all others.
+ENOUGH_GAPS = 5
+
+
+def _is_marked(role: Role) -> bool:
+    """Whether the kernel tells what is missing from what is known."""
+    return role.gaps >= ENOUGH_GAPS
+
+
 def _alone(role: Role) -> list[Kernel]:
     """The terms of one column: its effect, whatever the others are."""
     name = role.column
@@ -90,7 +99,7 @@ def _alone(role: Role) -> list[Kernel]:
     if role.kind == "category":
         return [Categorical().on(name)]
     read = _reading(role, RBF()).on(name)
-    if role.gaps:
+    if _is_marked(role):
         return [read * Categorical().of(Known()).on(name)]
     return [read]
 
@@ -103,7 +112,7 @@ def _together(roles: Sequence[Role]) -> Kernel:
         shared = _reading(numbers[0], _each(RBF(), numbers))
         factors.append(shared.on(*(role.column for role in numbers)))
     factors += [_reading(role, RBF()).on(role.column) for role in roles if role.kind == "date"]
-    gaps = [role.column for role in roles if role.gaps and role.kind in ("number", "date")]
+    gaps = [role.column for role in roles if _is_marked(role) and role.kind in ("number", "date")]
     if gaps:
         factors.append(Categorical().of(Known()).on(*gaps))
     categories = [role for role in roles if role.kind == "category"]
@@ -131,11 +140,9 @@ def _reading(role: Role, kernel: Kernel) -> Kernel:
 def _reason(role: Role) -> str:
     if not role.gaps or role.kind == "left out":
         return role.why
-    rules = {
-        "number": "filled with the median, and marked",
-        "date": "filled with the median, and marked",
-        "category": "a category of their own",
-        "text": "empty text",
-    }
+    filled = "filled with the median, and marked"
+    if not _is_marked(role):
+        filled = "filled with the median, too few to be marked"
+    rules = {"number": filled, "date": filled, "category": "a category of their own", "text": "empty text"}
     rule = rules[role.kind]
     return f"{role.why}; {role.gaps} missing: {rule}"
