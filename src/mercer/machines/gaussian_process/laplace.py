@@ -416,7 +416,8 @@ def _rest(pi: Array, c: int) -> Array:
 
 def _factor(K: Array, root: Array, room: Array | None) -> Array:
     """L with LLᵀ = I + √D K √D, in `room`, C order, if that is given."""
-    B = np.empty(K.shape) if room is None else room
+    # The half that is never written is zero, so that a factor holds no bits of other memory.
+    B = np.zeros(K.shape) if room is None else room
     # The half that is read, some rows at a time, so that they stay in cache.
     for start in range(0, len(K), ROWS):
         rows = slice(start, start + ROWS)
