@@ -44,7 +44,7 @@ BIT_GENERATORS: dict[str, type[np.random.BitGenerator]] = {
 }
 MERSENNE_WORDS = 624
 # NumPy's own generator, which scikit-learn takes where no other is named.
-GLOBAL_STATE = check_random_state(None)
+GLOBAL_STATE: np.random.RandomState = check_random_state(None)
 
 
 def from_library(kind: type) -> bool:
