@@ -28,7 +28,8 @@ from mercer import (
     table_kernel,
     verify,
 )
-from mercer.errors import MercerError
+from mercer.errors import MercerError, ModelFileError
+from mercer.kernels.things.sparse_map import SparseMap
 from things_under_test import every_thing_kernel
 
 
@@ -159,7 +160,14 @@ def test_rows_that_are_things_come_back(case, tmp_path):
             quietly(model.fit, things, y)
         except MercerError:
             continue
-        comes_back(model, tmp_path, case.things)
+        if not isinstance(vars(model).get("feature_map_"), SparseMap):
+            comes_back(model, tmp_path, case.things)
+        elif isinstance(model, KernelRidge):
+            with pytest.raises(ModelFileError, match="cannot hold yet"):
+                round_trip(model, tmp_path)
+        else:
+            found = round_trip(model, tmp_path).decision_function(case.things)
+            np.testing.assert_allclose(found, model.decision_function(case.things), rtol=1e-9, atol=1e-9)
 
 
 def mixed_table(n=24):

@@ -23,6 +23,7 @@ from mercer.files.nodes import (
 )
 from mercer.files.registry import REGISTRY, Fields, MachineForm
 from mercer.kernels.base import Kernel
+from mercer.kernels.things.sparse_map import SparseMap
 
 
 class Writer:
@@ -74,6 +75,8 @@ class Writer:
         """A machine: its parameters, and what its fit left in it."""
         parameters = model.get_params(deep=False)
         fitted = {name: value for name, value in vars(model).items() if name not in parameters}
+        if isinstance(fitted.get("feature_map_"), SparseMap):
+            fitted = _without_sparse_map(fitted, form.name)
         for name in fitted:
             if name not in form.facts:
                 refuse_undeclared(name, form.name)
@@ -240,6 +243,16 @@ def refuse_value(value: Value, where: str) -> NoReturn:
         "rows, sets, dictionaries, graphs of mercer.Graph, kernels and mercer's own machines. Convert it "
         "before the fit."
     )
+
+
+def _without_sparse_map(fitted: Fields, machine: str) -> Fields:
+    """Without the features that the rows of fit have: support vectors say the same of new rows."""
+    if "support_vectors_" not in fitted:
+        raise ModelFileError(
+            f"This {machine} was solved in the features of its rows, which a model file cannot hold yet. "
+            'Fit it with solver="cholesky" or "cg", which keep the rows instead.'
+        )
+    return {name: value for name, value in fitted.items() if name not in ("coef_", "feature_map_")}
 
 
 def refuse_undeclared(name: str, machine: str) -> NoReturn:
