@@ -2,6 +2,7 @@
 # make test   lint, types and every test, likewise
 # make lint   ruff, clang-format and mypy; `make format` puts right what the two formatters complain about
 # make proofs     thousands of random kernels: proofs and witnesses refereed in fifty digits
+# make fuzz       ten thousand damaged model files: each is refused, or is a model that works
 # make processors   the delicate tests under every BLAS kernel and instruction set that this machine has
 # make sanitize   the core's tests under AddressSanitizer and UBSan
 # make ctrl-c     how long Ctrl-C takes to leave every machine, and how well max_seconds is kept
@@ -12,7 +13,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 CORE    = $(wildcard core/*) $(wildcard core/*/*)
 
-.PHONY: run test lint format proofs ctrl-c sanitize compilers processors mutation clean
+.PHONY: run test lint format proofs fuzz ctrl-c sanitize compilers processors mutation clean
 
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -41,6 +42,11 @@ SEED   ?= 1
 proofs: $(VENV)/.installed
 	MERCER_PROOFS=$(PROOFS) MERCER_SEED=$(SEED) OMP_NUM_THREADS=1 \
 		$(BIN)/python -m pytest -q -n 2 --timeout 7200 -rP tests/laws/test_proofs.py
+
+FUZZ ?= 10000
+fuzz: $(VENV)/.installed
+	MERCER_FUZZ=$(FUZZ) MERCER_SEED=$(SEED) OMP_NUM_THREADS=1 \
+		$(BIN)/python -m pytest -q -n 2 --timeout 7200 -rP tests/files/test_damaged_files.py
 
 ctrl-c: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.ctrl_c

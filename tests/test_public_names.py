@@ -89,6 +89,7 @@ REGRESSION = ["KernelLeastSquares", "KernelMachine", "KernelRidge", "KernelRidge
 REGRESSION += ["RelevanceVectorClassifier", "RelevanceVectorRegressor"]
 KERNEL_SETS = ["MultipleKernelClassifier", "MultipleKernelOneClass", "MultipleKernelRegressor"]
 NOVELTY = ["KernelMeanEmbedding", "SVDD"]
+FILES = ["Saved", "load", "save"]
 SMALLER_GRAMS = ["Batches", "FalkonClassifier", "FalkonRegressor", "Nystroem", "RandomFeatures"]
 
 
@@ -105,6 +106,7 @@ def test_the_public_names_are_these():
         KERNEL_SETS,
         NOVELTY,
         SMALLER_GRAMS,
+        FILES,
     ]
     assert sorted(mercer.__all__) == sorted(["__version__", *(name for group in groups for name in group)])
     assert dir(mercer) == sorted(mercer.__all__)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mercer import errors, gram, kernels, plot, sklearn, solve, theory
     from mercer.choose import choose
     from mercer.errors import Interrupted
+    from mercer.files.load import load
+    from mercer.files.save import Saved, save
     from mercer.kernels import (
         RBF,
         AllSubsets,
@@ -210,6 +212,7 @@ __all__ = [
     "RegularizedLaplacian",
     "RelevanceVectorClassifier",
     "RelevanceVectorRegressor",
+    "Saved",
     "ShortestPath",
     "Sigmoid",
     "Signature",
@@ -237,11 +240,13 @@ __all__ = [
     "gram_report",
     "kernels",
     "leaf",
+    "load",
     "parse",
     "plot",
     "read_table",
     "read_tu",
     "reading",
+    "save",
     "sklearn",
     "solve",
     "table_kernel",
@@ -251,7 +256,7 @@ __all__ = [
 
 _MODULES = ("choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
 # Reached by name, but not public.
-_ROOMS = ("applications", "arrays", "cli", "machines", "memory", "params", "threads")
+_ROOMS = ("applications", "arrays", "cli", "files", "machines", "memory", "params", "threads")
 # Where a public name lives; those that are not here live in mercer.kernels.
 _ELSEWHERE = {
     "GaussianProcessClassifier": "mercer.machines.gaussian_process.classification",
@@ -286,6 +291,9 @@ _ELSEWHERE = {
     "Nystroem": "mercer.machines.landmarks.nystroem",
     "RandomFeatures": "mercer.machines.landmarks.random_features",
     "Interrupted": "mercer.errors",
+    "Saved": "mercer.files.save",
+    "load": "mercer.files.load",
+    "save": "mercer.files.save",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",
     "Layout": "mercer.tables.delimited",

@@ -13,6 +13,7 @@
     ├── InvalidKernelError (ValueError)  a kernel refused because it is not positive semi-definite
     ├── NotSeparableError (ValueError)   a hard margin was asked for and no hyperplane separates the classes
     ├── NoFiniteMapError (ValueError)    the explicit feature map is infinite
+    ├── ModelFileError (ValueError)      a model that cannot be saved, or a file that holds no sound model
     ├── NotPositiveDefiniteError (LinAlgError)  a matrix with a pivot, or a direction, that is not positive
     └── MemoryBudgetError (MemoryError)  the answer would not fit in the memory allowed
 
@@ -84,6 +85,10 @@ class NotSeparableError(MercerError, ValueError):
 
 class NoFiniteMapError(MercerError, ValueError):
     """The explicit feature map is infinite, so it cannot be built."""
+
+
+class ModelFileError(MercerError, ValueError):
+    """A model that cannot be saved, or a file that holds no sound model."""
 
 
 class NotPositiveDefiniteError(MercerError, np.linalg.LinAlgError):

@@ -412,3 +412,22 @@ def test_words_are_counted_once_for_a_whole_search(monkeypatch):
         GaussianProcessClassifier(1.0 * Text(), max_iter=5).fit(texts, np.arange(20) % 2)
     # once for the search and once for the mode that is kept
     assert len(calls) <= 3
+
+
+def test_a_factor_holds_no_bits_of_other_memory(monkeypatch):
+    """Above its diagonal it is rubbish, but that of its own matrix: no accident is compared or saved."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(150, 2))
+    y = (A[:, 0] > 0).astype(int)
+    taken = np.empty
+
+    def dirty(*args, **options):
+        out = taken(*args, **options)
+        if out.dtype.kind == "f":
+            out.fill(np.nan)
+        return out
+
+    clean = GaussianProcessClassifier("RBF(1.0)", optimizer=None).fit(A, y)
+    monkeypatch.setattr(np, "empty", dirty)
+    model = GaussianProcessClassifier("RBF(1.0)", optimizer=None).fit(A, y)
+    assert model.posterior_.lower.tobytes() == clean.posterior_.lower.tobytes()

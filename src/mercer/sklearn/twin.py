@@ -97,6 +97,12 @@ class Quiet(Machine):
         return check_vectors(X).astype(np.float64, copy=False)
 
 
+def check_twin(model: BaseEstimator) -> None:
+    """scikit-learn's check of the parameters, where it has one: for model files."""
+    if isinstance(model, Twin) and hasattr(model, "_parameter_constraints"):
+        model._validate_params()
+
+
 def _check_parameter(kind: type, name: str, value: object) -> None:
     constraints = kind._parameter_constraints  # type: ignore[attr-defined]
     validate_parameter_constraints(constraints, {name: value}, caller_name=kind.__name__)

@@ -8,8 +8,8 @@ time; `test_faults.py` sees that each still fits the code.
 from __future__ import annotations
 
 from mutation.fault import Fault
-from mutation.faults import choose, core, gram, kernels, machines, outside, solve, theory, verify
+from mutation.faults import choose, core, files, gram, kernels, machines, outside, solve, theory, verify
 
-ROOMS = (kernels, gram, solve, machines, verify, theory, choose, outside, core)
+ROOMS = (kernels, gram, solve, machines, verify, theory, choose, files, outside, core)
 FAULTS: tuple[Fault, ...] = tuple(fault for room in ROOMS for fault in room.FAULTS)
 ROOM_OF: dict[Fault, str] = {fault: room.__name__.split(".")[-1] for room in ROOMS for fault in room.FAULTS}

@@ -135,7 +135,7 @@ def _norms(at: Place) -> RowVectors:
     return RowVectors(values(at.x), values(at.z), back_x=back(at.x), back_z=back(at.z))
 
 
-def _unit(u: Array, order: int) -> Array:
+def unit(u: Array, order: int) -> Array:
     """The step, ramp or squared ramp."""
     if order == 0:
         return np.heaviside(u, 0.5)
@@ -194,7 +194,7 @@ class ArcCosine(Leaf):
         at.step("ARCCOS", at.row_vectors(_norms(at)), self.order)
 
     def activation(self) -> Callable[[Array], Array]:
-        return partial(_unit, order=self.order)
+        return partial(unit, order=self.order)
 
     def feature_map(self, space: Space) -> Node:
         if space.d > 1:

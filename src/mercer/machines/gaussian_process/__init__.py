@@ -8,4 +8,5 @@ conditioning, inverses         α and (K + N)⁻¹ at given hyperparameters
 posterior, views, features     the posterior as a value, and everything that is asked of it
 certificate                    what the fit says of itself
 laplace, whitened, averages    classes: the mode, coordinates for high priors, averaged probabilities
+compact                        without n × n factors, for model files
 """

@@ -289,7 +289,7 @@ class TwoClasses(Posterior):
 
 
 @dataclass(frozen=True, eq=False)
-class _Blocks:
+class Blocks:
     """At some f: π, E_c = (K + D_c⁻¹)⁻¹, the diagonal of B_c⁻¹, Σ log|B_c| / 2, and the factor of Σ E_c."""
 
     pi: Array
@@ -336,7 +336,7 @@ class Softmax(Likelihood):
     def gradient(self, f: Array) -> Array:
         return np.asarray(self.w[:, None] * (self.Y - softmax(f, axis=1)))
 
-    def curve(self, K: Array, f: Array, old: Any = None) -> _Blocks:
+    def curve(self, K: Array, f: Array, old: Any = None) -> Blocks:
         pi = softmax(f, axis=1)
         n, classes = pi.shape
         E, diagonals, half = np.empty((classes, n, n)), np.empty((n, classes)), 0.0
@@ -348,7 +348,7 @@ class Softmax(Likelihood):
             diagonals[:, c] = inverse.diagonal()
             np.multiply(inverse, root[:, None], out=E[c])
             E[c] *= root[None, :]
-        return _Blocks(pi, E, diagonals, half, _cholesky(E.sum(axis=0)))
+        return Blocks(pi, E, diagonals, half, _cholesky(E.sum(axis=0)))
 
     def bend(self, v: Array, curve: Any) -> Array:
         return np.asarray(self.w[:, None] * curve.pi * (v - (curve.pi * v).sum(axis=1, keepdims=True)))
@@ -367,7 +367,7 @@ class ManyClasses(Posterior):
     """One column of a, f and g for each class."""
 
     w: Array
-    blocks: _Blocks
+    blocks: Blocks
 
     def weights(self) -> Array:
         pi, E, lower = self.blocks.pi, self.blocks.E, self.blocks.lower
@@ -416,7 +416,8 @@ def _rest(pi: Array, c: int) -> Array:
 
 def _factor(K: Array, root: Array, room: Array | None) -> Array:
     """L with LLᵀ = I + √D K √D, in `room`, C order, if that is given."""
-    B = np.empty(K.shape) if room is None else room
+    # The half that is never written is zero, so that a factor holds no bits of other memory.
+    B = np.zeros(K.shape) if room is None else room
     # The half that is read, some rows at a time, so that they stay in cache.
     for start in range(0, len(K), ROWS):
         rows = slice(start, start + ROWS)

@@ -217,7 +217,7 @@ def _dot(k: DotProduct, size: int, plan: Plan) -> Sketch:
         # e^(c x·z) = e^(c‖x‖²/2) e^(-c‖x - z‖²/2) e^(c‖z‖²/2): a Gaussian kernel between two factors
         gauss = RBF(1.0 / np.sqrt(rate))
         inner = _fourier(gauss.spectrum(plan.d), size, plan)
-        return times(inner, partial(_half_exponential, scale=rate))
+        return times(inner, partial(half_exponential, scale=rate))
     if plan.kind == "maclaurin" or power is None:
         return _maclaurin(k, size, plan)
     return _tensor_sketch(plan.d, *power, size, plan.rng)
@@ -367,7 +367,7 @@ def times(inner: Sketch, factor: Factor) -> Sketch:
     return Times(inner.dimension, inner.how, inner.exact, inner, factor)
 
 
-def _half_exponential(rows: Rows, scale: float) -> Array:
+def half_exponential(rows: Rows, scale: float) -> Array:
     values: Array = np.exp(0.5 * scale * squared_norms(rows.vectors))
     return values
 

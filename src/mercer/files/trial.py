@@ -1,0 +1,62 @@
+"""A trial: a model that was read must answer for one row before anybody gets it.
+
+Facts check every value and how sizes fit together. What only the machine knows, such as how many functions so
+many classes need, is found out by asking it. A `MercerError` is an answer too: the row may lie outside of
+what the kernel is defined on.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy import sparse
+
+from mercer.errors import MercerError
+from mercer.files.nodes import Value, wrong
+from mercer.gram.on_rows import PRECOMPUTED
+from mercer.sparse import Matrix
+
+METHODS = ("predict", "decision_function", "predict_proba", "score_samples", "transform")
+# Where machines keep rows, in the order in which they are looked for.
+KEPT = ("X_fit_", "support_vectors_", "relevance_vectors_", "landmarks_", "X_train_", "_A")
+# Without kept rows: one row of so many zeros at most.
+WIDEST = 2**24
+
+
+def answers(model: Value) -> None:
+    """Refuse a model that cannot be asked anything."""
+    row = one_row(model)
+    if row is None:
+        return
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for name in METHODS:
+            _ask(model, name, row)
+
+
+def _ask(model: Value, name: str, row: Matrix) -> None:
+    try:
+        method = getattr(model, name, None)
+        if method is not None:
+            method(row)
+    except MercerError:
+        return
+    except Exception as error:
+        wrong(name, f"does not work with what is in the file ({error!r:.160})")
+
+
+def one_row(model: Value) -> Matrix | None:
+    """A row that the model can be asked about: one that it kept, or zeros; None where there is none."""
+    columns = getattr(model, "n_features_in_", None)
+    if type(columns) is not int or not 0 < columns <= WIDEST:
+        columns = None
+    kernel = getattr(model, "kernel_", getattr(model, "kernel", None))
+    if isinstance(kernel, str) and kernel == PRECOMPUTED:
+        return None if columns is None else np.zeros((1, columns))
+    for name in KEPT:
+        rows: Matrix = getattr(model, name, None)
+        kept = isinstance(rows, np.ndarray) or sparse.issparse(rows)
+        if kept and rows.shape[0] and (rows.ndim == 1 or rows.shape[1]) and rows.dtype.kind not in "iub":
+            return rows[:1]
+    return None if columns is None else np.zeros((1, columns))

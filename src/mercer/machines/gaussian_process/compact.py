@@ -1,0 +1,87 @@
+"""Gaussian processes without their n × n factors, which can be computed again from the rows: for model files.
+
+A regressor makes its factor when a band is first asked for. A classifier needs its factors for everything, so
+`with_factors` makes them at once, by the same steps as in the fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
+from mercer.machines.gaussian_process.inverses import Exact, Later
+from mercer.machines.gaussian_process.laplace import Posterior
+from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.machines.shared.base import KernelEstimator
+from mercer.solve.direct import Cholesky
+from mercer.solve.solution import Status
+from mercer.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """The posterior mode of a classifier without its matrices."""
+
+    a: Array
+    f: Array
+    g: Array
+    evidence: float
+    residual: float
+    iterations: int
+    status: Status
+
+
+def without_factors(model: KernelEstimator) -> KernelEstimator:
+    """The model without its n × n factors, or the model itself where it has none that can be left out."""
+    if isinstance(model, GaussianProcessRegressor) and _has_factor(model):
+        return _with(model, _inverse=Exact(Later(model._fitted_system().gram(), model.noise_)))
+    if isinstance(model, GaussianProcessClassifier):
+        found = model.posterior_
+        kept = {field.name: getattr(found, field.name) for field in fields(Mode)}
+        return _with(model, posterior_=Mode(**kept))
+    return model
+
+
+def _has_factor(model: GaussianProcessRegressor) -> bool:
+    return isinstance(model._inverse, Exact) and isinstance(model._inverse.factor, Cholesky)
+
+
+def _with(model: KernelEstimator, **changes: object) -> KernelEstimator:
+    """The same model with other attributes."""
+    other: KernelEstimator = object.__new__(type(model))
+    other.__dict__.update(vars(model))
+    other.__dict__.update(changes)
+    return other
+
+
+def with_factors(model: Any) -> None:
+    """Compute what was left out of a classifier."""
+    if not isinstance(model, GaussianProcessClassifier) or not isinstance(model.posterior_, Mode):
+        return
+    mode = model.posterior_
+    model._check_memory(len(mode.f))
+    K = model._operator(model.kernel_).dense()
+    likelihood = model._likelihood
+    curve = likelihood.curve(K, mode.f)
+    kept = {field.name: getattr(mode, field.name) for field in fields(Mode) if field.name != "evidence"}
+    found = likelihood.close(curve, K=K, value=0.0, **kept)
+    # The evidence is that of the fit, and not what closing adds up anew.
+    object.__setattr__(found, "evidence", mode.evidence)
+    model.posterior_ = found
+
+
+def factor_bytes(model: Any) -> int:
+    """The bytes of the n × n arrays that `without_factors` leaves out."""
+    if isinstance(model, GaussianProcessRegressor) and isinstance(model._inverse, Exact):
+        factor = model._inverse.factor
+        return int(factor.lower.nbytes) if isinstance(factor, Cholesky) else 0
+    if isinstance(model, GaussianProcessClassifier) and isinstance(model.posterior_, Posterior):
+        found = model.posterior_
+        parts = [*vars(found).values(), *vars(getattr(found, "blocks", found)).values()]
+        arrays = {id(part): part for part in parts if isinstance(part, np.ndarray)}
+        m = len(found.K)
+        return int(sum(part.nbytes for part in arrays.values() if part.size >= m * m))
+    return 0
