@@ -117,7 +117,7 @@ def test_missing_dates_are_marked_as_missing_numbers_are():
 
 @pytest.mark.parametrize("gaps", [0, 1, 4, 5, 9])
 def test_only_gaps_that_teach_something_are_marked(gaps):
-    table = pd.DataFrame({"size": np.arange(40.0), "weight": np.arange(40.0)[::-1]})
+    table = pd.DataFrame({"size": np.sqrt(np.arange(40.0)), "weight": np.cos(np.arange(40.0))})
     table.loc[table.index < gaps, "size"] = np.nan
     found = describe_table(table)
     assert ("Known" in str(found.kernel)) == (gaps >= 5)

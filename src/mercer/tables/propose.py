@@ -82,7 +82,7 @@ WORDS = Text("words", counting="logarithms", weighting="idf")
 CHARACTERS = Text("characters", 2, 4, counting="logarithms", weighting="idf")
 
 
-# Fewer gaps than this teach nothing about rows with a gap: a mark would only make such rows unlike all others.
+# Fewer gaps than this teach nothing: a mark would only make such rows unlike all others.
 ENOUGH_GAPS = 5
 
 
