@@ -83,6 +83,14 @@ def test_distribution_regression_finds_the_spread_of_bags():
     assert np.corrcoef(model.predict(X[40:]), spread[40:])[0, 1] > 0.9
 
 
+def test_the_order_of_the_points_of_a_bag_does_not_matter():
+    r = np.random.default_rng(0)
+    moved = [bag[r.permutation(len(bag))] for bag in BAGS]
+    for k in (RBF(1.0).bags(), RBF(0.8).of(RBF(1.0).bags())):
+        np.testing.assert_allclose(k(moved), k(BAGS), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(k(moved, BAGS), k(BAGS, BAGS), rtol=1e-12, atol=1e-14)
+
+
 def test_bags_of_strings():
     X = [["abab", "bc"], ["bc"], ["ab", "ab", "cb"]]
     k = Spectrum(2).bags()
@@ -99,7 +107,8 @@ def test_bags_of_strings():
         (np.zeros((0, 2)), "row 1 of X is an empty bag", InputTypeError),
         ([["a", "b"]], "row 1 of X is no bag", InputTypeError),
         (np.zeros((2, 3)), "row 1 of X is a bag of points with 3 columns", ShapeError),
-        (np.array([[1.0, np.nan]]), "row 1 of X is a bag with a number that is not finite", InputTypeError),
+        (np.array([[1.0, np.nan]]), "row 1 of X, point 0, has nan in column 1", InputTypeError),
+        (np.array([[1, 2], [np.inf, 3]]), "row 1 of X, point 1, has inf in column 0", InputTypeError),
     ],
 )
 def test_bad_bags_are_named_by_their_row(bag, words, kind):

@@ -36,6 +36,29 @@ def test_sparse_rows_dictionaries_and_numbers_are_the_same(k):
     )
 
 
+@pytest.mark.parametrize("k", [Jaccard(), MinMax()], ids=str)
+def test_the_order_of_the_elements_does_not_matter(k):
+    r = np.random.default_rng(0)
+    lists = [[f"w{j}" for j in r.integers(0, 9, size=int(r.integers(1, 14)))] for _ in range(12)]
+    dictionaries = [{word: float(r.integers(1, 9)) / 7 for word in words} for words in lists]
+    for things in (lists, dictionaries, [set(words) for words in lists], [frozenset(w) for w in lists]):
+        K = k(things)
+        moved = [_moved(thing, r) for thing in things]
+        np.testing.assert_allclose(k(moved), K, rtol=1e-14)
+        np.testing.assert_allclose(k(moved, things), k(things, things), rtol=1e-14)
+        np.testing.assert_allclose(k.diag(moved), np.diag(K), rtol=1e-14)
+        assert len(np.unique(K)) > 5
+
+
+def _moved(thing, r):
+    """The same elements, put in one after the other in another order."""
+    elements = list(thing)
+    order = [elements[i] for i in r.permutation(len(elements))]
+    if isinstance(thing, dict):
+        return {element: thing[element] for element in order}
+    return type(thing)(order)
+
+
 def test_whole_amounts_are_sets_of_so_many_elements():
     unary = [{(j, t) for j, v in enumerate(row) for t in range(int(v))} for row in COUNTS]
     np.testing.assert_allclose(MinMax()(COUNTS), Jaccard()(unary), rtol=1e-15)

@@ -171,9 +171,12 @@ def _stacked(x: Rows, numbers: bool) -> Stack:
             )
     points = Rows(np.vstack(bags), name)
     if not np.all(np.isfinite(points.data)):
-        row = int(np.argmin(np.isfinite(points.data).all(axis=1)))
+        row, column = np.argwhere(~np.isfinite(points.data))[0].tolist()
         bag = int(np.searchsorted(starts, row, side="right")) - 1
-        raise InputTypeError(f"row {bag} of {x.name} is a bag with a number that is not finite.")
+        raise InputTypeError(
+            f"row {bag} of {x.name}, point {row - int(starts[bag])}, has {points.data[row, column]} in "
+            f"column {column}: the points of a bag are finite numbers. Leave the point out, or fill it in."
+        )
     return Stack(points, starts)
 
 
