@@ -50,6 +50,17 @@ def test_the_weights_give_the_function_of_every_machine(k):
     assert np.isfinite(feature_weights(pca).values(NEW)).all()
 
 
+def test_a_ridge_that_was_solved_in_few_features_has_their_weights():
+    model = KernelRidge(Spectrum(1) + 0.5, 0.1).fit(GENES, np.arange(8.0))
+    assert model.solver_ == "primal"
+    found = feature_weights(model)
+    np.testing.assert_allclose(found.values(NEW)[:, 0], model.predict(NEW), rtol=1e-10, atol=1e-10)
+    by_rows = Spectrum(1).features_of(GENES).matrix.T @ model.dual_coef_
+    named = dict(found.top(100))
+    for name, weight in zip(Spectrum(1).features_of(GENES).names, by_rows, strict=True):
+        assert named[name] == pytest.approx(weight, rel=1e-9, abs=1e-9)
+
+
 def test_noise_says_nothing_of_new_rows():
     model = GaussianProcessRegressor(Spectrum(2) + White(0.5), optimizer=None).fit(GENES, Y.astype(float))
     np.testing.assert_allclose(feature_weights(model).values(NEW)[:, 0], model.predict(NEW), atol=1e-10)

@@ -20,6 +20,7 @@ from mercer.errors import ParameterError
 from mercer.gram.of_kernel import Tiles
 from mercer.gram.on_rows import Evaluated, KernelOnRows
 from mercer.kernels.base import Kernel
+from mercer.kernels.things.sparse_map import SparseMap
 from mercer.sparse import Matrix, dense
 from mercer.typing import Array, Integers, Labels
 
@@ -131,10 +132,15 @@ class ByRows(Functions):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ByFeatures(Functions):
-    """f = w·φ(x) + b, with `weights` count × features and `map` of checked rows."""
+    """f = w·φ(x) + b, with `weights` count × features and `map` of checked rows.
+
+    Where φ are the named features of a kernel of things, `named` is that map and `kernel` the kernel.
+    """
 
     map: Map
     weights: Array
+    named: SparseMap | None = None
+    kernel: Kernel | None = None
 
     def values(self, A: Matrix) -> Array:
         return self.map(A) @ self.weights.T + self.offset

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.arrays import Rows
 from mercer.errors import ParameterError
-from mercer.gram.functions import ByRows
+from mercer.gram.functions import ByFeatures, ByRows, Functions
 from mercer.gram.on_rows import Evaluated
 from mercer.kernels.base import Kernel
 from mercer.kernels.terms import split_noise
@@ -72,17 +72,24 @@ def feature_weights(model: object) -> FeatureWeights:
     ['AT', 'GC', 'TA']
     """
     found = function_of(model)
+    if isinstance(found, ByFeatures) and found.named is not None and found.kernel is not None:
+        return FeatureWeights(
+            _without_noise(found.kernel), found.named, found.weights.T, found.offset, _titles(found)
+        )
     if not isinstance(found, ByRows) or not isinstance(found.on, Evaluated):
         raise ParameterError(
             "the weights of features need the kernel itself and its rows: not a precomputed Gram matrix, not "
             "an approximation. Fit with the kernel."
         )
-    # noise speaks of no other row
-    kernel = split_noise(found.on.kernel)[0] or found.on.kernel
-    rows = found.on.rows
-    phi = _map_of(kernel, rows)
+    kernel = _without_noise(found.on.kernel)
+    phi = _map_of(kernel, found.on.rows)
     weights = np.asarray(phi.matrix.T @ found.coefficients).reshape(phi.dimension, -1)
     return FeatureWeights(kernel, phi, weights, found.offset, _titles(found))
+
+
+def _without_noise(kernel: Kernel) -> Kernel:
+    """The kernel as other rows know it: noise speaks of no other row."""
+    return split_noise(kernel)[0] or kernel
 
 
 def _map_of(kernel: Kernel, rows: Rows) -> SparseMap:
@@ -95,7 +102,7 @@ def _map_of(kernel: Kernel, rows: Rows) -> SparseMap:
     return phi
 
 
-def _titles(found: ByRows) -> tuple[str, ...]:
+def _titles(found: Functions) -> tuple[str, ...]:
     """What each function is called."""
     classes: Labels | None = found.classes
     if classes is None or len(found.duels) != found.count:

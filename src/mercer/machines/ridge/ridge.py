@@ -201,10 +201,17 @@ class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
     def _functions(self) -> Functions:
         check_is_fitted(self, "dual_coef_")
         if self.solver_ == "primal" and not self.is_approximated:
+            assert isinstance(self.kernel_, Kernel)
             phi = self.feature_map_
             weights = self.coef_.reshape(len(self.coef_), -1).T
             offset = np.broadcast_to(np.asarray(self.intercept_, dtype=float), len(weights)).copy()
-            return ByFeatures(map=lambda A: dense(phi(self.as_rows(A))), weights=weights, offset=offset)
+            return ByFeatures(
+                map=lambda A: dense(phi(self.as_rows(A))),
+                weights=weights,
+                offset=offset,
+                named=phi if isinstance(phi, SparseMap) else None,
+                kernel=self.kernel_,
+            )
         chosen, coef = self._expansion()
         return self._functions_on(self._rows_of_fit(chosen), coef, self.intercept_, chosen, observed=False)
 
