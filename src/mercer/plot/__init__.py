@@ -1,5 +1,6 @@
 """Pictures. Each function returns a matplotlib Figure and touches no global state; needs `mercer[plot]`."""
 
+from mercer.plot.contributions import contributions
 from mercer.plot.decision import decision
 from mercer.plot.features import feature_weights
 from mercer.plot.kernel import kernel
@@ -11,6 +12,7 @@ from mercer.plot.structure import clusters, embedding, gram_matrix, spectrum
 
 __all__ = [
     "clusters",
+    "contributions",
     "decision",
     "embedding",
     "feature_weights",

@@ -10,6 +10,7 @@ from mercer.theory.bounds import (
     support_vector_bound,
 )
 from mercer.theory.complementarity import Duality, Essential, duality, essential
+from mercer.theory.contributions import Contributions, contributions
 from mercer.theory.cover import cover_probability
 from mercer.theory.feature_weights import FeatureWeights, feature_weights
 from mercer.theory.functions import function_of, named_rows
@@ -25,6 +26,7 @@ from mercer.theory.two_sample import TwoSampleTest, mmd, mmd_test
 from mercer.theory.verify import Verification, verify
 
 __all__ = [
+    "Contributions",
     "Duality",
     "Essential",
     "FeatureWeights",
@@ -38,6 +40,7 @@ __all__ = [
     "TwoSampleTest",
     "Verification",
     "alignment",
+    "contributions",
     "convex_duality",
     "cover_probability",
     "duality",

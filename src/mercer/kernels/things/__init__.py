@@ -3,6 +3,7 @@
 vocabulary      which column a feature has
 counted         a leaf that is an inner product of counted features
 sparse_map      the features of some rows, with names: for products, for solving in the primal, for reading
+placed          where in a thing its features are: in which letters, in which nodes
 on_things       a leaf whose rows are things: what it says of a row that it cannot read
 strings, text   substrings; documents as bags of words
 sequences       sequences as arrays, and loops over pairs of them

@@ -21,6 +21,7 @@ from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.programs.program import NotLowered, Place
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.things.on_things import OnThings
+from mercer.kernels.things.placed import Placed
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.kernels.things.vocabulary import ABSENT, Vocabulary
 from mercer.sparse import Matrix
@@ -64,6 +65,10 @@ class Counted(OnThings):
         """
         return rows_of_counts(self.each(self.count, things, name), vocabulary)
 
+    def placed(self, things: Sequence[Thing], vocabulary: Vocabulary, name: str = "X") -> list[Placed] | None:
+        """φ of each thing, shared out among its letters or nodes; None where features are in no place."""
+        return None
+
     def feature_name(self, feature: Hashable) -> str:
         """A feature as a person would write it."""
         return str(feature)
@@ -102,11 +107,15 @@ class Counted(OnThings):
         words, A = self._first(x)
         # things without any feature have one column of zeros
         names = self.feature_names(words) if len(words) else [NO_FEATURE]
-        return SparseMap(names, A, partial(self._in_words, words))
+        return SparseMap(names, A, partial(self._in_words, words), partial(self._places_in_words, words))
 
     def _in_words(self, words: Vocabulary, rows: Rows) -> Matrix:
         """The counts of these features alone."""
         return self.counts(rows.things, words.closed(), rows.name)
+
+    def _places_in_words(self, words: Vocabulary, rows: Rows) -> list[Placed] | None:
+        """Where these features alone are."""
+        return self.placed(rows.things, words.closed(), rows.name)
 
     def proof(self) -> Proof | None:
         """Whatever is counted, the matrix is one of inner products, unless a class computes another one."""

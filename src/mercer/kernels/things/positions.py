@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import lru_cache
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ import numpy as np
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import leaf
 from mercer.kernels.things.sequences import symbols_of, written_symbols
-from mercer.kernels.things.strings import Substrings
+from mercer.kernels.things.strings import Occurrence, Substrings, Word
 from mercer.params import whole
 
 # Angles at which a trigonometric polynomial is looked at, for each of its coefficients.
@@ -45,16 +45,26 @@ class WeightedDegree(Substrings):
     )
 
     def count(self, thing: Thing) -> Mapping[Hashable, float]:
-        symbols = symbols_of(thing)
         spread = shift_factor(self.shift)
         found: dict[Hashable, float] = defaultdict(float)
+        for start, word, weight in self._words(symbols_of(thing)):
+            for s, factor in enumerate(spread):
+                found[start + s, word] += weight * factor
+        return found
+
+    def occurrences(self, symbols: Word) -> Iterator[Occurrence]:
+        spread = shift_factor(self.shift)
+        for start, word, weight in self._words(symbols):
+            letters = range(start, start + len(word))
+            for s, factor in enumerate(spread):
+                yield (start + s, word), weight * factor, letters
+
+    def _words(self, symbols: Word) -> Iterator[tuple[int, Word, float]]:
+        """Every substring: where it begins, its symbols, and √β of its length."""
         for d in range(1, self.degree + 1):
             weight = float(np.sqrt(2 * (self.degree - d + 1) / (self.degree * (self.degree + 1))))
             for start in range(len(symbols) - d + 1):
-                word = symbols[start : start + d]
-                for s, factor in enumerate(spread):
-                    found[start + s, word] += weight * factor
-        return found
+                yield start, symbols[start : start + d], weight
 
     def feature_name(self, feature: Hashable) -> str:
         assert isinstance(feature, tuple)

@@ -7,9 +7,10 @@ WeightedDegree(d)  substrings of up to d symbols at the same place, in `position
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -20,13 +21,17 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import leaf
 from mercer.kernels.things.counted import Counted
+from mercer.kernels.things.placed import Placed, all_in_places, gathered
 from mercer.kernels.things.sequences import require_one_form, symbols_of, written_symbols
-from mercer.kernels.things.vocabulary import Vocabulary
+from mercer.kernels.things.vocabulary import ABSENT, Vocabulary
 from mercer.params import given, whole
 from mercer.sparse import Matrix
 from mercer.typing import Array
 
 Word: TypeAlias = str | tuple[Hashable, ...]
+
+Occurrence: TypeAlias = tuple[Hashable, float, range]
+"""A feature, how much of it there is, and the letters that it covers."""
 
 
 class Substrings(Counted):
@@ -35,10 +40,30 @@ class Substrings(Counted):
     is_family: ClassVar = True
     things_are: ClassVar = "strings or sequences of symbols"
 
+    @abstractmethod
+    def occurrences(self, symbols: Word) -> Iterator[Occurrence]:
+        """Every feature of a string at every place where it is."""
+
     def counts(self, things: Sequence[Thing], vocabulary: Vocabulary, name: str = "X") -> Matrix:
         found = super().counts(things, vocabulary, name)
         require_one_form(things, name)
         return found
+
+    def placed(self, things: Sequence[Thing], vocabulary: Vocabulary, name: str = "X") -> list[Placed]:
+        """Each occurrence of a feature, shared equally among the letters that it covers."""
+        found = list(self.each(partial(self._in_letters, vocabulary), things, name))
+        require_one_form(things, name)
+        return found
+
+    def _in_letters(self, vocabulary: Vocabulary, thing: Thing) -> Placed:
+        symbols = symbols_of(thing)
+        entries = []
+        for feature, amount, letters in self.occurrences(symbols):
+            column = vocabulary.column(feature)
+            if column != ABSENT:
+                entries += [(letter, column, amount / len(letters)) for letter in letters]
+        names = [str(symbol) for symbol in symbols]
+        return all_in_places(symbols, names, gathered(entries, len(symbols), max(len(vocabulary), 1)))
 
     def compare_columns(self, x: Rows, z: Rows) -> None:
         forms = [require_one_form(rows.things, rows.name) for rows in (x, z) if _are_sequences(rows)]
@@ -71,6 +96,10 @@ class Spectrum(Substrings):
 
     def count(self, thing: Thing) -> Mapping[Hashable, float]:
         return _substrings(thing, self.length)
+
+    def occurrences(self, symbols: Word) -> Iterator[Occurrence]:
+        for start in range(len(symbols) - self.length + 1):
+            yield symbols[start : start + self.length], 1.0, range(start, start + self.length)
 
 
 @leaf
@@ -127,18 +156,29 @@ class Mismatch(Substrings):
         return self.changed(alphabet=tuple(letters))
 
     def count(self, thing: Thing) -> Mapping[Hashable, float]:
+        alphabet = self._closed_alphabet()
+        found: Counter[Hashable] = Counter()
+        for word, times in _substrings(thing, self.length).items():
+            assert isinstance(word, str | tuple)
+            for near in _near(word, self.mismatches, alphabet):
+                found[near] += times
+        return found
+
+    def occurrences(self, symbols: Word) -> Iterator[Occurrence]:
+        alphabet = self._closed_alphabet()
+        for start in range(len(symbols) - self.length + 1):
+            letters = range(start, start + self.length)
+            for near in _near(symbols[start : start + self.length], self.mismatches, alphabet):
+                yield near, 1.0, letters
+
+    def _closed_alphabet(self) -> Word:
         if self.alphabet is None:
             raise OpenParameterError(
                 f"{self} leaves its alphabet open, so it has no values yet. Give it, as in "
                 'Mismatch(3, 1, alphabet="ACGT"), close it by your rows, k.resolved(X), or hand it to a '
                 "machine, which closes it when it is fitted."
             )
-        found: Counter[Hashable] = Counter()
-        for word, times in _substrings(thing, self.length).items():
-            assert isinstance(word, str | tuple)
-            for near in _near(word, self.mismatches, self.alphabet):
-                found[near] += times
-        return found
+        return self.alphabet
 
 
 def _are_sequences(rows: Rows) -> bool:

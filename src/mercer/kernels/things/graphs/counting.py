@@ -7,22 +7,25 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from mercer.arrays import Rows
 from mercer.errors import InputError
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import Leaf
 from mercer.kernels.things.counted import Counted, sparse_rows
+from mercer.kernels.things.graphs.colours import UNLABELLED
 from mercer.kernels.things.graphs.forms import as_graph
 from mercer.kernels.things.graphs.graph import Graph
 from mercer.kernels.things.graphs.stack import Stack, stacked
 from mercer.kernels.things.on_things import unreadable
+from mercer.kernels.things.placed import Placed, all_in_places
 from mercer.kernels.things.vocabulary import ABSENT, Vocabulary
 from mercer.sparse import Matrix
 from mercer.typing import Array, Integers
 
 Found = tuple[Integers, Integers, Array]
-"""Features that were met: in which graph, in which column, how often."""
+"""Features that were met: in which graph (or at which node), in which column, how often."""
 
 
 class GraphCounts(Counted):
@@ -42,15 +45,37 @@ class GraphCounts(Counted):
         """Whether labels count; where they do, all graphs have them, or none."""
         return True
 
+    def found_at_nodes(self, stack: Stack, vocabulary: Vocabulary) -> Found | None:
+        """The same features shared out among the nodes of the stack; None where they belong to no nodes."""
+        return None
+
     def counts(self, things: Sequence[Thing], vocabulary: Vocabulary, name: str = "X") -> Matrix:
-        graphs = read_graphs(self, things, name)
-        if self.reads_labels():
-            require_alike(graphs, name)
+        graphs = self._read(things, name)
         owner, column, times = self.found(stacked(graphs), vocabulary)
         there = column != ABSENT
         order = np.argsort(owner[there], kind="stable")
         starts = np.searchsorted(owner[there][order], np.arange(len(graphs) + 1))
         return sparse_rows(times[there][order], column[there][order], starts, len(vocabulary))
+
+    def placed(self, things: Sequence[Thing], vocabulary: Vocabulary, name: str = "X") -> list[Placed] | None:
+        graphs = self._read(things, name)
+        found = self.found_at_nodes(stacked(graphs), vocabulary)
+        if found is None:
+            return None
+        node, column, amount = (part[found[1] != ABSENT] for part in found)
+        ends = np.cumsum([graph.nodes for graph in graphs])
+        shape = (int(ends[-1]), max(len(vocabulary), 1))
+        matrix = sparse.csr_array(sparse.coo_array((amount, (node, column)), shape=shape))
+        out = []
+        for graph, end in zip(graphs, ends.tolist(), strict=True):
+            out.append(all_in_places(graph, names_of_nodes(graph), matrix[end - graph.nodes : end]))
+        return out
+
+    def _read(self, things: Sequence[Thing], name: str) -> list[Graph]:
+        graphs = read_graphs(self, things, name)
+        if self.reads_labels():
+            require_alike(graphs, name)
+        return graphs
 
     def count(self, thing: Thing) -> Mapping[Hashable, float]:
         """The features of one graph by their names."""
@@ -73,6 +98,13 @@ def read_graphs(kernel: Leaf, things: Sequence[Thing], name: str) -> list[Graph]
         except (InputError, TypeError) as error:
             raise unreadable(type(kernel).__name__, "graphs", thing, i, name, str(error)) from error
     return out
+
+
+def names_of_nodes(graph: Graph) -> list[str]:
+    """The labels of the nodes as text."""
+    if graph.labels is None:
+        return [UNLABELLED] * graph.nodes
+    return [str(label) for label in graph.labels]
 
 
 def graphs_of(kernel: Leaf, x: Rows) -> list[Graph]:

@@ -41,8 +41,12 @@ class Pairs:
 
     def counted(self, colours: Integers, vocabulary: Vocabulary, fresh: bool) -> Found:
         """The features (colour, what is between, colour), how often each is in which graph."""
+        return summed(self.owner, self.columns(colours, vocabulary, fresh))
+
+    def columns(self, colours: Integers, vocabulary: Vocabulary, fresh: bool) -> Integers:
+        """The column of the feature that each pair is."""
         table = np.column_stack([colours[self.source], self.between, colours[self.target]])
-        return summed(self.owner, columns_of_rows(table, vocabulary, fresh))
+        return columns_of_rows(table, vocabulary, fresh)
 
 
 def summed(owner: Integers, column: Integers) -> Found:
@@ -115,6 +119,20 @@ def pairs_counted(
     return owner, column, times
 
 
+def pairs_at_nodes(pairs: Iterable[Pairs], colours: Sequence[Integers], vocabulary: Vocabulary) -> Found:
+    """The pairs by each of these colours, half of each at either of its nodes."""
+    none = np.zeros(0, dtype=np.intp)
+    nodes = [none]
+    columns = [none]
+    for some in pairs:
+        for now in colours:
+            column = some.columns(now, vocabulary, fresh=False)
+            nodes += [some.source, some.target]
+            columns += [column, column]
+    found = np.concatenate(columns)
+    return np.concatenate(nodes), found, np.full(len(found), 0.5)
+
+
 def names_of_pairs(vocabulary: Vocabulary, between: Callable[[int], str]) -> Sequence[str]:
     """Features as text: "C -2- N"."""
     patterns = Patterns(vocabulary.beside(COLOURS))
@@ -150,6 +168,10 @@ class ShortestPath(GraphCounts):
     def found(self, stack: Stack, vocabulary: Vocabulary) -> Found:
         colours = first_colours(stack, vocabulary.beside(COLOURS))
         return pairs_counted(connected_pairs(stack, TOGETHER), [colours], vocabulary, vocabulary.is_fresh)
+
+    def found_at_nodes(self, stack: Stack, vocabulary: Vocabulary) -> Found:
+        colours = first_colours(stack, vocabulary.beside(COLOURS))
+        return pairs_at_nodes(connected_pairs(stack, TOGETHER), [colours], vocabulary)
 
     def feature_names(self, vocabulary: Vocabulary) -> Sequence[str]:
         return names_of_pairs(vocabulary, str)

@@ -19,6 +19,7 @@ from mercer.kernels.things.graphs.paths import (
     connected_pairs,
     names_of_pairs,
     neighbours,
+    pairs_at_nodes,
     pairs_counted,
 )
 from mercer.kernels.things.graphs.stack import Stack
@@ -68,13 +69,23 @@ class WeisfeilerLehman(GraphCounts):
         if self.base == "subtree":
             found = np.concatenate(list(colours(stack, vocabulary, self.height)))
             return np.tile(stack.owner, self.height + 1), found, np.ones(len(found))
-        inner = vocabulary.beside(COLOURS)
+        pairs, depths = self._pairs(stack, vocabulary.beside(COLOURS))
+        return pairs_counted(pairs, depths, vocabulary, vocabulary.is_fresh)
+
+    def found_at_nodes(self, stack: Stack, vocabulary: Vocabulary) -> Found:
+        if self.base == "subtree":
+            found = np.concatenate(list(colours(stack, vocabulary, self.height)))
+            return np.tile(np.arange(stack.nodes), self.height + 1), found, np.ones(len(found))
+        pairs, depths = self._pairs(stack, vocabulary.beside(COLOURS))
+        return pairs_at_nodes(pairs, depths, vocabulary)
+
+    def _pairs(self, stack: Stack, inner: Vocabulary) -> tuple[Iterable[Pairs], list[Integers]]:
+        """The pairs of nodes that are counted, and the colours of all nodes at each depth."""
         if self.base == "edges":
             pairs: Iterable[Pairs] = [neighbours(stack, edge_colours(stack, inner))]
         else:
             pairs = connected_pairs(stack, MANY_TOGETHER)
-        depths = list(colours(stack, inner, self.height))
-        return pairs_counted(pairs, depths, vocabulary, vocabulary.is_fresh)
+        return pairs, list(colours(stack, inner, self.height))
 
     def feature_names(self, vocabulary: Vocabulary) -> Sequence[str]:
         if self.base == "subtree":
@@ -114,6 +125,22 @@ class OptimalAssignment(GraphCounts):
         times = _how_often_before(owner, met)
         columns = columns_of_rows(np.column_stack([met, times]), vocabulary, vocabulary.is_fresh)
         return owner, columns, np.ones(len(owner))
+
+    def found_at_nodes(self, stack: Stack, vocabulary: Vocabulary) -> Found:
+        """Of n nodes with one colour, each has an n-th of "at least 1", …, "at least n"."""
+        inner = vocabulary.beside(COLOURS)
+        met = np.concatenate(list(colours(stack, inner, self.height)))
+        node = np.tile(np.arange(stack.nodes), self.height + 1)
+        node, met = (part[met != ABSENT] for part in (node, met))
+        _, group, sizes = np.unique(
+            np.column_stack([stack.owner[node], met]), axis=0, return_inverse=True, return_counts=True
+        )
+        alike = sizes[group.ravel()]
+        ends = np.cumsum(alike)
+        before = np.arange(int(alike.sum())) - np.repeat(ends - alike, alike)
+        table = np.column_stack([np.repeat(met, alike), before])
+        columns = columns_of_rows(table, vocabulary, fresh=False)
+        return np.repeat(node, alike), columns, np.repeat(1 / alike, alike)
 
     def feature_names(self, vocabulary: Vocabulary) -> Sequence[str]:
         patterns = Patterns(vocabulary.beside(COLOURS))
