@@ -41,23 +41,26 @@ void bind_qp(nb::module_& m) {
         "solve_qps_tiles",
         [](const Program& program, nb::handle views, nb::handle row_vectors, nb::handle columns,
            nb::sequence problems, double tol, std::optional<double> gap_tol, int64_t max_iter,
-           std::optional<double> max_seconds, int64_t cache_bytes, int threads, nb::object callback) {
+           std::optional<double> max_seconds, int64_t cache_bytes, int threads, nb::object callback,
+           bool whole) {
             Listener listener{callback, std::nullopt};
             const StatedProblems stated(problems);
             const QpOptions o = options(tol, gap_tol, max_iter, max_seconds, cache_bytes, threads, listener);
             auto run = [&]<class T>(T) {
                 auto args = arguments<T>(views, row_vectors, columns);
                 for (const ProblemArrays& a : stated.arrays) args.refuse_overlap(a.alpha, "alpha");
-                return solve_unlocked(stated, listener,
-                                      [&] { return solve_qps<T>(stated.problems, o, program, args.in); });
+                return solve_unlocked(stated, listener, [&] {
+                    return solve_qps<T>(stated.problems, o, program, args.in, whole);
+                });
             };
             return single(views, row_vectors) ? run(float()) : run(double());
         },
         "program"_a, "views"_a, "row_vectors"_a, "columns"_a, "problems"_a, "tol"_a = 1e-3,
         "gap_tol"_a.none() = nb::none(), "max_iter"_a = -1, "max_seconds"_a.none() = nb::none(),
         "cache_bytes"_a = int64_t(1) << 28, "threads"_a = 1, "callback"_a.none() = nb::none(),
+        "whole"_a = false,
         "solve_qps with K given as a program on data, as `gram` takes it; "
-        "rows of K are computed when needed.");
+        "rows of K are computed when needed, or with whole=True all of them once, in float32.");
     m.def(
         "newton_descent",
         [](nb::handle K, nb::tuple stated, nb::handle f, nb::handle free, int64_t limit, int64_t rounds) {

@@ -125,20 +125,30 @@ std::vector<QpResult> solve_qps(const QpProblems& p, const QpOptions& o, const S
 }
 template <class S>
 std::vector<QpResult> solve_qps(const QpProblems& p, const QpOptions& o, const Program& program,
-                                const Inputs<S>& data) {
+                                const Inputs<S>& data, bool whole) {
     if (!data.same)
         bad("the solver needs the same observations on both sides: "
             "pass None as the second part of views and rows");
-    return solve_each(p, data.n, o,
+    const auto start = Clock::now();
+    QpOptions left = o;
+    WholeGram K;
+    if (whole) {
+        compute_whole(program, data, K, o.threads, o.poll);
+        if (o.max_seconds >= 0) left.max_seconds = std::max(0.0, o.max_seconds - seconds_since(start));
+    }
+    return solve_each(p, data.n, left,
                       [&]<class T>(T, const std::vector<int64_t>& which, const QpOptions& task) {
+                          if constexpr (std::is_same_v<T, float>) {
+                              if (whole) return kept_rows(K, program, data, which);
+                          }
                           return tile_rows<T, S>(program, data, which, task.threads, task.poll);
                       });
 }
 template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const double*, int64_t);
 template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const float*, int64_t);
 template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&,
-                                         const Inputs<double>&);
+                                         const Inputs<double>&, bool);
 template std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&,
-                                         const Inputs<float>&);
+                                         const Inputs<float>&, bool);
 
 }  // namespace mercer

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "prepare.hpp"
 #include "qp_kernels.hpp"
 #include "verbs.hpp"
 
@@ -85,18 +86,31 @@ std::unique_ptr<RowSource<T>> dense_rows(const S* K, int64_t n, const std::vecto
 template <class T, class S>
 std::unique_ptr<RowSource<T>> tile_rows(const Program& program, const Inputs<S>& data,
                                         const std::vector<int64_t>& which, int threads, const Poll&);
+// K of a program as a whole, n x n in float32; its diagonal with and without noise, in float64.
+struct WholeGram {
+    Buffer<float> entries;
+    std::vector<double> diag, plain;
+};
+template <class S>
+void compute_whole(const Program& program, const Inputs<S>& data, WholeGram& out, int threads, const Poll&);
+// Rows from there; apply() is that of the program, in float64.
+template <class S>
+std::unique_ptr<RowSource<float>> kept_rows(const WholeGram& K, const Program& program, const Inputs<S>& data,
+                                            const std::vector<int64_t>& which);
 
 // Solves every problem from its problem.alpha; rows of K that a problem does not name are not touched for
 // it.  Several problems are solved side by side, unless they report.  Seconds and interrupts count for all of
 // them together.  Throws std::invalid_argument where a problem makes no sense.
 //   memory  cache_bytes of rows in all, and for each problem at work a q x q block (q <= 1536), O(n + N) and,
-//           of a program, a few copies of the observations that it names
+//           of a program, a few copies of the observations that it names; with `whole` also K, once, in
+//           float32
 //   order   the same bits for any number of threads
 void check_qp(const QpProblem& problem, int64_t n);
 using QpProblems = std::vector<QpProblem>;
 template <class S>
 std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const S* K, int64_t n);
 template <class S>
-std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&, const Inputs<S>&);
+std::vector<QpResult> solve_qps(const QpProblems&, const QpOptions&, const Program&, const Inputs<S>&,
+                                bool whole = false);
 
 }  // namespace mercer

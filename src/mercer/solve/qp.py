@@ -149,12 +149,12 @@ def working_sets(
 ) -> list[Solution[BoxPoint]]:
     """Several programs on one K, each from its start; seconds and interrupts count for all of them together.
 
-    Without a callback the threads solve different problems. A K that is not stored is computed as a whole
-    where `stored_bytes` suffice and the first problem shows that all of them together would compute its
-    entries so often that this costs more. In each certificate `kkt` is the largest violation of the
-    optimality conditions (LIBSVM's m(α) - M(α)), recomputed in float64 from f at the end, and `worst_row` the
-    row of a variable that takes part in it. Converged means kkt ≤ tol, or a relative gap ≤ gap_tol; of any
-    other end that nobody asked for, a note says why.
+    Without a callback the threads solve different problems. A K that is not stored is computed as a whole,
+    in float32, where `stored_bytes` suffice and the first problem shows that all of them together would
+    compute its entries so often that this costs more. In each certificate `kkt` is the largest violation of
+    the optimality conditions (LIBSVM's m(α) - M(α)), recomputed in float64 from f at the end, and `worst_row`
+    the row of a variable that takes part in it. Converged means kkt ≤ tol, or a relative gap ≤ gap_tol; of
+    any other end that nobody asked for, a note says why.
     """
     if len(K.shape) != 2 or K.shape[0] != K.shape[1]:
         raise ShapeError(f"K must be square; got {K.shape}.")
@@ -267,7 +267,7 @@ def _by_entries(
     program = _tiles(K, cache_bytes)
     if program is None:
         return core.solve_qps(_array(K), stated, max_seconds=clock.left(), **options)
-    if len(stated) < 2 or K.shape[0] ** 2 * 8 > stored_bytes:
+    if len(stated) < 2 or K.shape[0] ** 2 * 4 > stored_bytes:
         return core.solve_qps_tiles(*program, stated, max_seconds=clock.left(), **options)
     # The largest problem shows what the others will ask for.
     largest = max(range(len(stated)), key=lambda k: len(stated[k][0]))
@@ -278,10 +278,10 @@ def _by_entries(
         rest = core.solve_qps_tiles(*program, others, **options | {"max_iter": 0, "callback": None})
         for each in rest:
             each["status"] = first["status"]
-    elif _worth_storing(K.shape[0], _columns(program, K.shape[0]), first, others):
-        rest = core.solve_qps(_array(K), others, max_seconds=clock.left(), **options)
     else:
-        rest = core.solve_qps_tiles(*program, others, max_seconds=clock.left(), **options)
+        # In float32, as the solver reads it; what it claims in the end is computed in float64.
+        whole = _worth_storing(K.shape[0], _columns(program, K.shape[0]), first, others)
+        rest = core.solve_qps_tiles(*program, others, max_seconds=clock.left(), whole=whole, **options)
     return [*rest[:largest], first, *rest[largest:]]
 
 
@@ -289,7 +289,8 @@ def _worth_storing(n: int, columns: float, first: _Found, others: list[_Stated])
     """Whether K as a whole costs less than the entries that problems like the first compute, and is in time.
 
     A problem on m rows computes the rows that it moved and a block for each working set, or half of its K;
-    and the exact products of its support vectors, of which those with each other are computed once.
+    and the exact products of its support vectors, of which those with each other are computed once. K counts
+    as if it were kept in float64: float32 takes half of that, and the exact products come on top.
     """
     entry = COMPUTED + EACH_COLUMN * columns
     m = len(first["alpha"])
@@ -299,7 +300,7 @@ def _worth_storing(n: int, columns: float, first: _Found, others: list[_Stated])
     by_rows = entry * computed / m**2 * sum(len(q[0]) ** 2 for q in others)
     stored = n**2 * (entry / 2 + KEPT)
     # A prediction may be wrong by several times.
-    return stored < by_rows and not clock.short_of(10 * stored * 1e-9)
+    return bool(stored < by_rows) and not clock.short_of(10 * stored * 1e-9)
 
 
 def _columns(program: tuple[Any, ...], n: int) -> float:
