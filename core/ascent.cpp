@@ -122,7 +122,7 @@ template <class T> class Ascent : private AscentIterate<T> {
             retry_ = false;
             if (idle >= kPatience) return kFloor;
             least = std::min(least, kkt_);
-            const double goal = std::ldexp(std::max(kDepth * kkt_, 0.5 * tol_), -idle);
+            const double goal = std::ldexp(std::max(kDepth * kkt_, tol_), -idle);
             // What Newton's method cannot improve, single variables may: they know their pulls to rounding.
             const bool by_coordinates = sweeps_ < enough_ || idle % 2 == 1;
             const char* why = by_coordinates ? sweep_to(goal) : newton(idle);

@@ -56,14 +56,19 @@ template <class T> class AscentIterate {
         find_excess();
         if (p_.equality && !fresh_) put_right();
         std::fill(w_.begin(), w_.end(), 0.0);
-        for (int64_t i = 0; i < N_; ++i)
-            if (x_[size_t(i)] != 0) kernels_.add(rows_, p_.rows[i], x_[size_t(i)], w_.data());
+        // A product with w = 0 is not worth reading the row; but one with infinity is no number.
+        bool rest = std::isfinite(longest_);
+        for (int64_t i = 0; i < N_; ++i) {
+            if (x_[size_t(i)] == 0) continue;
+            kernels_.add(rows_, p_.rows[i], x_[size_t(i)], w_.data());
+            rest = false;
+        }
         top_[0] = top_[1] = -kInf, bottom_[0] = bottom_[1] = kInf;
         int64_t at_top[2] = {-1, -1}, at_bottom[2] = {-1, -1};
         double objective = 0;
         for (int64_t i = 0; i < N_; ++i) {
             const size_t k = size_t(i);
-            f_[k] = kernels_.product(rows_, p_.rows[i], w_.data());
+            f_[k] = rest ? 0.0 : kernels_.product(rows_, p_.rows[i], w_.data());
             v_[k] = -(f_[k] + linear_[k]);
             objective += x_[k] * (0.5 * f_[k] + linear_[k]);
             const int g = group_[k];

@@ -7,27 +7,47 @@ namespace {
 
 // Rows of features with what they refer to.
 template <class T> struct StatedRows {
-    std::vector<int32_t> columns;
+    In<int32_t, 1> columns;
+    std::vector<int32_t> narrowed;  // of int64 columns
     std::vector<int64_t> starts;
     In<T, 1> numbers;
     In<T, 2> dense;
     FeatureRows<T> rows;
 };
 
-void check_sparse(const std::vector<int64_t>& columns, const std::vector<int64_t>& starts, int64_t stored,
+template <class I> bool increase(const I* columns, int64_t count) {
+    bool fine = true;
+    for (int64_t k = 1; k < count; ++k) fine &= columns[k - 1] < columns[k];
+    return fine;
+}
+
+template <class I>
+void check_sparse(const I* columns, int64_t count, const std::vector<int64_t>& starts, int64_t stored,
                   int64_t d) {
-    if (starts.empty() || starts.front() != 0 || starts.back() > stored || int64_t(columns.size()) != stored)
+    if (starts.empty() || starts.front() != 0 || starts.back() > stored || count != stored)
         bad("features: data, indices and indptr do not fit together");
     for (size_t r = 0; r + 1 < starts.size(); ++r) {
-        if (starts[r + 1] < starts[r]) bad("features: indptr decreases");
-        if (starts[r + 1] > stored) bad("features: indptr leads beyond the data");
-        for (int64_t k = starts[r]; k < starts[r + 1]; ++k) {
-            const int64_t before = k > starts[r] ? columns[size_t(k) - 1] : -1;
-            if (columns[size_t(k)] <= before || columns[size_t(k)] >= d)
-                bad("features: the columns of a row must increase and lie between 0 and " +
-                    std::to_string(d - 1));
-        }
+        const int64_t begin = starts[r], end = starts[r + 1];
+        if (end < begin) bad("features: indptr decreases");
+        if (end > stored) bad("features: indptr leads beyond the data");
+        if (end == begin) continue;
+        if (columns[begin] < 0 || columns[end - 1] >= d || !increase(columns + begin, end - begin))
+            bad("features: the columns of a row must increase and lie between 0 and " +
+                std::to_string(d - 1));
     }
+}
+
+// Columns in int32 are read where they are.
+template <class T> const int32_t* stated_columns(nb::handle given, StatedRows<T>& out) {
+    const int64_t stored = int64_t(out.numbers.shape(0)), d = out.rows.d;
+    if (is_array(given, out.columns)) {
+        check_sparse(out.columns.data(), int64_t(out.columns.shape(0)), out.starts, stored, d);
+        return out.columns.data();
+    }
+    const std::vector<int64_t> wide = indices(given, "features indices");
+    check_sparse(wide.data(), int64_t(wide.size()), out.starts, stored, d);
+    out.narrowed.assign(wide.begin(), wide.end());
+    return out.narrowed.data();
 }
 
 template <class T> void state(nb::handle given, StatedRows<T>& out) {
@@ -40,15 +60,12 @@ template <class T> void state(nb::handle given, StatedRows<T>& out) {
     }
     auto t = nb::borrow<nb::tuple>(given);
     out.numbers = array<T, 1>(t[0], "features data");
-    const std::vector<int64_t> columns = indices(t[1], "features indices");
     out.starts = indices(t[2], "features indptr");
     if (!nb::try_cast(t[3], rows.d, false) || rows.d < 0 || rows.d > std::numeric_limits<int32_t>::max())
         bad("features: ncols must be a number from 0 to 2147483647");
-    check_sparse(columns, out.starts, int64_t(out.numbers.shape(0)), rows.d);
-    out.columns.assign(columns.begin(), columns.end());
     rows.n = int64_t(out.starts.size()) - 1;
     rows.data = out.numbers.data();
-    rows.indices = out.columns.data();
+    rows.indices = stated_columns(t[1], out);
     rows.indptr = out.starts.data();
 }
 

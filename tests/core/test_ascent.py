@@ -148,6 +148,27 @@ def test_sparse_rows_may_name_a_column_twice_and_out_of_order():
     np.testing.assert_allclose(found.value.alpha, other.value.alpha, rtol=1e-12)
 
 
+def test_columns_may_be_counted_in_32_or_64_bits():
+    rng = np.random.default_rng(5)
+    X = sparse.random_array((300, 400), density=0.05, rng=rng, format="csr")
+    y = np.where(X @ rng.normal(size=400) > 0, 1.0, -1.0)
+    found = []
+    for kind in (np.int32, np.int64):
+        X.indices = X.indices.astype(kind)
+        X.indptr = X.indptr.astype(kind)
+        found += ascents(X, [problem(y)], tol=1e-6)
+    assert np.array_equal(found[0].value.alpha, found[1].value.alpha)
+    assert np.array_equal(found[0].value.f, found[1].value.f)
+
+
+def test_rows_with_infinity_are_not_solved_even_where_nothing_has_to_move():
+    """At α = 0 no row is read for f; infinity must be noticed all the same."""
+    X = np.array([[1.0], [np.inf]])
+    free_of_charge = BoxProblem(np.arange(2), np.array([1.0, -1.0]), np.ones(2), np.ones(2))
+    (found,) = ascents(X, [free_of_charge])
+    assert found.certificate.status == "failed"
+
+
 def test_float32_features_are_read_as_they_are():
     X, y = classes(np.random.default_rng(5), 120, 9)
     single = X.astype(np.float32)
@@ -258,6 +279,10 @@ def test_the_interpreter_goes_on_meanwhile():
         ((np.ones(2), np.array([0, 1]), np.array([0, 3, 2]), 2), "indptr"),
         ((np.ones(2), np.array([0, 1]), np.array([0, 1, 2]), -1), "ncols"),
         ((np.ones(2), np.array([1, 0]), np.array([0, 2, 2]), 2), "must increase"),
+        ((np.ones(2), np.array([0, 7], dtype=np.int32), np.array([0, 1, 2]), 2), "must increase"),
+        ((np.ones(2), np.array([-1, 0], dtype=np.int32), np.array([0, 2, 2]), 2), "must increase"),
+        ((np.ones(2), np.array([1, 1], dtype=np.int32), np.array([0, 2, 2]), 2), "must increase"),
+        ((np.ones(2), np.array([0], dtype=np.int32), np.array([0, 1, 2]), 2), "fit together"),
         (np.ones((2, 2), dtype=int), "float64"),
     ],
 )
