@@ -319,14 +319,14 @@ def test_once_there_is_something_to_keep_ctrl_c_keeps_it(s):
 @every([s for s in ALL if s.name in KEEP_BY_CORE])
 def test_ctrl_c_inside_the_core_keeps_the_best_so_far_in_place(s, monkeypatch):
     methods = outputs(quietly(s.fit)).keys()
-    solve = qp._core.solve_qps
+    solve = qp.core.solve_qps
 
     def pressed(*args, **options):
         """What the core answers to Ctrl-C after two steps."""
         found = solve(*args, **{**options, "max_iter": 2})
         return [{**each, "status": "interrupted"} for each in found]
 
-    monkeypatch.setattr(qp._core, "solve_qps", pressed)
+    monkeypatch.setattr(qp.core, "solve_qps", pressed)
     model = s.make()
     with pytest.raises(Interrupted) as stop:
         quietly(model.fit, X, s.y)
@@ -336,9 +336,9 @@ def test_ctrl_c_inside_the_core_keeps_the_best_so_far_in_place(s, monkeypatch):
 
 def test_a_machine_whose_inner_machine_was_interrupted_stays_as_it_was(monkeypatch):
     """What there is of a part is not the whole: it is not published, and the interrupt is not swallowed."""
-    solve = qp._core.solve_qps
+    solve = qp.core.solve_qps
     monkeypatch.setattr(
-        qp._core,
+        qp.core,
         "solve_qps",
         lambda *args, **options: [{**each, "status": "interrupted"} for each in solve(*args, **options)],
     )
