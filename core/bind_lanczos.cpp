@@ -26,9 +26,9 @@ void bind_lanczos(nb::module_& m) {
             return release([&](const Poll& poll) { return lanczos(matrix, basis, from, to, workers, poll); });
         },
         "K"_a, "centred"_a, "Q"_a, "T"_a, "rest"_a, "start"_a, "stop"_a, "threads"_a = 1,
-        "Multiplies rows start .. stop of the orthonormal Q by the symmetric K, or HKH, and writes those that "
-        "follow, T = Q K Q' and the lengths of what is left. How many rows are multiplied: fewer than stop "
-        "where the space is invariant.");
+        "Multiplies rows start .. stop of the orthonormal Q by the symmetric K, or HKH, and writes those "
+        "that follow, T = Q K Q' and the lengths of what is left. How many rows are multiplied: fewer than "
+        "stop where the space is invariant.");
 }
 
 }  // namespace mercer
