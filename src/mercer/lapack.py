@@ -137,7 +137,7 @@ class Triangle:
 
     >>> B = np.asfortranarray([[2.0], [7.0]])
     >>> Triangle(np.asfortranarray([[2.0, 0.0], [1.0, 3.0]])).solve(B)
-    >>> B.ravel().tolist()
+    >>> B.ravel().round(12).tolist()
     [1.0, 2.0]
     """
 

@@ -27,6 +27,8 @@ REMEMBERED = {
     "low",
     "node",
     "growth",
+    "met",
+    "_differentiable",
 }
 
 

@@ -14,10 +14,11 @@ from mercer.kernels.leaves.recording import OfOneNumber
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.things.on_things import OnThings
 from mercer.kernels.things.sets import Overlap
+from mercer.kernels.things.strings import Substrings
 from mercer.params import positive
 
 X = np.random.default_rng(0).normal(size=(6, 2))
-FAMILIES = {Kernel, Leaf, OfOneNumber, Radial, DotProduct, PerColumn, Counted, OnThings, Overlap}
+FAMILIES = {Kernel, Leaf, OfOneNumber, Radial, DotProduct, PerColumn, Counted, OnThings, Overlap, Substrings}
 
 
 # no formula that could be read

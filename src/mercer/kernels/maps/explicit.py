@@ -83,8 +83,9 @@ def build(kernel: Kernel, d: Columns, *, redundant: bool = False, memory: int | 
 def _counts(kernel: Kernel) -> bool:
     """Whether the kernel is made of leaves whose features are met in things, one of them no constant."""
     leaves = [part for part in kernel.walk() if not part.children()]
-    met = [type(part).sparse_map is not Kernel.sparse_map for part in leaves]
-    return all(met) and kernel.in_columns() is None
+    if any(type(part).sparse_map is Kernel.sparse_map for part in leaves):
+        return False
+    return any(part.in_columns() is None for part in leaves)
 
 
 def _planned(kernel: Kernel, space: Space, redundant: bool) -> Node:

@@ -18,6 +18,7 @@ from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.shared.base import KernelEstimator
 from mercer.solve.direct import Cholesky
 from mercer.solve.solution import Status
+from mercer.threads import blas_for
 from mercer.typing import Array
 
 
@@ -65,9 +66,11 @@ def with_factors(model: Any) -> None:
     model._check_memory(len(mode.f))
     K = model._operator(model.kernel_).dense()
     likelihood = model._likelihood
-    curve = likelihood.curve(K, mode.f)
     kept = {field.name: getattr(mode, field.name) for field in fields(Mode) if field.name != "evidence"}
-    found = likelihood.close(curve, K=K, value=0.0, **kept)
+    # with the threads that the fit had, for the same bits
+    with blas_for(len(K)):
+        curve = likelihood.curve(K, mode.f)
+        found = likelihood.close(curve, K=K, value=0.0, **kept)
     # The evidence is that of the fit, and not what closing adds up anew.
     object.__setattr__(found, "evidence", mode.evidence)
     model.posterior_ = found

@@ -27,6 +27,7 @@ from mercer.solve.estimate import Estimate, logdet
 from mercer.solve.precondition import LowRank, nystrom
 from mercer.solve.solution import Certificate
 from mercer.solve.system import PRECONDITIONER_ARRAYS
+from mercer.threads import blas_for
 from mercer.typing import Array, Seed
 
 EPS = float(np.finfo(float).eps)
@@ -55,7 +56,9 @@ class Later:
 
     @cached_property
     def found(self) -> Cholesky:
-        return factor_gram(self.K, self.noise)
+        # with the threads that the fit had, for the same bits
+        with blas_for(self.K.shape[0]):
+            return factor_gram(self.K, self.noise)
 
     @property
     def lower(self) -> Array:
