@@ -1,6 +1,6 @@
 """Tables as they are found: numbers, categories, dates, text and gaps, from the raw file to predictions.
 
-Each table is fitted five times, on the rows whose number modulo 5 is not the fold, by `mercer.fit_table`, and
+Each table is fitted five times, on the rows whose number modulo 5 is not the fold, by `mercer.fit`, and
 beside it by scikit-learn's boosted trees on a simple coding: numbers as they are, all else by its place among
 the values of the training part. What is told of a table is its file, its target, and the columns that give
 the answer away or name the row; nothing is tuned for one of them.
@@ -112,9 +112,9 @@ def _predicted(
 ) -> tuple[np.ndarray, str]:
     """What a side says of new rows, and how it was found."""
     if name == "mercer":
-        found = mercer.fit_table(X, y)
-        machine = type(found.model).__name__
-        return found.predict(new), f"{machine}, {found.model.certificate_.status}; {found.steps[1]}"
+        found = mercer.fit(X, y, verbose=0)
+        machine = type(found.machine_).__name__
+        return found.predict(new), f"{machine}, {found.certificate_.status}; {found.steps_[-2]}"
     trees = HistGradientBoostingRegressor if source.task == "numbers" else HistGradientBoostingClassifier
     coded = make_column_transformer(
         (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan), _not_numbers),

@@ -56,7 +56,7 @@ MAY_IMPORT = {
     "choose": BASE | {"kernels", "gram", "solve", "theory", "machines"},
     "sklearn": BASE | {"kernels", "gram", "solve", "theory", "machines"},
     "files": BASE | {"kernels", "gram", "solve", "theory", "machines", "sklearn"},
-    "__init__": {"files", "kernels", "machines", "tables", "theory", "gram", "plot"},
+    "__init__": {"files", "recipe", "kernels", "machines", "tables", "theory", "gram", "plot"},
 }
 # They use public names only, and one another.
 OUTSIDE = {
@@ -65,6 +65,7 @@ OUTSIDE = {
     "plot",
     "report",
     "cli",
+    "recipe",
     "studio",
     "applications",
     "compat",

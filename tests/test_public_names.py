@@ -79,8 +79,8 @@ KERNELS = [
     "reading",
 ]
 ROOMS = ["choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
-TABLES = ["Layout", "Proposal", "TableFile", "TableFit", "describe_table", "fit_table", "read_table"]
-TABLES += ["table_kernel"]
+TABLES = ["Layout", "Proposal", "TableFile", "TableClassifier", "TableRegressor"]
+TABLES += ["Estimate", "describe_table", "fit", "read_table", "table_kernel"]
 OTHERS = ["GramReport", "Interrupted", "MercerMap", "Verification", "gram_report", "verify"]
 STRUCTURE = ["KernelCCA", "KernelKMeans", "KernelPCA"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]

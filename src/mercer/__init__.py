@@ -117,10 +117,12 @@ if TYPE_CHECKING:
     from mercer.machines.structure.pca import KernelPCA
     from mercer.machines.windows.mean_embedding import KernelMeanEmbedding
     from mercer.machines.windows.nadaraya_watson import NadarayaWatson
+    from mercer.recipe.door import fit
+    from mercer.recipe.estimate import Estimate
+    from mercer.recipe.estimators import TableClassifier, TableRegressor
     from mercer.tables.delimited import Layout
     from mercer.tables.intake import TableFile, read_table
     from mercer.tables.propose import Proposal, describe_table, table_kernel
-    from mercer.tables.recipe import TableFit, fit_table
     from mercer.theory.gram_report import GramReport, gram_report
     from mercer.theory.verify import Verification, verify
 
@@ -149,6 +151,7 @@ __all__ = [
     "Dot",
     "DotProduct",
     "EditDistance",
+    "Estimate",
     "ExpDot",
     "Exponential",
     "Fact",
@@ -221,8 +224,9 @@ __all__ = [
     "Standardized",
     "Stationary",
     "Subsequence",
+    "TableClassifier",
     "TableFile",
-    "TableFit",
+    "TableRegressor",
     "Text",
     "Undecided",
     "Validity",
@@ -235,7 +239,7 @@ __all__ = [
     "choose",
     "describe_table",
     "errors",
-    "fit_table",
+    "fit",
     "gram",
     "gram_report",
     "kernels",
@@ -301,8 +305,10 @@ _ELSEWHERE = {
     "read_table": "mercer.tables.intake",
     "Proposal": "mercer.tables.propose",
     "describe_table": "mercer.tables.propose",
-    "TableFit": "mercer.tables.recipe",
-    "fit_table": "mercer.tables.recipe",
+    "Estimate": "mercer.recipe.estimate",
+    "TableClassifier": "mercer.recipe.estimators",
+    "TableRegressor": "mercer.recipe.estimators",
+    "fit": "mercer.recipe.door",
     "table_kernel": "mercer.tables.propose",
     "GramReport": "mercer.theory.gram_report",
     "gram_report": "mercer.theory.gram_report",

@@ -53,6 +53,17 @@ def frame_rows(X: Any, index: Sequence[int]) -> Any:
     return _narwhals().from_native(X, eager_only=True)[list(index)].to_native()
 
 
+def frame_column(X: Any, name: str) -> list[Any]:
+    """One column of a table as a list, None where something is missing."""
+    values = _narwhals().from_native(X, eager_only=True)[name].to_list()
+    return [None if _is_missing(value) else value for value in values]
+
+
+def frame_without(X: Any, names: Sequence[str]) -> Any:
+    """A table without some of its columns, of the same make."""
+    return _narwhals().from_native(X, eager_only=True).drop(list(names)).to_native()
+
+
 def _wrapped(X: Any) -> Any:
     """The table as narwhals sees it; None for what only looks like one."""
     found = _narwhals().from_native(X, eager_only=True, pass_through=True)

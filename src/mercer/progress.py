@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -36,3 +38,29 @@ def teller(verbose: int, words: Callable[..., str], callback: Tell | None = None
         return None if callback is None else callback(*numbers)
 
     return tell
+
+
+class Talk:
+    """Lines of progress on standard error for work of unknown length: silent for the first second.
+
+    What is said in that second is not lost if the work goes on: the last of it is said then. Lines that
+    follow each other at once are left out, but for the first of each second.
+
+    >>> talk = Talk(0)
+    >>> talk("nobody hears this")
+    """
+
+    SILENCE = 1.0
+
+    def __init__(self, verbose: int = 1) -> None:
+        self.verbose = verbose
+        self.began = time.monotonic()
+        self._last = self.began
+
+    def __call__(self, text: str) -> None:
+        """Say a line, if there is something to be waited for."""
+        now = time.monotonic()
+        if not self.verbose or now - self._last < self.SILENCE:
+            return
+        self._last = now
+        print(f"[mercer] {now - self.began:.0f} s: {text}", file=sys.stderr, flush=True)

@@ -330,3 +330,18 @@ def test_verify_of_a_ridge_model_on_a_given_matrix():
     assert mercer.verify(model, k(X), NUMBERS)
     model.dual_coef_[3] *= 1.01
     assert not mercer.verify(model, k(X), NUMBERS)
+
+
+def test_leaving_one_out_with_landmarks_is_a_refit_without_the_row_mean_and_band():
+    """The band of a row left out has what the landmarks leave out of the prior, as that of any new row."""
+    kernel = "1.0*RBF(0.3) + White(0.05)"
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 2))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=30)
+    options = {"optimizer": None, "normalize_y": False, "approximation": Nystroem(landmarks=X[:8])}
+    mean, std = GaussianProcessRegressor(kernel, **options).fit(X, y).loo(return_std=True)
+    for row in (0, 12, 29):
+        others = np.delete(np.arange(30), row)
+        again = GaussianProcessRegressor(kernel, **options).fit(X[others], y[others])
+        said, band = again.predict(X[[row]], return_std=True, noise=True)
+        np.testing.assert_allclose([mean[row], std[row]], [said[0], band[0]], rtol=1e-8)

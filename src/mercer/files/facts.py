@@ -8,7 +8,7 @@
     number | floats[n]  either
 
 `reals` are numbers that may be infinite or NaN; `real` and `number` are single ones. A `matrix` is dense or
-sparse.
+sparse. `labels` are classes, each once; `targets` are classes or numbers of rows.
 """
 
 from __future__ import annotations
@@ -185,6 +185,22 @@ def _labels(fact: Fact, value: Value, sizes: Sizes, where: str) -> bool:
     return len(items) > 0 and sizes.agree(fact.sizes, value.shape)
 
 
+def _targets(fact: Fact, value: Value, sizes: Sizes, where: str) -> bool:
+    """What was to be learned: numbers, or classes in any number of rows."""
+    if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "OUbiuf":
+        return False
+    return all(_is_label(item) and item == item for item in value.tolist()) and sizes.agree(
+        fact.sizes, value.shape
+    )
+
+
+def _measures(fact: Fact, value: Value, sizes: Sizes, where: str) -> bool:
+    """Numbers by their names."""
+    if type(value) is not dict:
+        return False
+    return all(isinstance(name, str) and _is_real(number) for name, number in value.items())
+
+
 def _names(fact: Fact, value: Value, sizes: Sizes, where: str) -> bool:
     """Names of columns."""
     if not isinstance(value, np.ndarray) or not all(isinstance(name, str) for name in value.tolist()):
@@ -241,6 +257,8 @@ _ARRAYS: dict[str, Callable[[Fact, Value, Sizes, str], bool]] = {
     "wholes": _wholes,
     "flags": _flags,
     "labels": _labels,
+    "targets": _targets,
+    "measures": _measures,
     "names": _names,
     "rows": _rows,
     "matrix": _matrix,

@@ -32,15 +32,18 @@ def loads(data: bytes) -> Any:
 
 def _machine(header: dict[str, Node], tensors: Tensors) -> Any:
     name = header.get("machine")
-    tables.with_twins_for(name)
+    tables.with_more_for(name)
     reader = Reader(tensors)
     model = reader.machine({**header, "of": name}, "")
     unused = sorted(tensors.keys() - reader.used)
     if unused:
         wrong("the body", f"has the tensor {unused[0]!r:.60}, which nothing names")
+    inner = getattr(model, "machine_", model)
     try:
-        with_factors(model)
+        with_factors(inner)
     except (MercerError, ValueError, TypeError, IndexError, AttributeError, MemoryError) as error:
         wrong("posterior_", f"cannot be completed ({error!r:.120})")
-    answers(model)
+    answers(inner)
+    if inner is not model:
+        answers(model)
     return model

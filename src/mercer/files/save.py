@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -87,13 +88,27 @@ def save(model: Value, path: str | os.PathLike[str], *, force: bool = False, com
     form = _form_of(model)
     place = Path(path)
     check_place(place, force=force)
-    written = without_factors(model) if compact else model
+    written = _without_factors(model) if compact else model
     writer = Writer()
     parts = writer.machine(form, written, "")
     header = {"format": FORMAT, "mercer": version("mercer"), "machine": parts.pop("of"), **parts}
     writer.finish()
     size = write_file(place, header, writer.tensors, force=force)
-    return Saved(place, form.name, size, dict(kept_rows(model)), factor_bytes(written))
+    return Saved(place, form.name, size, dict(kept_rows(model)), factor_bytes(_inner(written)))
+
+
+def _inner(model: Value) -> Value:
+    """The machine inside of a model of a table; else the model itself."""
+    return getattr(model, "machine_", model)
+
+
+def _without_factors(model: Value) -> Value:
+    inner = _inner(model)
+    if inner is model:
+        return without_factors(model)
+    other = copy(model)
+    other.machine_ = without_factors(inner)
+    return other
 
 
 def _form_of(model: Value) -> MachineForm:

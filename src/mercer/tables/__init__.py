@@ -1,7 +1,6 @@
-"""From a table to a kernel for it, and to a fitted machine.
+"""From a file to a table, and from a table to a kernel for it.
 
 intake     a file of any format becomes a table; `delimited`, `columns` and `svmlight` are its parts
 roles      what each column is: numbers, categories, a date, text, or nothing to learn from
 propose    `table_kernel`: a kernel from the roles, with the reasons in words
-recipe     `fit_table`: the task, the kernel, its hyperparameters, the machine
 """

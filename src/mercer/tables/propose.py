@@ -4,6 +4,8 @@
 
 The sum lets every column have an effect of its own, the product lets columns act together. The numbers of the
 product are one factor with a lengthscale for each column, so are the categories, and each text is one more.
+Numbers are read by their ranks, or standardised; then a term that is linear in them is added, since ranks
+bend straight lines and standardised numbers do not. `Style` says which, and how smooth the factors are.
 Lengthscales are open until a machine closes them, and every term has a factor: a machine that tunes (a
 Gaussian process, or `choose`) finds out which columns matter. The result is an ordinary kernel, whose text
 can be edited.
@@ -17,10 +19,56 @@ from math import prod
 
 from mercer.arrays import Rows
 from mercer.errors import InputError
-from mercer.kernels import RBF, Categorical, Filled, Kernel, Known, Ranked, Text
+from mercer.kernels import (
+    RBF,
+    Categorical,
+    Filled,
+    Kernel,
+    Known,
+    Linear,
+    Matern,
+    Ranked,
+    Reading,
+    Standardized,
+    Text,
+)
 from mercer.params import Open
 from mercer.tables.roles import Role, date_reading, role_of
 from mercer.typing import Table
+
+READINGS = ("ranks", "standard")
+SMOOTHNESS: dict[str, Kernel] = {"smooth": RBF(), "once": Matern(nu=1.5), "rough": Matern(nu=0.5)}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How the kernel of a table is built.
+
+    `reading` is how numbers are read: by their "ranks" (as normal scores), or "standard" (less the mean, over
+    the deviation) with a linear term besides. `smoothness` is that of functions of numbers: "smooth" (RBF),
+    differentiable "once" (Matérn 3/2), or "rough" (Matérn 1/2). `alone` is whether each column has a term of
+    its own besides the product of all.
+    """
+
+    reading: str = "ranks"
+    smoothness: str = "smooth"
+    alone: bool = True
+
+    @property
+    def shape(self) -> Kernel:
+        """The kernel of one column of numbers."""
+        return SMOOTHNESS[self.smoothness]
+
+    @property
+    def read(self) -> Reading:
+        """The map from a column to the numbers that are compared."""
+        return Ranked() if self.reading == "ranks" else Standardized()
+
+    def __str__(self) -> str:
+        functions = {"smooth": "smooth", "once": "once differentiable", "rough": "rough"}[self.smoothness]
+        numbers = {"ranks": "numbers by rank", "standard": "numbers standardised, with a linear term"}
+        columns = "each column alone and all together" if self.alone else "all columns together"
+        return f"{functions} functions, {numbers[self.reading]}, {columns}"
 
 
 @dataclass(frozen=True)
@@ -53,6 +101,12 @@ def table_kernel(table: Table, *, leave_out: Iterable[str] = ()) -> Kernel:
 
 def describe_table(table: Table, *, leave_out: Iterable[str] = ()) -> Proposal:
     """What each column of a table was taken for, and the kernel that follows."""
+    roles = roles_of(table, leave_out=leave_out)
+    return Proposal(kernel_of(roles, Style()), roles)
+
+
+def roles_of(table: Table, *, leave_out: Iterable[str] = ()) -> tuple[Role, ...]:
+    """What each column of a table is; at least one of them must have something to learn from."""
     rows = Rows.of(table, "the table")
     if rows.names is None:
         raise InputError(
@@ -66,15 +120,25 @@ def describe_table(table: Table, *, leave_out: Iterable[str] = ()) -> Proposal:
             f"leave_out names the columns {unknown}, which the table does not have: {rows.names}."
         )
     roles = [role_of(name, rows.take((name,)).things) for name in rows.names if name not in without]
-    used = [role for role in roles if role.kind != "left out"]
-    if not used:
+    if all(role.kind == "left out" for role in roles):
         raise InputError(
             "no column of the table has anything to learn from: every one has a single value or is a key."
         )
-    terms = [1.0 * term for role in used for term in _alone(role)]
+    return tuple(roles)
+
+
+def kernel_of(roles: Sequence[Role], style: Style) -> Kernel:
+    """The kernel of a table whose columns have these roles, its lengthscales open."""
+    used = [role for role in roles if role.kind != "left out"]
+    terms: list[Kernel] = []
+    if style.alone or len(used) == 1:
+        terms += [1.0 * term for role in used for term in _alone(role, style)]
     if len(used) > 1:
-        terms.append(1.0 * _together(used))
-    return Proposal(sum(terms[1:], start=terms[0]), tuple(roles))
+        terms.append(1.0 * _together(used, style))
+    numbers = [role.column for role in used if role.kind == "number"]
+    if style.reading == "standard" and numbers:
+        terms.append(1.0 * Linear().of(Standardized()).of(Filled()).on(*numbers))
+    return sum(terms[1:], start=terms[0])
 
 
 # Rare words and groups of characters count more; a second time counts less than the first.
@@ -91,27 +155,28 @@ def _is_marked(role: Role) -> bool:
     return role.gaps >= ENOUGH_GAPS
 
 
-def _alone(role: Role) -> list[Kernel]:
+def _alone(role: Role, style: Style) -> list[Kernel]:
     """The terms of one column: its effect, whatever the others are."""
     name = role.column
     if role.kind == "text":
         return [WORDS.on(name), CHARACTERS.on(name)]
     if role.kind == "category":
         return [Categorical().on(name)]
-    read = _reading(role, RBF()).on(name)
+    read = _reading(role, style.shape, style).on(name)
     if _is_marked(role):
         return [read * Categorical().of(Known()).on(name)]
     return [read]
 
 
-def _together(roles: Sequence[Role]) -> Kernel:
+def _together(roles: Sequence[Role], style: Style) -> Kernel:
     """One product of all columns, in which rows are alike that are alike in every column."""
     factors: list[Kernel] = []
     numbers = [role for role in roles if role.kind == "number"]
     if numbers:
-        shared = _reading(numbers[0], _each(RBF(), numbers))
+        shared = _reading(numbers[0], _each(style.shape, numbers), style)
         factors.append(shared.on(*(role.column for role in numbers)))
-    factors += [_reading(role, RBF()).on(role.column) for role in roles if role.kind == "date"]
+    dates = [role for role in roles if role.kind == "date"]
+    factors += [_reading(role, style.shape, style).on(role.column) for role in dates]
     gaps = [role.column for role in roles if _is_marked(role) and role.kind in ("number", "date")]
     if gaps:
         factors.append(Categorical().of(Known()).on(*gaps))
@@ -122,19 +187,19 @@ def _together(roles: Sequence[Role]) -> Kernel:
     return prod(factors[1:], start=factors[0])
 
 
-def _each(kernel: RBF | Categorical, roles: Sequence[Role]) -> Kernel:
+def _each(kernel: Kernel, roles: Sequence[Role]) -> Kernel:
     """The kernel with an open lengthscale for each column."""
     if len(roles) == 1:
         return kernel
     return kernel.changed(lengthscale=Open.EACH)
 
 
-def _reading(role: Role, kernel: Kernel) -> Kernel:
-    """The kernel on the ranks of a column of numbers or dates; what is missing, now or later, is filled."""
-    ranked = kernel.of(Ranked()).of(Filled())
+def _reading(role: Role, kernel: Kernel, style: Style) -> Kernel:
+    """The kernel on a column of numbers or dates as it is read; what is missing, now or later, is filled."""
+    read = kernel.of(style.read).of(Filled())
     if role.kind == "date":
-        return ranked.of(date_reading(role))
-    return ranked
+        return read.of(date_reading(role))
+    return read
 
 
 def _reason(role: Role) -> str:

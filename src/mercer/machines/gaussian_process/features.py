@@ -78,16 +78,23 @@ def _left_out(posterior: Posterior, rows: Rows, phi: Array) -> Array:
     return np.asarray(np.maximum(latent_diag(posterior.kernel, rows) - np.einsum("ij,ij->i", phi, phi), 0.0))
 
 
+def left_out_of_fit(on: Approximated) -> Array:
+    """max(k(x, x) - ‖φ(x)‖², 0) of the rows of fit, without noise."""
+    return np.asarray(np.maximum(_own(on) - np.einsum("ij,ij->i", on.phi, on.phi), 0.0))
+
+
 def left_share(on: Approximated) -> float:
     """Σ max(k(x, x) - ‖φ(x)‖², 0) / Σ k(x, x) over the rows of fit, without noise."""
-    held = np.einsum("ij,ij->i", on.phi, on.phi)
+    total = float(np.sum(_own(on)))
+    return float(left_out_of_fit(on).sum()) / total if total > 0 else 0.0
+
+
+def _own(on: Approximated) -> Array:
+    """k(x, x) of the rows of fit, without noise."""
     if on.kernel is None:
         # The rows are those of a given Gram matrix.
-        own = np.asarray(on.rows.data.diagonal())
-    else:
-        own = latent_diag(on.kernel, on.rows)
-    total = float(np.sum(own))
-    return float(np.maximum(own - held, 0.0).sum()) / total if total > 0 else 0.0
+        return np.asarray(on.rows.data.diagonal())
+    return np.asarray(latent_diag(on.kernel, on.rows))
 
 
 def refuse(posterior: Posterior, what: str) -> None:

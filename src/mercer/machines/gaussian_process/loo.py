@@ -15,7 +15,9 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
 from mercer.errors import InputError
+from mercer.gram.on_rows import Approximated
 from mercer.machines.gaussian_process.evidence import loo_moments
+from mercer.machines.gaussian_process.features import left_out_of_fit
 from mercer.machines.gaussian_process.inverses import Exact, InFeatures
 from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.gaussian_process.targets import deviation
@@ -46,6 +48,9 @@ def leave_one_out(posterior: Posterior) -> tuple[Array, Array]:
         diagonal = inverse.inverse_diag()
         part, variance = loo_moments(diagonal, Y, posterior.alpha)
         constant = inverse.solve(np.ones((len(Y), 1))) / diagonal[:, None]
+    if isinstance(posterior.on, Approximated):
+        # what the features leave out of the prior is unknown of every row, as in predict
+        variance = variance + left_out_of_fit(posterior.on)
     mean = posterior.units.mean + (part + shift * constant) * scale
     return mean, ratio * scale * np.sqrt(variance)[:, None]
 

@@ -1,0 +1,11 @@
+"""From a table to a model: `mercer.fit(table, target)`.
+
+given          what is given becomes rows, a target and a task
+tournament     kernels compete by their evidence, on a few rows first
+ladder         the machine for all rows, by their number, memory and time
+estimate       how good the model is on rows that it has not seen
+estimators     `TableRegressor` and `TableClassifier`, which do all of it in `fit`
+explain        what one prediction rests on
+stored         what of it a model file holds
+door           `mercer.fit`
+"""

@@ -1,0 +1,301 @@
+"""`TableRegressor` and `TableClassifier`: everything from a raw table to a judged model, in `fit`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import InputError, Interrupted, ParameterError
+from mercer.frames import is_frame
+from mercer.kernels import Kernel, as_kernel
+from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
+from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.memory import memory_limit
+from mercer.progress import Talk
+from mercer.recipe import estimate, ladder, tournament
+from mercer.recipe.estimate import LEVEL, Estimate, half_width, units_of
+from mercer.recipe.given import Given, as_target
+from mercer.solve.solution import Certificate
+from mercer.tables.propose import roles_of
+from mercer.tables.roles import Role
+from mercer.typing import Array, Labels, Memory, Table, Targets
+
+if TYPE_CHECKING:
+    from mercer.files.save import Saved
+    from mercer.recipe.explain import Explanation
+
+
+class TableMachine(BaseEstimator):
+    """What both share: kernel by evidence, machine by size, error estimated, all of it said in words.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or None
+        The kernel to tune and use; None lets kernels proposed from the columns compete by their evidence.
+    machine : "auto", "gp" or "landmarks"
+        An exact Gaussian process, a machine on landmarks, or what memory and time allow.
+    leave_out : names of columns that are not used.
+    max_seconds : seconds for everything; None takes what is usually enough.
+    memory : bytes that large matrices may take, as in "2GiB".
+    random_state : seed of the rows drawn and of the landmarks.
+    verbose : 0 says nothing; 1 says on standard error what is done, if it takes longer than a second.
+
+    Attributes
+    ----------
+    machine_ : the fitted machine. kernel_ : its kernel.
+    estimate_ : `Estimate` of the error on rows not seen.
+    steps_ : what was done and why, a sentence each.
+    roles_ : what each column was taken for. feature_names_in_ : the columns.
+    certificate_ : that of the machine. seconds_ : what the fit took.
+    """
+
+    task = ""
+
+    def __init__(
+        self,
+        kernel: Kernel | str | None = None,
+        machine: str = "auto",
+        *,
+        leave_out: Iterable[str] = (),
+        max_seconds: float | None = None,
+        memory: Memory = "2GiB",
+        random_state: int = 0,
+        verbose: int = 1,
+    ) -> None:
+        self.kernel = kernel
+        self.machine = machine
+        self.leave_out = leave_out
+        self.max_seconds = max_seconds
+        self.memory = memory
+        self.random_state = random_state
+        self.verbose = verbose
+
+    machine_: ladder.Regressor | ladder.Classifier
+    estimate_: Estimate
+    steps_: list[str]
+    roles_: list[Role]
+    seconds_: float
+    target_: str
+
+    # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def fit(self, X: Table, y: Targets) -> Self:
+        """Find the kernel, fit the machine to all rows, and estimate its error."""
+        began = time.monotonic()
+        self.check_parameters()
+        given = Given.of(X)
+        values, known = as_target(y, len(given))
+        steps: list[str] = []
+        if len(known) < len(given):
+            steps.append(f"{len(given) - len(known)} rows have no target and were left out.")
+            given = Given(given.rows(known), given.names)
+        target = self._target(values)
+        talk = Talk(self.verbose)
+        roles = () if given.names is None else roles_of(given.table, leave_out=self._left_out(given))
+        talk(f"{len(given)} rows: looking for a kernel")
+        outcome = tournament.compete(
+            self._field(given, roles),
+            given,
+            target,
+            task=self.task,
+            max_seconds=self.max_seconds,
+            seed=int(self.random_state),
+            talk=talk,
+        )
+        steps += outcome.words()
+        means = ladder.Means(memory_limit(self.memory), self._left(began), int(self.random_state))
+        rung = self._rung(outcome.winner, target, means)
+        steps.append(rung.words)
+        talk(rung.words)
+        self._fit_machine(rung.machine, given, target, talk)
+        self.roles_ = list(roles)
+        self.n_features_in_ = given.width
+        if given.names is not None:
+            self.feature_names_in_ = np.array(given.names, dtype=object)
+        self.steps_ = steps
+        self.n_rows_fit_ = len(given)
+        self.seconds_ = time.monotonic() - began
+        if outcome.interrupted:
+            raise Interrupted(self, "Ctrl-C ended the search for a kernel; the model has the best so far.")
+        return self
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that cannot be used."""
+        ladder.check_machine(self.machine)
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            raise ParameterError(f"max_seconds must be a positive number or None; got {self.max_seconds!r}.")
+
+    def _left_out(self, given: Given) -> tuple[str, ...]:
+        if isinstance(self.leave_out, str):
+            raise ParameterError(f"leave_out is a list of names; got the text {self.leave_out!r}.")
+        return tuple(self.leave_out)
+
+    def _left(self, began: float) -> float | None:
+        if self.max_seconds is None:
+            return None
+        return max(self.max_seconds - (time.monotonic() - began), 0.05 * self.max_seconds)
+
+    def _field(self, given: Given, roles: tuple[Role, ...]) -> list[tournament.Contender]:
+        if self.kernel is not None:
+            return [tournament.own_kernel(as_kernel(self.kernel), given)]
+        return tournament.contenders(given, roles)
+
+    def _target(self, values: Labels) -> Labels:
+        raise NotImplementedError
+
+    def _rung(self, winner: tournament.Contender, y: Labels, means: ladder.Means) -> ladder.Rung:
+        raise NotImplementedError
+
+    def _fit_machine(
+        self, machine: ladder.Regressor | ladder.Classifier, given: Given, y: Labels, talk: Talk
+    ) -> None:
+        raise NotImplementedError
+
+    # ── what was found ──────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel of the machine, with the numbers found."""
+        check_is_fitted(self, "machine_")
+        return ladder.kernel_of_machine(self.machine_)
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The certificate of the machine."""
+        check_is_fitted(self, "machine_")
+        return self.machine_.certificate_
+
+    def _rows(self, X: Table) -> Any:
+        """Rows to predict, as the machine reads them: columns by name, or in order where they have none."""
+        check_is_fitted(self, "machine_")
+        given = Given.of(X)
+        known = getattr(self, "feature_names_in_", None)
+        if not is_frame(X) and given.width != self.n_features_in_:
+            raise InputError(f"the model was fitted to {self.n_features_in_} columns; got {given.width}.")
+        if known is None:
+            return given.table
+        if not is_frame(X):
+            return given.called([str(name) for name in known]).table
+        used = [role.column for role in self.roles_ if role.kind != "left out"]
+        lacking = [name for name in used if name not in (given.names or ())]
+        if lacking:
+            raise InputError(
+                f"the table has no column {lacking[0]!r}, which the model uses. It needs {', '.join(used)}."
+            )
+        return given.table
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False, compact: bool = False) -> Saved:
+        """Write the model to a file of data, from which `mercer.load` has it again."""
+        from mercer.files.save import save
+
+        return save(self, path, force=force, compact=compact)
+
+    def explain(self, row: Table) -> Explanation:
+        """What the prediction for one row rests on: columns, terms of the kernel, and rows of the fit."""
+        from mercer.recipe.explain import explain
+
+        return explain(self, row)
+
+    def summary(self) -> str:
+        """The steps, the estimate and the certificate, in words."""
+        check_is_fitted(self, "machine_")
+        lines = [*self.steps_, f"Error: {self.estimate_}", f"Certificate: {self.certificate_}"]
+        return "\n".join(lines)
+
+
+class TableRegressor(RegressorMixin, TableMachine):
+    __doc__ = (TableMachine.__doc__ or "").replace(
+        "What both share: kernel by evidence, machine by size, error estimated, all of it said in words.",
+        "Numbers from a raw table: kernel by evidence, machine by size, bands, and an estimate of the error.",
+    )
+
+    task = "numbers"
+    machine_: ladder.Regressor
+
+    def _target(self, values: Labels) -> Labels:
+        if values.dtype.kind not in "biuf":
+            raise InputError(f"the target must be numbers; got {values.flat[0]!r}. Use TableClassifier.")
+        numbers = values.astype(np.float64)
+        if not np.isfinite(numbers).all():
+            raise InputError("the target has an infinite value; correct it or leave the row out.")
+        return numbers
+
+    def _rung(self, winner: tournament.Contender, y: Labels, means: ladder.Means) -> ladder.Rung:
+        return ladder.rung_for_numbers(winner, len(y), means, self.machine)
+
+    def _fit_machine(
+        self, machine: ladder.Regressor | ladder.Classifier, given: Given, y: Labels, talk: Talk
+    ) -> None:
+        assert isinstance(machine, ladder.Regressor)
+        self.y_mean_, self.y_scale_ = units_of(machine, y)
+        self.machine_ = machine.fit(given.table, (y - self.y_mean_) / self.y_scale_)
+        if isinstance(machine, GaussianProcessRegressor):
+            talk("error estimate by leave-one-out")
+            self.estimate_ = estimate.by_leaving_one_out(machine, y)
+        else:
+            self.estimate_ = estimate.by_rows_kept_out(machine, given, y, int(self.random_state), talk)
+
+    def predict(self, X: Table, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """The mean at rows X; with `return_std` also the standard deviation of a new observation there."""
+        rows = self._rows(X)
+        if not return_std:
+            return self.y_mean_ + self.y_scale_ * np.asarray(self.machine_.predict(rows))
+        if isinstance(self.machine_, GaussianProcessRegressor):
+            mean, std = self.machine_.predict(rows, return_std=True, noise=True)
+            return mean, std
+        mean = self.y_mean_ + self.y_scale_ * np.asarray(self.machine_.predict(rows))
+        return mean, np.full(len(mean), self.estimate_.spread[0])
+
+    def predict_interval(self, X: Table, level: float = LEVEL) -> tuple[Array, Array]:
+        """Lower and upper ends of a band that is meant to hold a new observation with this probability.
+
+        A Gaussian process has bands of its own; with Falkon the band is as wide everywhere as the errors on
+        rows kept out. What share of rows fell inside is `estimate_.measures["coverage"]`.
+        """
+        if not 0 < level < 1:
+            raise ParameterError(f"level must be between 0 and 1; got {level!r}.")
+        mean, std = self.predict(X, return_std=True)
+        return mean - half_width(level) * std, mean + half_width(level) * std
+
+
+class TableClassifier(ClassifierMixin, TableMachine):
+    __doc__ = (TableMachine.__doc__ or "").replace(
+        "What both share: kernel by evidence, machine by size, error estimated, all of it said in words.",
+        "Classes from a raw table: kernel by evidence, machine by size, probabilities, and their error.",
+    )
+
+    task = "classes"
+    machine_: ladder.Classifier
+
+    def _target(self, values: Labels) -> Labels:
+        if len(np.unique(values)) < 2:
+            raise InputError(f"the target has one class only, {values.flat[0]!r}: nothing to tell apart.")
+        return values
+
+    def _rung(self, winner: tournament.Contender, y: Labels, means: ladder.Means) -> ladder.Rung:
+        return ladder.rung_for_classes(winner, len(y), len(np.unique(y)), means, self.machine)
+
+    def _fit_machine(
+        self, machine: ladder.Regressor | ladder.Classifier, given: Given, y: Labels, talk: Talk
+    ) -> None:
+        assert isinstance(machine, ladder.Classifier)
+        self.machine_ = machine.fit(given.table, y)
+        self.classes_ = np.asarray(machine.classes_)
+        if isinstance(machine, GaussianProcessClassifier):
+            self.estimate_ = estimate.by_folds(machine, given, y, int(self.random_state), talk)
+        else:
+            self.estimate_ = estimate.by_rows_kept_out(machine, given, y, int(self.random_state), talk)
+
+    def predict(self, X: Table) -> Labels:
+        """The most probable class of each row."""
+        return np.asarray(self.machine_.predict(self._rows(X)))
+
+    def predict_proba(self, X: Table) -> Array:
+        """The probability of each class, in the order of `classes_`."""
+        return np.asarray(self.machine_.predict_proba(self._rows(X)))

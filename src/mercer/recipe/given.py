@@ -1,0 +1,161 @@
+"""What is given becomes rows that kernels compare, a target, and a task.
+
+a data frame          as it is: columns have names
+an array, few columns a table whose columns are called x1, x2, …
+an array, many        rows of numbers, compared as a whole, dense or sparse
+a list of text        a table of one column
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars
+from scipy import sparse
+
+from mercer.arrays import Rows
+from mercer.errors import InputError, ParameterError
+from mercer.frames import frame_names, frame_rows, is_frame
+from mercer.sparse import Matrix
+from mercer.typing import Integers, Labels, Table, Targets
+
+TASKS = ("numbers", "classes")
+# Numbers in more columns than these are compared as a whole: one lengthscale for each is too many.
+MOST_COLUMNS = 60
+# A target of whole numbers with at most so many different values is a label.
+MOST_LABELS = 10
+
+
+@dataclass(frozen=True)
+class Given:
+    """Rows with named columns, or rows of numbers without names (`names` is None)."""
+
+    table: Any
+    names: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, X: Table) -> Given:
+        """Rows as they are compared.
+
+        >>> Given.of(np.zeros((3, 2))).names
+        ('x1', 'x2')
+        >>> Given.of(["red moss", "grey stone"]).names
+        ('x1',)
+        """
+        if is_frame(X):
+            names = tuple(frame_names(X))
+            _refuse_twins(names)
+            return cls(X, names)
+        if sparse.issparse(X):
+            rows = sparse.csr_array(X)
+            if rows.shape[1] > MOST_COLUMNS:
+                return cls(rows, None)
+            return cls._with_names(rows.toarray())
+        array = np.asarray(X)
+        if array.ndim == 1 and array.dtype.kind in "UO":
+            array = array[:, None]
+        if array.ndim != 2:
+            raise InputError(f"the table must have rows and columns; got an array of shape {array.shape}.")
+        if array.dtype.kind in "biuf" and array.shape[1] > MOST_COLUMNS:
+            return cls(array.astype(np.float64, copy=False), None)
+        return cls._with_names(array)
+
+    @classmethod
+    def _with_names(cls, array: np.ndarray) -> Given:
+        names = tuple(f"x{j + 1}" for j in range(array.shape[1]))
+        columns = {name: array[:, j].tolist() for j, name in enumerate(names)}
+        return cls(polars.DataFrame(columns, strict=False), names)
+
+    def __len__(self) -> int:
+        return len(Rows.of(self.table, "the table"))
+
+    @property
+    def matrix(self) -> Matrix:
+        """The rows of numbers that have no names."""
+        assert self.names is None
+        found: Matrix = self.table
+        return found
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return int(self.matrix.shape[1]) if self.names is None else len(self.names)
+
+    def called(self, names: Sequence[str]) -> Given:
+        """The same rows, their columns called by these names, in this order."""
+        assert isinstance(self.table, polars.DataFrame)
+        return Given(self.table.rename(dict(zip(self.table.columns, names, strict=True))), tuple(names))
+
+    def rows(self, index: Integers) -> Any:
+        """Some of the rows, in the same form."""
+        if self.names is None:
+            return self.matrix[index]
+        return frame_rows(self.table, index.tolist())
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"two columns of the table are called {name!r}. Rename one of them.")
+        seen.add(name)
+
+
+def as_target(values: Targets, n: int | None = None) -> tuple[Labels, Integers]:
+    """The target as an array without gaps, and the rows that have one.
+
+    `n` is how many there must be.
+
+    >>> as_target([3.0, None, 5.0], 3)
+    (array([3., 5.]), array([0, 2]))
+    """
+    to_list = getattr(values, "to_list", None)
+    listed: list[Any] = np.asarray(values).ravel().tolist() if to_list is None else to_list()
+    if n is not None and len(listed) != n:
+        raise InputError(f"the target must have one value for each of {n} rows; got {len(listed)}.")
+    known = np.array([i for i, value in enumerate(listed) if not _is_missing(value)], dtype=np.intp)
+    if not len(known):
+        raise InputError("the target has no value at all: there is nothing to learn.")
+    return np.array([listed[i] for i in known]), known
+
+
+def _is_missing(value: object) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and value != value
+
+
+def find_task(values: Labels, wanted: str | None) -> tuple[str, str]:
+    """Numbers or classes, and why.
+
+    >>> find_task(np.array(["oak", "ash", "oak"]), None)
+    ('classes', 'The target has 2 different values: classes.')
+    """
+    distinct = len(set(values.tolist()))
+    numeric = values.dtype.kind in "iuf"
+    if wanted is not None:
+        _check_task(wanted, values, numeric)
+        return wanted, f"The target is {wanted}, as you said."
+    if distinct < 2:
+        raise InputError(
+            f"the target is {values.flat[0]!r} in every row: there is nothing to tell apart or to predict."
+        )
+    if not numeric:
+        return "classes", f"The target has {distinct} different values: classes."
+    whole = bool(np.all(values == np.round(values)))
+    if whole and distinct <= MOST_LABELS:
+        return "classes", f"The target has {distinct} different whole numbers: classes."
+    return "numbers", f"The target has {distinct} different numbers."
+
+
+def _check_task(wanted: str, values: Labels, numeric: bool) -> None:
+    if wanted not in TASKS:
+        raise ParameterError(f"task must be 'numbers', 'classes' or None; got {wanted!r}.")
+    if wanted == "numbers" and not numeric and values.dtype.kind != "b":
+        raise InputError(
+            f"the target holds text such as {values.flat[0]!r}, which is no number: ask for task='classes', "
+            "or correct the column."
+        )

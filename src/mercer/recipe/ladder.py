@@ -1,0 +1,117 @@
+"""The machine for all rows, with the kernel found: as exact as memory and time allow.
+
+    numbers     a Gaussian process                          while its factor fits
+                a Gaussian process on landmarks (Nyström)   while rows × landmarks fit
+                Falkon on landmarks                         beyond
+    classes     a Gaussian process, Laplace                 while rows² × classes is small
+                logistic regression on landmarks (Falkon)   beyond; its penalty is that of the process, 1
+
+Landmarks are rows drawn at random, as many as memory and time allow, and at most 2000.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mercer.errors import ParameterError
+from mercer.kernels import Kernel, White
+from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
+from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.machines.landmarks.falkon import FalkonClassifier, FalkonRegressor
+from mercer.machines.landmarks.nystroem import Nystroem
+from mercer.recipe.tournament import MODE_TOLERANCE, Contender
+from mercer.solve.direct import seconds_of_factor
+
+Regressor = GaussianProcessRegressor | FalkonRegressor
+Classifier = GaussianProcessClassifier | FalkonClassifier
+MACHINES = ("auto", "gp", "landmarks")
+# Seconds that the machine of all rows may take where no limit is given.
+SECONDS = 25.0
+# A factor, its inverse for leave-one-out, and the Gram matrix: in factors.
+FACTORS = 5.0
+# Rows × rows × classes up to which the process of classes itself is fitted.
+LARGEST_PROCESS = 1e7
+MOST_LANDMARKS = 2000
+LEAST_LANDMARKS = 300
+# Landmarks of a machine that does not keep its features; it passes over the rows once in every step.
+STREAMED_LANDMARKS = 1000
+
+
+@dataclass(frozen=True)
+class Means:
+    """What there is to work with: bytes, seconds (None for no limit), and a seed."""
+
+    memory: int
+    seconds: float | None
+    seed: int
+
+    @property
+    def for_machine(self) -> float:
+        return SECONDS if self.seconds is None else 0.35 * self.seconds
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A machine that is not fitted yet, and why it is this one."""
+
+    machine: Regressor | Classifier
+    words: str
+
+
+def rung_for_numbers(found: Contender, n: int, means: Means, wanted: str) -> Rung:
+    """The machine for n rows with numbers as targets."""
+    kernel = found.kernel + White(found.noise)
+    seconds = FACTORS * seconds_of_factor(n, float)
+    fits = 3 * 8 * n**2 <= means.memory and seconds <= means.for_machine
+    if wanted == "gp" or (wanted == "auto" and (fits or n <= LEAST_LANDMARKS)):
+        machine = GaussianProcessRegressor(kernel, normalize_y=True, optimizer=None, singular="add")
+        return Rung(machine, f"An exact Gaussian process on all {n} rows.")
+    m = _landmarks(n, means)
+    if 2 * 8 * n * m <= means.memory:
+        machine = GaussianProcessRegressor(
+            kernel,
+            normalize_y=True,
+            optimizer=None,
+            approximation=Nystroem(n_components=m, random_state=means.seed),
+            memory=means.memory,
+        )
+        return Rung(machine, f"A Gaussian process on {m} landmarks for {n} rows{_why(wanted, n)}.")
+    m = min(STREAMED_LANDMARKS, n)
+    streamed = FalkonRegressor(found.kernel, m, found.noise, random_state=means.seed, memory=means.memory)
+    return Rung(streamed, f"Ridge regression on {m} landmarks for {n} rows{_why(wanted, n)}.")
+
+
+def rung_for_classes(found: Contender, n: int, classes: int, means: Means, wanted: str) -> Rung:
+    """The machine for n rows of so many classes."""
+    if wanted == "gp" or (wanted == "auto" and n**2 * classes <= LARGEST_PROCESS):
+        process = GaussianProcessClassifier(found.kernel, optimizer=None, tol=MODE_TOLERANCE)
+        return Rung(process, f"A Gaussian process of {classes} classes on all {n} rows.")
+    m = min(_landmarks(n, means), n)
+    machine = FalkonClassifier(found.kernel, m, 1.0, tol=1e-3, random_state=means.seed, memory=means.memory)
+    return Rung(machine, f"Logistic regression on {m} landmarks for {n} rows{_why(wanted, n)}.")
+
+
+def check_machine(wanted: str) -> None:
+    """Refuse a machine that is not on the ladder."""
+    if wanted not in MACHINES:
+        raise ParameterError(f"machine must be one of {', '.join(map(repr, MACHINES))}; got {wanted!r}.")
+
+
+def _landmarks(n: int, means: Means) -> int:
+    """As many landmarks as memory takes, and as rows × landmarks² operations fit in the seconds."""
+    by_memory = means.memory // (2 * 8 * n)
+    # a factor of m rows is m³ / 3 multiplications, the features of n rows 2 n m²
+    probe = seconds_of_factor(MOST_LANDMARKS, float) * 6 * n / MOST_LANDMARKS
+    by_time = MOST_LANDMARKS * (means.for_machine / max(probe, 1e-9)) ** 0.5
+    return int(min(n, MOST_LANDMARKS, max(LEAST_LANDMARKS, min(by_memory, by_time))))
+
+
+def _why(wanted: str, n: int) -> str:
+    return ", as you said" if wanted != "auto" else ", too many for the exact one"
+
+
+def kernel_of_machine(machine: Regressor | Classifier) -> Kernel:
+    """The kernel of a fitted machine."""
+    found = machine.kernel_
+    assert isinstance(found, Kernel)
+    return found

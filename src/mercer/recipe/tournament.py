@@ -1,0 +1,343 @@
+"""Kernels compete by their evidence, on a few rows first, and the best go on to more.
+
+    round     rows     steps of each search     who goes on
+    1         500      30                       the best three
+    2         1000     30                       the best
+    3         2000     15
+
+Each kernel of a round is searched from where the round before left it, and judged by its evidence on the same
+rows as the others. Of classes the first round asks a Gaussian process on the codes ±1, which costs a factor
+whatever the number of classes, and the later ones the Laplace evidence of the classes themselves, on rows³ ×
+classes² operations as many rows as two classes would have.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer import clock
+from mercer.errors import MercerError
+from mercer.kernels import Kernel, Linear, White, as_kernel
+from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
+from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.params import Open
+from mercer.progress import Talk
+from mercer.recipe.given import Given
+from mercer.solve.anytime import Anytime
+from mercer.tables.propose import SMOOTHNESS, Style, kernel_of
+from mercer.tables.roles import Role
+from mercer.typing import Array, Integers, Labels, Table
+
+
+@dataclass(frozen=True)
+class Round:
+    """On how many rows, with how many steps; `keep` of the best go on; at most this share of the time."""
+
+    rows: int
+    steps: int
+    keep: int
+    share: float
+
+
+ROUNDS = (Round(500, 30, 3, 0.3), Round(1000, 30, 1, 0.2), Round(2000, 15, 1, 0.15))
+# How far a search may go from where it starts, as a factor down and up.
+REACH = {"scale": (1e-3, 1e4), "lengthscale": (0.03, 1e2), "noise": (1e-4, 10.0)}
+ELSE = (1e-3, 1e3)
+NOISE_AT_START = 0.1
+# Beyond so many columns a term for each of them costs more than it brings.
+MOST_ALONE = 24
+# Between the variance of codes ±1 and that of the logit of a class.
+HEIGHT_OF_CLASSES = 8.0
+# Newton's residual that the mode of classes is worth.
+MODE_TOLERANCE = 1e-6
+# Of every class at least so many rows take part.
+LEAST_OF_A_CLASS = 5
+
+
+Boxes = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A kernel without noise, all lengthscales closed, and in words what it assumes.
+
+    `boxes` keep its parameters within reach of where the first search started, None for no such bounds;
+    `noise` is that of its `White` term, where it has one.
+    """
+
+    words: str
+    kernel: Kernel
+    boxes: Boxes | None
+    noise: float = NOISE_AT_START
+
+    @classmethod
+    def starting(cls, words: str, kernel: Kernel) -> Contender:
+        """A kernel where its search starts."""
+        boxes = []
+        for owner in owners(kernel):
+            values = [p.value for p in kernel.parameters if p.name.split("[")[0] == owner]
+            low, high = REACH.get(owner.split("__")[-1], ELSE)
+            boxes.append((min(values) * low, max(values) * high))
+        return cls(words, kernel, tuple(boxes))
+
+    def searched(self, kernel: Kernel, *, noisy: bool) -> Kernel:
+        """The kernel, with noise if it is `noisy`, between its bounds."""
+        full = kernel + White(self.noise) if noisy else kernel
+        if self.boxes is None:
+            return full
+        boxes = list(self.boxes)
+        if noisy:
+            low, high = REACH["noise"]
+            boxes.append((NOISE_AT_START * low, NOISE_AT_START * high))
+        return full.bounded(**dict(zip(owners(full), boxes, strict=True)))
+
+    def found(self, tuned: Kernel, *, noisy: bool) -> Contender:
+        """The contender with the numbers of a tuned kernel."""
+        values = [p.value for p in tuned.parameters if p.free]
+        free = [p for p in self.kernel.parameters if p.free]
+        noise = self.noise
+        if noisy:
+            noise = float(values[-1])
+        theta = [p.domain.to_real(value, p.bounds) for p, value in zip(free, values, strict=False)]
+        return replace(self, kernel=self.kernel.with_theta(np.array(theta)), noise=noise)
+
+    def raised(self, factor: float) -> Contender:
+        """The contender with all its heights raised, as far as its bounds go."""
+        if self.boxes is None:
+            return self
+        changed = {}
+        for owner, (_, high) in zip(owners(self.kernel), self.boxes, strict=True):
+            if owner.split("__")[-1] == "scale":
+                value = next(p.value for p in self.kernel.parameters if p.name == owner)
+                changed[owner] = min(value * factor, high)
+        return replace(self, kernel=self.kernel.set_params(**changed))
+
+
+def owners(kernel: Kernel) -> list[str]:
+    """The names of the free parameters, those of a vector once."""
+    return list(dict.fromkeys(p.name.split("[")[0] for p in kernel.parameters if p.free))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the search found for a contender: its evidence on so many rows, and how the search ended."""
+
+    contender: Contender
+    evidence: float
+    rows: int
+    status: str
+
+    def __str__(self) -> str:
+        return f"{self.contender.words}: log evidence {self.evidence:.6g} on {self.rows} rows ({self.status})"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The winner, and the standings of each round, the best first."""
+
+    winner: Contender
+    rounds: tuple[tuple[Standing, ...], ...]
+    interrupted: bool
+
+    def words(self) -> list[str]:
+        """A sentence for each round."""
+        lines = []
+        for standings in self.rounds:
+            best = standings[0]
+            count = f"{len(standings)} kernels" if len(standings) > 1 else "1 kernel"
+            lines.append(f"{count} by the evidence of {best.rows} rows. Best, {best.status}: {best}.")
+        return lines
+
+
+def contenders(given: Given, roles: Sequence[Role]) -> list[Contender]:
+    """The kernels that compete: readings of numbers, smoothness, columns alone or only together."""
+    if given.names is None:
+        return _of_whole_rows(given)
+    used = [role for role in roles if role.kind != "left out"]
+    measured = any(role.kind in ("number", "date") for role in used)
+    styles = [
+        Style(reading, smoothness, alone)
+        for alone in (False, True)
+        for smoothness in SMOOTHNESS
+        for reading in ("standard", "ranks")
+        if measured or (smoothness == "smooth" and reading == "ranks")
+    ]
+    several = len(used) > 1
+    styles = [style for style in styles if style.alone is False or (several and len(used) <= MOST_ALONE)]
+    found = []
+    for style in styles:
+        kernel = kernel_of(roles, style).resolved(given.table)
+        found.append(Contender.starting(str(style), _started(kernel, 1.0)))
+    return found
+
+
+def _of_whole_rows(given: Given) -> list[Contender]:
+    """Kernels of rows of numbers without names: one lengthscale for all, and a linear term."""
+    functions = {"smooth": "smooth", "once": "once differentiable", "rough": "rough"}
+    found = []
+    for name, shape in SMOOTHNESS.items():
+        radial = shape.changed(lengthscale=Open.ONE).resolved(given.table)
+        kernel = 1.0 * radial + (1.0 / _size(given)) * Linear()
+        words = f"{functions[name]} functions of all columns, with a linear term"
+        found.append(Contender.starting(words, kernel))
+    return found
+
+
+def _size(given: Given) -> float:
+    """The mean square length of rows of numbers."""
+    rows = given.matrix
+    squares = float(rows.multiply(rows).sum()) if sparse.issparse(rows) else float(np.square(rows).sum())
+    return float(max(squares / rows.shape[0], 1e-12))
+
+
+def _started(kernel: Kernel, height: float) -> Kernel:
+    """The closed kernel with this height at the start, shared by its terms."""
+    terms = [p.name for p in kernel.parameters if p.name.split("__")[-1] == "scale"]
+    return kernel.set_params(**{name: height / len(terms) for name in terms})
+
+
+def own_kernel(kernel: Kernel, given: Given) -> Contender:
+    """The kernel that was asked for, on its own."""
+    return Contender("the kernel you gave", kernel.resolved(given.table), None)
+
+
+# ── the rounds ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def compete(
+    field: Sequence[Contender],
+    given: Given,
+    y: Labels,
+    *,
+    task: str,
+    max_seconds: float | None,
+    seed: int,
+    talk: Talk,
+) -> Outcome:
+    """Let kernels compete by evidence; Ctrl-C and the end of the seconds keep the best so far."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    rounds: list[tuple[Standing, ...]] = []
+    left = list(field)
+    before: tuple[object, int] | None = None
+    with Anytime(best=left[0]) as run:
+        for number, each in enumerate(ROUNDS):
+            judge = _judge(task, y, first=number == 0)
+            index = _some(order, judge.rows(each.rows), y if task == "classes" else None)
+            if before == (type(judge), len(index)):
+                break
+            before = (type(judge), len(index))
+            seconds = None if max_seconds is None else each.share * max_seconds
+            standings = _play(left, judge, given.rows(index), y[index], each, seconds, talk)
+            if not standings:
+                break
+            rounds.append(standings)
+            left = [standing.contender for standing in standings[: each.keep]]
+            run.best = left[0]
+            if task == "classes" and number == 0:
+                left = [contender.raised(HEIGHT_OF_CLASSES) for contender in left]
+    assert run.best is not None
+    return Outcome(run.best, tuple(rounds), run.interrupted)
+
+
+def _play(
+    field: Sequence[Contender],
+    judge: _Judge,
+    rows: Table,
+    y: Labels,
+    each: Round,
+    seconds: float | None,
+    talk: Talk,
+) -> tuple[Standing, ...]:
+    """One round: every contender that there is time for, the best first."""
+    standings: list[Standing] = []
+    with clock.within(seconds):
+        for number, contender in enumerate(clock.in_time(field)):
+            talk(f"kernel {number + 1} of {len(field)} on {len(y)} rows: {contender.words}")
+            try:
+                standings.append(judge.search(contender, rows, y, each.steps))
+            except MercerError as error:
+                talk(f"left out: {error}")
+    return tuple(sorted(standings, key=lambda standing: -standing.evidence))
+
+
+class _Judge:
+    """The evidence of numbers."""
+
+    def __init__(self, classes: int = 0) -> None:
+        self.classes = classes
+
+    def rows(self, wanted: int) -> int:
+        return wanted
+
+    def search(self, contender: Contender, rows: Table, y: Labels, steps: int) -> Standing:
+        kernel = contender.searched(contender.kernel, noisy=True)
+        search = GaussianProcessRegressor(kernel, normalize_y=True, max_iter=steps, singular="add")
+        with _no_word_of_limits():
+            search.fit(rows, self.targets(y))
+        return _standing(contender.found(as_kernel(search.kernel_), noisy=True), search, len(y))
+
+    def targets(self, y: Labels) -> Array:
+        return np.asarray(y, dtype=np.float64)
+
+
+class _CodesJudge(_Judge):
+    """The evidence of the codes ±1 of classes, each a target of its own."""
+
+    def targets(self, y: Labels) -> Array:
+        classes = np.unique(y)
+        if len(classes) == 2:
+            classes = classes[1:]
+        return np.where(y[:, None] == classes[None, :], 1.0, -1.0)
+
+
+class _ClassesJudge(_Judge):
+    """The Laplace evidence of classes."""
+
+    def rows(self, wanted: int) -> int:
+        # an evaluation takes about rows³ × classes²
+        return int(wanted * (2 / max(self.classes, 2)) ** (2 / 3))
+
+    def search(self, contender: Contender, rows: Table, y: Labels, steps: int) -> Standing:
+        kernel = contender.searched(contender.kernel, noisy=False)
+        search = GaussianProcessClassifier(kernel, max_iter=steps, tol=MODE_TOLERANCE)
+        with _no_word_of_limits():
+            search.fit(rows, y)
+        return _standing(contender.found(as_kernel(search.kernel_), noisy=False), search, len(y))
+
+
+def _judge(task: str, y: Labels, *, first: bool) -> _Judge:
+    if task == "numbers":
+        return _Judge()
+    classes = len(np.unique(y))
+    return _CodesJudge(classes) if first else _ClassesJudge(classes)
+
+
+def _standing(
+    found: Contender, search: GaussianProcessRegressor | GaussianProcessClassifier, rows: int
+) -> Standing:
+    return Standing(found, float(search.log_evidence_), rows, str(search.certificate_.status))
+
+
+def _some(order: Integers, most: int, labels: Labels | None) -> Integers:
+    """The first rows of an order, sorted; of every class a few."""
+    chosen = order[:most]
+    if labels is not None:
+        shuffled = labels[order]
+        firsts = [np.flatnonzero(shuffled == label)[:LEAST_OF_A_CLASS] for label in np.unique(labels)]
+        chosen = np.union1d(chosen, order[np.concatenate(firsts)])
+    return np.sort(chosen)
+
+
+@contextmanager
+def _no_word_of_limits() -> Iterator[None]:
+    """Searches end on purpose after some steps, and the standings say so: no warning besides."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
