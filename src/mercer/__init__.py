@@ -122,6 +122,7 @@ if TYPE_CHECKING:
     from mercer.recipe.estimators import TableClassifier, TableRegressor
     from mercer.tables.delimited import Layout
     from mercer.tables.intake import TableFile, read_table
+    from mercer.tables.outlet import write_table
     from mercer.tables.propose import Proposal, describe_table, table_kernel
     from mercer.theory.gram_report import GramReport, gram_report
     from mercer.theory.verify import Verification, verify
@@ -256,6 +257,7 @@ __all__ = [
     "table_kernel",
     "theory",
     "verify",
+    "write_table",
 ]
 
 _MODULES = ("choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
@@ -303,6 +305,7 @@ _ELSEWHERE = {
     "Layout": "mercer.tables.delimited",
     "TableFile": "mercer.tables.intake",
     "read_table": "mercer.tables.intake",
+    "write_table": "mercer.tables.outlet",
     "Proposal": "mercer.tables.propose",
     "describe_table": "mercer.tables.propose",
     "Estimate": "mercer.recipe.estimate",

@@ -4,16 +4,13 @@
                             "mercer.sha256"  the checksum of the header
     header["body_sha256"]                    the checksum of all tensors: names, types, shapes and bytes
 
-A file is written under another name in the same folder, brought to the disk, and then takes its name in one
-step: whoever looks sees the old file or the new one, whenever the process ends.
+`mercer.places` has the write in one step.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,6 +18,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save_file
 
+from mercer import places
 from mercer.errors import ModelFileError
 from mercer.files.nodes import Node, read_json, wrong
 
@@ -67,16 +65,9 @@ def write_file(path: Path, header: dict[str, Node], tensors: Tensors, *, force: 
     check_place(path, force=force)
     text = json.dumps({**header, BODY_SUM: body_sum(tensors)}, allow_nan=False, separators=(",", ":"))
     sums = hashlib.sha256(text.encode("ascii")).hexdigest()
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        # safetensors writes files for their owner alone; this one shall have the rights of any other.
-        draft.touch()
-        rights = path.stat().st_mode if path.exists() else draft.stat().st_mode
-        save_file(tensors, draft, metadata={HEADER: text, HEADER_SUM: sums})
-        draft.chmod(rights)
-        _to_disk(draft)
-        _take_name(draft, path, force=force)
-        _to_disk(path.parent)
+        with places.whole_file(path, force=force, error=ModelFileError) as draft:
+            save_file(tensors, draft, metadata={HEADER: text, HEADER_SUM: sums})
     except OSError as error:
         raise ModelFileError(f"{path} could not be written: {error}.") from error
     except safetensors.SafetensorError as error:
@@ -84,43 +75,12 @@ def write_file(path: Path, header: dict[str, Node], tensors: Tensors, *, force: 
             f"{path} could not be written: {error}. Look at the space left on the disk, and at who may write "
             f"in {path.parent}."
         ) from error
-    finally:
-        draft.unlink(missing_ok=True)
     return path.stat().st_size
 
 
 def check_place(path: Path, *, force: bool) -> None:
     """Refuse a place where no file can or should be written, before anything is done."""
-    if path.is_dir():
-        raise ModelFileError(f"{path} is a directory. Name a file, for example {path / 'model.mercer'}.")
-    if not path.parent.is_dir():
-        raise ModelFileError(f"{path.parent} is no directory. Make it first, or name another place.")
-    if path.exists() and not force:
-        raise ModelFileError(f"{path} exists. Pass force=True to replace it, or name another file.")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise ModelFileError(f"{path.parent} may not be written to. Name another place, or ask who owns it.")
-
-
-def _take_name(draft: Path, path: Path, *, force: bool) -> None:
-    """The name for the draft; without `force` a file that came meanwhile keeps it."""
-    if force:
-        os.replace(draft, path)
-        return
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        raise ModelFileError(f"{path} exists. Pass force=True to replace it, or name another file.") from None
-    except OSError:
-        # A file system without links.
-        os.replace(draft, path)
-
-
-def _to_disk(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    places.check_place(path, force=force, example="model.mercer", error=ModelFileError)
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────
