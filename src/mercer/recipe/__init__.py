@@ -5,6 +5,7 @@ tournament     kernels compete by their evidence, on a few rows first
 ladder         the machine for all rows, by their number, memory and time
 estimate       how good the model is on rows that it has not seen
 estimators     `TableRegressor` and `TableClassifier`, which do all of it in `fit`
+leaks          columns that seem to give the answer away
 explain        what one prediction rests on
 stored         what of it a model file holds
 door           `mercer.fit`

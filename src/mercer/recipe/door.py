@@ -46,14 +46,14 @@ def fit(
     Returns a fitted `TableRegressor` or `TableClassifier`. Ctrl-C ends the search for a kernel, fits the best
     so far, and raises `mercer.Interrupted` with that model.
 
-    >>> import pandas as pd
+    >>> import mercer, pandas as pd
     >>> table = pd.DataFrame({"size": [k % 20 * 0.5 for k in range(60)], "kind": ["oak", "ash", "elm"] * 20})
     >>> table["price"] = 3.0 * table["size"] + 5.0 * (table["kind"] == "oak")
     >>> model = mercer.fit(table, "price", verbose=0)
     >>> model.predict(pd.DataFrame({"kind": ["oak"], "size": [4.0]})).round(1)
     array([17.])
     """
-    rows, values, name = _split(table, target)
+    rows, values, name = split(table, target)
     known, _ = as_target(values)
     found, why = find_task(known, task)
     kind = TableRegressor if found == "numbers" else TableClassifier
@@ -76,7 +76,7 @@ def fit(
     return model
 
 
-def _split(table: Source, target: str | Targets | None) -> tuple[Table, Targets, str]:
+def split(table: Source, target: str | Targets | None) -> tuple[Table, Targets, str]:
     """The rows, the values of the target, and its name."""
     if isinstance(table, str | os.PathLike):
         table = read_table(os.fspath(table))

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import InputError, Interrupted, ParameterError
+from mercer.errors import InputError, Interrupted, MercerWarning, ParameterError, warn
 from mercer.frames import is_frame
 from mercer.kernels import Kernel, as_kernel
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
@@ -21,6 +21,7 @@ from mercer.progress import Talk
 from mercer.recipe import estimate, ladder, tournament
 from mercer.recipe.estimate import LEVEL, Estimate, half_width, units_of
 from mercer.recipe.given import Given, as_target
+from mercer.recipe.leaks import suspicions
 from mercer.solve.solution import Certificate
 from mercer.tables.propose import roles_of
 from mercer.tables.roles import Role
@@ -98,6 +99,10 @@ class TableMachine(BaseEstimator):
         target = self._target(values)
         talk = Talk(self.verbose)
         roles = () if given.names is None else roles_of(given.table, leave_out=self._left_out(given))
+        warned = suspicions(given, [role for role in roles if role.kind != "left out"], target, self.task)
+        for text in warned:
+            steps.append(text)
+            warn(text, MercerWarning)
         talk(f"{len(given)} rows: looking for a kernel")
         outcome = tournament.compete(
             self._field(given, roles),

@@ -21,6 +21,8 @@ from mercer.errors import InputError
 from mercer.frames import cells
 from mercer.gram import Tiles
 from mercer.kernels.terms import latent_diag, split_noise
+from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
+from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.recipe.given import Given
 from mercer.typing import Array, Table
 
@@ -103,12 +105,12 @@ def _effects(model: TableMachine, table: Table) -> tuple[Effect, ...]:
     """One prediction for each column, with that column at its typical value; the largest effects first."""
     names = [str(name) for name in model.feature_names_in_]
     used = [role for role in model.roles_ if role.kind != "left out"]
-    kept = kept_rows(model)
+    others = np.asarray(kept(model).data)
     row = dict(zip(Rows.of(table, "X").names or names, cells(table)[0].tolist(), strict=True))
     rows: list[dict[str, Any]] = [row]
     typical = {}
     for role in used:
-        typical[role.column] = _typical(kept[:, names.index(role.column)])
+        typical[role.column] = _typical(others[:, names.index(role.column)])
         rows.append({**row, role.column: typical[role.column]})
     frame = polars.DataFrame({name: [r[name] for r in rows] for name in row}, strict=False)
     values = _values(model, frame)
@@ -136,13 +138,14 @@ def _typical(column: np.ndarray) -> object:
     return Counter(known).most_common(1)[0][0]
 
 
-def kept_rows(model: TableMachine) -> np.ndarray:
+def kept(model: TableMachine) -> Rows:
     """The rows that a machine keeps: those of the fit, or landmarks."""
-    for name in ("X_fit_", "landmarks_"):
-        rows = getattr(model.machine_, name, None)
-        if rows is not None:
-            return np.asarray(rows)
-    raise InputError("the machine keeps no rows to compare with.")
+    machine = model.machine_
+    names = getattr(machine, "feature_names_in_", None)
+    listed = None if names is None else [str(name) for name in names]
+    if isinstance(machine, GaussianProcessRegressor | GaussianProcessClassifier):
+        return Rows(machine.X_fit_, "rows of fit", listed)
+    return Rows(machine.landmarks_, "landmarks", listed)
 
 
 def _alike(model: TableMachine, table: Table) -> tuple[Alike, ...]:
@@ -150,19 +153,14 @@ def _alike(model: TableMachine, table: Table) -> tuple[Alike, ...]:
     kernel, _ = split_noise(model.kernel_)
     if kernel is None:
         return ()
-    machine = model.machine_
-    names = getattr(machine, "feature_names_in_", None)
-    listed = None if names is None else [str(name) for name in names]
-    kept = Rows(getattr(machine, "X_fit_", None), "rows of fit", listed)
-    landmarks = kept.data is None
-    if landmarks:
-        kept = Rows(machine.landmarks_, "landmarks", listed)
+    others = kept(model)
+    landmarks = others.name == "landmarks"
     mine = Rows.of(table, "X")
-    products = Tiles(kernel, mine, kept).dense()[0]
+    products = Tiles(kernel, mine, others).dense()[0]
     own = float(latent_diag(kernel, mine)[0])
-    likeness = products / np.sqrt(np.maximum(own * latent_diag(kernel, kept), 1e-300))
+    likeness = products / np.sqrt(np.maximum(own * latent_diag(kernel, others), 1e-300))
     best = np.argsort(-likeness, kind="stable")[:MOST_ALIKE]
-    targets = _targets(model, len(kept)) if not landmarks else None
+    targets = None if landmarks else _targets(model, len(others))
     return tuple(
         Alike(
             None if landmarks else int(i),
@@ -177,6 +175,33 @@ def _targets(model: TableMachine, n: int) -> np.ndarray | None:
     """The targets of the rows of fit, where the estimate judged each of them."""
     truth = model.estimate_.truth
     return truth if len(truth) == n else None
+
+
+def brief(text: str, longest: int = 60) -> str:
+    """The text of a kernel without what its readings learned: lists longer than this become dots.
+
+    >>> brief('RBF([1.0, 2.0]).of(Text("words", vocabulary=["a]", "many, many words"]))', longest=15)
+    'RBF([1.0, 2.0]).of(Text("words", vocabulary=[…]))'
+    """
+    out: list[str] = []
+    list_began = 0
+    depth = 0
+    quoted = escaped = False
+    for letter in text:
+        out.append(letter)
+        if quoted:
+            quoted = escaped or letter != '"'
+            escaped = letter == "\\" and not escaped
+        elif letter == '"':
+            quoted = True
+        elif letter == "[":
+            list_began = list_began if depth else len(out)
+            depth += 1
+        elif letter == "]" and depth:
+            depth -= 1
+            if not depth and len(out) - list_began > longest:
+                out[list_began:] = ["…", "]"]
+    return "".join(out)
 
 
 def _short(value: object) -> str:
