@@ -117,8 +117,40 @@ def _dates(name: str, what: str) -> InputTypeError:
     )
 
 
+PLAIN = frozenset({float, int, bool, type(None), np.float64, np.float32, np.int64, np.int32, np.bool_})
+# Whole numbers up to here are float64 without a loss, and none beyond can be out of its range.
+EXACT = 2**53
+
+
+def plain_numbers(A: object) -> Array | None:
+    """A table of numbers as float64 at once, NaN where there is None; None where a cell is anything else.
+
+    >>> plain_numbers(np.array([[1, None], [2.5, True]], dtype=object))
+    array([[1. , nan],
+           [2.5, 1. ]])
+    >>> plain_numbers(np.array([["1"]], dtype=object)) is None
+    True
+    """
+    if not isinstance(A, np.ndarray) or A.ndim != 2:
+        return None
+    if A.dtype in (np.float64, np.float32):
+        return A.astype(np.float64, copy=False)
+    if A.dtype != object:
+        return None
+    cells = A.ravel().tolist()
+    kinds = set(map(type, cells))
+    if not kinds <= PLAIN:
+        return None
+    if int in kinds and any(type(cell) is int and abs(cell) > EXACT for cell in cells):
+        return None
+    return A.astype(np.float64)
+
+
 def _cells_to_float(A: np.ndarray, name: str, names: Sequence[str] | None) -> Array:
-    """Object and text arrays, cell by cell, so that the error can name the cell."""
+    """Object and text arrays; where they are not plain numbers cell by cell, so that errors name the cell."""
+    plain = plain_numbers(A)
+    if plain is not None:
+        return plain
 
     def where(i: int, j: int) -> str:
         return f"row {i}, {_column(j, names)}"

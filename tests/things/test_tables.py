@@ -140,3 +140,22 @@ def test_the_gradient_of_a_table_kernel_is_that_of_differences():
         step = 1e-6 * np.eye(len(k.theta))[i]
         up, down = (float((W * k.with_theta(k.theta + s * step)(TABLE)).sum()) for s in (1, -1))
         assert abs(found[i] - (up - down) / 2e-6) < 1e-6 * (1 + abs(found[i]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_numbers_read_at_once_are_those_read_cell_by_cell(seed):
+    """Tables of plain numbers take a short cut; it must say what the cells say, and leave the rest alone."""
+    from mercer.vectors import plain_numbers
+
+    rng = np.random.default_rng(seed)
+    pool = [1, -3, 2.5, None, float("nan"), True, 2**60, np.float32(0.1), np.int64(7), "5", b"x", np.nan]
+    cells = np.empty((6, 3), dtype=object)
+    for place in np.ndindex(cells.shape):
+        cells[place] = pool[rng.integers(len(pool) if seed % 2 else 9)]
+    found = plain_numbers(cells)
+    simple = all(c is None or isinstance(c, int | float | np.number | np.bool_) for c in cells.flat)
+    huge = any(isinstance(c, int) and abs(c) > 2**53 for c in cells.flat)
+    assert (found is not None) == (simple and not huge)
+    if found is not None:
+        slow = [[float("nan") if cell is None else float(cell) for cell in row] for row in cells]
+        np.testing.assert_array_equal(found, slow)

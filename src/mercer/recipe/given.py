@@ -66,8 +66,11 @@ class Given:
     @classmethod
     def _with_names(cls, array: np.ndarray) -> Given:
         names = tuple(f"x{j + 1}" for j in range(array.shape[1]))
-        columns = {name: array[:, j].tolist() for j, name in enumerate(names)}
-        return cls(polars.DataFrame(columns, strict=False), names)
+        if array.dtype.kind in "biuf":
+            columns = {name: array[:, j] for j, name in enumerate(names)}
+            return cls(polars.DataFrame(columns), names)
+        listed = {name: array[:, j].tolist() for j, name in enumerate(names)}
+        return cls(polars.DataFrame(listed, strict=False), names)
 
     def __len__(self) -> int:
         return len(Rows.of(self.table, "the table"))

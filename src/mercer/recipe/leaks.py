@@ -17,7 +17,8 @@ from mercer.arrays import Rows
 from mercer.kernels.things.categories import category
 from mercer.recipe.given import Given
 from mercer.tables.roles import Role
-from mercer.typing import Array, Integers, Labels
+from mercer.typing import Array, Flags, Integers, Labels
+from mercer.vectors import plain_numbers
 
 # Of what could be explained, the share from which a single column is too good.
 NEARLY_ALL = 0.9
@@ -40,25 +41,33 @@ def suspicions(given: Given, roles: Sequence[Role], y: Labels, task: str) -> lis
     found = []
     rows = Rows.of(given.table, "the table")
     for role in roles:
-        cells = [category(value) for value in rows.take((role.column,)).things]
-        groups = _groups(cells, role)
+        column = rows.take((role.column,))
+        numbers = plain_numbers(column.data) if role.kind == "number" else None
+        if numbers is not None:
+            groups = _tenths(numbers.ravel())
+            known = ~np.isnan(numbers.ravel())
+        else:
+            cells = [category(value) for value in column.things]
+            groups = _same(cells)
+            known = groups > 0
         share = _told(groups, y, task)
         least = NEARLY_ALL if task == "classes" else NEARLY_ALL_OF_NUMBERS
         if share >= least:
             told = f"{100 * share:.0f} % of what there is to tell of the target"
             found.append(f"{role.column!r} alone tells {told}. {ASK}")
         elif task == "classes":
-            found += _only_of_one_class(role.column, cells, y)
+            found += _only_of_one_class(role.column, known, y)
     return found
 
 
-def _groups(cells: Sequence[object], role: Role) -> Integers:
-    """Rows with the same value, the same tenth of the numbers, or nothing, as whole numbers."""
-    known = [cell is not None for cell in cells]
-    if role.kind == "number":
-        numbers = np.array([np.nan if cell is None else float(str(cell)) for cell in cells])
-        edges = np.nanquantile(numbers, np.linspace(0, 1, TENTHS + 1)[1:-1])
-        return np.where(known, 1 + np.searchsorted(edges, np.nan_to_num(numbers)), 0)
+def _tenths(numbers: Array) -> Integers:
+    """The tenth of the numbers in which each of them lies, from 1 on; 0 for what is missing."""
+    edges = np.nanquantile(numbers, np.linspace(0, 1, TENTHS + 1)[1:-1])
+    return np.where(np.isnan(numbers), 0, 1 + np.searchsorted(edges, np.nan_to_num(numbers)))
+
+
+def _same(cells: Sequence[object]) -> Integers:
+    """A number from 1 on for each different value, 0 for what is missing."""
     values = dict.fromkeys(cell for cell in cells if cell is not None)
     names = {value: number + 1 for number, value in enumerate(values)}
     return np.array([0 if cell is None else names[cell] for cell in cells])
@@ -88,8 +97,7 @@ def _told_of_numbers(groups: Integers, y: Array) -> float:
     return 1.0 - float(np.sum((y - said) ** 2)) / spread if spread > 0 else 0.0
 
 
-def _only_of_one_class(column: str, cells: Sequence[object], y: Labels) -> list[str]:
-    known = np.array([cell is not None for cell in cells])
+def _only_of_one_class(column: str, known: Flags, y: Labels) -> list[str]:
     if known.sum() < ENOUGH or (~known).sum() < ENOUGH:
         return []
     classes = np.unique(y[known])

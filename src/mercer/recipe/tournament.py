@@ -23,6 +23,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import clock
+from mercer.arrays import Rows
 from mercer.errors import MercerError
 from mercer.kernels import Kernel, Linear, White, as_kernel
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
@@ -170,10 +171,12 @@ def contenders(given: Given, roles: Sequence[Role]) -> list[Contender]:
         if measured or (smoothness == "smooth" and reading == "ranks")
     ]
     several = len(used) > 1
+    # read once for all of them
+    rows = Rows.of(given.table, "the table")
     styles = [style for style in styles if style.alone is False or (several and len(used) <= MOST_ALONE)]
     found = []
     for style in styles:
-        kernel = kernel_of(roles, style).resolved(given.table)
+        kernel = kernel_of(roles, style).resolved(rows)
         found.append(Contender.starting(str(style), _started(kernel, 1.0)))
     return found
 

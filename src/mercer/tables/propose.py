@@ -17,6 +17,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 from mercer.arrays import Rows
 from mercer.errors import InputError
 from mercer.kernels import (
@@ -34,7 +36,7 @@ from mercer.kernels import (
 )
 from mercer.params import Open
 from mercer.tables.roles import Role, date_reading, role_of
-from mercer.typing import Table
+from mercer.typing import Array, Table
 
 READINGS = ("ranks", "standard")
 SMOOTHNESS: dict[str, Kernel] = {"smooth": RBF(), "once": Matern(nu=1.5), "rough": Matern(nu=0.5)}
@@ -119,12 +121,19 @@ def roles_of(table: Table, *, leave_out: Iterable[str] = ()) -> tuple[Role, ...]
         raise InputError(
             f"leave_out names the columns {unknown}, which the table does not have: {rows.names}."
         )
-    roles = [role_of(name, rows.take((name,)).things) for name in rows.names if name not in without]
+    roles = [role_of(name, _values(rows.take((name,)))) for name in rows.names if name not in without]
     if all(role.kind == "left out" for role in roles):
         raise InputError(
             "no column of the table has anything to learn from: every one has a single value or is a key."
         )
     return tuple(roles)
+
+
+def _values(column: Rows) -> Sequence[object] | Array:
+    """The values of one column."""
+    if isinstance(column.data, np.ndarray) and column.data.dtype.kind == "f":
+        return column.data.ravel()
+    return column.things
 
 
 def kernel_of(roles: Sequence[Role], style: Style) -> Kernel:

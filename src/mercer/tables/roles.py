@@ -18,6 +18,7 @@ import numpy as np
 
 from mercer.kernels.things.categories import category
 from mercer.kernels.things.dates import Date
+from mercer.typing import Array
 
 # Text with at most so many different values is a category, or with at most this share of the rows.
 FEW_VALUES = 30
@@ -49,7 +50,7 @@ class Role:
     format: str | None = None
 
 
-def role_of(column: str, values: Sequence[object]) -> Role:
+def role_of(column: str, values: Sequence[object] | Array) -> Role:
     """What a column is.
 
     >>> role_of("colour", ["red", "blue", "red", None]).why
@@ -57,6 +58,8 @@ def role_of(column: str, values: Sequence[object]) -> Role:
     >>> role_of("when", ["02/21/2006", "07/19/2004"]).format
     '%m/%d/%Y'
     """
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
+        return _role_of_floats(column, values)
     cells = [category(value) for value in values]
     known = [cell for cell in cells if cell is not None]
     gaps = len(cells) - len(known)
@@ -70,6 +73,17 @@ def role_of(column: str, values: Sequence[object]) -> Role:
     if all(isinstance(cell, date | np.datetime64) for cell in known):
         return Role(column, "date", "dates", gaps, distinct)
     return _role_of_text(column, [str(cell) for cell in known], gaps, distinct)
+
+
+def _role_of_floats(column: str, values: np.ndarray) -> Role:
+    """The role of a column of numbers, NaN where one is missing, all values at once."""
+    known = values[~np.isnan(values)]
+    gaps = len(values) - len(known)
+    distinct = len(np.unique(known))
+    if distinct <= 1 and (gaps == 0 or not distinct):
+        why = "one value only" if distinct else "no value at all"
+        return Role(column, "left out", why, gaps, distinct)
+    return _role_of_numbers(column, known, gaps, distinct)
 
 
 def _role_of_numbers(column: str, numbers: np.ndarray, gaps: int, distinct: int) -> Role:

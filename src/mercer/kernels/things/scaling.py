@@ -20,7 +20,7 @@ from mercer.kernels.things.reading import Reading, reading
 from mercer.params import given
 from mercer.sparse import dense
 from mercer.typing import Array
-from mercer.vectors import check_vectors
+from mercer.vectors import check_vectors, plain_numbers
 
 Numbers = tuple[float, ...]
 
@@ -195,6 +195,9 @@ class Known(Reading):
     """
 
     def read(self, x: Rows) -> Rows:
+        plain = plain_numbers(x.data)
+        if plain is not None:
+            return Rows((~np.isnan(plain)).astype(np.float64), x.name, x.names)
         known = [[float(not _is_gap(cell)) for cell in row] for row in _cells(x)]
         return Rows(np.array(known), x.name, x.names)
 
@@ -203,6 +206,10 @@ def numbers_with_gaps(x: Rows) -> Array:
     """The rows as numbers, NaN where a value is missing; all else that is no number is refused."""
 
     def make() -> Array:
+        plain = plain_numbers(x.data)
+        if plain is not None:
+            check_vectors(np.where(np.isnan(plain), 0.0, plain), x.name, x.names)
+            return plain
         table = np.array(_cells(x), dtype=object)
         gaps = np.array([[_is_gap(cell) for cell in row] for row in table])
         filled = check_vectors(np.where(gaps, 0.0, table), x.name, x.names)
