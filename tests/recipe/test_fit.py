@@ -104,6 +104,7 @@ def test_folds_of_classes_are_those_of_fits_without_them():
     assert np.allclose(again.predict_proba(SMALL.iloc[judge]), model.estimate_.spread[judge], atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:.*alone tells")
 def test_a_straight_line_is_found_and_carried_on():
     """Ranks bend straight lines; the evidence must prefer the reading that does not."""
     x = np.linspace(0.0, 10.0, 60)
@@ -172,6 +173,7 @@ def test_landmarks_predict_classes(monkeypatch):
     assert np.allclose(model.predict_proba(X[300:]).sum(axis=1), 1.0)
 
 
+@pytest.mark.filterwarnings("ignore:.*alone tells")
 def test_wide_and_sparse_numbers_are_compared_as_a_whole():
     X = sparse.random_array((120, 90), density=0.1, rng=1, format="csr")
     y = np.asarray(X[:, [0]].todense()).ravel() > 0

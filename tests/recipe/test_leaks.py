@@ -58,6 +58,14 @@ def test_numbers_that_follow_a_category_are_asked_about():
     assert text.startswith("'kind' alone")
 
 
+def test_the_target_in_other_units_is_asked_about_and_a_near_thing_is_not():
+    y = 3.0 * SIZE + 1.0
+    (text,) = asked(pd.DataFrame({"feet": SIZE, "kind": R.choice(list("ab"), N)}), y, "numbers")
+    assert text.startswith("'feet' alone tells 100 %")
+    noisy = y + 0.1 * R.normal(size=N)
+    assert asked(pd.DataFrame({"feet": SIZE, "kind": R.choice(list("ab"), N)}), noisy, "numbers") == []
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_honest_columns_are_not_asked_about(seed):
     rng = np.random.default_rng(seed)
@@ -66,7 +74,7 @@ def test_honest_columns_are_not_asked_about(seed):
     keys = [f"row {i}" for i in range(N)]
     table = pd.DataFrame({"size": SIZE, "gaps": gaps, "text": keys, "kind": rng.choice(list("ab"), N)})
     assert asked(table, CLASS, "classes") == []
-    assert asked(table, 3 * SIZE, "numbers") == []
+    assert asked(table, np.sin(3 * SIZE), "numbers") == []
 
 
 def test_a_fit_warns_and_keeps_the_sentence(monkeypatch):

@@ -23,6 +23,7 @@ from mercer.vectors import plain_numbers
 # Of what could be explained, the share from which a single column is too good.
 NEARLY_ALL = 0.9
 NEARLY_ALL_OF_NUMBERS = 0.98
+A_STRAIGHT_LINE = 0.9999
 # Rows that must be known, or missing, for a pattern to mean something.
 ENOUGH = 30
 TENTHS = 10
@@ -51,6 +52,9 @@ def suspicions(given: Given, roles: Sequence[Role], y: Labels, task: str) -> lis
             groups = _same(cells)
             known = groups > 0
         share = _told(groups, y, task)
+        if numbers is not None and task == "numbers":
+            # that a number follows another closely is no leak; that it is the other in new units may be one
+            share = _straight(numbers.ravel(), np.asarray(y, dtype=np.float64))
         least = NEARLY_ALL if task == "classes" else NEARLY_ALL_OF_NUMBERS
         if share >= least:
             told = f"{100 * share:.0f} % of what there is to tell of the target"
@@ -86,6 +90,15 @@ def _told(groups: Integers, y: Labels, task: str) -> float:
     right = (np.argmax(others, axis=1) == codes) & (others.sum(axis=1) > 0)
     base = np.bincount(codes).max() / len(y)
     return float((right.mean() - base) / (1 - base))
+
+
+def _straight(x: Array, y: Array) -> float:
+    """1 where the target is a straight line of the column, up to rounding; else 0."""
+    known = np.isfinite(x)
+    x, y = x[known], y[known]
+    if len(x) < ENOUGH or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    return float(np.corrcoef(x, y)[0, 1] ** 2 >= A_STRAIGHT_LINE)
 
 
 def _told_of_numbers(groups: Integers, y: Array) -> float:
