@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import clock
 from mercer.errors import InputError, Interrupted, MercerWarning, ParameterError, warn
 from mercer.frames import is_frame
 from mercer.kernels import Kernel, as_kernel
@@ -19,7 +20,7 @@ from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.memory import memory_limit
 from mercer.progress import Talk
 from mercer.recipe import estimate, ladder, tournament
-from mercer.recipe.estimate import LEVEL, Estimate, half_width, units_of
+from mercer.recipe.estimate import LEVEL, Estimate, half_width
 from mercer.recipe.given import Given, as_target
 from mercer.recipe.leaks import suspicions
 from mercer.solve.solution import Certificate
@@ -118,7 +119,8 @@ class TableMachine(BaseEstimator):
         rung = self._rung(outcome.winner, target, means)
         steps.append(rung.words)
         talk(rung.words)
-        self._fit_machine(rung.machine, given, target, talk)
+        with clock.within(means.seconds):
+            self._fit_machine(rung.machine, given, target, talk)
         self.roles_ = list(roles)
         self.n_features_in_ = given.width
         if given.names is not None:
@@ -238,13 +240,17 @@ class TableRegressor(RegressorMixin, TableMachine):
         self, machine: ladder.Regressor | ladder.Classifier, given: Given, y: Labels, talk: Talk
     ) -> None:
         assert isinstance(machine, ladder.Regressor)
-        self.y_mean_, self.y_scale_ = units_of(machine, y)
-        self.machine_ = machine.fit(given.table, (y - self.y_mean_) / self.y_scale_)
         if isinstance(machine, GaussianProcessRegressor):
+            self.y_mean_, self.y_scale_ = 0.0, 1.0
+            self.machine_ = machine.fit(given.table, y)
             talk("error estimate by leave-one-out")
             self.estimate_ = estimate.by_leaving_one_out(machine, y)
-        else:
-            self.estimate_ = estimate.by_rows_kept_out(machine, given, y, int(self.random_state), talk)
+            return
+        found = estimate.by_rows_kept_out(machine, given, y, int(self.random_state), talk)
+        assert isinstance(found.machine, ladder.Regressor)
+        self.machine_ = found.machine
+        self.y_mean_, self.y_scale_ = found.mean, found.scale
+        self.estimate_ = found.estimate
 
     def predict(self, X: Table, return_std: bool = False) -> Array | tuple[Array, Array]:
         """The mean at rows X; with `return_std` also the standard deviation of a new observation there."""
@@ -290,12 +296,15 @@ class TableClassifier(ClassifierMixin, TableMachine):
         self, machine: ladder.Regressor | ladder.Classifier, given: Given, y: Labels, talk: Talk
     ) -> None:
         assert isinstance(machine, ladder.Classifier)
-        self.machine_ = machine.fit(given.table, y)
-        self.classes_ = np.asarray(machine.classes_)
         if isinstance(machine, GaussianProcessClassifier):
+            self.machine_ = machine.fit(given.table, y)
             self.estimate_ = estimate.by_folds(machine, given, y, int(self.random_state), talk)
         else:
-            self.estimate_ = estimate.by_rows_kept_out(machine, given, y, int(self.random_state), talk)
+            found = estimate.by_rows_kept_out(machine, given, y, int(self.random_state), talk)
+            assert isinstance(found.machine, ladder.Classifier)
+            self.machine_ = found.machine
+            self.estimate_ = found.estimate
+        self.classes_ = np.asarray(self.machine_.classes_)
 
     def predict(self, X: Table) -> Labels:
         """The most probable class of each row."""

@@ -33,6 +33,8 @@ FACTORS = 5.0
 LARGEST_PROCESS = 1e7
 MOST_LANDMARKS = 2000
 LEAST_LANDMARKS = 300
+# Multiplications for each row and landmark that Newton's steps of two classes took, as measured.
+NEWTON = 6000
 # Landmarks of a machine that does not keep its features; it passes over the rows once in every step.
 STREAMED_LANDMARKS = 1000
 
@@ -47,7 +49,7 @@ class Means:
 
     @property
     def for_machine(self) -> float:
-        return SECONDS if self.seconds is None else 0.35 * self.seconds
+        return SECONDS if self.seconds is None else 0.6 * self.seconds
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def rung_for_classes(found: Contender, n: int, classes: int, means: Means, wante
     if wanted == "gp" or (wanted == "auto" and n**2 * classes <= LARGEST_PROCESS):
         process = GaussianProcessClassifier(found.kernel, optimizer=None, tol=MODE_TOLERANCE)
         return Rung(process, f"A Gaussian process of {classes} classes on all {n} rows.")
-    m = min(_landmarks(n, means), n)
+    m = _landmarks_of_classes(n, classes, means)
     machine = FalkonClassifier(found.kernel, m, 1.0, tol=1e-3, random_state=means.seed, memory=means.memory)
     return Rung(machine, f"Logistic regression on {m} landmarks for {n} rows{_why(wanted, n)}.")
 
@@ -104,6 +106,14 @@ def _landmarks(n: int, means: Means) -> int:
     probe = seconds_of_factor(MOST_LANDMARKS, float) * 6 * n / MOST_LANDMARKS
     by_time = MOST_LANDMARKS * (means.for_machine / max(probe, 1e-9)) ** 0.5
     return int(min(n, MOST_LANDMARKS, max(LEAST_LANDMARKS, min(by_memory, by_time))))
+
+
+def _landmarks_of_classes(n: int, classes: int, means: Means) -> int:
+    """As many landmarks as Newton's steps over all rows fit in the seconds."""
+    multiplications = NEWTON * n * (1 + classes / 4)
+    rate = MOST_LANDMARKS**3 / 3 / max(seconds_of_factor(MOST_LANDMARKS, float), 1e-9)
+    by_time = means.for_machine * rate / multiplications
+    return int(min(n, MOST_LANDMARKS, max(LEAST_LANDMARKS, by_time)))
 
 
 def _why(wanted: str, n: int) -> str:

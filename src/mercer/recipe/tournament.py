@@ -47,7 +47,7 @@ class Round:
     share: float
 
 
-ROUNDS = (Round(500, 30, 3, 0.3), Round(1000, 30, 1, 0.2), Round(2000, 15, 1, 0.15))
+ROUNDS = (Round(500, 30, 3, 0.25), Round(1000, 30, 1, 0.15), Round(2000, 15, 1, 0.1))
 # How far a search may go from where it starts, as a factor down and up.
 REACH = {"scale": (1e-3, 1e4), "lengthscale": (0.03, 1e2), "noise": (1e-4, 10.0)}
 ELSE = (1e-3, 1e3)
