@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import t as student
 from sklearn.model_selection import RepeatedKFold
 
-from mercer import KernelRidge, compare
+from mercer import GaussianProcessRegressor, KernelRidge, compare
 from mercer.errors import InputError, ParameterError
 from mercer.recipe.compare import NOTHING, paired_interval
 
@@ -112,3 +112,12 @@ def test_what_cannot_be_compared_gets_a_sentence(change, options, error, words):
         frame = change(frame)
     with pytest.raises(error, match=words):
         compare(frame, options.pop("target", "y"), **options)
+
+
+def test_a_process_with_steps_of_ours_says_nothing_of_its_limit_and_one_of_yours_does():
+    frame = numbers().drop("kind")
+    named = compare(frame, "y", kernels=["RBF(1.0)"], machines=["gp"], folds=2, repeats=1)
+    assert [c.notes for c in named.candidates] == [(), ()]
+    mine = {"mine": GaussianProcessRegressor(max_iter=1)}
+    found = compare(frame, "y", kernels=["RBF(1.0) + White(0.1)"], machines=mine, folds=2, repeats=1)
+    assert found.best.notes[0].endswith("(2 such warnings)")

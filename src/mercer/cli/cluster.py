@@ -93,6 +93,8 @@ def _cluster(asked: Request, talk: Talk) -> None:
         f"{_clusters(count)} of {', '.join(map(str, sizes))} rows; {explained:.1%} of the variance in "
         "feature space lies between them"
     )
+    for note in model.certificate_.notes:
+        talk.say(f"  {note}")
     if asked.output != "-" or not asked.as_json:
         write_table(frame, asked.output, force=asked.force)
     if asked.output != "-":

@@ -6,6 +6,7 @@ The object that --json prints, schema "mercer.compare/1":
     task, scoring         "numbers" or "classes"; scikit-learn's name of the score; larger is better
     folds, repeats, seed  of the cross-validation
     interval              how the interval was computed
+    proposed              the text of the kernel that was proposed, null if kernels were given
     candidates            best first: name, kernel (null if none), mean, scores (of each fold), difference (to
                           the best), low, high (null if it failed), seconds, failure (null, or why), notes
 """
@@ -128,6 +129,7 @@ def _as_json(asked: Request, file: TableFile, found: Comparison) -> dict[str, ob
         "repeats": found.repeats,
         "seed": asked.seed,
         "interval": INTERVAL,
+        "proposed": found.proposed,
         "candidates": [
             {
                 "name": c.name,

@@ -120,7 +120,7 @@ def some_rows(rows: Table, index: Integers) -> Table:
     if isinstance(rows, polars.DataFrame):
         chosen: Table = frame_rows(rows, index.tolist())
         return chosen
-    return rows[index]  # type: ignore[index, call-overload, no-any-return]
+    return rows[index]  # type: ignore[index, call-overload]
 
 
 def drawn(n: int, most: int, seed: int) -> Integers:
@@ -150,7 +150,7 @@ def shortened(kernel: Kernel) -> str:
 def _closing(kernel: Kernel) -> str:
     if not kernel.is_open:
         return ""
-    return "\n  open lengthscales are closed by the spread of the columns: s√(d/2) for d columns"
+    return "\n  what is open in it is closed by the rows: lengthscales by the spread, s√(d/2) for d columns"
 
 
 # ── answering ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,15 +14,18 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 from scipy.stats import t as student
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from sklearn.preprocessing import StandardScaler
@@ -51,7 +54,8 @@ SHOWN = 60
 USUAL = {"numbers": "ridge", "classes": "svc"}
 SCORES = {"numbers": "r2", "classes": "accuracy"}
 
-Machines = Sequence[str] | Mapping[str, BaseEstimator]
+Machines: TypeAlias = Sequence[str] | Mapping[str, BaseEstimator]
+Split: TypeAlias = tuple[Integers, Integers]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +84,10 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Candidates on one table, the best first, and how they were compared."""
+    """Candidates on one table, the best first, and how they were compared.
+
+    `proposed` is the text of the kernel that was proposed, None where kernels were given.
+    """
 
     candidates: tuple[Compared, ...]
     task: str
@@ -88,6 +95,7 @@ class Comparison:
     folds: int
     repeats: int
     rows: int
+    proposed: str | None = None
 
     @property
     def best(self) -> Compared:
@@ -162,17 +170,20 @@ def compare(
     kind, _ = find_task(y, task)
     _check_targets(y, kind, folds)
     named = _machines(machines, kind)
-    offered = [(str(as_kernel(k)), as_kernel(k)) for k in kernels] or [(PROPOSED, describe_table(X).kernel)]
-    scorer_name = scoring or SCORES[kind]
-    splits = _splits(X, y, kind, folds, repeats, random_state)
-    found = [_nothing(kind, X, y, splits, scorer_name)]
-    for (name, machine), (text, kernel) in product(named.items(), offered):
-        said = f"{name}, {text}"
-        found.append(
-            _scored(name, text, _with(machine, kernel), X, y, splits, scorer_name, _told(tell, said))
-        )
-    ordered = _ordered(found, [(len(train), len(test)) for train, test in splits])
-    return Comparison(ordered, kind, scorer_name, folds, repeats, len(y))
+    offered = {str(as_kernel(k)): as_kernel(k) for k in kernels}
+    if not kernels:
+        offered = {PROPOSED: describe_table(X).kernel}
+    splits = _splits(y, kind, folds, repeats, random_state)
+    trial = _Trial(X, y, splits, scoring or SCORES[kind])
+    nothing = DummyClassifier() if kind == "classes" else DummyRegressor()
+    found = [trial.scored(NOTHING, None, nothing)]
+    for (name, machine), (text, kernel) in product(named.items(), offered.items()):
+        told = _told(tell, f"{name}, {text}")
+        limited = name == "gp" and not isinstance(machines, Mapping)
+        found.append(trial.scored(name, text, _with(machine, kernel), told, limited=limited))
+    ordered = _ordered(found, splits)
+    proposed = None if kernels else str(offered[PROPOSED])
+    return Comparison(ordered, kind, trial.scoring, folds, repeats, len(y), proposed)
 
 
 def paired_interval(
@@ -236,9 +247,7 @@ def _check_targets(y: Labels, kind: str, folds: int) -> None:
         )
 
 
-def _splits(
-    X: Table, y: Labels, kind: str, folds: int, repeats: int, seed: int
-) -> list[tuple[Integers, Integers]]:
+def _splits(y: Labels, kind: str, folds: int, repeats: int, seed: int) -> list[Split]:
     cutter = RepeatedStratifiedKFold if kind == "classes" else RepeatedKFold
     return list(cutter(n_splits=folds, n_repeats=repeats, random_state=seed).split(np.zeros(len(y)), y))
 
@@ -280,62 +289,73 @@ def _has_noise(kernel: Kernel) -> bool:
     return any(p.name.split("__")[-1] == "noise" for p in kernel.parameters)
 
 
-def _nothing(
-    kind: str, X: Table, y: Labels, splits: Sequence[tuple[Integers, Integers]], scoring: str
-) -> Compared:
-    machine = DummyClassifier() if kind == "classes" else DummyRegressor()
-    return _scored(NOTHING, None, machine, X, y, splits, scoring, None)
-
-
 def _told(tell: Callable[[str], None] | None, said: str) -> Callable[[str], None] | None:
     if tell is None:
         return None
     return lambda fold: tell(f"{said}: {fold}")
 
 
-def _scored(
-    name: str,
-    kernel: str | None,
-    machine: BaseEstimator,
-    X: Table,
-    y: Labels,
-    splits: Sequence[tuple[Integers, Integers]],
-    scoring: str,
-    tell: Callable[[str], None] | None,
-) -> Compared:
-    """The score of a machine on every fold, or why there is none."""
-    try:
-        scorer = check_scoring(machine, scoring=scoring)
-    except ValueError as error:
-        raise ParameterError(f"scoring = {scoring!r} is no score of scikit-learn's: {error}") from error
-    began = time.perf_counter()
-    scores = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for j, (train, test) in enumerate(splits):
-            if tell is not None:
-                tell(f"fold {j + 1} of {len(splits)}")
-            try:
-                fitted = clone(machine).fit(_take(X, train), y[train])
-                scores.append(float(scorer(fitted, _take(X, test), y[test])))
-            except (MercerError, ValueError, np.linalg.LinAlgError) as error:
-                reason = " ".join(str(error).split())
-                seconds = time.perf_counter() - began
-                return Compared(name, kernel, np.empty(0), seconds, failure=reason)
-    notes = tuple(dict.fromkeys(str(warning.message) for warning in caught))
-    return Compared(name, kernel, np.array(scores), time.perf_counter() - began, notes=notes)
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """The folds on which every candidate is scored."""
+
+    X: Table
+    y: Labels
+    splits: list[Split]
+    scoring: str
+
+    def scored(
+        self,
+        name: str,
+        kernel: str | None,
+        machine: BaseEstimator,
+        tell: Callable[[str], None] | None = None,
+        *,
+        limited: bool = False,
+    ) -> Compared:
+        """The score of a machine on every fold, or why there is none; `limited`: it ends early on purpose."""
+        try:
+            scorer = check_scoring(machine, scoring=self.scoring)
+        except ValueError as error:
+            raise ParameterError(
+                f"scoring = {self.scoring!r} is no score of scikit-learn's: {error}"
+            ) from error
+        began = time.perf_counter()
+        scores = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for j, (train, test) in enumerate(self.splits):
+                if tell is not None:
+                    tell(f"fold {j + 1} of {len(self.splits)}")
+                try:
+                    fitted = clone(machine).fit(self._rows(train), self.y[train])
+                    scores.append(float(scorer(fitted, self._rows(test), self.y[test])))
+                except (MercerError, ValueError, np.linalg.LinAlgError) as error:
+                    reason = " ".join(str(error).split())
+                    seconds = time.perf_counter() - began
+                    return Compared(name, kernel, np.empty(0), seconds, failure=reason)
+        notes = _notes([w for w in caught if not (limited and issubclass(w.category, ConvergenceWarning))])
+        return Compared(name, kernel, np.array(scores), time.perf_counter() - began, notes=notes)
+
+    def _rows(self, index: Integers) -> Table:
+        chosen: Table = frame_rows(self.X, index.tolist())
+        return chosen
 
 
-def _take(X: Table, index: Integers) -> Table:
-    chosen: Table = frame_rows(X, index.tolist())
-    return chosen
+def _notes(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
+    """The first warning of each kind, and how many there were."""
+    first: dict[type[Warning], str] = {}
+    for warning in caught:
+        first.setdefault(warning.category, " ".join(str(warning.message).split()))
+    counts = Counter(warning.category for warning in caught)
+    return tuple(f"{text} ({counts[kind]} such warnings)" for kind, text in first.items())
 
 
-def _ordered(found: Sequence[Compared], sizes: Sequence[tuple[int, int]]) -> tuple[Compared, ...]:
+def _ordered(found: Sequence[Compared], splits: Sequence[Split]) -> tuple[Compared, ...]:
     """Best first, each with its difference to the best; what failed comes last."""
     good = sorted((c for c in found if c.failure is None), key=lambda c: -c.mean)
-    train = float(np.mean([size for size, _ in sizes]))
-    test = float(np.mean([size for _, size in sizes]))
+    train = float(np.mean([len(rows) for rows, _ in splits]))
+    test = float(np.mean([len(rows) for _, rows in splits]))
     out = [good[0]]
     for c in good[1:]:
         differences = c.scores - good[0].scores
