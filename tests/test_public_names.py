@@ -80,7 +80,16 @@ KERNELS = [
 ]
 ROOMS = ["choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
 TABLES = ["Layout", "Proposal", "TableFile", "TableClassifier", "TableRegressor"]
-TABLES += ["Estimate", "describe_table", "fit", "read_table", "table_kernel", "write_table"]
+TABLES += [
+    "Comparison",
+    "Estimate",
+    "compare",
+    "describe_table",
+    "fit",
+    "read_table",
+    "table_kernel",
+    "write_table",
+]
 OTHERS = ["GramReport", "Interrupted", "MercerMap", "Verification", "gram_report", "verify"]
 STRUCTURE = ["KernelCCA", "KernelKMeans", "KernelPCA"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]

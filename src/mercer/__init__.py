@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     from mercer.machines.structure.pca import KernelPCA
     from mercer.machines.windows.mean_embedding import KernelMeanEmbedding
     from mercer.machines.windows.nadaraya_watson import NadarayaWatson
+    from mercer.recipe.compare import Comparison, compare
     from mercer.recipe.door import fit
     from mercer.recipe.estimate import Estimate
     from mercer.recipe.estimators import TableClassifier, TableRegressor
@@ -142,6 +143,7 @@ __all__ = [
     "Brownian",
     "Categorical",
     "Chi2",
+    "Comparison",
     "Constant",
     "Cosine",
     "CosineSimilarity",
@@ -238,6 +240,7 @@ __all__ = [
     "__version__",
     "as_kernel",
     "choose",
+    "compare",
     "describe_table",
     "errors",
     "fit",
@@ -302,6 +305,8 @@ _ELSEWHERE = {
     "save": "mercer.files.save",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",
+    "Comparison": "mercer.recipe.compare",
+    "compare": "mercer.recipe.compare",
     "Layout": "mercer.tables.delimited",
     "TableFile": "mercer.tables.intake",
     "read_table": "mercer.tables.intake",

@@ -207,3 +207,10 @@ def test_types_of_columns_that_mean_the_same_give_the_same_kernel():
 )
 def test_a_column_is_judged_by_its_values(values, kind):
     assert role_of("x", values).kind == kind
+
+
+def test_ranks_may_be_left_aside_and_nothing_else_changes():
+    table = pd.DataFrame({"a": [1.5, 2.5, 9.0, 4.0], "b": ["x", "y", "x", "y"], "c": [0.1, 0.4, 0.3, 7.0]})
+    plain = str(table_kernel(table, ranks=False))
+    assert plain == str(table_kernel(table)).replace(".of(Ranked())", "")
+    assert "Ranked" not in plain

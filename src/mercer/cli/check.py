@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mercer.cli.codes import FAILURE, USAGE
 from mercer.cli.talk import complain, complain_of_parse, json_text, results
 from mercer.errors import MercerError, ParseError
 from mercer.kernels import Kernel, Proof, Proved, ProvedAsDeclared, Refuted, Undecided, Validity, parse
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 CODES = {"proved": 0, "refuted": 1, "undecided": 2, "declared": 3}
-USAGE = 64
-FAILURE = 70
 LOOKS = {
     "proved": ("✓ a kernel, proved", "bold green"),
     "declared": ("✓ a kernel, given what was declared", "bold yellow"),

@@ -6,11 +6,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from mercer.cli.codes import FAILED
 from mercer.cli.draw import check_writable, save
 from mercer.cli.talk import complain, failure_code, json_text, reason_of
 from mercer.errors import MercerError, ParameterError
 
-FAILED = 1
 PICTURES = ("forecast", "terms")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+from mercer.cli.codes import FAILED
 from mercer.cli.talk import complain
 from mercer.errors import MercerError
 
-FAILED = 1
 PROGRAMS = ("svm-train", "svm-predict", "svm-scale")
 
 

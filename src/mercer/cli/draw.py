@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mercer.cli.codes import FAILED, USAGE
 from mercer.cli.talk import complain, complain_of_parse, failure_code, json_text, reason_of
 from mercer.errors import MercerError, ParameterError, ParseError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-USAGE = 64
-FAILED = 1
 FORMATS = ("png", "svg", "pdf")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mercer.cli.codes import FAILED, USAGE
 from mercer.cli.talk import complain, json_text
 from mercer.errors import MercerError, ParameterError
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from mercer.tables.delimited import Layout
     from mercer.tables.intake import TableFile
     from mercer.tables.propose import Proposal
-
-FAILED = 1
-USAGE = 64
 
 
 @dataclass(frozen=True)

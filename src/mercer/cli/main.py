@@ -1,12 +1,6 @@
 """The commands of `mercer`. Results go to stdout, talk to stderr.
 
-Exit codes     check: 0 proved, 1 refuted, 2 undecided, 3 proved as declared
-               draw, co2, inspect: 0 done, 1 not done, with the reason
-               64 an expression or option that cannot be read     70 an unexpected failure
-               74 what was found cannot be written: a full disk     130 Ctrl-C
-               A closed pipe (`mercer check … | head -1`) ends the command quietly by SIGPIPE: 141 in a shell.
-
-numpy and everything on top of it is imported inside the commands only.
+`codes` has the table of exit codes. numpy and everything on top of it is imported inside the commands only.
 """
 
 from __future__ import annotations
@@ -20,6 +14,8 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 from typer.core import TyperGroup
 
+from mercer.cli import on_tables
+from mercer.cli.codes import FAILURE, USAGE
 from mercer.cli.options import (
     Decimal,
     Delimiter,
@@ -30,9 +26,6 @@ from mercer.cli.options import (
     Table,
     layout_of,
 )
-
-USAGE = 64
-FAILURE = 70
 
 Asked = ParamSpec("Asked")
 Answer = TypeVar("Answer")
@@ -243,6 +236,9 @@ def doctor(as_json: JsonFlag = False) -> None:
     from mercer.cli.doctor import run_doctor
 
     raise typer.Exit(run_doctor(as_json))
+
+
+on_tables.register(app)
 
 
 def run() -> None:

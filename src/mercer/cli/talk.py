@@ -7,13 +7,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from mercer.cli.codes import UNWRITTEN
 from mercer.errors import ParseError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-# an exit code of its own: the work was done, and there is no place for it
-UNWRITTEN = 74
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # columns of a pipe: nothing is wrapped there, so that other programs can read it
 UNLIMITED = 100_000

@@ -9,4 +9,5 @@ leaks          columns that seem to give the answer away
 explain        what one prediction rests on
 stored         what of it a model file holds
 door           `mercer.fit`
+compare        `mercer.compare`: kernels and machines on the same folds
 """

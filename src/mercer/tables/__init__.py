@@ -4,4 +4,5 @@ intake     a file of any format becomes a table; `delimited`, `columns` and `svm
 outlet     `write_table`: a table becomes a file of any of those formats
 roles      what each column is: numbers, categories, a date, text, or nothing to learn from
 propose    `table_kernel`: a kernel from the roles, with the reasons in words
+grouping   how many clusters the rows have
 """

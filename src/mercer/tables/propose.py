@@ -38,7 +38,7 @@ from mercer.params import Open
 from mercer.tables.roles import Role, date_reading, role_of
 from mercer.typing import Array, Table
 
-READINGS = ("ranks", "standard")
+READINGS = ("ranks", "standard", "plain")
 SMOOTHNESS: dict[str, Kernel] = {"smooth": RBF(), "once": Matern(nu=1.5), "rough": Matern(nu=0.5)}
 
 
@@ -46,8 +46,8 @@ SMOOTHNESS: dict[str, Kernel] = {"smooth": RBF(), "once": Matern(nu=1.5), "rough
 class Style:
     """How the kernel of a table is built.
 
-    `reading` is how numbers are read: by their "ranks" (as normal scores), or "standard" (less the mean, over
-    the deviation) with a linear term besides. `smoothness` is that of functions of numbers: "smooth" (RBF),
+    `reading` is how numbers are read: by their "ranks" (as normal scores), "standard" (less the mean, over
+    the deviation) with a linear term besides, or "plain", as they are. `smoothness` is that of functions of numbers: "smooth" (RBF),
     differentiable "once" (Matérn 3/2), or "rough" (Matérn 1/2). `alone` is whether each column has a term of
     its own besides the product of all.
     """
@@ -68,7 +68,11 @@ class Style:
 
     def __str__(self) -> str:
         functions = {"smooth": "smooth", "once": "once differentiable", "rough": "rough"}[self.smoothness]
-        numbers = {"ranks": "numbers by rank", "standard": "numbers standardised, with a linear term"}
+        numbers = {
+            "ranks": "numbers by rank",
+            "standard": "numbers standardised, with a linear term",
+            "plain": "numbers as they are",
+        }
         columns = "each column alone and all together" if self.alone else "all columns together"
         return f"{functions} functions, {numbers[self.reading]}, {columns}"
 
@@ -87,8 +91,11 @@ class Proposal:
         return "\n".join([*lines, f"kernel = {self.kernel}"])
 
 
-def table_kernel(table: Table, *, leave_out: Iterable[str] = ()) -> Kernel:
+def table_kernel(table: Table, *, leave_out: Iterable[str] = (), ranks: bool = True) -> Kernel:
     """A kernel for a table, from the types and values of its columns; `describe_table` gives the reasons.
+
+    Numbers and dates are read by their ranks, which no outlier moves far. `ranks=False` reads them as they
+    are, for clusters: ranks close the gaps between them.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": [31.0, 55.0, 24.0], "sex": ["f", "m", "f"]})
@@ -98,13 +105,14 @@ def table_kernel(table: Table, *, leave_out: Iterable[str] = ()) -> Kernel:
     1.0*Categorical().on("sex")
     1.0*RBF().of(Ranked()).of(Filled()).on("age")*Categorical().on("sex")
     """
-    return describe_table(table, leave_out=leave_out).kernel
+    return describe_table(table, leave_out=leave_out, ranks=ranks).kernel
 
 
-def describe_table(table: Table, *, leave_out: Iterable[str] = ()) -> Proposal:
+def describe_table(table: Table, *, leave_out: Iterable[str] = (), ranks: bool = True) -> Proposal:
     """What each column of a table was taken for, and the kernel that follows."""
     roles = roles_of(table, leave_out=leave_out)
-    return Proposal(kernel_of(roles, Style()), roles)
+    style = Style("ranks" if ranks else "plain")
+    return Proposal(kernel_of(roles, style), roles)
 
 
 def roles_of(table: Table, *, leave_out: Iterable[str] = ()) -> tuple[Role, ...]:
@@ -205,7 +213,8 @@ def _each(kernel: Kernel, roles: Sequence[Role]) -> Kernel:
 
 def _reading(role: Role, kernel: Kernel, style: Style) -> Kernel:
     """The kernel on a column of numbers or dates as it is read; what is missing, now or later, is filled."""
-    read = kernel.of(style.read).of(Filled())
+    read = kernel if style.reading == "plain" else kernel.of(style.read)
+    read = read.of(Filled())
     if role.kind == "date":
         return read.of(date_reading(role))
     return read

@@ -1,0 +1,274 @@
+"""The commands that take a table and need no model file: cluster, embed, compare, and the kernel tests.
+
+Only typer is imported here, so that `mercer --help` is quick.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mercer.cli.options import Decimal, Delimiter, Encoding, Header, JsonFlag, Missing, Table, layout_of
+
+if TYPE_CHECKING:
+    from mercer.cli.source import Source
+
+LeaveOut = Annotated[
+    list[str] | None,
+    typer.Option("--leave-out", help="A column to leave aside; may be repeated.", show_default=False),
+]
+KernelText = Annotated[
+    str | None,
+    typer.Option("--kernel", help="A kernel, in quotes; else one is proposed.", show_default=False),
+]
+Output = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", help="A table: .csv, .tsv, .parquet, .arrow or .jsonl, also .gz or .zst; - is CSV."
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Replace a file that exists.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of the random numbers.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the answer, and what is wrong.")]
+MostRows = Annotated[int, typer.Option("--rows", min=2, help="At most so many rows, drawn at random.")]
+Permutations = Annotated[int, typer.Option("--permutations", min=1, help="Random relabellings.")]
+DropMissing = Annotated[
+    bool, typer.Option("--drop-missing", help="Leave out rows without a value in the column that is named.")
+]
+CODES = "Exit codes: 0 done, 1 not done, with the reason, 64 an option that cannot be read, 74 a full disk."
+
+tests = typer.Typer(
+    no_args_is_help=True,
+    help="Example: mercer test two-sample before.csv after.csv\n\nKernel tests with permutation p-values.",
+    short_help="Test two samples, or independence.",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file to the app."""
+    app.command(short_help="Find clusters of rows.", epilog=CODES)(cluster)
+    app.command(short_help="Give rows coordinates in few dimensions.", epilog=CODES)(embed)
+    app.command(short_help="Compare kernels or machines on one table.", epilog=CODES)(compare)
+    app.add_typer(tests, name="test")
+
+
+def source_of(
+    table: str,
+    kernel: str | None,
+    leave_out: list[str] | None,
+    layout: tuple[str | None, str | None, str | None, bool | None, list[str] | None],
+    *,
+    ranks: bool = True,
+) -> Source:
+    """The table and how it is to be seen, from the options of a command."""
+    from mercer.cli.source import Source
+    from mercer.errors import ParameterError
+
+    try:
+        return Source(table, layout_of(*layout), tuple(leave_out or ()), kernel, ranks)
+    except ParameterError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def cluster(
+    table: Table,
+    clusters: Annotated[
+        int | None,
+        typer.Option(
+            "--clusters",
+            "-k",
+            min=1,
+            help="How many; else those found again in another half of the rows.",
+            show_default=False,
+        ),
+    ] = None,
+    kernel: KernelText = None,
+    leave_out: LeaveOut = None,
+    output: Output = "-",
+    force: Force = False,
+    seed: SeedOption = 0,
+    quiet: Quiet = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    missing: Missing = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Example: mercer cluster flats.csv --leave-out rent -o clustered.csv
+
+    The rows with two more columns: their cluster by kernel k-means, and the distance to its centre.
+
+    Without --clusters their number is the largest whose clusters are found again in another half of the rows.
+    """
+    from mercer.cli.cluster import Request, run_cluster
+
+    layout = (encoding, delimiter, decimal, header, missing)
+    source = source_of(table, kernel, leave_out, layout, ranks=False)
+    raise typer.Exit(run_cluster(Request(source, clusters, output, force, seed, quiet, as_json)))
+
+
+def embed(
+    table: Table,
+    dimensions: Annotated[int, typer.Option("--dimensions", "-d", min=1, help="How many coordinates.")] = 2,
+    method: Annotated[str, typer.Option("--method", help="pca: kernel principal components.")] = "pca",
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", help="Draw the first two: .png, .svg or .pdf.", show_default=False),
+    ] = None,
+    colour: Annotated[
+        str | None,
+        typer.Option("--colour", "--color", help="A column that colours the picture.", show_default=False),
+    ] = None,
+    kernel: KernelText = None,
+    leave_out: LeaveOut = None,
+    output: Output = "-",
+    force: Force = False,
+    seed: SeedOption = 0,
+    quiet: Quiet = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    missing: Missing = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Example: mercer embed flats.csv --leave-out rent --picture flats.png --colour rent -o placed.csv
+
+    The rows with coordinates along which the kernel sees them vary most, and the share of each.
+    """
+    from mercer.cli.embed import Request, run_embed
+
+    if method != "pca":
+        raise typer.BadParameter(f"--method is pca; got {method!r}.")
+    layout = (encoding, delimiter, decimal, header, missing)
+    source = source_of(table, kernel, leave_out, layout, ranks=False)
+    request = Request(source, dimensions, picture, colour, output, force, seed, quiet, as_json)
+    raise typer.Exit(run_embed(request))
+
+
+@tests.command("two-sample", short_help="Do two samples differ?", epilog=CODES)
+def two_sample(
+    table: Table,
+    other: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[OTHER]", help="The second sample, with the same columns.", show_default=False
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by", help="A column of one table whose two values are the samples.", show_default=False
+        ),
+    ] = None,
+    kernel: KernelText = None,
+    leave_out: LeaveOut = None,
+    rows: MostRows = 2000,
+    permutations: Permutations = 999,
+    seed: SeedOption = 0,
+    drop_missing: DropMissing = False,
+    quiet: Quiet = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    missing: Missing = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Example: mercer test two-sample before.csv after.csv
+
+    Whether two samples come from one distribution (MMD), how much they differ, and at which rows.
+    """
+    from mercer.cli.kernel_tests import TwoSamples, run_two_sample
+
+    source = source_of(table, kernel, leave_out, (encoding, delimiter, decimal, header, missing))
+    request = TwoSamples(source, other, by, rows, permutations, seed, drop_missing, quiet, as_json)
+    raise typer.Exit(run_two_sample(request))
+
+
+@tests.command("independence", short_help="Do columns depend on one another?", epilog=CODES)
+def independence(
+    table: Table,
+    left: Annotated[list[str], typer.Option("--left", help="Columns: a,b; may be repeated.")],
+    right: Annotated[list[str], typer.Option("--right", help="Columns: c; may be repeated.")],
+    rows: MostRows = 2000,
+    permutations: Permutations = 499,
+    seed: SeedOption = 0,
+    quiet: Quiet = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    missing: Missing = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Example: mercer test independence flats.csv --left size,district --right rent
+
+    Whether some columns of a table are independent of others (HSIC), of whatever kind they are.
+    """
+    from mercer.cli.kernel_tests import Independence, run_independence
+
+    source = source_of(table, None, None, (encoding, delimiter, decimal, header, missing))
+    request = Independence(source, tuple(left), tuple(right), rows, permutations, seed, quiet, as_json)
+    raise typer.Exit(run_independence(request))
+
+
+def compare(
+    table: Table,
+    target: Annotated[str, typer.Option("--target", help="The column to learn.", show_default=False)],
+    kernels: Annotated[
+        list[str] | None,
+        typer.Option("--kernels", help="A kernel, in quotes; may be repeated.", show_default=False),
+    ] = None,
+    machines: Annotated[
+        str | None,
+        typer.Option("--machines", help="svc,gp for classes; ridge,svr,gp for numbers.", show_default=False),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", help="numbers or classes; else by the values.", show_default=False),
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option("--score", help="A name of scikit-learn's; else r2 or accuracy.", show_default=False),
+    ] = None,
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Parts of the rows.")] = 5,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How often they are cut anew.")] = 2,
+    leave_out: LeaveOut = None,
+    rows: MostRows = 2000,
+    seed: SeedOption = 0,
+    drop_missing: DropMissing = False,
+    quiet: Quiet = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    missing: Missing = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Example: mercer compare flats.csv --target rent --machines ridge,svr,gp
+
+    Cross-validated scores on the same folds, best first, with the difference to the best and its interval.
+    """
+    from mercer.cli.compare import Request, run_compare
+
+    source = source_of(table, None, leave_out, (encoding, delimiter, decimal, header, missing))
+    request = Request(
+        source,
+        target,
+        tuple(kernels or ()),
+        tuple(name.strip() for name in (machines or "").split(",") if name.strip()),
+        task,
+        score,
+        folds,
+        repeats,
+        rows,
+        seed,
+        drop_missing,
+        quiet,
+        as_json,
+    )
+    raise typer.Exit(run_compare(request))
