@@ -251,7 +251,7 @@ BAD = {
         (["test", "independence", "trees.csv", "--left", "kind", "--right", "kind"], 1, "on both sides"),
         (["compare", "trees.csv", "--target", "hight"], 1, "Did you mean 'height'?"),
         (["compare", "gaps.csv", "--target", "y"], 1, "gaps.csv, line 3, column 'y' has no value"),
-        (["compare", "same.csv", "--target", "a", "--folds", "2"], 1, "too few for 2 folds"),
+        (["compare", "same.csv", "--target", "a", "--folds", "2"], 1, "in every row"),
         (["compare", "trees.csv", "--target", "kind", "--machines", "ridge"], 64, "are svc, gp; got 'ridge'"),
         (["compare", "trees.csv"], 64, "Missing option '--target'"),
         (["test"], 64, ""),

@@ -95,7 +95,7 @@ def test_the_printed_table_has_a_line_for_each_candidate():
             "for numbers the machines are ridge, svr, gp",
         ),
         (None, {"scoring": "beauty"}, ParameterError, "'beauty' is no score"),
-        (lambda f: f.with_columns(y=polars.lit(1.5)), {}, InputError, "always"),
+        (lambda f: f.with_columns(y=polars.lit(1.5)), {}, InputError, "in every row"),
         (lambda f: f.head(6), {}, InputError, "6 rows are too few for 5 folds"),
         (lambda f: f.with_columns(y=polars.Series([None, *f["y"][1:]])), {}, InputError, "no value in row 1"),
         (

@@ -1,5 +1,7 @@
 """`mercer inspect`: what a table holds, what each column is taken for, and the kernel proposed for it.
 
+A model is told by its suffix, and shown by `cli.models`.
+
 The object that --json prints, schema "mercer.inspect/1":
 
     file, format, rows, columns    what was read
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from mercer.tables.propose import Proposal
 
 
+MODEL = ".mercer"
+
+
 @dataclass(frozen=True)
 class Request:
     """What was asked for on the command line."""
@@ -38,6 +43,10 @@ def run_inspect(asked: Request) -> int:
     from mercer.tables.intake import read_table
     from mercer.tables.propose import describe_table
 
+    if asked.table.endswith(MODEL):
+        from mercer.cli.models import run_inspect_model
+
+        return run_inspect_model(asked.table, as_json=asked.as_json)
     try:
         found = read_table(asked.table, asked.layout)
         proposal = None

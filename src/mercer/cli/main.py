@@ -14,9 +14,12 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 from typer.core import TyperGroup
 
-from mercer.cli import on_tables
+from mercer.cli import on_models, on_tables
 from mercer.cli.codes import FAILURE, USAGE
 from mercer.cli.options import (
+    KERNELS,
+    OTHERS,
+    TABLES,
     Decimal,
     Delimiter,
     Encoding,
@@ -62,6 +65,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+on_models.register(app)
+
 Expression = Annotated[
     str,
     typer.Argument(
@@ -86,15 +91,16 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    """Example: mercer check "RBF(2.0) * Periodic(1.0) + 0.1*White(1.0)"
+    """Example: mercer fit flats.csv --target rent
 
-    Kernels that prove what they claim.
+    Models of tables, and kernels that prove what they claim.
     """
 
 
 @app.command(
     short_help="Prove or refute a kernel.",
     epilog="Exit codes: 0 proved, 1 refuted, 2 undecided, 64 an expression or option that cannot be read.",
+    rich_help_panel=KERNELS,
 )
 def check(
     expression: Expression,
@@ -117,6 +123,7 @@ def check(
 @app.command(
     short_help="Draw a kernel.",
     epilog="Exit codes: 0 drawn, 1 not drawn, 64 an expression or option that cannot be read.",
+    rich_help_panel=KERNELS,
 )
 def draw(
     expression: Expression,
@@ -151,6 +158,7 @@ def draw(
 @app.command(
     short_help="Forecast carbon dioxide at Mauna Loa.",
     epilog="Exit codes: 0 done, 1 not done, 64 an option that cannot be read.",
+    rich_help_panel=OTHERS,
 )
 def co2(
     output: Annotated[
@@ -175,8 +183,9 @@ def co2(
 
 
 @app.command(
-    short_help="Say what a table holds.",
+    short_help="Say what a table or a model holds.",
     epilog="Exit codes: 0 done, 1 the table cannot be read, 64 an option that cannot be read.",
+    rich_help_panel=TABLES,
 )
 def inspect(
     table: Table,
@@ -193,7 +202,8 @@ def inspect(
 ) -> None:
     """Example: mercer inspect flats.csv --leave-out rent
 
-    What was read, what each column is taken for and why, and the kernel proposed for the table.
+    What was read, what each column is taken for and why, and the kernel proposed for the table. Of a model:
+    what it predicts, from what, and how well.
     """
     from mercer.cli.inspect import Request, run_inspect
     from mercer.errors import ParameterError
@@ -209,6 +219,7 @@ def inspect(
     short_help="LIBSVM's programs, by their flags.",
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
     epilog="Exit codes: 0 done, 1 not done, as LIBSVM's.",
+    rich_help_panel=OTHERS,
 )
 def compat(
     program: Annotated[str, typer.Argument(metavar="PROGRAM", help="svm-train, svm-predict or svm-scale.")],
@@ -227,7 +238,9 @@ def compat(
     raise typer.Exit(run_compat(program, arguments or []))
 
 
-@app.command(short_help="Say what this machine gives to mercer.", epilog="Exit code: 0.")
+@app.command(
+    short_help="Say what this machine gives to mercer.", epilog="Exit code: 0.", rich_help_panel=OTHERS
+)
 def doctor(as_json: JsonFlag = False) -> None:
     """Example: mercer doctor
 

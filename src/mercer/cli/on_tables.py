@@ -5,12 +5,26 @@ Only typer is imported here, so that `mercer --help` is quick.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mercer.cli.options import Decimal, Delimiter, Encoding, Header, JsonFlag, Missing, Table, layout_of
+from mercer.cli.options import (
+    TABLES,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Force,
+    Header,
+    JsonFlag,
+    Missing,
+    Output,
+    Quiet,
+    Table,
+    layout_of,
+)
 
 if TYPE_CHECKING:
     from mercer.cli.source import Source
@@ -23,15 +37,7 @@ KernelText = Annotated[
     str | None,
     typer.Option("--kernel", help="A kernel, in quotes; else one is proposed.", show_default=False),
 ]
-Output = Annotated[
-    str,
-    typer.Option(
-        "--output", "-o", help="A table: .csv, .tsv, .parquet, .arrow or .jsonl, also .gz or .zst; - is CSV."
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Replace a file that exists.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of the random numbers.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the answer, and what is wrong.")]
 MostRows = Annotated[int, typer.Option("--rows", min=2, help="At most so many rows, drawn at random.")]
 Permutations = Annotated[int, typer.Option("--permutations", min=1, help="Random relabellings.")]
 DropMissing = Annotated[
@@ -48,10 +54,18 @@ tests = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to the app."""
-    app.command(short_help="Find clusters of rows.", epilog=CODES)(cluster)
-    app.command(short_help="Give rows coordinates in few dimensions.", epilog=CODES)(embed)
-    app.command(short_help="Compare kernels or machines on one table.", epilog=CODES)(compare)
-    app.add_typer(tests, name="test")
+
+    def add(words: str, command: Callable[..., None]) -> None:
+        app.command(short_help=words, epilog=CODES, rich_help_panel=TABLES)(command)
+
+    add("Find clusters of rows.", cluster)
+    app.command(short_help="Give rows coordinates in few dimensions.", epilog=CODES, rich_help_panel=TABLES)(
+        embed
+    )
+    app.command(short_help="Compare kernels or machines on one table.", epilog=CODES, rich_help_panel=TABLES)(
+        compare
+    )
+    app.add_typer(tests, name="test", rich_help_panel=TABLES)
 
 
 def source_of(

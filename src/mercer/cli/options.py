@@ -12,6 +12,12 @@ import typer
 if TYPE_CHECKING:
     from mercer.tables.delimited import Layout
 
+# The groups of commands that `mercer --help` shows.
+MODELS = "Models of tables"
+TABLES = "Tables"
+KERNELS = "Kernels"
+OTHERS = "Others"
+
 Table = Annotated[
     str,
     typer.Argument(
@@ -46,6 +52,14 @@ Missing = Annotated[
         show_default=False,
     ),
 ]
+Output = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", help="A table: .csv, .tsv, .parquet, .arrow or .jsonl, also .gz or .zst; - is CSV."
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Replace a file that exists.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the answer, and what is wrong.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 

@@ -286,7 +286,7 @@ class TableClassifier(ClassifierMixin, TableMachine):
 
     def _target(self, values: Labels) -> Labels:
         if len(np.unique(values)) < 2:
-            raise InputError(f"the target has one class only, {values.flat[0]!r}: nothing to tell apart.")
+            raise InputError(f"the target has one class only, {values.flat[0]!s}: nothing to tell apart.")
         return values
 
     def _rung(self, winner: tournament.Contender, y: Labels, means: ladder.Means) -> ladder.Rung:

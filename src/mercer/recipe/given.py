@@ -144,7 +144,7 @@ def find_task(values: Labels, wanted: str | None) -> tuple[str, str]:
         return wanted, f"The target is {wanted}, as you said."
     if distinct < 2:
         raise InputError(
-            f"the target is {values.flat[0]!r} in every row: there is nothing to tell apart or to predict."
+            f"the target is {values.flat[0]!s} in every row: there is nothing to tell apart or to predict."
         )
     if not numeric:
         return "classes", f"The target has {distinct} different values: classes."

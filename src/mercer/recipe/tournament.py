@@ -136,7 +136,7 @@ class Standing:
     status: str
 
     def __str__(self) -> str:
-        return f"{self.contender.words}: log evidence {self.evidence:.6g} on {self.rows} rows ({self.status})"
+        return f"{self.contender.words}, log evidence {self.evidence:.6g} ({self.status})"
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Outcome:
         for standings in self.rounds:
             best = standings[0]
             count = f"{len(standings)} kernels" if len(standings) > 1 else "1 kernel"
-            lines.append(f"{count} by the evidence of {best.rows} rows. Best, {best.status}: {best}.")
+            lines.append(f"{count} by the evidence of {best.rows} rows. Best: {best}.")
         return lines
 
 

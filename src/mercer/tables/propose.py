@@ -47,9 +47,9 @@ class Style:
     """How the kernel of a table is built.
 
     `reading` is how numbers are read: by their "ranks" (as normal scores), "standard" (less the mean, over
-    the deviation) with a linear term besides, or "plain", as they are. `smoothness` is that of functions of numbers: "smooth" (RBF),
-    differentiable "once" (Matérn 3/2), or "rough" (Matérn 1/2). `alone` is whether each column has a term of
-    its own besides the product of all.
+    the deviation) with a linear term besides, or "plain", as they are. `smoothness` is that of functions of
+    numbers: "smooth" (RBF), differentiable "once" (Matérn 3/2), or "rough" (Matérn 1/2). `alone` is whether
+    each column has a term of its own besides the product of all.
     """
 
     reading: str = "ranks"

@@ -1,0 +1,228 @@
+"""The commands that make a model of a table, or use one: fit, predict, score, verify, explain.
+
+Only typer is imported here, so that `mercer --help` is quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from mercer.cli.options import (
+    MODELS,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Force,
+    Header,
+    JsonFlag,
+    Missing,
+    Output,
+    Quiet,
+    Table,
+    layout_of,
+)
+
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A file that `mercer fit` wrote.", show_default=False)
+]
+CODES = (
+    "Exit codes: 0 done, 1 not done, with the reason, 64 an option that cannot be read, 74 a full disk, "
+    "130 Ctrl-C."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file to the app."""
+
+    def add(words: str, command: Callable[..., None]) -> None:
+        app.command(short_help=words, epilog=CODES, rich_help_panel=MODELS)(command)
+
+    add("Make a model of a table.", fit)
+    add("Predict the rows of a table.", predict)
+    app.command(
+        short_help="Measure a model on a table that has the answers.", epilog=CODES, rich_help_panel=MODELS
+    )(score)
+    app.command(
+        short_help="Say what a model, or one prediction, rests on.", epilog=CODES, rich_help_panel=MODELS
+    )(explain)
+    app.command(
+        short_help="Check a model against its data.",
+        epilog="Exit codes: 0 every claim holds, 1 one does not, or the files cannot be used.",
+        rich_help_panel=MODELS,
+    )(verify)
+
+
+def fit(
+    table: Table,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", "-t", help="The column to predict. LIBSVM's text has its own.", show_default=False
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", help="The model; else named after the table, here.", show_default=False
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", help="numbers or classes; else told by the target.", show_default=False),
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--kernel", help="A kernel to tune, in quotes; else several compete.", show_default=False
+        ),
+    ] = None,
+    machine: Annotated[str, typer.Option("--machine", help="auto, gp or landmarks.")] = "auto",
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option("--leave-out", help="A column not to use; may be repeated.", show_default=False),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option("--time", help="For everything, such as 60s or 5m.", show_default=False),
+    ] = None,
+    memory: Annotated[str, typer.Option("--memory", help="For large matrices.")] = "2GiB",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the rows drawn.")] = 0,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write a page beside the model.")
+    ] = True,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: JsonFlag = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    missing: Missing = None,
+) -> None:
+    """Example: mercer fit flats.csv --target rent
+
+    From a raw table to a tuned model: finds the task, lets kernels compete by their evidence, chooses the
+    machine by size, and estimates the error on rows not seen. Writes flats.mercer and flats.html.
+
+    Ctrl-C ends the search, and the best model so far is written.
+    """
+    from mercer.cli.models import FitRequest, run_fit
+
+    layout = layout_of(encoding, delimiter, decimal, header, missing)
+    asked = FitRequest(
+        table,
+        layout,
+        target,
+        output,
+        task=task,
+        kernel=kernel,
+        machine=machine,
+        leave_out=tuple(leave_out or ()),
+        time=time,
+        memory=memory,
+        seed=seed,
+        report=report,
+        force=force,
+        quiet=quiet,
+        as_json=as_json,
+    )
+    raise typer.Exit(run_fit(asked))
+
+
+def predict(
+    model: Model,
+    table: Table,
+    output: Output = "-",
+    interval: Annotated[
+        float, typer.Option("--interval", help="Probability of the band of numbers; 0 for none.")
+    ] = 0.95,
+    only: Annotated[
+        bool, typer.Option("--only", help="Write predictions without the table's columns.")
+    ] = False,
+    force: Force = False,
+    quiet: Quiet = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    missing: Missing = None,
+) -> None:
+    """Example: mercer predict flats.mercer new.csv -o predicted.csv
+
+    The table with new columns: the prediction, with a band (numbers) or the probability of each class.
+    """
+    from mercer.cli.models import PredictRequest, run_predict
+
+    layout = layout_of(encoding, delimiter, decimal, header, missing)
+    raise typer.Exit(run_predict(PredictRequest(model, table, layout, output, interval, only, force, quiet)))
+
+
+def score(
+    model: Model,
+    table: Table,
+    quiet: Quiet = False,
+    as_json: JsonFlag = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    missing: Missing = None,
+) -> None:
+    """Example: mercer score flats.mercer later.csv
+
+    The error on a table that has the target, beside what nothing learned would reach.
+    """
+    from mercer.cli.models import UseRequest, run_score
+
+    layout = layout_of(encoding, delimiter, decimal, header, missing)
+    raise typer.Exit(run_score(UseRequest(model, table, layout, quiet, as_json)))
+
+
+def verify(
+    model: Model,
+    table: Table,
+    quiet: Quiet = False,
+    as_json: JsonFlag = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    missing: Missing = None,
+) -> None:
+    """Example: mercer verify flats.mercer flats.csv
+
+    Checks what the model claims, against the table that it was fitted to: by slow and plain means.
+    """
+    from mercer.cli.models import UseRequest, run_verify
+
+    layout = layout_of(encoding, delimiter, decimal, header, missing)
+    raise typer.Exit(run_verify(UseRequest(model, table, layout, quiet, as_json)))
+
+
+def explain(
+    model: Model,
+    table: Annotated[
+        str | None,
+        typer.Argument(metavar="[TABLE]", help="A table with the row to explain.", show_default=False),
+    ] = None,
+    row: Annotated[int, typer.Option("--row", min=1, help="The number of the row in the table.")] = 1,
+    quiet: Quiet = False,
+    as_json: JsonFlag = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    missing: Missing = None,
+) -> None:
+    """Example: mercer explain flats.mercer new.csv --row 3
+
+    Without a table: what was done and why, the kernel and its proof, and the share of each of its terms.
+    With one: what the prediction for a row rests on.
+    """
+    from mercer.cli.models import ExplainRequest, run_explain
+
+    layout = layout_of(encoding, delimiter, decimal, header, missing)
+    raise typer.Exit(run_explain(ExplainRequest(model, table, layout, row, quiet, as_json)))
