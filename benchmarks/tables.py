@@ -1,13 +1,13 @@
 """Tables as they are found, from the raw file to predictions, by one command: `mercer fit FILE --target …`.
 
-Each table is cut once: the rows whose number modulo 5 is 0 (or the test rows that are given) judge, the others
-are written to a file, and the command gets a minute for everything. Beside it two searches of scikit-learn's
-get the same wall time on the same rows:
+Each table is cut once: the rows whose number modulo 5 is 0 (or the test rows that are given) judge, the
+others are written to a file, and the command gets a minute for everything. Beside it two searches of
+scikit-learn's get the same wall time on the same rows:
 
     boosted trees      HistGradientBoosting on ordinal codes
     kernel pipeline    StandardScaler and SVR or SVC, categories of at most 30 values by one-hot codes
 
-Both try random settings, each judged by a held-out fifth, until the time is up; the best is fitted to all rows.
+Both try random settings, each judged by a held-out fifth, until the time is up; the best is fitted to all.
 What is told of a table is its file, its target, and the columns that give the answer away or name the row;
 nothing is tuned for one of them. Wall seconds and memory of the command include reading and writing.
 """
