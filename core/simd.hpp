@@ -145,9 +145,9 @@ MERCER_INLINE void stream(float* p, V32 v) { _mm_stream_ps(p, (__m128)v); }
 template <class T> MERCER_INLINE void stream(T* p, Vec<T> v) { store(p, v); }
 #endif
 #if defined(__x86_64__)
-static void drain() { _mm_sfence(); }
+[[maybe_unused]] static void drain() { _mm_sfence(); }
 #else
-static void drain() {}
+[[maybe_unused]] static void drain() {}
 #endif
 
 // Lanes of a and b in blocks of kStep: the even blocks of both, a's in place, and the odd ones, b's in place.

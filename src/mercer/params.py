@@ -18,7 +18,7 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias, TypeGuard
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -187,6 +187,9 @@ def _place(value: float, bounds: Bounds, log: bool) -> float:
 
 def is_real(value: object) -> TypeGuard[float]:
     """A real number of Python or numpy; truth values, text and durations are not."""
+    if type(value) is float:
+        # What most numbers are, before the longer questions.
+        return True
     if isinstance(value, bool | np.bool_ | np.timedelta64):
         return False
     return isinstance(value, numbers.Real | np.integer | np.floating)
@@ -285,8 +288,7 @@ def children() -> Any:
     return field(metadata={"children": True})
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One tunable number of a kernel: where it is, what it is, and how it may move."""
 
     name: str

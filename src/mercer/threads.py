@@ -73,13 +73,16 @@ def _cpus() -> int:
 
 def available() -> int:
     """Threads the core may use when nobody asked: CPUs of this process, OMP_NUM_THREADS, threadpoolctl."""
-    allowed = _cpus()
+    limits = []
     told = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if told.isdigit() and int(told) > 0:
-        allowed = min(allowed, int(told))
+        limits.append(int(told))
     if _limit[0] is not None:
-        allowed = min(allowed, max(1, _limit[0]))
-    return max(1, allowed)
+        limits.append(max(1, _limit[0]))
+    if 1 in limits:
+        # The system need not be asked, which takes longer than a small product.
+        return 1
+    return min([_cpus(), *limits])
 
 
 def threads(n_jobs: int | None) -> int:

@@ -49,6 +49,17 @@ def test_the_environment_limits_threads(monkeypatch):
     assert threads(None) >= 1
 
 
+@pytest.mark.parametrize(
+    ("cpus", "told", "limit", "left"),
+    [(8, "", None, 8), (8, "3", None, 3), (8, "3", 2, 2), (8, "3,2", 5, 3), (2, "7", 5, 2), (8, "1", 4, 1)],
+)
+def test_the_smallest_limit_counts(monkeypatch, cpus, told, limit, left):
+    monkeypatch.setattr("mercer.threads._cpus", lambda: cpus)
+    monkeypatch.setattr("mercer.threads._limit", [limit])
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    assert available() == left
+
+
 def test_n_jobs_means_what_it_means_in_scikit_learn():
     assert threads(3) == 3
     assert threads(-1) == available()

@@ -113,17 +113,17 @@ def _contract(
 
 def _wanted(low: Lowered) -> list[bool]:
     """Per view: whether a hyperparameter asks for the gradients of its columns."""
-    asked = {link.index[0] for link in low.links if not isinstance(link.index, int)}
+    asked = {link.number[0] for link in low.links if not isinstance(link.number, int)}
     return [k in asked for k in range(len(low.views))]
 
 
 def _gradient(low: Lowered, found: Adjoints, threads: int) -> Array:
     out = np.zeros(len(low.kernel.parameters))
     for link in low.links:
-        if isinstance(link.index, int):
-            value = found["params"][link.index]
+        if isinstance(link.number, int):
+            value = found["params"][link.number]
         else:
-            view, row, column = link.index
+            view, row, column = link.number
             columns = found["views"][view][row]
             value = columns.sum() if column is None else columns[column]
         out[link.slot] += link.factor * value

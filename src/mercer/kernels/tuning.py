@@ -204,6 +204,8 @@ class Tunable(Tree):
         new = type(self)(**{**values, **changes})
         for name, box in self.stated_bounds:
             check_bounds(box, getattr(new, name), dict(self.own_domains())[name], name)
+        if not self.fixed_names and not self.stated_bounds:
+            return new
         return new.with_tuning(self.fixed_names, self.stated_bounds)
 
     # ── the scikit-learn protocol ───────────────────────────────────────────────────────────────────────────

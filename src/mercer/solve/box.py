@@ -101,8 +101,7 @@ class BoxProblem:
         above = alpha > 0
         free = (below & above).nonzero()[0]
         if self.equality == 1 and len(free):
-            s = self.signs[free]
-            b = -float((f[free] + s * self.p[free]).sum()) / len(free)
+            b = -float((f + self.signs * self.p)[free].sum()) / len(free)
             return b, -b
         G = self.gradient(f)
         up = self.signs > 0

@@ -88,8 +88,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a factor that is drawn into a step before it leaves the derivatives behind",
         KERNELS + "programs/program.py",
-        "replace(link, factor=factor * link.factor) if link.index == index",
-        "link if link.index == index",
+        "link._replace(factor=factor * link.factor) if link.number == index",
+        "link if link.number == index",
         "tests/gram/test_spellings.py tests/laws/test_gradients.py",
     ),
     Fault(

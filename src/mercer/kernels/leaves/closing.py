@@ -17,15 +17,20 @@ Rows count by their weight. Twelve digits are kept, so that weight 2 and a row t
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 from scipy import sparse
 
 from mercer.errors import PrecisionWarning, warn
+from mercer.panels import column_ends, largest_entry
 from mercer.sparse import Matrix
 from mercer.typing import Array, Flags
 
 # The most columns of sparse rows that have lengthscales of their own.
 WIDEST = 10_000
+# The most rows that are sorted to find the middle of a column.
+MOST_SORTED = 1000
 
 
 def closing_lengths(A: Matrix, weight: Array | None = None) -> float | tuple[float, ...]:
@@ -49,17 +54,19 @@ def closing_lengths(A: Matrix, weight: Array | None = None) -> float | tuple[flo
             PrecisionWarning,
         )
         return 1.0
-    lengths = [float(f"{length:.12g}") for length in unit * np.sqrt(0.5 * varying) * np.unique(spread)]
+    if (spread == spread[0]).all():
+        spread = spread[:1]
+    each = unit * sqrt(0.5 * varying) * spread
+    lengths = tuple(float(f"{length:.12g}") for length in each.tolist())
     if len(lengths) == 1:
         return lengths[0]
-    each = unit * np.sqrt(0.5 * varying) * spread
-    return tuple(float(f"{length:.12g}") for length in each)
+    return lengths
 
 
 def column_spread(A: Array, weight: Array) -> tuple[Array, int]:
     """The deviation that counts for each column, its own or a common one, and how many columns vary."""
     deviations = column_deviations(A, weight)
-    return _common(deviations, mostly_one_value(A, weight)), int((deviations > 0).sum())
+    return _common(deviations, mostly_one_value(A, weight)), int(np.count_nonzero(deviations))
 
 
 def mostly_one_value(A: Array, weight: Array) -> Flags:
@@ -68,13 +75,15 @@ def mostly_one_value(A: Array, weight: Array) -> Flags:
     >>> mostly_one_value(np.array([[0.0, 1.0], [0.0, 2.0], [7.0, 3.0]]), np.ones(3))
     array([ True, False])
     """
-    live = np.flatnonzero(weight)
-    some = live[np.linspace(0, len(live) - 1, min(len(live), 1000)).astype(int)]
-    order = np.argsort(A[some], axis=0, kind="stable")
-    below = np.cumsum(weight[some][order], axis=0)
-    middle = np.argmax(2 * below >= below[-1], axis=0)
+    some = weight.nonzero()[0]
+    if len(some) > MOST_SORTED:
+        some = some[np.linspace(0, len(some) - 1, MOST_SORTED).astype(int)]
+    B = A[some]
+    order = B.argsort(axis=0, kind="stable")
+    below = weight[some][order].cumsum(axis=0)
+    middle = (2 * below >= below[-1]).argmax(axis=0)
     columns = np.arange(A.shape[1])
-    value = A[some][order[middle, columns], columns]
+    value = B[order[middle, columns], columns]
     return np.asarray(2 * (weight @ (value == A)) > weight.sum())
 
 
@@ -121,6 +130,8 @@ def _sparse_spread(A: Matrix, weight: Array) -> tuple[Array, int]:
 def _common(deviations: Array, pooled: Flags) -> Array:
     """Deviations, with a common one for pooled and for constant columns."""
     varies = deviations > 0
+    if (varies & ~pooled).all():
+        return deviations
     out = deviations.copy()
     if (pooled & varies).any():
         out[pooled] = np.sqrt(np.mean(deviations[pooled & varies] ** 2))
@@ -139,10 +150,12 @@ def column_deviations(A: Array, weight: Array | None = None) -> Array:
     array([0., 2.])
     """
     w = np.ones(A.shape[0]) if weight is None else np.asarray(weight, dtype=float)
-    kept = A if weight is None else A[w > 0]
-    w = w[w > 0] / w.sum()
+    live = w > 0
+    kept = A if weight is None else A[live]
+    w = w[live] / w.sum()
     middle = kept[0] + w @ (kept - kept[0])
-    return np.where(kept.max(axis=0) > kept.min(axis=0), np.sqrt(w @ (kept - middle) ** 2), 0.0)
+    low, high = column_ends(kept)
+    return np.where(high > low, np.sqrt(w @ (kept - middle) ** 2), 0.0)
 
 
 def variance(A: Matrix, weight: Array | None = None) -> float:
@@ -165,7 +178,7 @@ def variance(A: Matrix, weight: Array | None = None) -> float:
 
 def _unit(A: Matrix) -> float:
     """A power of two near the largest entry of A if that is far from 1, else 1; division by it is exact."""
-    top = float(abs(A).max())
+    top = float(abs(A).max()) if sparse.issparse(A) else largest_entry(A)
     if top == 0 or 1e-70 < top < 1e70:
         return 1.0
     return float(np.exp2(max(np.floor(np.log2(top)), -1022.0)))

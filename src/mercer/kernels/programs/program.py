@@ -7,8 +7,8 @@ says what rows are seen there and how adjoints of those rows return to X, and co
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,15 +33,14 @@ class NotLowered(Exception):
     """The expression has no program; the message says which part and why."""
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """One path from a number the core differentiates to a hyperparameter.
 
-    `index` is a parameter of the program, or a (view, row, column) of the view gradients; column None sums
+    `number` is a parameter of the program, or a (view, row, column) of the view gradients; column None sums
     them.
     """
 
-    index: int | tuple[int, int, int | None]
+    number: int | tuple[int, int, int | None]
     slot: int
     factor: float
 
@@ -160,13 +159,13 @@ class Place:
 
     def linked(self, index: int) -> bool:
         """Whether a number of the program belongs to a parameter."""
-        return any(link.index == index for link in self.out.links)
+        return any(link.number == index for link in self.out.links)
 
     def rescale(self, index: int, factor: float) -> None:
         """Multiply a number of the program by a plain one, and its derivatives with it."""
         self.out.params[index] *= factor
         self.out.links[:] = [
-            replace(link, factor=factor * link.factor) if link.index == index else link
+            link._replace(factor=factor * link.factor) if link.number == index else link
             for link in self.out.links
         ]
 

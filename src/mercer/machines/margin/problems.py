@@ -152,7 +152,7 @@ class MarginMachine(SupportMachine):
         """The kernel on these rows and its Gram operator; an invalid kernel is announced or refused."""
         on = self._kernel_on(A, w)
         K = self._operator(on)
-        self._notes = self._judged(on, K, np.flatnonzero(w > 0))
+        self._notes = self._judged(on, K, (w > 0).nonzero()[0])
         return on, K
 
     def _operator(self, on: KernelOnRows) -> GramOperator:

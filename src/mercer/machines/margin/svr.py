@@ -75,8 +75,9 @@ class MarginRegressor(RegressorMixin, MarginMachine):
 
     def _twice(self, y: Array, w: Array) -> tuple[Integers, Array, Array, Array]:
         """Rows, signs, targets and weights of the 2n variables."""
-        rows = np.flatnonzero(w > 0)
-        signs = np.repeat([1.0, -1.0], len(rows))
+        rows = (w > 0).nonzero()[0]
+        signs = np.ones(2 * len(rows))
+        signs[len(rows) :] = -1.0
         rows = np.concatenate([rows, rows])
         return rows, signs, y[rows], w[rows]
 
