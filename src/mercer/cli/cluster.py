@@ -25,7 +25,7 @@ from mercer.cli.source import (
     LANDMARKS,
     Seen,
     Source,
-    Talk,
+    Voice,
     drawn,
     finished,
     landmarks_for,
@@ -60,26 +60,26 @@ class Request:
 
 def run_cluster(asked: Request) -> int:
     """Read, cluster, write; return the exit code."""
-    talk = Talk(asked.quiet)
-    return finished(lambda: _cluster(asked, talk), talk)
+    voice = Voice(asked.quiet)
+    return finished(lambda: _cluster(asked, voice), voice)
 
 
-def _cluster(asked: Request, talk: Talk) -> None:
+def _cluster(asked: Request, voice: Voice) -> None:
     check_table_place(asked.output, force=asked.force)
-    table = seen(asked.source, talk)
+    table = seen(asked.source, voice)
     n = len(table)
     if asked.clusters is not None and asked.clusters > n:
         raise InputError(f"{table.found.path} has {n} rows: fewer than {asked.clusters} clusters.")
     found: list[Strength] = []
     count = asked.clusters
     if count is None:
-        found = _strengths(table, asked.seed, talk)
+        found = _strengths(table, asked.seed, voice)
         count = strongest(found)
-        talk.say(_chosen(found, count, n))
+        voice.say(_chosen(found, count, n))
     landmarks = landmarks_for(n, asked.seed)
     if landmarks is not None:
-        talk.say(f"{n} rows: the kernel is approximated by {LANDMARKS} landmarks (Nyström)")
-    talk.progress(f"{count} clusters of {n} rows")
+        voice.say(f"{n} rows: the kernel is approximated by {LANDMARKS} landmarks (Nyström)")
+    voice.progress(f"{count} clusters of {n} rows")
     model = KernelKMeans(
         table.kernel, count, n_init=RUNS, random_state=asked.seed, approximation=landmarks
     ).fit(table.rows)
@@ -88,17 +88,16 @@ def _cluster(asked: Request, talk: Talk) -> None:
     labels = model.labels_
     distances = model.transform(table.rows)[np.arange(n), labels]
     sizes = np.bincount(labels, minlength=count).tolist()
-    frame, names = with_columns(table.frame, {"cluster": labels, "distance": distances}, talk)
-    talk.say(
+    frame, names = with_columns(table.frame, {"cluster": labels, "distance": distances}, voice)
+    voice.say(
         f"{_clusters(count)} of {', '.join(map(str, sizes))} rows; {explained:.1%} of the variance in "
         "feature space lies between them"
     )
-    for note in model.certificate_.notes:
-        talk.say(f"  {note}")
+    voice.notes(model.certificate_.notes)
     if asked.output != "-" or not asked.as_json:
         write_table(frame, asked.output, force=asked.force)
     if asked.output != "-":
-        talk.say(f"{asked.output}: the rows with columns {names[0]!r} and {names[1]!r}")
+        voice.say(f"{asked.output}: the rows with columns {names[0]!r} and {names[1]!r}")
     if asked.as_json:
         facts = {
             "schema": "mercer.cluster/1",
@@ -120,12 +119,12 @@ def _cluster(asked: Request, talk: Talk) -> None:
         print(json_text(facts))
 
 
-def _strengths(table: Seen, seed: int, talk: Talk) -> list[Strength]:
+def _strengths(table: Seen, seed: int, voice: Voice) -> list[Strength]:
     """How well each number of clusters is found again, on some of many rows."""
     index = drawn(len(table), ROWS_TO_CHOOSE, seed)
     rows = some_rows(table.rows, index)
     K = table.kernel.resolved(rows)(rows)
-    return strengths(np.asarray(K, dtype=np.float64), seed=seed, tell=talk.progress)
+    return strengths(np.asarray(K, dtype=np.float64), seed=seed, tell=voice.progress)
 
 
 def _chosen(found: list[Strength], count: int, n: int) -> str:

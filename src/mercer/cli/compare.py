@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import polars
 
-from mercer.cli.source import Source, Talk, check_columns, drawn, finished
+from mercer.cli.source import Source, Voice, check_columns, drawn, finished
 from mercer.cli.talk import json_text
 from mercer.errors import InputError
 from mercer.recipe.compare import Compared, Comparison, compare
@@ -47,18 +47,18 @@ class Request:
 
 def run_compare(asked: Request) -> int:
     """Read, compare, print; return the exit code."""
-    talk = Talk(asked.quiet)
-    return finished(lambda: _compare(asked, talk), talk)
+    voice = Voice(asked.quiet)
+    return finished(lambda: _compare(asked, voice), voice)
 
 
-def _compare(asked: Request, talk: Talk) -> None:
+def _compare(asked: Request, voice: Voice) -> None:
     file = read_table(asked.source.table, asked.source.layout)
-    talk.say(str(file))
-    frame = with_targets(file, asked.target, asked.drop_missing, talk)
+    voice.say(str(file))
+    frame = with_targets(file, asked.target, asked.drop_missing, voice)
     check_columns(frame, asked.source.leave_out, file.path)
     index = drawn(frame.height, asked.rows, asked.seed)
     if len(index) < frame.height:
-        talk.say(f"{len(index)} of {frame.height} rows, drawn at random; --rows takes more")
+        voice.say(f"{len(index)} of {frame.height} rows, drawn at random; --rows takes more")
         frame = frame[index.tolist()]
     try:
         found = compare(
@@ -72,7 +72,7 @@ def _compare(asked: Request, talk: Talk) -> None:
             repeats=asked.repeats,
             leave_out=asked.source.leave_out,
             random_state=asked.seed,
-            tell=talk.progress,
+            tell=voice.progress,
         )
     except InputError as error:
         raise InputError(f"{file.path}, column {asked.target!r}: {error}") from error
@@ -86,10 +86,10 @@ def _compare(asked: Request, talk: Talk) -> None:
     print(f"interval: {INTERVAL}; the best of several looks better than it is")
     for candidate in found.candidates:
         for note in candidate.notes:
-            talk.say(f"{candidate.name}, {candidate.kernel}: {note}")
+            voice.say(f"{candidate.name}, {candidate.kernel}: {note}")
 
 
-def with_targets(file: TableFile, target: str, drop_missing: bool, talk: Talk) -> polars.DataFrame:
+def with_targets(file: TableFile, target: str, drop_missing: bool, voice: Voice) -> polars.DataFrame:
     """The table, each row of it with a target; rows without one are an error, or left out if asked for."""
     if file.frame is None:
         raise InputError(f"{file.path} is LIBSVM's text; this command takes a table with names of columns.")
@@ -104,7 +104,7 @@ def with_targets(file: TableFile, target: str, drop_missing: bool, talk: Talk) -
             f"{file.path}, line {line}, column {target!r} has no value, and {count} rows in all have none. "
             "--drop-missing leaves them out."
         )
-    talk.say(f"{count} rows without {target!r} are left out")
+    voice.say(f"{count} rows without {target!r} are left out")
     return file.frame.filter(~gaps)
 
 

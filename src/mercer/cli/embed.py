@@ -23,7 +23,7 @@ from mercer.cli.source import (
     LANDMARKS,
     Seen,
     Source,
-    Talk,
+    Voice,
     check_columns,
     finished,
     landmarks_for,
@@ -58,34 +58,33 @@ class Request:
 
 def run_embed(asked: Request) -> int:
     """Read, embed, write; return the exit code."""
-    talk = Talk(asked.quiet)
-    return finished(lambda: _embed(asked, talk), talk)
+    voice = Voice(asked.quiet)
+    return finished(lambda: _embed(asked, voice), voice)
 
 
-def _embed(asked: Request, talk: Talk) -> None:
+def _embed(asked: Request, voice: Voice) -> None:
     check_table_place(asked.output, force=asked.force)
     if asked.picture is not None:
         _check_picture(asked.picture, asked.dimensions, asked.force)
-    table = seen(asked.source, talk)
+    table = seen(asked.source, voice)
     colours = _colours(table, asked.colour)
     n = len(table)
     if n < 2:
         raise InputError(f"{table.found.path} has one row: nothing varies. An embedding needs two or more.")
     landmarks = landmarks_for(n, asked.seed)
     if landmarks is not None:
-        talk.say(f"{n} rows: the kernel is approximated by {LANDMARKS} landmarks (Nyström)")
+        voice.say(f"{n} rows: the kernel is approximated by {LANDMARKS} landmarks (Nyström)")
     model = KernelPCA(table.kernel, asked.dimensions, random_state=asked.seed, approximation=landmarks)
     coordinates: Array = model.fit_transform(table.rows)
     shares = model.explained_variance_ratio_.tolist()
     new = {f"component_{j + 1}": coordinates[:, j] for j in range(coordinates.shape[1])}
-    frame, _ = with_columns(table.frame, new, talk)
+    frame, _ = with_columns(table.frame, new, voice)
     shown = ", ".join(f"{share:.1%}" for share in shares)
-    talk.say(f"{len(shares)} components have {sum(shares):.1%} of the variance in feature space: {shown}")
-    for note in model.certificate_.notes:
-        talk.say(f"  {note}")
+    voice.say(f"{len(shares)} components have {sum(shares):.1%} of the variance in feature space: {shown}")
+    voice.notes(model.certificate_.notes)
     if asked.picture is not None:
         _draw(model, table, colours, asked.picture)
-        talk.say(f"{asked.picture}: the rows on the first two components")
+        voice.say(f"{asked.picture}: the rows on the first two components")
     if asked.output != "-" or not asked.as_json:
         write_table(frame, asked.output, force=asked.force)
     if asked.as_json:

@@ -25,7 +25,7 @@ import polars
 from mercer.cli.source import (
     Seen,
     Source,
-    Talk,
+    Voice,
     check_columns,
     drawn,
     finished,
@@ -99,14 +99,14 @@ class _Samples:
 
 def run_two_sample(asked: TwoSamples) -> int:
     """Read, test, print; return the exit code."""
-    talk = Talk(asked.quiet)
-    return finished(lambda: _two_sample(asked, talk), talk)
+    voice = Voice(asked.quiet)
+    return finished(lambda: _two_sample(asked, voice), voice)
 
 
-def _two_sample(asked: TwoSamples, talk: Talk) -> None:
+def _two_sample(asked: TwoSamples, voice: Voice) -> None:
     if (asked.by is None) == (asked.other is None):
         raise ParameterError("give two tables, or one table and --by COLUMN.")
-    samples = _of_two_tables(asked, talk) if asked.by is None else _by_column(asked, talk)
+    samples = _of_two_tables(asked, voice) if asked.by is None else _by_column(asked, voice)
     first = samples.first[drawn(len(samples.first), asked.rows, asked.seed)]
     second = samples.second[drawn(len(samples.second), asked.rows, asked.seed + 1)]
     for name, all_rows, some in zip(
@@ -115,12 +115,12 @@ def _two_sample(asked: TwoSamples, talk: Talk) -> None:
         if len(some) < 2:
             raise InputError(f"sample {name} has {len(some)} rows: at least 2 are needed.")
         if len(some) < len(all_rows):
-            talk.say(f"{name}: {len(some)} of {len(all_rows)} rows, drawn at random; --rows takes more")
+            voice.say(f"{name}: {len(some)} of {len(all_rows)} rows, drawn at random; --rows takes more")
     x = some_rows(samples.both, first)
     z = some_rows(samples.both, second)
     pooled = some_rows(samples.both, np.concatenate([first, second]))
     kernel = samples.kernel.resolved(pooled)
-    talk.progress(f"{asked.permutations} permutations of {len(first) + len(second)} rows")
+    voice.progress(f"{asked.permutations} permutations of {len(first) + len(second)} rows")
     found = mmd_test(x, z, kernel, n_permutations=asked.permutations, random_state=asked.seed)
     effect = _share_between(found, kernel, pooled)
     witness = _telling(found, samples, first, second, pooled)
@@ -152,11 +152,11 @@ def _two_sample(asked: TwoSamples, talk: Talk) -> None:
         print(f"note: {note}")
 
 
-def _of_two_tables(asked: TwoSamples, talk: Talk) -> _Samples:
+def _of_two_tables(asked: TwoSamples, voice: Voice) -> _Samples:
     assert asked.other is not None
     one = read_table(asked.source.table, asked.source.layout)
     two = read_table(asked.other, asked.source.layout)
-    talk.say(f"{one}\n{two}")
+    voice.say(f"{one}\n{two}")
     if one.frame is None or two.frame is None:
         raise InputError("mercer test two-sample takes tables with names of columns, not LIBSVM's text.")
     check_columns(one.frame, asked.source.leave_out, one.path)
@@ -198,9 +198,9 @@ def _one_after_the_other(
     return polars.concat([one.select(names), two.select(names)], how="vertical_relaxed")
 
 
-def _by_column(asked: TwoSamples, talk: Talk) -> _Samples:
+def _by_column(asked: TwoSamples, voice: Voice) -> _Samples:
     assert asked.by is not None
-    table = seen(asked.source, talk, also_without=[asked.by])
+    table = seen(asked.source, voice, also_without=[asked.by])
     path = table.found.path
     column = table.frame[asked.by]
     gaps = column.is_null().arg_true()
@@ -280,13 +280,13 @@ def _meaning_of_two(found: KernelTest) -> str:
 
 def run_independence(asked: Independence) -> int:
     """Read, test, print; return the exit code."""
-    talk = Talk(asked.quiet)
-    return finished(lambda: _independence(asked, talk), talk)
+    voice = Voice(asked.quiet)
+    return finished(lambda: _independence(asked, voice), voice)
 
 
-def _independence(asked: Independence, talk: Talk) -> None:
+def _independence(asked: Independence, voice: Voice) -> None:
     table = read_table(asked.source.table, asked.source.layout)
-    talk.say(str(table))
+    voice.say(str(table))
     if table.frame is None:
         raise InputError("mercer test independence takes a table with names of columns, not LIBSVM's text.")
     left = named_columns(asked.left, table.frame, table.path)
@@ -296,14 +296,14 @@ def _independence(asked: Independence, talk: Talk) -> None:
         raise InputError(f"column {both[0]!r} is on both sides: nothing is independent of itself.")
     index = drawn(table.frame.height, asked.rows, asked.seed)
     if len(index) < table.frame.height:
-        talk.say(f"{len(index)} of {table.frame.height} rows, drawn at random; --rows takes more")
+        voice.say(f"{len(index)} of {table.frame.height} rows, drawn at random; --rows takes more")
     frame = table.frame[index.tolist()]
     x = frame.select(left)
     y = frame.select(right)
     k = proposed(x, table.path)
     l = proposed(y, table.path)
     closed = (k.resolved(x), l.resolved(y))
-    talk.progress(f"{asked.permutations} permutations of {len(index)} rows")
+    voice.progress(f"{asked.permutations} permutations of {len(index)} rows")
     found = hsic_test(x, y, *closed, n_permutations=asked.permutations, random_state=asked.seed)
     own = hsic(x, x, closed[0], closed[0]) * hsic(y, y, closed[1], closed[1])
     effect = float(np.clip(found.statistic / np.sqrt(own), 0.0, 1.0)) if own > 0 else 0.0

@@ -25,7 +25,7 @@ from sklearn.base import BaseEstimator
 
 from mercer import places
 from mercer.cli.codes import INTERRUPTED
-from mercer.cli.source import Talk, finished, with_columns
+from mercer.cli.source import Voice, finished, with_columns
 from mercer.cli.talk import complain, json_text
 from mercer.errors import InputError, Interrupted, ModelFileError, OutputError, ParameterError
 from mercer.files.load import load
@@ -78,7 +78,7 @@ class FitRequest(_HowToFit):
 
 def run_fit(asked: FitRequest) -> int:
     """Read, fit, write the model and its report, say what came of it; return the exit code."""
-    talk = Talk(asked.quiet)
+    talk = Voice(asked.quiet)
     code = 0
 
     def work() -> None:
@@ -239,7 +239,7 @@ class PredictRequest:
 
 def run_predict(asked: PredictRequest) -> int:
     """Predict every row of a table, and write them; return the exit code."""
-    talk = Talk(asked.quiet)
+    talk = Voice(asked.quiet)
 
     def work() -> None:
         if not 0 <= asked.interval < 1:
@@ -284,7 +284,7 @@ class UseRequest:
     as_json: bool
 
 
-def _with_target(asked: UseRequest, talk: Talk) -> tuple[TableRegressor | TableClassifier, Given, Labels]:
+def _with_target(asked: UseRequest, talk: Voice) -> tuple[TableRegressor | TableClassifier, Given, Labels]:
     """The model, the rows that have a target, and their targets."""
     model = loaded(asked.model)
     found = read_table(asked.table, asked.layout)
@@ -300,7 +300,7 @@ def _with_target(asked: UseRequest, talk: Talk) -> tuple[TableRegressor | TableC
 
 def run_score(asked: UseRequest) -> int:
     """Measure a model on a table that has the answers; return the exit code."""
-    talk = Talk(asked.quiet)
+    talk = Voice(asked.quiet)
 
     def work() -> None:
         model, given, truth = _with_target(asked, talk)
@@ -337,7 +337,7 @@ def run_verify(asked: UseRequest) -> int:
     """Check what a model claims against the table that it was fitted to; return the exit code."""
     from mercer.theory.verify import verify
 
-    talk = Talk(asked.quiet)
+    talk = Voice(asked.quiet)
     holds = True
 
     def work() -> None:
@@ -367,7 +367,7 @@ def run_verify(asked: UseRequest) -> int:
 
 def run_inspect_model(path: str, *, as_json: bool) -> int:
     """Say what a model file holds; return the exit code."""
-    talk = Talk(quiet=False)
+    talk = Voice(quiet=False)
 
     def work() -> None:
         model = load(path)
@@ -423,7 +423,7 @@ class ExplainRequest:
 
 def run_explain(asked: ExplainRequest) -> int:
     """Say what a model, or one prediction of it, rests on; return the exit code."""
-    talk = Talk(asked.quiet)
+    talk = Voice(asked.quiet)
 
     def work() -> None:
         model = loaded(asked.model)

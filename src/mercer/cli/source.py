@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars
 
-from mercer import clock
 from mercer.cli.codes import FAILED, INTERRUPTED, USAGE
 from mercer.cli.talk import complain, complain_of_parse, failure_code, reason_of
 from mercer.errors import InputError, MercerError, ParameterError, ParseError
 from mercer.frames import frame_rows
 from mercer.kernels import Kernel, parse
+from mercer.progress import Talk
 from mercer.tables.intake import TableFile, read_table
 from mercer.tables.propose import describe_table
 from mercer.typing import Array, Integers, Labels, Table
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from mercer.machines.landmarks.approximation import Approximation
     from mercer.tables.delimited import Layout
 
-# Seconds after which progress is shown, and between two lines of it.
-PATIENCE = 1.0
 # Letters of a kernel that are shown; --json has all of them.
 SHOWN = 300
 # Rows up to which a Gram matrix is stored and worked on as it is: 128 MB.
@@ -66,11 +64,11 @@ class Seen:
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def seen(source: Source, talk: Talk, also_without: Sequence[str] = ()) -> Seen:
+def seen(source: Source, voice: Voice, also_without: Sequence[str] = ()) -> Seen:
     """The table, without the columns to leave out, and its kernel: the one given, or the one proposed."""
     asked = None if source.kernel is None else parse(source.kernel)
     found = read_table(source.table, source.layout)
-    talk.say(str(found))
+    voice.say(str(found))
     without = (*source.leave_out, *also_without)
     if found.frame is None:
         return _sparse(found, asked, without)
@@ -79,7 +77,7 @@ def seen(source: Source, talk: Talk, also_without: Sequence[str] = ()) -> Seen:
     if not rows.width:
         raise InputError(f"{found.path}: no column is left. Leave fewer of them out.")
     kernel = asked or proposed(rows, found.path, ranks=source.ranks)
-    talk.say(f"kernel: {shortened(kernel)}{_closing(kernel)}")
+    voice.say(f"kernel: {shortened(kernel)}{_closing(kernel)}")
     return Seen(found, rows, kernel, found.frame)
 
 
@@ -157,7 +155,7 @@ def _closing(kernel: Kernel) -> str:
 
 
 def with_columns(
-    frame: polars.DataFrame, new: dict[str, Labels | Array], talk: Talk
+    frame: polars.DataFrame, new: dict[str, Labels | Array], voice: Voice
 ) -> tuple[polars.DataFrame, list[str]]:
     """The table with more columns, and what they are called: a name that is taken gets a number."""
     names = []
@@ -168,29 +166,30 @@ def with_columns(
             free = f"{name}_{number}"
             number += 1
         if free != name:
-            talk.say(f"the table has a column {name!r}: the new one is called {free!r}")
+            voice.say(f"the table has a column {name!r}: the new one is called {free!r}")
         frame = frame.with_columns(polars.Series(free, values))
         names.append(free)
     return frame, names
 
 
-class Talk:
+class Voice:
     """What a command says besides its answer, on standard error."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
-        self.last = clock.now()
+        # a line of progress, none in the first second
+        self.progress = Talk(int(not quiet))
 
     def say(self, text: str) -> None:
         """A line, unless the command shall be quiet."""
         if not self.quiet:
             print(text, file=sys.stderr)
 
-    def progress(self, text: str) -> None:
-        """A line of progress, at most one a second and none in the first."""
-        if clock.now() - self.last >= PATIENCE:
-            self.last = clock.now()
-            self.say(f"… {text}")
+    def notes(self, notes: Sequence[str]) -> None:
+        """What a certificate has to say; the kernel was said before, and its closed text may be long."""
+        for note in notes:
+            _, is_about_features, rest = note.partition(" replaced by ")
+            self.say(f"  the kernel is replaced by {rest}" if is_about_features else f"  {note}")
 
     @contextmanager
     def warnings(self) -> Iterator[None]:
@@ -204,10 +203,10 @@ class Talk:
                     complain(f"warning: {text}")
 
 
-def finished(work: Callable[[], None], talk: Talk) -> int:
+def finished(work: Callable[[], None], voice: Voice) -> int:
     """Do the work of a command; the exit code, with the reason on standard error where it is not 0."""
     try:
-        with talk.warnings():
+        with voice.warnings():
             work()
     except ParseError as error:
         complain_of_parse(error)
