@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-import mercer
 from estimators_under_test import NEW, SUBJECTS, TWINS
 from kernels_under_test import fitting
 from mercer import (
@@ -29,7 +28,7 @@ from mercer import (
     export_onnx,
 )
 from mercer import sklearn as twins
-from mercer.errors import ModelFileError
+from mercer.errors import MercerError, ModelFileError
 from onnx_runtime import apart, outputs
 
 PROMISED = 1e-6
@@ -102,6 +101,13 @@ def test_every_estimator_is_exported_or_refused(subject):
     check(model, NEW, 1e-10)
 
 
+def _is_rounding(model, X: np.ndarray) -> bool:
+    """Whether decisions are what is left of two equal numbers: a region of a constant kernel has no edge."""
+    if not isinstance(model, OneClassSVM):
+        return False
+    return bool(np.abs(model.decision_function(X)).max() < 1e-6 * abs(model.offset_))
+
+
 def _data(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(d)
     X = rng.normal(size=(24, d))
@@ -141,10 +147,11 @@ def test_random_kernels_agree_in_every_machine(machine, data, d):
         try:
             model = MACHINES[machine](kernel, X, y)
             wanted = model.predict(new)
-        except (mercer.errors.MercerError, np.linalg.LinAlgError):
+        except (MercerError, ValueError):
             # a kernel that is none, or not defined on these rows
             assume(False)
         assume(len(np.unique(wanted)) > 1)
+        assume(not _is_rounding(model, new))
         try:
             export_onnx(model)
         except ModelFileError as refusal:
