@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnxruntime
 
-import onnx
 from mercer.arrays import Rows
 from mercer.onnx.export import Exported
 from mercer.onnx.graph import Graph, Tensor

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+import onnx
 import pytest
 
-import onnx
 from mercer import RBF, Custom, KernelRidge, Matern, export_onnx
 from mercer.errors import ModelFileError
 from onnx_runtime import run
