@@ -58,7 +58,8 @@ MAY_IMPORT = {
     "choose": BASE | {"kernels", "gram", "solve", "theory", "machines"},
     "sklearn": BASE | {"kernels", "gram", "solve", "theory", "machines"},
     "files": BASE | {"kernels", "gram", "solve", "theory", "machines", "sklearn"},
-    "__init__": {"files", "recipe", "kernels", "machines", "tables", "theory", "gram", "plot"},
+    "onnx": BASE | {"kernels", "gram", "solve", "theory", "machines", "sklearn"},
+    "__init__": {"files", "recipe", "kernels", "machines", "onnx", "tables", "theory", "gram", "plot"},
 }
 # They use public names only, and one another.
 OUTSIDE = {

@@ -98,7 +98,7 @@ REGRESSION = ["KernelLeastSquares", "KernelMachine", "KernelRidge", "KernelRidge
 REGRESSION += ["RelevanceVectorClassifier", "RelevanceVectorRegressor"]
 KERNEL_SETS = ["MultipleKernelClassifier", "MultipleKernelOneClass", "MultipleKernelRegressor"]
 NOVELTY = ["KernelMeanEmbedding", "SVDD"]
-FILES = ["Saved", "load", "save"]
+FILES = ["Exported", "Saved", "export_onnx", "load", "save"]
 SMALLER_GRAMS = ["Batches", "FalkonClassifier", "FalkonRegressor", "Nystroem", "RandomFeatures"]
 
 

@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     from mercer.machines.structure.pca import KernelPCA
     from mercer.machines.windows.mean_embedding import KernelMeanEmbedding
     from mercer.machines.windows.nadaraya_watson import NadarayaWatson
+    from mercer.onnx.export import Exported, export_onnx
     from mercer.recipe.compare import Comparison, compare
     from mercer.recipe.door import fit
     from mercer.recipe.estimate import Estimate
@@ -157,6 +158,7 @@ __all__ = [
     "Estimate",
     "ExpDot",
     "Exponential",
+    "Exported",
     "Fact",
     "FalkonClassifier",
     "FalkonRegressor",
@@ -243,6 +245,7 @@ __all__ = [
     "compare",
     "describe_table",
     "errors",
+    "export_onnx",
     "fit",
     "gram",
     "gram_report",
@@ -265,7 +268,7 @@ __all__ = [
 
 _MODULES = ("choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
 # Reached by name, but not public.
-_ROOMS = ("applications", "arrays", "cli", "files", "machines", "memory", "params", "threads")
+_ROOMS = ("applications", "arrays", "cli", "files", "machines", "memory", "onnx", "params", "threads")
 # Where a public name lives; those that are not here live in mercer.kernels.
 _ELSEWHERE = {
     "GaussianProcessClassifier": "mercer.machines.gaussian_process.classification",
@@ -303,6 +306,8 @@ _ELSEWHERE = {
     "Saved": "mercer.files.save",
     "load": "mercer.files.load",
     "save": "mercer.files.save",
+    "Exported": "mercer.onnx.export",
+    "export_onnx": "mercer.onnx.export",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",
     "Comparison": "mercer.recipe.compare",
