@@ -23,12 +23,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.stats import t as student
 from sklearn.base import BaseEstimator, clone
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
-from sklearn.preprocessing import StandardScaler
 
 from mercer.errors import InputError, MercerError, ParameterError
 from mercer.frames import frame_names, frame_rows, is_frame
@@ -175,6 +170,9 @@ def compare(
         offered = {PROPOSED: describe_table(X).kernel}
     splits = _splits(y, kind, folds, repeats, random_state)
     trial = _Trial(X, y, splits, scoring or SCORES[kind])
+    # imported late, here and below: few need them, and they are slow
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
     nothing = DummyClassifier() if kind == "classes" else DummyRegressor()
     found = [trial.scored(NOTHING, None, nothing)]
     for (name, machine), (text, kernel) in product(named.items(), offered.items()):
@@ -248,6 +246,8 @@ def _check_targets(y: Labels, kind: str, folds: int) -> None:
 
 
 def _splits(y: Labels, kind: str, folds: int, repeats: int, seed: int) -> list[Split]:
+    from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
+
     cutter = RepeatedStratifiedKFold if kind == "classes" else RepeatedKFold
     return list(cutter(n_splits=folds, n_repeats=repeats, random_state=seed).split(np.zeros(len(y)), y))
 
@@ -269,6 +269,9 @@ def _machines(asked: Machines, kind: str) -> dict[str, BaseEstimator]:
 def _known(kind: str) -> dict[str, BaseEstimator]:
     if kind == "classes":
         return {"svc": SVC(), "gp": GaussianProcessClassifier(max_iter=STEPS)}
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.preprocessing import StandardScaler
+
     scaled = TransformedTargetRegressor(SVR(), transformer=StandardScaler())
     process = GaussianProcessRegressor(normalize_y=True, max_iter=STEPS)
     return {"ridge": KernelRidgeCV(fit_intercept=True), "svr": scaled, "gp": process}
@@ -315,6 +318,8 @@ class _Trial:
     ) -> Compared:
         """The score of a machine on every fold, or why there is none; `limited`: it ends early on purpose."""
         try:
+            from sklearn.metrics import check_scoring
+
             scorer = check_scoring(machine, scoring=self.scoring)
         except ValueError as error:
             raise ParameterError(
