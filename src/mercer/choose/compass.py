@@ -1,8 +1,9 @@
 """A short search by trials: one number after the other, up and down, as long as it gets better.
 
 It begins where the evidence has led, and moves the few numbers that no evidence knows: the machine's own, by
-factors of 4 and at last of 2, and all lengthscales together by 2 and at last √2. Where there was no evidence
-the first half of the trials is spread over all numbers, the kernel's too.
+factors of 4 and at last of 2, and all lengthscales together by 2 and at last √2, with C or 1/alpha by the
+square of that: a valley of equally smooth functions lies there. Where there was no evidence the first half of
+the trials is spread over all numbers, the kernel's too.
 """
 
 from __future__ import annotations
@@ -95,6 +96,7 @@ class Trials:
 
 def by_trials(
     judge: Judge,
+    trifle: Callable[[], float],
     guess: Guess,
     numbers: dict[str, float],
     sample: Sample,
@@ -108,23 +110,27 @@ def by_trials(
     """Maximise any score over the machine's numbers and the kernel, in so many trials at most.
 
     `spread`: nothing is known, and the first half of the trials is spread. `common`: of the kernel only its
-    lengthscales move, all together.
+    lengthscales move, all together. A gain of a `trifle` ends a walk.
     """
     kernel = guess.kernel
     value = Trials(judge, kernel, tuple(numbers), len(sample), trials, ledger)
     best = np.append(kernel.theta, np.log([*numbers.values()]))
-    moves = _moves(guess, len(numbers), common=common)
+    moves = _moves(guess, tuple(numbers), common=common)
     try:
         if spread:
             others = _spread(guess, len(numbers), sample.numbers, (trials + 1) // 2, seed)
             best = max([best, *(best + moves.T @ u for u in others)], key=value)
-        climb(value, best, moves)
+        climb(value, best, moves, trifle)
     except Enough:
         return
 
 
-def climb(value: Callable[[Array], float], v: Array, moves: Array) -> Array:
+def climb(
+    value: Callable[[Array], float], v: Array, moves: Array, trifle: Callable[[], float] = lambda: 0.0
+) -> Array:
     """Up along each of the moves in turn as long as it gets better; last by half a step, to the better side.
+
+    Better by a `trifle` is not better: one could walk on for long where the score is flat.
 
     >>> climb(lambda v: -abs(v[0] - 3.0) - abs(v[1] + 2.0), np.zeros(2), np.eye(2)).round(2).tolist()
     [2.77, -2.08]
@@ -136,7 +142,7 @@ def climb(value: Callable[[Array], float], v: Array, moves: Array) -> Array:
         for step in STEP * moves:
             for there in (step, -step):
                 before = best
-                while (found := value(v + there)) > best:
+                while (found := value(v + there)) > best + trifle():
                     best = found
                     v = v + there
                 if best > before:
@@ -145,22 +151,30 @@ def climb(value: Callable[[Array], float], v: Array, moves: Array) -> Array:
     for step in STEP * moves:
         side = max((step, -step), key=lambda there: value(v + there))
         there = v + 0.5 * side
-        if value(there) > best:
+        if value(there) > best + trifle():
             best = value(there)
             v = there
     return v
 
 
-def _moves(guess: Guess, numbers: int, *, common: bool) -> Array:
-    """The directions of the search, one a row: the machine's numbers first, then the kernel's."""
+def _moves(guess: Guess, names: tuple[str, ...], *, common: bool) -> Array:
+    """The directions of the search, one a row: the machine's numbers first, then the kernel's.
+
+    Each points to where fits cost less, which is tried first: to a smaller C, and to more of the others.
+    """
     free = [p for p in guess.kernel.parameters if p.free]
-    own = np.hstack([np.zeros((numbers, len(free))), np.eye(numbers)])
-    moved = guess.path.T.T
-    if common:
-        length = [p.bounds is None and _is_lengthscale(p.name) for p in free]
-        moved = 0.5 * np.array(length, dtype=float).reshape(1, len(free))
-        moved = moved[moved.any(axis=1)]
-    return np.vstack([own, np.hstack([moved, np.zeros((len(moved), numbers))])])
+    numbers = len(names)
+    cheaper = [-1.0 if name == "C" else 1.0 for name in names]
+    own = np.hstack([np.zeros((numbers, len(free))), np.diag(cheaper)])
+    if not common:
+        moved = guess.path.T.T
+        return np.vstack([own, np.hstack([moved, np.zeros((len(moved), numbers))])])
+    length = [p.bounds is None and _is_lengthscale(p.name) for p in free]
+    if not any(length):
+        return own
+    # a smooth f costs 1/ℓ² as much of ‖f‖², so that the penalty goes with it
+    along = [{"C": 1.0, "alpha": -1.0}.get(name, 0.0) for name in names]
+    return np.vstack([own, [*(0.5 * np.array(length)), *along]])
 
 
 def _is_lengthscale(name: str) -> bool:

@@ -39,7 +39,7 @@ def affordable_rows(
     """The most rows, in steps of a tenth, for which a search is predicted to end in time.
 
     >>> affordable_rows("cv", 10, 5, None, margin=True), affordable_rows("loo", 10, 5, None, margin=False)
-    (5926, 3330)
+    (6284, 3227)
     """
     most = OPERATIONS
     if max_seconds is not None:

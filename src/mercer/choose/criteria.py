@@ -53,7 +53,7 @@ def evidence(kernel: Kernel, noise: float, x: Rows | Table, Y: Array) -> Score:
 
     >>> from mercer import Constant
     >>> found = evidence(Constant(1.0), 1.0, [[0.0]], np.array([[2.0]]))
-    >>> found.height, round(found.value, 6)                                          # log N(2 | 0, 2·2)
+    >>> round(found.height, 6), round(found.value, 6)                                # log N(2 | 0, 2·2)
     (2.0, -2.112086)
     """
     began = clock.now()

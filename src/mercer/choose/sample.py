@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 
 from mercer.arrays import Rows, column_names, read_rows
 from mercer.errors import InputTypeError, ShapeError
@@ -53,7 +52,7 @@ class Sample:
             some = _take(X, part, things)
             seen = some
         else:
-            some = _safe_indexing(X, part)
+            some = _picked(X, part)
             seen = clone(before).fit_transform(some, t)
         read = read_rows(seen, things)
         rows = Rows(read, "X", column_names(seen))
@@ -113,5 +112,13 @@ def _take(X: Table, part: Integers, things: bool) -> Table:
     if not hasattr(X, "shape"):
         # A list of numbers is a matrix; one of strings or graphs is not to be taken apart.
         table = read_rows(X, things)
+    return _picked(table, part)
+
+
+def _picked(X: Table, part: Integers) -> Table:
+    """Some rows of a table, an array or a list, in a form of the same kind."""
+    table: Any = X
+    if not hasattr(X, "shape"):
+        return [table[i] for i in part]
     some: Table = table.iloc[part] if hasattr(table, "iloc") else table[part]
     return some

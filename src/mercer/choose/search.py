@@ -163,6 +163,7 @@ class Search:
         guess = Guess(kernel, shared=is_open(candidate) and not wants_each(candidate))
         by_trials(
             self.validation.score,
+            self.validation.trifle,
             guess,
             numbers,
             self.sample,

@@ -23,14 +23,16 @@ Folds: TypeAlias = int | BaseCrossValidator | Iterable[Split]
 Scoring: TypeAlias = str | Callable[..., float] | None
 
 # standard errors by which a trial must be behind the best, fold by fold, to be given up
-BEHIND = 3.0
+BEHIND = 2.0
+# standard errors of the mean score that make no difference
+TRIFLE = 0.1
 
 
 @dataclass(eq=False)
 class CrossValidation:
     """The mean score of a trial on held-out folds; with a limit, each fit has its share of what is left.
 
-    A trial that is worse than the best on each of its first folds, two at least, by three standard errors of
+    A trial that is worse than the best on each of its first folds, two at least, by two standard errors of
     the differences, is given up.
     """
 
@@ -74,6 +76,12 @@ class CrossValidation:
         if not self.best or np.mean(found) > np.mean(self.best):
             self.best = found
         return float(np.mean(found))
+
+    def trifle(self) -> float:
+        """A difference of means that says nothing: a tenth of the standard error of the best one."""
+        if len(self.best) < 2:
+            return 0.0
+        return TRIFLE * float(np.std(self.best, ddof=1)) / float(np.sqrt(len(self.best)))
 
     def _is_behind(self, found: list[float]) -> bool:
         """Whether the folds so far leave no hope that this trial is the best."""

@@ -45,8 +45,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "evidence and its slope in the noise differ by the noise",
         CHOOSE + "criteria.py",
-        "noise * found.noise)",
-        "found.noise)",
+        "noise * found.noise, found.height)",
+        "found.noise, found.height)",
         "tests/choose/test_choose.py -k gradients",
     ),
     Fault(
@@ -66,8 +66,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "the transformers of a Pipeline are fitted before the folds are cut",
         CHOOSE + "sample.py",
-        "            some = _safe_indexing(X, part)\n",
-        "            some = clone(before).fit_transform(_safe_indexing(X, part), t)\n",
+        "            some = _picked(X, part)\n",
+        "            some = clone(before).fit_transform(_picked(X, part), t)\n",
         "tests/choose/test_pipelines.py",
     ),
     Fault(
