@@ -10,6 +10,7 @@ from benchmarks import everything, measure, record
 
 SUITES = (
     "approximation",
+    "choose",
     "engine",
     "gp",
     "gp_classify",
@@ -23,8 +24,10 @@ SUITES = (
     "unsupervised",
     "usps",
 )
-# `regression` is gp and ridge together; the table of usps has no peer; things and tables are about accuracy.
-MEASURED = tuple(suite for suite in SUITES if suite not in ("regression", "tables", "things", "usps"))
+# `regression` is gp and ridge together; the table of usps has no peer; the others are about accuracy.
+MEASURED = tuple(
+    suite for suite in SUITES if suite not in ("choose", "regression", "tables", "things", "usps")
+)
 
 
 def main() -> None:

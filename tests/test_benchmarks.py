@@ -44,6 +44,16 @@ def test_the_suite_of_tables_prints_all_sides_or_says_that_there_are_no_data():
         assert "GaussianProcessClassifier; it estimates accuracy" in lines[0]
 
 
+def test_the_suite_of_choosing_prints_both_sides_or_says_that_there_are_no_data():
+    command = [sys.executable, "-m", "benchmarks", "choose", "--quick", "--only", "energy"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = done.stdout.splitlines()[1:]
+    if "left out" not in lines[0]:
+        assert "  mercer " in lines[0] and "epsilon" in lines[0]
+        assert "  grid " in lines[1]
+
+
 def test_the_regression_suite_prints_its_rows():
     command = [sys.executable, "-m", "benchmarks", "regression", "--quick", "--threads", "1", "--repeat", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)

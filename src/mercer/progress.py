@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 Tell = Callable[..., Any]
@@ -64,3 +66,20 @@ class Talk:
             return
         self._last = now
         print(f"[mercer] {now - self.began:.0f} s: {text}", file=sys.stderr, flush=True)
+
+    @contextmanager
+    def during(self, words: Callable[[], str]) -> Iterator[None]:
+        """Say it again and again, from a thread, while something runs in the block that says nothing."""
+        done = threading.Event()
+
+        def say() -> None:
+            while not done.wait(self.SILENCE):
+                self(words())
+
+        thread = threading.Thread(target=say, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()

@@ -16,10 +16,22 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from tests.estimators_under_test import LABELS, NUMBERS, SUBJECTS, Subject, X, outputs
 
 import mercer
-from mercer import SVC, GaussianProcessRegressor, KernelMachine, KernelRidge, MultipleKernelRegressor, clock
+from mercer import (
+    SVC,
+    SVR,
+    GaussianProcessClassifier,
+    GaussianProcessRegressor,
+    KernelMachine,
+    KernelRidge,
+    MultipleKernelRegressor,
+    NuSVC,
+    clock,
+)
 from mercer.gram import Dense, Precomputed, Tiles
 from mercer.machines.gaussian_process.search import _Task
 
@@ -301,6 +313,12 @@ def test_a_search_that_saw_only_some_rows_does_not_call_itself_converged(monkeyp
 
 # ── choose ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+
+def behind(machine):
+    """A machine behind a transformer."""
+    return make_pipeline(StandardScaler(), machine)
+
+
 CHOICES = {
     "leave-one-out": (KernelRidge("RBF(1.0)"), NUMBERS, "loo"),
     "evidence": (GaussianProcessRegressor("RBF(1.0)"), NUMBERS, "evidence"),
@@ -308,6 +326,14 @@ CHOICES = {
     "cross-validation, ridge": (KernelRidge("RBF(1.0)"), NUMBERS, "cv"),
     "cross-validation, process": (GaussianProcessRegressor("RBF(1.0)"), NUMBERS, "cv"),
     "cross-validation, SVC": (SVC("RBF(1.0)"), LABELS, "cv"),
+    "cross-validation, SVR": (SVR("RBF(1.0)"), NUMBERS, "cv"),
+    "cross-validation, NuSVC": (NuSVC("RBF(1.0)", nu=0.3), LABELS, "cv"),
+    "evidence, SVR": (SVR("RBF(1.0)"), NUMBERS, "evidence"),
+    "evidence, classes": (GaussianProcessClassifier("RBF(1.0)"), LABELS, "evidence"),
+    "pipeline, leave-one-out": (behind(KernelRidge("RBF(1.0)")), NUMBERS, "loo"),
+    "pipeline, evidence": (behind(GaussianProcessRegressor("RBF(1.0)")), NUMBERS, "evidence"),
+    "pipeline, alignment": (behind(SVC("RBF(1.0)")), LABELS, "alignment"),
+    "pipeline, cross-validation": (behind(SVR("RBF(1.0)")), NUMBERS, "cv"),
 }
 
 
@@ -324,13 +350,17 @@ def test_choose_ends_with_the_best_so_far_and_one_last_fit(name, monkeypatch):
 
 @pytest.mark.parametrize("name", ["leave-one-out", "evidence"])
 def test_a_choice_without_time_for_a_gradient_is_by_the_score_alone(name, monkeypatch):
-    """A contraction that would end too late is not begun, and the choice says that it was cut."""
+    """A contraction that would end too late is not begun, and the choice says that it was cut.
+
+    A process certifies its own search, by one more product.
+    """
     machine, y, by = CHOICES[name]
+    own = 1 if by == "evidence" else 0
     with slow_products(monkeypatch) as watch:
         found = mercer.choose(machine, X, y, by=by, n_trials=8, max_seconds=2.0)
     assert found.certificate.status == "limit"
     assert np.isfinite(found.score) and outputs(found.machine)
-    assert watch.products <= 2 + 2 * OVER
+    assert watch.products <= 2 + 2 * OVER + own
 
 
 def test_probabilities_that_were_cut_short_say_on_how_many_folds(monkeypatch):

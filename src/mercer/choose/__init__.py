@@ -6,23 +6,28 @@ rest.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from types import ModuleType
 from typing import Any
 
 from mercer.choose.chooser import Choice, choose
+from mercer.choose.ledger import Trial
 from mercer.choose.lengthscales import Scales, median_lengthscale, scales
-from mercer.choose.search import Trial
 
 __all__ = ["Choice", "Scales", "Trial", "choose", "median_lengthscale", "scales"]
 
 
 class _CallableModule(ModuleType):
-    """A module that can be called."""
+    """A module that can be called, with the signature of what it calls."""
+
+    __signature__ = inspect.signature(choose)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Choice:
         """`mercer.choose(…)` is `mercer.choose.choose(…)`."""
         return choose(*args, **kwargs)
 
 
+_CallableModule.__call__.__doc__ = choose.__doc__
+__doc__ = f"{__doc__}\n\n{inspect.cleandoc(choose.__doc__ or '')}"
 sys.modules[__name__].__class__ = _CallableModule

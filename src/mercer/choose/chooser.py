@@ -3,48 +3,34 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 
-from mercer.choose.criteria import CRITERIA
-from mercer.choose.machines import (
-    NOTHING_TO_CHOOSE,
-    first_guess,
-    is_gaussian_process,
-    is_ridge,
-    machine_for,
-    penalties,
-    take_things,
-    targets_for,
-    with_kernel,
-    within_seconds,
-)
-from mercer.choose.sample import Sample, number_of_rows
-from mercer.choose.search import Ledger, Trial, along_gradients, by_trials
+from mercer.choose.cost import affordable_rows
+from mercer.choose.ledger import Ledger, Trial
+from mercer.choose.machines import Subject, take_things
+from mercer.choose.sample import Sample, number_of_columns, number_of_rows
+from mercer.choose.search import Search
 from mercer.choose.validation import CrossValidation, Folds, Scoring
 from mercer.errors import InputError, Interrupted, ParameterError
 from mercer.kernels.base import Kernel
-from mercer.machines.shared.base import resolve
 from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Certificate, Status
 from mercer.typing import Table, Targets
 
 METHODS = ("auto", "evidence", "loo", "cv", "alignment")
-# for each kernel, unless n_trials says otherwise: starts of L-BFGS, and cross-validated trials
-STARTS = 4
-TRIALS = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
     """What `mercer.choose` found.
 
-    `machine` is fitted on all rows with the best `kernel` and `parameters` (its alpha or C, where they were
-    tuned); `score` is the criterion's value, larger is better; `trials` are all that was tried, the best
-    first; `why` says how the criterion was chosen and what it leaves open; `certificate` says how the search
-    ended.
+    `machine` is fitted on all rows with the best `kernel` and `parameters` (its alpha, C, epsilon or nu,
+    where they were tuned); `score` is the criterion's value, larger is better, and `by` the criterion;
+    `trials` are all that was tried, the best first; `why` says how the criterion was chosen and what it
+    leaves open; `certificate` says how the search ended.
     """
 
     machine: BaseEstimator
@@ -71,37 +57,44 @@ def choose(
     n_trials: int | None = None,
     cv: Folds = 5,
     scoring: Scoring = None,
-    max_rows: int | None = 2000,
+    max_rows: int | str | None = "auto",
     max_seconds: float | None = None,
     random_state: int = 0,
     verbose: int = 0,
     n_jobs: int | None = None,
 ) -> Choice:
-    """Tune the free hyperparameters of a kernel, and the machine's alpha or C, and fit it with the best.
+    """Tune the free hyperparameters of a kernel, and the machine's own numbers, and fit it with the best.
 
     Parameters
     ----------
-    machine : a machine with a `kernel` (a scikit-learn estimator), or a kernel or its text: then `SVC` for
-        labels and `KernelRidge` for numbers.
+    machine : a machine with a `kernel` (a scikit-learn estimator); a Pipeline with one as its last step; or a
+        kernel or its text: then `SVC` for labels and `KernelRidge` for numbers.
     by : what to choose by.
-        "evidence"   the log marginal likelihood of a Gaussian process: numbers only.
+        "evidence"   the log marginal likelihood of a Gaussian process: of the machine itself where it is one.
+                     For other machines it is for the kernel alone.
         "loo"        the closed-form leave-one-out error of kernel ridge regression.
-        "cv"         cross-validation with the machine itself: any machine, any `scoring`.
-        "alignment"  centred kernel-target alignment: quickest, but for the kernel alone; alpha and C stay
-                     as they are.
+        "cv"         cross-validation with the machine itself: any machine, any `scoring`. The kernel is
+                     first tuned by the evidence, and the machine's numbers (alpha, C, epsilon, nu) and the
+                     common length of all lengthscales then by few trials around what it says.
+        "alignment"  centred kernel-target alignment: quickest, but for the kernel alone.
         "auto"       evidence for Gaussian processes, loo for kernel ridge regression, cv for all others.
     kernels : kernels to compare, each tuned; None for the machine's own.
-    n_trials : starts of the gradient search (4), or cross-validated trials (32), for each kernel.
+    n_trials : starts of the gradient search (4), or cross-validated trials at most (24), for each kernel.
     cv, scoring, n_jobs : for cross-validation, as in scikit-learn.
-    max_rows : tune on at most so many rows, drawn at random; the machine is fitted on all. None for all.
+    max_rows : tune on at most so many rows, drawn at random; the machine is fitted on all. None for all,
+        "auto" for as many as a search of about a minute of one core, or of half of `max_seconds`, is
+        predicted to be able to use.
     max_seconds : for the search and the last fit together. Fits inside get what is left of it, where they
         have a `max_seconds` of their own, and no new step is begun that would leave nothing for the last fit.
+    verbose : 0 tells of progress on stderr, once a second after the first; 1 also prints every trial, -1
+        nothing.
 
     Ctrl-C raises `mercer.Interrupted` with the `Choice` so far as its `model`. Its machine has the best
     kernel and parameters, and is fitted only if the last fit had begun and had something to keep.
 
     `fix` and `bounded` parameters of the kernel are respected. X is whatever the kernels take: numbers, or
     strings, graphs and tables of several types, where none of the kernels reads every column as a number.
+    The transformers of a Pipeline are fitted anew in every fold of a cross-validation.
 
     >>> import numpy as np
     >>> from mercer import KernelRidge, choose
@@ -112,117 +105,77 @@ def choose(
     ('loo', True, True)
     """
     _check(by, n_trials, max_rows, max_seconds)
-    search = _Search.of(machine, X, y, by, kernels, max_rows, random_state)
-    ledger = Ledger(max_seconds, verbose, search.rows / len(search.sample))
+    subject = Subject.of(machine, y)
+    chosen, why = _criterion(by, subject)
+    ledger = Ledger(chosen, number_of_rows(X, y), max_seconds, verbose)
     with ledger.run:
-        for kernel in search.candidates():
-            if search.by == "cv":
-                validation = CrossValidation.of(search.template, search.sample, cv, scoring, n_jobs, ledger)
-                search.by_trials(validation, kernel, n_trials, ledger)
-            else:
-                search.along_gradients(kernel, n_trials, ledger)
+        candidates = [subject.parameter("kernel")] if kernels is None else list(kernels)
+        things = take_things(candidates) and subject.before is None
+        most = _most_rows(max_rows, chosen, subject, None if things else X, cv, max_seconds)
+        sample = Sample.of(X, y, most, random_state, things=things, before=subject.before)
+        if len(sample) < ledger.rows:
+            why += f" Tuned on {len(sample)} of {ledger.rows} rows, fitted on all."
+        search = Search(subject, sample, ledger, n_trials, random_state, why)
+        if chosen == "cv":
+            search.validation = CrossValidation.of(subject, sample, cv, scoring, n_jobs, ledger)
+            ledger.most = len(candidates) * search.trials
+        for number, candidate in enumerate(candidates):
+            search.tune(candidate, waiting=len(candidates) - number)
         ledger.run.status = Status.CONVERGED
-    choice = search.best(ledger)
+    choice = _best(search)
     if ledger.run.interrupted:
         raise Interrupted(choice, "choose: Ctrl-C ended the search; the best so far is kept, not yet fitted.")
-    _fit_the_chosen(choice, search.template, X, y, ledger.left)
+    _fit_the_chosen(choice, subject, X, y, ledger.left)
     return choice
 
 
-@dataclass
-class _Search:
-    """What is tuned (`template` with each of the `kernels`), on which rows, by which criterion, and why."""
+def _most_rows(
+    asked: int | str | None, by: str, subject: Subject, X: Table | None, cv: Folds, max_seconds: float | None
+) -> int | None:
+    """How many rows to tune on; X is None where the rows are things that are no vectors."""
+    if not isinstance(asked, str):
+        return asked
+    columns = None if X is None else number_of_columns(X)
+    folds = cv if isinstance(cv, int) else 5
+    return affordable_rows(by, columns, folds, max_seconds, margin=subject.has_margin)
 
-    template: BaseEstimator
-    kernels: list[Kernel | str]
-    sample: Sample
-    rows: int
-    by: str
-    why: str
-    random_state: int
 
-    @classmethod
-    def of(
-        cls,
-        machine: Kernel | str | BaseEstimator,
-        X: Table,
-        y: Targets,
-        by: str,
-        kernels: Iterable[Kernel | str] | None,
-        max_rows: int | None,
-        random_state: int,
-    ) -> _Search:
-        """The machine, its criterion, and the rows on which it is tuned."""
-        template = machine_for(machine, y)
-        rows = number_of_rows(X, y)
-        chosen, why = _criterion(by, template)
-        candidates = [template.kernel] if kernels is None else list(kernels)
-        sample = Sample.of(X, y, max_rows, random_state, things=take_things(candidates))
-        if len(sample) < rows:
-            why += f" Tuned on {len(sample)} of {rows} rows, fitted on all."
-        return cls(template, candidates, sample, rows, chosen, why, random_state)
-
-    def candidates(self) -> Iterator[Kernel]:
-        """The kernels to compare, their open lengthscales closed by the rows."""
-        for candidate in self.kernels:
-            kernel = resolve(candidate, self.sample.rows)
-            if kernel is None:
-                raise ParameterError(NOTHING_TO_CHOOSE)
-            yield kernel
-
-    def by_trials(
-        self, validation: CrossValidation, kernel: Kernel, n_trials: int | None, ledger: Ledger
-    ) -> None:
-        """Tune one kernel, and alpha or C with it, by cross-validated trials."""
-        trials = TRIALS if n_trials is None else int(n_trials)
-        others = penalties(self.template)
-        by_trials(validation.score, kernel, others, self.sample.numbers, trials, ledger, self.random_state)
-
-    def along_gradients(self, kernel: Kernel, n_trials: int | None, ledger: Ledger) -> None:
-        """Tune one kernel along the gradient of the criterion."""
-        starts = STARTS if n_trials is None else int(n_trials)
-        guess = first_guess(self.by, self.template, kernel, self.sample.rows, self.sample.y)
-        if guess.note not in self.why:
-            self.why += guess.note
-        Y = targets_for(self.template, self.sample.y)
-        along_gradients(CRITERIA[self.by], guess, self.sample, Y, starts, ledger, self.random_state)
-
-    def best(self, ledger: Ledger) -> Choice:
-        """The best of all trials, with its machine not yet fitted."""
-        best = ledger.best
-        if best is None:
-            tried = (
-                "; ".join(dict.fromkeys(t.note for t in ledger.trials if t.note)) or "no trial was finished"
-            )
-            raise InputError(
-                f"nothing could be chosen by {self.by}: {tried}. Try other kernels or more seconds."
-            )
-        status = ledger.run.status
-        if status == Status.CONVERGED and (ledger.spent or ledger.cut):
-            status = Status.LIMIT
-        certificate = Certificate(
-            status,
-            f"choice by {self.by}",
-            iterations=ledger.evaluations,
-            seconds=ledger.seconds,
-            notes=(f"{len(ledger.trials)} trials",),
+def _best(search: Search) -> Choice:
+    """The best of all trials, with its machine not yet fitted."""
+    ledger = search.ledger
+    best = ledger.best
+    if best is None:
+        notes = dict.fromkeys(trial.note for trial in ledger.trials if trial.note)
+        tried = "; ".join(notes) or "no trial was finished"
+        raise InputError(
+            f"nothing could be chosen by {ledger.by}: {tried}. Try other kernels or more seconds."
         )
-        ranked = tuple(sorted(ledger.trials, key=lambda t: -t.score))
-        machine = with_kernel(self.template, best.kernel, best.parameters)
-        return Choice(
-            machine, best.kernel, best.parameters, best.score, self.by, self.why, ranked, certificate
-        )
+    status = ledger.run.status
+    if status == Status.CONVERGED and (ledger.spent or ledger.cut):
+        status = Status.LIMIT
+    certificate = Certificate(
+        status,
+        f"choice by {best.by}",
+        iterations=ledger.evaluations,
+        seconds=ledger.seconds,
+        notes=(f"{len(ledger.trials)} trials",),
+    )
+    why = search.why
+    if best.by != ledger.by:
+        why += f" There was no time for a trial by {WORDS[ledger.by]}: this is what {WORDS[best.by]} says."
+    machine = search.subject.with_kernel(best.kernel, best.parameters)
+    return Choice(
+        machine, best.kernel, best.parameters, best.score, best.by, why, ledger.ranked(), certificate
+    )
 
 
-def _fit_the_chosen(
-    choice: Choice, template: BaseEstimator, X: Table, y: Targets, left: float | None
-) -> None:
+def _fit_the_chosen(choice: Choice, subject: Subject, X: Table, y: Targets, left: float | None) -> None:
     """The last fit, on all rows, in the seconds that are left; the machine's own limit is put back then."""
     machine = choice.machine
-    limit = {} if left is None else within_seconds(machine, left)
+    limit = subject.within_seconds(left)
     with Anytime(best=choice) as run:
         machine.set_params(**limit).fit(X, y)
-    before = template.get_params(deep=False)
+    before = subject.estimator.get_params()
     machine.set_params(**{name: before[name] for name in limit})
     if run.interrupted:
         certificate = replace(choice.certificate, status=Status.INTERRUPTED)
@@ -230,20 +183,25 @@ def _fit_the_chosen(
         raise Interrupted(cut, "choose: Ctrl-C ended the last fit; the choice is kept.")
 
 
-def _check(by: str, n_trials: int | None, max_rows: int | None, max_seconds: float | None) -> None:
+def _check(by: str, n_trials: int | None, max_rows: int | str | None, max_seconds: float | None) -> None:
     if by not in METHODS:
         raise ParameterError(f"by must be one of {', '.join(METHODS)}; got {by!r}.")
-    for name, value, least in (("n_trials", n_trials, 1), ("max_rows", max_rows, 2)):
-        if value is None:
-            continue
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        if not whole or value < least:
-            raise ParameterError(f"{name} must be None or a whole number >= {least}; got {value!r}.")
+    _check_whole("n_trials", n_trials, 1, "None")
+    if max_rows != "auto":
+        _check_whole("max_rows", max_rows, 2, "'auto', None")
     if max_seconds is None:
         return
     real = isinstance(max_seconds, numbers.Real) and not isinstance(max_seconds, bool)
     if not real or not max_seconds > 0:
         raise ParameterError(f"max_seconds must be None or a number > 0; got {max_seconds!r}.")
+
+
+def _check_whole(name: str, value: int | str | None, least: int, words: str) -> None:
+    if value is None:
+        return
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or int(value) < least:
+        raise ParameterError(f"{name} must be {words} or a whole number >= {least}; got {value!r}.")
 
 
 # ── the criterion ───────────────────────────────────────────────────────────────────────────────────────────
@@ -256,37 +214,36 @@ WORDS = {
 }
 
 
-def _criterion(by: str, machine: BaseEstimator) -> tuple[str, str]:
+def _criterion(by: str, subject: Subject) -> tuple[str, str]:
     """The criterion and the reason for it."""
-    name = type(machine).__name__
     if by == "auto":
-        return _usual_criterion(machine)
-    if by == "evidence" and is_classifier(machine):
-        raise ParameterError(
-            f"the evidence here is that of regression, and {name} learns labels. Use 'cv' or 'alignment'."
-        )
+        return _usual_criterion(subject)
     why = f"Chosen by {WORDS[by]}, as asked."
-    if not _tunes_the_penalty_too(by, machine):
-        left = " and ".join(penalties(machine)) or "nothing else"
-        why += f" It tunes the kernel; {left} of {name} stays as given."
+    if not _tunes_the_numbers_too(by, subject):
+        left = " and ".join(subject.numbers()) or "nothing else"
+        why += f" It tunes the kernel; {left} of {subject.name} stays as given."
+    if by == "loo" and subject.before is not None:
+        why += " The transformers were fitted once, with the rows that are left out."
     return by, why
 
 
-def _usual_criterion(machine: BaseEstimator) -> tuple[str, str]:
+def _usual_criterion(subject: Subject) -> tuple[str, str]:
     """The criterion of the machine itself, where it has one in closed form."""
-    name = type(machine).__name__
-    if not is_classifier(machine) and is_gaussian_process(machine):
+    name = subject.name
+    if subject.is_gaussian_process:
         why = f"{name} is a Gaussian process: its own marginal likelihood weighs fit against freedom."
         return "evidence", why
-    if is_ridge(machine):
+    if subject.is_ridge and subject.before is None:
         return "loo", f"{name} has its leave-one-out error in closed form, at the price of one fit."
+    if subject.is_ridge:
+        return "cv", f"Cross-validation, so that the transformers before {name} do not see the rows left out."
     return "cv", f"Cross-validation, because {name} has no criterion of its own in closed form."
 
 
-def _tunes_the_penalty_too(by: str, machine: BaseEstimator) -> bool:
-    """Whether the criterion speaks of the machine's noise, alpha or C as well as of the kernel."""
+def _tunes_the_numbers_too(by: str, subject: Subject) -> bool:
+    """Whether the criterion speaks of the machine's numbers as well as of the kernel."""
     if by == "cv":
         return True
     if by == "alignment":
         return False
-    return is_ridge(machine) or (by == "evidence" and is_gaussian_process(machine))
+    return subject.is_ridge or (by == "evidence" and subject.is_gaussian_process)

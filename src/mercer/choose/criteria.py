@@ -2,7 +2,8 @@
 
 Each takes a kernel, a noise (or ridge) λ, rows and targets, and gives a score to be maximised with its
 derivative with respect to `kernel.theta` and log λ: one factorisation of K + λI and one contraction by the
-engine. Where the seconds left are too few for the derivative, `clock.OutOfTime` leaves it with the score.
+engine. Where the seconds left are too few for the derivative, `clock.OutOfTime` leaves it with the score
+that it has `found`.
 """
 
 from __future__ import annotations
@@ -30,29 +31,39 @@ Criterion = Callable[[Kernel, float, Rows | Table, Array], "Score"]
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """A score to be maximised, its gradient with respect to theta, and with respect to log λ."""
+    """A score to be maximised, its gradient with respect to theta, and with respect to log λ.
+
+    `height` is the factor of the kernel that suits the targets best, where the criterion has one.
+    """
 
     value: float
     theta: Array
     noise: float
+    height: float = 1.0
 
 
 def evidence(kernel: Kernel, noise: float, x: Rows | Table, Y: Array) -> Score:
-    """The log marginal likelihood log N(y | 0, K + λI) of a Gaussian process, summed over the columns of Y.
+    """The log evidence of a Gaussian process at its best height s, summed over the columns of Y.
 
-        dL = ½⟨dK, aaᵀ - C⁻¹⟩,    C = K + λI,    a = C⁻¹y
+        L = max over s of log N(y | 0, s(K + λI)),    s = yᵀC⁻¹y / n,    C = K + λI
+        dL = ½⟨dK, aaᵀ/s - C⁻¹⟩,    a = C⁻¹y
+
+    The height of f and of its noise is no parameter of a machine that has a penalty, so it is left out of the
+    search: λ is the penalty of ridge regression, and s λ the variance of the noise.
 
     >>> from mercer import Constant
-    >>> round(evidence(Constant(1.0), 1.0, [[0.0]], np.array([[2.0]])).value, 6)      # log N(2 | 0, 2)
-    -2.265512
+    >>> found = evidence(Constant(1.0), 1.0, [[0.0]], np.array([[2.0]]))
+    >>> round(found.height, 6), round(found.value, 6)                                # log N(2 | 0, 2·2)
+    (2.0, -2.112086)
     """
     began = clock.now()
     K = gram(kernel, x)
     # A contraction takes as long as the matrix.
-    found = log_evidence(K, Y, noise, gradient=not clock.short_of(clock.now() - began))
+    short = clock.short_of(clock.now() - began)
+    found = log_evidence(K, Y, noise, gradient=not short, best_height=True)
     if found.gradient is None or found.noise is None:
-        raise clock.OutOfTime(found.value)
-    return Score(found.value, found.gradient, noise * found.noise)
+        raise clock.OutOfTime(Score(found.value, np.zeros(0), 0.0, found.height))
+    return Score(found.value, found.gradient, noise * found.noise, found.height)
 
 
 def leave_one_out(kernel: Kernel, noise: float, x: Rows | Table, Y: Array) -> Score:
@@ -75,7 +86,7 @@ def leave_one_out(kernel: Kernel, noise: float, x: Rows | Table, Y: Array) -> Sc
     if clock.short_of(INVERTED * (clock.now() - made) + made - began):
         # The score alone: a triangle is inverted, and nothing multiplied.
         kappa = C.inverse_diag()[:, None]
-        raise clock.OutOfTime(-float(np.mean((C.solve(Y) / kappa) ** 2)))
+        raise clock.OutOfTime(Score(-float(np.mean((C.solve(Y) / kappa) ** 2)), np.zeros(0), 0.0))
     inverse = whole_from_lower(lapack.potri(C.lower, overwrite_c=True)[0])
     a = inverse @ Y
     kappa = inverse.diagonal()[:, None]
@@ -95,3 +106,12 @@ def alignment(kernel: Kernel, noise: float, x: Rows | Table, Y: Array) -> Score:
 
 
 CRITERIA: dict[str, Criterion] = {"evidence": evidence, "loo": leave_one_out, "alignment": alignment}
+
+
+def unit(by: str, Y: Array) -> float:
+    """What a criterion is counted in, so that a gain means the same for all data: rows, or y²."""
+    if by == "evidence":
+        return float(Y.size)
+    if by == "loo":
+        return float(np.mean(Y**2)) or 1.0
+    return 1.0

@@ -1,294 +1,181 @@
-"""How the best hyperparameters are sought: along gradients from several starts, or by trials."""
+"""The search for one machine: every kernel by the evidence first, then by the criterion asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.stats import qmc
 
 from mercer import clock
-from mercer.arrays import Rows
-from mercer.choose.criteria import Criterion
-from mercer.choose.lengthscales import scales
+from mercer.choose.ascent import FEW, Guess, Numbers, along_gradients, stages
+from mercer.choose.compass import by_trials
+from mercer.choose.ledger import Ledger, Trial
+from mercer.choose.machines import NOTHING_TO_CHOOSE, Subject, with_noise
 from mercer.choose.sample import Sample
-from mercer.errors import MercerError
+from mercer.choose.validation import CrossValidation
+from mercer.errors import Interrupted, MercerError, ParameterError
 from mercer.kernels.base import Kernel
-from mercer.solve.anytime import Anytime
-from mercer.sparse import Matrix
-from mercer.typing import Array
+from mercer.machines.gaussian_process.starts import PER_COLUMN
+from mercer.machines.shared.base import is_open, resolve, wants_each
 
-# how far L-BFGS may go from its start, in units of theta: a factor of 3000 for a positive parameter
-REACH = 8.0
-# how far the starts and the trials lie from the first guess at least: a factor of 12
-SPREAD = 2.5
-# seconds that a fit gets when the budget is used up
-LEAST = 1e-3
-# the cost of a point where K + λI cannot be factored
-NO_SCORE = 1e12
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One kernel that was tried (or tuned from one start): its parameters, its score and the time it took."""
-
-    kernel: Kernel
-    parameters: dict[str, float]
-    score: float
-    seconds: float
-    note: str = ""
-
-    def __str__(self) -> str:
-        text = f"{self.score:.6g}  {self.kernel}"
-        for name, value in self.parameters.items():
-            text += f", {name} {value:.4g}"
-        return f"{text}  ({self.note})" if self.note else text
+# for each kernel, unless n_trials says otherwise: starts of L-BFGS, and cross-validated trials at most
+STARTS = 4
+TRIALS = 24
+# rows that the evidence is asked on, where it is only the beginning
+EVIDENCE_ROWS = 1000
+# the share of the seconds that a Gaussian process may take for its own search; the rest is for the last fit
+OWN_SEARCH = 0.7
+# the share of that search which a fit of the kernel found takes
+ONE_FIT = 0.1
 
 
-@dataclass
-class Ledger:
-    """The trials so far, and the budget they are paid from.
+@dataclass(eq=False)
+class Search:
+    """What is tuned, on which rows, and why by this criterion; every trial is entered in the ledger."""
 
-    The fit at the end is paid from it too: `cost` is what the trials so far let one expect of it, at most
-    half of all. `growth` is how many rows the last fit has for each row of a trial.
-    """
-
-    max_seconds: float | None
-    verbose: int
-    growth: float = 1.0
-    cost: float = 0.0
-    # Whether the seconds ended a trial before its own end.
-    cut: bool = False
-    trials: list[Trial] = field(default_factory=list)
-    evaluations: int = 0
-
-    def __post_init__(self) -> None:
-        self.run = Anytime[Trial](self.max_seconds)
+    subject: Subject
+    sample: Sample
+    ledger: Ledger
+    n_trials: int | None
+    random_state: int
+    why: str
+    validation: CrossValidation | None = None
 
     @property
-    def seconds(self) -> float:
-        return self.run.seconds
+    def starts(self) -> int:
+        return STARTS if self.n_trials is None else int(self.n_trials)
 
     @property
-    def spent(self) -> bool:
-        if self.max_seconds is None:
-            return False
-        return self.seconds + min(self.cost, 0.5 * self.max_seconds) >= self.max_seconds
+    def trials(self) -> int:
+        return TRIALS if self.n_trials is None else int(self.n_trials)
 
-    @property
-    def left(self) -> float | None:
-        """Seconds that are left; None if there is no limit."""
-        if self.max_seconds is None:
+    def tune(self, candidate: Kernel | str, waiting: int = 1) -> None:
+        """One of the kernels; so many are waiting with it for the seconds that are left."""
+        kernel = resolve(candidate, self.sample.rows)
+        if kernel is None:
+            raise ParameterError(NOTHING_TO_CHOOSE)
+        by = self.ledger.by
+        if self.subject.is_gaussian_process and by in ("evidence", "cv"):
+            begun = self.by_own_evidence(candidate, kernel, waiting)
+        else:
+            begun = self.along_gradients(candidate, kernel)
+        if by == "cv":
+            self.by_trials(candidate, kernel, begun)
+
+    def say(self, words: str) -> None:
+        """Add to the reasons, once for all kernels."""
+        if words not in self.why:
+            self.why += words
+
+    # ── along gradients ─────────────────────────────────────────────────────────────────────────────────────
+
+    def along_gradients(self, candidate: Kernel | str, kernel: Kernel) -> Trial | None:
+        """The kernel by the gradient of the criterion, beginning with the evidence where that is another."""
+        by = self.ledger.by
+        guess = self.subject.guess(by, kernel, self.sample.rows)
+        if by in ("evidence", "alignment"):
+            return self.ascend(by, guess, candidate, self.starts)
+        begun = self.ascend("evidence", guess, candidate, STARTS)
+        if by == "cv":
+            return begun
+        if begun is not None:
+            guess = Guess(begun.kernel, begun.parameters.get("alpha", guess.noise))
+        return self.ascend(by, guess, candidate, self.starts)
+
+    def ascend(self, by: str, guess: Guess, candidate: Kernel | str, starts: int) -> Trial | None:
+        """Maximise one criterion from several starts; few rows do where it is only the beginning."""
+        ends = by == self.ledger.by
+        most = len(self.sample) if ends else min(len(self.sample), EVIDENCE_ROWS)
+        if not ends and self.ledger.by == "loo":
+            most = min(most, FEW)
+        columns = _columns(guess.kernel) if is_open(candidate) else 0
+        each = wants_each(candidate)
+        if not self.subject.learns_labels:
+            # labels without noise are told by few columns alone, and the others would fade away
+            each = each or most >= PER_COLUMN * columns
+        way = stages(most, lists=columns > 0, each=each, at_the_end=ends)
+        Y = self.subject.targets(self.sample.y)
+        return along_gradients(
+            by, guess, self.sample, Y, way, starts, self.numbers_by(by), self.ledger, self.random_state
+        )
+
+    def numbers_by(self, by: str) -> Numbers:
+        """What a criterion says of the machine's numbers."""
+        subject = self.subject
+        if by == "evidence" and self.ledger.by in ("cv", "loo"):
+            return subject.begun
+
+        def penalty(height: float, noise: float) -> dict[str, float]:
+            if by == "alignment" or not subject.is_ridge:
+                return {}
+            return {"alpha": noise}
+
+        return penalty
+
+    # ── a Gaussian process by itself ────────────────────────────────────────────────────────────────────────
+
+    def by_own_evidence(self, candidate: Kernel | str, closed: Kernel, waiting: int) -> Trial | None:
+        """A Gaussian process tunes its kernel itself, by the evidence of its own model."""
+        ledger = self.ledger
+        if ledger.over:
             return None
-        return max(self.max_seconds - self.seconds, LEAST)
-
-    @property
-    def best(self) -> Trial | None:
-        return self.run.best
-
-    def add(self, trial: Trial) -> None:
-        self.trials.append(trial)
-        if np.isfinite(trial.score) and (self.best is None or trial.score > self.best.score):
-            self.run.best = trial
-        if self.verbose:
-            print(f"[mercer] trial {len(self.trials)}: {trial}", flush=True)
-
-
-@dataclass(frozen=True)
-class FirstGuess:
-    """Where a search along gradients begins.
-
-    `noise` is the first guess of λ, None where λ is not tuned; `parameter` is what the machine calls λ, empty
-    where it has no such parameter; `note` is what the user must be told.
-    """
-
-    kernel: Kernel
-    noise: float | None = None
-    parameter: str = ""
-    note: str = ""
-
-    @property
-    def point(self) -> Array:
-        """Theta, and log λ where it is tuned."""
-        theta = self.kernel.theta
-        return theta if self.noise is None else np.append(theta, np.log(self.noise))
-
-    def kernel_at(self, point: Array) -> Kernel:
-        return self.kernel.with_theta(point[: len(self.kernel.theta)])
-
-    def noise_at(self, point: Array) -> float:
-        return 0.0 if self.noise is None else float(np.exp(point[-1]))
-
-    def others_at(self, point: Array) -> dict[str, float]:
-        """The machine's parameter at this point, where it has one."""
-        if self.noise is None or not self.parameter:
-            return {}
-        return {self.parameter: self.noise_at(point)}
-
-
-class _Ascent:
-    """The way of L-BFGS from one start: every step is entered in the ledger, and the best point is kept."""
-
-    def __init__(
-        self, criterion: Criterion, guess: FirstGuess, rows: Rows, Y: Array, ledger: Ledger, start: Array
-    ) -> None:
-        self.criterion = criterion
-        self.guess = guess
-        self.rows = rows
-        self.Y = Y
-        self.ledger = ledger
-        self.start = start
-        self.best_score = -np.inf
-        self.best_point = start
-
-    def run(self) -> str:
-        """Climb, and say what went wrong, if anything did."""
-        note = ""
-        try:
-            if len(self.start):
-                ends = [(a - REACH, a + REACH) for a in self.start]
-                options = {"maxiter": 100}
-                minimize(self.cost, self.start, jac=True, method="L-BFGS-B", bounds=ends, options=options)
-            else:
-                self.cost(self.start)
-        except clock.OutOfTime:
-            note = "cut short"
-            self.ledger.cut = True
-        if not note and not np.isfinite(self.best_score):
-            note = "K + λI could not be factored"
-        return note
-
-    def cost(self, point: Array) -> tuple[float, Array]:
-        """Minus the score, and minus its gradient."""
-        if self.ledger.spent and np.isfinite(self.best_score):
-            raise clock.OutOfTime
-        self.ledger.evaluations += 1
-        began = self.ledger.seconds
-        guess = self.guess
-        try:
-            found = self.criterion(guess.kernel_at(point), guess.noise_at(point), self.rows, self.Y)
-            # A factorisation costs n³, a fit by other means at least n².
-            self.ledger.cost = (self.ledger.seconds - began) * self.ledger.growth**2
-        except clock.OutOfTime as stop:
-            self.ledger.cost = (self.ledger.seconds - began) * self.ledger.growth**2
-            if stop.found is not None and stop.found > self.best_score:
-                self.best_score = float(stop.found)
-                self.best_point = point.copy()
-            raise
-        except (MercerError, np.linalg.LinAlgError):
-            return NO_SCORE, np.zeros(len(point))
-        if not np.isfinite(found.value):
-            return NO_SCORE, np.zeros(len(point))
-        if found.value > self.best_score:
-            self.best_score = found.value
-            self.best_point = point.copy()
-        slope = found.theta if guess.noise is None else np.append(found.theta, found.noise)
-        return -found.value, -slope
-
-
-def along_gradients(
-    criterion: Criterion,
-    guess: FirstGuess,
-    sample: Sample,
-    Y: Array,
-    starts: int,
-    ledger: Ledger,
-    seed: int,
-) -> None:
-    """Maximise a criterion over theta, and over log λ where it is tuned, by L-BFGS from several starts."""
-    first = guess.point
-    others = len(first) - len(guess.kernel.theta)
-    ends = box(guess.kernel, others, first, sample.numbers)
-    for start in _starts(first, ends, starts, seed):
-        if ledger.spent and ledger.best is not None:
-            return
+        sample = self.sample
+        kernel, said = with_noise(candidate, self.subject.machine, sample.rows, sample.y)
+        self.say(said)
+        left = None if ledger.left is None else OWN_SEARCH * ledger.left / waiting
+        restarts = None if self.n_trials is None else self.n_trials - 1
+        process = self.subject.process(kernel, left, restarts)
         began = clock.now()
-        ascent = _Ascent(criterion, guess, sample.rows, Y, ledger, start)
-        note = ascent.run()
-        best = ascent.best_point
+        note = ""
+        stop: Interrupted | None = None
+        try:
+            with ledger.telling():
+                process.fit(sample.seen, sample.y)
+        except Interrupted as pressed:
+            stop = pressed
+        except MercerError as error:
+            note = str(error)[:80]
         seconds = clock.now() - began
-        ledger.add(
-            Trial(guess.kernel_at(best), guess.others_at(best), float(ascent.best_score), seconds, note)
+        ledger.expect(ONE_FIT * seconds, len(sample))
+        if note:
+            ledger.add(Trial(closed, {}, -np.inf, seconds, note, "evidence", len(sample)))
+            return None
+        if not process.certificate_.converged:
+            note = str(process.certificate_.status)
+            ledger.cut = ledger.cut or ledger.max_seconds is not None
+        ledger.evaluations += process.certificate_.iterations
+        trial = Trial(process.kernel_, {}, process.log_evidence_, seconds, note, "evidence", len(sample))
+        ledger.add(trial)
+        if stop is not None:
+            raise stop
+        return trial
+
+    # ── by trials ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def by_trials(self, candidate: Kernel | str, kernel: Kernel, begun: Trial | None) -> None:
+        """The machine's numbers by cross-validated trials, around what the evidence has begun with."""
+        assert self.validation is not None
+        numbers = self.subject.numbers()
+        if begun is not None:
+            kernel = begun.kernel
+            numbers = {**numbers, **begun.parameters}
+            self.say(f" The trials began where the evidence of {begun.rows} rows led.")
+        guess = Guess(kernel, shared=is_open(candidate) and not wants_each(candidate))
+        by_trials(
+            self.validation.score,
+            self.validation.trifle,
+            guess,
+            numbers,
+            self.sample,
+            self.trials,
+            self.ledger,
+            self.random_state,
+            spread=begun is None,
+            common=begun is not None and not self.subject.is_gaussian_process,
         )
 
 
-def by_trials(
-    score: Callable[[Kernel, dict[str, float]], float],
-    kernel: Kernel,
-    others: dict[str, float],
-    numbers: Matrix | None,
-    trials: int,
-    ledger: Ledger,
-    seed: int,
-) -> None:
-    """Maximise any score: half of the trials spread evenly around the first guess, half near the best."""
-    first = np.append(kernel.theta, [np.log(v) for v in others.values()])
-    free = len(kernel.theta)
-    rng = np.random.default_rng(seed)
-    best_score = -np.inf
-    best_point = first
-    spread = _starts(first, box(kernel, len(others), first, numbers), (trials + 1) // 2, seed)
-    for i in range(trials if len(first) else 1):
-        if ledger.spent and ledger.best is not None:
-            return
-        if i < len(spread):
-            v = spread[i]
-        else:
-            width = SPREAD * 0.5 ** (1 + 4 * (i - len(spread)) / max(trials - len(spread), 1))
-            v = best_point + width * rng.uniform(-1, 1, len(first))
-        began = clock.now()
-        candidate = kernel.with_theta(v[:free])
-        values = dict(zip(others, np.exp(v[free:]).tolist(), strict=True))
-        note = ""
-        try:
-            found = score(candidate, values)
-        except clock.OutOfTime as stop:
-            if stop.found is None:
-                return
-            found = stop.found
-            note = "cut short"
-            ledger.cut = True
-        except MercerError as error:
-            found = -np.inf
-            note = str(error)[:80]
-        if np.isnan(found):
-            found = -np.inf
-            note = "no score"
-        ledger.evaluations += 1
-        ledger.add(Trial(candidate, values, found, clock.now() - began, note))
-        if found > best_score:
-            best_score = found
-            best_point = v
-
-
-def box(kernel: Kernel, others: int, first: Array, numbers: Matrix | None) -> tuple[Array, Array]:
-    """Where to look: SPREAD around the first guess, twice that for alpha and C.
-
-    A lengthscale is sought among all that these rows can tell apart, from half the distance of neighbours to
-    twice the largest one; of rows that are no numbers no distance is known.
-    """
-    width = np.full(len(first), SPREAD)
-    if others:
-        width[-others:] = 2 * SPREAD
-    low = first - width
-    high = first + width
-    if numbers is None:
-        return low, high
-    known = scales(numbers)
-    for j, p in enumerate([p for p in kernel.parameters if p.free]):
-        if p.bounds is None and p.name.split("__")[-1].split("[")[0] == "lengthscale":
-            low[j] = min(low[j], np.log(known.nearest / 2))
-            high[j] = max(high[j], np.log(2 * known.widest))
-    return low, high
-
-
-def _starts(first: Array, ends: tuple[Array, Array], count: int, seed: int) -> list[Array]:
-    """The first guess, and points of a scrambled Sobol sequence in the box."""
-    if count <= 1 or not len(first):
-        return [first]
-    low, high = ends
-    sobol = qmc.Sobol(len(first), scramble=True, seed=seed)
-    cube: Array = sobol.random_base2(int(np.ceil(np.log2(count))))[: count - 1]
-    return [first, *(low + cube * (high - low))]
+def _columns(kernel: Kernel) -> int:
+    """The most columns that one part of the kernel has lengthscales of its own for; 0 if none has."""
+    names = [p.name.split("[")[0] for p in kernel.parameters if p.free and p.name.endswith("]")]
+    return max((names.count(name) for name in set(names)), default=0)

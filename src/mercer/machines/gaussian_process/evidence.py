@@ -36,13 +36,14 @@ class Evidence:
     """A log-likelihood of the targets, its gradient in θ (None if not asked) and the weights α.
 
     α has one column for each target. `noise` is the derivative in a noise common to all rows; only
-    `log_evidence` with a gradient has it.
+    `log_evidence` with a gradient has it. `height` is the factor of the covariance, where it was asked for.
     """
 
     value: float
     gradient: Array | None
     alpha: Array
     noise: float | None = None
+    height: float = 1.0
 
 
 def factor_gram(K: GramOperator, noise: Array | float = 0.0, *, diagnose: bool = True) -> Cholesky:
@@ -70,9 +71,17 @@ def factor_gram(K: GramOperator, noise: Array | float = 0.0, *, diagnose: bool =
 
 
 def log_evidence(
-    K: GramOperator, Y: Array, noise: Array | float = 0.0, *, gradient: bool = True, diagnose: bool = True
+    K: GramOperator,
+    Y: Array,
+    noise: Array | float = 0.0,
+    *,
+    gradient: bool = True,
+    diagnose: bool = True,
+    best_height: bool = False,
 ) -> Evidence:
     """The log marginal likelihood of the columns of Y, summed, all with covariance K + noise.
+
+    With `best_height` the covariance is s (K + noise), where s = yᵀ(K + noise)⁻¹y / n makes it largest.
 
     >>> from mercer import RBF, White
     >>> K = (RBF(1.0) + White(1.0)).gram([[0.0], [5.0]])      # nearly 2·I
@@ -85,13 +94,16 @@ def log_evidence(
     factor = factor_gram(K, noise, diagnose=diagnose)
     alpha = factor.solve(Y)
     targets = Y.shape[1]
-    value = evidence_at(factor, Y, alpha)
+    height = 1.0
+    if best_height:
+        height = float(np.vdot(Y, alpha)) / Y.size or 1.0
+    value = evidence_at(factor, Y, alpha / height) - 0.5 * Y.size * float(np.log(height))
     if not gradient or clock.short_of(INVERTED * (clock.now() - began)):
-        return Evidence(value, None, alpha)
+        return Evidence(value, None, alpha, height=height)
     inverse = _inverse(factor)
-    W = lapack.syrk(1.0, np.asfortranarray(alpha), beta=-float(targets), C=inverse)
+    W = lapack.syrk(1.0 / height, np.asfortranarray(alpha), beta=-float(targets), C=inverse)
     noise_slope = 0.5 * float(W.diagonal().sum())
-    return Evidence(value, gradient_of(K, W=_half(W)), alpha, noise_slope)
+    return Evidence(value, gradient_of(K, W=_half(W)), alpha, noise_slope, height)
 
 
 def evidence_at(factor: Cholesky, Y: Array, alpha: Array) -> float:
