@@ -129,6 +129,7 @@ class _Ascent:
     ledger: Ledger
     point: Array
     earlier: list[_Ascent]
+    relative: bool = False
     note: str = ""
     score: float = -np.inf
     height: float = 1.0
@@ -174,6 +175,9 @@ class _Ascent:
         if found.value > self.score:
             self.keep(point, found)
         self.meet(point, found.value)
+        if found.value < 0 and self.relative:
+            # the logarithm of an error, so that a gain is a share of it
+            return float(np.log(-found.value)), self.guess.slope(found) / found.value
         return -found.value / self.unit, -self.guess.slope(found) / self.unit
 
     def keep(self, point: Array, found: Score) -> None:
@@ -227,7 +231,7 @@ def along_gradients(
             if ledger.over:
                 return best
             began = clock.now()
-            ascent = _Ascent(CRITERIA[by], guess, rows, T, unit(by, T), ledger, point, done)
+            ascent = _Ascent(CRITERIA[by], guess, rows, T, unit(by, T), ledger, point, done, by == "loo")
             ascent.run(stage.gain)
             ledger.add(ascent.trial(by, numbers, clock.now() - began))
             done = [*done, ascent]
