@@ -117,7 +117,8 @@ if TYPE_CHECKING:
     from mercer.machines.structure.pca import KernelPCA
     from mercer.machines.windows.mean_embedding import KernelMeanEmbedding
     from mercer.machines.windows.nadaraya_watson import NadarayaWatson
-    from mercer.onnx.export import Exported, export_onnx
+    from mercer.onnx.export import export_onnx
+    from mercer.onnx.exported import Exported
     from mercer.recipe.compare import Comparison, compare
     from mercer.recipe.door import fit
     from mercer.recipe.estimate import Estimate
@@ -306,7 +307,7 @@ _ELSEWHERE = {
     "Saved": "mercer.files.save",
     "load": "mercer.files.load",
     "save": "mercer.files.save",
-    "Exported": "mercer.onnx.export",
+    "Exported": "mercer.onnx.exported",
     "export_onnx": "mercer.onnx.export",
     "Verification": "mercer.theory.verify",
     "verify": "mercer.theory.verify",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from mercer import places
 from mercer.errors import ModelFileError
 from mercer.memory import say_bytes
 from mercer.onnx import leaves, processes, rules
+from mercer.onnx.exported import Exported
 from mercer.onnx.graph import Graph
 from mercer.onnx.machines import Expanded, expanded, outputs_of, require_known
 from mercer.sparse import dense
@@ -23,35 +23,12 @@ from mercer.theory.functions import inner
 from mercer.typing import Array
 
 if TYPE_CHECKING:
-    import onnx
+    pass
 
 # They say what each kernel and each machine writes.
 RULES = (leaves, rules, processes)
 # One protocol buffer holds 2 GiB; some room is left for the nodes.
 LARGEST = 2**31 - 2**24
-
-
-@dataclass(frozen=True, eq=False)
-class Exported:
-    """What `mercer.export_onnx` made: the outputs by name, how many rows are inside, and the graph itself.
-
-    `model` is an `onnx.ModelProto`; `path` is None where no file was asked for.
-    """
-
-    machine: str
-    outputs: dict[str, str]
-    rows: int
-    bytes: int
-    model: onnx.ModelProto
-    path: Path | None = None
-
-    def __str__(self) -> str:
-        where = "in memory" if self.path is None else str(self.path)
-        lines = [f"{where}: {self.machine}, {say_bytes(self.bytes)}"]
-        lines += [f"  {name}: {meaning}" for name, meaning in self.outputs.items()]
-        if self.rows:
-            lines.append(f"{self.rows} rows of the training data, or landmarks, are inside.")
-        return "\n".join(lines)
 
 
 def export_onnx(

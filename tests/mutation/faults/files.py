@@ -51,7 +51,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a file is written in place",
-        FILES + "container.py",
+        "src/mercer/places.py",
         'draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")',
         "draft = path",
         "tests/files/test_saving.py",
