@@ -53,6 +53,7 @@ class TableMachine(BaseEstimator):
     machine_ : the fitted machine. kernel_ : its kernel.
     estimate_ : `Estimate` of the error on rows not seen.
     steps_ : what was done and why, a sentence each.
+    rounds_ : a `Place` for each kernel of each round: its words, evidence, rows and how its search ended.
     roles_ : what each column was taken for. feature_names_in_ : the columns.
     certificate_ : that of the machine. seconds_ : what the fit took.
     """
@@ -81,6 +82,7 @@ class TableMachine(BaseEstimator):
     machine_: ladder.Regressor | ladder.Classifier
     estimate_: Estimate
     steps_: list[str]
+    rounds_: list[tournament.Place]
     roles_: list[Role]
     seconds_: float
     target_: str
@@ -126,6 +128,7 @@ class TableMachine(BaseEstimator):
         if given.names is not None:
             self.feature_names_in_ = np.array(given.names, dtype=object)
         self.steps_ = steps
+        self.rounds_ = outcome.places()
         self.n_rows_fit_ = len(given)
         self.seconds_ = time.monotonic() - began
         if outcome.interrupted:
