@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ from mercer.typing import Array, Labels, Memory, Table, Targets
 
 if TYPE_CHECKING:
     from mercer.files.save import Saved
+    from mercer.recipe.door import Source
     from mercer.recipe.explain import Explanation
 
 
@@ -211,6 +213,18 @@ class TableMachine(BaseEstimator):
         from mercer.recipe.explain import explain
 
         return explain(self, row)
+
+    def report(
+        self, path: str | os.PathLike[str] | None = None, *, table: Source | None = None, force: bool = False
+    ) -> Path:
+        """Write what was done and how good it is, with pictures, as one HTML file; return its path.
+
+        `path` is "report.html" if none is given; a file that exists is replaced only with `force`. `table`
+        has rows with the target, for machines that keep none; they are used for the importance of columns.
+        """
+        from mercer.report.fit import write_report
+
+        return write_report(self, path, table=table, force=force)
 
     def summary(self) -> str:
         """The steps, the estimate and the certificate, in words."""
