@@ -14,7 +14,7 @@
     ├── NotSeparableError (ValueError)   a hard margin was asked for and no hyperplane separates the classes
     ├── NoFiniteMapError (ValueError)    the explicit feature map is infinite
     ├── ModelFileError (ValueError)      a model that cannot be saved, or a file that holds no sound model
-    ├── OutputError (ValueError)         a table that cannot be written, or not to the place asked for
+    ├── OutputError (ValueError)         a table or report that cannot be written to the place asked for
     ├── NotPositiveDefiniteError (LinAlgError)  a matrix with a pivot, or a direction, that is not positive
     └── MemoryBudgetError (MemoryError)  the answer would not fit in the memory allowed
 
@@ -93,7 +93,7 @@ class ModelFileError(MercerError, ValueError):
 
 
 class OutputError(MercerError, ValueError):
-    """A table that cannot be written, or not to the place that was asked for."""
+    """A table or a report that cannot be written, or not to the place that was asked for."""
 
 
 class NotPositiveDefiniteError(MercerError, np.linalg.LinAlgError):

@@ -37,6 +37,7 @@ def test_a_model_of_a_table_comes_back(tmp_path, target, machine, compact):
     assert type(again) is type(model)
     assert np.array_equal(again.predict(TABLE), model.predict(TABLE))
     assert again.steps_ == model.steps_ and again.roles_ == model.roles_
+    assert again.rounds_ == model.rounds_ and len(model.rounds_) == 12
     assert str(again.estimate_) == str(model.estimate_)
     assert again.summary() == model.summary()
     if model.task == "numbers":

@@ -52,13 +52,14 @@ def full_page(word="word"):
     page.tiles([(f"tile {word}", f"meaning {word}")])
     page.table([f"name {word}", "b"], [[f"cell {word}", "1"], ["x", "2"]], title=f"caption {word}")
     page.code(f"code {word}")
+    page.points([f"point {word}", "another"])
     page.figure("<svg></svg>", f"figure {word}")
     page.footer(f"footer {word}")
     return page
 
 
 PLACES = ("title", "heading", "paragraph", "strong", "tile", "meaning", "name", "cell", "caption", "code")
-PLACES += ("figure", "footer")
+PLACES += ("figure", "footer", "point")
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r", exclude_categories=["Cs"]))
 
 
@@ -81,11 +82,32 @@ def test_nothing_is_fetched():
 
 @pytest.mark.parametrize(
     "picture",
-    ["<p>no picture</p>", "<svg><script>x</script></svg>", "<svg onload=x></svg>", "<svg><image/></svg>"],
+    [
+        "<p>no picture</p>",
+        "<svg><script>x</script></svg>",
+        "<svg onload=x></svg>",
+        "<svg><image/></svg>",
+        "<svg><image href='https://example.org/x.png'/></svg>",
+        "<svg><image href='data:image/svg+xml;base64,AAAA'/></svg>",
+        "<svg><a href='javascript:x'>y</a></svg>",
+        "<svg><use xlink:href='other.svg#x'/></svg>",
+        "<svg><g clip-path='url(https://example.org)'/></svg>",
+        "<svg><style>@import 'x.css';</style></svg>",
+        "<svg><foreignObject/></svg>",
+    ],
 )
 def test_a_picture_that_could_run_something_is_refused(picture):
     with pytest.raises(ParameterError, match="svg"):
         Page("t").figure(picture, "")
+
+
+def test_what_is_only_shown_in_a_picture_is_not_refused():
+    page = Page("t")
+    shown = "<text>onset=3, javascript:x and url(x)</text>"
+    own = "<image xlink:href='data:image/png;base64,AAAA'/>"
+    picture = f"<svg><g clip-path='url(#a)'>{shown}{own}<use xlink:href='#b'/></g></svg>"
+    page.figures([(picture, "first"), (picture, "second")])
+    assert page.html().count(picture) == 2
 
 
 def test_a_figure_is_drawn_to_the_same_bytes():

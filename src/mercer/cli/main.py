@@ -251,6 +251,36 @@ def doctor(as_json: JsonFlag = False) -> None:
     raise typer.Exit(run_doctor(as_json))
 
 
+@app.command(
+    short_help="Write the report of a model.",
+    epilog=on_tables.CODES,
+)
+def report(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="A model file of `mercer fit` or model.save.", show_default=False
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path("report.html"),
+    table: Annotated[
+        str | None,
+        typer.Option(
+            "--table", help="Rows with the target, for a model that keeps none.", show_default=False
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace the file if it exists.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Example: mercer report model.mercer -o report.html
+
+    One HTML file: what was done, how good the model is, the kernel and its proof, which columns matter.
+    """
+    from mercer.cli.report import Request, run_report
+
+    raise typer.Exit(run_report(Request(model, output, table, force, as_json)))
+
+
 on_tables.register(app)
 
 

@@ -101,7 +101,7 @@ def run_fit(asked: FitRequest) -> int:
         saved = model.save(place, force=asked.force, compact=True)
         talk.say(str(saved))
         if page is not None:
-            model.report(page, force=asked.force)
+            model.report(page, table=found, force=asked.force)
         _print_fit(asked, model, place, page, interrupted=code == INTERRUPTED)
 
     return finished(work, talk) or code

@@ -7,6 +7,7 @@ estimate       how good the model is on rows that it has not seen
 estimators     `TableRegressor` and `TableClassifier`, which do all of it in `fit`
 leaks          columns that seem to give the answer away
 explain        what one prediction rests on
+kept           rows to look at a fitted model with
 stored         what of it a model file holds
 door           `mercer.fit`
 compare        `mercer.compare`: kernels and machines on the same folds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ from mercer.typing import Array, Labels, Memory, Table, Targets
 
 if TYPE_CHECKING:
     from mercer.files.save import Saved
+    from mercer.recipe.door import Source
     from mercer.recipe.explain import Explanation
 
 
@@ -53,6 +55,7 @@ class TableMachine(BaseEstimator):
     machine_ : the fitted machine. kernel_ : its kernel.
     estimate_ : `Estimate` of the error on rows not seen.
     steps_ : what was done and why, a sentence each.
+    rounds_ : a `Place` for each kernel of each round: its words, evidence, rows and how its search ended.
     roles_ : what each column was taken for. feature_names_in_ : the columns.
     certificate_ : that of the machine. seconds_ : what the fit took.
     """
@@ -81,6 +84,7 @@ class TableMachine(BaseEstimator):
     machine_: ladder.Regressor | ladder.Classifier
     estimate_: Estimate
     steps_: list[str]
+    rounds_: list[tournament.Place]
     roles_: list[Role]
     seconds_: float
     target_: str
@@ -126,6 +130,7 @@ class TableMachine(BaseEstimator):
         if given.names is not None:
             self.feature_names_in_ = np.array(given.names, dtype=object)
         self.steps_ = steps
+        self.rounds_ = outcome.places()
         self.n_rows_fit_ = len(given)
         self.seconds_ = time.monotonic() - began
         if outcome.interrupted:
@@ -208,6 +213,18 @@ class TableMachine(BaseEstimator):
         from mercer.recipe.explain import explain
 
         return explain(self, row)
+
+    def report(
+        self, path: str | os.PathLike[str] | None = None, *, table: Source | None = None, force: bool = False
+    ) -> Path:
+        """Write what was done and how good it is, with pictures, as one HTML file; return its path.
+
+        `path` is "report.html" if none is given; a file that exists is replaced only with `force`. `table`
+        has rows with the target, for machines that keep none; they are used for the importance of columns.
+        """
+        from mercer.report.fit import write_report
+
+        return write_report(self, path, table=table, force=force)
 
     def summary(self) -> str:
         """The steps, the estimate and the certificate, in words."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mercer.recipe.estimators import TableMachine
 
 MOST_ALIKE = 5
+LANDMARKS = "landmarks"
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def kept(model: TableMachine) -> Rows:
     listed = None if names is None else [str(name) for name in names]
     if isinstance(machine, GaussianProcessRegressor | GaussianProcessClassifier):
         return Rows(machine.X_fit_, "rows of fit", listed)
-    return Rows(machine.landmarks_, "landmarks", listed)
+    return Rows(machine.landmarks_, LANDMARKS, listed)
 
 
 def _alike(model: TableMachine, table: Table) -> tuple[Alike, ...]:
@@ -154,7 +155,7 @@ def _alike(model: TableMachine, table: Table) -> tuple[Alike, ...]:
     if kernel is None:
         return ()
     others = kept(model)
-    landmarks = others.name == "landmarks"
+    landmarks = others.name == LANDMARKS
     mine = Rows.of(table, "X")
     products = Tiles(kernel, mine, others).dense()[0]
     own = float(latent_diag(kernel, mine)[0])

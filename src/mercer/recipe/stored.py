@@ -5,6 +5,7 @@ from __future__ import annotations
 from mercer.files.registry import REGISTRY, Fields, Form, MachineForm
 from mercer.recipe.estimate import Estimate
 from mercer.recipe.estimators import TableClassifier, TableRegressor
+from mercer.recipe.tournament import Place
 from mercer.tables.roles import Role
 
 KINDS = ("number", "category", "date", "text", "left out")
@@ -47,12 +48,20 @@ REGISTRY.add_form(
         own=True,
     )
 )
+REGISTRY.add_form(
+    Form(
+        "Place",
+        Place,
+        {"round": "count", "words": "text", "evidence": "number", "rows": "count", "status": "text"},
+    )
+)
 TABLE = {
     "n_features_in_": "size[d]",
     "feature_names_in_": "names[d]",
     "machine_": "machine",
     "estimate_": "Estimate",
     "steps_": "text*",
+    "rounds_": "Place*",
     "roles_": "Role*",
     "seconds_": "number",
     "target_": "text",

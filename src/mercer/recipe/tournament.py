@@ -140,6 +140,17 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A standing as a model keeps it: in which round (from 1) which kernel had which evidence."""
+
+    round: int
+    words: str
+    evidence: float
+    rows: int
+    status: str
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The winner, and the standings of each round, the best first."""
 
@@ -155,6 +166,14 @@ class Outcome:
             count = f"{len(standings)} kernels" if len(standings) > 1 else "1 kernel"
             lines.append(f"{count} by the evidence of {best.rows} rows. Best: {best}.")
         return lines
+
+    def places(self) -> list[Place]:
+        """All standings, round by round, the best first."""
+        return [
+            Place(number, each.contender.words, each.evidence, each.rows, each.status)
+            for number, standings in enumerate(self.rounds, 1)
+            for each in standings
+        ]
 
 
 def contenders(given: Given, roles: Sequence[Role]) -> list[Contender]:

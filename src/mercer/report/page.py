@@ -1,9 +1,9 @@
 """A page of a report: headings, tiles, figures, tables and code, put together as one HTML file.
 
 Every piece of text is escaped here, whatever it contains; only figures are taken as they are, and they must
-be <svg> elements. The page needs no script and fetches nothing. On a narrow screen tables and pictures scroll
-inside their own frame, so that the page itself never does; it follows the reader's choice of light or dark,
-and prints in black on white.
+be <svg> elements that hold no script and point nowhere but into the page. The page needs no script and
+fetches nothing. On a narrow screen tables and pictures scroll inside their own frame, so that the page itself
+never does; it follows the reader's choice of light or dark, and prints in black on white.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 from mercer.errors import ParameterError
@@ -19,8 +20,38 @@ from mercer.errors import ParameterError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# What pictures must not hold, since they are not escaped.
-_FOREIGN = re.compile(r"<\s*(script|foreignobject|iframe|image)\b|\bon\w+\s*=|javascript:", re.IGNORECASE)
+# What a picture may be made of, since it is not escaped; an image in it must be its own data.
+_ELEMENTS = {
+    "svg",
+    "g",
+    "defs",
+    "path",
+    "use",
+    "text",
+    "tspan",
+    "rect",
+    "circle",
+    "line",
+    "polyline",
+    "polygon",
+    "clippath",
+    "style",
+    "title",
+    "desc",
+    "image",
+    "lineargradient",
+    "radialgradient",
+    "stop",
+    "pattern",
+    "mask",
+    "marker",
+}
+_POINTERS = ("href", "xlink:href", "src")
+_OWN_DATA = "data:image/png;base64,"
+# Dots per inch of what is not drawn as lines: many points, matrices.
+PICTURE_DPI = 160
+# Cells with more characters than these are wrapped.
+LONG = 40
 
 
 class Page:
@@ -53,12 +84,16 @@ class Page:
 
     def figure(self, picture: str, caption: str) -> None:
         """A picture, an <svg> element, with a caption."""
-        if not picture.lstrip().startswith("<svg") or _FOREIGN.search(picture):
-            raise ParameterError("a figure of a page must be an <svg> element that holds no script.")
-        self._pieces.append(
-            f"<figure><div class=wide tabindex=0 role=region aria-label='picture'>{picture}</div>"
-            f"<figcaption>{escape(caption)}</figcaption></figure>"
-        )
+        self._pieces.append(_figure(picture, caption))
+
+    def figures(self, pictures: Iterable[tuple[str, str]]) -> None:
+        """Small pictures with their captions: side by side where there is room, else one below the other."""
+        shown = "".join(_figure(picture, caption) for picture, caption in pictures)
+        self._pieces.append(f"<div class=grid>{shown}</div>")
+
+    def points(self, texts: Iterable[str]) -> None:
+        """A list."""
+        self._pieces.append(f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>")
 
     def table(
         self,
@@ -71,16 +106,15 @@ class Page:
         """A table; the columns in `left` begin at the left, all others end at the right."""
 
         def cells(values: Sequence[str], tag: str) -> str:
-            shown = (
-                f"<{tag}{' class=l' if j in left else ''}>{escape(v)}</{tag}>" for j, v in enumerate(values)
-            )
+            shown = (f"<{tag}{_looks(v, j in left)}>{escape(v)}</{tag}>" for j, v in enumerate(values))
             return f"<tr>{''.join(shown)}</tr>"
 
         body = "".join(cells(row, "td") for row in rows)
-        above = f"<caption>{escape(title)}</caption>" if title else ""
+        # not a <caption>, which would be as narrow as the table
+        above = f"<p class=caption>{escape(title)}</p>" if title else ""
         self._pieces.append(
-            "<div class=wide tabindex=0 role=region aria-label='table'>"
-            f"<table>{above}<thead>{cells(head, 'th')}</thead><tbody>{body}</tbody></table></div>"
+            f"{above}<div class=wide tabindex=0 role=region aria-label='table'>"
+            f"<table><thead>{cells(head, 'th')}</thead><tbody>{body}</tbody></table></div>"
         )
 
     def code(self, text: str) -> None:
@@ -103,6 +137,62 @@ class Page:
         )
 
 
+def _figure(picture: str, caption: str) -> str:
+    """A picture in its frame; one that could run or fetch something is refused."""
+    if not picture.lstrip().startswith("<svg") or not _is_harmless(picture):
+        raise ParameterError("a figure of a page must be an <svg> element that holds no script.")
+    return (
+        f"<figure><div class=wide tabindex=0 role=region aria-label='picture'>{picture}</div>"
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+class _Elements(HTMLParser):
+    """Whether the elements and attributes of a picture can neither run nor fetch anything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.harmless = True
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in _ELEMENTS:
+            self.harmless = False
+        pointers = [value or "" for name, value in attrs if name in _POINTERS]
+        if tag == "image" and not (pointers and all(value.startswith(_OWN_DATA) for value in pointers)):
+            self.harmless = False
+        if tag != "image" and not all(value.startswith("#") for value in pointers):
+            self.harmless = False
+        if any(name.startswith("on") for name, _ in attrs):
+            self.harmless = False
+        if any(_fetches(value or "") for _, value in attrs):
+            self.harmless = False
+
+    def handle_data(self, data: str) -> None:
+        # inside of <style> it would be a command, elsewhere it is only shown
+        if self.cdata_elem is not None and (_fetches(data) or "@import" in data):
+            self.harmless = False
+
+
+def _fetches(style: str) -> bool:
+    """Whether a style points out of the page; a clip path of the picture itself is url(#name)."""
+    return re.search(r"url\((?!#)", style) is not None
+
+
+def _is_harmless(picture: str) -> bool:
+    reader = _Elements()
+    reader.feed(picture)
+    reader.close()
+    return reader.harmless
+
+
+def _looks(text: str, left: bool) -> str:
+    """The class of a cell: where it begins, and whether it is wrapped."""
+    names = ["l"] * left + ["long"] * (len(text) > LONG)
+    if not names:
+        return ""
+    return f" class='{' '.join(names)}'"
+
+
 def _anchor(text: str) -> str:
     return re.sub(r"\W+", "-", text.lower()).strip("-")
 
@@ -115,9 +205,10 @@ def svg(figure: Figure) -> str:
     with matplotlib.rc_context(
         {"svg.hashsalt": "mercer", "svg.fonttype": "none", "font.family": "sans-serif"}
     ):
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(out, format="svg", dpi=PICTURE_DPI, metadata={"Date": None, "Creator": None})
     text = out.getvalue()
-    return text[text.index("<svg") :]
+    # who made it by which standard is of no use inside of a page
+    return re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
 
 
 STYLE = """
@@ -140,19 +231,28 @@ h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
 figure { margin: 1rem 0; }
 figure .wide { background: #fff; border-radius: .4rem; }
 figure svg { display: block; width: 100%; height: auto; min-width: 36rem; }
+.grid { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr)); }
+.grid figure { margin: .4rem 0; min-width: 0; }
+.grid figure svg { min-width: 0; }
+ul { padding-left: 1.2rem; }
 figcaption { color: var(--quiet); font-size: .9rem; margin-top: .3rem; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; color: var(--quiet); padding-bottom: .2rem; }
+table { border-collapse: collapse; overflow-wrap: normal; font-size: .9rem;
+  font-variant-numeric: tabular-nums; }
+.caption { color: var(--quiet); font-size: .9rem; margin: 1rem 0 .2rem; }
 th, td { padding: .16rem .8rem .16rem 0; text-align: right; border-bottom: 1px solid var(--line);
   white-space: nowrap; }
 th { font-weight: 600; }
+td { unicode-bidi: plaintext; }
 .l { text-align: left; }
+.long { white-space: normal; overflow-wrap: anywhere; min-width: 14rem; max-width: 34rem; }
 pre { background: var(--soft); padding: .7rem .9rem; border-radius: .4rem; white-space: pre-wrap;
   font-size: .82rem; }
 footer { margin-top: 2.5rem; color: var(--quiet); font-size: .85rem; }
 @media (max-width: 30rem) {
   th { white-space: normal; vertical-align: bottom; }
   th, td { padding-right: .5rem; }
+  td.l { white-space: normal; min-width: 5.5rem; }
+  td.long { min-width: 12rem; }
 }
 @media print {
   :root { --text: #000; --back: #fff; --soft: #f4f4f4; --quiet: #333; --line: #bbb; }

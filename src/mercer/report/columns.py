@@ -1,0 +1,255 @@
+"""Which columns matter, three ways that answer different questions.
+
+    lengthscales   how far apart two values of a column must be before one term calls their rows unlike
+    likeness       how alike the kernel finds two rows that differ in this column alone: 1 if it cannot tell
+    left out       how the error on rows not seen changes if the column has the same value in every row
+
+The last is what people usually ask for. The kernel's numbers are kept, so that a column that repeats another
+costs little to leave out; nothing is tuned again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from mercer.arrays import Rows
+from mercer.errors import MercerError
+from mercer.kernels import Kernel
+from mercer.kernels.rules.views import On
+from mercer.kernels.terms import latent_diag, latent_terms, split_noise
+from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
+from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.recipe.kept import Sample
+from mercer.typing import Array, Labels
+
+# Rows of numbers on which columns are left out, and rows × rows × classes of classes.
+MOST_ROWS = 1500
+LARGEST = 2e6
+FOLDS = 3
+# Seconds that leaving columns out may take.
+SECONDS = 30.0
+# Pairs of rows that likeness is a mean over.
+PAIRS = 100
+TOLERANCE = 1e-6
+
+
+# ── what the kernel says ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Lengthscale:
+    """That of a column in one part of the kernel; `shared` if other columns of the part have it too."""
+
+    column: str
+    part: str
+    value: float
+    shared: bool
+
+
+def lengthscales(kernel: Kernel) -> list[Lengthscale]:
+    """The lengthscales of named columns, in the order of the kernel's text.
+
+    >>> from mercer import RBF
+    >>> for each in lengthscales(RBF([2.0, 3.0]).on("a", "b") + RBF(5.0).on("a", "b")): print(each)
+    Lengthscale(column='a', part='RBF', value=2.0, shared=False)
+    Lengthscale(column='b', part='RBF', value=3.0, shared=False)
+    Lengthscale(column='a', part='RBF', value=5.0, shared=True)
+    Lengthscale(column='b', part='RBF', value=5.0, shared=True)
+    """
+    found = []
+    for view in kernel.walk_named(lambda part: not isinstance(part, On)):
+        part = view[1]
+        if not isinstance(part, On) or not all(isinstance(c, str) for c in part.columns):
+            continue
+        columns = [str(c) for c in part.columns]
+        for leaf in part.walk():
+            values = [p.value for p in leaf.parameters if p.name.split("[")[0] == "lengthscale"]
+            if len(values) == len(columns):
+                pairs = zip(columns, values, strict=True)
+                found += [Lengthscale(c, type(leaf).__name__, float(v), False) for c, v in pairs]
+            elif len(values) == 1:
+                found += [Lengthscale(c, type(leaf).__name__, float(values[0]), True) for c in columns]
+    return found
+
+
+def shares(kernel: Kernel, rows: Rows) -> list[tuple[Kernel | None, float]]:
+    """The share of each term in the variance before any target is seen, and that of noise (None).
+
+    The variance of a term is k(x, x), as a mean over the rows.
+    """
+    _, noise = split_noise(kernel)
+    heights = [(term, float(latent_diag(term, rows).mean())) for term in latent_terms(kernel)]
+    total = sum(height for _, height in heights) + noise
+    found: list[tuple[Kernel | None, float]] = [(term, height / total) for term, height in heights]
+    found.sort(key=lambda each: -each[1])
+    if noise:
+        found.append((None, noise / total))
+    return found
+
+
+def likeness_alone(kernel: Kernel, sample: Sample, column: str, seed: int = 0) -> float:
+    """How alike the kernel finds two rows that differ in one column alone, as a mean over drawn pairs.
+
+    The second row has the column's value of another row, and everything else of the first; the likeness is
+    k(x, z) / √(k(x, x) k(z, z)), without noise.
+    """
+    latent, _ = split_noise(kernel)
+    assert latent is not None
+    some = sample.some(PAIRS, seed)
+    order = np.random.default_rng(seed).permutation(len(some))
+    other = some.with_other(column, order)
+    products = np.diagonal(latent(some.rows, other))
+    sizes = latent_diag(latent, some.rows) * latent_diag(latent, other)
+    return float(np.mean(products / np.sqrt(np.maximum(sizes, 1e-300))))
+
+
+# ── what is lost without a column ───────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Without:
+    """The error if a column has the same value in every row, and how much the loss of a row rises.
+
+    `rise` is the mean over rows of the loss without the column less that with all columns, as a share of the
+    latter, and `uncertainty` its standard error. The loss is the squared error of numbers, and the logarithm
+    of the probability of the true class, with a minus, of classes.
+    """
+
+    column: str
+    error: float
+    rise: float
+    uncertainty: float
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What leaving out each column did; `error` is that with all of them.
+
+    For columns in `late` there was no time, and with those in `failed` the process could not be fitted.
+    """
+
+    measure: str
+    how: str
+    error: float
+    columns: tuple[Without, ...]
+    late: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
+def leave_out_columns(
+    kernel: Kernel,
+    sample: Sample,
+    columns: Sequence[str],
+    *,
+    task: str,
+    seed: int = 0,
+    seconds: float = SECONDS,
+) -> LeftOut:
+    """The error on rows not seen, with all columns, and with each of them the same in every row.
+
+    Of numbers the kernel has the noise as a `White` term. After `seconds` no other column is begun.
+    """
+    assert sample.targets is not None
+    judge: _Numbers | _Classes
+    if task == "numbers":
+        some = sample.some(MOST_ROWS, seed)
+        assert some.targets is not None
+        judge = _Numbers(some.targets)
+    else:
+        classes = len(np.unique(sample.targets))
+        some = sample.some(int((LARGEST / classes) ** 0.5), seed)
+        assert some.targets is not None
+        judge = _Classes(some.targets, seed)
+    began = time.monotonic()
+    losses = judge.losses(kernel(some.rows))
+    found = []
+    late = []
+    failed = []
+    for column in columns:
+        if time.monotonic() - began > seconds:
+            late.append(column)
+            continue
+        try:
+            without = judge.losses(kernel(some.with_constant(column, typical_row(some.column(column)))))
+        except MercerError:
+            failed.append(column)
+            continue
+        found.append(_compared(judge, column, losses, without))
+    found.sort(key=lambda each: -each.rise)
+    how = f"{judge.how}, on {some.words}"
+    return LeftOut(judge.measure, how, judge.error(losses), tuple(found), tuple(late), tuple(failed))
+
+
+def typical_row(cells: np.ndarray) -> int:
+    """A row with the most frequent value of a column, or of numbers that one nearest to the median."""
+    known = [i for i, value in enumerate(cells.tolist()) if value is not None and value == value]
+    if not known:
+        return 0
+    values = [cells[i] for i in known]
+    if all(isinstance(value, int | float | np.number) for value in values) and len(set(values)) > 2:
+        numbers = np.array(values, dtype=np.float64)
+        return known[int(np.argmin(np.abs(numbers - np.median(numbers))))]
+    most = Counter(values).most_common(1)[0][0]
+    return known[values.index(most)]
+
+
+def _compared(judge: _Numbers | _Classes, column: str, losses: Array, without: Array) -> Without:
+    rises = (without - losses) / float(losses.mean())
+    uncertainty = float(rises.std(ddof=1) / np.sqrt(len(rises)))
+    return Without(column, judge.error(without), float(rises.mean()), uncertainty)
+
+
+class _Numbers:
+    """Squared errors of a process given all other rows."""
+
+    measure = "rmse"
+    how = "Leave-one-out in closed form by a Gaussian process"
+
+    def __init__(self, y: Labels) -> None:
+        self.y: Array = np.asarray(y, dtype=np.float64)
+
+    def losses(self, K: Array) -> Array:
+        process = GaussianProcessRegressor("precomputed", normalize_y=True, optimizer=None, singular="add")
+        process.fit(K, self.y)
+        squares: Array = (self.y - process.loo()) ** 2
+        return squares
+
+    def error(self, losses: Array) -> float:
+        return float(np.sqrt(losses.mean()))
+
+
+class _Classes:
+    """Logarithmic losses of a process of classes, each row from folds that it is not in."""
+
+    measure = "log_loss"
+
+    def __init__(self, y: Labels, seed: int) -> None:
+        self.classes, self.codes = np.unique(y, return_inverse=True)
+        self.y = y
+        self.seed = seed
+        folds = int(min(FOLDS, np.bincount(self.codes).min()))
+        if folds < 2:
+            raise MercerError("a class has a single row among those drawn")
+        self.how = f"{folds} folds of a Gaussian process"
+        split = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        self.folds = list(split.split(np.zeros(len(y)), y))
+
+    def losses(self, K: Array) -> Array:
+        out = np.zeros(len(self.y))
+        for learn, judge in self.folds:
+            process = GaussianProcessClassifier(
+                "precomputed", optimizer=None, tol=TOLERANCE, random_state=self.seed
+            )
+            process.fit(K[np.ix_(learn, learn)], self.y[learn])
+            said = process.predict_proba(K[np.ix_(judge, learn)], diag=K[judge, judge])
+            out[judge] = -np.log(np.maximum(said[np.arange(len(judge)), self.codes[judge]], 1e-300))
+        return out
+
+    def error(self, losses: Array) -> float:
+        return float(losses.mean())
