@@ -63,6 +63,23 @@ def test_the_regression_suite_prints_its_rows():
     assert "left out" not in done.stdout
 
 
+def test_the_load_test_of_serving_holds_and_bad_bodies_are_refused():
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.serving",
+        "--seconds",
+        "0.3",
+        "--clients",
+        "2",
+        "--rows-fit",
+        "60",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "memory after bad bodies" in done.stdout and "exit code 130" in done.stdout
+
+
 @pytest.mark.parametrize("how", [[], ["--limit"]])
 def test_the_table_of_ctrl_c_has_a_row_for_a_fit(how):
     command = [sys.executable, "-m", "benchmarks.ctrl_c", "--seconds", "0.5", "--rows", "400", *how, "SVR"]

@@ -67,6 +67,7 @@ OUTSIDE = {
     "tables",
     "plot",
     "report",
+    "serve",
     "cli",
     "recipe",
     "studio",

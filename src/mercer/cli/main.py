@@ -239,6 +239,29 @@ def compat(
 
 
 @app.command(
+    short_help="Answer for a model over HTTP.",
+    epilog="Exit codes: 130 stopped by Ctrl-C, 1 not started, 64 an option that cannot be read.",
+    rich_help_panel=OTHERS,
+)
+def serve(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A file of mercer.save.", show_default=False)
+    ],
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8000,
+    max_rows: Annotated[int, typer.Option("--max-rows", min=1, help="Rows of one request.")] = 10_000,
+    max_bytes: Annotated[str, typer.Option("--max-bytes", help="Bytes of one request.")] = "10MB",
+) -> None:
+    """Example: mercer serve model.mercer
+
+    POST /predict, POST /explain, GET /model, GET /health, and the OpenAPI schema of the table's columns.
+    """
+    from mercer.cli.serve import Request, run_serve
+
+    raise typer.Exit(run_serve(Request(model, host, port, max_rows, max_bytes)))
+
+
+@app.command(
     short_help="Say what this machine gives to mercer.", epilog="Exit code: 0.", rich_help_panel=OTHERS
 )
 def doctor(as_json: JsonFlag = False) -> None:

@@ -110,7 +110,7 @@ def _effects(model: TableMachine, table: Table) -> tuple[Effect, ...]:
     rows: list[dict[str, Any]] = [row]
     typical = {}
     for role in used:
-        typical[role.column] = _typical(others[:, names.index(role.column)])
+        typical[role.column] = typical_value(others[:, names.index(role.column)])
         rows.append({**row, role.column: typical[role.column]})
     frame = polars.DataFrame({name: [r[name] for r in rows] for name in row}, strict=False)
     values = _values(model, frame)
@@ -129,7 +129,8 @@ def _values(model: TableMachine, frame: Table) -> Array:
     return np.asarray(probabilities[:, int(np.argmax(probabilities[0]))])
 
 
-def _typical(column: np.ndarray) -> object:
+def typical_value(column: np.ndarray) -> object:
+    """The median of three numbers or more, the most frequent value of anything else, or None."""
     known = [value for value in column.tolist() if value is not None and value == value]
     if not known:
         return None

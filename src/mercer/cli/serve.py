@@ -1,0 +1,124 @@
+"""`mercer serve`: a model behind HTTP, until Ctrl-C."""
+
+from __future__ import annotations
+
+import ipaddress
+import signal
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mercer.cli.codes import FAILED, INTERRUPTED, USAGE
+from mercer.cli.talk import complain
+from mercer.errors import MercerError, ParameterError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+# Seconds for requests in hand to be answered after Ctrl-C.
+GRACE = 10
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line."""
+
+    model: Path
+    host: str
+    port: int
+    max_rows: int
+    max_bytes: str
+
+
+def run_serve(asked: Request) -> int:
+    """Load, listen, answer until Ctrl-C; return the exit code."""
+    from mercer.memory import memory_limit
+
+    try:
+        most_bytes = memory_limit(asked.max_bytes)
+    except ParameterError:
+        complain(f"--max-bytes must be an amount such as 10MB or 64KiB; got {asked.max_bytes!r}.")
+        return USAGE
+    try:
+        app = _application(asked, most_bytes)
+        listening = _listen(asked.host, asked.port)
+    except ModuleNotFoundError as error:
+        complain(f"serving needs {error.name}, which is not installed: pip install 'mercer[serve]'.")
+        return FAILED
+    except MercerError as error:
+        complain(f"{asked.model}: {error}")
+        return FAILED
+    except OSError as error:
+        complain(str(error))
+        return FAILED
+    if not is_loopback(asked.host):
+        complain(
+            f"listening on {asked.host}: everybody who reaches this address can ask the model. There is no "
+            "password and no TLS; put a proxy in front that has both."
+        )
+    complain(f"serving {asked.model} at {_url(listening)} until Ctrl-C.")
+    return _answer(app, listening)
+
+
+def _application(asked: Request, most_bytes: int) -> FastAPI:
+    import uvicorn  # noqa: F401
+
+    from mercer import load
+    from mercer.serve.app import make_app
+    from mercer.serve.limits import Limits
+
+    return make_app(load(asked.model), Limits(rows=asked.max_rows, bytes=most_bytes))
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that listens, or a sentence that says why not."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(f"cannot listen on {host} port {port}: {reason}. Try another --port.") from error
+
+
+def _url(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine reach the address.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _answer(app: FastAPI, listening: socket.socket) -> int:
+    """Answer until a signal comes; requests in hand are finished first."""
+    import uvicorn
+
+    if hasattr(signal, "SIGPIPE"):
+        # commands end quietly when their reader leaves; a server outlives the clients that hang up
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=GRACE,
+    )
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        # uvicorn finishes what is in hand, and then hands the signal on
+        complain("stopped.")
+        return INTERRUPTED
+    return 0
