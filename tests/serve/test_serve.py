@@ -15,6 +15,7 @@ import mercer
 from mercer.errors import InputError
 from mercer.serve.app import Desk, make_app
 from mercer.serve.limits import Limits
+from mercer.serve.served import Served
 from serve.bad_bodies import BODIES, GOOD
 from serve.models import fitted, table
 
@@ -381,6 +382,20 @@ def test_answers_of_many_threads_are_those_of_one(client, price):
     for thread in threads:
         thread.join()
     assert [found[k] for k in range(12)] == pytest.approx(expected[:12], rel=1e-12)
+
+
+def test_rows_are_read_once_and_the_model_itself_is_left_as_it_was(price):
+    served = Served(price)
+    assert "_reread" not in vars(price.machine_)
+    read = vars(served.model.machine_)["_reread"]
+    asked = [[GOOD.get(name) for name in price.feature_names_in_]]
+    first = served.predict(asked, 0.9)
+    known = [len(rows._remembered) for rows in (read, *read._taken.values())]
+    assert sum(known) > 0
+    for _ in range(3):
+        assert served.predict(asked, 0.9) == first
+    assert [len(rows._remembered) for rows in (read, *read._taken.values())] == known
+    assert price.predict(pd.DataFrame([GOOD | {"const": 3}])).tolist() == first["predictions"]
 
 
 def test_answers_have_declared_shapes():
