@@ -18,6 +18,7 @@ from mercer.cli import on_models, on_tables
 from mercer.cli.codes import FAILURE, USAGE
 from mercer.cli.options import (
     KERNELS,
+    MODELS,
     OTHERS,
     TABLES,
     Decimal,
@@ -241,7 +242,7 @@ def compat(
 @app.command(
     short_help="Answer for a model over HTTP.",
     epilog="Exit codes: 130 stopped by Ctrl-C, 1 not started, 64 an option that cannot be read.",
-    rich_help_panel=OTHERS,
+    rich_help_panel=MODELS,
 )
 def serve(
     model: Annotated[

@@ -43,6 +43,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 def make_app(model: Model, limits: Limits | None = None) -> FastAPI:
     """An application that answers for a fitted model.
 
+    >>> import mercer
     >>> from fastapi.testclient import TestClient
     >>> model = mercer.KernelRidge("RBF(1.0)", alpha=0.1).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
     >>> asked = TestClient(make_app(model)).post("/predict", json={"rows": [[1.0]]})
