@@ -23,7 +23,7 @@ import numpy as np
 import polars
 from sklearn.base import BaseEstimator
 
-from mercer import places
+from mercer import clock, places
 from mercer.cli.codes import INTERRUPTED
 from mercer.cli.source import Voice, finished, with_columns
 from mercer.cli.talk import complain, json_text
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from mercer.tables.delimited import Layout
 
 SUFFIX = ".mercer"
+# Of the time, what the report may take, and at least so many seconds.
+SHARE_OF_REPORT = 0.2
+LEAST_OF_REPORT = 2.0
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -83,7 +86,11 @@ def run_fit(asked: FitRequest) -> int:
 
     def work() -> None:
         nonlocal code
+        began = clock.now()
         seconds = seconds_of(asked.time)
+        for_fit = seconds
+        if seconds is not None and asked.report:
+            for_fit = (1 - SHARE_OF_REPORT) * seconds
         place, page = _places(asked)
         found = read_table(asked.table, asked.layout)
         talk.say(str(found))
@@ -93,7 +100,7 @@ def run_fit(asked: FitRequest) -> int:
                 f"{', '.join(found.frame.columns)}."
             )
         try:
-            model = _fitted(found, asked, seconds)
+            model = _fitted(found, asked, for_fit)
         except Interrupted as stop:
             model = cast("TableRegressor | TableClassifier", stop.model)
             complain("interrupted; the best model so far is written.")
@@ -101,7 +108,9 @@ def run_fit(asked: FitRequest) -> int:
         saved = model.save(place, force=asked.force, compact=True)
         talk.say(str(saved))
         if page is not None:
-            model.report(page, table=found, force=asked.force)
+            left = None if seconds is None else max(began + seconds - clock.now(), LEAST_OF_REPORT)
+            with clock.within(left):
+                model.report(page, table=found, force=asked.force)
         _print_fit(asked, model, place, page, interrupted=code == INTERRUPTED)
 
     return finished(work, talk) or code

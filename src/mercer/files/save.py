@@ -94,7 +94,7 @@ def save(model: Value, path: str | os.PathLike[str], *, force: bool = False, com
     header = {"format": FORMAT, "mercer": version("mercer"), "machine": parts.pop("of"), **parts}
     writer.finish()
     size = write_file(place, header, writer.tensors, force=force)
-    return Saved(place, form.name, size, dict(kept_rows(model)), factor_bytes(_inner(written)))
+    return Saved(place, form.name, size, dict(kept_rows(written)), factor_bytes(_inner(written)))
 
 
 def _inner(model: Value) -> Value:

@@ -146,6 +146,8 @@ def kept(model: TableMachine) -> Rows:
     names = getattr(machine, "feature_names_in_", None)
     listed = None if names is None else [str(name) for name in names]
     if isinstance(machine, GaussianProcessRegressor | GaussianProcessClassifier):
+        if not machine.X_fit_.shape[0]:
+            return Rows(machine.approximation_.landmarks_, LANDMARKS, listed)
         return Rows(machine.X_fit_, "rows of fit", listed)
     return Rows(machine.landmarks_, LANDMARKS, listed)
 

@@ -104,7 +104,8 @@ def target_of(model: TableMachine) -> str:
 def _say_first(page: Page, model: TableMachine) -> None:
     measures = model.estimate_.measures
     kind = "Numbers" if model.task == "numbers" else f"{len(model.classes_)} classes"
-    columns = f"{model.n_features_in_} column{'s' * (model.n_features_in_ != 1)}"
+    used = len([role for role in model.roles_ if role.kind != "left out"]) or model.n_features_in_
+    columns = f"{used} column{'s' * (used != 1)}"
     page.paragraph(f"{kind} predicted from {columns} of a table with {model.n_rows_fit_} rows.")
     tiles = [(f"{model.n_rows_fit_}", "rows")]
     if "r2" in measures:
@@ -200,7 +201,8 @@ def _say_classes(page: Page, model: TableClassifier) -> None:
     pictures = [
         (
             fit_pictures.reliability(bins, words),
-            "On the line if probabilities are what they say; below it they are too sure, above too careful. "
+            "On the line if probabilities are what they say; below it less came true than was said, above it "
+            "more. "
             "Bars at the bottom and their numbers are rows, whiskers one standard error. Mean distance from "
             "the line: "
             f"{judged.calibration_error(bins):.3f}.",
@@ -277,7 +279,7 @@ def _say_kernel(page: Page, model: TableMachine) -> None:
     page.code(with_few_digits(repr(model.kernel_)))
     verdict = model.kernel_.validity(seconds=SECONDS_OF_PROOF)
     page.paragraph(VERDICTS[verdict.status])
-    page.code("\n".join(_cut(str(verdict).splitlines()[1:])))
+    page.folded("The proof, step by step", "\n".join(_cut(str(verdict).splitlines()[1:])))
 
 
 def _cut(lines: list[str]) -> list[str]:

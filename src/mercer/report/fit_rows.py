@@ -10,6 +10,7 @@ import polars
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
+from mercer import clock
 from mercer.arrays import Rows
 from mercer.errors import MercerError
 from mercer.kernels import Kernel, White
@@ -109,7 +110,7 @@ def _likenesses(model: TableMachine, sample: Sample, names: list[str]) -> dict[s
     found = {}
     seed = int(model.random_state)
     for name in names:
-        if time.monotonic() - began > SECONDS_OF_LIKENESS:
+        if clock.late() or time.monotonic() - began > SECONDS_OF_LIKENESS:
             break
         found[name] = columns.likeness_alone(model.kernel_, sample, name, seed)
     return found
@@ -132,7 +133,7 @@ def _left_out(page: Page, model: TableMachine, sample: Sample, names: list[str])
         return None
     if found.late:
         page.paragraph(
-            f"Not left out, because the {columns.SECONDS:g} seconds for it had passed: "
+            "Not left out, because the seconds for it had passed: "
             f"{some_of(found.late)}, {len(found.late)} of {len(names)} columns."
         )
     if found.failed:

@@ -121,6 +121,10 @@ class Page:
         """Text as it is, with its lines."""
         self._pieces.append(f"<pre>{escape(text)}</pre>")
 
+    def folded(self, title: str, text: str) -> None:
+        """Text as it is, of which only a title is seen until it is opened."""
+        self._pieces.append(f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>")
+
     def footer(self, text: str) -> None:
         """What stands at the end, in small print."""
         self._footer = f"<footer>{escape(text)}</footer>"

@@ -1,7 +1,8 @@
 """Gaussian processes without their n × n factors, which can be computed again from the rows: for model files.
 
-A regressor makes its factor when a band is first asked for. A classifier needs its factors for everything, so
-`with_factors` makes them at once, by the same steps as in the fit.
+A regressor makes its factor when a band is first asked for. One on landmarks needs neither rows nor targets
+of the fit: landmarks, weights and a factor of their size say everything of new rows. A classifier needs its
+factors for everything, so `with_factors` makes them at once, by the same steps as in the fit.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
-from mercer.machines.gaussian_process.inverses import Exact, Later
+from mercer.machines.gaussian_process.inverses import Exact, InFeatures, Later
 from mercer.machines.gaussian_process.laplace import Posterior
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.shared.base import KernelEstimator
@@ -39,11 +40,29 @@ def without_factors(model: KernelEstimator) -> KernelEstimator:
     """The model without its n × n factors, or the model itself where it has none that can be left out."""
     if isinstance(model, GaussianProcessRegressor) and _has_factor(model):
         return _with(model, _inverse=Exact(Later(model._fitted_system().gram(), model.noise_)))
+    if isinstance(model, GaussianProcessRegressor) and isinstance(model._inverse, InFeatures):
+        return _without_rows(model, model._inverse)
     if isinstance(model, GaussianProcessClassifier):
         found = model.posterior_
         kept = {field.name: getattr(found, field.name) for field in fields(Mode)}
         return _with(model, posterior_=Mode(**kept))
     return model
+
+
+def _without_rows(model: GaussianProcessRegressor, inverse: InFeatures) -> KernelEstimator:
+    """A process on landmarks without the rows of its fit; with noise given for each row it stays as it is."""
+    if np.ndim(model.noise_):
+        return model
+    r = len(inverse.lower)
+    nothing = InFeatures(np.zeros((0, r)), np.zeros(0), inverse.lower)
+    return _with(
+        model,
+        _inverse=nothing,
+        X_fit_=model.X_fit_[:0],
+        y_fit_=model.y_fit_[:0],
+        _alpha=model._alpha[:0],
+        alpha_=model.alpha_[:0],
+    )
 
 
 def _has_factor(model: GaussianProcessRegressor) -> bool:
@@ -78,6 +97,8 @@ def with_factors(model: Any) -> None:
 
 def factor_bytes(model: Any) -> int:
     """The bytes of the n × n arrays that `without_factors` leaves out."""
+    if isinstance(model, GaussianProcessRegressor) and isinstance(model._inverse, InFeatures):
+        return int(model._inverse.phi.nbytes)
     if isinstance(model, GaussianProcessRegressor) and isinstance(model._inverse, Exact):
         factor = model._inverse.factor
         return int(factor.lower.nbytes) if isinstance(factor, Cholesky) else 0

@@ -346,7 +346,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
     @property
     def _Y(self) -> Array:
         """The targets in units of the model, n × targets."""
-        return self.y_fit_.reshape(len(self.y_fit_), -1)
+        return self.y_fit_[:, None] if self.y_fit_.ndim == 1 else self.y_fit_
 
     @property
     def _units(self) -> Units:
@@ -415,12 +415,22 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             found = system.estimate(gradient=eval_gradient)[1].evidence
         return (found.value, found.gradient) if eval_gradient else found.value
 
+    def require_rows(self, what: str) -> None:
+        """Refuse what needs the rows of the fit to a model that was saved without them."""
+        check_is_fitted(self, "alpha_")
+        if not len(self._alpha):
+            raise InputError(
+                f"{what} needs the rows of the fit, and this model was saved without them (compact=True). "
+                "Save it with compact=False, or fit it again."
+            )
+
     def loo(self, return_std: bool = False) -> Array | tuple[Array, Array]:
         """For every training row the mean (and standard deviation) of its observation given all the others.
 
         There are no refits. The hyperparameters are those of all rows; mean and scale of the targets
         (`normalize_y`) are those of the others.
         """
+        self.require_rows("leave-one-out")
         mean, std = leave_one_out(self.posterior_)
         if self._single:
             mean = mean[:, 0]

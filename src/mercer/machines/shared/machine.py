@@ -169,7 +169,8 @@ class Machine(KernelEstimator):
         kernel = self._fitted_kernel
         if self.is_approximated:
             mine = self._read(rows)
-            places = np.arange(len(mine)) if index is None else index
+            # a model that was saved without its rows has none, and needs none
+            places = np.arange(rows.shape[0]) if index is None else index
             return Approximated(kernel, mine, places, self.approximation_)
         if kernel is None:
             places = np.arange(self.n_features_in_) if index is None else index
