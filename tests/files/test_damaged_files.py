@@ -14,6 +14,7 @@ import warnings
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mercer
@@ -48,6 +49,16 @@ def sound_models():
     out["of sparse rows"] = mercer.SVR("RBF(1.5)").fit(sparse.csr_array(X), X[:, 0]), sparse.csr_array(NEW)
     out["compact"] = out["GaussianProcessRegressor"]
     out["compact classes"] = out["GaussianProcessClassifier"]
+    table = pd.DataFrame({"size": X[:, 0], "kind": ["oak", "ash", None] * (len(X) // 3)})
+    kernel = '1.0*RBF().of(Filled()).on("size") + 1.0*Categorical().on("kind")'
+    for machine in ("gp", "landmarks"):
+        options = {"kernel": kernel, "machine": machine, "verbose": 0}
+        out[f"compact numbers of a table, {machine}"] = (
+            quietly(mercer.fit, table, X[:, 1], **options),
+            table[:3],
+        )
+        labels = np.where(np.arange(len(X)) % 2, "yes", "no")
+        out[f"classes of a table, {machine}"] = quietly(mercer.fit, table, labels, **options), table[:3]
     out["twin"] = quietly(mercer.sklearn.SVC().fit, X, y), NEW
     out["twin of a process"] = quietly(mercer.sklearn.GaussianProcessClassifier().fit, X, y), NEW
     return out
