@@ -53,6 +53,14 @@ def frame_rows(X: Any, index: Sequence[int]) -> Any:
     return _narwhals().from_native(X, eager_only=True)[list(index)].to_native()
 
 
+def with_text_names(X: Any) -> Any:
+    """A table whose columns are called by text: those of pandas may be called by numbers."""
+    is_pandas = type(X).__module__.split(".")[0] == "pandas"
+    if is_pandas and not all(isinstance(name, str) for name in X.columns):
+        return X.rename(columns=str)
+    return X
+
+
 def frame_column(X: Any, name: str) -> list[Any]:
     """One column of a table as a list, None where something is missing."""
     values = _narwhals().from_native(X, eager_only=True)[name].to_list()

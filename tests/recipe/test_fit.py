@@ -184,6 +184,24 @@ def test_wide_and_sparse_numbers_are_compared_as_a_whole():
     assert list(narrow.feature_names_in_[:2]) == ["x1", "x2"]
 
 
+@pytest.mark.filterwarnings("ignore:.*alone tells")
+def test_columns_called_by_numbers_are_columns():
+    table = pd.DataFrame(R.normal(size=(N, 3)))
+    model = quick(table, 2.0 * table[0] + 0.1 * R.normal(size=N))
+    assert list(model.feature_names_in_) == ["0", "1", "2"]
+    assert model.score(table, 2.0 * table[0]) > 0.9
+    named = quick(table.assign(y=table[1]), "y", leave_out=["2"])
+    assert list(named.feature_names_in_) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_very_few_rows_are_fitted_with_bands_that_say_so(n):
+    x = R.normal(size=n)
+    model = quick(pd.DataFrame({"x": x}), x + R.normal(size=n))
+    low, high = model.predict_interval(pd.DataFrame({"x": [0.0]}))
+    assert np.isfinite(low[0]) and low[0] < high[0]
+
+
 def test_texts_alone_are_a_table():
     texts = [f"{'cheap prize now' if i % 2 else 'see you at home'} {i}" for i in range(40)]
     model = quick(texts, ["spam" if i % 2 else "ham" for i in range(40)])
@@ -239,6 +257,8 @@ def test_the_task_is_told_by_the_values_of_the_target(target, task):
         (TABLE, ["one"] * N, {}, "in every row"),
         (TABLE, [None] * N, {}, "no value at all"),
         (np.zeros(3), [1.0, 2.0, 3.5], {}, "rows and columns"),
+        (pd.DataFrame({"a": [[1, 2]] * N, "b": range(N)}), HEIGHT, {}, "column 'a' holds a list"),
+        (pd.DataFrame({"a": R.normal(size=N) * 1e200}), HEIGHT, {}, "overflow"),
     ],
 )
 def test_what_cannot_be_fitted_is_said(table, target, options, words):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from mercer.errors import InputError, Interrupted
-from mercer.frames import frame_column, frame_names, frame_without, is_frame
+from mercer.frames import frame_column, frame_names, frame_without, is_frame, with_text_names
 from mercer.kernels import Kernel
 from mercer.recipe.estimators import TableClassifier, TableRegressor
 from mercer.recipe.given import as_target, find_task
@@ -99,6 +99,7 @@ def _by_name(table: Table, target: str) -> tuple[Table, Targets, str]:
             f"the target {target!r} is a name, and the table is an array without names: pass a data frame, "
             "or the values of the target."
         )
+    table = with_text_names(table)
     names = frame_names(table)
     if target not in names:
         near = get_close_matches(target, names, n=1)

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from mercer.arrays import Rows
 from mercer.errors import InputError, ParameterError
-from mercer.frames import frame_names, frame_rows, is_frame
+from mercer.frames import frame_names, frame_rows, is_frame, with_text_names
 from mercer.sparse import Matrix
 from mercer.typing import Integers, Labels, Table, Targets
 
@@ -48,7 +48,7 @@ class Given:
         if is_frame(X):
             names = tuple(frame_names(X))
             _refuse_twins(names)
-            return cls(X, names)
+            return cls(with_text_names(X), names)
         if sparse.issparse(X):
             rows = sparse.csr_array(X)
             if rows.shape[1] > MOST_COLUMNS:

@@ -98,7 +98,9 @@ def _straight(x: Array, y: Array) -> float:
     x, y = x[known], y[known]
     if len(x) < ENOUGH or np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0
-    return float(np.corrcoef(x, y)[0, 1] ** 2 >= A_STRAIGHT_LINE)
+    # in units of the largest, since squares of very large numbers overflow
+    found = np.corrcoef(x / np.abs(x).max(), y / np.abs(y).max())[0, 1]
+    return float(found**2 >= A_STRAIGHT_LINE)
 
 
 def _told_of_numbers(groups: Integers, y: Array) -> float:

@@ -10,12 +10,13 @@ left out    one value only, or the name of the row: nothing can be learned from 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
 import numpy as np
 
+from mercer.errors import InputError
 from mercer.kernels.things.categories import category
 from mercer.kernels.things.dates import Date
 from mercer.typing import Array
@@ -63,6 +64,12 @@ def role_of(column: str, values: Sequence[object] | Array) -> Role:
     cells = [category(value) for value in values]
     known = [cell for cell in cells if cell is not None]
     gaps = len(cells) - len(known)
+    odd = [cell for cell in known if not isinstance(cell, Hashable)]
+    if odd:
+        raise InputError(
+            f"column {column!r} holds a {type(odd[0]).__name__}, {odd[0]!r:.60}: a table has numbers, text, "
+            "dates and truth values in its cells. Leave the column out, or turn it into such columns."
+        )
     distinct = len(set(known))
     if distinct <= 1 and (gaps == 0 or not known):
         why = "no value at all" if not known else "one value only"
