@@ -28,6 +28,7 @@ def lines(rent):
 
 @pytest.fixture(autouse=True)
 def one_short_round(monkeypatch, tmp_path):
+    R.bit_generator.state = np.random.default_rng(7).bit_generator.state
     monkeypatch.setattr(tournament, "ROUNDS", (tournament.Round(40, 3, 1, 0.3),))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "flats.csv").write_text(lines(RENT))
@@ -85,6 +86,8 @@ def test_predict_goes_from_standard_input_to_standard_output(tmp_path):
     result = run("predict", "dear.mercer", "-", "--only", "--quiet", input=text)
     head, *rows = result.stdout.splitlines()
     assert head == "prediction,probability_cheap,probability_dear"
+    with_sets = run("predict", "dear.mercer", "-", "--only", "-q", "--sets", "0.9", input=text)
+    assert with_sets.stdout.splitlines()[1].split(",")[-1] in ("dear", "cheap|dear")
     assert [row.split(",")[0] for row in rows] == ["dear", "cheap"]
     assert all(np.isclose(sum(map(float, row.split(",")[1:])), 1.0) for row in rows)
 

@@ -44,6 +44,8 @@ SMALL = TABLE[["size", "kind"]]
 
 @pytest.fixture(autouse=True)
 def short_rounds(monkeypatch):
+    # every test has its own numbers, whichever ran before
+    R.bit_generator.state = np.random.default_rng(7).bit_generator.state
     short = [tournament.Round(40, 4, 2, 0.3), tournament.Round(60, 4, 1, 0.2)]
     monkeypatch.setattr(tournament, "ROUNDS", tuple(short))
 
@@ -160,6 +162,23 @@ def test_landmarks_predict_numbers_with_a_band_that_covers(memory):
     assert model.estimate_.measures["coverage"] > 0.85
     narrow, wide = model.predict_interval(X[800:], 0.5)
     assert np.all(narrow > low) and np.all(wide < high)
+
+
+def test_sets_of_classes_hold_the_true_one_as_often_as_they_say():
+    X = R.normal(size=(900, 2))
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + 0.7 * R.normal(size=900), [-0.5, 0.5])]
+    model = quick(X[:300], y[:300])
+    sizes = []
+    for level in (0.6, 0.8, 0.95):
+        sets = model.predict_set(X[300:], level)
+        held = np.mean([truth in some for truth, some in zip(y[300:], sets, strict=True)])
+        assert level - 0.06 < held
+        sizes.append(np.mean([len(some) for some in sets]))
+    assert sizes == sorted(sizes) and sizes[0] < 2
+    assert all(said in some for said, some in zip(model.predict(X[300:]), sets, strict=True))
+    true = model.estimate_.spread[np.arange(300), np.searchsorted(model.classes_, y[:300])]
+    least = np.sort(true)[::-1][int(np.ceil(301 * 0.95)) - 1]
+    assert sets[0] == model.classes_[model.predict_proba(X[300:301])[0] >= least].tolist()
 
 
 def test_landmarks_predict_classes(monkeypatch):

@@ -241,6 +241,7 @@ class PredictRequest:
     layout: Layout
     output: str
     interval: float
+    sets: float
     only: bool
     force: bool
     quiet: bool
@@ -253,12 +254,14 @@ def run_predict(asked: PredictRequest) -> int:
     def work() -> None:
         if not 0 <= asked.interval < 1:
             raise ParameterError(f"--interval must be at least 0 and below 1; got {asked.interval}.")
+        if not 0 <= asked.sets < 1:
+            raise ParameterError(f"--sets must be at least 0 and below 1; got {asked.sets}.")
         check_table_place(asked.output, force=asked.force)
         model = loaded(asked.model)
         found = read_table(asked.table, asked.layout)
         talk.say(str(found))
         given = _rows_of(found)
-        new = predictions(model, given, asked.interval)
+        new = predictions(model, given, asked.interval, asked.sets)
         frame = polars.DataFrame(new)
         if found.frame is not None and not asked.only:
             frame, _ = with_columns(found.frame, new, talk)
@@ -268,14 +271,21 @@ def run_predict(asked: PredictRequest) -> int:
 
 
 def predictions(
-    model: TableRegressor | TableClassifier, given: Given, interval: float
+    model: TableRegressor | TableClassifier, given: Given, interval: float, sets: float = 0.0
 ) -> dict[str, Labels | Array]:
-    """The columns that are written: prediction, and low and high, or a probability for each class."""
+    """The columns that are written: prediction, and low and high, or a probability for each class.
+
+    With `sets` a column has the classes among which the true one is, with | between them.
+    """
     if isinstance(model, TableClassifier):
         probabilities = model.predict_proba(given.table)
         best = model.classes_[np.argmax(probabilities, axis=1)]
         each = {f"probability_{label}": probabilities[:, j] for j, label in enumerate(model.classes_)}
-        return {"prediction": best, **each}
+        found: dict[str, Labels | Array] = {"prediction": best, **each}
+        if sets:
+            listed = model.predict_set(given.table, sets)
+            found["set"] = np.array(["|".join(map(str, some)) for some in listed], dtype=object)
+        return found
     if not interval:
         return {"prediction": np.asarray(model.predict(given.table))}
     low, high = model.predict_interval(given.table, interval)

@@ -139,6 +139,9 @@ def predict(
     interval: Annotated[
         float, typer.Option("--interval", help="Probability of the band of numbers; 0 for none.")
     ] = 0.95,
+    sets: Annotated[
+        float, typer.Option("--sets", help="Probability of a set of classes for each row; 0 for none.")
+    ] = 0.0,
     only: Annotated[
         bool, typer.Option("--only", help="Write predictions without the table's columns.")
     ] = False,
@@ -157,7 +160,9 @@ def predict(
     from mercer.cli.models import PredictRequest, run_predict
 
     layout = layout_of(encoding, delimiter, decimal, header, missing)
-    raise typer.Exit(run_predict(PredictRequest(model, table, layout, output, interval, only, force, quiet)))
+    raise typer.Exit(
+        run_predict(PredictRequest(model, table, layout, output, interval, sets, only, force, quiet))
+    )
 
 
 def score(

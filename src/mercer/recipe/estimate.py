@@ -219,3 +219,16 @@ def conformal_spread(errors: Array, level: float = LEVEL) -> float:
     n = len(errors)
     rank = int(min(np.ceil((n + 1) * level), n))
     return float(np.sort(np.abs(errors))[rank - 1] / half_width(level))
+
+
+def least_probability(found: Estimate, classes: Labels, level: float) -> float:
+    """The probability that the true class had at least, in this share of the rows not seen and one to spare.
+
+    0, which every class has, where there are too few rows to say.
+    """
+    n = len(found.truth)
+    rank = int(np.ceil((n + 1) * level))
+    if rank > n:
+        return 0.0
+    of_true = found.spread[np.arange(n), np.searchsorted(classes, found.truth)]
+    return float(np.sort(of_true)[::-1][rank - 1])

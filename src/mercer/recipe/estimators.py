@@ -330,3 +330,18 @@ class TableClassifier(ClassifierMixin, TableMachine):
     def predict_proba(self, X: Table) -> Array:
         """The probability of each class, in the order of `classes_`."""
         return np.asarray(self.machine_.predict_proba(self._rows(X)))
+
+    def predict_set(self, X: Table, level: float = LEVEL) -> list[list[object]]:
+        """For each row the classes among which the true one is meant to be with this probability.
+
+        Those whose probability is at least as high as that of the true class was in this share of the rows
+        not seen of `estimate_` (a conformal set): one class where the model is sure, several where not.
+        """
+        if not 0 < level < 1:
+            raise ParameterError(f"level must be between 0 and 1; got {level!r}.")
+        probabilities = self.predict_proba(X)
+        least = estimate.least_probability(self.estimate_, self.classes_, level)
+        chosen = probabilities >= least
+        # the most probable class is always among them
+        chosen[np.arange(len(chosen)), np.argmax(probabilities, axis=1)] = True
+        return [self.classes_[row].tolist() for row in chosen]
