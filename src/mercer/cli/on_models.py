@@ -160,9 +160,8 @@ def predict(
     from mercer.cli.models import PredictRequest, run_predict
 
     layout = layout_of(encoding, delimiter, decimal, header, missing)
-    raise typer.Exit(
-        run_predict(PredictRequest(model, table, layout, output, interval, sets, only, force, quiet))
-    )
+    asked = PredictRequest(model, table, layout, output, interval, sets, only, force, quiet)
+    raise typer.Exit(run_predict(asked))
 
 
 def score(
