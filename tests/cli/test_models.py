@@ -62,7 +62,7 @@ def test_fit_as_json_has_the_facts_of_the_model(tmp_path):
     assert (found["task"], found["target"], found["rows"]) == ("numbers", "rent", N)
     assert found["kernel"] == str(model.kernel_) and found["steps"] == list(model.steps_)
     assert found["estimate"]["measures"] == model.estimate_.measures
-    assert found["interrupted"] is False and found["report"] is None
+    assert found["by_ctrl_c"] is False and found["report"] is None
     assert "flats.csv: 60 rows" in result.stderr
 
 

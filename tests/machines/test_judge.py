@@ -115,7 +115,11 @@ NEEDS_NO_KERNEL = {"NadarayaWatson", "RelevanceVectorClassifier", "RelevanceVect
 OF_FEATURES = {"Perceptron": "it takes a finite map, and the products of a map are a kernel"}
 ESTIMATORS = {type(s.make()).__name__: s for s in reversed(SUBJECTS)}
 CLASSES = {n: getattr(mercer, n) for n in mercer.__all__ if inspect.isclass(getattr(mercer, n))}
-PUBLIC = sorted(n for n, cls in CLASSES.items() if issubclass(cls, BaseEstimator))
+PUBLIC = sorted(
+    n
+    for n, cls in CLASSES.items()
+    if issubclass(cls, BaseEstimator) and not cls.__module__.startswith("mercer.recipe")
+)
 
 
 def with_kernel(name, kernel, **more):

@@ -3,7 +3,7 @@
 The objects that --json prints:
 
     mercer.fit/1       model, report (or null), task, target, rows, columns, kernel, machine, steps, estimate
-                       {how, measures, nothing_learned}, certificate, seconds, interrupted
+                       {how, measures, nothing_learned}, certificate, seconds, by_ctrl_c
     mercer.score/1     model, table, rows, measures, nothing_learned
     mercer.inspect-model/1   as mercer.fit/1; of other machines model, machine, kernel, certificate
     mercer.verify/1    model, table, ok, compared, findings, unchecked
@@ -195,7 +195,7 @@ def fit_as_json(
         "estimate": {"how": model.estimate_.how, **_measures(model.estimate_)},
         "certificate": str(model.certificate_),
         "seconds": model.seconds_,
-        "interrupted": interrupted,
+        "by_ctrl_c": interrupted,
     }
 
 

@@ -22,6 +22,7 @@ from mercer.errors import InputError, MercerError, ParameterError, ParseError
 from mercer.frames import frame_rows
 from mercer.kernels import Kernel, parse
 from mercer.progress import Talk
+from mercer.recipe.explain import brief
 from mercer.tables.intake import TableFile, read_table
 from mercer.tables.propose import describe_table
 from mercer.typing import Array, Integers, Labels, Table
@@ -186,10 +187,9 @@ class Voice:
             print(text, file=sys.stderr)
 
     def notes(self, notes: Sequence[str]) -> None:
-        """What a certificate has to say; the kernel was said before, and its closed text may be long."""
+        """What a certificate has to say; of kernels without the long lists that their readings learned."""
         for note in notes:
-            _, is_about_features, rest = note.partition(" replaced by ")
-            self.say(f"  the kernel is replaced by {rest}" if is_about_features else f"  {note}")
+            self.say(f"  {brief(note)}")
 
     @contextmanager
     def warnings(self) -> Iterator[None]:

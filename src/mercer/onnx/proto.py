@@ -23,6 +23,8 @@ INPUT = "X"
 LABEL = "label"
 # Of the largest value of an output: how far graph and machine may be apart here, a tenth of what is promised.
 AGREEMENT = 1e-7
+# A runtime may leave out the addition of a constant that is 0 in single precision.
+SMALLEST = 1e-30
 # Rows that are compared, and as many points halfway between two of them.
 MOST_COMPARED = 32
 
@@ -105,6 +107,11 @@ def _require_same(name: str, found: Array, wanted: Array | None) -> None:
             "rows it sees, is not written as ONNX."
         )
     scale = float(np.abs(wanted).max(initial=0.0))
+    if 0.0 < scale < SMALLEST:
+        raise ModelFileError(
+            f"ONNX cannot express {name}, of which {scale:.3g} is the largest: runtimes take constants that "
+            "small for 0. Fit with targets or a kernel of a usual size."
+        )
     apart = float(np.abs(found - wanted).max(initial=0.0))
     if not apart <= AGREEMENT * max(scale, np.finfo(float).tiny):
         raise ModelFileError(
