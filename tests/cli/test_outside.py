@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from mercer.cli.main import app
 from mercer.sklearn.__main__ import main as run_script
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="pipes and disks as POSIX has them")
@@ -190,3 +192,26 @@ def test_models_of_classes_imported_before_the_patch_can_be_pickled_and_cloned()
         [sys.executable, "-W", "ignore", "-c", EARLIER], capture_output=True, text=True, check=False
     )
     assert told.stdout == "sound\n", told.stderr
+
+
+READ_TABLES = [
+    ["fit", "t.csv", "--target", "y"],
+    ["predict", "m.mercer", "t.csv"],
+    ["score", "m.mercer", "t.csv"],
+    ["verify", "m.mercer", "t.csv"],
+    ["explain", "m.mercer", "t.csv"],
+    ["inspect", "t.csv"],
+    ["cluster", "t.csv"],
+    ["embed", "t.csv"],
+    ["compare", "t.csv", "--target", "y"],
+    ["test", "two-sample", "t.csv", "u.csv"],
+    ["test", "independence", "t.csv", "--left", "a", "--right", "b"],
+]
+
+
+@pytest.mark.parametrize("command", READ_TABLES, ids=lambda command: "-".join(command[:2]))
+def test_every_command_that_reads_tables_takes_and_checks_how_they_are_written(command):
+    """A wrong option is a sentence and the code of usage, whatever the command; none fails unexpectedly."""
+    found = CliRunner().invoke(app, [*command, "--decimal", "x", "--no-header", "--missing", "?"])
+    assert found.exit_code == 64, found.output
+    assert "must be '.' or ','" in found.stderr

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 from typer.core import TyperGroup
@@ -21,15 +21,13 @@ from mercer.cli.options import (
     MODELS,
     OTHERS,
     TABLES,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Header,
     JsonFlag,
-    Missing,
     Table,
-    layout_of,
+    reads_tables,
 )
+
+if TYPE_CHECKING:
+    from mercer.tables.delimited import Layout
 
 Asked = ParamSpec("Asked")
 Answer = TypeVar("Answer")
@@ -188,18 +186,16 @@ def co2(
     epilog="Exit codes: 0 done, 1 the table cannot be read, 64 an option that cannot be read.",
     rich_help_panel=TABLES,
 )
+@reads_tables
 def inspect(
     table: Table,
     leave_out: Annotated[
         list[str] | None,
         typer.Option("--leave-out", help="A column to leave aside; may be repeated.", show_default=False),
     ] = None,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    missing: Missing = None,
     as_json: JsonFlag = False,
+    *,
+    layout: Layout,
 ) -> None:
     """Example: mercer inspect flats.csv --leave-out rent
 
@@ -207,12 +203,7 @@ def inspect(
     what it predicts, from what, and how well.
     """
     from mercer.cli.inspect import Request, run_inspect
-    from mercer.errors import ParameterError
 
-    try:
-        layout = layout_of(encoding, delimiter, decimal, header, missing)
-    except ParameterError as error:
-        raise typer.BadParameter(str(error)) from error
     raise typer.Exit(run_inspect(Request(table, layout, tuple(leave_out or ()), as_json)))
 
 

@@ -6,24 +6,22 @@ Only typer is imported here, so that `mercer --help` is quick.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mercer.cli.options import (
     MODELS,
-    Decimal,
-    Delimiter,
-    Encoding,
     Force,
-    Header,
     JsonFlag,
-    Missing,
     Output,
     Quiet,
     Table,
-    layout_of,
+    reads_tables,
 )
+
+if TYPE_CHECKING:
+    from mercer.tables.delimited import Layout
 
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A file that `mercer fit` wrote.", show_default=False)
@@ -55,6 +53,7 @@ def register(app: typer.Typer) -> None:
     )(verify)
 
 
+@reads_tables
 def fit(
     table: Table,
     target: Annotated[
@@ -96,11 +95,8 @@ def fit(
     force: Force = False,
     quiet: Quiet = False,
     as_json: JsonFlag = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    missing: Missing = None,
+    *,
+    layout: Layout,
 ) -> None:
     """Example: mercer fit flats.csv --target rent
 
@@ -111,7 +107,6 @@ def fit(
     """
     from mercer.cli.models import FitRequest, run_fit
 
-    layout = layout_of(encoding, delimiter, decimal, header, missing)
     asked = FitRequest(
         table,
         layout,
@@ -132,6 +127,7 @@ def fit(
     raise typer.Exit(run_fit(asked))
 
 
+@reads_tables
 def predict(
     model: Model,
     table: Table,
@@ -147,11 +143,8 @@ def predict(
     ] = False,
     force: Force = False,
     quiet: Quiet = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    missing: Missing = None,
+    *,
+    layout: Layout,
 ) -> None:
     """Example: mercer predict flats.mercer new.csv -o predicted.csv
 
@@ -159,21 +152,18 @@ def predict(
     """
     from mercer.cli.models import PredictRequest, run_predict
 
-    layout = layout_of(encoding, delimiter, decimal, header, missing)
     asked = PredictRequest(model, table, layout, output, interval, sets, only, force, quiet)
     raise typer.Exit(run_predict(asked))
 
 
+@reads_tables
 def score(
     model: Model,
     table: Table,
     quiet: Quiet = False,
     as_json: JsonFlag = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    missing: Missing = None,
+    *,
+    layout: Layout,
 ) -> None:
     """Example: mercer score flats.mercer later.csv
 
@@ -181,20 +171,17 @@ def score(
     """
     from mercer.cli.models import UseRequest, run_score
 
-    layout = layout_of(encoding, delimiter, decimal, header, missing)
     raise typer.Exit(run_score(UseRequest(model, table, layout, quiet, as_json)))
 
 
+@reads_tables
 def verify(
     model: Model,
     table: Table,
     quiet: Quiet = False,
     as_json: JsonFlag = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    missing: Missing = None,
+    *,
+    layout: Layout,
 ) -> None:
     """Example: mercer verify flats.mercer flats.csv
 
@@ -202,10 +189,10 @@ def verify(
     """
     from mercer.cli.models import UseRequest, run_verify
 
-    layout = layout_of(encoding, delimiter, decimal, header, missing)
     raise typer.Exit(run_verify(UseRequest(model, table, layout, quiet, as_json)))
 
 
+@reads_tables
 def explain(
     model: Model,
     table: Annotated[
@@ -215,11 +202,8 @@ def explain(
     row: Annotated[int, typer.Option("--row", min=1, help="The number of the row in the table.")] = 1,
     quiet: Quiet = False,
     as_json: JsonFlag = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    missing: Missing = None,
+    *,
+    layout: Layout,
 ) -> None:
     """Example: mercer explain flats.mercer new.csv --row 3
 
@@ -228,5 +212,4 @@ def explain(
     """
     from mercer.cli.models import ExplainRequest, run_explain
 
-    layout = layout_of(encoding, delimiter, decimal, header, missing)
     raise typer.Exit(run_explain(ExplainRequest(model, table, layout, row, quiet, as_json)))

@@ -13,21 +13,17 @@ import typer
 
 from mercer.cli.options import (
     TABLES,
-    Decimal,
-    Delimiter,
-    Encoding,
     Force,
-    Header,
     JsonFlag,
-    Missing,
     Output,
     Quiet,
     Table,
-    layout_of,
+    reads_tables,
 )
 
 if TYPE_CHECKING:
     from mercer.cli.source import Source
+    from mercer.tables.delimited import Layout
 
 LeaveOut = Annotated[
     list[str] | None,
@@ -72,20 +68,17 @@ def source_of(
     table: str,
     kernel: str | None,
     leave_out: list[str] | None,
-    layout: tuple[str | None, str | None, str | None, bool | None, list[str] | None],
+    layout: Layout,
     *,
     ranks: bool = True,
 ) -> Source:
     """The table and how it is to be seen, from the options of a command."""
     from mercer.cli.source import Source
-    from mercer.errors import ParameterError
 
-    try:
-        return Source(table, layout_of(*layout), tuple(leave_out or ()), kernel, ranks)
-    except ParameterError as error:
-        raise typer.BadParameter(str(error)) from error
+    return Source(table, layout, tuple(leave_out or ()), kernel, ranks)
 
 
+@reads_tables
 def cluster(
     table: Table,
     clusters: Annotated[
@@ -104,12 +97,9 @@ def cluster(
     force: Force = False,
     seed: SeedOption = 0,
     quiet: Quiet = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    missing: Missing = None,
     as_json: JsonFlag = False,
+    *,
+    layout: Layout,
 ) -> None:
     """Example: mercer cluster flats.csv --leave-out rent -o clustered.csv
 
@@ -119,11 +109,11 @@ def cluster(
     """
     from mercer.cli.cluster import Request, run_cluster
 
-    layout = (encoding, delimiter, decimal, header, missing)
     source = source_of(table, kernel, leave_out, layout, ranks=False)
     raise typer.Exit(run_cluster(Request(source, clusters, output, force, seed, quiet, as_json)))
 
 
+@reads_tables
 def embed(
     table: Table,
     dimensions: Annotated[int, typer.Option("--dimensions", "-d", min=1, help="How many coordinates.")] = 2,
@@ -142,12 +132,9 @@ def embed(
     force: Force = False,
     seed: SeedOption = 0,
     quiet: Quiet = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    missing: Missing = None,
     as_json: JsonFlag = False,
+    *,
+    layout: Layout,
 ) -> None:
     """Example: mercer embed flats.csv --leave-out rent --picture flats.png --colour rent -o placed.csv
 
@@ -157,13 +144,13 @@ def embed(
 
     if method != "pca":
         raise typer.BadParameter(f"--method is pca; got {method!r}.")
-    layout = (encoding, delimiter, decimal, header, missing)
     source = source_of(table, kernel, leave_out, layout, ranks=False)
     request = Request(source, dimensions, picture, colour, output, force, seed, quiet, as_json)
     raise typer.Exit(run_embed(request))
 
 
 @tests.command("two-sample", short_help="Do two samples differ?", epilog=CODES)
+@reads_tables
 def two_sample(
     table: Table,
     other: Annotated[
@@ -185,12 +172,9 @@ def two_sample(
     seed: SeedOption = 0,
     drop_missing: DropMissing = False,
     quiet: Quiet = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    missing: Missing = None,
     as_json: JsonFlag = False,
+    *,
+    layout: Layout,
 ) -> None:
     """Example: mercer test two-sample before.csv after.csv
 
@@ -198,12 +182,13 @@ def two_sample(
     """
     from mercer.cli.kernel_tests import TwoSamples, run_two_sample
 
-    source = source_of(table, kernel, leave_out, (encoding, delimiter, decimal, header, missing))
+    source = source_of(table, kernel, leave_out, layout)
     request = TwoSamples(source, other, by, rows, permutations, seed, drop_missing, quiet, as_json)
     raise typer.Exit(run_two_sample(request))
 
 
 @tests.command("independence", short_help="Do columns depend on one another?", epilog=CODES)
+@reads_tables
 def independence(
     table: Table,
     left: Annotated[list[str], typer.Option("--left", help="Columns: a,b; may be repeated.")],
@@ -212,12 +197,9 @@ def independence(
     permutations: Permutations = 499,
     seed: SeedOption = 0,
     quiet: Quiet = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    missing: Missing = None,
     as_json: JsonFlag = False,
+    *,
+    layout: Layout,
 ) -> None:
     """Example: mercer test independence flats.csv --left size,district --right rent
 
@@ -225,11 +207,12 @@ def independence(
     """
     from mercer.cli.kernel_tests import Independence, run_independence
 
-    source = source_of(table, None, None, (encoding, delimiter, decimal, header, missing))
+    source = source_of(table, None, None, layout)
     request = Independence(source, tuple(left), tuple(right), rows, permutations, seed, quiet, as_json)
     raise typer.Exit(run_independence(request))
 
 
+@reads_tables
 def compare(
     table: Table,
     target: Annotated[str, typer.Option("--target", help="The column to learn.", show_default=False)],
@@ -256,12 +239,9 @@ def compare(
     seed: SeedOption = 0,
     drop_missing: DropMissing = False,
     quiet: Quiet = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    missing: Missing = None,
     as_json: JsonFlag = False,
+    *,
+    layout: Layout,
 ) -> None:
     """Example: mercer compare flats.csv --target rent --machines ridge,svr,gp
 
@@ -269,7 +249,7 @@ def compare(
     """
     from mercer.cli.compare import Request, run_compare
 
-    source = source_of(table, None, leave_out, (encoding, delimiter, decimal, header, missing))
+    source = source_of(table, None, leave_out, layout)
     request = Request(
         source,
         target,

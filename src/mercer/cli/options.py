@@ -5,7 +5,11 @@ Only typer is imported here, so that `mercer --help` is quick.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import functools
+import inspect
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -61,6 +65,44 @@ Output = Annotated[
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace a file that exists.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the answer, and what is wrong.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+
+
+LAYOUT = {
+    "encoding": Encoding,
+    "delimiter": Delimiter,
+    "decimal": Decimal,
+    "header": Header,
+    "missing": Missing,
+}
+
+
+def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options that say how a table is written, which it gets together as `layout`."""
+    own = dict(inspect.signature(command).parameters)
+    del own["layout"]
+    written = {name: kind for name, kind in command.__annotations__.items() if name in own}
+    kinds = get_type_hints(
+        SimpleNamespace(__annotations__=written), globalns=command.__globals__, include_extras=True
+    )
+
+    @functools.wraps(command)
+    def with_layout(**given: Any) -> None:
+        try:
+            layout = layout_of(**{name: given.pop(name) for name in LAYOUT})
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+        command(**given, layout=layout)
+
+    parameters = [parameter.replace(annotation=kinds[name]) for name, parameter in own.items()]
+    for name, kind in LAYOUT.items():
+        parameters.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        )
+    # typer reads these, and not the command that is wrapped
+    del with_layout.__wrapped__
+    with_layout.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_layout.__annotations__ = {**kinds, **LAYOUT}
+    return with_layout
 
 
 def layout_of(
