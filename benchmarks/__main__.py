@@ -12,12 +12,14 @@ SUITES = (
     "approximation",
     "choose",
     "engine",
+    "forecast",
     "gp",
     "gp_classify",
     "graphs",
     "regression",
     "ridge",
     "small",
+    "structure",
     "svm",
     "tables",
     "things",
@@ -26,7 +28,9 @@ SUITES = (
 )
 # `regression` is gp and ridge together; the table of usps has no peer; the others are about accuracy.
 MEASURED = tuple(
-    suite for suite in SUITES if suite not in ("choose", "regression", "tables", "things", "usps")
+    suite
+    for suite in SUITES
+    if suite not in ("choose", "forecast", "regression", "structure", "tables", "things", "usps")
 )
 
 

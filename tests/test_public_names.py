@@ -16,8 +16,10 @@ KERNELS = [
     "Subsequence",
     "WeightedDegree",
     "Mismatch",
+    "After",
     "AllSubsets",
     "ArcCosine",
+    "Before",
     "Bilinear",
     "Brownian",
     "Categorical",
@@ -90,7 +92,16 @@ TABLES += [
     "table_kernel",
     "write_table",
 ]
-OTHERS = ["GramReport", "Interrupted", "MercerMap", "Verification", "gram_report", "verify"]
+OTHERS = [
+    "Forecast",
+    "forecast",
+    "GramReport",
+    "Interrupted",
+    "MercerMap",
+    "Verification",
+    "gram_report",
+    "verify",
+]
 STRUCTURE = ["KernelCCA", "KernelKMeans", "KernelPCA"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]
 PROCESSES = ["GaussianProcessClassifier", "GaussianProcessRegressor"]

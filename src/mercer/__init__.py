@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from mercer.files.save import Saved, save
     from mercer.kernels import (
         RBF,
+        After,
         AllSubsets,
         ArcCosine,
+        Before,
         Bilinear,
         Brownian,
         Categorical,
@@ -123,6 +125,8 @@ if TYPE_CHECKING:
     from mercer.recipe.door import fit
     from mercer.recipe.estimate import Estimate
     from mercer.recipe.estimators import TableClassifier, TableRegressor
+    from mercer.series.answer import Forecast
+    from mercer.series.door import forecast
     from mercer.tables.delimited import Layout
     from mercer.tables.intake import TableFile, read_table
     from mercer.tables.outlet import write_table
@@ -138,9 +142,11 @@ __all__ = [
     "SVDD",
     "SVR",
     "Adatron",
+    "After",
     "AllSubsets",
     "ArcCosine",
     "Batches",
+    "Before",
     "Bilinear",
     "Brownian",
     "Categorical",
@@ -164,6 +170,7 @@ __all__ = [
     "FalkonClassifier",
     "FalkonRegressor",
     "Filled",
+    "Forecast",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "GlobalAlignment",
@@ -248,6 +255,7 @@ __all__ = [
     "errors",
     "export_onnx",
     "fit",
+    "forecast",
     "gram",
     "gram_report",
     "kernels",
@@ -323,6 +331,8 @@ _ELSEWHERE = {
     "TableClassifier": "mercer.recipe.estimators",
     "TableRegressor": "mercer.recipe.estimators",
     "fit": "mercer.recipe.door",
+    "forecast": "mercer.series.door",
+    "Forecast": "mercer.series.answer",
     "table_kernel": "mercer.tables.propose",
     "GramReport": "mercer.theory.gram_report",
     "gram_report": "mercer.theory.gram_report",

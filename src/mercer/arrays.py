@@ -15,12 +15,16 @@ from scipy import sparse
 
 from mercer.errors import InputError, InputTypeError, ShapeError
 from mercer.frames import cells, frame_names, is_frame
+from mercer.panels import column_ends
 from mercer.sparse import Matrix, dense, take_columns
-from mercer.typing import Flags, Integers
+from mercer.typing import Array, Flags, Integers
 from mercer.vectors import check_vectors, unmasked
 
 Column = str | int | slice
 T = TypeVar("T")
+
+# The most rows whose columns are sorted, to find their ends and their middles at once.
+MOST_SORTED = 1000
 
 
 class Rows:
@@ -75,6 +79,24 @@ class Rows:
         if self._vectors is None:
             self._vectors = check_vectors(self.data, self.name, self.names)
         return self._vectors
+
+    def ordered(self) -> Array | None:
+        """The numbers of dense rows with every column sorted, done once; None of many or sparse rows.
+
+        >>> Rows(np.array([[2.0, 5.0], [1.0, 7.0]])).ordered().tolist()
+        [[1.0, 5.0], [2.0, 7.0]]
+        """
+        A = self.vectors
+        if sparse.issparse(A) or len(A) > MOST_SORTED:
+            return None
+        return self.remembered("ordered", lambda: np.sort(A, axis=0))
+
+    def ends(self) -> tuple[Array, Array]:
+        """The smallest and the largest entry of each column of dense rows, looked for once."""
+        ordered = self.recalled("ordered")
+        if ordered is not None:
+            return ordered[0], ordered[-1]
+        return self.remembered("ends", lambda: column_ends(self.vectors))
 
     def vanishing(self) -> Integers:
         """The rows, once read as numbers, that are not zero but so small that their squares are."""

@@ -64,7 +64,7 @@ def with_text_names(X: Any) -> Any:
 def frame_column(X: Any, name: str) -> list[Any]:
     """One column of a table as a list, None where something is missing."""
     values = _narwhals().from_native(X, eager_only=True)[name].to_list()
-    return [None if _is_missing(value) else value for value in values]
+    return [None if is_missing(value) else value for value in values]
 
 
 def frame_without(X: Any, names: Sequence[str]) -> Any:
@@ -98,7 +98,7 @@ def _common_type(columns: list[Any]) -> type[np.floating]:
 def _numbers(column: Any) -> Array:
     """A column of numbers or truth values as float64, NaN where there is none."""
     if column.null_count():
-        return np.array([np.nan if _is_missing(v) else v for v in column.to_list()], dtype=np.float64)
+        return np.array([np.nan if is_missing(v) else v for v in column.to_list()], dtype=np.float64)
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
@@ -109,12 +109,12 @@ def _objects(column: Any) -> np.ndarray:
         out[:] = _numbers(column)
         return out
     values = column.to_list()
-    out[:] = cast("list[object]", [None if _is_missing(v) else v for v in values])
+    out[:] = cast("list[object]", [None if is_missing(v) else v for v in values])
     return out
 
 
-def _is_missing(value: object) -> bool:
-    """None, NaN, and the missing values of pandas."""
+def is_missing(value: object) -> bool:
+    """None, NaN, and the missing values of pandas: what a table holds where it holds nothing."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, float) and value != value
+    return isinstance(value, float | np.floating) and bool(value != value)

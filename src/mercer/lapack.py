@@ -62,6 +62,9 @@ def potri(L: Array, *, overwrite_c: bool = False) -> tuple[Array, int]:
 def potrs(L: Array, B: Array) -> Array:
     """(LLᵀ)⁻¹ B, in the shape of B."""
     n = len(L)
+    if n == 0:
+        # LAPACK takes no empty matrices
+        return np.zeros(B.shape, dtype=L.dtype)
     columns = B.size // max(n, 1)
     if 2.0 * n * n * columns < LONG or not L.flags.f_contiguous:
         (call,) = get_lapack_funcs(("potrs",), (L,))

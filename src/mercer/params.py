@@ -16,6 +16,7 @@ from __future__ import annotations
 import enum
 import math
 import numbers
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeGuard
@@ -83,6 +84,8 @@ class Domain:
         if len(value) == 0:
             self._refuse(value, owner, name, "at least one number")
         if depth == 1:
+            if isinstance(value, tuple) and self._holds(value):
+                return value
             out = tuple(self._check_entry(v, owner, f"{name}[{i}]") for i, v in enumerate(value))
             if isinstance(value, tuple) and all(a is b for a, b in zip(out, value, strict=True)):
                 return value
@@ -91,6 +94,13 @@ class Domain:
         if len({len(r) for r in rows}) != 1:
             self._refuse(value, owner, name, "rows of equal length")
         return rows
+
+    def _holds(self, values: tuple[object, ...]) -> TypeGuard[tuple[float, ...]]:
+        """Whether these are floats inside the domain, as most are, so that none is asked longer questions."""
+        if self.whole or not self.open_low:
+            return False
+        high = min(self.high, sys.float_info.max)
+        return all(type(v) is float and self.low < v <= high for v in values)
 
     def _check_entry(self, value: object, owner: str, name: str) -> Vector:
         """One entry of a list; with `ndim` 1 and `per_column` it may be a list, a number per column."""

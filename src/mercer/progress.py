@@ -45,8 +45,7 @@ def teller(verbose: int, words: Callable[..., str], callback: Tell | None = None
 class Talk:
     """Lines of progress on standard error for work of unknown length: silent for the first second.
 
-    What is said in that second is not lost if the work goes on: the last of it is said then. Lines that
-    follow each other at once are left out, but for the first of each second.
+    Of lines that follow each other within a second the first is said, and the others are left out.
 
     >>> talk = Talk(0)
     >>> talk("nobody hears this")

@@ -39,6 +39,9 @@ FEW_ROWS = 1024
 # Set by threadpoolctl.threadpool_limits, and only there.
 _limit: list[int | None] = [None]
 
+# Entries of a matrix that are no work for two threads.
+FEW = 128 * 128
+
 
 class _MercerController(LibController):
     """Makes `threadpool_limits` reach the core, as it reaches BLAS and OpenMP."""
@@ -97,6 +100,13 @@ def threads(n_jobs: int | None) -> int:
             f"{available()} can work here, which is what n_jobs=None takes."
         )
     return n_jobs if n_jobs > 0 else max(1, available() + 1 + n_jobs)
+
+
+def threads_for(n_jobs: int | None, entries: int) -> int:
+    """The number of threads for so many numbers: of few, one does them before the system has been asked."""
+    if n_jobs is None and entries <= FEW:
+        return 1
+    return threads(n_jobs)
 
 
 # ── copies of BLAS ──────────────────────────────────────────────────────────────────────────────────────────

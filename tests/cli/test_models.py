@@ -1,6 +1,7 @@
 """Laws of `mercer fit`, `predict`, `score`, `verify` and `explain`: they say what the library says."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import polars
@@ -8,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import mercer
+from mercer.cli.fit import seconds_for_fit, seconds_of
 from mercer.cli.main import app
-from mercer.cli.models import seconds_of
 from mercer.errors import Interrupted, ParameterError
 from mercer.recipe import tournament
 
@@ -149,7 +150,7 @@ def test_ctrl_c_writes_the_best_model_so_far_and_leaves_with_130(tmp_path, monke
     def interrupted(*arguments, **options):
         raise Interrupted(fit(*arguments, **options))
 
-    monkeypatch.setattr("mercer.cli.models.fit_table", interrupted)
+    monkeypatch.setattr("mercer.cli.fit.fit_table", interrupted)
     result = run("fit", "flats.csv", "-t", "rent", "--no-report")
     assert result.exit_code == 130 and "the best model so far is written" in result.stderr
     assert mercer.load(tmp_path / "flats.mercer").target_ == "rent"
@@ -182,7 +183,7 @@ BAD = {
         (["flats.csv", "-t", "rent", "--machine", "forest"], 64, "machine must be one of"),
         (["flats.csv", "-t", "rent", "--task", "guess"], 64, "task must be"),
         (["flats.csv", "-t", "kind", "--task", "numbers"], 1, "no number"),
-        (["flats.csv", "-t", "rent", "--leave-out", "price"], 1, "does not have"),
+        (["flats.csv", "-t", "rent", "--leave-out", "price"], 1, "no column 'price'"),
         (["flats.csv", "-t", "rent", "-o", "nowhere/m.mercer"], 1, "no directory"),
     ],
 )
@@ -212,3 +213,36 @@ def test_models_of_other_machines_and_other_files_are_refused(tmp_path):
 def test_times_that_are_none_are_refused(text):
     with pytest.raises(ParameterError, match="--time takes"):
         seconds_of(text)
+
+
+# ── words ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("command", ["predict", "score", "explain", "report", "inspect"])
+def test_a_file_that_is_no_model_is_named(tmp_path, command):
+    (tmp_path / "words.mercer").write_text("these are no numbers")
+    table = [] if command in ("report", "inspect") else ["flats.csv"]
+    result = run(command, "words.mercer", *table)
+    assert result.exit_code == 1 and result.stderr.startswith("mercer: words.mercer: This is no model file")
+
+
+def test_one_row_is_no_rows_and_a_table_without_anything_to_learn_is_named(tmp_path):
+    (tmp_path / "one.csv").write_text("a,b\n1,2\n")
+    assert "one.csv: 1 row, 2 columns" in run("fit", "one.csv", "-t", "b").stderr
+    assert "mercer: one.csv: no column of the table has anything" in run("inspect", "one.csv").stderr
+
+
+def test_an_error_that_is_not_known_is_said_to_be_so(tmp_path):
+    (tmp_path / "three.csv").write_text("a,b\nx,1\ny,2\nz,4\n")
+    assert (
+        "Error: unknown. There is no estimate: a class has a single row."
+        in run("fit", "three.csv", "-t", "b", "--no-report").stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("time", "report", "read", "left"),
+    [(40.0, True, 7.0, 25.0), (40.0, False, 7.0, 33.0), (40.0, True, 60.0, 4.0), (None, True, 7.0, None)],
+)
+def test_reading_the_table_counts_among_the_seconds(time, report, read, left):
+    assert seconds_for_fit(SimpleNamespace(report=report), time, read) == left

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from mercer.cli.main import app
@@ -215,3 +216,34 @@ def test_every_command_that_reads_tables_takes_and_checks_how_they_are_written(c
     found = CliRunner().invoke(app, [*command, "--decimal", "x", "--no-header", "--missing", "?"])
     assert found.exit_code == 64, found.output
     assert "must be '.' or ','" in found.stderr
+
+
+# ── help ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["test", "--help"]])
+def test_help_imports_neither_rich_nor_numpy(arguments):
+    """Both take longer than the page itself."""
+    heavy = ("numpy", "polars", "rich.console", "rich.markdown", "pygments")
+    script = f"""
+import sys
+from mercer.cli.main import app
+try:
+    app({arguments!r}, prog_name="mercer")
+except SystemExit:
+    pass
+print([name for name in {heavy!r} if name in sys.modules])
+"""
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("Usage: mercer") and told.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_lists_every_command_once_in_its_group():
+    page = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
+    groups = [line for line in page.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert groups == ["Options:", "Models of tables:", "Tables:", "Kernels:", "Others:"]
+    listed = [line.split()[0] for line in page.split("Models of tables:")[1].splitlines() if line[:2] == "  "]
+    assert sorted(listed[:-1]) == sorted(typer.main.get_command(app).commands)
+    # behind them, what the codes mean
+    assert listed[-1] == "Exit"
+    assert max(map(len, page.splitlines())) <= 80

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from kernels_under_test import every_kernel, fitting
 from mercer import (
     RBF,
+    After,
+    Before,
     Constant,
     Custom,
     ExpDot,
@@ -182,6 +184,7 @@ def test_readings_of_numbers_are_written_down():
     new = np.vstack([3 * rng.normal(size=(9, 2)), known[:3]])
     check(RBF(1.0).of(Standardized()).resolved(known), new, known)
     check(RBF(1.0).of(Ranked()).resolved(known), new, known)
+    check(RBF(1.0) * Linear().of(After(0.3, 0.5)) + Linear().of(Before(0.3, 0.5)), new, known)
 
 
 def test_a_normalised_exponential_does_not_overflow():

@@ -44,6 +44,10 @@ def sound_models():
     out = {s.name: (quietly(s.fit), NEW) for s in SUBJECTS}
     y = np.arange(24) % 2
     out["of strings"] = mercer.SVC("Spectrum(2)").fit(THINGS, y), THINGS[:2]
+    out["in features of strings"] = (
+        mercer.KernelRidge("Spectrum(2)", solver="primal").fit(THINGS, X[:, 0]),
+        THINGS[:2],
+    )
     from scipy import sparse
 
     out["of sparse rows"] = mercer.SVR("RBF(1.5)").fit(sparse.csr_array(X), X[:, 0]), sparse.csr_array(NEW)

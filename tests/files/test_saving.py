@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -392,3 +393,14 @@ def test_there_are_files_of_every_format():
     assert len(list(GOLDEN.glob("*.mercer"))) >= 8
     formats = {split(path.read_bytes())[0]["format"] for path in GOLDEN.glob("*.mercer")}
     assert formats == set(range(1, FORMAT + 1))
+
+
+@pytest.mark.parametrize("kind", [mercer.KernelRidge, mercer.SVR, mercer.GaussianProcessRegressor])
+def test_a_machine_that_remembers_its_rows_is_not_saved(tmp_path, kind):
+    model = quietly(kind("RBF(1.0)").fit, X, NUMBERS)
+    again = copy(model)
+    again.remember_rows()
+    with pytest.raises(ModelFileError, match=r"remembers its rows .* Save the model before"):
+        mercer.save(again, tmp_path / "model.mercer")
+    assert not list(tmp_path.iterdir())
+    mercer.save(model, tmp_path / "model.mercer")

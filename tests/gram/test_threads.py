@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from mercer import RBF, Periodic, White
 from mercer.errors import ParameterError
 from mercer.gram import Dense, Tiles
-from mercer.threads import available, threads
+from mercer.threads import FEW, available, threads, threads_for
 
 KERNEL = 2.0 * RBF([1.0, 0.5, 2.0]) * Periodic(3.0) + White(0.1)
 X = np.random.default_rng(0).normal(size=(900, 3))
@@ -66,6 +66,14 @@ def test_n_jobs_means_what_it_means_in_scikit_learn():
     for bad in (0, 1.5, "2", True):
         with pytest.raises(ParameterError, match="n_jobs"):
             threads(bad)
+
+
+def test_few_numbers_get_one_thread_unless_more_are_asked_for(monkeypatch):
+    monkeypatch.setattr("mercer.threads.available", lambda: 5)
+    assert [threads_for(None, FEW), threads_for(None, FEW + 1)] == [1, 5]
+    assert [threads_for(3, 1), threads_for(-1, 1)] == [3, 5]
+    with pytest.raises(ParameterError, match="n_jobs"):
+        threads_for(0, 1)
 
 
 def product():

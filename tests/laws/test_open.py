@@ -197,6 +197,24 @@ def test_the_rule_is_what_the_guide_says_for_dense_sparse_and_repeated_rows(seed
         np.testing.assert_allclose(np.broadcast_to(found, d), np.broadcast_to(slow_rule(A, w), d), rtol=1e-10)
         np.testing.assert_allclose(closing_lengths(sparse.csr_array(A), w), found, rtol=1e-10)
         assert closing_lengths(np.repeat(A, w.astype(int), axis=0)) == found
+        plain = np.broadcast_to(slow_rule(A, np.ones(n)), d)
+        np.testing.assert_allclose(np.broadcast_to(closing_lengths(A), d), plain, rtol=1e-10)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6))
+def test_columns_that_were_sorted_before_give_the_same_bits(seed):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(1, 40)), int(rng.integers(1, 6))
+    A = rng.normal(size=(n, d)) * 10.0 ** rng.choice([-90, -3, 0, 3, 90], d)
+    A[:, 0] = rng.integers(0, 3, n)
+    if rng.random() < 0.3:
+        A = np.asfortranarray(A)
+    for w in (None, np.ones(n), rng.integers(1, 3, n).astype(float)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert closing_lengths(A, w, np.sort(A, axis=0)) == closing_lengths(A, w)
+            assert RBF().resolved(A, sample_weight=w).lengthscale == closing_lengths(A, w)
 
 
 @pytest.mark.parametrize("make", [SVC, SVR, KernelRidge, GaussianProcessRegressor], ids=lambda c: c.__name__)

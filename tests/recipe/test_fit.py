@@ -24,6 +24,7 @@ from mercer import (
     verify,
 )
 from mercer.errors import InputError, ParameterError
+from mercer.progress import Talk
 from mercer.recipe import ladder, tournament
 from mercer.recipe.given import Given, as_target, find_task
 
@@ -119,7 +120,7 @@ def test_a_straight_line_is_found_and_carried_on():
 def test_the_winner_has_the_highest_evidence_of_its_round():
     given = Given.of(SMALL)
     model = TableRegressor(verbose=0)
-    field = model._field(given, mercer.tables.propose.roles_of(SMALL))
+    field = model._field(given, mercer.tables.propose.roles_of(SMALL), Talk(0))
     assert len({contender.words for contender in field}) == len(field) == 12
     outcome = tournament.compete(
         field, given, HEIGHT, task="numbers", max_seconds=None, seed=0, talk=lambda text: None
@@ -132,8 +133,12 @@ def test_the_winner_has_the_highest_evidence_of_its_round():
     white = mercer.White(last.contender.noise)
     index = tournament._some(np.random.default_rng(0).permutation(N), last.rows, None)
     again = GaussianProcessRegressor(last.contender.kernel + white, normalize_y=True, optimizer=None)
-    again.fit(SMALL.iloc[index], HEIGHT[index])
-    assert np.isclose(again.log_evidence_, last.evidence, rtol=1e-8)
+    scale = last.contender.scale
+    targets = scale.forward(HEIGHT[index])
+    again.fit(SMALL.iloc[index], targets)
+    # a density of y itself, not of its standardised values on a scale
+    units = scale.log_jacobian(HEIGHT[index]) - len(index) * np.log(targets.std())
+    assert np.isclose(again.log_evidence_ + units, last.evidence, rtol=1e-8)
 
 
 def test_large_tables_get_landmarks_and_then_falkon():
@@ -265,7 +270,7 @@ def test_the_task_is_told_by_the_values_of_the_target(target, task):
         (TABLE, HEIGHT[:5], {}, "one value for each of 60 rows"),
         (TABLE, HEIGHT, {"task": "regression"}, "'numbers', 'classes' or None"),
         (TABLE, MOSS, {"task": "numbers"}, "no number"),
-        (TABLE, HEIGHT, {"leave_out": ["price"]}, "leave_out names the columns"),
+        (TABLE, HEIGHT, {"leave_out": ["price"]}, "the table has no column 'price'"),
         (TABLE, HEIGHT, {"machine": "forest"}, "machine must be one of 'auto', 'gp', 'landmarks'"),
         (TABLE, HEIGHT, {"max_seconds": 0}, "max_seconds must be a positive number"),
         (TABLE, "hight", {}, "no column 'hight'"),

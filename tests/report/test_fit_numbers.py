@@ -10,9 +10,11 @@ from sklearn.model_selection import StratifiedKFold
 
 from mercer import GaussianProcessClassifier, GaussianProcessRegressor, White, parse
 from mercer.arrays import Rows
-from mercer.recipe.estimate import of_classes, of_numbers
+from mercer.recipe.estimate import Predicted, of_classes, of_numbers
+from mercer.recipe.explain import term_shares
 from mercer.recipe.kept import Sample
 from mercer.report import columns, fit_rows, judged
+from mercer.scales import IDENTITY
 
 R = np.random.default_rng(8)
 N = 80
@@ -41,7 +43,7 @@ def test_coverage_counts_rows_inside_the_band(level):
     mean = R.normal(size=N)
     std = R.uniform(0.1, 2.0, size=N)
     truth = mean + std * R.normal(size=N)
-    found = of_numbers("", np.arange(N), truth, mean, std)
+    found = of_numbers("", np.arange(N), truth, Predicted(IDENTITY, mean, std))
     inside = 0
     for t, m, s in zip(truth, mean, std, strict=True):
         low, high = norm.interval(level, m, s)
@@ -152,7 +154,7 @@ def test_likeness_of_rows_that_differ_in_one_column():
 
 def test_shares_of_terms_add_up():
     kernel = parse('3.0*RBF(1.0).on("a") + 2.0*Linear().on("a", "b") + White(0.5)')
-    found = columns.shares(kernel, Rows.of(TABLE))
+    found = term_shares(kernel, Rows.of(TABLE))
     heights = {"RBF": 3.0, "Linear": 2.0 * float((TABLE[["a", "b"]] ** 2).sum(axis=1).mean()), "None": 0.5}
     for term, share in found:
         name = next(name for name in heights if name in str(term))

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import mercer
+from mercer import clock
 from mercer.cli.report import Request, run_report
 from mercer.errors import OutputError
 from mercer.plot.style import PlotError
@@ -258,3 +259,14 @@ def test_a_phone_does_not_scroll_sideways(tmp_path):
     found = re.search(r"width (\d+)", done.stderr)
     assert found is not None, done.stderr[-500:]
     assert int(found[1]) <= 390
+
+
+def test_a_page_without_seconds_has_no_table_of_names_alone():
+    model = fitted(TABLE, HEIGHT)
+    with clock.within(0.0):
+        page = read(report_of(model))
+    words = "".join(page.text)
+    assert "was not computed: the seconds for it had passed" in words
+    assert ["column", "likeness"] not in page.rows
+    # with time there is one
+    assert "likeness" in next(row for row in read(report_of(model)).rows if row[:2] == ["column", "likeness"])

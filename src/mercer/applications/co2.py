@@ -1,4 +1,7 @@
-"""Carbon dioxide at Mauna Loa: a forecast with a band, from a sum of kernels that each say one thing.
+"""Carbon dioxide at Mauna Loa: a forecast with a band, and how the months that followed compare.
+
+The forecast is that of `mercer.forecast` on the monthly means. Beside it stands the textbook's kernel, a sum
+that names each of its terms (Rasmussen and Williams, section 5.4.3):
 
     k =  a²  · RBF(ℓ)                       the long rise
        + b²  · RBF(decay) · Periodic(1 year)  a season that may change its shape
@@ -6,13 +9,13 @@
        + d²  · RBF(weeks)                   weather that the next month remembers
        + White                              the rest
 
-Eleven hyperparameters, all from the evidence (Rasmussen and Williams, section 5.4.3).
+Its eleven hyperparameters come from the evidence. It fits better than any forecast needs, and is too sure of
+the long run: of seven ends of the data, four left less than 55 % of the next ten years in its 95 % band.
 """
 
 from __future__ import annotations
 
 import csv
-import time
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, TypedDict
@@ -22,13 +25,11 @@ import numpy as np
 from mercer.errors import ParameterError
 from mercer.kernels import RBF, Kernel, Periodic, RationalQuadratic, White
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
-from mercer.machines.gaussian_process.views import Terms
+from mercer.series.answer import Forecast
+from mercer.series.door import forecast
 from mercer.typing import Array, Flags
 
-TERMS = ("long rise", "season", "medium term", "weather")
 LEVEL = 0.95
-# standard deviations either way of a band of 95 %
-WIDE = 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,11 @@ class Series:
 
     def __len__(self) -> int:
         return len(self.ppm)
+
+    @property
+    def months(self) -> np.ndarray:
+        """The months as dates."""
+        return months_of(self.time)
 
     def until(self, year: float) -> Series:
         """The months before the end of this year."""
@@ -87,6 +93,16 @@ def fit_co2(series: Series, **options: Any) -> GaussianProcessRegressor:
     return model.fit(series.time[:, None], series.ppm)
 
 
+def months_of(time: Array) -> np.ndarray:
+    """Times in years as months.
+
+    >>> months_of(np.array([1958.208, 2004.0])).astype(str).tolist()
+    ['1958-03', '2004-01']
+    """
+    since_1970 = np.floor(12 * np.asarray(time) + 1e-6).astype(np.int64) - 12 * 1970
+    return np.asarray(since_1970.astype("datetime64[M]"))
+
+
 class YearForecast(TypedDict):
     """The means over one year in ppm; `measured` is None unless all twelve months are known."""
 
@@ -98,20 +114,12 @@ class YearForecast(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The fit to the months up to a year, the forecast after it, and how the months that followed compare."""
+    """The forecast from the months up to a year, and how the months that followed compare."""
 
     series: Series
     train_to: int
     years: int
-    model: GaussianProcessRegressor
-    grid: Array
-    mean: Array
-    std_latent: Array
-    std: Array
-    parts: Terms
-    later_mean: Array
-    later_std: Array
-    seconds: float
+    found: Forecast
 
     @property
     def train(self) -> Series:
@@ -127,7 +135,8 @@ class Study:
     @property
     def inside(self) -> Flags:
         """Which later months lie in the band of 95 %."""
-        return np.abs(self.later.ppm - self.later_mean) <= WIDE * self.later_std
+        lower, upper = self.found.at(self.later.months).interval(LEVEL)
+        return np.asarray((self.later.ppm >= lower) & (self.later.ppm <= upper))
 
     @property
     def coverage(self) -> float | None:
@@ -138,39 +147,22 @@ class Study:
         """Root mean square of forecast minus measurement, in ppm."""
         if not len(self.later):
             return None
-        return float(np.sqrt(np.mean((self.later.ppm - self.later_mean) ** 2)))
-
-    def hyperparameters(self) -> list[tuple[str, str, float, str]]:
-        """(term, meaning, value, unit) of the eleven numbers found."""
-        k = self.model.kernel_
-        assert isinstance(k, Kernel)
-        at = {p.name: p.value for p in k.parameters}
-        root = np.sqrt
-        return [
-            ("long rise", "size", root(at["k1__scale"]), "ppm"),
-            ("long rise", "lengthscale", at["k1__kernel__lengthscale"], "years"),
-            ("season", "size", root(at["k2__scale"]), "ppm"),
-            ("season", "years until its shape has changed", at["k2__kernel__k1__lengthscale"], "years"),
-            ("season", "smoothness within the year", at["k2__kernel__k2__lengthscale"], ""),
-            ("medium term", "size", root(at["k3__scale"]), "ppm"),
-            ("medium term", "lengthscale", at["k3__kernel__lengthscale"], "years"),
-            ("medium term", "shape α", at["k3__kernel__alpha"], ""),
-            ("weather", "size", root(at["k4__scale"]), "ppm"),
-            ("weather", "lengthscale", 12 * at["k4__kernel__lengthscale"], "months"),
-            ("noise", "size", root(at["k5__noise"]), "ppm"),
-        ]
+        return float(np.sqrt(np.mean((self.later.ppm - self.found.at(self.later.months).mean) ** 2)))
 
     def by_year(self) -> list[YearForecast]:
-        """For every whole year of the forecast: its mean, half the width of its band, what was measured."""
+        """For every year of the forecast: its mean, half the width of its band, what was measured."""
         rows: list[YearForecast] = []
+        mean = self.found.mean
+        lower, upper = self.found.interval(LEVEL)
+        of = self.found.times.astype("datetime64[Y]").astype(np.int64) + 1970
         for year in range(self.train_to + 1, self.train_to + 1 + self.years):
-            mine = np.floor(self.grid) == year
+            mine = of == year
             measured = self.series.ppm[np.floor(self.series.time) == year]
             rows.append(
                 {
                     "year": year,
-                    "forecast": float(self.mean[mine].mean()),
-                    "band": float(WIDE * self.std[mine].mean()),
+                    "forecast": float(mean[mine].mean()),
+                    "band": float(0.5 * (upper - lower)[mine].mean()),
                     "measured": float(measured.mean()) if len(measured) == 12 else None,
                 }
             )
@@ -179,9 +171,8 @@ class Study:
     def summary(self) -> dict[str, object]:
         """The figures of the report as plain numbers and text."""
         return {
-            "schema": "mercer.co2/1",
-            "kernel": str(self.model.kernel_),
-            "log_marginal_likelihood": self.model.log_evidence_,
+            **self.found.to_dict(),
+            "schema": "mercer.co2/2",
             "train": {"months": len(self.train), "to": self.train_to},
             "later": {
                 "months": len(self.later),
@@ -189,22 +180,15 @@ class Study:
                 "level": LEVEL,
                 "rms_error_ppm": self.error,
             },
-            "forecast": self.by_year(),
-            "hyperparameters": [
-                {"term": t, "meaning": m, "value": float(v), "unit": u}
-                for t, m, v, u in self.hyperparameters()
-            ],
-            "certificate": self.model.certificate_.to_dict(),
-            "seconds": self.seconds,
+            "by_year": self.by_year(),
         }
 
 
 def study(train_to: int = 2003, years: int = 20, **options: Any) -> Study:
-    """Fit the months up to the end of `train_to` and forecast `years` years, month by month.
+    """Forecast `years` years from the months up to the end of `train_to`.
 
-    `options` go to `GaussianProcessRegressor` (`max_seconds`, `n_jobs`, `verbose`, …).
+    `options` go to `mercer.forecast` (`max_seconds`, `verbose`).
     """
-    start = time.perf_counter()
     series = load_co2()
     first = int(series.time[0]) + 5
     last = int(series.time[-1])
@@ -212,19 +196,7 @@ def study(train_to: int = 2003, years: int = 20, **options: Any) -> Study:
         raise ParameterError(f"the months to train on must end between {first} and {last}; got {train_to}.")
     if not 1 <= years <= 100:
         raise ParameterError(f"the forecast goes 1 to 100 years ahead; got {years}.")
-    model = fit_co2(series.until(train_to), **options)
-    end = train_to + 1 + years
-    grid = np.arange(np.floor(series.time[0]) * 12, end * 12) / 12 + 0.5 / 12
-    mean, latent = model.predict(grid[:, None], return_std=True)
-    noise = model.predict(grid[:, None], return_std=True, noise=True)[1]
-    parts = model.decompose(grid[:, None], names=TERMS)
-    later = series.after(train_to)
-    later = Series(later.time[later.time < end], later.ppm[later.time < end])
-    if len(later):
-        later_mean, later_std = model.predict(later.time[:, None], return_std=True, noise=True)
-    else:
-        later_mean = later_std = np.empty(0)
-    seconds = time.perf_counter() - start
-    return Study(
-        series, train_to, years, model, grid, mean, latent, noise, parts, later_mean, later_std, seconds
-    )
+    train = series.until(train_to)
+    ahead = np.arange(np.datetime64(f"{train_to + 1}-01"), np.datetime64(f"{train_to + 1 + years}-01"))
+    found = forecast(train.months, train.ppm, at=ahead, name="carbon dioxide", unit="ppm", **options)
+    return Study(series, train_to, years, found)

@@ -1,4 +1,4 @@
-"""Choosing a kernel: `mercer.choose(machine, X, y)`, and the lengthscales to begin with.
+"""Choosing a kernel: `mercer.choose(machine, X, y)`, its structure, and the lengthscales to begin with.
 
 The module itself can be called: `mercer.choose(…)` calls `choose`, and `mercer.choose.scales(X)` finds the
 rest.
@@ -14,8 +14,10 @@ from typing import Any
 from mercer.choose.chooser import Choice, choose
 from mercer.choose.ledger import Trial
 from mercer.choose.lengthscales import Scales, median_lengthscale, scales
+from mercer.structure.answer import Structure
+from mercer.structure.door import structure
 
-__all__ = ["Choice", "Scales", "Trial", "choose", "median_lengthscale", "scales"]
+__all__ = ["Choice", "Scales", "Structure", "Trial", "choose", "median_lengthscale", "scales", "structure"]
 
 
 class _CallableModule(ModuleType):

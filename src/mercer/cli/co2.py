@@ -24,7 +24,7 @@ class Request:
     force: bool
     dpi: int
     as_json: bool
-    verbose: bool
+    quiet: bool
 
 
 def run_co2(asked: Request) -> int:
@@ -36,11 +36,11 @@ def run_co2(asked: Request) -> int:
         # a missing matplotlib is told before the fit, not after
         new_figure(1, 1)
         from mercer.applications.co2 import study
-        from mercer.applications.co2_report import forecast_picture, report, terms_picture
+        from mercer.applications.co2_report import forecast_picture, report
         from mercer.report.page import svg
 
-        found = study(asked.train_to, asked.years, verbose=int(asked.verbose))
-        figures = [forecast_picture(found), terms_picture(found)]
+        found = study(asked.train_to, asked.years, verbose=0 if asked.quiet else 1)
+        figures = [forecast_picture(found), found.found.plot_terms()]
         _make(asked.output)
         for figure, name in zip(figures, PICTURES, strict=True):
             save(figure, places[name], "png", asked.dpi)
@@ -52,8 +52,9 @@ def run_co2(asked: Request) -> int:
     if asked.as_json:
         print(json_text({**found.summary(), "files": {k: str(v) for k, v in places.items()}}))
         return 0
-    print(f"{len(found.train)} months to the end of {found.train_to} fitted in {found.seconds:.1f} s")
-    print(f"log marginal likelihood {found.model.log_evidence_:.2f}")
+    print(f"{len(found.train)} months to the end of {found.train_to} in {found.found.seconds:.1f} s")
+    for line in (*found.found.about_terms(), *found.found.about_backtest()):
+        print(line)
     if found.coverage is not None:
         print(
             f"{int(found.inside.sum())} of the {len(found.later)} months that followed "

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 
 import polars
 
-from mercer.cli.source import Source, Voice, check_columns, drawn, finished
+from mercer.cli.source import Source, Voice, drawn, finished
 from mercer.cli.talk import json_text
 from mercer.errors import InputError
 from mercer.recipe.compare import Compared, Comparison, compare
 from mercer.tables.intake import TableFile, read_table
+from mercer.tables.names import require_columns
 
 INTERVAL = "95 %, corrected resampled t (Nadeau and Bengio, 2003), of each difference to the best by itself"
 
@@ -55,7 +56,7 @@ def _compare(asked: Request, voice: Voice) -> None:
     file = read_table(asked.source.table, asked.source.layout)
     voice.say(str(file))
     frame = with_targets(file, asked.target, asked.drop_missing, voice)
-    check_columns(frame, asked.source.leave_out, file.path)
+    require_columns(frame.columns, asked.source.leave_out, file.path)
     index = drawn(frame.height, asked.rows, asked.seed)
     if len(index) < frame.height:
         voice.say(f"{len(index)} of {frame.height} rows, drawn at random; --rows takes more")
@@ -93,7 +94,7 @@ def with_targets(file: TableFile, target: str, drop_missing: bool, voice: Voice)
     """The table, each row of it with a target; rows without one are an error, or left out if asked for."""
     if file.frame is None:
         raise InputError(f"{file.path} is LIBSVM's text; this command takes a table with names of columns.")
-    check_columns(file.frame, [target], file.path)
+    require_columns(file.frame.columns, [target], file.path)
     gaps = file.frame[target].is_null()
     count = int(gaps.sum())
     if not count:

@@ -24,7 +24,6 @@ from mercer.cli.source import (
     Seen,
     Source,
     Voice,
-    check_columns,
     finished,
     landmarks_for,
     seen,
@@ -33,6 +32,7 @@ from mercer.cli.source import (
 from mercer.cli.talk import json_text
 from mercer.errors import InputError, OutputError, ParameterError
 from mercer.machines.structure.pca import KernelPCA
+from mercer.tables.names import require_columns
 from mercer.tables.outlet import check_table_place, write_table
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _colours(table: Seen, name: str | None) -> Labels | None:
     """The values of a column by which the picture is coloured; what is missing is a value of its own."""
     if name is None:
         return None
-    check_columns(table.frame, [name], table.found.path)
+    require_columns(table.frame.columns, [name], table.found.path)
     column = table.frame[name]
     if column.dtype.is_numeric():
         return column.to_numpy()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from mercer.cli.codes import FAILED, USAGE
 from mercer.cli.talk import complain, json_text
-from mercer.errors import MercerError, ParameterError
+from mercer.errors import InputError, MercerError, ParameterError
 
 if TYPE_CHECKING:
     from mercer.tables.delimited import Layout
@@ -41,6 +41,7 @@ class Request:
 def run_inspect(asked: Request) -> int:
     """Read, describe, print; return the exit code."""
     from mercer.tables.intake import read_table
+    from mercer.tables.names import require_columns
     from mercer.tables.propose import describe_table
 
     if asked.table.endswith(MODEL):
@@ -51,7 +52,11 @@ def run_inspect(asked: Request) -> int:
         found = read_table(asked.table, asked.layout)
         proposal = None
         if found.frame is not None:
-            proposal = describe_table(found.frame, leave_out=asked.leave_out)
+            require_columns(found.frame.columns, asked.leave_out, found.path)
+            try:
+                proposal = describe_table(found.frame, leave_out=asked.leave_out)
+            except InputError as error:
+                raise InputError(f"{found.path}: {error}") from error
     except ParameterError as error:
         complain(str(error))
         return USAGE

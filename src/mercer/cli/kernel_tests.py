@@ -26,7 +26,6 @@ from mercer.cli.source import (
     Seen,
     Source,
     Voice,
-    check_columns,
     drawn,
     finished,
     proposed,
@@ -38,6 +37,7 @@ from mercer.cli.talk import json_text
 from mercer.errors import InputError, ParameterError
 from mercer.kernels import Kernel, parse
 from mercer.tables.intake import read_table
+from mercer.tables.names import require_columns
 from mercer.theory import hsic, hsic_test, mmd_test
 from mercer.typing import Array, Integers, Table
 
@@ -159,7 +159,7 @@ def _of_two_tables(asked: TwoSamples, voice: Voice) -> _Samples:
     voice.say(f"{one}\n{two}")
     if one.frame is None or two.frame is None:
         raise InputError("mercer test two-sample takes tables with names of columns, not LIBSVM's text.")
-    check_columns(one.frame, asked.source.leave_out, one.path)
+    require_columns(one.frame.columns, asked.source.leave_out, one.path)
     frame = _one_after_the_other(one.frame, two.frame, (one.path, two.path), asked.source.leave_out)
     kernel = _kernel_of(asked.source, frame, one.path)
     m = one.frame.height
@@ -339,7 +339,7 @@ def named_columns(asked: Sequence[str], frame: polars.DataFrame, path: str) -> l
     for word in asked:
         parts = [word] if word in frame.columns else [part.strip() for part in word.split(",")]
         names += [part for part in parts if part and part not in names]
-    check_columns(frame, names, path)
+    require_columns(frame.columns, names, path)
     if not names:
         raise InputError("each side needs at least one column: --left a,b --right c.")
     return names

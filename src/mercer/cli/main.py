@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 import typer
 from typer.core import TyperGroup
 
-from mercer.cli import on_models, on_tables
+from mercer.cli import on_models, on_series, on_tables
 from mercer.cli.codes import FAILURE, USAGE
 from mercer.cli.options import (
     KERNELS,
     MODELS,
     OTHERS,
+    PANELS,
     TABLES,
     JsonFlag,
+    Quiet,
     Table,
     reads_tables,
 )
@@ -46,6 +48,17 @@ class _Group(TyperGroup):
             # what cannot be written is found here, where there is still a code to leave with
             sys.stdout.flush()
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The commands by their groups: the plain page of typer has one list of them all."""
+        widest = max(map(len, self.commands))
+        for panel in PANELS:
+            rows = []
+            for name, command in self.commands.items():
+                if command.rich_help_panel == panel:  # type: ignore[attr-defined]
+                    rows.append((name.ljust(widest), command.get_short_help_str(formatter.width)))
+            with formatter.section(panel):
+                formatter.write_dl(rows)
+
 
 def _with_usage_code(call: Callable[Asked, Answer], *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
     try:
@@ -61,6 +74,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
+    # plain pages: rich's take as long to import as everything else together
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -104,9 +119,12 @@ def main(
 def check(
     expression: Expression,
     dimension: Annotated[
-        int | None, typer.Option("--dimension", "-d", min=1, help="Count features for this many columns.")
+        int | None,
+        typer.Option("--dimension", "-d", metavar="D", min=1, help="Count features for this many columns."),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.0, help="How long to look for a witness.")] = 10.0,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", min=0.0, help="How long to look for a witness.")
+    ] = 10.0,
     latex: Annotated[bool, typer.Option("--latex", help="Print formula and proof as LaTeX instead.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -127,11 +145,14 @@ def check(
 def draw(
     expression: Expression,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.", show_default=False)
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.", show_default=False
+        ),
     ],
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace the file if it exists.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the prior samples.")] = 0,
-    samples: Annotated[int, typer.Option(min=1, max=50, help="How many prior samples.")] = 5,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the prior samples.")] = 0,
+    samples: Annotated[int, typer.Option(metavar="N", min=1, max=50, help="How many prior samples.")] = 5,
     span: Annotated[
         str | None,
         typer.Option(
@@ -140,8 +161,10 @@ def draw(
             help="Of every column, such as -3:3; if not given, from lengthscales.",
         ),
     ] = None,
-    dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.")] = 150,
-    seconds: Annotated[float, typer.Option(min=0.0, help="How long to look for a witness.")] = 5.0,
+    dpi: Annotated[int, typer.Option(metavar="N", min=20, max=1200, help="Dots per inch of a .png.")] = 150,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", min=0.0, help="How long to look for a witness.")
+    ] = 5.0,
     as_json: JsonFlag = False,
 ) -> None:
     """Example: mercer draw "RBF(2.0) * Periodic(1.0)" -o kernel.png
@@ -161,24 +184,29 @@ def draw(
 )
 def co2(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Directory for the report and the pictures.")
+        Path,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Directory for the report and the pictures."),
     ] = Path("."),
-    train_to: Annotated[int, typer.Option("--train-to", help="The last year that is fitted.")] = 2003,
-    years: Annotated[int, typer.Option(min=1, max=100, help="How many years to forecast.")] = 20,
+    train_to: Annotated[
+        int, typer.Option("--train-to", metavar="YEAR", help="The last year that is fitted.")
+    ] = 2003,
+    years: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="How many years to forecast.")] = 20,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")] = False,
-    dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of the pictures.")] = 150,
+    dpi: Annotated[
+        int, typer.Option(metavar="N", min=20, max=1200, help="Dots per inch of the pictures.")
+    ] = 150,
     as_json: JsonFlag = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print every step of the search.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Example: mercer co2 --output out
 
-    Fits long rise + season + medium term + weather + noise to the monthly means, and forecasts with a band.
+    Forecasts the monthly means with a band, as `mercer forecast` does with any series.
 
     Shows the months that followed in that band. Writes co2.html and two pictures.
     """
     from mercer.cli.co2 import Request, run_co2
 
-    raise typer.Exit(run_co2(Request(output, train_to, years, force, dpi, as_json, verbose)))
+    raise typer.Exit(run_co2(Request(output, train_to, years, force, dpi, as_json, quiet)))
 
 
 @app.command(
@@ -191,7 +219,12 @@ def inspect(
     table: Table,
     leave_out: Annotated[
         list[str] | None,
-        typer.Option("--leave-out", help="A column to leave aside; may be repeated.", show_default=False),
+        typer.Option(
+            "--leave-out",
+            metavar="NAME",
+            help="A column to leave aside; may be repeated.",
+            show_default=False,
+        ),
     ] = None,
     as_json: JsonFlag = False,
     *,
@@ -218,6 +251,7 @@ def compat(
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="FLAGS FILES", help="As for that program.")
     ] = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """Example: mercer compat svm-train -c 10 -g 0.5 data.svm model
 
@@ -227,7 +261,7 @@ def compat(
 
     if program not in PROGRAMS:
         raise typer.BadParameter(f"{program!r} is none of {', '.join(PROGRAMS)}.")
-    raise typer.Exit(run_compat(program, arguments or []))
+    raise typer.Exit(run_compat(program, arguments or [], as_json=as_json))
 
 
 @app.command(
@@ -239,10 +273,19 @@ def serve(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="A file of mercer.save.", show_default=False)
     ],
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8000,
-    max_rows: Annotated[int, typer.Option("--max-rows", min=1, help="Rows of one request.")] = 10_000,
-    max_bytes: Annotated[str, typer.Option("--max-bytes", help="Bytes of one request.")] = "10MB",
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.")
+    ] = 8000,
+    max_rows: Annotated[
+        int, typer.Option("--max-rows", metavar="N", min=1, help="Rows of one request.")
+    ] = 10_000,
+    max_bytes: Annotated[
+        str, typer.Option("--max-bytes", metavar="AMOUNT", help="Bytes of one request.")
+    ] = "10MB",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, in a line, as soon as it listens.")
+    ] = False,
 ) -> None:
     """Example: mercer serve model.mercer
 
@@ -250,7 +293,7 @@ def serve(
     """
     from mercer.cli.serve import Request, run_serve
 
-    raise typer.Exit(run_serve(Request(model, host, port, max_rows, max_bytes)))
+    raise typer.Exit(run_serve(Request(model, host, port, max_rows, max_bytes, as_json)))
 
 
 @app.command(
@@ -269,6 +312,7 @@ def doctor(as_json: JsonFlag = False) -> None:
 @app.command(
     short_help="Write the report of a model.",
     epilog=on_tables.CODES,
+    rich_help_panel=MODELS,
 )
 def report(
     model: Annotated[
@@ -277,11 +321,16 @@ def report(
             metavar="MODEL", help="A model file of `mercer fit` or model.save.", show_default=False
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.")] = Path(
+        "report.html"
+    ),
     table: Annotated[
         str | None,
         typer.Option(
-            "--table", help="Rows with the target, for a model that keeps none.", show_default=False
+            "--table",
+            metavar="FILE",
+            help="Rows with the target, for a model that keeps none.",
+            show_default=False,
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace the file if it exists.")] = False,
@@ -297,6 +346,7 @@ def report(
 
 
 on_tables.register(app)
+on_series.register(app)
 
 
 def run() -> None:

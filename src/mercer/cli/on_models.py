@@ -59,36 +59,53 @@ def fit(
     target: Annotated[
         str | None,
         typer.Option(
-            "--target", "-t", help="The column to predict. LIBSVM's text has its own.", show_default=False
+            "--target",
+            "-t",
+            metavar="NAME",
+            help="The column to predict. LIBSVM's text has its own.",
+            show_default=False,
         ),
     ] = None,
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", help="The model; else named after the table, here.", show_default=False
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The model; else named after the table, here.",
+            show_default=False,
         ),
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option("--task", help="numbers or classes; else told by the target.", show_default=False),
+        typer.Option(
+            "--task", metavar="KIND", help="numbers or classes; else told by the target.", show_default=False
+        ),
     ] = None,
     kernel: Annotated[
         str | None,
         typer.Option(
-            "--kernel", help="A kernel to tune, in quotes; else several compete.", show_default=False
+            "--kernel",
+            metavar="EXPR",
+            help="A kernel to tune, in quotes; else several compete.",
+            show_default=False,
         ),
     ] = None,
-    machine: Annotated[str, typer.Option("--machine", help="auto, gp or landmarks.")] = "auto",
+    machine: Annotated[
+        str, typer.Option("--machine", metavar="NAME", help="auto, gp or landmarks.")
+    ] = "auto",
     leave_out: Annotated[
         list[str] | None,
-        typer.Option("--leave-out", help="A column not to use; may be repeated.", show_default=False),
+        typer.Option(
+            "--leave-out", metavar="NAME", help="A column not to use; may be repeated.", show_default=False
+        ),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option("--time", help="For everything, such as 60s or 5m.", show_default=False),
+        typer.Option("--time", metavar="60s", help="For everything, such as 60s or 5m.", show_default=False),
     ] = None,
-    memory: Annotated[str, typer.Option("--memory", help="For large matrices.")] = "2GiB",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the rows drawn.")] = 0,
+    memory: Annotated[str, typer.Option("--memory", metavar="AMOUNT", help="For large matrices.")] = "2GiB",
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the rows drawn.")] = 0,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write a page beside the model.")
     ] = True,
@@ -105,7 +122,7 @@ def fit(
 
     Ctrl-C ends the search, and the best model so far is written.
     """
-    from mercer.cli.models import FitRequest, run_fit
+    from mercer.cli.fit import FitRequest, run_fit
 
     asked = FitRequest(
         table,
@@ -133,16 +150,18 @@ def predict(
     table: Table,
     output: Output = "-",
     interval: Annotated[
-        float, typer.Option("--interval", help="Probability of the band of numbers; 0 for none.")
+        float, typer.Option("--interval", metavar="P", help="Probability of the band of numbers; 0 for none.")
     ] = 0.95,
     sets: Annotated[
-        float, typer.Option("--sets", help="Probability of a set of classes for each row; 0 for none.")
+        float,
+        typer.Option("--sets", metavar="P", help="Probability of a set of classes for each row; 0 for none."),
     ] = 0.0,
     only: Annotated[
         bool, typer.Option("--only", help="Write predictions without the table's columns.")
     ] = False,
     force: Force = False,
     quiet: Quiet = False,
+    as_json: JsonFlag = False,
     *,
     layout: Layout,
 ) -> None:
@@ -152,7 +171,7 @@ def predict(
     """
     from mercer.cli.models import PredictRequest, run_predict
 
-    asked = PredictRequest(model, table, layout, output, interval, sets, only, force, quiet)
+    asked = PredictRequest(model, table, layout, output, interval, sets, only, force, quiet, as_json)
     raise typer.Exit(run_predict(asked))
 
 
@@ -199,7 +218,9 @@ def explain(
         str | None,
         typer.Argument(metavar="[TABLE]", help="A table with the row to explain.", show_default=False),
     ] = None,
-    row: Annotated[int, typer.Option("--row", min=1, help="The number of the row in the table.")] = 1,
+    row: Annotated[
+        int, typer.Option("--row", metavar="N", min=1, help="The number of the row in the table.")
+    ] = 1,
     quiet: Quiet = False,
     as_json: JsonFlag = False,
     *,

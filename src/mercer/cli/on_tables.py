@@ -27,15 +27,21 @@ if TYPE_CHECKING:
 
 LeaveOut = Annotated[
     list[str] | None,
-    typer.Option("--leave-out", help="A column to leave aside; may be repeated.", show_default=False),
+    typer.Option(
+        "--leave-out", metavar="NAME", help="A column to leave aside; may be repeated.", show_default=False
+    ),
 ]
 KernelText = Annotated[
     str | None,
-    typer.Option("--kernel", help="A kernel, in quotes; else one is proposed.", show_default=False),
+    typer.Option(
+        "--kernel", metavar="EXPR", help="A kernel, in quotes; else one is proposed.", show_default=False
+    ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of the random numbers.")]
-MostRows = Annotated[int, typer.Option("--rows", min=2, help="At most so many rows, drawn at random.")]
-Permutations = Annotated[int, typer.Option("--permutations", min=1, help="Random relabellings.")]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the random numbers.")]
+MostRows = Annotated[
+    int, typer.Option("--rows", metavar="N", min=2, help="At most so many rows, drawn at random.")
+]
+Permutations = Annotated[int, typer.Option("--permutations", metavar="N", min=1, help="Random relabellings.")]
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", help="Leave out rows without a value in the column that is named.")
 ]
@@ -43,6 +49,7 @@ CODES = "Exit codes: 0 done, 1 not done, with the reason, 64 an option that cann
 
 tests = typer.Typer(
     no_args_is_help=True,
+    rich_markup_mode=None,
     help="Example: mercer test two-sample before.csv after.csv\n\nKernel tests with permutation p-values.",
     short_help="Test two samples, or independence.",
 )
@@ -86,6 +93,7 @@ def cluster(
         typer.Option(
             "--clusters",
             "-k",
+            metavar="K",
             min=1,
             help="How many; else those found again in another half of the rows.",
             show_default=False,
@@ -116,15 +124,27 @@ def cluster(
 @reads_tables
 def embed(
     table: Table,
-    dimensions: Annotated[int, typer.Option("--dimensions", "-d", min=1, help="How many coordinates.")] = 2,
-    method: Annotated[str, typer.Option("--method", help="pca: kernel principal components.")] = "pca",
+    dimensions: Annotated[
+        int, typer.Option("--dimensions", "-d", metavar="D", min=1, help="How many coordinates.")
+    ] = 2,
+    method: Annotated[
+        str, typer.Option("--method", metavar="NAME", help="pca: kernel principal components.")
+    ] = "pca",
     picture: Annotated[
         Path | None,
-        typer.Option("--picture", help="Draw the first two: .png, .svg or .pdf.", show_default=False),
+        typer.Option(
+            "--picture", metavar="FILE", help="Draw the first two: .png, .svg or .pdf.", show_default=False
+        ),
     ] = None,
     colour: Annotated[
         str | None,
-        typer.Option("--colour", "--color", help="A column that colours the picture.", show_default=False),
+        typer.Option(
+            "--colour",
+            "--color",
+            metavar="NAME",
+            help="A column that colours the picture.",
+            show_default=False,
+        ),
     ] = None,
     kernel: KernelText = None,
     leave_out: LeaveOut = None,
@@ -162,7 +182,10 @@ def two_sample(
     by: Annotated[
         str | None,
         typer.Option(
-            "--by", help="A column of one table whose two values are the samples.", show_default=False
+            "--by",
+            metavar="NAME",
+            help="A column of one table whose two values are the samples.",
+            show_default=False,
         ),
     ] = None,
     kernel: KernelText = None,
@@ -191,8 +214,12 @@ def two_sample(
 @reads_tables
 def independence(
     table: Table,
-    left: Annotated[list[str], typer.Option("--left", help="Columns: a,b; may be repeated.")],
-    right: Annotated[list[str], typer.Option("--right", help="Columns: c; may be repeated.")],
+    left: Annotated[
+        list[str], typer.Option("--left", metavar="NAMES", help="Columns: a,b; may be repeated.")
+    ],
+    right: Annotated[
+        list[str], typer.Option("--right", metavar="NAMES", help="Columns: c; may be repeated.")
+    ],
     rows: MostRows = 2000,
     permutations: Permutations = 499,
     seed: SeedOption = 0,
@@ -215,25 +242,43 @@ def independence(
 @reads_tables
 def compare(
     table: Table,
-    target: Annotated[str, typer.Option("--target", help="The column to learn.", show_default=False)],
+    target: Annotated[
+        str, typer.Option("--target", metavar="NAME", help="The column to learn.", show_default=False)
+    ],
     kernels: Annotated[
         list[str] | None,
-        typer.Option("--kernels", help="A kernel, in quotes; may be repeated.", show_default=False),
+        typer.Option(
+            "--kernels", metavar="EXPR", help="A kernel, in quotes; may be repeated.", show_default=False
+        ),
     ] = None,
     machines: Annotated[
         str | None,
-        typer.Option("--machines", help="svc,gp for classes; ridge,svr,gp for numbers.", show_default=False),
+        typer.Option(
+            "--machines",
+            metavar="NAMES",
+            help="svc,gp for classes; ridge,svr,gp for numbers.",
+            show_default=False,
+        ),
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option("--task", help="numbers or classes; else by the values.", show_default=False),
+        typer.Option(
+            "--task", metavar="KIND", help="numbers or classes; else by the values.", show_default=False
+        ),
     ] = None,
     score: Annotated[
         str | None,
-        typer.Option("--score", help="A name of scikit-learn's; else r2 or accuracy.", show_default=False),
+        typer.Option(
+            "--score",
+            metavar="NAME",
+            help="A name of scikit-learn's; else r2 or accuracy.",
+            show_default=False,
+        ),
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", min=2, help="Parts of the rows.")] = 5,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How often they are cut anew.")] = 2,
+    folds: Annotated[int, typer.Option("--folds", metavar="N", min=2, help="Parts of the rows.")] = 5,
+    repeats: Annotated[
+        int, typer.Option("--repeats", metavar="N", min=1, help="How often they are cut anew.")
+    ] = 2,
     leave_out: LeaveOut = None,
     rows: MostRows = 2000,
     seed: SeedOption = 0,

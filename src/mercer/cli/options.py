@@ -21,6 +21,7 @@ MODELS = "Models of tables"
 TABLES = "Tables"
 KERNELS = "Kernels"
 OTHERS = "Others"
+PANELS = (MODELS, TABLES, KERNELS, OTHERS)
 
 Table = Annotated[
     str,
@@ -31,16 +32,22 @@ Table = Annotated[
     ),
 ]
 Encoding = Annotated[
-    str | None, typer.Option("--encoding", help="Of the text; else found from its bytes.", show_default=False)
+    str | None,
+    typer.Option(
+        "--encoding", metavar="NAME", help="Of the text; else found from its bytes.", show_default=False
+    ),
 ]
 Delimiter = Annotated[
     str | None,
     typer.Option(
-        "--delimiter", help="Between fields, or tab; else found from the lines.", show_default=False
+        "--delimiter",
+        metavar="SIGN",
+        help="Between fields, or tab; else found from the lines.",
+        show_default=False,
     ),
 ]
 Decimal = Annotated[
-    str | None, typer.Option("--decimal", help="The decimal sign: . or ,", show_default=False)
+    str | None, typer.Option("--decimal", metavar="SIGN", help="The decimal sign: . or ,", show_default=False)
 ]
 Header = Annotated[
     bool | None,
@@ -52,6 +59,7 @@ Missing = Annotated[
     list[str] | None,
     typer.Option(
         "--missing",
+        metavar="WORD",
         help="A word that stands for a missing value, besides the usual ones; may be repeated.",
         show_default=False,
     ),
@@ -59,7 +67,10 @@ Missing = Annotated[
 Output = Annotated[
     str,
     typer.Option(
-        "--output", "-o", help="A table: .csv, .tsv, .parquet, .arrow or .jsonl, also .gz or .zst; - is CSV."
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="A table: .csv, .tsv, .parquet, .arrow or .jsonl, also .gz or .zst; - is CSV.",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace a file that exists.")]

@@ -29,8 +29,8 @@ class Request:
 
 def run_report(asked: Request) -> int:
     """Load, write, say where; return the exit code."""
+    from mercer.cli.models import read_model
     from mercer.errors import OutputError
-    from mercer.files.load import load
     from mercer.places import check_place
     from mercer.recipe.estimators import TableClassifier, TableRegressor
     from mercer.report.fit import NAME, write_report
@@ -38,7 +38,7 @@ def run_report(asked: Request) -> int:
     try:
         # what stands in the way is told before the work, not after
         check_place(asked.output, force=asked.force, example=NAME, error=OutputError)
-        model = load(asked.model)
+        model = read_model(str(asked.model))
         if not isinstance(model, TableRegressor | TableClassifier):
             raise ParameterError(
                 f"{asked.model} holds a {type(model).__name__}; reports are made of models of mercer.fit."

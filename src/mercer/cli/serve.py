@@ -1,8 +1,17 @@
-"""`mercer serve`: a model behind HTTP, until Ctrl-C."""
+"""`mercer serve`: a model behind HTTP, until Ctrl-C.
+
+The object that --json prints in one line as soon as the server listens, schema "mercer.serve/1":
+
+    model, machine    the file, and what it holds
+    url, host, port   where it listens; the port is the one taken, also where 0 was asked for
+    max_rows          rows of one request
+    max_bytes         bytes of one request
+"""
 
 from __future__ import annotations
 
 import ipaddress
+import json
 import signal
 import socket
 from dataclasses import dataclass
@@ -15,6 +24,7 @@ from mercer.errors import MercerError, ParameterError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+    from sklearn.base import BaseEstimator
 
 # Seconds for requests in hand to be answered after Ctrl-C.
 GRACE = 10
@@ -29,6 +39,7 @@ class Request:
     port: int
     max_rows: int
     max_bytes: str
+    as_json: bool = False
 
 
 def run_serve(asked: Request) -> int:
@@ -41,7 +52,7 @@ def run_serve(asked: Request) -> int:
         complain(f"--max-bytes must be an amount such as 10MB or 64KiB; got {asked.max_bytes!r}.")
         return USAGE
     try:
-        app = _application(asked, most_bytes)
+        model, app = _application(asked, most_bytes)
         listening = _listen(asked.host, asked.port)
     except ModuleNotFoundError as error:
         complain(f"serving needs {error.name}, which is not installed: pip install 'mercer[serve]'.")
@@ -58,17 +69,32 @@ def run_serve(asked: Request) -> int:
             "password and no TLS; put a proxy in front that has both."
         )
     complain(f"serving {asked.model} at {_url(listening)} until Ctrl-C.")
+    if asked.as_json:
+        host, port = listening.getsockname()[:2]
+        facts = {
+            "schema": "mercer.serve/1",
+            "model": str(asked.model),
+            "machine": type(model).__name__,
+            "url": _url(listening),
+            "host": host,
+            "port": port,
+            "max_rows": asked.max_rows,
+            "max_bytes": most_bytes,
+        }
+        # in one line, and at once: who reads it goes on while the server runs
+        print(json.dumps(facts), flush=True)
     return _answer(app, listening)
 
 
-def _application(asked: Request, most_bytes: int) -> FastAPI:
+def _application(asked: Request, most_bytes: int) -> tuple[BaseEstimator, FastAPI]:
     import uvicorn  # noqa: F401
 
     from mercer import load
     from mercer.serve.app import make_app
     from mercer.serve.limits import Limits
 
-    return make_app(load(asked.model), Limits(rows=asked.max_rows, bytes=most_bytes))
+    model = load(asked.model)
+    return model, make_app(model, Limits(rows=asked.max_rows, bytes=most_bytes))
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -24,6 +24,7 @@ from mercer.kernels import Kernel, parse
 from mercer.progress import Talk
 from mercer.recipe.explain import brief
 from mercer.tables.intake import TableFile, read_table
+from mercer.tables.names import require_columns
 from mercer.tables.propose import describe_table
 from mercer.typing import Array, Integers, Labels, Table
 
@@ -73,7 +74,7 @@ def seen(source: Source, voice: Voice, also_without: Sequence[str] = ()) -> Seen
     without = (*source.leave_out, *also_without)
     if found.frame is None:
         return _sparse(found, asked, without)
-    check_columns(found.frame, without, found.path)
+    require_columns(found.frame.columns, without, found.path)
     rows = found.frame.drop(without)
     if not rows.width:
         raise InputError(f"{found.path}: no column is left. Leave fewer of them out.")
@@ -88,20 +89,6 @@ def proposed(rows: polars.DataFrame, path: str, *, ranks: bool = True) -> Kernel
         return describe_table(rows, ranks=ranks).kernel
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-
-
-def check_columns(frame: polars.DataFrame, names: Sequence[str], path: str) -> None:
-    """Refuse names that the table does not have."""
-    from difflib import get_close_matches
-
-    for name in names:
-        if name in frame.columns:
-            continue
-        close = get_close_matches(name, frame.columns, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise InputError(
-            f"{path} has no column {name!r}.{hint} It has: {', '.join(map(repr, frame.columns))}."
-        )
 
 
 def _sparse(found: TableFile, asked: Kernel | None, without: Sequence[str]) -> Seen:

@@ -36,6 +36,8 @@ from mercer.typing import Array
 FOLDS = 5
 SEED = 0
 Say = Callable[[str], None]
+# What a program did, as numbers and names: what JSON can hold.
+Facts = dict[str, object]
 
 
 # ── flags ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -117,8 +119,8 @@ def read_rows(path: str, *, precomputed: bool) -> tuple[sparse.csr_array, Array]
 # ── svm-train ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def train(arguments: Sequence[str], say: Say) -> None:
-    """`svm-train [flags] data [model]`."""
+def train(arguments: Sequence[str], say: Say) -> Facts:
+    """`svm-train [flags] data [model]`; what came of it, in words to `say` and as facts."""
     flags = read_flags(arguments, "stdgrcnpmehbvw")
     if not 1 <= len(flags.files) <= 2:
         raise ParameterError("svm-train [flags] training_file [model_file]: name one or two files.")
@@ -129,8 +131,7 @@ def train(arguments: Sequence[str], say: Say) -> None:
         raise InputError(f"{flags.files[0]}: labels of classes are whole numbers in LIBSVM's files.")
     machine = _machine(flags, svm_type, kernel, X)
     if "v" in flags.values:
-        _cross_validate(machine, svm_type, X, y, flags.whole("v", FOLDS), say)
-        return
+        return _cross_validate(machine, svm_type, X, y, flags.whole("v", FOLDS), say)
     machine.fit(_products(X, kernel), y)
     prob_a, prob_b = None, None
     if flags.whole("b", 0):
@@ -140,6 +141,19 @@ def train(arguments: Sequence[str], say: Say) -> None:
         _report(machine, model, say)
     name = flags.files[1] if len(flags.files) == 2 else f"{Path(flags.files[0]).name}.model"
     _write(name, model.text())
+    certificate = machine.certificate_
+    return {
+        "rows": len(y),
+        "model": name,
+        "machine": svm_type,
+        "kernel": kernel,
+        "status": str(certificate.status),
+        "iterations": int(np.max(machine.n_iter_)),
+        "objective": None if certificate.dual is None else -certificate.dual,
+        "gap": certificate.gap,
+        "rho": [float(value) for value in model.rho],
+        "vectors": model.vectors.shape[0],
+    }
 
 
 def _machine(flags: Flags, svm_type: str, kernel: str, X: sparse.csr_array) -> Twin:
@@ -196,15 +210,30 @@ def _held_out(machine: Twin, svm_type: str, X: sparse.csr_array, y: Array, folds
 
 def _cross_validate(
     machine: Twin, svm_type: str, X: sparse.csr_array, y: Array, folds: int, say: Say
-) -> None:
+) -> Facts:
     if not 2 <= folds <= len(y):
         raise ParameterError(f"-v {folds}: n-fold cross validation needs 2 to {len(y)} folds.")
     found = _held_out(machine, svm_type, X, y, folds, "predict")
+    measures = _measures(svm_type, found, y)
     if svm_type in REGRESSORS:
-        say(f"Cross Validation Mean squared error = {np.mean((found - y) ** 2):g}")
-        say(f"Cross Validation Squared correlation coefficient = {_squared_correlation(found, y):g}")
+        say(f"Cross Validation Mean squared error = {measures['mean_squared_error']:g}")
+        say(f"Cross Validation Squared correlation coefficient = {measures['squared_correlation']:g}")
     else:
-        say(f"Cross Validation Accuracy = {100 * np.mean(found == y):g}%")
+        say(f"Cross Validation Accuracy = {100 * measures['accuracy']:g}%")
+    return {"rows": len(y), "folds": folds, **_finite(measures)}
+
+
+def _measures(svm_type: str, found: Array, y: Array) -> dict[str, float]:
+    """How good predictions are, by LIBSVM's measures."""
+    if svm_type not in REGRESSORS:
+        return {"accuracy": float(np.mean(found == y))}
+    error = float(np.mean((found - y) ** 2))
+    return {"mean_squared_error": error, "squared_correlation": _squared_correlation(found, y)}
+
+
+def _finite(measures: dict[str, float]) -> dict[str, float | None]:
+    """Measures as JSON has them: null for what is not defined."""
+    return {name: value if np.isfinite(value) else None for name, value in measures.items()}
 
 
 def _probabilities(machine: Twin, svm_type: str, X: sparse.csr_array, y: Array) -> tuple[Array, Array | None]:
@@ -242,8 +271,8 @@ def _report(machine: Twin, model: LibsvmModel, say: Say) -> None:
 # ── svm-predict ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def predict(arguments: Sequence[str], say: Say) -> None:
-    """`svm-predict [flags] data model output`."""
+def predict(arguments: Sequence[str], say: Say) -> Facts:
+    """`svm-predict [flags] data model output`; how good it is, in words to `say` and as facts."""
     flags = read_flags(arguments, "b")
     if len(flags.files) != 3:
         raise ParameterError("svm-predict [flags] test_file model_file output_file: name three files.")
@@ -267,17 +296,18 @@ def predict(arguments: Sequence[str], say: Say) -> None:
     else:
         raise InputError(f"{name} has no probabilities: train it with -b 1.")
     _write(output, "\n".join(lines or [f"{v:.17g}" for v in found]) + "\n")
+    measures = _measures(model.svm_type, found, y)
     if "q" not in flags.values:
-        _score(model, found, y, say)
+        _score(measures, int(np.sum(found == y)), len(y), say)
+    return {"rows": len(y), "model": name, "file": output, **_finite(measures)}
 
 
-def _score(model: LibsvmModel, found: Array, y: Array, say: Say) -> None:
-    if model.svm_type in REGRESSORS:
-        say(f"Mean squared error = {np.mean((found - y) ** 2):g} (regression)")
-        say(f"Squared correlation coefficient = {_squared_correlation(found, y):g} (regression)")
+def _score(measures: dict[str, float], right: int, n: int, say: Say) -> None:
+    if "accuracy" in measures:
+        say(f"Accuracy = {100 * right / n:g}% ({right}/{n}) (classification)")
         return
-    right = int(np.sum(found == y))
-    say(f"Accuracy = {100 * right / len(y):g}% ({right}/{len(y)}) (classification)")
+    say(f"Mean squared error = {measures['mean_squared_error']:g} (regression)")
+    say(f"Squared correlation coefficient = {measures['squared_correlation']:g} (regression)")
 
 
 def _squared_correlation(a: Array, b: Array) -> float:
@@ -289,8 +319,8 @@ def _squared_correlation(a: Array, b: Array) -> float:
 # ── svm-scale ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def scale(arguments: Sequence[str], say: Say) -> None:
-    """`svm-scale [flags] data`: the scaled data."""
+def scale(arguments: Sequence[str], say: Say) -> Facts:
+    """`svm-scale [flags] data`: the scaled data, line by line to `say` and as facts."""
     pair = None
     rest = list(arguments)
     if "-y" in rest:
@@ -316,11 +346,14 @@ def scale(arguments: Sequence[str], say: Say) -> None:
     if "s" in flags.values:
         _write(flags.values["s"], ranges.text())
     scaled = ranges.scaled(X)
+    lines = []
     for target, start, end in zip(
         ranges.scaled_target(y), scaled.indptr[:-1], scaled.indptr[1:], strict=True
     ):
         pairs = zip(scaled.indices[start:end], scaled.data[start:end], strict=True)
-        say(" ".join([f"{target:g}", *(f"{j + 1}:{value:g}" for j, value in pairs)]))
+        lines.append(" ".join([f"{target:g}", *(f"{j + 1}:{value:g}" for j, value in pairs)]))
+        say(lines[-1])
+    return {"rows": len(lines), "ranges": flags.values.get("s"), "lines": lines}
 
 
 def _write(name: str, text: str) -> None:

@@ -340,5 +340,15 @@ MACHINES = {
     },
 }
 
+
+def _complete_ridge(model: KernelRidge | KernelRidgeCV) -> None:
+    """A ridge in sparse features is saved without their map, which follows from its rows."""
+    left_out = "coef_" in vars(model) and "feature_map_" not in vars(model)
+    if left_out and not model.is_approximated:
+        model.map_again()
+
+
+COMPLETE = {KernelRidge: _complete_ridge, KernelRidgeCV: _complete_ridge}
+
 for _kind, _facts in MACHINES.items():
-    REGISTRY.add_machine(MachineForm(_kind.__name__, _kind, _facts, check_parameters))
+    REGISTRY.add_machine(MachineForm(_kind.__name__, _kind, _facts, check_parameters, COMPLETE.get(_kind)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Hashable
 from datetime import date, datetime
 from functools import partial
@@ -75,7 +76,7 @@ class Reader:
         """A small object of the table, whose fields are those of its form."""
         form = _named(REGISTRY.forms, node, where, "of")
         fields = field(node, "fields", dict, where)
-        if fields.keys() != form.facts.keys():
+        if not form.has(fields):
             wrong(where, f"has the fields {sorted(fields)!r:.120} for a {form.name}")
         outer = self._sizes
         if form.own:
@@ -114,6 +115,8 @@ class Reader:
         model.__dict__.update(self._checked(form.facts, fitted, where))
         self._sizes.close()
         self._sizes = outer
+        if form.complete is not None:
+            _complete(form, model, where)
         return model
 
     @staticmethod
@@ -306,6 +309,17 @@ def _date_type(name: str, where: str) -> np.dtype:
     if name not in {f"datetime64[{unit}]" for unit in units}:
         wrong(where, f"has dates in {name!r:.40}")
     return np.dtype(name)
+
+
+def _complete(form: MachineForm, model: Value, where: str) -> None:
+    """Make what the file leaves out; a file from which it does not follow is refused."""
+    assert form.complete is not None
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            form.complete(model)
+    except (MercerError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
+        wrong(where or form.name, f"has rows and weights that do not fit together ({error!s:.160})")
 
 
 def _finite(value: float, where: str) -> float:

@@ -6,8 +6,8 @@ table with fields that passed their facts; a file cannot name any other class.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, is_dataclass
 from functools import partial
 from types import MethodType
 from typing import Any, TypeAlias
@@ -23,6 +23,7 @@ class Form:
 
     Sizes are shared with the machine that holds it unless they are its `own`. `groups` are further names by
     which facts call it. Where fields are no attributes, `take` gives them, and `make` makes the object.
+    `later` has the values of fields that files of an earlier version do not have.
     """
 
     name: str
@@ -32,13 +33,20 @@ class Form:
     groups: tuple[str, ...] = ()
     take: Callable[[Thing], Fields] | None = None
     make: Callable[[Fields], Thing] | None = None
+    later: Fields = field(default_factory=dict)
+
+    def has(self, names: Iterable[str]) -> bool:
+        """Whether fields with these names are all that the form needs, and none besides."""
+        found = set(names)
+        return found <= self.facts.keys() and self.facts.keys() - found <= self.later.keys()
 
     def fields_of(self, thing: Thing) -> Fields:
         if self.take is not None:
             return self.take(thing)
         return {name: getattr(thing, name) for name in self.facts}
 
-    def made_of(self, fields: Fields) -> Thing:
+    def made_of(self, known: Fields) -> Thing:
+        fields = {**self.later, **known}
         if self.make is not None:
             return self.make(fields)
         if is_dataclass(self.kind):
@@ -52,13 +60,15 @@ class Form:
 class MachineForm:
     """A machine: its name in files, its class, and what a fit may have left in it, with facts.
 
-    `check` refuses parameters that it does not take.
+    `check` refuses parameters that it does not take; `complete` makes what a file leaves out because it
+    follows from the rest.
     """
 
     name: str
     kind: type
     facts: dict[str, str]
     check: Callable[[Thing], None]
+    complete: Callable[[Thing], None] | None = None
 
 
 class Registry:

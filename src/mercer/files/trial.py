@@ -14,7 +14,9 @@ from scipy import sparse
 
 from mercer.errors import MercerError
 from mercer.files.nodes import Value, wrong
+from mercer.gram.of_kernel import Tiles
 from mercer.gram.on_rows import PRECOMPUTED
+from mercer.kernels.base import Kernel
 from mercer.sparse import Matrix
 
 METHODS = ("predict", "decision_function", "predict_proba", "score_samples", "transform")
@@ -26,6 +28,7 @@ WIDEST = 2**24
 
 def answers(model: Value) -> None:
     """Refuse a model that cannot be asked anything."""
+    _reads_its_rows(model)
     row = one_row(model)
     if row is None:
         return
@@ -33,6 +36,26 @@ def answers(model: Value) -> None:
         warnings.simplefilter("ignore")
         for name in METHODS:
             _ask(model, name, row)
+
+
+def _reads_its_rows(model: Value) -> None:
+    """Refuse kept rows of mixed cells that the kernel cannot read, such as a number that is infinite.
+
+    A fit has read them. Cells of columns that the kernel does not look at may be anything.
+    """
+    kernel = getattr(model, "kernel_", None)
+    if not isinstance(kernel, Kernel):
+        return
+    for name in KEPT:
+        rows = vars(model).get(name)
+        if not isinstance(rows, np.ndarray) or rows.dtype != object or not len(rows):
+            continue
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                Tiles(kernel, model.as_rows(rows, name), model.as_rows(rows[:1], name)).dense()
+        except (MercerError, ValueError, TypeError, ArithmeticError, AttributeError, IndexError) as error:
+            wrong(name, f"has cells that the kernel cannot read ({error!s:.200})")
 
 
 def _ask(model: Value, name: str, row: Matrix) -> None:

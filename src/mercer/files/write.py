@@ -76,7 +76,7 @@ class Writer:
         parameters = model.get_params(deep=False)
         fitted = {name: value for name, value in vars(model).items() if name not in parameters}
         if isinstance(fitted.get("feature_map_"), SparseMap):
-            fitted = _without_sparse_map(fitted, form.name)
+            fitted = _without_sparse_map(fitted)
         for name in fitted:
             if name not in form.facts:
                 refuse_undeclared(name, form.name)
@@ -245,14 +245,16 @@ def refuse_value(value: Value, where: str) -> NoReturn:
     )
 
 
-def _without_sparse_map(fitted: Fields, machine: str) -> Fields:
-    """Without the features that the rows of fit have: support vectors say the same of new rows."""
-    if "support_vectors_" not in fitted:
-        raise ModelFileError(
-            f"This {machine} was solved in the features of its rows, which a model file cannot hold yet. "
-            'Fit it with solver="cholesky" or "cg", which keep the rows instead.'
-        )
-    return {name: value for name, value in fitted.items() if name not in ("coef_", "feature_map_")}
+def _without_sparse_map(fitted: Fields) -> Fields:
+    """Without the map of features that the rows of fit have.
+
+    It follows from these rows where they are kept, and is made again when the file is loaded. Where only the
+    support vectors are, they say the same of new rows, and the weights of the features are left out too.
+    """
+    left_out = {"feature_map_"}
+    if "support_vectors_" in fitted:
+        left_out.add("coef_")
+    return {name: value for name, value in fitted.items() if name not in left_out}
 
 
 def refuse_undeclared(name: str, machine: str) -> NoReturn:

@@ -27,9 +27,8 @@ def lower(
     With `gradient` the program may be differentiated; without, phases are first reduced by whole periods,
     which keeps their digits but forgets how many periods lay between two points.
     """
-    slots = {p.name: i for i, p in enumerate(kernel.parameters)}
     out = Lowered(kernel, len(x), len(second(x, z)), z is None, dtype, gradient=gradient)
-    kernel.program(Place(out, x, z, lambda adjoint: adjoint, slots))
+    kernel.program(Place(out, x, z, lambda adjoint: adjoint))
     if len(out.code) > MOST_STEPS:
         raise NotLowered(f"its program has {len(out.code)} steps, and {MOST_STEPS} are the most")
     return out

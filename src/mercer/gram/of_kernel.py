@@ -21,7 +21,7 @@ from mercer.kernels.programs.program import Lowered
 from mercer.memory import room
 from mercer.panels import Entries, panels
 from mercer.samples import common_dtype, samples_of, second
-from mercer.threads import threads
+from mercer.threads import threads, threads_for
 from mercer.typing import Array, Numbers, Setting, Table
 
 # Of the seconds left: what may go into storing K, whose products are then cheaper.
@@ -258,7 +258,7 @@ def computed(
         low, _ = lowered(kernel, x, z, dtype)
     if low is None:
         return kernel.block(x, z).astype(dtype, copy=False), False
-    K, finite = core.gram(low, threads(n_jobs), out)
+    K, finite = core.gram(low, threads_for(n_jobs, low.n * low.m), out)
     if z is None and low.unit_diagonal:
         diagonal = kernel.diagonal(x)
         np.fill_diagonal(K, diagonal)

@@ -26,6 +26,7 @@ from mercer.kernels.things.counted import Counted
 from mercer.kernels.things.dates import Date
 from mercer.kernels.things.edits import EditDistance
 from mercer.kernels.things.gaps import Subsequence
+from mercer.kernels.things.gates import After, Before
 from mercer.kernels.things.graphs.files import read_tu
 from mercer.kernels.things.graphs.graph import Graph
 from mercer.kernels.things.graphs.graphlets import Graphlet
@@ -43,8 +44,10 @@ from mercer.kernels.things.text import Text
 
 __all__ = [
     "RBF",
+    "After",
     "AllSubsets",
     "ArcCosine",
+    "Before",
     "Bilinear",
     "Brownian",
     "Categorical",

@@ -193,7 +193,7 @@ class Kernel(Combinable, ABC):
 
     def feature_map(self, space: Space) -> Node:
         """The explicit map of a kernel that is no polynomial; here an infinite one."""
-        return Infinite(str(self))
+        return Infinite(self)
 
     def sparse_map(self, x: Rows) -> SparseMap | None:
         """The sparse features that these rows have, where the kernel is an inner product of such; else None.

@@ -7,7 +7,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from mercer.kernels import ExpDot, Filled, Known, Ranked, Reading, Standardized
+from mercer.kernels import After, Before, ExpDot, Filled, Known, Ranked, Reading, Standardized
 from mercer.kernels.algebra import (
     Exp,
     InSpace,
@@ -167,6 +167,18 @@ def _(reading: Filled, x: Tensor) -> Tensor:
 @read.register
 def _(reading: Known, x: Tensor) -> Tensor:
     found: Tensor = 1.0 - numbers(is_nan(x))
+    return found
+
+
+@read.register
+def _(reading: After, x: Tensor) -> Tensor:
+    found: Tensor = 1.0 / (1.0 + np.exp((reading.place - x) / reading.width))
+    return found
+
+
+@read.register
+def _(reading: Before, x: Tensor) -> Tensor:
+    found: Tensor = 1.0 / (1.0 + np.exp((x - reading.place) / reading.width))
     return found
 
 

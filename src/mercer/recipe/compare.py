@@ -35,6 +35,7 @@ from mercer.machines.margin.svc import SVC
 from mercer.machines.margin.svr import SVR
 from mercer.machines.ridge.ridge_cv import KernelRidgeCV
 from mercer.recipe.given import find_task
+from mercer.tables.names import require_columns
 from mercer.tables.propose import describe_table
 from mercer.typing import Array, Integers, Labels, Table, Targets
 
@@ -217,9 +218,7 @@ def _split(table: Table, target: str | Targets, leave_out: Iterable[str]) -> tup
     without = list(leave_out)
     if isinstance(target, str):
         without.append(target)
-    unknown = [name for name in without if name not in names]
-    if unknown:
-        raise InputError(f"the table has no column {unknown[0]!r}; it has {names}.")
+    require_columns(names, without)
     values = frame[target].to_list() if isinstance(target, str) else list(np.asarray(target).tolist())
     if len(values) != len(frame):
         raise InputError(f"the target has {len(values)} values for {len(frame)} rows.")

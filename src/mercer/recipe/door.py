@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from mercer.errors import InputError, Interrupted
-from mercer.frames import frame_column, frame_names, frame_without, is_frame, with_text_names
+from mercer.frames import (
+    frame_column,
+    frame_names,
+    frame_without,
+    is_frame,
+    with_text_names,
+)
 from mercer.kernels import Kernel
 from mercer.recipe.estimators import TableClassifier, TableRegressor
 from mercer.recipe.given import as_target, find_task
 from mercer.tables.intake import TableFile, read_table
+from mercer.tables.names import require_columns
 from mercer.typing import Memory, Table, Targets
 
 Source = str | os.PathLike[str] | TableFile | Table
@@ -78,22 +84,24 @@ def fit(
 
 def split(table: Source, target: str | Targets | None) -> tuple[Table, Targets, str]:
     """The rows, the values of the target, and its name."""
+    whose = "the table"
     if isinstance(table, str | os.PathLike):
         table = read_table(os.fspath(table))
     if isinstance(table, TableFile):
         if table.frame is None:
             assert table.target is not None and table.matrix is not None
             return table.matrix, table.target, TARGET
+        whose = table.path
         table = table.frame
     if isinstance(target, str):
-        return _by_name(table, target)
+        return _by_name(table, target, whose)
     if target is None:
         raise InputError("name the column to predict: fit(table, target='price').")
     name = getattr(target, "name", None)
     return table, target, str(name) if name else TARGET
 
 
-def _by_name(table: Table, target: str) -> tuple[Table, Targets, str]:
+def _by_name(table: Table, target: str, whose: str) -> tuple[Table, Targets, str]:
     if not is_frame(table):
         raise InputError(
             f"the target {target!r} is a name, and the table is an array without names: pass a data frame, "
@@ -101,10 +109,7 @@ def _by_name(table: Table, target: str) -> tuple[Table, Targets, str]:
         )
     table = with_text_names(table)
     names = frame_names(table)
-    if target not in names:
-        near = get_close_matches(target, names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise InputError(f"the table has no column {target!r}.{hint} It has {', '.join(names[:20])}.")
+    require_columns(names, [target], whose)
     if len(names) == 1:
         raise InputError(f"the table has no other column than {target!r}: there is nothing to learn from.")
     return frame_without(table, [target]), frame_column(table, target), target

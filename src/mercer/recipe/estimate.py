@@ -1,6 +1,7 @@
 """How good a model is on rows that it has not seen, and how that is known.
 
-    Gaussian processes of numbers   closed-form leave-one-out: every row from all the others, without refits
+    Gaussian processes of numbers   closed-form leave-one-out: every row from all the others, without refits;
+                                    with landmarks, the rows that are none
     Gaussian processes of classes   five folds, each predicted by the others
     machines on landmarks           rows kept out of a first fit
 
@@ -20,9 +21,11 @@ from sklearn.base import clone
 from mercer import clock
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.machines.landmarks.nystroem import Nystroem
 from mercer.progress import Talk
 from mercer.recipe.given import Given
 from mercer.recipe.ladder import Classifier, Regressor
+from mercer.scales import IDENTITY, Scale
 from mercer.typing import Array, Integers, Labels
 
 LEVEL = 0.95
@@ -30,9 +33,55 @@ FOLDS = 5
 # Rows kept out: this share, and at most so many.
 SHARE_KEPT_OUT = 0.1
 MOST_KEPT_OUT = 2000
+# Fewer rows that are no landmarks say too little.
+LEAST_JUDGED = 30
 # With more rows a fit without those kept out is as good as one with them.
 MOST_REFITTED = 20_000
+# Rows of the trial that tells how many the seconds are enough for, and how many times as many are worth it.
+TRIAL_ROWS = 10_000
+WORTH_A_TRIAL = 5
+# Of the seconds left, what the rows may be hoped to take.
+SHARE_FOR_ROWS = 0.7
 TUNED_ON_THE_SAME = "The kernel's numbers were found from the same rows, which flatters a little."
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Numbers that are predicted as normal on a scale, with mean `centre` and deviation `width` there.
+
+    On y as it is, these are its own mean and deviation; on the logarithm, y is log-normal.
+
+    >>> said = Predicted(Scale(0.0), np.array([0.0]), np.array([1.0]))
+    >>> said.mean.round(4), said.interval(0.5)[1].round(4)
+    (array([1.6487]), array([1.963]))
+    """
+
+    scale: Scale
+    centre: Array
+    width: Array
+
+    @property
+    def mean(self) -> Array:
+        """The mean of y, which has the smallest expected square of the error."""
+        return self.scale.mean(self.centre, self.width)
+
+    @property
+    def std(self) -> Array:
+        """The standard deviation of y."""
+        return self.scale.std(self.centre, self.width)
+
+    def interval(self, level: float) -> tuple[Array, Array]:
+        """The ends between which y is with this probability, and beyond each as often."""
+        reach = half_width(level) * self.width
+        return self.scale.inverse(self.centre - reach), self.scale.inverse(self.centre + reach)
+
+    def standardised(self, truth: Array) -> Array:
+        """Errors in deviations, on the scale; -∞ of numbers that have no place on it."""
+        held = self.scale.holds(truth)
+        errors = np.full(len(truth), -np.inf)
+        width = np.maximum(self.width, 1e-300)
+        errors[held] = (self.scale.forward(truth[held]) - self.centre[held]) / width[held]
+        return errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +91,8 @@ class Estimate:
     `measures` of numbers: rmse, mae, r2 and coverage (the share inside the band of 95 %); of classes:
     accuracy, log_loss, and roc_auc of two. `nothing_learned` has what predicting the mean, or the most
     frequent class, would have reached. `rows` are the numbers of the rows judged, `truth` their targets,
-    `predicted` what was said of them, `spread` the standard deviations or the probabilities.
+    `predicted` what was said of them, `spread` the standard deviations or the probabilities. `said` has the
+    normal distributions on another scale than y as it is, where the target has one.
     """
 
     how: str
@@ -52,8 +102,18 @@ class Estimate:
     truth: Labels
     predicted: Labels
     spread: Array
+    said: Predicted | None = None
+
+    @property
+    def numbers(self) -> Predicted:
+        """What was said of numbers, on the scale of the target."""
+        if self.said is None:
+            return Predicted(IDENTITY, self.predicted, self.spread)
+        return self.said
 
     def __str__(self) -> str:
+        if not self.measures:
+            return f"unknown. {self.how}"
         parts = [f"{name} {value:.4g}" for name, value in self.measures.items()]
         base = [f"{name} {value:.4g}" for name, value in self.nothing_learned.items()]
         return f"{', '.join(parts)} ({self.how} Nothing learned: {', '.join(base)}.)"
@@ -75,17 +135,39 @@ def kept_out_rows(n: int, seed: int, labels: Labels | None = None) -> tuple[Inte
     return np.setdiff1d(np.arange(n), kept), kept
 
 
-def by_leaving_one_out(machine: GaussianProcessRegressor, y: Array) -> Estimate:
-    """Every row of a fitted process given all the others."""
+def by_leaving_one_out(machine: GaussianProcessRegressor, y: Array, scale: Scale) -> Estimate:
+    """Every row of a process, fitted to y on a scale, given all the others."""
     mean, std = machine.loo(return_std=True)
-    how = f"Leave-one-out in closed form over {len(y)} rows. {TUNED_ON_THE_SAME}"
-    return of_numbers(how, np.arange(len(y)), y, mean, std)
+    rows = not_landmarks(machine, len(y))
+    which = f"{len(y)} rows"
+    if len(rows) < len(y):
+        which = f"the {len(rows)} rows of {len(y)} that are no landmarks"
+    how = f"Leave-one-out in closed form over {which}. {TUNED_ON_THE_SAME}"
+    return of_numbers(how, rows, y[rows], Predicted(scale, mean[rows], std[rows]))
 
 
-def of_numbers(how: str, rows: Integers, truth: Array, mean: Array, std: Array) -> Estimate:
-    """The measures of predicted numbers and their deviations."""
+def not_landmarks(machine: GaussianProcessRegressor, n: int) -> Integers:
+    """The rows of a fit that stand for new ones: all of them, or those that are no landmarks.
+
+    A landmark whose target is left out is a landmark still: what the rows near it leave unexplained is put
+    down to it, with more certainty than a new row would have. Where nearly all rows are landmarks the
+    features are those of the kernel itself, and all rows count.
+    """
+    every = np.arange(n)
+    index = None
+    if isinstance(machine.approximation, Nystroem):
+        index = machine.approximation_.landmark_indices_
+    if index is None or n - len(index) < LEAST_JUDGED:
+        return every
+    return np.setdiff1d(every, index)
+
+
+def of_numbers(how: str, rows: Integers, truth: Array, said: Predicted) -> Estimate:
+    """The measures of predicted numbers, all of y itself."""
+    mean = said.mean
     errors = truth - mean
-    inside = np.abs(errors) <= half_width(LEVEL) * std
+    low, high = said.interval(LEVEL)
+    inside = (low <= truth) & (truth <= high)
     measures = {
         "rmse": float(np.sqrt(np.mean(errors**2))),
         "mae": float(np.mean(np.abs(errors))),
@@ -93,7 +175,8 @@ def of_numbers(how: str, rows: Integers, truth: Array, mean: Array, std: Array) 
         "coverage": float(np.mean(inside)),
     }
     nothing = {"rmse": float(np.std(truth)), "mae": float(np.mean(np.abs(truth - np.median(truth))))}
-    return Estimate(how, measures, nothing, rows, truth, mean, std)
+    kept = None if said.scale.is_identity else said
+    return Estimate(how, measures, nothing, rows, truth, mean, said.std, kept)
 
 
 def half_width(level: float) -> float:
@@ -145,58 +228,152 @@ def of_classes(how: str, rows: Integers, truth: Labels, classes: Labels, probabi
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A fitted machine with its estimate; `rows` of the table that it learned from, and mean and deviation
-    by which its targets were standardised.
-    """
+class Fitted:
+    """A fitted machine, and mean and deviation by which its targets were standardised."""
 
     machine: Regressor | Classifier
-    estimate: Estimate
-    rows: int
     mean: float = 0.0
     scale: float = 1.0
 
+    @classmethod
+    def to(cls, machine: Regressor | Classifier, rows: Any, y: Labels) -> Fitted:
+        """A machine of the same kind, fitted to these rows."""
+        if isinstance(machine, Regressor):
+            mean, scale = units_of(machine, y)
+            return cls(clone(machine).fit(rows, (y - mean) / scale), mean, scale)
+        return cls(clone(machine).fit(rows, y))
+
+    def predict(self, rows: Any) -> Array:
+        """What a machine of numbers says, in the units of its targets."""
+        return self.mean + self.scale * np.asarray(self.machine.predict(rows))
+
 
 def by_rows_kept_out(
-    machine: Regressor | Classifier, given: Given, y: Labels, seed: int, talk: Talk
-) -> Judged:
+    machine: Regressor | Classifier,
+    given: Given,
+    y: Labels,
+    seed: int,
+    talk: Talk,
+    scale: Scale = IDENTITY,
+) -> tuple[Fitted, Estimate]:
     """A machine fitted without some rows, judged by these; with few rows it is then fitted to all of them.
 
     With many rows the others lose nothing that could be measured, and the estimate is that of the very
-    model. So it is where the seconds do not suffice for a second fit.
+    model. So it is where the seconds do not suffice for a second fit. Of very many rows with seconds to keep
+    some are tried first: they tell how many the seconds are enough for, and are there to end with. Numbers
+    are learned on their scale.
     """
     numbers = isinstance(machine, Regressor)
     learn, judge = kept_out_rows(len(y), seed, None if numbers else y)
+    if clock.limited() and len(learn) >= WORTH_A_TRIAL * TRIAL_ROWS:
+        return _as_many_as_time_allows(machine, given, y, scale, learn, judge, seed, talk)
+    targets = scale.forward(y) if numbers else y
     talk(f"a first fit without {len(judge)} rows, to judge it by them")
     began = clock.now()
-    first = _fitted(machine, given.rows(learn), y[learn])
-    estimate = _judged(first, given, y, judge, len(learn))
+    first = Fitted.to(machine, given.rows(learn), targets[learn])
+    estimate = _judged(first, given, y, scale, judge, len(learn))
     took = clock.now() - began
     if len(y) > MOST_REFITTED or clock.short_of(1.2 * took):
-        return replace(first, estimate=estimate)
+        return first, estimate
     talk(f"the machine on all {len(y)} rows")
-    whole = _fitted(machine, given.table, y)
     how = f"{estimate.how} The model itself was then fitted to all rows."
-    return replace(whole, estimate=replace(estimate, how=how))
+    return Fitted.to(machine, given.table, targets), replace(estimate, how=how)
 
 
-def _fitted(machine: Regressor | Classifier, rows: Any, y: Labels) -> Judged:
-    nothing = Estimate("", {}, {}, np.zeros(0, dtype=np.intp), y[:0], y[:0], np.zeros(0))
-    if isinstance(machine, Regressor):
-        mean, scale = units_of(machine, y)
-        return Judged(clone(machine).fit(rows, (y - mean) / scale), nothing, len(y), mean, scale)
-    return Judged(clone(machine).fit(rows, y), nothing, len(y))
+def _as_many_as_time_allows(
+    machine: Regressor | Classifier,
+    given: Given,
+    y: Labels,
+    scale: Scale,
+    learn: Integers,
+    judge: Integers,
+    seed: int,
+    talk: Talk,
+) -> tuple[Fitted, Estimate]:
+    """The machine on some rows, and then on as many as what these took lets hope for; the better of the two.
+
+    A machine that passes over more rows than it has seconds for ends before its first step, and predicts the
+    mean.
+    """
+    talk(f"a trial on {TRIAL_ROWS} rows, to see how many the seconds are enough for")
+    numbers = isinstance(machine, Regressor)
+    labels = None if numbers else y
+    targets = scale.forward(y) if numbers else y
+    some = some_of(learn, TRIAL_ROWS, seed, labels)
+    began = clock.now()
+    small = Fitted.to(machine, given.rows(some), targets[some])
+    took = clock.now() - began
+    of_small = _judged(small, given, y, scale, judge, len(some))
+    count = affordable_rows(len(some), took, len(learn))
+    if count < 2 * len(some):
+        return small, replace(of_small, how=f"{of_small.how} The seconds were not enough for more.")
+    most = some_of(learn, count, seed, labels)
+    talk(f"the machine on {len(most)} rows")
+    large = Fitted.to(machine, given.rows(most), targets[most])
+    of_large = _judged(large, given, y, scale, judge, len(most))
+    if _loss(of_large) > _loss(of_small):
+        how = f"{of_small.how} On {len(most)} rows the seconds ended too early."
+        return small, replace(of_small, how=how)
+    if len(most) < len(learn):
+        of_large = replace(of_large, how=f"{of_large.how} The seconds were not enough for more.")
+    return large, of_large
 
 
-def _judged(found: Judged, given: Given, y: Labels, judge: Integers, learned: int) -> Estimate:
-    how = f"{len(judge)} rows kept out of a fit on the other {learned}."
+def affordable_rows(tried: int, took: float, most: int) -> int:
+    """How many rows fit in the seconds left, if so many took so long and each row costs the same.
+
+    >>> with clock.within(1000.0):
+    ...     affordable_rows(100, 1.0, 10**9) // 1000, affordable_rows(100, 1.0, 5000)
+    (69, 5000)
+    """
+    left = clock.left()
+    if left is None:
+        return most
+    return int(min(SHARE_FOR_ROWS * left / max(took, 1e-9) * tried, most))
+
+
+def some_of(rows: Integers, count: int, seed: int, labels: Labels | None = None) -> Integers:
+    """So many of these rows, drawn at random; with labels at least one of each class that they have."""
+    if count >= len(rows):
+        return rows
+    order = np.random.default_rng(seed).permutation(rows)
+    if labels is None:
+        return np.sort(order[:count])
+    _, first = np.unique(labels[order], return_index=True)
+    others = np.delete(order, first)
+    return np.sort(np.concatenate([order[first], others[: max(count - len(first), 0)]]))
+
+
+def _loss(found: Estimate) -> float:
+    """What is the smaller the better the model is."""
+    return found.measures["rmse"] if "rmse" in found.measures else found.measures["log_loss"]
+
+
+def _judged(found: Fitted, given: Given, y: Labels, scale: Scale, judge: Integers, learned: int) -> Estimate:
+    """What rows kept out say of a machine that was fitted to so many others."""
+    others = f"the other {learned}"
+    if learned + len(judge) < len(y):
+        others = f"{learned} of the others"
+    how = f"{len(judge)} rows kept out of a fit on {others}."
+    if isinstance(found.machine, Regressor):
+        return _judged_numbers(how, found, given, y, judge, scale)
+    return _judged_classes(how, found, given, y, judge)
+
+
+def _judged_numbers(
+    how: str, found: Fitted, given: Given, y: Array, judge: Integers, scale: Scale
+) -> Estimate:
+    """Errors on rows kept out, and bands as wide as these errors are on the scale of the target."""
+    centre = found.predict(given.rows(judge))
+    spread = conformal_spread(scale.forward(y[judge]) - centre)
+    return of_numbers(how, judge, y[judge], Predicted(scale, centre, np.full(len(judge), spread)))
+
+
+def _judged_classes(how: str, found: Fitted, given: Given, y: Labels, judge: Integers) -> Estimate:
     machine = found.machine
-    rows = given.rows(judge)
-    if isinstance(machine, Regressor):
-        said = found.mean + found.scale * np.asarray(machine.predict(rows))
-        spread = conformal_spread(y[judge] - said)
-        return of_numbers(how, judge, y[judge], said, np.full(len(judge), spread))
-    return of_classes(how, judge, y[judge], np.asarray(machine.classes_), machine.predict_proba(rows))
+    assert isinstance(machine, Classifier)
+    probabilities = machine.predict_proba(given.rows(judge))
+    return of_classes(how, judge, y[judge], np.asarray(machine.classes_), probabilities)
 
 
 def units_of(machine: Regressor, y: Array) -> tuple[float, float]:

@@ -21,9 +21,10 @@ from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.memory import memory_limit
 from mercer.progress import Talk
 from mercer.recipe import estimate, ladder, tournament
-from mercer.recipe.estimate import LEVEL, Estimate, half_width
+from mercer.recipe.estimate import LEVEL, Estimate, Predicted
 from mercer.recipe.given import Given, as_target
 from mercer.recipe.leaks import suspicions
+from mercer.scales import IDENTITY, Scale
 from mercer.solve.solution import Certificate
 from mercer.tables.propose import roles_of
 from mercer.tables.roles import Role
@@ -55,6 +56,7 @@ class TableMachine(BaseEstimator):
     machine_ : the fitted machine. kernel_ : its kernel.
     estimate_ : `Estimate` of the error on rows not seen.
     steps_ : what was done and why, a sentence each.
+    scale_ : the `Scale` of the target on which the machine is fitted; what is predicted is of y itself.
     rounds_ : a `Place` for each kernel of each round: its words, evidence, rows and how its search ended.
     roles_ : what each column was taken for. feature_names_in_ : the columns.
     certificate_ : that of the machine. seconds_ : what the fit took.
@@ -88,6 +90,8 @@ class TableMachine(BaseEstimator):
     roles_: list[Role]
     seconds_: float
     target_: str
+    # a file of an earlier version has none
+    scale_: Scale = IDENTITY
 
     # ── fit ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -110,7 +114,7 @@ class TableMachine(BaseEstimator):
             warn(text, MercerWarning)
         talk(f"{len(given)} rows: looking for a kernel")
         outcome = tournament.compete(
-            self._field(given, roles),
+            self._field(given, roles, talk),
             given,
             target,
             task=self.task,
@@ -118,7 +122,7 @@ class TableMachine(BaseEstimator):
             seed=int(self.random_state),
             talk=talk,
         )
-        steps += outcome.words()
+        steps += outcome.words(self._target_name())
         means = ladder.Means(memory_limit(self.memory), self._left(began), int(self.random_state))
         rung = self._rung(outcome.winner, target, means)
         steps.append(rung.words)
@@ -153,10 +157,13 @@ class TableMachine(BaseEstimator):
             return None
         return max(self.max_seconds - (time.monotonic() - began), 0.05 * self.max_seconds)
 
-    def _field(self, given: Given, roles: tuple[Role, ...]) -> list[tournament.Contender]:
+    def _field(self, given: Given, roles: tuple[Role, ...], talk: Talk) -> list[tournament.Contender]:
         if self.kernel is not None:
             return [tournament.own_kernel(as_kernel(self.kernel), given)]
-        return tournament.contenders(given, roles)
+        return tournament.contenders(given, roles, talk, int(self.random_state))
+
+    def _target_name(self) -> str:
+        return str(getattr(self, "target_", "the target"))
 
     def _target(self, values: Labels) -> Labels:
         raise NotImplementedError
@@ -251,45 +258,55 @@ class TableRegressor(RegressorMixin, TableMachine):
         return numbers
 
     def _rung(self, winner: tournament.Contender, y: Labels, means: ladder.Means) -> ladder.Rung:
+        self.scale_ = winner.scale
         return ladder.rung_for_numbers(winner, len(y), means, self.machine)
 
     def _fit_machine(
         self, machine: ladder.Regressor | ladder.Classifier, given: Given, y: Labels, talk: Talk
     ) -> None:
         assert isinstance(machine, ladder.Regressor)
+        scale = self.scale_
         if isinstance(machine, GaussianProcessRegressor):
             self.y_mean_, self.y_scale_ = 0.0, 1.0
-            self.machine_ = machine.fit(given.table, y)
+            self.machine_ = machine.fit(given.table, scale.forward(y))
             talk("error estimate by leave-one-out")
-            self.estimate_ = estimate.by_leaving_one_out(machine, y)
+            self.estimate_ = estimate.by_leaving_one_out(machine, y, scale)
             return
-        found = estimate.by_rows_kept_out(machine, given, y, int(self.random_state), talk)
+        seed = int(self.random_state)
+        found, self.estimate_ = estimate.by_rows_kept_out(machine, given, y, seed, talk, scale)
         assert isinstance(found.machine, ladder.Regressor)
         self.machine_ = found.machine
         self.y_mean_, self.y_scale_ = found.mean, found.scale
-        self.estimate_ = found.estimate
 
     def predict(self, X: Table, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """The mean at rows X; with `return_std` also the standard deviation of a new observation there."""
+        """The mean at rows X; with `return_std` also the standard deviation of a new observation there.
+
+        Both are of the target itself, whatever the scale on which the machine was fitted.
+        """
+        if not return_std and self.scale_.is_identity:
+            return self.y_mean_ + self.y_scale_ * np.asarray(self.machine_.predict(self._rows(X)))
+        said = self.predicted(X)
+        return (said.mean, said.std) if return_std else said.mean
+
+    def predicted(self, X: Table) -> Predicted:
+        """What is said of new observations at rows X: normal distributions on the scale of the target."""
         rows = self._rows(X)
-        if not return_std:
-            return self.y_mean_ + self.y_scale_ * np.asarray(self.machine_.predict(rows))
         if isinstance(self.machine_, GaussianProcessRegressor):
             mean, std = self.machine_.predict(rows, return_std=True, noise=True)
-            return mean, std
+            return Predicted(self.scale_, mean, std)
         mean = self.y_mean_ + self.y_scale_ * np.asarray(self.machine_.predict(rows))
-        return mean, np.full(len(mean), self.estimate_.spread[0])
+        return Predicted(self.scale_, mean, np.full(len(mean), self.estimate_.numbers.width[0]))
 
     def predict_interval(self, X: Table, level: float = LEVEL) -> tuple[Array, Array]:
         """Lower and upper ends of a band that is meant to hold a new observation with this probability.
 
         A Gaussian process has bands of its own; with Falkon the band is as wide everywhere as the errors on
-        rows kept out. What share of rows fell inside is `estimate_.measures["coverage"]`.
+        rows kept out. On another scale than y as it is, they are the ends there, carried back. What share of
+        rows fell inside is `estimate_.measures["coverage"]`.
         """
         if not 0 < level < 1:
             raise ParameterError(f"level must be between 0 and 1; got {level!r}.")
-        mean, std = self.predict(X, return_std=True)
-        return mean - half_width(level) * std, mean + half_width(level) * std
+        return self.predicted(X).interval(level)
 
 
 class TableClassifier(ClassifierMixin, TableMachine):
@@ -317,10 +334,9 @@ class TableClassifier(ClassifierMixin, TableMachine):
             self.machine_ = machine.fit(given.table, y)
             self.estimate_ = estimate.by_folds(machine, given, y, int(self.random_state), talk)
         else:
-            found = estimate.by_rows_kept_out(machine, given, y, int(self.random_state), talk)
+            found, self.estimate_ = estimate.by_rows_kept_out(machine, given, y, int(self.random_state), talk)
             assert isinstance(found.machine, ladder.Classifier)
             self.machine_ = found.machine
-            self.estimate_ = found.estimate
         self.classes_ = np.asarray(self.machine_.classes_)
 
     def predict(self, X: Table) -> Labels:

@@ -4,7 +4,8 @@
                           the median of numbers, the most frequent of anything else
     likeness of rows      k(x, z) / √(k(x, x) k(z, z)), 1 for a row that the kernel cannot tell from this one
 
-Effects are in units of the target, or differences of the probability of the class that is predicted.
+Effects are in units of the target itself, whatever the scale on which the machine was fitted, or differences
+of the probability of the class that is predicted.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import polars
 
 from mercer.arrays import Rows
 from mercer.errors import InputError
-from mercer.frames import cells
+from mercer.frames import cells, is_missing
 from mercer.gram import Tiles
-from mercer.kernels.terms import latent_diag, split_noise
+from mercer.kernels import Kernel
+from mercer.kernels.terms import latent_diag, latent_terms, split_noise
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.recipe.given import Given
@@ -91,7 +93,13 @@ def _said(model: TableMachine, table: Table) -> str:
     if model.task == "numbers":
         mean = float(model.predict(table)[0])
         low, high = model.predict_interval(table)
-        return f"Predicted {mean:.6g}, between {low[0]:.6g} and {high[0]:.6g} with 95 %."
+        said = f"Predicted {mean:.6g}, between {low[0]:.6g} and {high[0]:.6g} with 95 %."
+        if model.scale_.is_identity:
+            return said
+        name = str(getattr(model, "target_", "the target"))
+        return (
+            f"{said} The machine was fitted to {model.scale_.words_of(name)}; effects are of {name} itself."
+        )
     label, probability = _best_class(model, table)
     return f"Predicted {label!s}, with probability {probability:.3f}."
 
@@ -132,7 +140,7 @@ def _values(model: TableMachine, frame: Table) -> Array:
 
 def typical_value(column: np.ndarray) -> object:
     """The median of three numbers or more, the most frequent value of anything else, or None."""
-    known = [value for value in column.tolist() if value is not None and value == value]
+    known = [value for value in column.tolist() if not is_missing(value)]
     if not known:
         return None
     if all(isinstance(value, int | float) for value in known) and len(set(known)) > 2:
@@ -164,7 +172,7 @@ def _alike(model: TableMachine, table: Table) -> tuple[Alike, ...]:
     own = float(latent_diag(kernel, mine)[0])
     likeness = products / np.sqrt(np.maximum(own * latent_diag(kernel, others), 1e-300))
     best = np.argsort(-likeness, kind="stable")[:MOST_ALIKE]
-    targets = None if landmarks else _targets(model, len(others))
+    targets = None if landmarks else targets_of_fit(model, len(others))
     return tuple(
         Alike(
             None if landmarks else int(i),
@@ -175,10 +183,33 @@ def _alike(model: TableMachine, table: Table) -> tuple[Alike, ...]:
     )
 
 
-def _targets(model: TableMachine, n: int) -> np.ndarray | None:
-    """The targets of the rows of fit, where the estimate judged each of them."""
+def targets_of_fit(model: TableMachine, n: int) -> np.ndarray | None:
+    """The targets of the n rows of fit that a machine keeps; None where it keeps none.
+
+    Those that the estimate judged, or where it judged some of them, those of the process, carried back.
+    """
     truth = model.estimate_.truth
-    return truth if len(truth) == n else None
+    if len(truth) == n:
+        return truth
+    machine = model.machine_
+    if isinstance(machine, GaussianProcessRegressor) and len(machine.y_fit_) == n:
+        return model.scale_.inverse(machine.y_mean_ + machine.y_scale_ * machine.y_fit_)
+    return None
+
+
+def term_shares(kernel: Kernel, rows: Rows) -> list[tuple[Kernel | None, float]]:
+    """The share of each term in the variance before any target is seen, and that of noise (None).
+
+    The variance of a term is k(x, x), as a mean over the rows.
+    """
+    _, noise = split_noise(kernel)
+    heights = [(term, float(latent_diag(term, rows).mean())) for term in latent_terms(kernel)]
+    total = sum(height for _, height in heights) + noise
+    found: list[tuple[Kernel | None, float]] = [(term, height / total) for term, height in heights]
+    found.sort(key=lambda each: -each[1])
+    if noise:
+        found.append((None, noise / total))
+    return found
 
 
 def brief(text: str, longest: int = 60) -> str:

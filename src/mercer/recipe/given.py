@@ -18,7 +18,7 @@ from scipy import sparse
 
 from mercer.arrays import Rows
 from mercer.errors import InputError, ParameterError
-from mercer.frames import frame_names, frame_rows, is_frame, with_text_names
+from mercer.frames import frame_names, frame_rows, is_frame, is_missing, with_text_names
 from mercer.sparse import Matrix
 from mercer.typing import Integers, Labels, Table, Targets
 
@@ -119,16 +119,10 @@ def as_target(values: Targets, n: int | None = None) -> tuple[Labels, Integers]:
     listed: list[Any] = np.asarray(values).ravel().tolist() if to_list is None else to_list()
     if n is not None and len(listed) != n:
         raise InputError(f"the target must have one value for each of {n} rows; got {len(listed)}.")
-    known = np.array([i for i, value in enumerate(listed) if not _is_missing(value)], dtype=np.intp)
+    known = np.array([i for i, value in enumerate(listed) if not is_missing(value)], dtype=np.intp)
     if not len(known):
         raise InputError("the target has no value at all: there is nothing to learn.")
     return np.array([listed[i] for i in known]), known
-
-
-def _is_missing(value: object) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float) and value != value
 
 
 def find_task(values: Labels, wanted: str | None) -> tuple[str, str]:

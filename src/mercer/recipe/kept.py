@@ -1,6 +1,6 @@
 """Rows to look at a fitted model with: those of its fit, its landmarks, or rows that are given.
 
-Gaussian processes     the rows of the fit, with their targets where the estimate judged each of them
+Gaussian processes     the rows of the fit, with their targets
 machines on landmarks  the landmarks, without targets
 a table that is given  its rows, with the target if it has that column
 """
@@ -18,7 +18,7 @@ from mercer.arrays import Rows
 from mercer.errors import InputError
 from mercer.frames import frame_column, frame_names, frame_rows, frame_without, is_frame
 from mercer.recipe.door import Source
-from mercer.recipe.explain import LANDMARKS, kept
+from mercer.recipe.explain import LANDMARKS, kept, targets_of_fit
 from mercer.recipe.given import as_target
 from mercer.tables.intake import TableFile, read_table
 from mercer.typing import Integers, Labels, Table
@@ -82,9 +82,7 @@ def sample_of(model: TableMachine, table: Source | None = None) -> Sample:
     rows = kept(model)
     if rows.name == LANDMARKS:
         return Sample(rows, None, f"the {len(rows)} landmarks, which is what the machine keeps")
-    truth = model.estimate_.truth
-    targets = truth if len(truth) == len(rows) else None
-    return Sample(rows, targets, f"the {len(rows)} rows of the fit")
+    return Sample(rows, targets_of_fit(model, len(rows)), f"the {len(rows)} rows of the fit")
 
 
 def _given(model: TableMachine, table: Source) -> Sample:

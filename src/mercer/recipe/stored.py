@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mercer.files.registry import REGISTRY, Fields, Form, MachineForm
-from mercer.recipe.estimate import Estimate
+from mercer.recipe.estimate import Estimate, Predicted
 from mercer.recipe.estimators import TableClassifier, TableRegressor
 from mercer.recipe.tournament import Place
+from mercer.scales import Scale
 from mercer.tables.roles import Role
 
 KINDS = ("number", "category", "date", "text", "left out")
@@ -32,6 +33,10 @@ REGISTRY.add_form(
         make=_role,
     )
 )
+REGISTRY.add_form(Form("Scale", Scale, {"power": "number", "shift": "number"}))
+REGISTRY.add_form(
+    Form("Predicted", Predicted, {"scale": "Scale", "centre": "floats[judged]", "width": "floats[judged]"})
+)
 REGISTRY.add_form(
     Form(
         "Estimate",
@@ -44,8 +49,10 @@ REGISTRY.add_form(
             "truth": "targets[judged]",
             "predicted": "targets[judged]",
             "spread": "floats[judged] | floats[judged, c]",
+            "said": "Predicted | none",
         },
         own=True,
+        later={"said": None},
     )
 )
 REGISTRY.add_form(
@@ -71,7 +78,7 @@ REGISTRY.add_machine(
     MachineForm(
         "TableRegressor",
         TableRegressor,
-        {**TABLE, "y_mean_": "number", "y_scale_": "number"},
+        {**TABLE, "y_mean_": "number", "y_scale_": "number", "scale_": "Scale"},
         TableRegressor.check_parameters,
     )
 )

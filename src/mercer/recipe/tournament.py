@@ -6,15 +6,20 @@
     3         2000     15
 
 Each kernel of a round is searched from where the round before left it, and judged by its evidence on the same
-rows as the others. Of classes the first round asks a Gaussian process on the codes ±1, which costs a factor
-whatever the number of classes, and the later ones the Laplace evidence of the classes themselves, on rows³ ×
-classes² operations as many rows as two classes would have.
+rows as the others. Of numbers the best three of the first round then play on the other scales of the target
+(its logarithm and roots, where it has them): evidences are densities of y itself,
+
+    log p(y) = log p((t(y) - mean) / deviation) - n log deviation + Σ log dt/dy,
+
+so that they can be compared between scales. Of classes the first round asks a Gaussian process on the codes
+±1, which costs a factor whatever the number of classes, and the later ones the Laplace evidence of the
+classes themselves, on rows³ × classes² operations as many rows as two classes would have.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -31,6 +36,7 @@ from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.params import Open
 from mercer.progress import Talk
 from mercer.recipe.given import Given
+from mercer.scales import IDENTITY, Scale, candidates
 from mercer.solve.anytime import Anytime
 from mercer.tables.propose import SMOOTHNESS, Style, kernel_of
 from mercer.tables.roles import Role
@@ -52,6 +58,10 @@ ROUNDS = (Round(500, 30, 3, 0.25), Round(1000, 30, 1, 0.15), Round(2000, 15, 1, 
 REACH = {"scale": (1e-3, 1e4), "lengthscale": (0.03, 1e2), "noise": (1e-4, 10.0)}
 ELSE = (1e-3, 1e3)
 NOISE_AT_START = 0.1
+# The share of the time in which the best kernels may be tried on other scales of the target.
+SHARE_OF_SCALES = 0.15
+# Rows that kernels learn ranks, means, words and lengthscales from before they compete.
+MOST_READ = 100_000
 # Beyond so many columns a term for each of them costs more than it brings.
 MOST_ALONE = 24
 # Between the variance of codes ±1 and that of the logit of a class.
@@ -70,13 +80,21 @@ class Contender:
     """A kernel without noise, all lengthscales closed, and in words what it assumes.
 
     `boxes` keep its parameters within reach of where the first search started, None for no such bounds;
-    `noise` is that of its `White` term, where it has one.
+    `noise` is that of its `White` term, where it has one. `scale` is that of the target.
     """
 
     words: str
     kernel: Kernel
     boxes: Boxes | None
     noise: float = NOISE_AT_START
+    scale: Scale = IDENTITY
+
+    @property
+    def said(self) -> str:
+        """What it assumes, of the target too where that is not taken as it is."""
+        if self.scale.is_identity:
+            return self.words
+        return f"{self.words}, for {self.scale.words}"
 
     @classmethod
     def starting(cls, words: str, kernel: Kernel) -> Contender:
@@ -136,7 +154,7 @@ class Standing:
     status: str
 
     def __str__(self) -> str:
-        return f"{self.contender.words}, log evidence {self.evidence:.6g} ({self.status})"
+        return f"{self.contender.said}, log evidence {self.evidence:.6g} ({self.status})"
 
 
 @dataclass(frozen=True)
@@ -158,26 +176,58 @@ class Outcome:
     rounds: tuple[tuple[Standing, ...], ...]
     interrupted: bool
 
-    def words(self) -> list[str]:
-        """A sentence for each round."""
+    def words(self, target: str) -> list[str]:
+        """A sentence for each round, and one about the scale of the target where others were tried."""
         lines = []
         for standings in self.rounds:
             best = standings[0]
-            count = f"{len(standings)} kernels" if len(standings) > 1 else "1 kernel"
+            kernels = len({each.contender.words for each in standings})
+            count = f"{kernels} kernels" if kernels > 1 else "1 kernel"
             lines.append(f"{count} by the evidence of {best.rows} rows. Best: {best}.")
-        return lines
+        return lines + self._words_of_scale(target)
+
+    def _words_of_scale(self, target: str) -> list[str]:
+        """Which scale of the target was chosen, and by how much in the last round that had both."""
+        chosen = self.winner.scale
+        tried = [_best_of_scales(standings) for standings in self.rounds]
+        if not any(len(best) > 1 for best in tried):
+            return []
+        if chosen.is_identity:
+            return [f"{target} is taken as it is: no other scale had more evidence."]
+        best = [found for found in tried if {chosen, IDENTITY} <= found.keys()][-1]
+        more = best[chosen].evidence - best[IDENTITY].evidence
+        return [
+            f"The process is fitted to {chosen.words_of(target)}: on {best[chosen].rows} rows its log "
+            f"evidence is higher by {more:.4g} than that of {target} as it is. What is predicted is {target} "
+            "itself."
+        ]
 
     def places(self) -> list[Place]:
         """All standings, round by round, the best first."""
         return [
-            Place(number, each.contender.words, each.evidence, each.rows, each.status)
+            Place(number, each.contender.said, each.evidence, each.rows, each.status)
             for number, standings in enumerate(self.rounds, 1)
             for each in standings
         ]
 
 
-def contenders(given: Given, roles: Sequence[Role]) -> list[Contender]:
-    """The kernels that compete: readings of numbers, smoothness, columns alone or only together."""
+def _best_of_scales(standings: Iterable[Standing]) -> dict[Scale, Standing]:
+    """The best standing of each scale, of standings in their order."""
+    best: dict[Scale, Standing] = {}
+    for standing in standings:
+        best.setdefault(standing.contender.scale, standing)
+    return best
+
+
+def contenders(given: Given, roles: Sequence[Role], talk: Talk, seed: int = 0) -> list[Contender]:
+    """The kernels that compete: readings of numbers, smoothness, columns alone or only together.
+
+    Ranks, means, words and lengthscales are those of at most `MOST_READ` rows: more of them take minutes to
+    read, and say the same.
+    """
+    if len(given) > MOST_READ:
+        some = np.sort(np.random.default_rng(seed).permutation(len(given))[:MOST_READ])
+        given = Given(given.rows(some), given.names)
     if given.names is None:
         return _of_whole_rows(given)
     used = [role for role in roles if role.kind != "left out"]
@@ -194,7 +244,8 @@ def contenders(given: Given, roles: Sequence[Role]) -> list[Contender]:
     rows = Rows.of(given.table, "the table")
     styles = [style for style in styles if style.alone is False or (several and len(used) <= MOST_ALONE)]
     found = []
-    for style in styles:
+    for number, style in enumerate(styles):
+        talk(f"reading the columns for kernel {number + 1} of {len(styles)}")
         kernel = kernel_of(roles, style).resolved(rows)
         found.append(Contender.starting(str(style), _started(kernel, 1.0)))
     return found
@@ -247,6 +298,7 @@ def compete(
     order = np.random.default_rng(seed).permutation(len(y))
     rounds: list[tuple[Standing, ...]] = []
     left = list(field)
+    scales = candidates(y) if task == "numbers" else (IDENTITY,)
     before: tuple[object, int] | None = None
     with Anytime(best=left[0]) as run:
         for number, each in enumerate(ROUNDS):
@@ -260,6 +312,12 @@ def compete(
             if not standings:
                 break
             rounds.append(standings)
+            run.best = standings[0].contender
+            if number == 0 and len(scales) > 1:
+                others = _on(scales[1:], standings[: each.keep], field)
+                seconds = None if max_seconds is None else SHARE_OF_SCALES * max_seconds
+                standings += _play(others, judge, given.rows(index), y[index], each, seconds, talk)
+                standings = rounds[0] = _ordered(standings)
             left = [standing.contender for standing in standings[: each.keep]]
             run.best = left[0]
             if task == "classes" and number == 0:
@@ -281,12 +339,29 @@ def _play(
     standings: list[Standing] = []
     with clock.within(seconds):
         for number, contender in enumerate(clock.in_time(field)):
-            talk(f"kernel {number + 1} of {len(field)} on {len(y)} rows: {contender.words}")
+            talk(f"kernel {number + 1} of {len(field)} on {len(y)} rows: {contender.said}")
             try:
                 standings.append(judge.search(contender, rows, y, each.steps))
             except MercerError as error:
                 talk(f"left out: {error}")
+    return _ordered(standings)
+
+
+def _ordered(standings: Iterable[Standing]) -> tuple[Standing, ...]:
+    """The best first."""
     return tuple(sorted(standings, key=lambda standing: -standing.evidence))
+
+
+def _on(
+    scales: Sequence[Scale], standings: Sequence[Standing], field: Sequence[Contender]
+) -> list[Contender]:
+    """The contenders of some standings on every scale, the first of them on all scales before the next.
+
+    They start where they started: a search that goes on where another ended would have had more steps.
+    """
+    starts = {contender.words: contender for contender in field}
+    again = [starts[standing.contender.words] for standing in standings]
+    return [replace(contender, scale=scale) for contender in again for scale in scales]
 
 
 class _Judge:
@@ -302,21 +377,30 @@ class _Judge:
         kernel = contender.searched(contender.kernel, noisy=True)
         search = GaussianProcessRegressor(kernel, normalize_y=True, max_iter=steps, singular="add")
         with _no_word_of_limits():
-            search.fit(rows, self.targets(y))
-        return _standing(contender.found(as_kernel(search.kernel_), noisy=True), search, len(y))
+            search.fit(rows, self.targets(y, contender.scale))
+        found = contender.found(as_kernel(search.kernel_), noisy=True)
+        evidence = float(search.log_evidence_) + self.units(search, y, contender.scale)
+        return Standing(found, evidence, len(y), str(search.certificate_.status))
 
-    def targets(self, y: Labels) -> Array:
-        return np.asarray(y, dtype=np.float64)
+    def targets(self, y: Labels, scale: Scale) -> Array:
+        return scale.forward(y)
+
+    def units(self, search: GaussianProcessRegressor, y: Labels, scale: Scale) -> float:
+        """What makes a log density of standardised targets on a scale one of y itself."""
+        return scale.log_jacobian(y) - len(y) * float(np.log(search.y_scale_).sum())
 
 
 class _CodesJudge(_Judge):
     """The evidence of the codes ±1 of classes, each a target of its own."""
 
-    def targets(self, y: Labels) -> Array:
+    def targets(self, y: Labels, scale: Scale) -> Array:
         classes = np.unique(y)
         if len(classes) == 2:
             classes = classes[1:]
         return np.where(y[:, None] == classes[None, :], 1.0, -1.0)
+
+    def units(self, search: GaussianProcessRegressor, y: Labels, scale: Scale) -> float:
+        return 0.0
 
 
 class _ClassesJudge(_Judge):
@@ -331,7 +415,8 @@ class _ClassesJudge(_Judge):
         search = GaussianProcessClassifier(kernel, max_iter=steps, tol=MODE_TOLERANCE)
         with _no_word_of_limits():
             search.fit(rows, y)
-        return _standing(contender.found(as_kernel(search.kernel_), noisy=False), search, len(y))
+        found = contender.found(as_kernel(search.kernel_), noisy=False)
+        return Standing(found, float(search.log_evidence_), len(y), str(search.certificate_.status))
 
 
 def _judge(task: str, y: Labels, *, first: bool) -> _Judge:
@@ -339,12 +424,6 @@ def _judge(task: str, y: Labels, *, first: bool) -> _Judge:
         return _Judge()
     classes = len(np.unique(y))
     return _CodesJudge(classes) if first else _ClassesJudge(classes)
-
-
-def _standing(
-    found: Contender, search: GaussianProcessRegressor | GaussianProcessClassifier, rows: int
-) -> Standing:
-    return Standing(found, float(search.log_evidence_), rows, str(search.certificate_.status))
 
 
 def _some(order: Integers, most: int, labels: Labels | None) -> Integers:

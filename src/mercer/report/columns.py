@@ -11,7 +11,6 @@ costs little to leave out; nothing is tuned again.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,14 +18,16 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from mercer import clock
-from mercer.arrays import Rows
 from mercer.errors import MercerError
+from mercer.frames import is_missing
 from mercer.kernels import Kernel
 from mercer.kernels.rules.views import On
-from mercer.kernels.terms import latent_diag, latent_terms, split_noise
+from mercer.kernels.terms import latent_diag, split_noise
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.recipe.explain import typical_value
 from mercer.recipe.kept import Sample
+from mercer.scales import IDENTITY, Scale
 from mercer.typing import Array, Labels
 
 # Rows of numbers on which columns are left out, and rows × rows × classes of classes.
@@ -76,21 +77,6 @@ def lengthscales(kernel: Kernel) -> list[Lengthscale]:
                 found += [Lengthscale(c, type(leaf).__name__, float(v), False) for c, v in pairs]
             elif len(values) == 1:
                 found += [Lengthscale(c, type(leaf).__name__, float(values[0]), True) for c in columns]
-    return found
-
-
-def shares(kernel: Kernel, rows: Rows) -> list[tuple[Kernel | None, float]]:
-    """The share of each term in the variance before any target is seen, and that of noise (None).
-
-    The variance of a term is k(x, x), as a mean over the rows.
-    """
-    _, noise = split_noise(kernel)
-    heights = [(term, float(latent_diag(term, rows).mean())) for term in latent_terms(kernel)]
-    total = sum(height for _, height in heights) + noise
-    found: list[tuple[Kernel | None, float]] = [(term, height / total) for term, height in heights]
-    found.sort(key=lambda each: -each[1])
-    if noise:
-        found.append((None, noise / total))
     return found
 
 
@@ -151,17 +137,19 @@ def leave_out_columns(
     task: str,
     seed: int = 0,
     seconds: float = SECONDS,
+    scale: Scale = IDENTITY,
 ) -> LeftOut:
     """The error on rows not seen, with all columns, and with each of them the same in every row.
 
-    Of numbers the kernel has the noise as a `White` term. After `seconds` no other column is begun.
+    Of numbers the kernel has the noise as a `White` term, and `scale` is that on which they are normal. After
+    `seconds` no other column is begun.
     """
     assert sample.targets is not None
     judge: _Numbers | _Classes
     if task == "numbers":
         some = sample.some(MOST_ROWS, seed)
         assert some.targets is not None
-        judge = _Numbers(some.targets)
+        judge = _Numbers(some.targets, scale)
     else:
         classes = len(np.unique(sample.targets))
         some = sample.some(int((LARGEST / classes) ** 0.5), seed)
@@ -189,15 +177,13 @@ def leave_out_columns(
 
 def typical_row(cells: np.ndarray) -> int:
     """A row with the most frequent value of a column, or of numbers that one nearest to the median."""
-    known = [i for i, value in enumerate(cells.tolist()) if value is not None and value == value]
-    if not known:
+    typical = typical_value(cells)
+    if typical is None:
         return 0
-    values = [cells[i] for i in known]
-    if all(isinstance(value, int | float | np.number) for value in values) and len(set(values)) > 2:
-        numbers = np.array(values, dtype=np.float64)
-        return known[int(np.argmin(np.abs(numbers - np.median(numbers))))]
-    most = Counter(values).most_common(1)[0][0]
-    return known[values.index(most)]
+    if isinstance(typical, float):
+        known = [i for i, value in enumerate(cells.tolist()) if not is_missing(value)]
+        return min(known, key=lambda i: abs(float(cells[i]) - typical))
+    return int(cells.tolist().index(typical))
 
 
 def _compared(judge: _Numbers | _Classes, column: str, losses: Array, without: Array) -> Without:
@@ -212,13 +198,15 @@ class _Numbers:
     measure = "rmse"
     how = "Leave-one-out in closed form by a Gaussian process"
 
-    def __init__(self, y: Labels) -> None:
+    def __init__(self, y: Labels, scale: Scale) -> None:
         self.y: Array = np.asarray(y, dtype=np.float64)
+        self.scale = scale
 
     def losses(self, K: Array) -> Array:
         process = GaussianProcessRegressor("precomputed", normalize_y=True, optimizer=None, singular="add")
-        process.fit(K, self.y)
-        squares: Array = (self.y - process.loo()) ** 2
+        process.fit(K, self.scale.forward(self.y))
+        mean, std = process.loo(return_std=True)
+        squares: Array = (self.y - self.scale.mean(mean, std)) ** 2
         return squares
 
     def error(self, losses: Array) -> float:

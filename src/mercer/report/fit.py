@@ -21,7 +21,7 @@ from mercer.errors import OutputError
 from mercer.places import check_place, whole_file
 from mercer.plot.style import new_figure, with_few_digits
 from mercer.recipe.door import Source
-from mercer.recipe.estimate import LEVEL, half_width
+from mercer.recipe.estimate import LEVEL
 from mercer.recipe.estimators import TableClassifier, TableRegressor
 from mercer.recipe.explain import brief
 from mercer.recipe.kept import sample_of
@@ -135,6 +135,13 @@ def _say_error(page: Page, model: TableMachine) -> None:
     nothing = "the mean (or the median, for the absolute error)"
     if model.task == "classes":
         nothing = "the most frequent class, with the classes' own shares as probabilities,"
+    if not model.scale_.is_identity:
+        target = quoted(target_of(model))
+        page.paragraph(
+            f"The machine was fitted to {model.scale_.words_of(target)}, which had more evidence than "
+            f"{target} as it is. All numbers here are of {target} itself: what is predicted is its mean, and "
+            "bands have as much probability below as above."
+        )
     page.paragraph(f"Nothing learned is what predicting {nothing} for every row would have reached.")
     if isinstance(model, TableClassifier):
         _say_classes(page, model)
@@ -153,7 +160,7 @@ def _say_numbers(page: Page, model: TableMachine) -> None:
             ),
             (
                 fit_pictures.residuals(estimate),
-                "A trend or a funnel here is something that the model has not learned.",
+                _caption_of_residuals(model),
             ),
             (
                 fit_pictures.normal_quantiles(estimate),
@@ -168,23 +175,41 @@ def _say_numbers(page: Page, model: TableMachine) -> None:
     )
     rows = [(f"{level:.0%}", f"{judged.coverage(estimate, level):.1%}") for level in judged.LEVELS]
     page.table(("level of the band", "share of rows inside"), rows)
-    if np.ptp(estimate.spread) == 0:
+    if np.ptp(estimate.numbers.width) == 0:
         page.paragraph(
-            "The machine has no bands of its own: they are equally wide everywhere, and their width was set "
-            f"on these very rows so that {LEVEL:.0%} are inside. Other levels are a test, that one is not."
+            f"The machine has no bands of its own: they are equally wide everywhere{_on_scale(model)}, and "
+            f"their width was set on these very rows so that {LEVEL:.0%} are inside. Other levels are a "
+            "test, that one is not."
         )
     _say_worst(page, model)
+
+
+def _caption_of_residuals(model: TableMachine) -> str:
+    if model.scale_.is_identity:
+        return "A trend or a funnel here is something that the model has not learned."
+    words = model.scale_.words_of(quoted(target_of(model)))
+    return (
+        f"The machine was fitted to {words}, so that errors which grow with what is predicted are as "
+        "expected. A trend is something that the model has not learned."
+    )
+
+
+def _on_scale(model: TableMachine) -> str:
+    """Where the scale is not that of the target itself, a word of it."""
+    if model.scale_.is_identity:
+        return ""
+    return f" on the scale of {model.scale_.words_of(quoted(target_of(model)))}"
 
 
 def _say_worst(page: Page, model: TableMachine) -> None:
     """The rows whose errors are largest in units of their bands."""
     estimate = model.estimate_
     errors = judged.standardised(estimate)
+    low, high = estimate.numbers.interval(LEVEL)
     worst = np.argsort(-np.abs(errors), kind="stable")[:WORST]
     rows = []
     for i in worst.tolist():
-        half = half_width(LEVEL) * float(estimate.spread[i])
-        said = f"{shown(float(estimate.predicted[i]))} ± {shown(half)}"
+        said = f"{shown(float(estimate.predicted[i]))} ({shown(float(low[i]))} to {shown(float(high[i]))})"
         rows.append((f"{estimate.rows[i] + 1}", shown(float(estimate.truth[i])), said, f"{errors[i]:+.1f}"))
     page.table(
         ("row", "true", f"predicted, {LEVEL:.0%}", "error in deviations"),
@@ -258,7 +283,8 @@ def _say_data(page: Page, model: TableMachine) -> None:
         page.heading("Which kernels competed")
         page.paragraph(
             "Every kernel was tuned by its log evidence, the logarithm of the probability of the targets "
-            "before they were seen. Higher is better. It can be compared within a round, not between "
+            "before they were seen; of numbers it is a density of the target itself, whatever the scale on "
+            "which it is modelled. Higher is better. It can be compared within a round, not between "
             "rounds. A search that ended at its limit of steps is not a fault: the best go on."
         )
         places = [
@@ -303,8 +329,10 @@ def _say_certificate(page: Page, model: TableMachine) -> None:
         f"{found.status.meaning}."
     )
     page.code(str(found))
+    targets = "y" if model.scale_.is_identity else "model.scale_.forward(y)"
     page.paragraph(
-        "mercer.verify(model.machine_, X, y) computes it again from the rows, without the solver's word."
+        f"mercer.verify(model.machine_, X, {targets}) computes it again from the rows, without the solver's "
+        "word."
     )
 
 

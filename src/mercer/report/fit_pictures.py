@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from mercer.plot.style import COLOURS, GREY, SEQUENTIAL, new_figure, tidy
-from mercer.recipe.estimate import LEVEL, Estimate, half_width
+from mercer.recipe.estimate import LEVEL, Estimate
 from mercer.report import judged
 from mercer.report.columns import LeftOut
 from mercer.report.page import svg
@@ -102,8 +102,8 @@ def predicted_and_true(estimate: Estimate) -> str:
     truth = np.asarray(estimate.truth)[shown]
     within = judged.inside(estimate, LEVEL)[shown]
     banded = _some(len(shown), MOST_BANDS)
-    half = half_width(LEVEL) * estimate.spread[shown][banded]
-    axes.vlines(said[banded], said[banded] - half, said[banded] + half, color=BAND, lw=1.0, zorder=2)
+    low, high = (ends[shown][banded] for ends in estimate.numbers.interval(LEVEL))
+    axes.vlines(said[banded], low, high, color=BAND, lw=1.0, zorder=2)
     _dots(axes, said[within], truth[within], COLOURS[0], f"inside the {LEVEL:.0%} band")
     _dots(axes, said[~within], truth[~within], OUTSIDE, "outside")
     _diagonal(axes, min(said.min(), truth.min()), max(said.max(), truth.max()))

@@ -18,7 +18,7 @@ from mercer.kernels.terms import split_noise
 from mercer.machines.landmarks.falkon import FalkonRegressor
 from mercer.plot.style import with_few_digits
 from mercer.recipe.estimators import TableClassifier, TableRegressor
-from mercer.recipe.explain import brief
+from mercer.recipe.explain import brief, term_shares
 from mercer.recipe.kept import Sample
 from mercer.report import columns, fit_pictures
 from mercer.report.columns import LeftOut
@@ -126,12 +126,22 @@ def _left_out(page: Page, model: TableMachine, sample: Sample, names: list[str])
         return None
     try:
         found = columns.leave_out_columns(
-            noisy_kernel(model), sample, names, task=model.task, seed=int(model.random_state)
+            noisy_kernel(model),
+            sample,
+            names,
+            task=model.task,
+            seed=int(model.random_state),
+            scale=model.scale_,
         )
     except MercerError as error:
         page.paragraph(f"What is lost without a column was not computed: {error}.")
         return None
-    if found.late:
+    if len(found.late) == len(names):
+        page.paragraph(
+            "What is lost without a column was not computed: the seconds for it had passed. "
+            "mercer report MODEL writes this page without a limit."
+        )
+    elif found.late:
         page.paragraph(
             "Not left out, because the seconds for it had passed: "
             f"{some_of(found.late)}, {len(found.late)} of {len(names)} columns."
@@ -165,6 +175,9 @@ def _measure(found: LeftOut) -> str:
 def _importance_table(
     page: Page, names: list[str], likeness: dict[str, float], found: LeftOut | None
 ) -> None:
+    if found is None and not likeness:
+        # nothing was there to be said, and a table of names alone says nothing
+        return
     without = {} if found is None else {each.column: each for each in found.columns}
     order = [*without, *(name for name in names if name not in without)]
     rows = []
@@ -192,22 +205,22 @@ def _importance_table(
 def _say_terms(page: Page, model: TableMachine, sample: Sample) -> None:
     some = sample.some(columns.PAIRS, int(model.random_state))
     rows = []
-    for term, share in columns.shares(noisy_kernel(model), some.rows):
+    for term, share in term_shares(noisy_kernel(model), some.rows):
         text = "noise of a single row" if term is None else with_few_digits(brief(str(term)))
         rows.append((f"{share:.1%}", text if len(text) <= LONGEST_TERM else f"{text[:LONGEST_TERM]}…"))
     page.table(
         ("share", "term"), rows, left=(1,), title="Terms of the kernel, by their share of the variance"
     )
     page.paragraph(
-        "The variance is that before any target is seen, k(x, x) as a mean over rows. A term that may vary "
-        "much need not do so."
+        f"The variance is that{_of_scale(model)} before any target is seen, k(x, x) as a mean over rows. A "
+        "term that may vary much need not do so."
     )
-    scales = columns.lengthscales(model.kernel_)
-    if not scales:
+    lengthscales = columns.lengthscales(model.kernel_)
+    if not lengthscales:
         return
     listed = [
         (each.column, shown(each.value), each.part + (", shared by its columns" if each.shared else ""))
-        for each in scales
+        for each in lengthscales
     ]
     page.table(("column", "lengthscale", "part"), listed, left=(0, 2), title="Lengthscales")
     page.paragraph(
@@ -216,6 +229,12 @@ def _say_terms(page: Page, model: TableMachine, sample: Sample) -> None:
         "column is useless: another part may read it, and a straight line is long too. Lengthscales of "
         "columns that are read in different ways cannot be compared."
     )
+
+
+def _of_scale(model: TableMachine) -> str:
+    if model.scale_.is_identity:
+        return ""
+    return f" of {model.scale_.words_of(str(getattr(model, 'target_', 'the target')))}"
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -20,9 +20,8 @@ BINS = 10
 
 
 def standardised(estimate: Estimate) -> Array:
-    """The errors of numbers in standard deviations of their bands."""
-    errors: Array = (estimate.truth - estimate.predicted) / np.maximum(estimate.spread, 1e-300)
-    return errors
+    """The errors of numbers in standard deviations of their bands, on the scale of the target."""
+    return estimate.numbers.standardised(np.asarray(estimate.truth, dtype=np.float64))
 
 
 def coverage(estimate: Estimate, level: float) -> float:

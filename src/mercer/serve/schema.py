@@ -149,6 +149,7 @@ class ModelAnswer(BaseModel):
     columns: list[ColumnAnswer] | None
     width: int
     kernel: str | None
+    scale: dict[str, float] | None
     estimate: EstimateAnswer | None
     certificate: str | None
     steps: list[str]

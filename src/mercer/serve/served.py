@@ -106,9 +106,9 @@ class Served:
     def _bands(self, table: polars.DataFrame | Array, level: float) -> tuple[Array, Array, Array]:
         """Means, and the ends of the intervals of a new observation."""
         if isinstance(self.model, TableRegressor):
-            mean, std = self.model.predict(table, return_std=True)
-        else:
-            mean, std = self.model.predict(table, return_std=True, noise=True)
+            said = self.model.predicted(table)
+            return said.mean, *said.interval(level)
+        mean, std = self.model.predict(table, return_std=True, noise=True)
         reach = half_width(level) * std
         return mean, mean - reach, mean + reach
 
@@ -193,12 +193,14 @@ class Served:
             "columns": None if self.columns is None else [_described(column) for column in self.columns],
             "width": self.width,
             "kernel": None if kernel is None else str(kernel),
+            "scale": None,
             "estimate": None,
             "certificate": None if certificate is None else str(certificate),
             "steps": [],
         }
         if isinstance(model, TableMachine):
             estimate = model.estimate_
+            told["scale"] = model.scale_.to_dict()
             told["estimate"] = {
                 "how": estimate.how,
                 "measures": _known(estimate.measures),

@@ -62,6 +62,9 @@ class FeatureRidge:
     @cached_property
     def factor(self) -> Cholesky:
         """The Cholesky factor of Σ w φφᵀ + αI (φ centred); refused where it is singular."""
+        if self.dimension == 0:
+            # the map of a kernel that is 0 has no features, and there is nothing to factor
+            return Cholesky(np.zeros((0, 0), order="F"), self.alpha)
         G = np.zeros((self.dimension, self.dimension))
         root = np.sqrt(self.weight)
         for rows, P in self._centred():

@@ -25,7 +25,7 @@ from mercer.solve.box import BoxPoint, BoxProblem
 from mercer.solve.operator import Operator
 from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status
 from mercer.sparse import Matrix
-from mercer.threads import threads
+from mercer.threads import threads, threads_for
 from mercer.typing import Array, Flags, Integers
 
 __all__ = ["ascents", "working_set", "working_sets"]
@@ -163,7 +163,7 @@ def working_sets(
         "gap_tol": gap_tol,
         "max_iter": max_iter,
         "cache_bytes": int(cache_bytes),
-        "threads": threads(n_jobs),
+        "threads": threads_for(n_jobs, K.shape[0] ** 2 * len(problems)),
     }
 
     def solve(stated: list[_Stated], callback: Progress | None) -> list[_Found]:

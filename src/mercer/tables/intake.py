@@ -65,8 +65,17 @@ class TableFile:
     def __str__(self) -> str:
         """One line on what was read, and one for each assumption."""
         rows, columns = self.shape
-        head = f"{self.path}: {rows} rows, {columns} columns ({self.format})"
+        head = f"{self.path}: {counted(rows, 'row')}, {counted(columns, 'column')} ({self.format})"
         return "\n".join([head, *(f"  {note}" for note in self.notes)])
+
+
+def counted(count: int, word: str) -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "row"), counted(3, "column")
+    ('1 row', '3 columns')
+    """
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def read_table(path: str | Path, layout: Layout | None = None) -> TableFile:

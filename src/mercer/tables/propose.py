@@ -35,6 +35,7 @@ from mercer.kernels import (
     Text,
 )
 from mercer.params import Open
+from mercer.tables.names import require_columns
 from mercer.tables.roles import Role, date_reading, role_of
 from mercer.typing import Array, Table
 
@@ -124,11 +125,7 @@ def roles_of(table: Table, *, leave_out: Iterable[str] = ()) -> tuple[Role, ...]
             "array of numbers, RBF(ard=True) is the usual start."
         )
     without = set(leave_out)
-    unknown = sorted(without - set(rows.names))
-    if unknown:
-        raise InputError(
-            f"leave_out names the columns {unknown}, which the table does not have: {rows.names}."
-        )
+    require_columns(rows.names, sorted(without))
     roles = [role_of(name, _values(rows.take((name,)))) for name in rows.names if name not in without]
     if all(role.kind == "left out" for role in roles):
         raise InputError(

@@ -35,6 +35,12 @@ FORMATS = (
     "%b %d, %Y",
     "%d %b %Y",
     "%m/%d/%y",
+    # months: their first day
+    "%Y-%m",
+    "%m/%Y",
+    "%b %Y",
+    "%Y %b",
+    "%B %Y",
 )
 _IDENTIFIER = re.compile(r"(^|[\s_])(id|no|nr|index|uuid|key|rownames?)$|[a-z]I[Dd]$", re.IGNORECASE)
 
@@ -107,7 +113,7 @@ def _role_of_numbers(column: str, numbers: np.ndarray, gaps: int, distinct: int)
 
 
 def _role_of_text(column: str, texts: list[str], gaps: int, distinct: int) -> Role:
-    found, format = _date_format(texts)
+    found, format = date_format(texts)
     if found:
         written = "year-month-day" if format is None else format
         return Role(column, "date", f"text that is always a date ({written})", gaps, distinct, format)
@@ -129,7 +135,7 @@ def _as_numbers(known: Sequence[object]) -> np.ndarray | None:
     return None
 
 
-def _date_format(texts: Sequence[str]) -> tuple[bool, str | None]:
+def date_format(texts: Sequence[str]) -> tuple[bool, str | None]:
     """Whether every text is a date, and in which form."""
     if not all(any(c.isdigit() for c in text) and len(text.strip()) >= 6 for text in texts[:50]):
         return False, None

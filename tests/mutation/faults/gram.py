@@ -59,9 +59,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "each column's lengthscale is linked to the first column",
-        KERNELS + "leaves/families.py",
-        'at.link((view, 0, j), f"lengthscale[{j}]", -2 / length)',
-        'at.link((view, 0, 0), f"lengthscale[{j}]", -2 / length)',
+        KERNELS + "programs/program.py",
+        'named.append(NamedLink((view, 0, j), f"{name}[{j}]", factor))',
+        'named.append(NamedLink((view, 0, 0), f"{name}[{j}]", factor))',
         "tests/gram/test_spellings.py tests/laws/test_gradients.py",
     ),
     Fault(

@@ -198,7 +198,7 @@ class ArcCosine(Leaf):
 
     def feature_map(self, space: Space) -> Node:
         if space.d > 1:
-            return Infinite(str(self))
+            return Infinite(self)
         return Halves(self.order, float(self.value(0.0)), space)
 
     def enclosed(self, sample: Sample) -> Enclosed:

@@ -22,6 +22,7 @@ from math import sqrt
 import numpy as np
 from scipy import sparse
 
+from mercer.arrays import MOST_SORTED
 from mercer.errors import PrecisionWarning, warn
 from mercer.panels import column_ends, largest_entry
 from mercer.sparse import Matrix
@@ -29,24 +30,30 @@ from mercer.typing import Array, Flags
 
 # The most columns of sparse rows that have lengthscales of their own.
 WIDEST = 10_000
-# The most rows that are sorted to find the middle of a column.
-MOST_SORTED = 1000
 
 
-def closing_lengths(A: Matrix, weight: Array | None = None) -> float | tuple[float, ...]:
+def closing_lengths(
+    A: Matrix, weight: Array | None = None, ordered: Array | None = None
+) -> float | tuple[float, ...]:
     """One number where all columns have the same, else one for each column.
+
+    `ordered` is A with every column sorted, where that is known.
 
     >>> closing_lengths(np.array([[0.1, 0.0], [2.1, 2000.0]]))
     (1.0, 1000.0)
     """
     # In units of the largest entry: the variance of very small or very large numbers is no number.
-    unit = _unit(A)
+    unit = _unit(_largest(A, ordered))
     B = A if unit == 1.0 else A / unit
     w = np.ones(A.shape[0]) if weight is None else np.asarray(weight, dtype=float)
     if sparse.issparse(B):
         spread, varying = _sparse_spread(sparse.csr_array(B), w)
     else:
-        spread, varying = column_spread(np.asarray(B, dtype=np.float64), w)
+        if ordered is not None and not np.logical_and.reduce(w == 1.0):
+            ordered = None
+        if ordered is not None and unit != 1.0:
+            ordered = ordered / unit
+        spread, varying = column_spread(np.asarray(B, dtype=np.float64), w, ordered)
     if varying == 0:
         warn(
             "X is constant, so every kernel value is the same and nothing can be learned from it; the "
@@ -63,10 +70,19 @@ def closing_lengths(A: Matrix, weight: Array | None = None) -> float | tuple[flo
     return lengths
 
 
-def column_spread(A: Array, weight: Array) -> tuple[Array, int]:
-    """The deviation that counts for each column, its own or a common one, and how many columns vary."""
-    deviations = column_deviations(A, weight)
-    return _common(deviations, mostly_one_value(A, weight)), int(np.count_nonzero(deviations))
+def column_spread(A: Array, weight: Array, ordered: Array | None = None) -> tuple[Array, int]:
+    """The deviation that counts for each column, its own or a common one, and how many columns vary.
+
+    `ordered` is A with every column sorted, known where all rows have weight 1.
+    """
+    if ordered is None:
+        deviations = column_deviations(A, weight)
+        pooled = mostly_one_value(A, weight)
+    else:
+        share = np.full(len(A), 1.0 / len(A))
+        deviations = _deviations(A, share, ordered[0], ordered[-1])
+        pooled = _mostly_one(ordered)
+    return _common(deviations, pooled), int(np.count_nonzero(deviations))
 
 
 def mostly_one_value(A: Array, weight: Array) -> Flags:
@@ -83,8 +99,26 @@ def mostly_one_value(A: Array, weight: Array) -> Flags:
     below = weight[some][order].cumsum(axis=0)
     middle = (2 * below >= below[-1]).argmax(axis=0)
     columns = np.arange(A.shape[1])
-    value = B[order[middle, columns], columns]
-    return np.asarray(2 * (weight @ (value == A)) > weight.sum())
+    return _has_most(B[order[middle, columns], columns], A, weight, weight.sum())
+
+
+def _mostly_one(ordered: Array) -> Flags:
+    """Columns where more than half of the rows have one value, which then stands in the middle.
+
+    So many equal entries also reach a quarter of all rows beyond the middle, on one side or the other.
+    """
+    n = len(ordered)
+    middle = (n - 1) // 2
+    value = ordered[middle]
+    reaches: Flags = (ordered[middle - n // 4] == value) | (ordered[middle + n // 4] == value)
+    if not np.logical_or.reduce(reaches):
+        return reaches
+    return np.asarray(2 * np.count_nonzero(ordered == value, axis=0) > n)
+
+
+def _has_most(value: Array, A: Array, weight: Array, total: float) -> Flags:
+    """Whether a value has more than half the total weight, for each column."""
+    return np.asarray(2 * (weight @ (value == A)) > total)
 
 
 def _sparse_spread(A: Matrix, weight: Array) -> tuple[Array, int]:
@@ -153,9 +187,13 @@ def column_deviations(A: Array, weight: Array | None = None) -> Array:
     live = w > 0
     kept = A if weight is None else A[live]
     w = w[live] / w.sum()
-    middle = kept[0] + w @ (kept - kept[0])
-    low, high = column_ends(kept)
-    return np.where(high > low, np.sqrt(w @ (kept - middle) ** 2), 0.0)
+    return _deviations(kept, w, *column_ends(kept))
+
+
+def _deviations(A: Array, share: Array, low: Array, high: Array) -> Array:
+    """The deviation of each column between its ends, for shares of the rows that add up to 1."""
+    middle = A[0] + share @ (A - A[0])
+    return np.where(high > low, np.sqrt(share @ (A - middle) ** 2), 0.0)
 
 
 def variance(A: Matrix, weight: Array | None = None) -> float:
@@ -176,9 +214,15 @@ def variance(A: Matrix, weight: Array | None = None) -> float:
     return 0.0
 
 
-def _unit(A: Matrix) -> float:
-    """A power of two near the largest entry of A if that is far from 1, else 1; division by it is exact."""
-    top = float(abs(A).max()) if sparse.issparse(A) else largest_entry(A)
+def _largest(A: Matrix, ordered: Array | None) -> float:
+    """max |a_ij|, which is at an end of a column."""
+    if ordered is not None:
+        return float(max(-np.minimum.reduce(ordered[0]), np.maximum.reduce(ordered[-1])))
+    return float(abs(A).max()) if sparse.issparse(A) else largest_entry(A)
+
+
+def _unit(top: float) -> float:
+    """A power of two near the largest entry if that is far from 1, else 1; division by it is exact."""
     if top == 0 or 1e-70 < top < 1e70:
         return 1.0
     return float(np.exp2(max(np.floor(np.log2(top)), -1022.0)))

@@ -278,7 +278,7 @@ class Dot(DotProduct):
 
     def feature_map(self, space: Space) -> Node:
         if callable(self.taylor):
-            return Infinite(str(self))
+            return Infinite(self)
         raise unknown_map(self, "its Taylor series is not declared. Pass taylor=[…] if it is a polynomial.")
 
     def is_series(self) -> bool:

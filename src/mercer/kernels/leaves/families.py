@@ -152,10 +152,10 @@ class Radial(OfOneNumber):
             at.step("SQDIST", at.view(centred=True))
             at.affine(at.param(value**-2.0, "lengthscale", -2 * value**-3.0))
             return
-        view = at.view(centred=True, scale=1 / self.column_values("lengthscale", at.width))
+        lengths = self.column_values("lengthscale", at.width)
+        view = at.view(centred=True, scale=1 / lengths)
         at.step("SQDIST", view)
-        for j, length in enumerate(value):
-            at.link((view, 0, j), f"lengthscale[{j}]", -2 / length)
+        at.link_columns(view, "lengthscale", -2 / lengths)
 
     def contract(self, W: Array, at: Sweep) -> None:
         X = at.x.vectors

@@ -230,7 +230,7 @@ class Leaf(Kernel):
         names = self._open_names()
         if not names:
             return self
-        lengths = closing_lengths(rows.vectors, weight)
+        lengths = closing_lengths(rows.vectors, weight, rows.ordered())
         return self.changed(**{name: _within(lengths, dict(self.stated_bounds).get(name)) for name in names})
 
     def entry_name(self, name: str, j: int) -> str:

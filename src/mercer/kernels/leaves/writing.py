@@ -10,6 +10,9 @@ from mercer.typing import Setting
 
 def write_value(value: Setting) -> str:
     """A parameter as text that the parser reads back; functions as <name>."""
+    if type(value) is float:
+        # What most parameters are, before the longer questions.
+        return repr(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(map(write_value, value)) + "]"
     if isinstance(value, str):

@@ -66,7 +66,8 @@ def build(kernel: Kernel, d: Columns, *, redundant: bool = False, memory: int | 
     space = _space(kernel, d)
     node = _planned(kernel, space, redundant)
     if isinstance(node, Infinite):
-        inside = "" if node.culprit == str(kernel) else f" because of {node.culprit}"
+        culprit = str(node.culprit)
+        inside = "" if culprit == str(kernel) else f" because of {culprit}"
         raise NoFiniteMapError(
             f"the feature map of {kernel} is infinite{inside}. Use the kernel itself, or mercer.MercerMap "
             "for "

@@ -88,7 +88,9 @@ class Node(ABC):
 
 @dataclass(frozen=True)
 class Infinite(Node):
-    culprit: str
+    """No finite map, because of a part of the kernel; what it is called is written where it is told."""
+
+    culprit: Kernel
     dimension: int | float = math.inf
 
     def factors(self, i: int) -> list[str]:

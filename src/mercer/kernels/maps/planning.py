@@ -201,7 +201,7 @@ def _plan_power(k: Power, space: Space) -> Node:
         return Monomials(Expansion.constant(1), space)
     if k.exponent != int(k.exponent):
         if isinstance(_plan_inside(k, k.kernel, space), Infinite):
-            return Infinite(str(k))
+            return Infinite(k)
         raise unknown_map(k, "it is a fractional power. k.validity() says whether it is a kernel.")
     if isinstance(k.kernel, Scaled | Product) and k.exponent < 64:
         return _plan_product(Product((k.kernel,) * int(k.exponent)), space)
@@ -230,7 +230,7 @@ def _plan_exp(k: Exp, space: Space) -> Node:
     else:
         found = _plan_inside(k, k.kernel, space)
     if found.dimension:
-        return Infinite(str(k))
+        return Infinite(k)
     return Monomials(Expansion.constant(1), space)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -43,6 +44,22 @@ class Link(NamedTuple):
     number: int | tuple[int, int, int | None]
     slot: int
     factor: float
+
+
+class NamedLink(NamedTuple):
+    """A link to the parameter of this full name, or to nothing where no parameter is called so."""
+
+    number: int | tuple[int, int, int | None]
+    name: str
+    factor: float
+
+
+class NamedColumns(NamedTuple):
+    """Links from all columns of a view to a parameter with one number for each of them."""
+
+    view: int
+    name: str
+    factors: Array
 
 
 @dataclass
@@ -83,7 +100,8 @@ class Lowered:
     views: list[View] = field(default_factory=list)
     rows: list[RowVectors] = field(default_factory=list)
     columns: list[Array] = field(default_factory=list)
-    links: list[Link] = field(default_factory=list)
+    named: list[NamedLink] = field(default_factory=list)
+    named_columns: list[NamedColumns] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     gradient: bool = False
     # Whole periods were taken off, so that the program must not be differentiated.
@@ -91,44 +109,57 @@ class Lowered:
     # A part is divided by its own norm: 1 on the diagonal, where rounding gives 1 - ulp.
     unit_diagonal: bool = False
 
+    @cached_property
+    def slots(self) -> dict[str, int]:
+        """The places of the kernel's parameters by name."""
+        return {p.name: i for i, p in enumerate(self.kernel.parameters)}
+
+    @cached_property
+    def links(self) -> list[Link]:
+        """The paths of the gradient, with the places of its parameters: looked up once it is asked for."""
+        named = list(self.named)
+        for view, name, factors in self.named_columns:
+            for j, factor in enumerate(factors.tolist()):
+                named.append(NamedLink((view, 0, j), f"{name}[{j}]", factor))
+        slots = self.slots
+        return [Link(k, slots[name], factor) for k, name, factor in named if name in slots and factor != 0]
+
 
 @dataclass(frozen=True, eq=False)
 class Place:
     """Where in the expression a kernel writes: its rows, its name, the way adjoints of those rows go to X.
 
-    What is written there goes into the one program `out`. `slots` are the places of the parameters by name,
-    and `cache` holds the views that several kernels read.
+    What is written there goes into the one program `out`; `cache` holds the views that several kernels read.
     """
 
     out: Lowered
     x: Rows
     z: Rows | None
     pull: Pull | None
-    slots: dict[str, int]
     path: str = ""
     cache: dict[Hashable, int] = field(default_factory=dict)
 
     def child(self, name: str) -> Place:
         """The place of a part that sees the same rows."""
         path = f"{self.path}{name}__"
-        return Place(self.out, self.x, self.z, self.pull, self.slots, path, self.cache)
+        return Place(self.out, self.x, self.z, self.pull, path, self.cache)
 
     def mapped(self, map: Callable[[Rows], Rows], back: Pull | None) -> Place:
         """The place of a part that sees mapped rows; `back` takes their adjoints to the rows here."""
         x = map(self.x)
         z = optional(map, self.z)
         pull = _composed(self.pull, back)
-        return Place(self.out, x, z, pull, self.slots, f"{self.path}kernel__", self.cache)
+        return Place(self.out, x, z, pull, f"{self.path}kernel__", self.cache)
 
     def showing(self, x: Matrix, z: Matrix | None) -> Place:
         """The same place with other matrices in place of the rows, which have no known way back."""
         rows_z = None if z is None or self.z is None else Rows(z, self.z.name)
-        return Place(self.out, Rows(x, self.x.name), rows_z, None, self.slots, self.path, self.cache)
+        return Place(self.out, Rows(x, self.x.name), rows_z, None, self.path, self.cache)
 
     def alone(self, rows: Rows) -> Place:
         """A place on one sample with a program of its own, for the gradient of a diagonal."""
         out = Lowered(self.out.kernel, len(rows), len(rows), True, self.out.dtype, gradient=True)
-        return Place(out, rows, None, self.pull, self.slots, self.path)
+        return Place(out, rows, None, self.pull, self.path)
 
     @property
     def width(self) -> int:
@@ -138,7 +169,9 @@ class Place:
         """The common shift of these rows; that of one sample is looked for once."""
         if Z is not None:
             return origin(X, Z)
-        return self.x.remembered("origin", lambda: origin(X, None))
+        if X is not self.x.vectors:
+            return self.x.remembered("origin", lambda: origin(X, None))
+        return self.x.remembered("origin", lambda: exact_shift(*self.x.ends(), X.dtype))
 
     def step(self, op: str, a: int = 0, b: int = 0) -> None:
         self.out.code.append((op, a, b))
@@ -153,20 +186,25 @@ class Place:
 
     def link(self, index: int | tuple[int, int, int | None], name: str, factor: float) -> None:
         """Say that a number, or a column of a view, moves by `factor` with a parameter of the kernel here."""
-        slot = self.slots.get(self.path + name)
-        if slot is not None and factor != 0:
-            self.out.links.append(Link(index, slot, factor))
+        self.out.named.append(NamedLink(index, self.path + name, factor))
+
+    def link_columns(self, view: int, name: str, factors: Array) -> None:
+        """Say that every column of a view moves by its factor with its own number of a parameter."""
+        self.out.named_columns.append(NamedColumns(view, self.path + name, factors))
 
     def linked(self, index: int) -> bool:
         """Whether a number of the program belongs to a parameter."""
-        return any(link.number == index for link in self.out.links)
+        slots = self.out.slots
+        return any(
+            link.number == index and link.factor != 0 and link.name in slots for link in self.out.named
+        )
 
     def rescale(self, index: int, factor: float) -> None:
         """Multiply a number of the program by a plain one, and its derivatives with it."""
         self.out.params[index] *= factor
-        self.out.links[:] = [
+        self.out.named[:] = [
             link._replace(factor=factor * link.factor) if link.number == index else link
-            for link in self.out.links
+            for link in self.out.named
         ]
 
     def affine(self, scale: int, offset: int | None = None) -> None:
@@ -239,11 +277,18 @@ def origin(X: Array, Z: Array | None) -> Array | None:
     is a multiple of a power of two not below that spacing, so every x - shift is exact and differences are
     unchanged.
     """
-    low, high = (end.astype(float, copy=False) for end in column_ends(X))
+    low, high = column_ends(X)
     if Z is not None:
         lower, higher = column_ends(Z)
         low = np.minimum(low, lower)
         high = np.maximum(high, higher)
+    return exact_shift(low, high, X.dtype)
+
+
+def exact_shift(low: Array, high: Array, dtype: np.dtype) -> Array | None:
+    """`origin` of rows whose columns have these ends."""
+    low = low.astype(float, copy=False)
+    high = high.astype(float, copy=False)
     ends = low + high
     spread = high - low
     far = np.abs(ends) > 16 * spread
@@ -251,7 +296,7 @@ def origin(X: Array, Z: Array | None) -> Array | None:
         return None
     middle = 0.5 * ends
     step = np.exp2(
-        np.ceil(np.log2(np.maximum(spread, np.spacing(np.abs(middle).astype(X.dtype)).astype(float))))
+        np.ceil(np.log2(np.maximum(spread, np.spacing(np.abs(middle).astype(dtype)).astype(float))))
     )
     return np.where(far, np.round(middle / step) * step, 0.0)
 

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from mercer.arrays import Rows
 from mercer.errors import InputTypeError, ShapeError
+from mercer.frames import is_missing
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import Leaf, leaf
@@ -227,9 +228,7 @@ def _checked(value: Thing, i: int, j: int, x: Rows) -> Hashable:
 
 def category(value: Thing) -> Hashable:
     """A value as it is compared; all missing values are one, and 1, 1.0 and True are."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    if isinstance(value, float | np.floating) and np.isnan(value):
+    if is_missing(value):
         return None
     found: Hashable = value
     return found

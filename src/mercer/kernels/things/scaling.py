@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from mercer.arrays import Rows
 from mercer.errors import InputError, ParameterError, ShapeError
+from mercer.frames import is_missing
 from mercer.kernels.leaves.closing import column_deviations
 from mercer.kernels.things.reading import Reading, reading
 from mercer.params import given
@@ -198,7 +199,7 @@ class Known(Reading):
         plain = plain_numbers(x.data)
         if plain is not None:
             return Rows((~np.isnan(plain)).astype(np.float64), x.name, x.names)
-        known = [[float(not _is_gap(cell)) for cell in row] for row in _cells(x)]
+        known = [[float(not is_missing(cell)) for cell in row] for row in _cells(x)]
         return Rows(np.array(known), x.name, x.names)
 
 
@@ -211,7 +212,7 @@ def numbers_with_gaps(x: Rows) -> Array:
             check_vectors(np.where(np.isnan(plain), 0.0, plain), x.name, x.names)
             return plain
         table = np.array(_cells(x), dtype=object)
-        gaps = np.array([[_is_gap(cell) for cell in row] for row in table])
+        gaps = np.array([[is_missing(cell) for cell in row] for row in table])
         filled = check_vectors(np.where(gaps, 0.0, table), x.name, x.names)
         return np.where(gaps, np.nan, np.asarray(filled, dtype=np.float64))
 
@@ -221,12 +222,6 @@ def numbers_with_gaps(x: Rows) -> Array:
 def _cells(x: Rows) -> list[list[object]]:
     """The cells of each row; a single value is a row of one."""
     return [list(row) if isinstance(row, np.ndarray | list | tuple) else [row] for row in x.things]
-
-
-def _is_gap(cell: object) -> bool:
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))
 
 
 def _store_numbers(owner: Reading, name: str) -> None:

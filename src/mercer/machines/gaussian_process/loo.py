@@ -35,6 +35,11 @@ def leave_one_out(posterior: Posterior) -> tuple[Array, Array]:
     inverse = posterior.inverse
     if not isinstance(inverse, Exact | InFeatures):
         raise InputError("leave-one-out needs the inverse itself; fit with solver='cholesky'.")
+    if not posterior.n:
+        raise InputError(
+            "leave-one-out needs the rows of the fit, and this model was saved without them (compact=True). "
+            "Save it with compact=False, or fit it again."
+        )
     Y = posterior.Y
     scale = posterior.units.scale
     shift, ratio = _with_all(Y)

@@ -415,22 +415,13 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             found = system.estimate(gradient=eval_gradient)[1].evidence
         return (found.value, found.gradient) if eval_gradient else found.value
 
-    def require_rows(self, what: str) -> None:
-        """Refuse what needs the rows of the fit to a model that was saved without them."""
-        check_is_fitted(self, "alpha_")
-        if not len(self._alpha):
-            raise InputError(
-                f"{what} needs the rows of the fit, and this model was saved without them (compact=True). "
-                "Save it with compact=False, or fit it again."
-            )
-
     def loo(self, return_std: bool = False) -> Array | tuple[Array, Array]:
         """For every training row the mean (and standard deviation) of its observation given all the others.
 
         There are no refits. The hyperparameters are those of all rows; mean and scale of the targets
-        (`normalize_y`) are those of the others.
+        (`normalize_y`) are those of the others. With landmarks, a row that is one stays one without its
+        target, and is said with more certainty than a new row would be.
         """
-        self.require_rows("leave-one-out")
         mean, std = leave_one_out(self.posterior_)
         if self._single:
             mean = mean[:, 0]

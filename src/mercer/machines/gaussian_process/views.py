@@ -52,6 +52,20 @@ class Terms:
     def total_std(self) -> Array:
         return np.asarray(np.sqrt(np.maximum(self.covariance.sum(axis=(0, 1)), 0.0)))
 
+    def shares(self, y: Array) -> Array:
+        """The share of each term in the variance of targets y at the same rows; last, what is left.
+
+        The variance of a term is that of its mean over the rows, the variance of what is left that of y less
+        the mean of f; the whole is the sum of them, so that shares add up to 1. Equal rows without any
+        variance have no shares but that of what is left.
+        """
+        left = np.asarray(y, dtype=np.float64) - self.total_mean
+        variances = np.array([*np.var(self.mean, axis=1), np.var(left, axis=0)])
+        total = variances.sum(axis=0)
+        nothing = np.zeros_like(variances)
+        nothing[-1] = 1.0
+        return np.where(total > 0, variances / np.where(total > 0, total, 1.0), nothing)
+
     def __len__(self) -> int:
         return len(self.names)
 

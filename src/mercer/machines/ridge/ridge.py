@@ -11,7 +11,14 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import NotPositiveDefiniteError, ParameterError, PrecisionWarning, ShapeError, warn
+from mercer.errors import (
+    InputError,
+    NotPositiveDefiniteError,
+    ParameterError,
+    PrecisionWarning,
+    ShapeError,
+    warn,
+)
 from mercer.gram.functions import ByFeatures, Functions
 from mercer.gram.on_rows import Evaluated, Given, KernelOnRows, feature_products
 from mercer.kernels.base import Kernel
@@ -152,6 +159,13 @@ class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
             self.landmarks_ = kept[problem.chosen_landmarks]
             self.landmark_coef_ = coef
 
+    def map_again(self) -> None:
+        """Make `feature_map_` anew from the rows of fit: for a model from a file, which leaves it out."""
+        phi = self._problem(self._options()).map()
+        if not isinstance(phi, SparseMap) or phi.dimension != len(self.coef_):
+            raise InputError(f"{len(self.coef_)} weights are not those of the features of these rows.")
+        self.feature_map_ = phi.without_rows()
+
     def _beta(self, problem: RidgeProblem, coef: Array | None, kept: Integers) -> Array:
         """The weights of the features that stand for the kernel: those of the primal, or Φᵀc."""
         assert problem.phi is not None
@@ -203,7 +217,7 @@ class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
         if self.solver_ == "primal" and not self.is_approximated:
             assert isinstance(self.kernel_, Kernel)
             phi = self.feature_map_
-            weights = self.coef_.reshape(len(self.coef_), -1).T
+            weights = np.atleast_2d(self.coef_.T)
             offset = np.broadcast_to(np.asarray(self.intercept_, dtype=float), len(weights)).copy()
             return ByFeatures(
                 map=lambda A: dense(phi(self.as_rows(A))),

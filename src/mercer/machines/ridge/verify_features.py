@@ -160,7 +160,7 @@ def examine_coefficients(
         exam.same("the gap between primal and dual", done.gap, between, scale=abs(done.primal))
     intercepts = np.atleast_1d(model.intercept_)
     coef = np.asarray(model.dual_coef_).reshape(len(model._weight), len(intercepts))
-    beta = np.asarray(model.coef_).reshape(phi.shape[1], -1)
+    beta = np.asarray(model.coef_).reshape(phi.shape[1], len(intercepts))
     outside = np.setdiff1d(np.arange(len(coef)), kept)
     exam.same("dual_coef_ of rows without weight", coef[outside], np.zeros_like(coef[outside]))
     for j, penalty, part in parts:

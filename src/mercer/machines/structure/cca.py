@@ -208,7 +208,13 @@ class Ridged:
 
     def __init__(self, K: Centred, regularization: float) -> None:
         self.K = K
-        self.c = float(regularization) * max(float(K.diag().sum()), np.finfo(float).tiny)
+        spread = float(K.diag().sum())
+        if spread == 0:
+            raise InputError(
+                "the kernel of one view is the same for all rows, so that its functions are constant and "
+                "have no correlation. Use another kernel, or columns that vary."
+            )
+        self.c = float(regularization) * max(spread, np.finfo(float).tiny)
         A = np.asarray(K.dense(), dtype=np.float64)
         A[np.diag_indices_from(A)] += self.c
         try:

@@ -1,0 +1,206 @@
+"""`mercer fit`: from a raw table to a model file and its report.
+
+The object that --json prints, schema "mercer.fit/1":
+
+    model, report              the files; report is null where none was asked for
+    task, target, rows         what was learned
+    columns                    for each column: column, kind, why
+    scale                      on which the target is modelled: power (1 as it is, 0 the logarithm), shift
+    kernel, machine, steps     what was found, and what was done
+    estimate                   how, measures, nothing_learned
+    certificate, seconds       of the machine; of everything
+    by_ctrl_c                  whether Ctrl-C ended the search
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from mercer import clock, places
+from mercer.cli.codes import INTERRUPTED
+from mercer.cli.source import Voice, finished
+from mercer.cli.talk import complain, json_text
+from mercer.errors import Interrupted, ModelFileError, OutputError, ParameterError
+from mercer.recipe.door import fit as fit_table
+from mercer.recipe.estimate import Estimate
+from mercer.recipe.estimators import TableClassifier, TableMachine, TableRegressor
+from mercer.tables.intake import STDIN, TableFile, read_table
+
+if TYPE_CHECKING:
+    from mercer.tables.delimited import Layout
+
+SUFFIX = ".mercer"
+# Of the time, what the report may take, and at least so many seconds.
+SHARE_OF_REPORT = 0.2
+LEAST_OF_REPORT = 2.0
+# Of the time, what is left for the fit however long reading takes.
+LEAST_OF_FIT = 0.1
+UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _HowToFit:
+    task: str | None
+    kernel: str | None
+    machine: str
+    leave_out: tuple[str, ...]
+    time: str | None
+    memory: str
+    seed: int
+    report: bool
+    force: bool
+    quiet: bool
+    as_json: bool
+
+
+@dataclass(frozen=True)
+class FitRequest(_HowToFit):
+    """What was asked of `mercer fit`."""
+
+    table: str
+    layout: Layout
+    target: str | None
+    output: str | None
+
+
+def run_fit(asked: FitRequest) -> int:
+    """Read, fit, write the model and its report, say what came of it; return the exit code."""
+    voice = Voice(asked.quiet)
+    code = 0
+
+    def work() -> None:
+        nonlocal code
+        began = clock.now()
+        seconds = seconds_of(asked.time)
+        place, page = _places(asked)
+        found = read_table(asked.table, asked.layout)
+        voice.say(str(found))
+        if asked.target is None and found.frame is not None:
+            raise ParameterError(
+                f"name the column to predict: --target {found.frame.columns[-1]!r}, say. The table has "
+                f"{', '.join(found.frame.columns)}."
+            )
+        try:
+            model = _fitted(found, asked, seconds_for_fit(asked, seconds, clock.now() - began))
+        except Interrupted as stop:
+            model = cast("TableRegressor | TableClassifier", stop.model)
+            complain("interrupted; the best model so far is written.")
+            code = INTERRUPTED
+        saved = model.save(place, force=asked.force, compact=True)
+        voice.say(str(saved))
+        if page is not None:
+            left = None if seconds is None else max(began + seconds - clock.now(), LEAST_OF_REPORT)
+            with clock.within(left):
+                model.report(page, table=found, force=asked.force)
+        _print_fit(asked, model, place, page, interrupted=code == INTERRUPTED)
+
+    return finished(work, voice) or code
+
+
+def seconds_for_fit(asked: FitRequest, seconds: float | None, read: float) -> float | None:
+    """What the fit may take of the seconds for everything, of which reading took some; None for no limit."""
+    if seconds is None:
+        return None
+    share = 1 - SHARE_OF_REPORT if asked.report else 1.0
+    return max(share * seconds - read, LEAST_OF_FIT * seconds)
+
+
+def _fitted(found: TableFile, asked: FitRequest, seconds: float | None) -> TableRegressor | TableClassifier:
+    return fit_table(
+        found,
+        asked.target,
+        task=asked.task,
+        kernel=asked.kernel,
+        machine=asked.machine,
+        leave_out=asked.leave_out,
+        max_seconds=seconds,
+        memory=asked.memory,
+        random_state=asked.seed,
+        verbose=0 if asked.quiet else 1,
+    )
+
+
+def _places(asked: FitRequest) -> tuple[Path, Path | None]:
+    """Where the model and its page go, refused before any work where they may not be written."""
+    if asked.output is None:
+        stem = "model" if asked.table == STDIN else Path(asked.table).name.split(".")[0] or "model"
+        place = Path(stem + SUFFIX)
+    else:
+        place = Path(asked.output)
+    places.check_place(place, force=asked.force, example="model.mercer", error=ModelFileError)
+    if not asked.report:
+        return place, None
+    page = place.with_suffix(".html")
+    places.check_place(page, force=asked.force, example="report.html", error=OutputError)
+    return place, page
+
+
+def seconds_of(text: str | None) -> float | None:
+    """Seconds from 60, 60s, 5m or 1.5h.
+
+    >>> seconds_of("5m"), seconds_of("1.5h"), seconds_of("20")
+    (300.0, 5400.0, 20.0)
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*([0-9.]+)\s*(s|m|min|h|)\s*", text)
+    try:
+        seconds = float(match[1]) * UNITS[match[2]] if match else math.nan
+    except ValueError:
+        seconds = math.nan
+    if not seconds > 0:
+        raise ParameterError(f"--time takes seconds, minutes or hours, such as 60s or 5m; got {text!r}.")
+    return seconds
+
+
+def _print_fit(
+    asked: FitRequest, model: TableMachine, place: Path, page: Path | None, *, interrupted: bool
+) -> None:
+    if asked.as_json:
+        print(json_text(fit_as_json(model, place, page, interrupted=interrupted)))
+        return
+    print(model.summary())
+    print(f"{model.n_rows_fit_} rows in {model.seconds_:.1f} s")
+    print(f"model: {place}")
+    if page is not None:
+        print(f"report: {page}")
+
+
+def fit_as_json(
+    model: TableMachine, place: Path, page: Path | None, *, interrupted: bool
+) -> dict[str, object]:
+    """What --json prints of a fit."""
+    return {
+        "schema": "mercer.fit/1",
+        "model": str(place),
+        "report": None if page is None else str(page),
+        "task": model.task,
+        "target": model.target_,
+        "rows": model.n_rows_fit_,
+        "columns": [{"column": r.column, "kind": r.kind, "why": r.why} for r in model.roles_],
+        "scale": model.scale_.to_dict(),
+        "kernel": str(model.kernel_),
+        "machine": type(model.machine_).__name__,
+        "steps": list(model.steps_),
+        "estimate": {"how": model.estimate_.how, **measures_of(model.estimate_)},
+        "certificate": str(model.certificate_),
+        "seconds": model.seconds_,
+        "by_ctrl_c": interrupted,
+    }
+
+
+def measures_of(estimate: Estimate) -> dict[str, object]:
+    """The measures of an estimate, as JSON has them."""
+    return {
+        "measures": {name: finite(value) for name, value in estimate.measures.items()},
+        "nothing_learned": {name: finite(value) for name, value in estimate.nothing_learned.items()},
+    }
+
+
+def finite(value: float) -> float | None:
+    """JSON has no NaN."""
+    return value if math.isfinite(value) else None

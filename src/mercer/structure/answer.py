@@ -1,0 +1,144 @@
+"""What a search for a kernel found: the kernel, its proof, the fit, its terms in words, the runners-up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.kernels.proofs.answers import Validity
+from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.machines.gaussian_process.views import Terms
+from mercer.solve.solution import Status
+from mercer.structure.scoring import mixed
+from mercer.structure.words import Said
+from mercer.typing import Array, Table
+
+_NUMBER = re.compile(r"\d+\.\d{4,}(?:e[-+]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A kernel that was judged too, and how far it is behind.
+
+    `nats` is what its log evidence lacks, numbers paid for, on all rows of the search together; `score` what
+    it lacks of the score, in nats per row; a trace below 0 is a kernel that was given up for a simpler one.
+    `weight` is its part in an averaged prediction, 0 where it has none.
+    """
+
+    kernel: str
+    nats: float
+    score: float
+    weight: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """The best kernel of a search.
+
+    Attributes
+    ----------
+    kernel : its text. proof : why it is a kernel. model : the fitted `GaussianProcessRegressor`.
+    terms : mean and band of each term at the rows of the fit. said : a sentence for each, with its numbers.
+    alternatives : other kernels that were judged, the nearest first.
+    evidence, held_out, score : nats per row, as `docs/structure.md` defines them.
+    weight : the part of the best kernel in a prediction; less than 1 where averaging predicts better.
+    others : the models of alternatives that take part in the average, with their weights.
+    status : "converged", "limit" (the seconds or the rounds ended it) or "interrupted".
+    seconds, looked, rows : how long it took, kernels that were looked at, and rows of the search.
+    """
+
+    kernel: str
+    proof: Validity
+    model: GaussianProcessRegressor
+    terms: Terms | None
+    said: tuple[Said, ...]
+    alternatives: tuple[Alternative, ...]
+    evidence: float
+    held_out: float
+    score: float
+    weight: float
+    others: tuple[tuple[GaussianProcessRegressor, float], ...]
+    status: Status
+    seconds: float
+    looked: int
+    rows: int
+
+    @property
+    def words(self) -> list[str]:
+        """One sentence for each term."""
+        return [said.text for said in self.said]
+
+    def predict(
+        self, X: Table, return_std: bool = False, *, noise: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """The mean at rows X, with standard deviations if asked: of f, or with `noise` of a new observation.
+
+        Where kernels are averaged they are those of the mixture.
+        """
+        rows = column_of(X)
+        models = [(self.model, self.weight), *self.others]
+        moments = []
+        for model, _ in models:
+            own, std = model.predict(rows, return_std=True, noise=noise)
+            moments.append((own, std**2))
+        mean, variance = mixed(moments, np.array([weight for _, weight in models]))
+        if not return_std:
+            return mean
+        return mean, np.sqrt(variance)
+
+    def to_dict(self) -> dict[str, object]:
+        """All that is said, as plain values."""
+        return {
+            "kernel": self.kernel,
+            "proof": str(self.proof.status),
+            "words": self.words,
+            "shares": [said.share for said in self.said],
+            "bands": [said.band for said in self.said],
+            "numbers": [[(n.of, n.value, n.shown) for n in said.numbers] for said in self.said],
+            "evidence": self.evidence,
+            "held_out": self.held_out,
+            "score": self.score,
+            "weight": self.weight,
+            "alternatives": [vars(other).copy() for other in self.alternatives],
+            "status": str(self.status),
+            "seconds": self.seconds,
+            "kernels_looked_at": self.looked,
+            "rows_of_search": self.rows,
+        }
+
+    def __str__(self) -> str:
+        lines = [short(self.kernel), f"is a kernel ({self.proof.status}). In words:"]
+        lines += [f"  - {text}" for text in self.words]
+        lines.append(
+            f"Evidence {self.evidence:.4f} and held-out density {self.held_out:.4f} nats a row; "
+            f"{self.looked} kernels looked at on {self.rows} rows, {self.status}."
+        )
+        if self.others:
+            lines.append(
+                f"Predictions average {1 + len(self.others)} kernels; the first has {self.weight:.2f}."
+            )
+        if self.alternatives:
+            lines.append("Alternatives, nats of evidence behind, score behind in nats a row:")
+        for other in self.alternatives:
+            lines.append(f"  {other.nats:8.1f}  {other.score:8.4f}  {short(other.kernel)}")
+        return "\n".join(lines)
+
+
+def column_of(X: Table) -> Table:
+    """Rows; a plain list of numbers is one column."""
+    if getattr(X, "ndim", None) == 1 or (isinstance(X, list | tuple) and np.ndim(X[:1]) == 1):
+        values = np.asarray(X)
+        if values.dtype.kind in "iuf":
+            return values[:, None]
+    return X
+
+
+def short(kernel: str) -> str:
+    """The text of a kernel with four digits of each number.
+
+    >>> short("1.23456789*RBF(0.5)")
+    '1.235*RBF(0.5)'
+    """
+    return _NUMBER.sub(lambda found: f"{float(found.group()):.4g}", kernel)

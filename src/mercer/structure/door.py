@@ -1,0 +1,288 @@
+"""`mercer.choose.structure(X, y)`: a search over kernels that says in words what it found."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.arrays import Column, Rows, column_names
+from mercer.errors import InputError, ParameterError
+from mercer.kernels.base import Kernel
+from mercer.kernels.terms import latent_terms
+from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.machines.shared.targets import check_numbers
+from mercer.progress import Talk
+from mercer.solve.anytime import Anytime
+from mercer.solve.solution import Status
+from mercer.sparse import dense
+from mercer.structure.answer import Alternative, Structure, column_of
+from mercer.structure.grammar import key_of, total
+from mercer.structure.proposals import Line, first_of_table, menu_of_line, menu_of_table
+from mercer.structure.scoring import Candidate, Sample, averaging, folds, rolling
+from mercer.structure.search import Search
+from mercer.structure.vocabulary import Vocabulary
+from mercer.structure.words import say_fit
+from mercer.threads import blas_for
+from mercer.typing import Array, Table, Targets
+
+FEWEST = 8
+VALIDATIONS = ("auto", "rolling", "folds")
+# Kernels that may be averaged, and that are told.
+AVERAGED = 4
+TOLD = 5
+# Rows up to which the numbers found on some of them are tuned once more on all.
+TUNED = 2000
+# Rows up to which a search works in one thread.
+ALONE = 300
+AGAIN = 20
+NOISE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """The rows and targets as they came, and as the search sees them."""
+
+    X: Table
+    y: Array
+    rows: Rows
+    columns: list[Column]
+    names: Sequence[str] | None
+
+    @property
+    def numbers(self) -> Array:
+        return np.asarray(dense(self.rows.vectors), dtype=np.float64)
+
+
+def structure(
+    X: Table,
+    y: Targets,
+    *,
+    units: Mapping[str, str] | str | None = None,
+    target_unit: str = "",
+    vocabulary: Vocabulary | None = None,
+    validation: str = "auto",
+    beam: int = 2,
+    rounds: int = 6,
+    max_rows: int = 500,
+    max_seconds: float | None = None,
+    average: bool = True,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    verbose: int = 1,
+) -> Structure:
+    """The kernel that explains y by X best, found by a search over sums and products, and said in words.
+
+    Parameters
+    ----------
+    X : rows of numbers; a list of numbers is one column. y : one number for each row.
+    units : what the numbers of the columns are, such as "years": one text for all, or one for each name.
+    target_unit : what y is counted in. vocabulary : how columns are spoken, in place of these.
+    validation : how rows are held out: "rolling" origins of one ordered column, "folds", or "auto", which
+        rolls where there is one column.
+    beam : from how many kernels a round goes on. rounds : of the search, at most.
+    max_rows : the search takes so many rows of more, drawn with `random_state`; the fit takes all.
+    max_seconds : seconds for the search. Ctrl-C ends it too; the best kernel so far is the answer.
+    average : whether the best few may predict together, where that is better on rows held out.
+
+    Returns a `Structure`. It is the same for the same seed at any number of threads.
+
+    >>> import numpy as np, mercer
+    >>> t = np.arange(60.0)
+    >>> y = 0.1 * t + np.sin(2 * np.pi * t / 12) + np.random.default_rng(0).normal(size=60) / 10
+    >>> found = mercer.choose.structure(t, y, units="months", rounds=1, verbose=0)
+    >>> any("yearly pattern" in sentence for sentence in found.words)
+    True
+    """
+    _check_options(validation, beam, rounds, max_rows)
+    task = _task(X, y)
+    rng = np.random.default_rng(random_state)
+    talk = Talk(verbose)
+    run = Anytime[list[Candidate]](max_seconds)
+    sample = _sample(task, validation, max_rows, rng, n_jobs)
+    search = _begun(task, sample, run, talk, beam)
+    with run, blas_for(max_rows):
+        search.begin(_first(task, sample))
+        if search.judged and search.go_on(rounds):
+            run.status = Status.CONVERGED
+        if search.judged:
+            search.simplify()
+    if not run.best:
+        raise InputError(
+            "the seconds ended before one kernel was judged. Give more max_seconds, or fewer rows."
+        )
+    ranked = run.best
+    if vocabulary is None:
+        vocabulary = _vocabulary(task, units, target_unit)
+    talk("fitting the best kernel to all rows")
+    return _answer(task, ranked, sample, run, search.looked, vocabulary, average, n_jobs)
+
+
+def _check_options(validation: str, beam: int, rounds: int, max_rows: int) -> None:
+    if validation not in VALIDATIONS:
+        raise ParameterError(f"validation must be one of {', '.join(VALIDATIONS)}; got {validation!r}.")
+    for name, value, least in (("beam", beam, 1), ("rounds", rounds, 0), ("max_rows", max_rows, FEWEST)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise ParameterError(f"{name} must be a whole number >= {least}; got {value!r}.")
+
+
+def _task(X: Table, y: Targets) -> _Task:
+    X = column_of(X)
+    probe = GaussianProcessRegressor("RBF()")
+    A = probe.check_rows(X, reset=True)
+    names = column_names(X)
+    targets = check_numbers(y, A.shape[0], "choose.structure")
+    if len(targets) < FEWEST:
+        raise InputError(
+            f"there are {len(targets)} rows, too few to tell one structure from another: at least {FEWEST} "
+            "are needed."
+        )
+    if np.all(targets == targets[0]):
+        raise InputError(
+            f"y is {targets[0]:g} in every row: there is nothing to explain. Pass a target that varies."
+        )
+    rows = Rows(dense(A), "X", names)
+    columns: list[Column] = list(range(A.shape[1])) if names is None else list(names)
+    if not np.ptp(np.asarray(rows.vectors), axis=0).any():
+        raise InputError("no column of X varies: there is nothing to explain y by. Pass other columns.")
+    return _Task(X, targets, rows, columns, names)
+
+
+def _sample(
+    task: _Task, validation: str, max_rows: int, rng: np.random.Generator, n_jobs: int | None
+) -> Sample:
+    """The rows of the search with standardised targets, and how rows are held out."""
+    n = len(task.y)
+    index = np.arange(n)
+    # results do not depend on it, and threads cost more than they bring on so few rows
+    if min(n, max_rows) <= ALONE:
+        n_jobs = 1
+    if n > max_rows:
+        index = np.sort(rng.permutation(n)[:max_rows])
+    rows = task.rows.rows(index)
+    y = (task.y[index] - task.y.mean()) / task.y.std()
+    single = len(task.columns) == 1
+    if validation == "rolling" and not single:
+        raise ParameterError(
+            f"rolling origins need one ordered column; X has {len(task.columns)}. Use folds."
+        )
+    if validation == "folds" or not single:
+        return Sample(rows, y, folds(len(index), rng), n_jobs)
+    order = np.argsort(task.numbers[index, 0], kind="stable")
+    return Sample(rows, y, rolling(order), n_jobs)
+
+
+def _begun(task: _Task, sample: Sample, run: Anytime[list[Candidate]], talk: Talk, beam: int) -> Search:
+    """The search that suits the columns."""
+    if len(task.columns) > 1:
+        return Search(sample, lambda c: menu_of_table(c, sample, task.columns), beam, talk, run)
+    line = Line.of(task.numbers[:, 0])
+    return Search(sample, lambda c: menu_of_line(c, sample, line), beam, talk, run)
+
+
+def _first(task: _Task, sample: Sample) -> list[Kernel]:
+    """The kernels that a search begins with."""
+    if len(task.columns) > 1:
+        begins = first_of_table(sample, task.columns)
+    else:
+        begins = list(menu_of_line(None, sample, Line.of(task.numbers[:, 0])).terms)
+    return [total(list(latent_terms(kernel)), NOISE) for kernel in begins]
+
+
+def _vocabulary(task: _Task, units: Mapping[str, str] | str | None, target_unit: str) -> Vocabulary:
+    X = task.numbers
+    ends = [(float(low), float(high)) for low, high in zip(X.min(axis=0), X.max(axis=0), strict=True)]
+    return Vocabulary.of(task.names, units=units, ends=ends, target_unit=target_unit)
+
+
+def _answer(
+    task: _Task,
+    ranked: list[Candidate],
+    sample: Sample,
+    run: Anytime[list[Candidate]],
+    looked: int,
+    vocabulary: Vocabulary,
+    average: bool,
+    n_jobs: int | None,
+) -> Structure:
+    best = ranked[0]
+    different = _different(ranked)
+    team = [(best, 1.0)]
+    if average:
+        team = _averaged(different)
+    model = _fitted(best.kernel, task, sample, n_jobs)
+    others = tuple((_fitted(c.kernel, task, sample, n_jobs), weight) for c, weight in team[1:])
+    kernel = model.kernel_
+    assert isinstance(kernel, Kernel)
+    terms = None
+    if latent_terms(kernel):
+        terms = model.decompose(task.X)
+    told = different[1 : TOLD + 1]
+    told += [candidate for candidate, _ in team[1:] if candidate not in told]
+    return Structure(
+        kernel=str(kernel),
+        proof=kernel.validity(),
+        model=model,
+        terms=terms,
+        said=say_fit(model, task.X, task.y, vocabulary),
+        alternatives=tuple(_alternative(other, best, team) for other in told),
+        evidence=best.evidence,
+        held_out=best.held_out,
+        score=best.score,
+        weight=team[0][1],
+        others=others,
+        status=run.status,
+        seconds=run.seconds,
+        looked=looked,
+        rows=len(sample),
+    )
+
+
+def _different(ranked: list[Candidate]) -> list[Candidate]:
+    """The best of each structure, in order."""
+    found: dict[tuple[object, ...], Candidate] = {}
+    for candidate in ranked:
+        found.setdefault(key_of(candidate.kernel), candidate)
+    return list(found.values())
+
+
+def _averaged(different: list[Candidate]) -> list[tuple[Candidate, float]]:
+    """Who predicts, with what weight: the best alone, or the best three and the most cautious.
+
+    The next best are often alike, and wrong together. The most cautious kernel is the one whose worst row of
+    those held out is least bad: it knows where the others are too sure of themselves.
+    """
+    team = different[: AVERAGED - 1]
+    cautious = max(different, key=lambda c: float(np.concatenate(c.densities).min()))
+    if cautious not in team:
+        team = [*team, cautious]
+    weights, gain = averaging(team)
+    if gain <= 0:
+        return [(different[0], 1.0)]
+    return list(zip(team, weights.tolist(), strict=True))
+
+
+def _alternative(other: Candidate, best: Candidate, team: list[tuple[Candidate, float]]) -> Alternative:
+    weight = next((weight for candidate, weight in team if candidate is other), 0.0)
+    nats = best.rows * (best.evidence - other.evidence)
+    return Alternative(str(other.kernel), nats, best.score - other.score, weight)
+
+
+def _fitted(kernel: Kernel, task: _Task, sample: Sample, n_jobs: int | None) -> GaussianProcessRegressor:
+    """The kernel on all rows: tuned again where the search saw some of not too many."""
+    n = len(task.y)
+    optimizer = "L-BFGS-B" if len(sample) < n <= TUNED else None
+    model = GaussianProcessRegressor(
+        kernel,
+        optimizer=optimizer,
+        normalize_y=True,
+        singular="add",
+        max_iter=AGAIN,
+        random_state=0,
+        n_jobs=n_jobs,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category=UserWarning)
+        return model.fit(task.X, task.y)

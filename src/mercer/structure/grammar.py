@@ -1,0 +1,277 @@
+"""The grammar of kernels that a search walks: sums of products of leaves, and what one step may do to them.
+
+    add         a term                      k + c·leaf,  k + c·leaf·leaf
+    multiply    a term by a leaf            c·leaf → c·leaf·leaf
+    replace     a leaf by one of its kin    RBF → RationalQuadratic, a door → a door elsewhere
+    cut         at a place                  k → k·before + k·after, one term or all
+    drop        a term
+
+Every kernel of the grammar is made of leaves and rules that are proved, so every one of them is a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.kernels import (
+    RBF,
+    After,
+    Before,
+    Exponential,
+    Kernel,
+    Linear,
+    Matern,
+    Periodic,
+    RationalQuadratic,
+    White,
+)
+from mercer.kernels.algebra import On, Product, Read, Scaled
+from mercer.kernels.leaves.families import Radial
+from mercer.kernels.terms import is_noise, latent_terms, terms_of
+from mercer.kernels.things.gates import Gate
+from mercer.structure.factors import Factor, Kind, factors_of
+
+# Factors that a term may have at most, and terms of a sum.
+MOST_FACTORS = 4
+MOST_TERMS = 6
+# The variance that a new term begins with, of targets with variance 1.
+HEIGHT = 0.3
+
+
+@dataclass(frozen=True)
+class Menu:
+    """What the data propose, the likeliest first: new terms, new factors, places to cut, doors to move."""
+
+    terms: tuple[Kernel, ...] = ()
+    factors: tuple[Kernel, ...] = ()
+    places: tuple[float, ...] = ()
+    width: float = 1.0
+    step: float = 0.0
+
+
+def total(terms: list[Kernel], noise: float) -> Kernel:
+    """A sum of terms, each with a number in front, and noise."""
+    kernel: Kernel = White(noise)
+    for term in reversed(terms):
+        scaled = term if isinstance(term, Scaled) else 1.0 * term
+        kernel = scaled + kernel
+    return kernel
+
+
+def parts_of(kernel: Kernel) -> tuple[list[Kernel], float]:
+    """The latent terms, and the variance of the noise."""
+    noise = sum(term.noise_variance() or 0.0 for term in terms_of(kernel) if is_noise(term))
+    return list(latent_terms(kernel)), noise
+
+
+def split(term: Kernel) -> tuple[float, list[Kernel]]:
+    """The number in front of a term, and its factors as they are written.
+
+    >>> split(2.0 * RBF(1.0) * Linear())
+    (2.0, [RBF(1.0), Linear()])
+    """
+    height = 1.0
+    if isinstance(term, Scaled):
+        height = term.scale
+        term = term.kernel
+    if isinstance(term, Product):
+        return height, list(term.parts)
+    return height, [term]
+
+
+def joined(height: float, factors: list[Kernel]) -> Kernel:
+    """The term of these factors."""
+    product = factors[0]
+    for factor in factors[1:]:
+        product = product * factor
+    return height * product
+
+
+def expansions(kernel: Kernel, menu: Menu) -> Iterator[Kernel]:
+    """Every kernel that is one step away."""
+    terms, noise = parts_of(kernel)
+    if len(terms) < MOST_TERMS:
+        yield from (total([*terms, new], noise) for new in menu.terms if not _is_there(new, terms))
+    for i, term in enumerate(terms):
+        others = terms[:i], terms[i + 1 :]
+        for changed in _changed(term, menu):
+            yield total([*others[0], changed, *others[1]], noise)
+        if len(terms) > 1:
+            yield total([*others[0], *others[1]], noise)
+        for place in menu.places:
+            if len(terms) < MOST_TERMS and not _has_gate(term):
+                yield total([*others[0], *_cut([term], place, menu.width), *others[1]], noise)
+    for place in menu.places:
+        if 1 < len(terms) <= MOST_TERMS // 2 and not any(_has_gate(term) for term in terms):
+            yield total(_cut(terms, place, menu.width), noise)
+    yield from _with_moved_gates(kernel, menu)
+
+
+def _is_there(new: Kernel, terms: list[Kernel]) -> bool:
+    """Whether a term without numbers of its own, such as a line, is in the sum already."""
+    _, factors = factors_of(new)
+    if any(factor.leaf.parameters for factor in factors):
+        return False
+    return key_of(new) in [key_of(term) for term in terms]
+
+
+def _changed(term: Kernel, menu: Menu) -> Iterator[Kernel]:
+    """A term times a leaf, and with a leaf replaced."""
+    height, factors = split(term)
+    for new in menu.factors:
+        if len(factors) < MOST_FACTORS and _goes_with(new, factors):
+            yield joined(height, [*factors, new])
+    for j, factor in enumerate(factors):
+        for kin in kin_of(factor):
+            yield joined(height, [*factors[:j], kin, *factors[j + 1 :]])
+        if len(factors) > 1:
+            yield joined(height, [*factors[:j], *factors[j + 1 :]])
+
+
+def _goes_with(new: Kernel, factors: list[Kernel]) -> bool:
+    """Whether a product with these factors says something new: one of each kind on the same columns."""
+    _, (fresh,) = factors_of(new)
+    for factor in factors:
+        _, inside = factors_of(factor)
+        if any(old.kind is fresh.kind and old.columns == fresh.columns for old in inside):
+            return False
+        joint = any(old.columns is None or (old.columns and len(old.columns) > 1) for old in inside)
+        if joint and fresh.columns is not None:
+            return False
+    return True
+
+
+def kin_of(factor: Kernel) -> list[Kernel]:
+    """Leaves that may stand for this one, with the same lengthscale on the same columns."""
+    if isinstance(factor, On):
+        return [On(kin, factor.columns) for kin in kin_of(factor.kernel)]
+    if isinstance(factor, Read):
+        return [Read(kin, factor.reading) for kin in kin_of(factor.kernel)]
+    if not isinstance(factor, Radial):
+        return []
+    length = factor.lengthscale
+    family: list[Kernel] = [
+        RBF(length),
+        RationalQuadratic(length, alpha=1.0),
+        Matern(length, nu=1.5),
+        Matern(length, nu=2.5),
+        Exponential(length),
+    ]
+    return [kin for kin in family if leaf_name(kin) != leaf_name(factor)]
+
+
+def leaf_name(leaf: Kernel) -> str:
+    """The name of a leaf, with what shapes it and is not tuned."""
+    if isinstance(leaf, Matern):
+        return f"Matern{leaf.nu:g}"
+    return type(leaf).__name__
+
+
+# ── doors ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def after(place: float, width: float) -> Kernel:
+    return Linear().of(After(place, width))
+
+
+def before(place: float, width: float) -> Kernel:
+    return Linear().of(Before(place, width))
+
+
+def _cut(terms: list[Kernel], place: float, width: float) -> list[Kernel]:
+    """Each term before the place, and once more, with numbers of its own, after it."""
+    early = [term * before(place, width) for term in terms]
+    late = [term * after(place, width) for term in terms]
+    return [*early, *late]
+
+
+def gate_places(kernel: Kernel) -> list[float]:
+    """The places of all doors."""
+    readings = [part.reading for part in kernel.walk() if isinstance(part, Read)]
+    return sorted({reading.place for reading in readings if isinstance(reading, Gate)})
+
+
+def chosen_numbers(kernel: Kernel) -> int:
+    """How many numbers were chosen by the data: those that were tuned, and place and width of each door."""
+    return len(kernel.theta) + 2 * len(gate_places(kernel))
+
+
+def leaves_in(kernel: Kernel) -> int:
+    """How many leaves its terms have, noise not counted."""
+    return sum(len(factors_of(term)[1]) for term in latent_terms(kernel))
+
+
+def _has_gate(term: Kernel) -> bool:
+    return any(isinstance(part, Read) and isinstance(part.reading, Gate) for part in term.walk())
+
+
+def _with_moved_gates(kernel: Kernel, menu: Menu) -> Iterator[Kernel]:
+    """The kernel with all doors of one place moved together, or made wider or narrower."""
+    for place in gate_places(kernel):
+        for shift in (-menu.step, menu.step, -menu.step / 4, menu.step / 4):
+            yield _regated(kernel, place, place + shift, 1.0)
+        for factor in (1 / 3, 3.0):
+            yield _regated(kernel, place, place, factor)
+
+
+def _regated(kernel: Kernel, old: float, new: float, stretch: float) -> Kernel:
+    def change(_: str, part: Kernel) -> Kernel:
+        if not (isinstance(part, Read) and isinstance(part.reading, Gate)):
+            return part
+        gate = part.reading
+        if gate.place != old:
+            return part
+        return Read(part.kernel, gate.changed(place=new, width=stretch * gate.width))
+
+    return kernel.changed_everywhere(change)
+
+
+# ── what kernels have in common ─────────────────────────────────────────────────────────────────────────────
+
+
+def key_of(kernel: Kernel) -> tuple[object, ...]:
+    """What two kernels of the same structure share: leaves and columns, periods and places nearly."""
+    terms = [factors_of(term)[1] for term in latent_terms(kernel)]
+    return tuple(sorted(tuple(sorted(_factor_key(factor) for factor in factors)) for factors in terms))
+
+
+def _factor_key(factor: Factor) -> tuple[str, str, str]:
+    columns = "" if factor.columns is None else ",".join(map(str, factor.columns))
+    detail = ""
+    if factor.gate is not None:
+        detail = f"{type(factor.gate).__name__} {factor.gate.place:.6g} {factor.gate.width:.3g}"
+    elif isinstance(factor.leaf, Periodic):
+        detail = ",".join(f"{np.log(p):.1f}" for p in factor.numbers("period"))
+    elif factor.leaf.parameters and not factor.numbers("lengthscale"):
+        detail = str(factor.leaf)
+    lengths = factor.numbers("lengthscale")
+    if len(lengths) > 1:
+        detail += f" {len(lengths)} lengthscales"
+    return leaf_name(factor.leaf), columns, detail
+
+
+_NAMES = {Kind.SHAPE: "smooth", Kind.PERIODIC: "periodic", Kind.LINE: "linear", Kind.GATE: "gate"}
+
+
+def kinds_of(kernel: Kernel) -> frozenset[str]:
+    """The set of term kinds: "smooth", "periodic × smooth", "linear", …, each with its columns, if any.
+
+    >>> sorted(kinds_of(2.0 * RBF(1.0) + Matern(2.0) + Periodic(1.0) * RBF(5.0) + White(0.1)))
+    ['periodic × smooth', 'smooth']
+    """
+    found = set()
+    for term in latent_terms(kernel):
+        names = {_kind_name(f) for f in factors_of(term)[1] if f.kind is not Kind.LEVEL}
+        if names:
+            found.add(" × ".join(sorted(names)))
+    return frozenset(found)
+
+
+def _kind_name(factor: Factor) -> str:
+    name = _NAMES.get(factor.kind, leaf_name(factor.leaf))
+    if factor.columns is None:
+        return name
+    return f"{name} in {', '.join(map(str, factor.columns))}"

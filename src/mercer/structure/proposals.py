@@ -1,0 +1,244 @@
+"""What the data propose to a search.
+
+Periods come from the spectrum of what a kernel leaves of the targets, places to cut from where that changes,
+and columns from how much of it they explain.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.signal import lombscargle
+
+from mercer.arrays import Column
+from mercer.kernels import RBF, Kernel, Linear, Matern, Periodic, RationalQuadratic, Standardized
+from mercer.structure.grammar import HEIGHT, Menu, after, before
+from mercer.structure.scoring import Candidate, Sample, residuals
+from mercer.typing import Array
+
+# Frequencies for each independent one, and the most that are looked at.
+FINE = 6
+MOST_FREQUENCIES = 20_000
+# A period is looked for where the data have it so many times.
+CYCLES = 2.5
+PERIODS = 3
+PLACES = 2
+COLUMNS = 3
+# The share of the rows on either side of a change, at least.
+SIDE = 0.1
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Line:
+    """One ordered column: where it begins, how long it is, how far its points lie apart."""
+
+    low: float
+    high: float
+    spacing: float
+
+    @classmethod
+    def of(cls, x: Array) -> Line:
+        points = np.unique(x)
+        spacing = float(np.median(np.diff(points))) if len(points) > 1 else 1.0
+        return cls(float(points[0]), float(points[-1]), spacing)
+
+    @property
+    def span(self) -> float:
+        return max(self.high - self.low, np.finfo(float).tiny)
+
+    def linear(self) -> Kernel:
+        """A line through the middle of the axis, with variance 1 over it."""
+        middle = 0.5 * (self.low + self.high)
+        return Linear().of(Standardized((middle,), (self.span / math.sqrt(12.0),)))
+
+
+def menu_of_line(candidate: Candidate | None, sample: Sample, line: Line) -> Menu:
+    """Proposals for one ordered column, from what a candidate leaves of the targets."""
+    x = sample.X[:, 0]
+    flat = detrended(x, sample.y)
+    left = flat if candidate is None else residuals(candidate.kernel, sample)
+    periods = periods_of(x, left, line)
+    if candidate is not None:
+        periods = _merged(periods, periods_of(x, flat, line))
+    lengths = [line.span / 2, line.span / 8, line.span / 30]
+    curves: list[Kernel] = [RBF(length) for length in lengths]
+    curves.append(RationalQuadratic(line.span / 8, alpha=0.5))
+    waves: list[Kernel] = [Periodic(period) for period in periods]
+    terms = [line.linear(), *curves, *waves, *(RBF(line.span) * wave for wave in waves)]
+    places = _merged_places(places_of(x, left), places_of(x, flat), line)
+    terms += [after(place, 0.01 * line.span) for place in places]
+    if len(places) > 1:
+        first, last = sorted(places)[:2]
+        window = after(first, 0.01 * line.span) * before(last, 0.01 * line.span)
+        terms.append(RBF(line.span / 8) * window)
+    return Menu(
+        terms=tuple(HEIGHT * term for term in terms),
+        factors=(line.linear(), RBF(line.span / 2), *waves),
+        places=tuple(places),
+        width=0.01 * line.span,
+        step=0.04 * line.span,
+    )
+
+
+def detrended(x: Array, y: Array) -> Array:
+    """y less its straight line."""
+    A = np.column_stack([np.ones(len(x)), x - x.mean()])
+    return np.asarray(y - A @ np.linalg.lstsq(A, y, rcond=None)[0])
+
+
+def periods_of(x: Array, y: Array, line: Line) -> list[float]:
+    """The periods with the highest peaks of the spectrum, alone and together with their harmonics.
+
+    >>> x = np.arange(120.0)
+    >>> [round(p) for p in periods_of(x, np.sin(2 * np.pi * x / 12), Line.of(x))[:1]]
+    [12]
+    """
+    highest = 0.5 / line.spacing
+    lowest = CYCLES / line.span
+    if highest <= lowest or len(x) < 8 or not np.ptp(y) > 0:
+        return []
+    count = min(int(FINE * line.span * (highest - lowest)) + 2, MOST_FREQUENCIES)
+    frequencies = np.linspace(lowest, highest, count)
+    power = lombscargle(x - x.mean(), y - y.mean(), 2 * np.pi * frequencies)
+    comb = power.copy()
+    for harmonic in (2, 3):
+        comb += np.interp(harmonic * frequencies, frequencies, power, right=0.0)
+    found: list[float] = []
+    for spectrum in (power, comb):
+        found = _merged(found, [1 / f for f in _peaks(frequencies, spectrum)])
+    return found[:PERIODS]
+
+
+def _peaks(frequencies: Array, power: Array) -> list[float]:
+    inner = np.flatnonzero((power[1:-1] >= power[:-2]) & (power[1:-1] > power[2:])) + 1
+    if power[0] > power[1]:
+        inner = np.append(inner, 0)
+    order = inner[np.argsort(-power[inner], kind="stable")]
+    return [float(frequencies[i]) for i in order[:2]]
+
+
+def _merged(first: list[float], second: list[float]) -> list[float]:
+    """Both lists, without what is within five per cent of one before it."""
+    out: list[float] = []
+    for period in (*first, *second):
+        if all(abs(period / known - 1) > 0.05 for known in out):
+            out.append(period)
+    return out[: PERIODS + 1]
+
+
+def places_of(x: Array, y: Array) -> list[float]:
+    """Where mean or spread of y change most: by the likelihood of two normal laws instead of one."""
+    order = np.argsort(x, kind="stable")
+    x = x[order]
+    y = y[order]
+    n = len(y)
+    side = max(int(SIDE * n), 5)
+    if n < 2 * side + 2:
+        return []
+    cuts = np.arange(side, n - side)
+    sums = np.cumsum(y)
+    squares = np.cumsum(y**2)
+    left = squares[cuts - 1] / cuts - (sums[cuts - 1] / cuts) ** 2
+    rest = n - cuts
+    right = (squares[-1] - squares[cuts - 1]) / rest - ((sums[-1] - sums[cuts - 1]) / rest) ** 2
+    floor = 1e-12 * max(float(y.var()), np.finfo(float).tiny)
+    gain = -cuts * np.log(np.maximum(left, floor)) - rest * np.log(np.maximum(right, floor))
+    found: list[float] = []
+    for i in np.argsort(-gain, kind="stable"):
+        place = 0.5 * float(x[cuts[i] - 1] + x[cuts[i]])
+        if all(abs(place - known) > SIDE * np.ptp(x) for known in found):
+            found.append(place)
+        if len(found) == PLACES:
+            break
+    return found
+
+
+def _merged_places(first: list[float], second: list[float], line: Line) -> list[float]:
+    out: list[float] = []
+    for place in (*first, *second):
+        if all(abs(place - known) > 0.05 * line.span for known in out):
+            out.append(place)
+    return out[: PLACES + 1]
+
+
+# ── tables ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def first_of_table(sample: Sample, columns: list[Column]) -> list[Kernel]:
+    """Where the search of a table begins: joint functions of all columns, sums over columns, lines."""
+    X = sample.X
+    lengths = _spreads(X)
+    ard = tuple((lengths * np.sqrt(0.5 * len(lengths))).tolist())
+    wide = tuple((2.0 * lengths * np.sqrt(0.5 * len(lengths))).tolist())
+    line = _lines(X)
+    additive = [
+        (1.0 / len(columns)) * RBF(float(length)).on(column)
+        for column, length in zip(columns, lengths, strict=True)
+    ]
+    alone: Kernel = additive[0]
+    for part in additive[1:]:
+        alone = alone + part
+    joint = [RBF(ard), RBF(wide), Matern(wide, nu=1.5), Matern(wide, nu=2.5), RationalQuadratic(wide)]
+    return [
+        HEIGHT * line,
+        *(1.0 * leaf for leaf in joint),
+        alone,
+        HEIGHT * line + 1.0 * Matern(wide, nu=2.5),
+        alone + HEIGHT * RBF(ard),
+    ]
+
+
+def menu_of_table(candidate: Candidate, sample: Sample, columns: list[Column]) -> Menu:
+    """Proposals for a table: columns that still explain what is left, joint functions, lines."""
+    X = sample.X
+    lengths = _spreads(X)
+    left = residuals(candidate.kernel, sample)
+    order = np.argsort([-explained(X[:, j], left) for j in range(X.shape[1])], kind="stable")[:COLUMNS]
+    single: list[Kernel] = [RBF(float(lengths[j])).on(columns[j]) for j in order]
+    straight = [_line(X[:, j]).on(columns[j]) for j in order]
+    terms = [*single, *straight, _lines(X)]
+    if len(single) > 1:
+        terms.append(single[0] * single[1])
+    whole = np.sqrt(0.5 * len(lengths)) * lengths
+    terms.append(RBF(tuple((0.5 * whole).tolist())))
+    terms.append(Matern(tuple((2.0 * whole).tolist()), nu=1.5))
+    means, spreads = X.mean(axis=0), lengths
+    even = Standardized(tuple(means.tolist()), tuple(spreads.tolist()))
+    terms.append(Matern(float(np.sqrt(len(lengths))), nu=1.5).of(even))
+    return Menu(terms=tuple(HEIGHT * term for term in terms), factors=(_lines(X), *straight, *single))
+
+
+def explained(x: Array, left: Array) -> float:
+    """The share of what is left that the means of ten bins of a column explain.
+
+    >>> x = np.linspace(-1.0, 1.0, 100)
+    >>> round(explained(x, x**2), 1), round(explained(x, np.tile([1.0, -1.0], 50)), 1)
+    (1.0, 0.0)
+    """
+    edges = np.unique(np.quantile(x, np.linspace(0, 1, BINS + 1)[1:-1]))
+    which = np.searchsorted(edges, x)
+    counts = np.bincount(which)
+    sums = np.bincount(which, weights=left - left.mean())
+    between = float((sums**2 / np.maximum(counts, 1)).sum())
+    whole = float(((left - left.mean()) ** 2).sum())
+    return between / whole if whole > 0 else 0.0
+
+
+def _spreads(X: Array) -> Array:
+    spread = X.std(axis=0)
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _line(x: Array) -> Kernel:
+    """A line in one column, about its mean, with variance 1 over the rows."""
+    return _lines(x[:, None])
+
+
+def _lines(X: Array) -> Kernel:
+    """All columns as lines, each about its mean in units of its deviation, with variance 1 over the rows."""
+    width = np.sqrt(X.shape[1])
+    reading = Standardized(tuple(X.mean(axis=0).tolist()), tuple((width * _spreads(X)).tolist()))
+    return Linear().of(reading)

@@ -1,0 +1,152 @@
+"""A beam search over the grammar: look at every step, tune the best few, judge them, go on from these.
+
+1. every kernel one step away from the beam is looked at: few steps of tuning on few rows, by evidence
+2. the best of them are tuned on all rows of the search, warm from there, and judged (`scoring`)
+3. the beam is the best of all that were judged and not gone on from yet; the search ends where two rounds in
+   turn do not raise the score
+4. terms and factors of the best one are taken away where that costs next to nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mercer import clock
+from mercer.kernels.base import Kernel
+from mercer.progress import Talk
+from mercer.solve.anytime import Anytime
+from mercer.structure.grammar import Menu, expansions, joined, key_of, parts_of, split, total
+from mercer.structure.scoring import GLANCE, MEANT, Candidate, Sample, judged, tuned
+
+# Rows of a first look.
+FEW = 150
+# Nats that a round has to gain on all rows together, and that a simpler kernel may lose.
+GAIN = 1.0
+# Kernels that are tuned and judged in a round, for each place in the beam.
+WIDE = 3
+# Rounds in turn that may fail.
+PATIENCE = 2
+
+Propose = Callable[[Candidate], Menu]
+
+
+@dataclass
+class Search:
+    """One search: the rows, what is proposed on them, and all that was judged so far, the best first."""
+
+    sample: Sample
+    propose: Propose
+    beam: int
+    talk: Talk
+    run: Anytime[list[Candidate]]
+    judged: list[Candidate] = field(default_factory=list)
+    seen: set[tuple[object, ...]] = field(default_factory=set)
+    left_behind: set[tuple[object, ...]] = field(default_factory=set)
+    looked: int = 0
+
+    def __post_init__(self) -> None:
+        n = len(self.sample)
+        few = np.sort(np.random.default_rng(n).permutation(n)[:FEW])
+        self.thin = self.sample.part(few)
+
+    @property
+    def best(self) -> Candidate:
+        return self.judged[0]
+
+    def begin(self, kernels: Iterable[Kernel]) -> None:
+        """Judge the first kernels."""
+        self.keep(self.tuned_and_judged(self.look(kernels)))
+
+    def go_on(self, rounds: int) -> bool:
+        """Round after round from the beam; whether the search ended by itself."""
+        failed = 0
+        for number in range(rounds):
+            if clock.late():
+                return False
+            before = self.best.score
+            fresh = [c for c in self.judged if key_of(c.kernel) not in self.left_behind][: self.beam]
+            self.left_behind |= {key_of(candidate.kernel) for candidate in fresh}
+            steps = [
+                step for candidate in fresh for step in expansions(candidate.kernel, self.propose(candidate))
+            ]
+            self.talk(f"round {number + 1}: {len(steps)} kernels, best so far {_brief(self.best.kernel)}")
+            self.keep(self.tuned_and_judged(self.look(steps)))
+            failed = failed + 1 if self.best.score < before + GAIN / len(self.sample) else 0
+            if failed == PATIENCE:
+                break
+        return not clock.late()
+
+    def look(self, kernels: Iterable[Kernel]) -> list[Candidate]:
+        """A few steps of tuning on few rows: the best of each structure that is new, by evidence."""
+        found: dict[tuple[object, ...], Candidate] = {}
+        for kernel in clock.in_time(kernels):
+            key = key_of(kernel)
+            if key in self.seen:
+                continue
+            self.looked += 1
+            candidate = tuned(kernel, self.thin, GLANCE)
+            if candidate is not None and (key not in found or candidate.evidence > found[key].evidence):
+                found[key] = candidate
+        self.seen |= found.keys()
+        order = sorted(found.values(), key=lambda candidate: -candidate.evidence)
+        return order[: WIDE * self.beam]
+
+    def tuned_and_judged(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Tuned on all rows of the search and judged by rows held out."""
+        found: list[Candidate] = []
+        for candidate in candidates:
+            if clock.late() and (found or self.judged):
+                break
+            again = tuned(candidate.kernel, self.sample, MEANT)
+            if again is not None:
+                found.append(judged(again, self.sample))
+                self.run.best = sorted([*self.judged, *found], key=lambda c: -c.score)
+        return found
+
+    def keep(self, found: list[Candidate]) -> None:
+        self.judged = sorted([*self.judged, *found], key=lambda candidate: -candidate.score)
+        self.run.best = self.judged
+
+    def simplify(self) -> None:
+        """Take away terms and factors of the best kernel, one by one, where that costs next to nothing.
+
+        The simpler kernel is the answer from there on, although it may score a trace less.
+        """
+        best = self.best
+        while not clock.late():
+            self.talk(f"simplifying {_brief(best.kernel)}")
+            simpler = {key_of(kernel): kernel for kernel in _simpler(best.kernel)}
+            warm = [Candidate(kernel, -np.inf, len(self.sample)) for kernel in simpler.values()]
+            self.keep(self.tuned_and_judged(warm))
+            found = [c for c in self.judged if key_of(c.kernel) in simpler]
+            next_best = max(found, key=lambda candidate: candidate.score, default=None)
+            if next_best is None or next_best.score < best.score - GAIN / len(self.sample):
+                break
+            best = next_best
+        self.judged.remove(best)
+        self.judged.insert(0, best)
+        self.run.best = self.judged
+
+
+def _simpler(kernel: Kernel) -> list[Kernel]:
+    """The kernel without one of its terms, and without one of its factors."""
+    terms, noise = parts_of(kernel)
+    found = []
+    for i, term in enumerate(terms):
+        others = [*terms[:i], *terms[i + 1 :]]
+        if others:
+            found.append(total(others, noise))
+        height, factors = split(term)
+        for j in range(len(factors)):
+            rest = [*factors[:j], *factors[j + 1 :]]
+            if rest:
+                found.append(total([*terms[:i], joined(height, rest), *terms[i + 1 :]], noise))
+    return found
+
+
+def _brief(kernel: Kernel) -> str:
+    text = str(kernel)
+    return text if len(text) <= 60 else f"{text[:57]}…"

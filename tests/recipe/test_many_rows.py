@@ -1,0 +1,103 @@
+"""Very many rows: as many are taken as the seconds are enough for, and the model is never worse for it."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import polars
+import pytest
+
+import mercer
+from mercer import clock
+from mercer.progress import Talk
+from mercer.recipe import estimate, tournament
+from mercer.recipe.given import Given
+from mercer.tables.propose import roles_of
+
+
+def many_rows(n=3000):
+    rng = np.random.default_rng(5)
+    table = polars.DataFrame({"a": rng.uniform(-1, 1, n), "b": rng.uniform(-1, 1, n)})
+    y = np.sin(3 * table["a"].to_numpy()) + 0.05 * rng.normal(size=n)
+    return Given.of(table), y
+
+
+def judged(machine, given, y, seconds):
+    with warnings.catch_warnings(), clock.within(seconds):
+        warnings.simplefilter("ignore")
+        return estimate.by_rows_kept_out(machine, given, y, 0, Talk(0))
+
+
+FALKON = mercer.FalkonRegressor('RBF(1.0).on("a")', 40, 1e-2, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("share", "rows", "words"),
+    [(1e-12, 200, "of the others. The seconds were not enough"), (1e9, None, "the other")],
+)
+def test_as_many_rows_are_taken_as_the_seconds_are_enough_for(monkeypatch, share, rows, words):
+    monkeypatch.setattr(estimate, "TRIAL_ROWS", 200)
+    monkeypatch.setattr(estimate, "SHARE_FOR_ROWS", share)
+    given, y = many_rows()
+    found, told = judged(FALKON, given, y, 600.0)
+    expected = rows or len(y) - len(told.rows)
+    assert f"{expected} of the others" in told.how or f"the other {expected}" in told.how
+    assert words in told.how and told.measures["r2"] > 0.98
+    assert found.machine.n_rows_fit_ == expected
+
+
+def test_a_fit_that_the_seconds_cut_short_is_not_the_model(monkeypatch):
+    """It was: 500 000 rows ended before the first step, and the model predicted the mean."""
+    monkeypatch.setattr(estimate, "TRIAL_ROWS", 200)
+    fit = estimate.Fitted.to
+
+    def cut_short(machine, rows, y):
+        if len(y) > 1000:
+            y = np.concatenate([np.full(len(y) - 1, y.mean()), [y.mean() + 1e-3]])
+        return fit(machine, rows, y)
+
+    monkeypatch.setattr(estimate.Fitted, "to", staticmethod(cut_short))
+    monkeypatch.setattr(estimate, "SHARE_FOR_ROWS", 1e9)
+    given, y = many_rows()
+    found, told = judged(FALKON, given, y, 600.0)
+    assert found.machine.n_rows_fit_ == 200
+    assert told.measures["r2"] > 0.98 and "the seconds ended too early" in told.how
+
+
+def test_some_rows_have_every_class(monkeypatch):
+    labels = np.array(["rare"] + ["often"] * 500 + ["seldom"] * 3)
+    for seed in range(20):
+        chosen = estimate.some_of(np.arange(len(labels)), 10, seed, labels)
+        assert len(chosen) == 10 and set(labels[chosen]) == set(labels)
+        assert np.all(np.diff(chosen) > 0)
+    monkeypatch.setattr(estimate, "TRIAL_ROWS", 200)
+    given, y = many_rows()
+    words = np.where(y > 0, "above", "below")
+    machine = mercer.FalkonClassifier('RBF(1.0).on("a")', 40, 1.0, random_state=0)
+    _, told = judged(machine, given, words, 600.0)
+    assert told.measures["accuracy"] > 0.9
+
+
+def test_kernels_of_very_many_rows_learn_from_some_of_them(monkeypatch):
+    """Two million rows took minutes before the first kernel was tried, whatever the seconds were."""
+    given, _ = many_rows()
+    roles = roles_of(given.table)
+    of_all = tournament.contenders(given, roles, Talk(0))
+    monkeypatch.setattr(tournament, "MOST_READ", 1000)
+    of_some = tournament.contenders(given, roles, Talk(0))
+    assert [found.words for found in of_some] == [found.words for found in of_all]
+    drawn = np.sort(np.random.default_rng(0).permutation(len(given))[:1000])
+    again = tournament.contenders(Given(given.rows(drawn), given.names), roles, Talk(0))
+    assert [str(found.kernel) for found in of_some] == [str(found.kernel) for found in again]
+    assert [str(found.kernel) for found in of_some] != [str(found.kernel) for found in of_all]
+
+
+def test_reading_the_columns_is_no_silence(capsys, monkeypatch):
+    """Columns of text took twenty seconds to be read, and nothing was said."""
+    monkeypatch.setattr(Talk, "SILENCE", 0.0)
+    given, _ = many_rows(50)
+    found = tournament.contenders(given, roles_of(given.table), Talk(1))
+    said = capsys.readouterr().err
+    for number in range(len(found)):
+        assert f"reading the columns for kernel {number + 1} of {len(found)}" in said

@@ -1,0 +1,255 @@
+"""`mercer.forecast`: series made by hand, words that can be computed again, bad series."""
+
+import importlib
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import mercer
+from mercer.errors import InputError, ParameterError
+from mercer.series.mixture import LEAST
+from mercer.series.words import PHASES
+from mercer.structure.vocabulary import rounded
+
+
+def monthly(n: int = 96, seed: int = 0, *, grows: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    months = (np.datetime64("2010-01", "M") + np.arange(n)).astype("datetime64[D]")
+    k = np.arange(n)
+    y = 50 + 0.1 * k + 3 * np.sin(2 * np.pi * k / 12) + 0.4 * rng.normal(size=n)
+    if grows:
+        y = np.exp(0.03 * k + 0.25 * np.sin(2 * np.pi * k / 12) + 0.03 * rng.normal(size=n))
+    return months, y
+
+
+@pytest.fixture(scope="module")
+def found():
+    months, y = monthly()
+    return mercer.forecast(months[:-12], y[:-12], horizon=12, verbose=0, name="sales", unit="t")
+
+
+def test_a_line_with_a_season_goes_on(found):
+    months, y = monthly()
+    assert np.array_equal(found.times.astype("datetime64[D]"), months[-12:])
+    assert np.sqrt(np.mean((found.mean - y[-12:]) ** 2)) < 1.0
+    lower, upper = found.interval()
+    assert np.mean((y[-12:] >= lower) & (y[-12:] <= upper)) >= 0.75
+    assert np.all(lower < found.mean)
+    assert np.all(found.mean < upper)
+
+
+def test_wider_levels_are_wider_and_the_median_lies_between(found):
+    ends = [found.interval(level) for level in (0.5, 0.8, 0.95, 0.99)]
+    for (low, high), (lower, higher) in pairwise(ends):
+        assert np.all(lower < low)
+        assert np.all(high < higher)
+    assert np.all((found.median > ends[0][0]) & (found.median < ends[0][1]))
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        found.interval(95)
+
+
+def test_the_terms_add_up_to_the_leading_model(found):
+    terms = found.terms
+    fitted = found.leading
+    values = fitted.member.values
+    t = np.concatenate([found.series.t, found.series.axis.count(found.times)])
+    mean = values.centre + values.spread * fitted.model.predict(t[:, None])
+    np.testing.assert_allclose(terms.total_mean, mean, rtol=1e-8, atol=1e-8)
+
+
+def test_every_number_of_the_words_is_computed_again(found):
+    fitted = found.leading
+    values = fitted.member.values
+    terms = fitted.model.decompose(values.t[:, None])
+    left = values.z - terms.mean.sum(axis=0) - terms.offset
+    season = fitted.member.shape.roles().index("season")
+    # the mean of the season over a period, phase by phase
+    phases = [(j + 0.5) / PHASES - 0.5 for j in range(PHASES)]
+    level = np.mean([fitted.model.decompose(values.t[:, None] + p).mean[season] for p in phases], axis=0)
+    parts = [*np.delete(terms.mean, season, axis=0), terms.mean[season] - level, level]
+    variances = np.array([*(np.var(each) for each in parts), np.var(left)])
+    shares = sorted(variances[:-1] / variances.sum(), reverse=True)
+    spoken = found.term_words()
+    for said, share in zip(spoken[:-1], shares, strict=True):
+        assert said.share == pytest.approx(share, abs=1e-9)
+        assert said.numbers[-1].shown in said.text
+    by_role = {said.role: said for said in spoken}
+    at = {p.name: p.value for p in fitted.kernel.parameters}
+    noise = next(value for name, value in at.items() if name.endswith("noise"))
+    assert by_role["noise"].numbers[0].value == pytest.approx(values.spread * np.sqrt(noise))
+    for said in spoken:
+        for number in said.numbers:
+            assert number.shown in said.text
+            if number.of not in ("share", "place"):
+                assert rounded(number.value) in number.shown
+    assert any(said.role == "season" and "yearly pattern" in said.text for said in spoken)
+
+
+def test_the_words_of_the_back_test_are_its_numbers(found):
+    total = sum(origin.values for origin in found.origins)
+    inside = sum(origin.inside for origin in found.origins)
+    assert found.coverage == inside / total
+    assert f"held {inside} of the {total} values" in " ".join(found.words)
+    assert found.widening >= LEAST
+
+
+def test_the_same_series_gives_the_same_forecast(found):
+    months, y = monthly()
+    again = mercer.forecast(months[:-12], y[:-12], horizon=12, verbose=0)
+    assert np.array_equal(again.mean, found.mean)
+    assert str(again.kernel) == str(found.kernel)
+
+
+def test_other_times_are_answered_by_the_same_models(found):
+    later = found.at(["2018-06-01", "2018-01-01"])
+    assert np.array_equal(later.mean[1], found.at(["2018-01-01"]).mean[0])
+    with pytest.raises(InputError, match="dates for dates"):
+        found.at([1.0, 2.0])
+
+
+def test_columns_of_pandas_and_polars_and_a_series_with_an_index_are_the_same():
+    months, y = monthly(48)
+    plain = mercer.forecast(months, y, horizon=3, verbose=0)
+    indexed = mercer.forecast(
+        pd.Series(y, index=pd.DatetimeIndex(months), name="sales"), horizon=3, verbose=0
+    )
+    polar = mercer.forecast(pl.Series(months), pl.Series("sales", y), horizon=3, verbose=0)
+    texts = mercer.forecast([str(month) for month in months], y.tolist(), horizon=3, verbose=0)
+    for other in (indexed, polar, texts):
+        assert np.array_equal(other.mean, plain.mean)
+    assert indexed.series.name == polar.series.name == "sales"
+
+
+def test_rows_in_any_order_and_without_values_are_the_same_series():
+    months, y = monthly(48)
+    order = np.random.default_rng(0).permutation(48)
+    holes = y.copy()
+    holes[[5, 20]] = np.nan
+    mixed = mercer.forecast(months[order], holes[order], horizon=3, verbose=0)
+    without = mercer.forecast(np.delete(months, [5, 20]), np.delete(y, [5, 20]), horizon=3, verbose=0)
+    assert np.array_equal(mixed.mean, without.mean)
+    assert mixed.series.without_value == 2
+    assert "2 times have no value" in " ".join(mixed.words)
+    assert "2 of the times between them are missing" in " ".join(mixed.words)
+
+
+def test_growth_in_percent_is_seen_on_the_logarithm():
+    months, y = monthly(grows=True)
+    found = mercer.forecast(months[:-12], y[:-12], horizon=12, verbose=0)
+    assert found.scale.power == 0
+    assert np.sqrt(np.mean((np.log(found.mean) - np.log(y[-12:])) ** 2)) < 0.1
+    assert np.all(found.interval(0.999)[0] > 0)
+
+
+def test_a_step_and_an_outlier_are_stated():
+    rng = np.random.default_rng(4)
+    days = np.datetime64("2024-01-01") + np.arange(150)
+    y = 20 + rng.normal(size=150)
+    y[100:] -= 30
+    y[40] += 40
+    found = mercer.forecast(days, y, horizon=10, verbose=0)
+    assert "a step down at 2024-04-1" in " ".join(found.words)
+    assert [str(time)[:10] for time in found.outliers] == ["2024-02-10"]
+    assert np.abs(found.mean + 10).max() < 3
+
+
+@pytest.mark.parametrize("call", [1, 3])
+@pytest.mark.parametrize("place", ["mercer.series.study.backtested", "mercer.series.door.searched"])
+def test_ctrl_c_keeps_what_there_is(monkeypatch, place, call):
+    module, name = place.rsplit(".", 1)
+    own = getattr(importlib.import_module(module), name)
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return own(*arguments)
+
+    monkeypatch.setattr(place, interrupted)
+    months, y = monthly(48)
+    nothing_yet = name == "backtested" and call == 1
+    with pytest.raises(KeyboardInterrupt) as stop:
+        mercer.forecast(months, y, horizon=3, verbose=0)
+    assert isinstance(stop.value, mercer.Interrupted) is not nothing_yet
+    if not nothing_yet:
+        kept = stop.value.model
+        assert np.isfinite(kept.mean).all()
+        assert "interrupted" in " ".join(kept.words)
+
+
+def test_the_seconds_end_the_search():
+    months, y = monthly()
+    found = mercer.forecast(months, y, horizon=6, max_seconds=1e-3, verbose=0)
+    assert len(found.fitted) == 1
+    assert np.isfinite(found.mean).all()
+
+
+@pytest.mark.parametrize(
+    ("times", "values", "words"),
+    [
+        (np.arange(20.0), np.ones(20), "nothing to learn"),
+        ([1.0, 2.0], [1.0, 2.0], "at least 8 values"),
+        (np.repeat(np.arange(10.0), 2), np.arange(20.0), "more than once"),
+        (np.arange(20.0), ["a"] * 20, "which is no number"),
+        (np.arange(20.0), [np.inf] * 20, "value 1 is inf"),
+        (np.arange(19.0), np.arange(20.0), "19 times and 20 values"),
+        (["soon"] * 20, np.arange(20.0), "neither"),
+        (np.arange(20.0), np.ones((20, 2)), "one column"),
+        ("2024", None, "times and values"),
+    ],
+)
+def test_bad_series_get_a_sentence(times, values, words):
+    with pytest.raises(InputError, match=words):
+        mercer.forecast(times, values, verbose=0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"horizon": 0}, {"horizon": 2.5}, {"horizon": 3, "at": [30.0]}, {"level": 95}]
+)
+def test_bad_wishes_get_a_sentence(options):
+    with pytest.raises(ParameterError):
+        mercer.forecast(np.arange(20.0), np.random.default_rng(0).normal(size=20), verbose=0, **options)
+
+
+def test_a_gap_of_ten_years_and_eight_values_are_answered():
+    rng = np.random.default_rng(1)
+    years = np.concatenate([np.arange(1950.0, 1980), np.arange(1990.0, 2010)])
+    gap = mercer.forecast(years, np.cumsum(rng.normal(size=50)), horizon=5, verbose=0, unit_of_time="years")
+    assert gap.series.axis.missing == 10
+    few = mercer.forecast(np.arange(8.0), rng.normal(size=8), horizon=2, verbose=0)
+    assert np.isfinite([*few.mean, *few.interval()[0]]).all()
+
+
+def test_very_many_values_are_answered():
+    t = np.arange(100_000.0)
+    y = np.sin(2 * np.pi * t / 50) + 0.1 * np.random.default_rng(0).normal(size=len(t))
+    found = mercer.forecast(t, y, horizon=50, max_seconds=5, verbose=0)
+    ahead = np.sin(2 * np.pi * np.arange(100_000, 100_050) / 50)
+    assert np.sqrt(np.mean((found.mean - ahead) ** 2)) < 0.3
+
+
+def test_the_page_holds_what_the_forecast_says_and_escapes_names(tmp_path):
+    months, y = monthly(48)
+    found = mercer.forecast(months, y, horizon=6, verbose=0, name="<b>sales</b>")
+    page = found.report(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    assert "<b>sales</b>" not in page
+    assert "&lt;b&gt;sales" in page
+    assert f"{found.coverage:.0%}" in page
+    with pytest.raises(mercer.errors.OutputError, match="exists"):
+        found.report(tmp_path / "page.html")
+
+
+def test_everything_as_plain_numbers_agrees(found):
+    told = found.to_dict()
+    assert told["schema"] == "mercer.forecast/1"
+    assert [row["mean"] for row in told["forecast"]] == found.mean.tolist()
+    assert told["backtest"]["coverage"] == found.coverage
+    frame = found.to_frame()
+    assert frame.columns == ["time", "mean", "lower", "upper"]
+    assert frame["mean"].to_list() == found.mean.tolist()
+    assert str(frame["time"][0]) == "2017-01-01"

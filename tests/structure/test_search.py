@@ -1,0 +1,342 @@
+"""The search: what it finds, one answer for one seed, limits, bad inputs, and its parts by slow loops."""
+
+import json
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mercer
+from mercer import RBF, After, Before, GaussianProcessRegressor, Linear, Matern, Periodic, Standardized, White
+from mercer.arrays import Rows
+from mercer.errors import InputError, MercerError, ParameterError
+from mercer.kernels.terms import latent_terms
+from mercer.structure import grammar, proposals, scoring
+from mercer.structure.answer import Structure
+from mercer.structure.door import _averaged
+
+T = np.arange(72.0)
+Y = 0.05 * T + np.sin(2 * np.pi * T / 12) + 0.1 * np.random.default_rng(0).normal(size=72)
+
+
+@pytest.fixture(scope="module")
+def found() -> Structure:
+    return mercer.choose.structure(T, Y, units="months", rounds=2, verbose=0)
+
+
+def sample_of(x, y, splits=()):
+    return scoring.Sample(Rows(np.reshape(x, (len(y), -1)), "X"), np.asarray(y), tuple(splits), 1)
+
+
+# ── the answer ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_season_on_a_line_is_found_and_said(found):
+    assert any("yearly pattern" in text for text in found.words)
+    assert found.proof.status == "proved"
+    assert mercer.parse(found.kernel) == found.model.kernel_
+    assert found.words[-1].startswith("noise with a deviation of 0.")
+    assert sum(said.share for said in found.said) == pytest.approx(1.0)
+    for text in found.words:
+        assert text in str(found)
+
+
+def test_the_terms_add_up_to_the_prediction(found):
+    assert len(found.terms) == len(latent_terms(found.model.kernel_))
+    np.testing.assert_allclose(found.terms.total_mean, found.model.predict(T[:, None]), atol=1e-8)
+
+
+def test_it_forecasts_what_comes_next(found):
+    new = np.arange(72.0, 84.0)
+    mean, std = found.predict(new, return_std=True, noise=True)
+    truth = 0.05 * new + np.sin(2 * np.pi * new / 12)
+    assert np.abs(mean - truth).max() < 0.5
+    assert np.all(np.abs(mean - truth) < 4 * std)
+
+
+def test_an_average_is_the_mixture_of_its_models(found):
+    other = GaussianProcessRegressor("1.0*RBF(20.0) + White(0.1)", optimizer=None, normalize_y=True).fit(
+        T[:, None], Y
+    )
+    mixed = replace(found, weight=0.25, others=((other, 0.75),))
+    rng = np.random.default_rng(0)
+    mean, std = mixed.predict([100.0], return_std=True)
+    one = found.model.predict([[100.0]], return_std=True)
+    two = other.predict([[100.0]], return_std=True)
+    # drawn from the mixture, by hand
+    pick = rng.random(400_000) < 0.25
+    draws = np.where(
+        pick,
+        one[0][0] + one[1][0] * rng.normal(size=400_000),
+        two[0][0] + two[1][0] * rng.normal(size=400_000),
+    )
+    assert mean[0] == pytest.approx(draws.mean(), abs=0.01)
+    assert std[0] == pytest.approx(draws.std(), rel=0.01)
+
+
+def test_alternatives_say_how_far_behind_they_are(found):
+    assert found.alternatives
+    slack = 1.0 / found.rows
+    for other in found.alternatives:
+        assert mercer.parse(other.kernel).validity().status == "proved"
+        assert other.score > -4 * slack
+    scores = [other.score for other in found.alternatives]
+    assert scores == sorted(scores)
+
+
+def test_the_answer_is_plain_data(found):
+    told = json.loads(json.dumps(found.to_dict()))
+    assert told["words"] == found.words
+    assert told["kernel"] == found.kernel
+
+
+def test_a_seed_has_one_answer_at_any_number_of_threads(found):
+    again = mercer.choose.structure(T, Y, units="months", rounds=2, verbose=0, n_jobs=2)
+    assert again.kernel == found.kernel
+    assert again.alternatives == found.alternatives
+    assert again.words == found.words
+
+
+def test_a_table_is_searched_by_columns_and_named():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.uniform(-2, 2, size=(90, 3)), columns=["age", "dose", "noise"])
+    y = np.sin(2 * table["age"]) + table["dose"] + 0.05 * rng.normal(size=90)
+    found = mercer.choose.structure(table, y, rounds=1, verbose=0)
+    mean = found.predict(table)
+    assert np.mean((mean - y) ** 2) < 0.05 * np.var(y)
+    assert any("age" in text for text in found.words)
+    # columns by name: their order does not matter where the kernel names them
+    assert found.predict(table.iloc[:5]).shape == (5,)
+
+
+def test_more_rows_than_the_search_takes_are_fitted_all():
+    t = np.linspace(0.0, 6.0, 300)
+    found = mercer.choose.structure(t, np.sin(t), max_rows=60, rounds=0, verbose=0)
+    assert found.rows == 60
+    assert len(found.model.X_fit_) == 300
+
+
+# ── limits ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_seconds_end_the_search_with_the_best_so_far():
+    found = mercer.choose.structure(T, Y, max_seconds=1.5, verbose=0)
+    assert found.status == "limit"
+    assert found.model.predict([[3.0]]).shape == (1,)
+
+
+def test_ctrl_c_keeps_the_best_so_far(monkeypatch):
+    judged = scoring.judged
+    count = []
+
+    def interrupted(candidate, sample):
+        count.append(1)
+        if len(count) == 3:
+            raise KeyboardInterrupt
+        return judged(candidate, sample)
+
+    monkeypatch.setattr("mercer.structure.search.judged", interrupted)
+    found = mercer.choose.structure(T, Y, verbose=0)
+    assert found.status == "interrupted"
+    assert len(found.alternatives) == 1
+
+
+def test_a_signal_in_the_middle_of_a_tuning_ends_the_search():
+    timer = threading.Timer(2.5, signal.raise_signal, (signal.SIGINT,))
+    timer.start()
+    begun = time.perf_counter()
+    try:
+        found = mercer.choose.structure(T, Y, beam=4, rounds=50, verbose=0)
+    finally:
+        timer.cancel()
+    # a search that ended before the signal came has nothing to show here
+    if time.perf_counter() - begun > 2.5:
+        assert found.status == "interrupted"
+
+
+def test_ctrl_c_before_anything_was_judged_goes_on_as_what_it_is(monkeypatch):
+    def interrupted(candidate, sample):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mercer.structure.search.judged", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        mercer.choose.structure(T, Y, verbose=0)
+
+
+# ── bad inputs ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "words"),
+    [
+        (T, np.full(72, 3.0), "y is 3 in every row"),
+        ([0.0, 1.0], [1.0, 2.0], "there are 2 rows"),
+        (np.zeros((20, 2)), np.arange(20.0), "no column of X varies"),
+        (T, np.r_[np.nan, Y[1:]], "NaN"),
+        (np.r_[np.nan, T[1:]], Y, "NaN"),
+        (T, Y[1:], "71"),
+        (T, ["a"] * 72, "y"),
+        ([["a"]] * 72, Y, "X"),
+    ],
+)
+def test_what_cannot_be_searched_gets_a_sentence(X, y, words):
+    with pytest.raises((MercerError, ValueError, TypeError), match=words):
+        mercer.choose.structure(X, y, verbose=0)
+
+
+def test_options_that_make_no_sense_are_refused():
+    with pytest.raises(ParameterError, match="validation must be one of"):
+        mercer.choose.structure(T, Y, validation="random")
+    with pytest.raises(ParameterError, match="beam must be a whole number >= 1; got 0"):
+        mercer.choose.structure(T, Y, beam=0)
+    with pytest.raises(ParameterError, match="one ordered column"):
+        mercer.choose.structure(np.column_stack([T, T**2]), Y, validation="rolling")
+    with pytest.raises(InputError, match="seconds ended"):
+        mercer.choose.structure(T, Y, max_seconds=0.0, verbose=0)
+
+
+# ── scores ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_densities_are_those_of_the_formula():
+    k = 1.0 * RBF(5.0) + 0.5 * Periodic(12.0) + White(0.2)
+    y = (Y - Y.mean()) / Y.std()
+    known, new = sample_of(T[:50], y[:50]), sample_of(T[50:60], y[50:60])
+    found = scoring.log_densities(k, known, new)
+    latent = 1.0 * RBF(5.0) + 0.5 * Periodic(12.0)
+    A = latent(T[:50, None], T[:50, None]) + 0.2 * np.eye(50)
+    for i in range(10):
+        c = latent(T[:50, None], T[50 + i : 51 + i, None])[:, 0]
+        mean = c @ np.linalg.solve(A, y[:50])
+        variance = 1.5 - c @ np.linalg.solve(A, c) + 0.2
+        expected = -0.5 * ((y[50 + i] - mean) ** 2 / variance + np.log(2 * np.pi * variance))
+        assert found[i] == pytest.approx(expected, rel=1e-9)
+
+
+def test_residuals_are_what_the_mean_leaves():
+    k = 1.0 * RBF(5.0) + White(0.2)
+    model = GaussianProcessRegressor(k, optimizer=None).fit(T[:, None], Y)
+    np.testing.assert_allclose(
+        scoring.residuals(k, sample_of(T, Y)), Y - model.predict(T[:, None]), atol=1e-10
+    )
+
+
+def test_the_score_weighs_each_row_alike():
+    k = 1.0 * RBF(5.0) * Linear().of(After(30.0, 1.0)) + White(0.2)
+    one = scoring.Candidate(k, -50.0, 100, (np.full(10, -1.0), np.full(20, -2.0)))
+    # two numbers of the kernel besides its height, two of the door; two leaves
+    numbers = 3 + 2
+    assert one.evidence == pytest.approx((-50.0 - 0.5 * numbers * np.log(100) - 2 * np.log(8)) / 100)
+    assert one.held_out == pytest.approx(-50 / 30)
+    assert one.score == pytest.approx((100 * one.evidence - 50) / 130)
+
+
+def test_mixture_weights_are_the_best_of_a_grid():
+    rng = np.random.default_rng(0)
+    densities = rng.normal(size=(2, 60)) - 1.0
+    weights = scoring.mixture_weights(densities, rounds=2000)
+    grid = np.linspace(0.0, 1.0, 2001)
+    values = [
+        scoring.mixture_density(densities, np.array([w, 1 - w])).sum() + np.log(w) + np.log(1 - w)
+        for w in grid[1:-1]
+    ]
+    best = grid[1:-1][int(np.argmax(values))]
+    assert weights[0] == pytest.approx(best, abs=2e-3)
+    assert weights.sum() == pytest.approx(1.0)
+
+
+def test_rolling_origins_never_look_ahead():
+    for past, new in scoring.rolling(np.arange(50)):
+        assert past.max() < new.min()
+        assert len(new) == 5
+
+
+def test_folds_hold_every_row_out_once():
+    parts = scoring.folds(23, np.random.default_rng(0))
+    assert sorted(np.concatenate([new for _, new in parts]).tolist()) == list(range(23))
+    for known, new in parts:
+        assert not set(known) & set(new)
+
+
+# ── proposals and grammar ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("period", [3.7, 12.0, 25.0])
+def test_periods_come_from_the_spectrum(period):
+    x = np.sort(np.random.default_rng(0).uniform(0, 120, size=150))
+    y = np.sin(2 * np.pi * x / period) + 0.3 * np.random.default_rng(1).normal(size=150)
+    found = proposals.periods_of(x, y, proposals.Line.of(np.arange(120.0)))
+    assert any(abs(p / period - 1) < 0.03 for p in found)
+
+
+def test_a_change_of_level_or_of_spread_is_a_place_by_the_slow_formula():
+    rng = np.random.default_rng(0)
+    y = np.r_[rng.normal(size=40), 3 * rng.normal(size=40)]
+    x = np.arange(80.0)
+    gains = {}
+    for cut in range(8, 72):
+        left, right = y[:cut], y[cut:]
+        gains[0.5 * (x[cut - 1] + x[cut])] = -len(left) * np.log(left.var()) - len(right) * np.log(
+            right.var()
+        )
+    assert proposals.places_of(x, y)[0] == max(gains, key=gains.get)
+    assert abs(proposals.places_of(x, y)[0] - 39.5) < 8
+
+
+def test_every_step_of_the_grammar_is_a_kernel_that_is_proved():
+    line = proposals.Line.of(T)
+    sample = sample_of(T, (Y - Y.mean()) / Y.std())
+    kernel = 1.0 * RBF(10.0) * Periodic(12.0) + 1.0 * Matern(30.0) + White(0.1)
+    menu = proposals.menu_of_line(scoring.Candidate(kernel, 0.0, 72), sample, line)
+    steps = list(grammar.expansions(kernel, menu))
+    assert len(steps) > 20
+    for step in steps:
+        assert step.validity().status == "proved"
+        assert mercer.parse(str(step)) == step
+        assert np.linalg.eigvalsh(step(T[:20, None])).min() > 0
+
+
+def test_structures_are_told_apart_by_leaves_and_not_by_numbers():
+    key = grammar.key_of
+    assert key(1.0 * RBF(3.0) + White(0.1)) == key(2.0 * RBF(7.0) + White(0.3))
+    assert key(1.0 * RBF(3.0) * Periodic(1.0)) == key(1.0 * Periodic(1.0) * RBF(3.0))
+    assert key(1.0 * RBF(3.0)) != key(1.0 * Matern(3.0))
+    assert key(1.0 * RBF(3.0).on(0)) != key(1.0 * RBF(3.0).on(1))
+    assert key(1.0 * Periodic(1.0)) != key(1.0 * Periodic(2.0))
+
+
+def test_kinds_forget_which_curve_it_is():
+    cut = RBF(1.0) * Linear().of(Before(0.0, 1.0)) + Matern(1.0) * Linear().of(After(0.0, 1.0))
+    assert grammar.kinds_of(cut) == {"gate × smooth"}
+    line = Linear().of(Standardized((0.0,), (1.0,))).on("age")
+    assert grammar.kinds_of(line + White(0.1)) == {"linear in age"}
+
+
+def test_a_cautious_kernel_takes_part_where_the_best_is_too_sure_of_itself():
+    rng = np.random.default_rng(0)
+    y = rng.normal(0.0, 0.1, size=(5, 20))
+    # in each split one row that the best kernel holds for all but impossible
+    y[:, 0] = 2.0
+    sure = tuple((np.zeros(20), np.full(20, 0.03), row) for row in y)
+    wide = tuple((np.zeros(20), np.full(20, 1.0), row) for row in y)
+    best = judged_as(1.0 * RBF(1.0) + White(0.1), sure)
+    cautious = judged_as(1.0 * Periodic(1.0) + White(0.1), wide)
+    team = _averaged([best, best, best, cautious])
+    assert [candidate for candidate, _ in team][-1] is cautious
+    assert team[-1][1] > 0.01
+    assert sum(weight for _, weight in team) == pytest.approx(1.0)
+    assert _averaged([cautious]) == [(cautious, 1.0)]
+    # where nothing surprises the best one, it stays alone
+    calm = tuple((np.zeros(20), np.full(20, 0.01), 0.1 * rng.normal(size=20)) for _ in y)
+    loose = tuple((mean, np.full(20, 1.0), row) for mean, _, row in calm)
+    alone = _averaged([judged_as(best.kernel, calm), judged_as(cautious.kernel, loose)])
+    assert len(alone) == 1
+
+
+def judged_as(kernel, forecasts):
+    densities = tuple(scoring.normal_density(*one) for one in forecasts)
+    return scoring.Candidate(kernel, 0.0, 100, densities, forecasts)
