@@ -48,6 +48,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cells whose name contains this text")
     parser.add_argument("--data", default="../shared/data", help="folder of the real data sets")
     parser.add_argument("--json", type=Path, help="write every row to this file")
+    parser.add_argument(
+        "--known", type=Path, help="rows of earlier runs: peers far behind there are left out"
+    )
     group = parser.add_argument_group("with all")
     group.add_argument("--report", action="store_true", help="write docs/performance.md from the rows")
     group.add_argument("--kinds", nargs="+", choices=tuple(record.BLAS_KERNELS), help="instruction sets")
@@ -61,9 +64,12 @@ def main() -> None:
     if options.quick:
         measure.warm_bytes = 0
     measure.suite = options.suite
+    if options.known is not None:
+        measure.known = record.known(options.known)
     importlib.import_module(f"benchmarks.{options.suite}").run(options)
     if options.json is not None:
-        done = record.Run(options.suite, "", "", options.repeat, options.quick, measure.rows)
+        threads = max(options.threads)
+        done = record.Run(options.suite, "", "", threads, options.repeat, options.quick, measure.rows)
         record.save(options.json, record.machine(), [done])
 
 

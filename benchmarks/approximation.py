@@ -56,7 +56,7 @@ def ridge(n: int, d: int, m: int, threads: int, options: argparse.Namespace, mac
         ),
         "mercer": lambda: mercer.FalkonRegressor(kernel, m, alpha, random_state=0).fit(X, y),
     }
-    found = race(sides, threads, options.repeat)
+    found = race(cell, sides, threads, options.repeat)
     limit = machine.limit(flops=float(n) * m * m, exps=float(n) * m, written=0.0, threads=threads)
 
     def describe(name: str, model: Any) -> str:
@@ -82,7 +82,7 @@ def transform(n: int, d: int, m: int, threads: int, options: argparse.Namespace,
     peer = Nystroem(gamma=0.5 / length**2, n_components=m, random_state=0).fit(X[:fitted])
     mine = mercer.Nystroem(kernel, m, random_state=0, n_jobs=threads).fit(X[:fitted])
     sides = {"sklearn": lambda: peer.transform(X), "mercer": lambda: mine.transform(X)}
-    found = race(sides, threads, options.repeat)
+    found = race(cell, sides, threads, options.repeat)
     limit = machine.limit(flops=float(n) * m * m, exps=float(n) * m, written=8.0 * n * m, threads=threads)
 
     def describe(name: str, _: Any) -> str:
@@ -114,7 +114,7 @@ def random_features(n: int, d: int, m: int, threads: int, options: argparse.Name
         "sklearn": lambda: products(theirs.transform(X)),
         "mercer": lambda: products(ours.transform(X)),
     }
-    found = race(sides, threads, options.repeat)
+    found = race(cell, sides, threads, options.repeat)
     report(cell, threads, found, None, lambda _, v: f"rms error {np.sqrt(np.mean((v - exact) ** 2)):.1e}")
 
 
@@ -150,7 +150,7 @@ def logistic(n: int, d: int, m: int, threads: int, options: argparse.Namespace) 
         ).fit(X, y),
         "mercer": lambda: mercer.FalkonClassifier(mercer.RBF(length), m, 1.0, random_state=0).fit(X, y),
     }
-    found = race(sides, threads, min(options.repeat, 2))
+    found = race(cell, sides, threads, options.repeat)
 
     def describe(name: str, model: Any) -> str:
         c = getattr(model, "certificate_", None)
@@ -189,7 +189,7 @@ def several(n: int, d: int, k: int, m: int, threads: int, options: argparse.Name
     with warnings.catch_warnings():
         # scikit-learn stops after 100 steps.
         warnings.simplefilter("ignore")
-        found = race(sides, threads, min(options.repeat, 2))
+        found = race(cell, sides, threads, options.repeat)
 
     def describe(name: str, model: Any) -> str:
         c = getattr(model, "certificate_", None)

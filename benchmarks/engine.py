@@ -96,7 +96,9 @@ def _report_gram(
     exact = np.exp(-0.5 / d * ((X[i].astype(np.longdouble) - X[j]) ** 2).sum(axis=1))
     # Of each matrix only these entries are kept, so that there is never more than one in memory.
     entries = {name: lambda call=call: np.asarray(call())[i, j] for name, call in sides.items()}
-    report(cell, threads, race(entries, threads, options.repeat), limit, _error(lambda found: found, exact))
+    report(
+        cell, threads, race(cell, entries, threads, options.repeat), limit, _error(lambda found: found, exact)
+    )
 
 
 def sparse_grams(options: argparse.Namespace, machine: Machine, threads: int) -> None:
@@ -117,7 +119,7 @@ def sparse_grams(options: argparse.Namespace, machine: Machine, threads: int) ->
         i, j = np.random.default_rng(0).integers(n, size=(2, 2000))
         exact = np.exp(-(X[i] - X[j]).power(2).sum(axis=1).A1 / stored)
         pick = _error(lambda K, i=i, j=j: K[i, j], exact)
-        report(cell, threads, race(sides, threads, options.repeat), None, pick)
+        report(cell, threads, race(cell, sides, threads, options.repeat), None, pick)
 
 
 def _error(pick: Any, exact: np.ndarray) -> Any:
@@ -146,7 +148,11 @@ def composites(options: argparse.Namespace, machine: Machine, threads: int) -> N
             rows = rng.integers(n, size=5)
             exact = np.asarray(kernel.block(*_two(X, rows)))
             report(
-                cell, threads, race(sides, threads, options.repeat), limit, _composite_error(rows, exact, d)
+                cell,
+                threads,
+                race(cell, sides, threads, options.repeat),
+                limit,
+                _composite_error(rows, exact, d),
             )
 
         cell = f"composite value+gradient n={n} d={d}"
@@ -158,7 +164,9 @@ def composites(options: argparse.Namespace, machine: Machine, threads: int) -> N
                 both, value = tiny[1](W), tiny[0]
                 sides["tinygp"] = lambda both=both, value=value: (value(), both())[1]
             sides["mercer"] = lambda X=X, W=W: Dense(kernel, X).contract(W=W)
-            report(cell, threads, race(sides, threads, options.repeat), None, _gradient_error(kernel, X, W))
+            report(
+                cell, threads, race(cell, sides, threads, options.repeat), None, _gradient_error(kernel, X, W)
+            )
 
 
 def _two(X: np.ndarray, rows: np.ndarray) -> tuple[Any, Any]:
@@ -211,7 +219,7 @@ def products(options: argparse.Namespace, machine: Machine, threads: int) -> Non
             limit = machine.limit(flops=half * (2 * d + 4), exps=half, written=0, threads=threads)
             rows = rng.integers(n, size=20)
             exact = np.asarray(Tiles(kernel, X).block(rows, slice(None)) @ v)
-            found = race(sides, threads, 1 if few else options.repeat)
+            found = race(cell, sides, threads, options.repeat)
             report(cell, threads, found, limit, _error(lambda y, rows=rows: y[rows], exact))
 
 
@@ -231,5 +239,5 @@ def solves(options: argparse.Namespace, machine: Machine, threads: int) -> None:
         return cg(K, y, shift=0.1, tol=1e-6, preconditioner=P)
 
     sides = {"mercer plain": lambda: cg(K, y, shift=0.1, tol=1e-6, max_iter=40), "mercer": preconditioned}
-    found = race(sides, threads, 1)
+    found = race(cell, sides, threads, 1)
     report(cell, threads, found, None, lambda name, s: str(s.certificate).replace("\n", "; "))

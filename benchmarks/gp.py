@@ -44,7 +44,7 @@ def _cell(
     name: str, sides: dict[str, Call], threads: int, options: argparse.Namespace, *, bare: bool = False
 ) -> None:
     if options.only in name:
-        found = race(sides, threads, options.repeat)
+        found = race(name, sides, threads, options.repeat)
         report(name, threads, found, None, lambda side, value: "" if bare else f"{float(value):.6f}")
 
 

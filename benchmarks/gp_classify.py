@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> None:
     for threads in options.threads:
         for name, sides in cells(options):
             if options.only in name:
-                report(name, threads, race(sides, threads, options.repeat), None, describe)
+                report(name, threads, race(name, sides, threads, options.repeat), None, describe)
 
 
 def cells(options: argparse.Namespace) -> Iterator[tuple[str, dict[str, Callable[[], Any]]]]:

@@ -81,7 +81,7 @@ def _speed(name: str, graphs: list[Graph], options: argparse.Namespace) -> None:
         if have("grakel"):
             theirs = _grakel_graphs(graphs)
             sides["grakel"] = lambda settings=settings, theirs=theirs: _grakel(settings, theirs)
-        found = measure.race(sides, 1, 1 if "OA" in cell else options.repeat)
+        found = measure.race(f"{cell}, {name}", sides, 1, options.repeat)
         ours = found["mercer"].value
 
         def certificate(side: str, K: np.ndarray, ours: np.ndarray = ours) -> str:

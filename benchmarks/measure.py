@@ -4,6 +4,10 @@ On one thread the clock is the CPU time of the process, which other work on the 
 more it is the wall. The best of the runs decides the ratio; the median is printed beside it. Peak memory is
 the high-water mark of the process during the call, above what it held before, as Linux counts it.
 
+Seconds go where they decide something. A side that has had `PATIENCE` seconds is not run again; a peer that
+took `BEHIND` times the seconds of the strongest one cannot set the ratio, so it runs once, and not again with
+more threads.
+
 On a virtual machine the first touch of a page can cost the host thirty times what any later one costs. Before
 each timed call 2 GiB are therefore touched and given back, so that no side pays for that by chance.
 """
@@ -27,6 +31,8 @@ from benchmarks.record import Row
 suite = ""
 rows: list[Row] = []
 """What `report` printed so far."""
+known: list[Row] = []
+"""What an earlier process measured on the same kind of processor and memory."""
 
 
 @dataclass
@@ -75,6 +81,10 @@ def watched_memory() -> Iterator[Peak]:
 warm_bytes = 2**31  # touched before each timed call; `--quick` sets 0
 # Seconds: calls below it need little memory, and would rather find their caches as they left them.
 SHORT = 0.05
+# Seconds after which a side is not run again.
+PATIENCE = 10.0
+# A peer so many times slower than the strongest cannot set the ratio.
+BEHIND = 3.0
 
 
 def _touch_memory() -> None:
@@ -83,8 +93,9 @@ def _touch_memory() -> None:
         np.empty(warm_bytes // 8)[::page] = 1.0
 
 
-def race(sides: dict[str, Callable[[], Any]], threads: int, repeat: int) -> dict[str, Timing]:
-    """Run the sides in turn, `repeat` times; a side that raises is left out with its reason printed."""
+def race(cell: str, sides: dict[str, Callable[[], Any]], threads: int, repeat: int) -> dict[str, Timing]:
+    """Run the sides in turn, up to `repeat` times; one that raises is left out with its reason printed."""
+    sides = {name: call for name, call in sides.items() if not _was_behind(cell, name, threads)}
     times: dict[str, list[float]] = {name: [] for name in sides}
     peaks: dict[str, float] = {}
     values: dict[str, Any] = {}
@@ -93,6 +104,8 @@ def race(sides: dict[str, Callable[[], Any]], threads: int, repeat: int) -> dict
         set_torch_threads(threads)
         for _ in range(repeat):
             for name, call in list(sides.items()):
+                if not _worth_running(name, times):
+                    continue
                 try:
                     if not times[name] or times[name][-1] > SHORT:
                         _touch_memory()
@@ -110,6 +123,35 @@ def race(sides: dict[str, Callable[[], Any]], threads: int, repeat: int) -> dict
         for name, t in times.items()
         if name in sides
     }
+
+
+def _worth_running(name: str, times: dict[str, list[float]]) -> bool:
+    """Whether one more run of this side may change what the table says."""
+    if not times[name]:
+        return True
+    if sum(times[name]) > PATIENCE:
+        return False
+    return _is_ours(name) or times[name][0] <= BEHIND * _strongest(times)
+
+
+def _strongest(times: dict[str, list[float]]) -> float:
+    """The first run of the strongest peer."""
+    return min(t[0] for name, t in times.items() if t and not _is_ours(name))
+
+
+def _was_behind(cell: str, name: str, threads: int) -> bool:
+    """Whether this peer was far behind the strongest one on fewer threads."""
+    before = [
+        row
+        for row in (*known, *rows)
+        if (row.suite, row.cell) == (suite, cell) and row.threads < threads and not _is_ours(row.side)
+    ]
+    own = [row.best for row in before if row.side == name]
+    return bool(own) and min(own) > BEHIND * min(row.best for row in before)
+
+
+def _is_ours(side: str) -> bool:
+    return side.startswith("mercer")
 
 
 def set_torch_threads(threads: int) -> None:
@@ -206,11 +248,11 @@ def report(
     certificate: Callable[[str, Any], str],
 ) -> None:
     """One block of the table: mercer's row last, ratio = strongest peer / mercer."""
-    peers = {name: t for name, t in found.items() if not name.startswith("mercer")}
+    peers = {name: t for name, t in found.items() if not _is_ours(name)}
     strongest = min((t.best for t in peers.values()), default=float("nan"))
-    for name in [*peers, *(n for n in found if n.startswith("mercer"))]:
+    for name in [*peers, *(n for n in found if _is_ours(n))]:
         t = found[name]
-        ratio = strongest / t.best if name.startswith("mercer") and peers else None
+        ratio = strongest / t.best if _is_ours(name) and peers else None
         roof = limit / t.best if limit is not None and name == "mercer" else None
         row = Row(
             suite, cell, threads, name, t.best, t.median, ratio, roof, t.peak_mb, certificate(name, t.value)

@@ -12,9 +12,10 @@ HEAD = """# Performance
 This page is made by `python -m benchmarks all --report` from `{source}`, and says nothing that is not in it.
 Every cell ran mercer and its peers in turn, in one process, on the same data; a ratio is the time of the
 strongest peer divided by mercer's, so more than 1 means that mercer was faster. One thread is measured in CPU
-seconds, two by the wall; the best of {repeat} runs counts ({cells} cells; a fit that takes long ran once).
-Memory is the peak above what the process held before, in MB. Shared machines are noisy: treat a difference of
-less than 25 % as a tie.
+seconds, two by the wall; the best of up to {repeat} runs counts ({cells} cells). What had taken ten seconds
+was not run again; a peer that took three times the seconds of the strongest ran once, and not again with more
+threads. Memory is the peak above what the process held before, in MB. Shared machines are noisy: treat a
+difference of less than 25 % as a tie.
 
 Measured on {date}: {processor}, {cores} cores, {memory} GiB, Python {python}; {versions}.
 
@@ -59,14 +60,17 @@ def _head(source: Path, machine: dict[str, Any], runs: list[Run]) -> str:
 
 def _suite(suite: str, runs: list[Run]) -> str:
     lines = [f"### {suite}\n"]
-    for run in runs:
-        if len(runs) > 1 or run.memory != "fresh":
-            lines.append(f"Memory: {run.memory}.\n")
+    memories = dict.fromkeys(run.memory for run in runs)
+    for memory in memories:
+        if len(memories) > 1 or memory != "fresh":
+            lines.append(f"Memory: {memory}.\n")
         lines.append(
             "| cell | threads | strongest peer | s | mercer s | ratio | MB mercer / peer | certificate |"
         )
         lines.append("|---|---|---|---|---|---|---|---|")
-        lines += [_line(run, row) for row in run.rows if row.side.startswith("mercer")]
+        for run in runs:
+            if run.memory == memory:
+                lines += [_line(run, row) for row in run.rows if row.side.startswith("mercer")]
         lines.append("")
     return "\n".join(lines)
 

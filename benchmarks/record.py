@@ -55,11 +55,12 @@ class Row:
 
 @dataclass
 class Run:
-    """The rows of one suite, on one kind of processor, with one way of giving memory."""
+    """The rows of one suite, on one kind of processor, with one way of giving memory, on so many threads."""
 
     suite: str
     kind: str
     memory: str
+    threads: int
     repeat: int
     quick: bool
     rows: list[Row]
@@ -145,3 +146,10 @@ def load(path: Path) -> tuple[dict[str, Any], list[Run]]:
     stored = json.loads(path.read_text())
     runs = [Run(**{**run, "rows": [Row(**row) for row in run["rows"]]}) for run in stored["runs"]]
     return stored["machine"], runs
+
+
+def known(path: Path) -> list[Row]:
+    """The rows of a JSON that were measured on the kind of processor that this process shows."""
+    kind = os.environ.get("MERCER_BENCHMARK_ISA")
+    _, runs = load(path)
+    return [row for run in runs if run.kind == kind for row in run.rows]

@@ -28,7 +28,6 @@ class Cell:
     gamma: float
     sides: dict[str, dict[str, Any]] = field(default_factory=dict)  # mercer's rows: name -> options
     peers: bool = True
-    long: bool = False
 
 
 def run(options: argparse.Namespace) -> None:
@@ -50,7 +49,7 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
         "mercer": {"solver": "auto"},
     }
     for alpha in (1.0, 0.01):
-        yield Cell(f"ridge n={n} d=10 alpha={alpha:g}", X, y, alpha, 0.1, sides, long=not options.quick)
+        yield Cell(f"ridge n={n} d=10 alpha={alpha:g}", X, y, alpha, 0.1, sides)
     large = 800 if options.quick else 100_000
     X, y = data.waves(large, 10)
     yield Cell(
@@ -61,7 +60,6 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
         0.1,
         {"mercer": {"solver": "cg", "tol": 1e-6}},
         peers=False,
-        long=True,
     )
 
 
@@ -73,7 +71,7 @@ def fit(cell: Cell, threads: int, options: argparse.Namespace) -> None:
 
     sides: dict[str, Callable[[], Any]] = peers(cell) if cell.peers else {}
     sides |= {name: side(parameters) for name, parameters in cell.sides.items()}
-    found = race(sides, threads, 1 if cell.long else options.repeat)
+    found = race(cell.name, sides, threads, options.repeat)
     report(cell.name, threads, found, None, lambda name, model: describe(cell, name, model))
 
 
@@ -101,7 +99,7 @@ def peers(cell: Cell) -> dict[str, Callable[[], Any]]:
 
 def describe(cell: Cell, name: str, model: Any) -> str:
     c = model if isinstance(model, np.ndarray) else model.dual_coef_
-    if name.startswith("mercer") and cell.long and not cell.peers:
+    if name.startswith("mercer") and not cell.peers:
         return str(model.certificate_).splitlines()[0]
     rest = cell.y - mercer.gram.Tiles(mercer.RBF(gamma=cell.gamma), cell.X) @ c - cell.alpha * c
     residual = f"residual {np.linalg.norm(rest) / np.linalg.norm(cell.y):.1e}"

@@ -75,7 +75,7 @@ def _measure(cell: Cell, name: str, what: str, n: int, threads: int, options: ar
     repeat = options.repeat if options.quick else options.repeat * cell.often
     found = {
         side: replace(t, best=t.best / calls, median=t.median / calls)
-        for side, t in race({side: several(side) for side in models}, threads, repeat).items()
+        for side, t in race(name, {side: several(side) for side in models}, threads, repeat).items()
     }
 
     def judged(side: str, value: Any) -> str:

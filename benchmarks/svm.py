@@ -28,7 +28,6 @@ class Cell:
     make: Callable[[Any, str], Any]  # (library, "mercer" or "peer") -> an unfitted model
     test: tuple[Any, np.ndarray] | None = None
     gamma: float = 1.0
-    long: bool = False
     linear: str = ""  # "with a bias" or "without a bias": a linear kernel, beside liblinear too
 
 
@@ -47,7 +46,7 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
     for d in (10,) if options.quick else (10, 50, 200):
         X, y = data.classes(n, d)
         for C in (1.0, 10.0, 100.0):
-            yield Cell(f"SVC n={n} d={d} C={C:g}", X, y, _svc(C, 1 / d), gamma=1 / d, long=d > 50)
+            yield Cell(f"SVC n={n} d={d} C={C:g}", X, y, _svc(C, 1 / d), gamma=1 / d)
     X, y = data.moons(n)
     for C in (1.0, 100.0):
         yield Cell(f"SVC moons n={n} C={C:g}", X, y, _svc(C, 1.0))
@@ -61,7 +60,7 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
     yield from _many_classes(options)
     X, y = data.waves(n, 10)
     for C in (1.0,) if options.quick else (1.0, 10.0):
-        yield Cell(f"SVR n={n} d=10 C={C:g}", X, y, _svr(C, 0.1), gamma=0.1, long=C > 1)
+        yield Cell(f"SVR n={n} d=10 C={C:g}", X, y, _svr(C, 0.1), gamma=0.1)
     X, _ = data.classes(n, 20)
     yield Cell(f"one-class n={n} d=20", X, np.ones(n), _one_class(0.05), gamma=0.05)
     yield from _linear(options)
@@ -78,9 +77,7 @@ def _linear(options: argparse.Namespace) -> Iterator[Cell]:
     rows = 500 if options.quick else 50_000
     X, y = data.classes(rows, 20)
     for bias in (False, True):
-        yield Cell(
-            f"linear n={rows} d=20{_said(bias)}", X, y, _straight(1.0, bias), linear=_said(bias), long=True
-        )
+        yield Cell(f"linear n={rows} d=20{_said(bias)}", X, y, _straight(1.0, bias), linear=_said(bias))
     found = None if options.quick else data.real(options.data, "sms_spam")
     if found is not None:
         X = data.tf_idf(found["text"])
@@ -115,7 +112,7 @@ def _many_classes(options: argparse.Namespace) -> Iterator[Cell]:
     for n in (300,) if options.quick else (10_000, 20_000):
         X, y = data.pixels(n)
         gamma = float(1 / (X.shape[1] * X.var()))
-        yield Cell(f"SVC pixels n={n}", X, y, _svc(1.0, gamma), gamma=gamma, long=n > 10_000)
+        yield Cell(f"SVC pixels n={n}", X, y, _svc(1.0, gamma), gamma=gamma)
 
 
 def _real(folder: str) -> Iterator[Cell]:
@@ -125,9 +122,7 @@ def _real(folder: str) -> Iterator[Cell]:
             print(f"    ({name} left out: no such data in {folder})")
             continue
         test = (found["X_test"], found["y_test"])
-        yield Cell(
-            f"SVC {name} C={C:g}", found["X_train"], found["y_train"], _svc(C, gamma), test, gamma, long=True
-        )
+        yield Cell(f"SVC {name} C={C:g}", found["X_train"], found["y_train"], _svc(C, gamma), test, gamma)
 
 
 def _svc(C: float, gamma: float) -> Callable[[Any, str], Any]:
@@ -184,7 +179,7 @@ def fit(cell: Cell, threads: int, options: argparse.Namespace) -> None:
     if "without" in cell.linear:
         sides = {"liblinear": sides["sklearn"]}
     sides["mercer"] = side(mercer, "mercer")
-    found = race(sides, threads, 1 if cell.long else options.repeat)
+    found = race(cell.name, sides, threads, options.repeat)
     report(cell.name, threads, found, None, lambda name, model: describe(cell, name, model))
 
 

@@ -182,14 +182,15 @@ def many_documents(options: argparse.Namespace) -> None:
     print(measure.HEAD)
     for name, machines, y, objective in (("SVC", margins, signs, _hinge), ("ridge", squares, f, _squared)):
         sides = {side: partial(_fit_and_predict, m, X[:n], y[:n], X[n:]) for side, m in machines.items()}
-        found = measure.race(sides, 1, options.repeat)
+        cell = f"{name} on {n} documents"
+        found = measure.race(cell, sides, 1, options.repeat)
 
         def certificate(side: str, value: tuple, y=y, objective=objective) -> str:
             model, new = value
             right = np.mean(np.sign(new) == signs[n:])
             return f"objective {objective(phi, _weights(model, phi), y[:n]):.7g}, signs {100 * right:.2f} %"
 
-        measure.report(f"{name} on {n} documents", 1, found, None, certificate)
+        measure.report(cell, 1, found, None, certificate)
 
 
 def _by_words(machine: object) -> Pipeline:
@@ -231,5 +232,5 @@ def _documents(n: int) -> tuple[list[str], np.ndarray]:
 
 def _race(cell: str, sides: dict, options: argparse.Namespace) -> None:
     print(measure.HEAD)
-    found = measure.race(sides, 1, options.repeat)
+    found = measure.race(cell, sides, 1, options.repeat)
     measure.report(cell, 1, found, None, lambda _, A: f"{A.shape[1]} features, {A.nnz} entries")

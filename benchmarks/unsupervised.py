@@ -61,7 +61,7 @@ def components(source: str, n: int, d: int, k: int, threads: int, options: argpa
         "randomized": peer("randomized"),
         "mercer": lambda: mercer.KernelPCA(mercer.RBF(gamma=gamma), k, n_jobs=threads).fit(X),
     }
-    found = race(sides, threads, options.repeat)
+    found = race(name, sides, threads, options.repeat)
     K = Centred(mercer.RBF(gamma=gamma).gram(X))
 
     def certificate(_: str, model: Any) -> str:
@@ -90,7 +90,9 @@ def clusters(source: str, n: int, d: int, k: int, threads: int, options: argpars
             mercer.RBF(gamma=gamma), k, init=init, random_state=0, n_jobs=threads
         ).fit(X)
     K = mercer.RBF(gamma=gamma).gram(X)
-    report(name, threads, race(sides, threads, options.repeat), None, lambda _, model: _inertia(K, model))
+    report(
+        name, threads, race(name, sides, threads, options.repeat), None, lambda _, model: _inertia(K, model)
+    )
 
 
 def _inertia(K: Any, model: Any) -> str:
@@ -117,7 +119,7 @@ def tiles(n: int, k: int, threads: int, options: argparse.Namespace) -> None:
         ).fit(X)
     }
     K = mercer.RBF(gamma=0.1).gram(X, memory="64MiB")
-    report(name, threads, race(sides, threads, 1), None, lambda _, model: _inertia(K, model))
+    report(name, threads, race(name, sides, threads, 1), None, lambda _, model: _inertia(K, model))
 
 
 # ── kernel tests ────────────────────────────────────────────────────────────────────────────────────────────
@@ -132,7 +134,7 @@ def two_samples(n: int, d: int, threads: int, options: argparse.Namespace) -> No
         "numpy": lambda: mmd_in_numpy(X, Z, float(d), 999),
         "mercer": lambda: mercer.theory.mmd_test(X, Z, kernel, random_state=0, n_jobs=threads),
     }
-    report(name, threads, race(sides, threads, options.repeat), None, _tested)
+    report(name, threads, race(name, sides, threads, options.repeat), None, _tested)
 
 
 def pairs(n: int, d: int, threads: int, options: argparse.Namespace) -> None:
@@ -146,7 +148,7 @@ def pairs(n: int, d: int, threads: int, options: argparse.Namespace) -> None:
             X, Z, kernel, statistic="biased", random_state=0, n_jobs=threads
         ),
     }
-    report(name, threads, race(sides, threads, min(options.repeat, 2)), None, _tested)
+    report(name, threads, race(name, sides, threads, options.repeat), None, _tested)
 
 
 def _samples(n: int, d: int) -> tuple[np.ndarray, np.ndarray, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import page, record
+from benchmarks import everything, measure, page, record
 
 ROOT = Path(__file__).parents[1]
 
@@ -97,7 +98,7 @@ def test_all_writes_one_json_and_the_page_says_what_is_in_it(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-2000:]
     machine, (run,) = record.load(stored)
-    assert (run.suite, run.kind, run.memory) == ("ridge", kind, "reused")
+    assert (run.suite, run.kind, run.memory, run.threads) == ("ridge", kind, "reused", 1)
     assert "numpy" in machine["versions"]
     text = page.text(stored)
     ours = [row for row in run.rows if row.side.startswith("mercer")]
@@ -110,6 +111,58 @@ def test_all_writes_one_json_and_the_page_says_what_is_in_it(tmp_path):
     again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert "already" in again.stdout
     assert record.load(stored)[1] == [run]
+
+
+def test_seconds_go_where_they_decide_the_ratio(monkeypatch):
+    ran: list[str] = []
+    ticks = {"fast": 1.0, "slow": 3.5, "patient": 11.0, "mercer": 4.0}
+    now = 0.0
+
+    def side(name):
+        def call():
+            nonlocal now
+            ran.append(name)
+            now += ticks[name]
+
+        return call
+
+    monkeypatch.setattr(measure, "warm_bytes", 0)
+    monkeypatch.setattr(measure.time, "process_time", lambda: now)
+    monkeypatch.setattr(measure, "rows", [])
+    monkeypatch.setattr(measure, "suite", "some")
+    sides = {name: side(name) for name in ("fast", "slow", "mercer")}
+    found = measure.race("cell", sides, 1, 5)
+    assert ran.count("fast") == 5
+    assert ran.count("slow") == 1
+    # 4 + 4 + 4 seconds are more than the patience of 10.
+    assert ran.count("mercer") == 3
+    assert (found["fast"].best, found["slow"].best, found["mercer"].best) == (1.0, 3.5, 4.0)
+    measure.report("cell", 1, found, None, lambda name, value: "")
+    ran.clear()
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: now)
+    assert set(measure.race("cell", sides, 2, 1)) == {"fast", "mercer"}
+    assert set(measure.race("another cell", sides, 2, 1)) == {"fast", "slow", "mercer"}
+    alone = {name: side(name) for name in ("patient", "mercer")}
+    ran.clear()
+    measure.race("third", alone, 1, 4)
+    assert ran.count("patient") == 1
+
+
+def test_all_measures_each_combination_that_says_something_new():
+    options = argparse.Namespace(kinds=None, memory=["fresh", "reused"], threads=[1, 2])
+    planned = list(everything._planned(options, ("engine", "graphs", "svm")))
+    own = record.kinds_here()[0]
+    assert len(planned) == len(set(planned))
+    assert {(s, m, t) for s, kind, m, t in planned if kind == own} == {
+        ("engine", "fresh", 1),
+        ("engine", "fresh", 2),
+        ("engine", "reused", 1),
+        ("engine", "reused", 2),
+        ("graphs", "fresh", 1),
+        ("svm", "fresh", 1),
+        ("svm", "fresh", 2),
+    }
+    assert all((m, t) == ("fresh", 1) and s != "graphs" for s, kind, m, t in planned if kind != own)
 
 
 def test_the_page_of_performance_is_what_the_stored_rows_give():
