@@ -1,11 +1,13 @@
 """`import mercer` is light, and yet every public name is there when asked for."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
 import mercer
+from mercer.names import KERNELS, MACHINES
 
 
 def test_importing_mercer_loads_no_numpy():
@@ -41,3 +43,26 @@ def test_a_machine_brings_no_more_of_scikit_learn_than_a_base_class_does():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("theirs", KERNELS)
+def test_a_kernel_known_by_another_name_leads_to_ours(theirs):
+    ours = KERNELS[theirs]
+    assert ours.split("(")[0] in mercer.kernels.__all__
+    with pytest.raises(mercer.errors.ParseError, match=re.escape(f"did you mean {ours}?")):
+        mercer.parse(f"{theirs.title()}(1.0)")
+    with pytest.raises(AttributeError, match=re.escape(f"mercer.{ours}.")):
+        getattr(mercer, theirs)
+
+
+@pytest.mark.parametrize("theirs", MACHINES)
+def test_a_machine_known_by_another_name_leads_to_ours(theirs):
+    assert hasattr(getattr(mercer, MACHINES[theirs]), "fit")
+    with pytest.raises(AttributeError, match=re.escape(f"mercer.{MACHINES[theirs]}.")):
+        getattr(mercer, theirs)
+
+
+def test_no_name_of_ours_is_listed_as_a_name_of_others():
+    ours = {name.lower() for name in mercer.__all__}
+    assert not ours & (KERNELS | MACHINES).keys()
+    assert not KERNELS.keys() & MACHINES.keys()

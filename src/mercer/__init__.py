@@ -343,7 +343,7 @@ def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"mercer.{name}")
     if name not in __all__:
-        raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+        raise AttributeError(_unknown(name))
     if name in _MODULES:
         return import_module(f"mercer.{name}")
     if name == "__version__":
@@ -354,6 +354,15 @@ def __getattr__(name: str) -> Any:
         found = getattr(import_module(_ELSEWHERE.get(name, "mercer.kernels")), name)
     globals()[name] = found
     return found
+
+
+def _unknown(name: str) -> str:
+    """What to say of a name that is not here; Python itself asks for some, and wants a quick answer."""
+    if name.startswith("_"):
+        return f"module 'mercer' has no attribute {name!r}"
+    from mercer.names import unknown_name
+
+    return unknown_name(name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,6 @@ Every error knows its column.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 import operator
@@ -30,6 +29,7 @@ from mercer.kernels.combining import is_number
 from mercer.kernels.leaves.leaf import LEAVES, Leaf
 from mercer.kernels.leaves.special import Constant
 from mercer.kernels.things.reading import find_reading
+from mercer.names import KERNELS, called_here
 from mercer.typing import Setting
 
 Made = TypeVar("Made")
@@ -366,10 +366,8 @@ def _wrong_call(
 
 
 def _unknown(name: str) -> str:
-    close = difflib.get_close_matches(name, LEAVES, n=1, cutoff=0.5) or [
-        n for n in LEAVES if n.lower() == name.lower()
-    ]
-    hint = f"did you mean {close[0]}?" if close else f"known kernels: {', '.join(sorted(LEAVES))}"
+    meant = called_here(name, LEAVES, KERNELS)
+    hint = f"did you mean {meant}?" if meant else f"known kernels: {', '.join(sorted(LEAVES))}"
     return f"expected a kernel, found {name!r} ({hint})"
 
 
