@@ -26,6 +26,7 @@ from mercer import (
 from mercer.errors import InputError, ParameterError
 from mercer.progress import Talk
 from mercer.recipe import ladder, tournament
+from mercer.recipe.calibration import sharpened
 from mercer.recipe.given import Given, as_target, find_task
 
 N = 60
@@ -104,7 +105,8 @@ def test_folds_of_classes_are_those_of_fits_without_them():
     learn, judge = next(iter(folds.split(np.zeros(N), truth)))
     again = GaussianProcessClassifier(model.kernel_, optimizer=None, tol=1e-6)
     again.fit(SMALL.iloc[learn], truth[learn])
-    assert np.allclose(again.predict_proba(SMALL.iloc[judge]), model.estimate_.spread[judge], atol=1e-8)
+    without = sharpened(again.predict_proba(SMALL.iloc[judge]), model.sharpness_)
+    assert np.allclose(without, model.estimate_.spread[judge], atol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore:.*alone tells")

@@ -21,6 +21,7 @@ from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.memory import memory_limit
 from mercer.progress import Talk
 from mercer.recipe import estimate, ladder, tournament
+from mercer.recipe.calibration import calibrated, sharpened
 from mercer.recipe.estimate import LEVEL, Estimate, Predicted
 from mercer.recipe.given import Given, as_target
 from mercer.recipe.leaks import suspicions
@@ -56,6 +57,7 @@ class TableMachine(BaseEstimator):
     machine_ : the fitted machine. kernel_ : its kernel.
     estimate_ : `Estimate` of the error on rows not seen.
     steps_ : what was done and why, a sentence each.
+    sharpness_ : the power of the machine's probabilities that rows not seen ask for (classes).
     scale_ : the `Scale` of the target on which the machine is fitted; what is predicted is of y itself.
     rounds_ : a `Place` for each kernel of each round: its words, evidence, rows and how its search ended.
     roles_ : what each column was taken for. feature_names_in_ : the columns.
@@ -317,6 +319,8 @@ class TableClassifier(ClassifierMixin, TableMachine):
 
     task = "classes"
     machine_: ladder.Classifier
+    # a file of an earlier version has none
+    sharpness_: float = 1.0
 
     def _target(self, values: Labels) -> Labels:
         if len(np.unique(values)) < 2:
@@ -338,14 +342,15 @@ class TableClassifier(ClassifierMixin, TableMachine):
             assert isinstance(found.machine, ladder.Classifier)
             self.machine_ = found.machine
         self.classes_ = np.asarray(self.machine_.classes_)
+        self.estimate_, self.sharpness_ = calibrated(self.estimate_, self.classes_)
 
     def predict(self, X: Table) -> Labels:
         """The most probable class of each row."""
         return np.asarray(self.machine_.predict(self._rows(X)))
 
     def predict_proba(self, X: Table) -> Array:
-        """The probability of each class, in the order of `classes_`."""
-        return np.asarray(self.machine_.predict_proba(self._rows(X)))
+        """The probability of each class, in the order of `classes_`, as sharp as rows not seen allow."""
+        return sharpened(np.asarray(self.machine_.predict_proba(self._rows(X))), self.sharpness_)
 
     def predict_set(self, X: Table, level: float = LEVEL) -> list[list[object]]:
         """For each row the classes among which the true one is meant to be with this probability.

@@ -62,6 +62,13 @@ REGISTRY.add_form(
         {"round": "count", "words": "text", "evidence": "number", "rows": "count", "status": "text"},
     )
 )
+
+
+def _check_sharpness(model: TableClassifier) -> None:
+    if not model.sharpness_ > 0:
+        raise ValueError(f"probabilities have no power {model.sharpness_!r}")
+
+
 TABLE = {
     "n_features_in_": "size[d]",
     "feature_names_in_": "names[d]",
@@ -86,7 +93,8 @@ REGISTRY.add_machine(
     MachineForm(
         "TableClassifier",
         TableClassifier,
-        {**TABLE, "classes_": "labels[c]"},
+        {**TABLE, "classes_": "labels[c]", "sharpness_": "number"},
         TableClassifier.check_parameters,
+        _check_sharpness,
     )
 )
