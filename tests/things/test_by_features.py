@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+import mercer
 from mercer import (
     SVC,
     SVR,
@@ -75,7 +76,9 @@ def never_stored(monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("machine", [SVC, SVR, KernelMachine], ids=lambda m: m.__name__)
-def test_margins_and_losses_are_solved_in_features_where_these_are_cheaper(machine, kind, monkeypatch):
+def test_margins_and_losses_are_solved_in_features_where_these_are_cheaper(
+    machine, kind, monkeypatch, tmp_path
+):
     kernel, things = KINDS[kind]
     X, new = things(), things(30, seed=9)
     numbers, labels, _ = targets()
@@ -95,6 +98,10 @@ def test_margins_and_losses_are_solved_in_features_where_these_are_cheaper(machi
     assert verify(model, X, y).ok
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(getattr(again, ask)(new), ours)
+    read = mercer.load(mercer.save(model, tmp_path / "model.mercer").path)
+    np.testing.assert_array_equal(getattr(read, ask)(new), ours)
+    assert list(read.feature_map_.names) == list(model.feature_map_.names)
+    assert verify(read, X, y).ok
 
 
 def test_verify_sees_other_weights_and_another_map(monkeypatch):

@@ -27,6 +27,7 @@ from mercer.machines.ridge.least_squares import KernelLeastSquares
 from mercer.machines.ridge.ridge import KernelRidge
 from mercer.machines.ridge.ridge_cv import KernelRidgeCV
 from mercer.machines.shared.parameters import check_parameters
+from mercer.machines.shared.support import SupportMachine
 from mercer.machines.structure.cca import KernelCCA
 from mercer.machines.structure.kmeans import KernelKMeans
 from mercer.machines.structure.mercer_map import MercerMap
@@ -341,14 +342,13 @@ MACHINES = {
 }
 
 
-def _complete_ridge(model: KernelRidge | KernelRidgeCV) -> None:
-    """A ridge in sparse features is saved without their map, which follows from its rows."""
+def complete_map(model: KernelRidge | KernelRidgeCV | SupportMachine) -> None:
+    """A machine in sparse features is saved without their map, which follows from the rows that it keeps."""
     left_out = "coef_" in vars(model) and "feature_map_" not in vars(model)
     if left_out and not model.is_approximated:
         model.map_again()
 
 
-COMPLETE = {KernelRidge: _complete_ridge, KernelRidgeCV: _complete_ridge}
-
 for _kind, _facts in MACHINES.items():
-    REGISTRY.add_machine(MachineForm(_kind.__name__, _kind, _facts, check_parameters, COMPLETE.get(_kind)))
+    _complete = complete_map if issubclass(_kind, KernelRidge | KernelRidgeCV | SupportMachine) else None
+    REGISTRY.add_machine(MachineForm(_kind.__name__, _kind, _facts, check_parameters, _complete))

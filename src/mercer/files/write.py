@@ -76,7 +76,8 @@ class Writer:
         parameters = model.get_params(deep=False)
         fitted = {name: value for name, value in vars(model).items() if name not in parameters}
         if isinstance(fitted.get("feature_map_"), SparseMap):
-            fitted = _without_sparse_map(fitted)
+            # it follows from the rows that are kept, and is made again when the file is loaded
+            del fitted["feature_map_"]
         for name in fitted:
             if name not in form.facts:
                 refuse_undeclared(name, form.name)
@@ -243,18 +244,6 @@ def refuse_value(value: Value, where: str) -> NoReturn:
         "rows, sets, dictionaries, graphs of mercer.Graph, kernels and mercer's own machines. Convert it "
         "before the fit."
     )
-
-
-def _without_sparse_map(fitted: Fields) -> Fields:
-    """Without the map of features that the rows of fit have.
-
-    It follows from these rows where they are kept, and is made again when the file is loaded. Where only the
-    support vectors are, they say the same of new rows, and the weights of the features are left out too.
-    """
-    left_out = {"feature_map_"}
-    if "support_vectors_" in fitted:
-        left_out.add("coef_")
-    return {name: value for name, value in fitted.items() if name not in left_out}
 
 
 def refuse_undeclared(name: str, machine: str) -> NoReturn:

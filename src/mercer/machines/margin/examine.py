@@ -84,12 +84,13 @@ def by_problem(
         found = problem.certify(alpha, f, m, status=claimed.status, method="recomputed")
         energy = float(beta @ np.asarray(K @ beta))
         unit = float(np.abs(f).max(initial=0.0) + np.abs(problem.p).max(initial=0.0)) + max(map(abs, m))
+        unit = max(unit, _rounding_of_f(K, beta) / SOLVED)
         exam.certificate(
             claimed,
             found,
             reached=_optimal(model, K, problem, alpha, beta, found, tol + SOLVED * unit),
             of=of,
-            scale=abs(energy),
+            scale=max(abs(energy), _rounding_of_objective(K, problem, alpha, beta) / SOLVED),
             unit=max(unit, 1e-300),
         )
         if problem.equality == 0:
@@ -114,6 +115,24 @@ def by_problem(
 def _energy_size(K: GramOperator, beta: Array, energy: float) -> float:
     """In units of which βᵀKβ is known to `EXACT`: its own, or the rounding of its terms where they cancel."""
     return max(abs(energy), ROUNDING * _reach(K, beta) ** 2 / EXACT)
+
+
+def _rounding_of_f(K: GramOperator, beta: Array) -> float:
+    """How far K β may be off by rounding, where its terms cancel as those of a constant kernel do."""
+    own = np.abs(np.asarray(K.diag(), dtype=float))
+    return ROUNDING * float(np.sqrt(own.max(initial=0.0))) * _reach(K, beta)
+
+
+def _rounding_of_objective(K: GramOperator, q: BoxProblem, alpha: Array, beta: Array) -> float:
+    """How far the objectives may be off by rounding of their terms.
+
+    Without a linear term (a share ν in place of a price) the optimum may be 0 itself, and the slacks are
+    then nothing but the rounding of f, each of them counted C times.
+    """
+    found = ROUNDING * (_reach(K, beta) ** 2 + float(np.abs(q.p) @ alpha))
+    if not np.any(q.p):
+        found += float(q.C[np.isfinite(q.C)].sum()) * _rounding_of_f(K, beta)
+    return found
 
 
 def _reach(K: GramOperator, beta: Array) -> float:
@@ -150,7 +169,7 @@ def _optimal(
     size = max(abs(found.primal or 0.0), abs(found.dual or 0.0))
     gap = float(found.gap or 0.0)
     kkt = float(found.kkt or 0.0)
-    rounding = ROUNDING * (_reach(K, beta) ** 2 + float(np.abs(q.p) @ alpha))
+    rounding = _rounding_of_objective(K, q, alpha, beta)
     if model.gap_tol is not None and gap <= (1 + NEARLY) * float(model.gap_tol) * size + rounding:
         return Reached(True)
     small = at_most("the worst violation", kkt, tol)

@@ -19,6 +19,9 @@ from mercer.progress import Tell
 from mercer.solve.box import BoxProblem
 from mercer.typing import Array, Integers, Memory, Seed
 
+# A margin ρ up to here is rounding: it is taken for 0, and nothing is divided by it.
+LEAST_MARGIN = 1e-12
+
 
 class NuSVC(MarginClassifier):
     """The large-margin classifier with ν in place of C: at most a share ν of the rows lie inside the margin.
@@ -124,7 +127,7 @@ class NuSVC(MarginClassifier):
 
     def _scale(self, problem: BoxProblem, m: tuple[float, float]) -> float:
         rho = -0.5 * (m[0] + m[1])
-        return rho if rho > 1e-12 else 1.0
+        return rho if rho > LEAST_MARGIN else 1.0
 
     def _bias(self, m: tuple[float, float]) -> float:
         return 0.5 * (m[0] - m[1])
@@ -135,4 +138,9 @@ class NuSVC(MarginClassifier):
 
     def _multipliers(self, k: int, scale: float) -> tuple[float, float]:
         b = float(self.intercept_[k]) * scale
-        return b - scale, -b - scale
+        rho = 0.0 if self._has_no_margin(k) else scale
+        return b - rho, -b - rho
+
+    def _has_no_margin(self, k: int) -> bool:
+        """Whether ρ was 0, and nothing was divided by it: ‖w‖² = ρ Σα - Σ αξ is 0 then, and only then."""
+        return bool(self.norms_[k] ** 2 <= LEAST_MARGIN * float(np.abs(self.dual_coef_[k]).sum()))

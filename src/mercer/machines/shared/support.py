@@ -11,11 +11,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import ShapeError
+from mercer.errors import InputError, ShapeError
 from mercer.gram import GramOperator
 from mercer.gram.explicit import FeatureGram
 from mercer.gram.functions import Functions
+from mercer.gram.met_features import map_on
 from mercer.gram.on_rows import Approximated, Evaluated, FeatureSize, KernelOnRows, feature_products
+from mercer.kernels import Kernel
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.machines.shared.base import check_weights
 from mercer.machines.shared.machine import Machine
@@ -71,16 +73,36 @@ class SupportMachine(Machine):
     def _keep_coef(self, on: KernelOnRows, K: GramOperator | None, coef: Array) -> None:
         """w = Σ_j coef_j φ(x_j), functions × features, by which `predict` works; `coef` is for all rows.
 
-        Only where the kernel itself was replaced by its explicit features.
+        Only where the kernel itself was replaced by its explicit features. Of things the map is that of the
+        support vectors, from which a model that is loaded makes it again: other features have no weight.
         """
         for name in ("coef_", "feature_map_"):
             self.__dict__.pop(name, None)
-        if isinstance(K, FeatureGram) and isinstance(on, Evaluated):
-            assert on.feature_map is not None
+        if not isinstance(K, FeatureGram) or not isinstance(on, Evaluated):
+            return
+        assert on.feature_map is not None
+        if not isinstance(on.feature_map, SparseMap):
             self.coef_ = np.ascontiguousarray(K.weights(coef.T).T)
             self.feature_map_ = on.feature_map
-            if isinstance(on.feature_map, SparseMap):
-                self.feature_map_ = on.feature_map.without_rows()
+        elif len(self.support_):
+            phi = self._map_of_support()
+            self.coef_ = np.ascontiguousarray(FeatureGram(phi.matrix).weights(self.dual_coef_.T).T)
+            self.feature_map_ = phi.without_rows()
+
+    def _map_of_support(self) -> SparseMap:
+        """φ on the features that the support vectors have."""
+        assert isinstance(self.kernel_, Kernel)
+        phi = map_on(self.kernel_, self.as_rows(self.support_vectors_))
+        if phi is None:
+            raise InputError(f"{self.kernel_} has no sparse features on the support vectors.")
+        return phi
+
+    def map_again(self) -> None:
+        """Make `feature_map_` anew from the support vectors: for a model from a file, which leaves it out."""
+        phi = self._map_of_support()
+        if phi.dimension != self.coef_.shape[1]:
+            raise InputError(f"{self.coef_.shape[1]} weights are not those of the features of these rows.")
+        self.feature_map_ = phi.without_rows()
 
     def _keep_support(self, on: KernelOnRows, A: Matrix, used: Integers, coef: Array) -> None:
         """Keep the rows `used` and their coefficients, functions × rows used."""
