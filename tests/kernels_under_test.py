@@ -40,6 +40,7 @@ from mercer.kernels import (
     Standardized,
     Stationary,
     White,
+    ZeroMeanPeriodic,
 )
 from mercer.kernels.leaves.leaf import LEAVES
 from reference import kernels as ref
@@ -150,6 +151,13 @@ def _leaves() -> list[Case]:
             "periodic-ard",
             Periodic([0.9, 2.0, 7.0], lengthscale=ARD),
             ref.periodic([0.9, 2.0, 7.0], ARD),
+            columns=3,
+        ),
+        Case("zero-mean-periodic", ZeroMeanPeriodic(2.5, lengthscale=0.8), ref.zero_mean_periodic(2.5, 0.8)),
+        Case(
+            "zero-mean-periodic-ard",
+            ZeroMeanPeriodic([0.9, 2.0, 7.0], lengthscale=ARD),
+            ref.zero_mean_periodic([0.9, 2.0, 7.0], ARD),
             columns=3,
         ),
         Case("cosine", Cosine(2.5), ref.cosine(2.5)),
@@ -348,6 +356,7 @@ def _leaf_expressions(draw, d: int):
             st.builds(Matern, vector, nu=st.sampled_from([0.5, 1.5, 2.5, 0.7, 3.0])),
             st.builds(RationalQuadratic, vector, alpha=_size),
             st.builds(Periodic, vector, lengthscale=vector),
+            st.builds(ZeroMeanPeriodic, vector, lengthscale=vector),
             st.builds(Cosine, vector),
             st.builds(SpectralMixture, st.lists(_size, min_size=q, max_size=q), mixture, mixture),
             st.builds(ExpDot, _size),
@@ -437,6 +446,7 @@ def _fitting_leaves(draw, d: int, ard: bool):
             st.builds(Matern, length, nu=st.sampled_from([0.5, 1.5, 2.5, 0.7])),
             st.builds(RationalQuadratic, length, alpha=_scale),
             st.builds(Periodic, length, lengthscale=length),
+            st.builds(ZeroMeanPeriodic, length, lengthscale=length),
             st.builds(Cosine, length),
             st.builds(ExpDot, st.floats(0.05, 0.3)),
             st.builds(ArcCosine, st.integers(0, 2)),

@@ -74,6 +74,7 @@ KERNELS = [
     "Validity",
     "WeisfeilerLehman",
     "White",
+    "ZeroMeanPeriodic",
     "as_kernel",
     "leaf",
     "parse",

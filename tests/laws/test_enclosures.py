@@ -31,6 +31,7 @@ LEAVES = [
     m.RationalQuadratic(0.8, alpha=1.7),
     m.Laplacian([0.6, 1.9]),
     m.Periodic(1.7, lengthscale=0.8),
+    m.ZeroMeanPeriodic(1.7, lengthscale=0.8),
     m.Cosine(2.3),
     m.AllSubsets(),
     m.Brownian(),

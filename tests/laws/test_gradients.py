@@ -38,6 +38,7 @@ from mercer import (
     SpectralMixture,
     Stationary,
     White,
+    ZeroMeanPeriodic,
 )
 from mercer.arrays import Rows
 from mercer.gram import Tiles
@@ -68,6 +69,8 @@ LEAVES = {
     "Laplacian per column": lambda d: Laplacian(each(d, np.sqrt(d), 2 * np.sqrt(d))),
     "Periodic": lambda d: Periodic(2.3, lengthscale=1.4),
     "Periodic per column": lambda d: Periodic(each(d, 2.0, 3.0), lengthscale=each(d)),
+    "ZeroMeanPeriodic": lambda d: ZeroMeanPeriodic(6.0, lengthscale=1.4),
+    "ZeroMeanPeriodic per column": lambda d: ZeroMeanPeriodic(each(d, 5.0, 9.0), lengthscale=each(d)),
     "Cosine": lambda d: Cosine(6.0),
     "Cosine per column": lambda d: Cosine(each(d, 5.0, 9.0)),
     "SpectralMixture": lambda d: SpectralMixture(

@@ -23,6 +23,7 @@ from mercer.kernels import (
     Matern,
     Periodic,
     RationalQuadratic,
+    ZeroMeanPeriodic,
 )
 from mercer.kernels.leaves.distances import squared_distances
 from mercer.kernels.programs.program import origin
@@ -92,6 +93,7 @@ STATIONARY = [
     (Matern(0.01, nu=3.3), ref.matern(0.01, 3.3)),
     (RationalQuadratic(0.01), ref.rational_quadratic(0.01, 1.0)),
     (Periodic(0.5), ref.periodic(0.5, 1.0)),
+    (ZeroMeanPeriodic(0.5), ref.zero_mean_periodic(0.5, 1.0)),
     (Cosine(0.5), ref.cosine(0.5)),
 ]
 
@@ -119,11 +121,39 @@ def test_sparse_points_do_not_feel_an_offset(evaluate, lengthscale, offset):
 
 
 @spellings()
-@pytest.mark.parametrize("kernel", [Periodic(0.5, lengthscale=0.7), Cosine(0.5)], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [Periodic(0.5, lengthscale=0.7), ZeroMeanPeriodic(0.5, lengthscale=0.7), Cosine(0.5)], ids=str
+)
 def test_a_whole_number_of_periods_away_is_the_same_point(evaluate, kernel):
     X = np.array([[0.125]])
     far = 0.125 + 0.5 * np.array([[1.0], [3e6], [2.0**40], [2.0**50]])
     np.testing.assert_allclose(evaluate(kernel, X, far), np.ones((1, 4)), rtol=1e-12)
+
+
+@spellings()
+@pytest.mark.parametrize("lengthscale", [1e-3, 0.03, 0.5, 0.99, 1.01, 30.0, 1e4, 1e8, 1e12, 1e100])
+def test_a_pattern_without_its_constant_is_right_for_every_lengthscale(evaluate, lengthscale):
+    X = np.linspace(0.0, 1.0, 9)[:, None] + np.array([[0.0], [1e-4]] * 4 + [[0.3]])
+    expected = ref.block(ref.zero_mean_periodic(2.0, lengthscale), X)
+    found = evaluate(ZeroMeanPeriodic(2.0, lengthscale), X)
+    np.testing.assert_allclose(found, np.array(expected, dtype=float), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("lengthscale", [0.2, 1.0, 5.0])
+def test_a_pattern_without_its_constant_has_mean_zero_along_every_column(lengthscale):
+    # equal steps over a period integrate a smooth periodic function to rounding
+    phases = np.arange(256) / 256 * 3.0
+    k = ZeroMeanPeriodic(3.0, lengthscale=lengthscale)
+    along_first = np.column_stack([phases, np.full(256, 0.7)])
+    along_second = along_first[:, ::-1]
+    here = np.array([[0.4, 1.1]])
+    assert abs(k(here, along_first).mean()) < 1e-14
+    assert abs(k(here, along_second).mean()) < 1e-14
+
+
+def test_a_pattern_without_its_constant_becomes_the_cosine():
+    X = np.linspace(0.0, 5.0, 40)[:, None]
+    np.testing.assert_allclose(ZeroMeanPeriodic(2.0, 1e9)(X), Cosine(2.0)(X), rtol=0, atol=1e-13)
 
 
 @spellings()

@@ -55,6 +55,7 @@ LEAVES = [
     lambda r: m.RationalQuadratic(1.0, alpha=number(r)),
     lambda r: m.Laplacian(float(r.uniform(0.3, 3))),
     lambda r: m.Periodic(2.0, lengthscale=float(r.uniform(0.5, 2))),
+    lambda r: m.ZeroMeanPeriodic(2.0, lengthscale=float(r.uniform(0.5, 2))),
     lambda r: m.Cosine(float(r.uniform(1, 4))),
     lambda r: m.Linear(),
     lambda r: m.Linear(),

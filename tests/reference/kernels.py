@@ -125,6 +125,23 @@ def periodic(period, lengthscale):
     return k
 
 
+def zero_mean_periodic(period, lengthscale):
+    def factor(a, b, p, s):
+        height = 1 / mpmath.mpf(s) ** 2
+        # the difference of two numbers that are nearly equal where the lengthscale is long
+        with mpmath.workdps(60 + 2 * max(0, int(mpmath.log10(s)))):
+            mean = mpmath.besseli(0, height)
+            wave = mpmath.exp(height * mpmath.cos(2 * mpmath.pi * (a - b) / p))
+            return (wave - mean) / (mpmath.exp(height) - mean)
+
+    def k(x, z, same):
+        d = len(x)
+        columns = zip(x, z, _per_column(period, d), _per_column(lengthscale, d), strict=True)
+        return mpmath.fprod(factor(*column) for column in columns)
+
+    return k
+
+
 def cosine(period):
     def k(x, z, same):
         columns = zip(x, z, _per_column(period, len(x)), strict=True)

@@ -41,6 +41,7 @@ _LEAVES = {
     m.RationalQuadratic: lambda k: ref.rational_quadratic(_listed(k.lengthscale), k.alpha),
     m.Laplacian: lambda k: ref.laplacian(_listed(k.lengthscale)),
     m.Periodic: lambda k: ref.periodic(_listed(k.period), _listed(k.lengthscale)),
+    m.ZeroMeanPeriodic: lambda k: ref.zero_mean_periodic(_listed(k.period), _listed(k.lengthscale)),
     m.Cosine: lambda k: ref.cosine(_listed(k.period)),
     m.AllSubsets: lambda k: ref.all_subsets(),
     m.Brownian: lambda k: ref.brownian(),

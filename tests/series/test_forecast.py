@@ -11,7 +11,6 @@ import pytest
 import mercer
 from mercer.errors import InputError, ParameterError
 from mercer.series.mixture import LEAST
-from mercer.series.words import PHASES
 from mercer.structure.vocabulary import rounded
 
 
@@ -65,12 +64,7 @@ def test_every_number_of_the_words_is_computed_again(found):
     values = fitted.member.values
     terms = fitted.model.decompose(values.t[:, None])
     left = values.z - terms.mean.sum(axis=0) - terms.offset
-    season = fitted.member.shape.roles().index("season")
-    # the mean of the season over a period, phase by phase
-    phases = [(j + 0.5) / PHASES - 0.5 for j in range(PHASES)]
-    level = np.mean([fitted.model.decompose(values.t[:, None] + p).mean[season] for p in phases], axis=0)
-    parts = [*np.delete(terms.mean, season, axis=0), terms.mean[season] - level, level]
-    variances = np.array([*(np.var(each) for each in parts), np.var(left)])
+    variances = np.array([*(np.var(each) for each in terms.mean), np.var(left)])
     shares = sorted(variances[:-1] / variances.sum(), reverse=True)
     spoken = found.term_words()
     for said, share in zip(spoken[:-1], shares, strict=True):
@@ -86,6 +80,16 @@ def test_every_number_of_the_words_is_computed_again(found):
             if number.of not in ("share", "place"):
                 assert rounded(number.value) in number.shown
     assert any(said.role == "season" and "yearly pattern" in said.text for said in spoken)
+
+
+def test_a_season_has_no_level_of_its_own(found):
+    """Its mean over the period around any time is next to nothing beside its height."""
+    fitted = found.leading
+    t = fitted.member.values.t
+    season = fitted.member.shape.roles().index("season")
+    phases = (np.arange(64) + 0.5) / 64 - 0.5
+    over_a_year = np.array([fitted.model.decompose(t[:, None] + p).mean[season] for p in phases])
+    assert np.abs(over_a_year.mean(axis=0)).max() < 0.02 * over_a_year.std()
 
 
 def test_the_words_of_the_back_test_are_its_numbers(found):
@@ -144,6 +148,26 @@ def test_growth_in_percent_is_seen_on_the_logarithm():
     assert np.all(found.interval(0.999)[0] > 0)
 
 
+def test_counts_have_no_band_below_zero_and_roots_are_spoken_at_the_median():
+    rng = np.random.default_rng(2)
+    y = rng.poisson(4 + 3.5 * np.sin(2 * np.pi * np.arange(84) / 12))
+    found = mercer.forecast(np.arange(84.0), y, horizon=12, verbose=0, name="visits")
+    lower, upper = found.interval(0.99)
+    assert lower.min() == 0
+    assert np.all(upper > 0)
+    assert "The values are counts" in " ".join(found.words)
+    scale = found.scale
+    assert 0 < scale.power < 1
+    assert "(sizes are those at the median)" in " ".join(found.words)
+    values = found.leading.member.values
+    noise = next(p.value for p in found.kernel.parameters if p.name.endswith("noise"))
+    # how far y moves at its median where the scale moves by one deviation of the noise
+    slope = 1 / ((np.median(y) + scale.shift) ** (scale.power - 1))
+    said = found.term_words()[-1]
+    assert said.numbers[0].value == pytest.approx(values.spread * np.sqrt(noise) * slope)
+    assert said.numbers[0].shown in said.text
+
+
 def test_a_step_and_an_outlier_are_stated():
     rng = np.random.default_rng(4)
     days = np.datetime64("2024-01-01") + np.arange(150)
@@ -157,7 +181,7 @@ def test_a_step_and_an_outlier_are_stated():
 
 
 @pytest.mark.parametrize("call", [1, 3])
-@pytest.mark.parametrize("place", ["mercer.series.study.backtested", "mercer.series.door.searched"])
+@pytest.mark.parametrize("place", ["mercer.series.study.backtested", "mercer.series.door.refined"])
 def test_ctrl_c_keeps_what_there_is(monkeypatch, place, call):
     module, name = place.rsplit(".", 1)
     own = getattr(importlib.import_module(module), name)

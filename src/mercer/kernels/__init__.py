@@ -10,6 +10,7 @@ from mercer.kernels.leaves.columns import (
     Intersection,
     Laplacian,
     Periodic,
+    ZeroMeanPeriodic,
 )
 from mercer.kernels.leaves.dot import Dot, ExpDot, Linear, Logistic, Polynomial, Sigmoid
 from mercer.kernels.leaves.families import DotProduct, PerColumn, Radial
@@ -109,6 +110,7 @@ __all__ = [
     "WeightedDegree",
     "WeisfeilerLehman",
     "White",
+    "ZeroMeanPeriodic",
     "as_kernel",
     "leaf",
     "parse",

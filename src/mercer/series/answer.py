@@ -41,6 +41,17 @@ class Series:
     without_value: int = 0
 
     @property
+    def counts(self) -> bool:
+        """Whether the values are whole numbers and none is negative."""
+        return bool(np.all(self.values >= 0) and np.all(self.values == np.round(self.values)))
+
+    def possible(self, values: Array) -> Array:
+        """Values as the series can have them: counts are not below 0."""
+        if not self.counts:
+            return values
+        return np.maximum(values, 0.0)
+
+    @property
     def t(self) -> Array:
         """The times in units of the axis, 0 for the last."""
         return self.axis.count(self.times)
@@ -105,18 +116,18 @@ class Forecast:
     @cached_property
     def mean(self) -> Array:
         """The mean of the value at each time."""
-        return self.mixture.mean()
+        return self.series.possible(self.mixture.mean())
 
     @property
     def median(self) -> Array:
         """The value that is exceeded half of the time."""
-        return self.mixture.quantile(0.5)
+        return self.series.possible(self.mixture.quantile(0.5))
 
     def quantile(self, p: float) -> Array:
         """The value that is not exceeded with probability p, its deviations widened as the back-test says."""
         if not 0 < p < 1:
             raise ParameterError(f"a probability lies between 0 and 1; got {p!r}.")
-        return self.mixture.wider(self.widening).quantile(p)
+        return self.series.possible(self.mixture.wider(self.widening).quantile(p))
 
     def interval(self, level: float = LEVEL) -> tuple[Array, Array]:
         """Lower and upper ends between which this share of the values is expected."""
@@ -167,7 +178,7 @@ class Forecast:
         """The terms of the leading model at the times of the series and of the forecast, on its scale."""
         t = np.concatenate([self.series.t, self.series.axis.count(self.times)])
         values = self.leading.member.values
-        names = [said.name for said in self._spoken[:-1] if said.role != "carried"]
+        names = [said.name for said in self._spoken[:-1]]
         found = self.leading.model.decompose(t[:, None], names=names)
         return replace(
             found,
@@ -201,6 +212,8 @@ class Forecast:
             )
         if self.series.without_value:
             lines.append(f"{self.series.without_value} times have no value.")
+        if self.series.counts:
+            lines.append("The values are counts: no forecast and no band is below 0.")
         if len(self.outliers):
             when = ", ".join(axis.written(time) for time in self.outliers[:5])
             more = "" if len(self.outliers) <= 5 else ", …"
@@ -214,6 +227,8 @@ class Forecast:
         what = f"What explains {self.series.name} best"
         if not self.scale.is_identity:
             what += f", on the scale of {self.scale.words_of(self.series.name)}"
+        if 0 < self.scale.power < 1:
+            what += " (sizes are those at the median)"
         return [f"{what}:", *(f"  {said.text}." for said in self.term_words())]
 
     def about_backtest(self) -> list[str]:

@@ -8,11 +8,10 @@ import numpy as np
 
 from mercer import clock
 from mercer.errors import InputError, Interrupted, ParameterError
-from mercer.kernels import as_kernel
 from mercer.progress import Talk
 from mercer.series.answer import Fitted, Forecast, Origin, Series, mixed
 from mercer.series.axis import axis_of, column_of, read_times
-from mercer.series.members import conditioned, searched
+from mercer.series.members import conditioned, refined
 from mercer.series.mixture import Mixture, backtest, covered, widening
 from mercer.series.study import Found, study
 from mercer.solve.anytime import Anytime
@@ -23,7 +22,7 @@ LEAST = 8
 # The horizon where none is given, as a share of the series, and at most so many steps.
 SHARE_AHEAD = 0.1
 MOST_AHEAD = 365
-# Steps of the last search, which begins where the back-test ended.
+# Steps of the last search.
 STEPS = 30
 
 
@@ -193,8 +192,7 @@ def _fitted(found: Found, talk: Talk) -> tuple[tuple[Fitted, ...], bool]:
             if found.interrupted or clock.late():
                 break
             talk(f"{member.shape.trend} on all values")
-            model, _ = searched(member.kernel, member.values, len(member.values), STEPS)
-            kernels[i] = as_kernel(model.kernel_)
+            kernels[i] = refined(member, STEPS)
     fitted = [
         Fitted(member, conditioned(kernel, member.values, len(member.values)))
         for member, kernel in zip(found.members, kernels, strict=True)

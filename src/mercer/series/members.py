@@ -1,8 +1,8 @@
 """A member of the forecast: one shape on one scale, fitted by evidence, and tested from earlier days.
 
 The back-test is honest: the numbers of the kernel come from the values before the first origin, and from each
-origin the values that follow are forecast from those before it. Only then are the numbers searched again,
-from where they are, on all values.
+origin the values that follow are forecast from those before it. Only then are the numbers searched again, on
+all values.
 """
 
 from __future__ import annotations
@@ -160,6 +160,18 @@ def backtested(shape: Shape, values: Values, tests: Sequence[slice]) -> Member:
         made.append(foreseen(conditioned(now, values, part.start, TESTED), values, values.t[part]))
     start = kernel if known == shape else shape.kernel(values.span, values.step)
     return Member(shape, values, start, tuple(made), evidence)
+
+
+def refined(member: Member, steps: int) -> Kernel:
+    """The kernel of a member, its numbers searched on all values: from those of the back-test, and afresh.
+
+    The first values may have no use for a term that the later ones need, and a height near 0 stays there.
+    """
+    values = member.values
+    starts = [member.kernel, member.shape.kernel(values.span, values.step)]
+    found = [searched(start, values, len(values), steps) for start in dict.fromkeys(starts)]
+    model, _ = max(found, key=lambda pair: pair[1])
+    return as_kernel(model.kernel_)
 
 
 @contextmanager

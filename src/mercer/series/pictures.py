@@ -71,7 +71,9 @@ def terms_picture(found: Forecast) -> Figure:
     figure = new_figure(10.0, 1.0 + 1.9 * len(terms))
     panels = np.atleast_1d(figure.subplots(len(terms), 1, sharex=True))
     scale = found.scale
-    unit = found.series.unit if scale.is_identity else "logarithm"
+    unit = found.series.unit
+    if not scale.is_identity:
+        unit = scale.words_of(found.series.name).removeprefix("the ")
     for i, (axes, (name, mean, std)) in enumerate(zip(panels, terms, strict=True)):
         colour = COLOURS[i % len(COLOURS)]
         axes.fill_between(times, mean - WIDE * std, mean + WIDE * std, color=colour, alpha=0.22, lw=0)

@@ -12,15 +12,16 @@ that one table of starts and bounds serves every series. A trend is one of
 
 The wandering ones have a fixed lengthscale, ten times the span of the data: within it they are the random
 walks of exponential smoothing and of structural models, whose bands widen with the horizon as they should. A
-season is a pattern that repeats with the period and changes its shape over a lengthscale of its own, smoothly
-(RBF) or from one cycle to the next (Exponential).
+season is a pattern that repeats with the period, has the mean 0 over it, so that it cannot take the place of
+the trend, and changes its shape over a lengthscale of its own, smoothly (RBF) or from one cycle to the next
+(Exponential).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mercer.kernels import RBF, After, Exponential, Kernel, Linear, Matern, Periodic, White
+from mercer.kernels import RBF, After, Exponential, Kernel, Linear, Matern, White, ZeroMeanPeriodic
 
 TRENDS = ("level", "drift", "slope", "smooth", "damped")
 DECAYS = ("smooth", "rough")
@@ -110,14 +111,10 @@ class _Parts:
 def _season(
     season: Season, decay: str, span: float, longest: float
 ) -> tuple[Kernel, *tuple[tuple[float, float], ...]]:
-    """A pattern and its bounds.
-
-    It keeps its shape over two cycles of the longest: a pattern has a level of its own too, and one that
-    changed faster would take the place of the trend.
-    """
+    """A pattern and its bounds: it keeps its shape over two cycles of the longest."""
     changing: Kernel = RBF(span) if decay == "smooth" else Exponential(span)
     period = season.period
-    pattern: Kernel = Periodic(period, 1.0)
+    pattern: Kernel = ZeroMeanPeriodic(period, 1.0)
     bounds = [(2 * longest, 100 * span), (0.1, 10.0)]
     if season.give:
         bounds.insert(1, (period - season.give, period + season.give))

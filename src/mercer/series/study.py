@@ -11,7 +11,7 @@ from mercer import clock
 from mercer.errors import MercerError
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.progress import Talk
-from mercer.scales import IDENTITY, Scale
+from mercer.scales import IDENTITY, Scale, candidates
 from mercer.series.axis import TimeAxis
 from mercer.series.members import SEARCHED, Member, Values, backtested, searched
 from mercer.series.mixture import best, score
@@ -25,8 +25,9 @@ WORTH = 5.0
 WORTH_SEARCHED = 10.0
 BREAK_WORTH = 10.0
 MOST_BREAKS = 3
-# Nats for each value within which two scales are both tried.
+# Nats for each value within which two scales are both tried, and not more than so many.
 NEAR = 0.03
+MOST_SCALES = 2
 # Beyond so many deviations from what the others say a value is an outlier.
 OUTLIER = 6.0
 MOST_OUTLIERS = 0.02
@@ -60,7 +61,7 @@ def study(t: Array, y: Array, axis: TimeAxis, horizon: int, talk: Talk) -> Found
         t, y = np.delete(t, outliers), np.delete(y, outliers)
     tests = rolling_origins(t, horizon, leading.shape.breaks)
     followed = [y[part] for part in tests]
-    scales = [each for each in first if each.evidence >= leading.evidence - NEAR * min(len(t), SEARCHED)]
+    scales = _tried_scales(first, NEAR * min(len(t), SEARCHED))
     members: tuple[Member, ...] = ()
     failed: MercerError | None = None
     run: Anytime[tuple[Member, ...]] = Anytime()
@@ -165,10 +166,22 @@ def _by_share(periods: Sequence[Period]) -> list[Period]:
 
 
 def _scales(y: Array) -> tuple[Scale, ...]:
-    """As it is, and the logarithm where the values are positive and differ by a factor that matters."""
-    if np.any(y <= 0) or y.max() < 1.3 * y.min():
+    """As it is, and where the values are not negative and differ by a factor that matters, their logarithm
+    and roots."""
+    if np.any(y < 0) or y.max() < 1.3 * y.min():
         return (IDENTITY,)
-    return (IDENTITY, Scale(0.0))
+    return candidates(y)
+
+
+def _tried_scales(looks: Sequence[_Look], near: float) -> list[_Look]:
+    """The best scale, and the logarithm or the values as they are if they are nearly as good.
+
+    A root that is second says nearly the same as the first.
+    """
+    leading, *others = looks
+    rivals = [each for each in others if each.scale.power in (0.0, 1.0)]
+    near_ones = [each for each in rivals if each.evidence >= leading.evidence - near]
+    return [leading, *near_ones][:MOST_SCALES]
 
 
 def _shapes(shape: Shape) -> list[Shape]:

@@ -2,7 +2,7 @@
 
 A term is spoken by what it does in time: a level that wanders by so much in a step, a pattern that comes
 back, a step at a date. Sizes are in the units of the values, or in percent where it is their logarithm that
-is modelled.
+is modelled; where it is a root, sizes are those at the median of the values.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ from mercer.series.shapes import Shape
 from mercer.structure.vocabulary import Axis, rounded
 from mercer.structure.words import Number
 from mercer.typing import Array
-
-# Points of a period over which a season is averaged.
-PHASES = 32
 
 
 @dataclass(frozen=True)
@@ -49,9 +46,8 @@ def axis_words(axis: TimeAxis, low: float) -> Axis:
 def speak(member: Member, model: GaussianProcessRegressor, axis: TimeAxis, unit: str) -> tuple[Spoken, ...]:
     """A sentence for each term of a member, with its share of the variance of what was modelled.
 
-    A periodic kernel has a level besides its pattern, its mean over a period, and with a pattern that changes
-    the level changes too: it is spoken of as what it is. Shares are variances over the values, of the terms'
-    posterior means so divided and of what is left, divided by their sum.
+    Shares are variances over the values, of the terms' posterior means and of what is left, divided by their
+    sum.
     """
     kernel = as_kernel(model.kernel_)
     values = member.values
@@ -61,12 +57,7 @@ def speak(member: Member, model: GaussianProcessRegressor, axis: TimeAxis, unit:
         if role == "noise":
             means.append((role, term, values.z - model.predict(values.t[:, None])))
             continue
-        mean = posterior_mean(model, term, values.t)
-        if role == "season":
-            level = level_of_season(model, term, values.t)
-            means.append(("carried", term, level))
-            mean = mean - level
-        means.append((role, term, mean))
+        means.append((role, term, posterior_mean(model, term, values.t)))
     total = sum(float(np.var(mean)) for _, _, mean in means) or 1.0
     return tuple(speech.term(role, term, mean, float(np.var(mean)) / total) for role, term, mean in means)
 
@@ -74,13 +65,6 @@ def speak(member: Member, model: GaussianProcessRegressor, axis: TimeAxis, unit:
 def posterior_mean(model: GaussianProcessRegressor, term: Kernel, t: Array) -> Array:
     """The posterior mean of one term at times."""
     return np.ravel(model.posterior_.times_alpha(term, Rows(t[:, None])))
-
-
-def level_of_season(model: GaussianProcessRegressor, term: Kernel, t: Array) -> Array:
-    """The mean of a season over the period around each time."""
-    period = next(p.value for p in term.parameters if p.name.endswith("period"))
-    phases = period * ((np.arange(PHASES) + 0.5) / PHASES - 0.5)
-    return np.asarray(np.mean([posterior_mean(model, term, t + phase) for phase in phases], axis=0))
 
 
 def _short(name: str) -> str:
@@ -111,13 +95,15 @@ class _Speech:
         return Spoken(role, name, f"{text}; {shown} of the variance", tuple(numbers), share)
 
     def amount(self, z: float, of: str, numbers: list[Number]) -> str:
-        """An amount of the model in units of the values, or in percent of them."""
+        """An amount of the model in units of the values, or in percent of them; of roots, at the median."""
         size = z * self.values.spread
-        if self.values.scale.power == 0:
+        scale = self.values.scale
+        if scale.power == 0:
             value = 100 * abs(float(np.expm1(size)))
             shown = f"{rounded(value)} %"
         else:
-            value = abs(size)
+            slope = (float(np.median(self.values.y)) + scale.shift) ** (1 - scale.power)
+            value = abs(size) * slope
             shown = f"{rounded(value)} {self.unit}".strip()
         numbers.append(Number(of, value, shown))
         return shown
@@ -157,20 +143,15 @@ class _Speech:
         self.seasons += 1
         cycle = self.spoken.cycle(period)
         if cycle is None:
-            name = f"period of {self.spoken.length(period)}, with the level that it carries"
+            name = f"period of {self.spoken.length(period)}"
             what = f"a pattern with a period of {self.length(period, 'period', numbers)}"
         else:
-            name = f"{cycle} pattern, with the level that it carries"
+            name = f"{cycle} pattern"
             what = f"a {cycle} pattern"
         changing = at["decay"]
         if changing > 10 * self.values.span:
             return name, f"{what} that keeps its shape"
         return name, f"{what} that changes shape over about {self.length(changing, 'lengthscale', numbers)}"
-
-    def _carried(self, at: dict[str, float], mean: np.ndarray, numbers: list[Number]) -> tuple[str, str]:
-        changing = self.length(at["decay"], "lengthscale", numbers)
-        what = self.spoken.cycle(at["period"]) or "periodic"
-        return "level", f"a level that changes over about {changing}, carried by the {what} pattern"
 
     def _memory(self, at: dict[str, float], mean: np.ndarray, numbers: list[Number]) -> tuple[str, str]:
         size = self.amount(float(np.sqrt(at["scale"])), "deviation", numbers)

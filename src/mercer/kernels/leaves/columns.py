@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ive
+from scipy.special import i0e, i1e, ive
 
 from mercer.arrays import Rows
 from mercer.kernels.formulas.formula import Values
@@ -17,7 +19,7 @@ from mercer.kernels.leaves.leaf import Leaf, expression, leaf
 from mercer.kernels.maps.monomials import Expansion
 from mercer.kernels.maps.parts import Node, Space, Waves
 from mercer.kernels.maps.spectral import CauchyColumns, NoSpectrum, Series, Spectrum
-from mercer.kernels.programs.program import Place
+from mercer.kernels.programs.program import MOST_STEPS, NotLowered, Place, scattered
 from mercer.kernels.proofs import expansion
 from mercer.kernels.proofs.enclosure import ONE, TWO, ZERO
 from mercer.kernels.proofs.expansion import Terms
@@ -28,6 +30,10 @@ from mercer.typing import Array
 
 # The most terms of one Fourier series.
 MOST_TERMS = 4096
+# A lengthscale on the circle beyond which a pattern without its constant is the cosine, to rounding.
+LONGEST = 1e10
+# A part of a sum that its sixty digits do not see.
+TINY_PART = Decimal("1e-60")
 
 
 def _phase(delta: Values, period: Values) -> Values:
@@ -137,17 +143,132 @@ class Periodic(PerColumn):
         return Series(d, 1.0, 2 * np.pi * (1.0 / self.column_values("period", d)), weights)
 
     def _series(self, length: float) -> Array:
-        """e^(-2 sin²(u/2)/ℓ²) = Σ c_k cos ku with c_0 = Ĩ_0(a), c_k = 2 Ĩ_k(a), a = 1/ℓ²."""
-        a = length**-2.0
-        terms = int(min(MOST_TERMS, 20 + a + 12 * np.sqrt(a)))
-        w: Array = 2 * ive(np.arange(terms), a)
-        w[0] *= 0.5
-        if not abs(w.sum() - 1) < 1e-12:
-            raise NoSpectrum(
-                f"{self} needs more than {MOST_TERMS} terms of its Fourier series, because its lengthscale "
-                "is so small"
-            )
-        return w
+        return _fourier_weights(length, self)
+
+
+def _fourier_weights(length: float, kernel: Leaf) -> Array:
+    """e^(-2 sin²(u/2)/ℓ²) = Σ c_k cos ku with c_0 = Ĩ_0(a), c_k = 2 Ĩ_k(a), a = 1/ℓ²."""
+    a = length**-2.0
+    terms = int(min(MOST_TERMS, 20 + a + 12 * np.sqrt(a)))
+    w: Array = 2 * ive(np.arange(terms), a)
+    w[0] *= 0.5
+    if not abs(w.sum() - 1) < 1e-12:
+        raise NoSpectrum(
+            f"{kernel} needs more than {MOST_TERMS} terms of its Fourier series, because its lengthscale "
+            "is so small"
+        )
+    return w
+
+
+@leaf
+class ZeroMeanPeriodic(PerColumn):
+    """Functions that repeat and have the mean 0 over a period: `Periodic` without its constant.
+
+        k(x, z) = Π (e^(a_d cos(2π(x_d - z_d) / p_d)) - I_0(a_d)) / (e^(a_d) - I_0(a_d)),    a_d = 1/ℓ_d²
+
+    A sum of a trend and such a pattern tells them apart: the pattern has no level of its own (Lloyd et al.,
+    2014). With several columns it is the product of one pattern for each, so that the mean along every single
+    column is 0; a sum of patterns is written by `.on`. For a long lengthscale it is `Cosine`.
+
+    >>> k = ZeroMeanPeriodic(4.0, lengthscale=1.0)
+    >>> round(float(k([[0.0]], [[1.0]])[0, 0]), 6)         # cos(π/2) = 0, so (1 - I₀(1)) / (e - I₀(1))
+    -0.183214
+    """
+
+    period: Vector = positive(1.0, per_column=True)
+    lengthscale: Vector = positive(1.0, per_column=True)
+
+    reduction: ClassVar = "product"
+    because: ClassVar = Fact(
+        "Bochner's theorem",
+        "a product over the columns of Fourier series Σ c_n cos(2πnδ/p), n ≥ 1, in which c_n is a positive "
+        "multiple of the Bessel function I_n(1/ℓ²) > 0: e^(a cos u) = I_0(a) + 2 Σ I_n(a) cos nu",
+    )
+    formula: ClassVar = (
+        r"\prod_d \frac{\exp\left(<lengthscale>^{-2}\cos\frac{2\pi(x_d-z_d)}{<period>}\right)"
+        r" - I_0(<lengthscale>^{-2})}{\exp(<lengthscale>^{-2}) - I_0(<lengthscale>^{-2})}"
+    )
+
+    def term(self, x: Values, z: Values, period: Values = 1.0, lengthscale: Values = 1.0) -> Values:
+        """1 + (e^(-2r) - 1) / (1 - e^(-a) I_0(a)), r = sin²(πδ/p)/ℓ²: nothing large cancels."""
+        # from here on it is the cosine, to rounding
+        length = np.minimum(lengthscale, LONGEST)
+        r = (np.sin(np.pi * _phase(x - z, period)) / length) ** 2
+        return 1 + np.expm1(-2 * r) / _varying(1 / length**2)
+
+    def enclosed_term(self, x: Interval, z: Interval, j: int) -> Interval:
+        at = self.at_column(j)
+        a = ONE / Interval.exact(at["lengthscale"]).square()
+        mean = _enclosed_bessel(a)
+        return ((a * _wave(x - z, at["period"])).exp() - mean) / (a.exp() - mean)
+
+    def reduction_program(self, at: Place) -> None:
+        """Column by column 1 - 2h/v: h = tanh r / (1 + tanh r) = (1 - e^(-2r))/2, v = 1 - e^(-a) I_0(a)."""
+        period = self.column_values("period", at.width)
+        length = np.minimum(self.column_values("lengthscale", at.width), LONGEST)
+        require_usual(self.closed_value("lengthscale"), self)
+        if 12 * at.width > MOST_STEPS:
+            raise NotLowered(f"{type(self).__name__} of {at.width} columns has too many steps")
+        for j in range(at.width):
+            column = at.mapped(partial(Rows.take, columns=(j,)), scattered([j], at.width))
+            p, a = period[j : j + 1], length[j] ** -2.0
+            view = column.view(centred=True, scale=np.pi / p, period=p, dense_only=True)
+            weights = at.weights(np.array([a]))
+            one = at.param(1.0)
+            at.step("PERIODIC", view, weights)
+            at.step("TANH")
+            at.affine(one, one)
+            at.step("RECIPROCAL")
+            at.step("PERIODIC", view, weights)
+            at.step("TANH")
+            at.step("MUL")
+            v = float(_varying(a))
+            # d(-2/v)/dℓ = 2 v'/v² · da/dℓ, da/dℓ = -2 a/ℓ
+            moved = -4 * _varying_slope(a) * a / (length[j] * v**2)
+            at.affine(at.param(-2 / v, self.entry_name("lengthscale", j), moved), one)
+            at.link((view, 0, 0), self.entry_name("lengthscale", j), -2.0 / length[j])
+            at.link((view, 1, 0), self.entry_name("period", j), -1.0 / period[j])
+            if j:
+                at.step("MUL")
+
+    def spectrum(self, d: int, names: Sequence[str] | None = None) -> Spectrum:
+        weights = tuple(self._series(float(length)) for length in self.column_values("lengthscale", d))
+        return Series(d, 1.0, 2 * np.pi * (1.0 / self.column_values("period", d)), weights)
+
+    def _series(self, length: float) -> Array:
+        w = _fourier_weights(length, self)
+        w[0] = 0.0
+        return np.asarray(w / w.sum())
+
+
+def _varying(a: Values) -> Values:
+    """1 - e^(-a) I_0(a), what of e^(a cos u - a) is not its mean; a complex step in `a` is allowed."""
+    if np.iscomplexobj(a):
+        return _varying(np.real(a)) + 1j * np.imag(a) * _varying_slope(np.real(a))
+    if a >= 1:
+        return 1 - i0e(a)
+    # I_0(a) - 1 by its series: all of its terms are positive, and few are needed
+    return -np.expm1(-a) - np.exp(-a) * sum((a / 2) ** (2 * n) / math.factorial(n) ** 2 for n in range(1, 12))
+
+
+def _varying_slope(a: float) -> float:
+    """Its derivative, e^(-a) (I_0(a) - I_1(a))."""
+    return float(i0e(a) - i1e(a))
+
+
+def _enclosed_bessel(a: Interval) -> Interval:
+    """I_0(a) = Σ (a/2)^(2n) / n!² with certain bounds: where terms have begun to halve, the rest is at most
+    the last of them."""
+    if a.high > MOST_TERMS:
+        raise NotEnclosed("the Bessel function of so small a lengthscale")
+    square = (a / TWO).square()
+    term, total = ONE, ONE
+    n = 0
+    while n * n < 2 * square.high or term.high > TINY_PART * total.high:
+        n += 1
+        term = term * square / Interval.exact(n * n)
+        total = total + term
+    return Interval(total.low, (total + term).high)
 
 
 @leaf

@@ -9,6 +9,7 @@ orthogonal frequencies.
     RationalQuadratic   N(0, τ/ℓ²), τ ~ Γ(α)/α
     Laplacian           Cauchy(1/ℓ) in each column
     Periodic            2πk/p with P(±k) ∝ I_k(1/ℓ²)          (a Fourier series)
+    ZeroMeanPeriodic    the same without k = 0
     Cosine              ±2π/p
     SpectralMixture     2π(±μ_q + σ_q g) with P(q) ∝ w_q
 """

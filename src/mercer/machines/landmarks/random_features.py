@@ -60,7 +60,7 @@ class RandomFeatures(Approximation):
     | a finite map with at most `n_components` features | that map: exact |
     | RBF, Exponential, Matern, RationalQuadratic, Laplacian, SpectralMixture | cos ω·x, sin ω·x |
     | products of these, and other stationary ones | cos ω·x, sin ω·x |
-    | Periodic, Cosine | their Fourier series: exact where it is short enough, else drawn |
+    | Periodic, ZeroMeanPeriodic, Cosine | their Fourier series: exact where it is short enough, else drawn |
     | Linear, Polynomial | tensor sketch |
     | ExpDot | e^(c‖x‖²/2) times those of a Gaussian kernel |
     | Dot(taylor=[...]) | random Maclaurin series |
