@@ -20,8 +20,8 @@ from mercer.solve.solution import Status
 from mercer.sparse import dense
 from mercer.structure.answer import Alternative, Structure, column_of
 from mercer.structure.grammar import key_of, total
-from mercer.structure.proposals import Line, first_of_table, menu_of_line, menu_of_table
-from mercer.structure.scoring import Candidate, Sample, averaging, folds, rolling
+from mercer.structure.proposals import Line, first_of_table, menu_of_line, menu_of_table, plain_of_table
+from mercer.structure.scoring import Candidate, Sample, averaging, complements, folds, rolling, tuned
 from mercer.structure.search import Search
 from mercer.structure.vocabulary import Vocabulary
 from mercer.structure.words import say_fit
@@ -32,6 +32,7 @@ FEWEST = 8
 VALIDATIONS = ("auto", "rolling", "folds")
 # Kernels that may be averaged, and that are told.
 AVERAGED = 4
+CONSIDERED = 15
 TOLD = 5
 # Rows up to which the numbers found on some of them are tuned once more on all.
 TUNED = 2000
@@ -104,7 +105,8 @@ def structure(
     sample = _sample(task, validation, max_rows, rng, n_jobs)
     search = _begun(task, sample, run, talk, beam)
     with run, blas_for(max_rows):
-        search.begin(_first(task, sample))
+        begins, certain = _first(task, sample)
+        search.begin(begins, certain)
         if search.judged and search.go_on(rounds):
             run.status = Status.CONVERGED
         if search.judged:
@@ -162,7 +164,7 @@ def _sample(
     if n > max_rows:
         index = np.sort(rng.permutation(n)[:max_rows])
     rows = task.rows.rows(index)
-    y = (task.y[index] - task.y.mean()) / task.y.std()
+    y = _standardised(task.y[index], task.y)
     single = len(task.columns) == 1
     if validation == "rolling" and not single:
         raise ParameterError(
@@ -179,16 +181,27 @@ def _begun(task: _Task, sample: Sample, run: Anytime[list[Candidate]], talk: Tal
     if len(task.columns) > 1:
         return Search(sample, lambda c: menu_of_table(c, sample, task.columns), beam, talk, run)
     line = Line.of(task.numbers[:, 0])
-    return Search(sample, lambda c: menu_of_line(c, sample, line), beam, talk, run)
+    # on even steps a pattern that is faster than every second one is a slower one as well
+    return Search(sample, lambda c: menu_of_line(c, sample, line), beam, talk, run, 2 * line.spacing)
 
 
-def _first(task: _Task, sample: Sample) -> list[Kernel]:
-    """The kernels that a search begins with."""
-    if len(task.columns) > 1:
-        begins = first_of_table(sample, task.columns)
-    else:
+def _first(task: _Task, sample: Sample) -> tuple[list[Kernel], list[Kernel]]:
+    """The kernels that a search begins with, and those of them that are judged in any case.
+
+    That is the plain one for a table: a Gaussian with a lengthscale for each column. What is preferred to it
+    is preferred by the judgement, and not for want of a look.
+    """
+    if len(task.columns) == 1:
         begins = list(menu_of_line(None, sample, Line.of(task.numbers[:, 0])).terms)
-    return [total(list(latent_terms(kernel)), NOISE) for kernel in begins]
+        certain: list[Kernel] = []
+    else:
+        begins = first_of_table(sample, task.columns)
+        certain = [plain_of_table(sample)]
+    return [_with_noise(kernel) for kernel in begins], [_with_noise(kernel) for kernel in certain]
+
+
+def _with_noise(kernel: Kernel) -> Kernel:
+    return total(list(latent_terms(kernel)), NOISE)
 
 
 def _vocabulary(task: _Task, units: Mapping[str, str] | str | None, target_unit: str) -> Vocabulary:
@@ -211,9 +224,11 @@ def _answer(
     different = _different(ranked)
     team = [(best, 1.0)]
     if average:
-        team = _averaged(different)
-    model = _fitted(best.kernel, task, sample, n_jobs)
-    others = tuple((_fitted(c.kernel, task, sample, n_jobs), weight) for c, weight in team[1:])
+        team = _averaged(different, _plain(different, task, sample))
+    # what is left of the seconds is not known to be enough once they ended the search
+    again = run.status == Status.CONVERGED
+    model = _fitted(best, task, sample, again, n_jobs)
+    others = tuple((_fitted(c, task, sample, again, n_jobs), weight) for c, weight in team[1:])
     kernel = model.kernel_
     assert isinstance(kernel, Kernel)
     terms = None
@@ -248,20 +263,29 @@ def _different(ranked: list[Candidate]) -> list[Candidate]:
     return list(found.values())
 
 
-def _averaged(different: list[Candidate]) -> list[tuple[Candidate, float]]:
-    """Who predicts, with what weight: the best alone, or the best three and the most cautious.
+def _averaged(different: list[Candidate], plain: Candidate | None = None) -> list[tuple[Candidate, float]]:
+    """Who predicts, with what weight: the best alone, or with those that explain what it does not.
 
-    The next best are often alike, and wrong together. The most cautious kernel is the one whose worst row of
-    those held out is least bad: it knows where the others are too sure of themselves.
+    Two more take part, since rows that surprise the best are too few to judge by. The most cautious kernel is
+    the one whose worst row of those held out is least bad. The plain one of a table goes back to the mean far
+    from all rows, where lines go on for ever; it has the last word on what no row was like.
     """
-    team = different[: AVERAGED - 1]
+    best = different[0]
+    team = [best, *complements(best, different[1:CONSIDERED], AVERAGED - 2)]
     cautious = max(different, key=lambda c: float(np.concatenate(c.densities).min()))
-    if cautious not in team:
-        team = [*team, cautious]
+    team += [one for one in (cautious, plain) if one is not None and one not in team]
     weights, gain = averaging(team)
     if gain <= 0:
-        return [(different[0], 1.0)]
+        return [(best, 1.0)]
     return list(zip(team, weights.tolist(), strict=True))
+
+
+def _plain(different: list[Candidate], task: _Task, sample: Sample) -> Candidate | None:
+    """The plain kernel of a table as it was judged."""
+    if len(task.columns) == 1:
+        return None
+    key = key_of(plain_of_table(sample))
+    return next((candidate for candidate in different if key_of(candidate.kernel) == key), None)
 
 
 def _alternative(other: Candidate, best: Candidate, team: list[tuple[Candidate, float]]) -> Alternative:
@@ -270,19 +294,20 @@ def _alternative(other: Candidate, best: Candidate, team: list[tuple[Candidate, 
     return Alternative(str(other.kernel), nats, best.score - other.score, weight)
 
 
-def _fitted(kernel: Kernel, task: _Task, sample: Sample, n_jobs: int | None) -> GaussianProcessRegressor:
-    """The kernel on all rows: tuned again where the search saw some of not too many."""
-    n = len(task.y)
-    optimizer = "L-BFGS-B" if len(sample) < n <= TUNED else None
-    model = GaussianProcessRegressor(
-        kernel,
-        optimizer=optimizer,
-        normalize_y=True,
-        singular="add",
-        max_iter=AGAIN,
-        random_state=0,
-        n_jobs=n_jobs,
-    )
+def _fitted(
+    candidate: Candidate, task: _Task, sample: Sample, again: bool, n_jobs: int | None
+) -> GaussianProcessRegressor:
+    """The kernel on all rows: tuned `again` where the search saw some of not too many."""
+    kernel = candidate.kernel
+    if again and len(sample) < len(task.y) <= TUNED:
+        whole = Sample(task.rows, _standardised(task.y, task.y), (), n_jobs)
+        found = tuned(kernel, whole, AGAIN, candidate.inverse)
+        kernel = kernel if found is None else found.kernel
+    model = GaussianProcessRegressor(kernel, optimizer=None, normalize_y=True, singular="add", n_jobs=n_jobs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", category=UserWarning)
         return model.fit(task.X, task.y)
+
+
+def _standardised(y: Array, whole: Array) -> Array:
+    return np.asarray((y - whole.mean()) / whole.std())

@@ -3,6 +3,8 @@
     add         a term                      k + c·leaf,  k + c·leaf·leaf
     multiply    a term by a leaf            c·leaf → c·leaf·leaf
     replace     a leaf by one of its kin    RBF → RationalQuadratic, a door → a door elsewhere
+                a curve of a column         RBF.on(2) → Linear.on(2)
+    narrow      a joint leaf                RBF([1, 90, 2]) → RBF([1, 2]).on(0, 2)
     cut         at a place                  k → k·before + k·after, one term or all
     drop        a term
 
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer.arrays import Column
 from mercer.kernels import (
     RBF,
     After,
@@ -37,6 +40,8 @@ from mercer.structure.factors import Factor, Kind, factors_of
 # Factors that a term may have at most, and terms of a sum.
 MOST_FACTORS = 4
 MOST_TERMS = 6
+# A column is left out of a joint leaf where its lengthscale is so many times the data.
+NARROWED = (5.0, 1.0)
 # The variance that a new term begins with, of targets with variance 1.
 HEIGHT = 0.3
 
@@ -50,6 +55,10 @@ class Menu:
     places: tuple[float, ...] = ()
     width: float = 1.0
     step: float = 0.0
+    # the columns of a table, how far each reaches, and a line in each
+    columns: tuple[Column, ...] = ()
+    spans: tuple[float, ...] = ()
+    lines: tuple[Kernel, ...] = ()
 
 
 def total(terms: list[Kernel], noise: float) -> Kernel:
@@ -125,7 +134,7 @@ def _changed(term: Kernel, menu: Menu) -> Iterator[Kernel]:
         if len(factors) < MOST_FACTORS and _goes_with(new, factors):
             yield joined(height, [*factors, new])
     for j, factor in enumerate(factors):
-        for kin in kin_of(factor):
+        for kin in (*kin_of(factor), *_lines_for(factor, menu), *narrowed(factor, menu)):
             yield joined(height, [*factors[:j], kin, *factors[j + 1 :]])
         if len(factors) > 1:
             yield joined(height, [*factors[:j], *factors[j + 1 :]])
@@ -142,6 +151,39 @@ def _goes_with(new: Kernel, factors: list[Kernel]) -> bool:
         if joint and fresh.columns is not None:
             return False
     return True
+
+
+def _lines_for(factor: Kernel, menu: Menu) -> list[Kernel]:
+    """The line in the one column of a curve, which may stand for it."""
+    if not isinstance(factor, On) or not isinstance(factor.kernel, Radial):
+        return []
+    return [line for line in menu.lines if isinstance(line, On) and line.columns == factor.columns]
+
+
+def narrowed(factor: Kernel, menu: Menu) -> list[Kernel]:
+    """A joint leaf without the columns along which it hardly changes: by a strict and by a mild measure.
+
+    >>> menu = Menu(columns=(0, 1, 2), spans=(1.0, 1.0, 1.0))
+    >>> narrowed(RBF([0.5, 20.0, 2.0]), menu)
+    [RBF([0.5, 2.0]).on(0, 2), RBF(0.5).on(0)]
+    """
+    leaf, columns = factor, menu.columns
+    if isinstance(factor, On):
+        leaf, columns = factor.kernel, factor.columns
+    if not isinstance(leaf, Radial) or not isinstance(leaf.lengthscale, tuple):
+        return []
+    reach = dict(zip(menu.columns, menu.spans, strict=True))
+    found: list[Kernel] = []
+    for spans in NARROWED:
+        pairs = zip(columns, leaf.lengthscale, strict=True)
+        kept = {column: length for column, length in pairs if length < spans * reach[column]}
+        if not 0 < len(kept) < len(columns):
+            continue
+        lengths = tuple(kept.values())
+        new = leaf.changed(lengthscale=lengths if len(lengths) > 1 else lengths[0]).on(*kept)
+        if new not in found:
+            found.append(new)
+    return found
 
 
 def kin_of(factor: Kernel) -> list[Kernel]:
@@ -204,6 +246,17 @@ def leaves_in(kernel: Kernel) -> int:
     return sum(len(factors_of(term)[1]) for term in latent_terms(kernel))
 
 
+def shortest_period(kernel: Kernel) -> float:
+    """The shortest period of its patterns; infinity where there are none.
+
+    >>> shortest_period(RBF(1.0) * Periodic(12.0) + Periodic(3.0)), shortest_period(RBF(1.0))
+    (3.0, inf)
+    """
+    factors = [factor for term in latent_terms(kernel) for factor in factors_of(term)[1]]
+    periods = [period for factor in factors for period in factor.numbers("period")]
+    return min(periods, default=np.inf)
+
+
 def _has_gate(term: Kernel) -> bool:
     return any(isinstance(part, Read) and isinstance(part.reading, Gate) for part in term.walk())
 
@@ -264,13 +317,13 @@ def kinds_of(kernel: Kernel) -> frozenset[str]:
     """
     found = set()
     for term in latent_terms(kernel):
-        names = {_kind_name(f) for f in factors_of(term)[1] if f.kind is not Kind.LEVEL}
+        names = {kind_name(f) for f in factors_of(term)[1] if f.kind is not Kind.LEVEL}
         if names:
             found.add(" × ".join(sorted(names)))
     return frozenset(found)
 
 
-def _kind_name(factor: Factor) -> str:
+def kind_name(factor: Factor) -> str:
     name = _NAMES.get(factor.kind, leaf_name(factor.leaf))
     if factor.columns is None:
         return name

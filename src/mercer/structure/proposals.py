@@ -167,6 +167,12 @@ def _merged_places(first: list[float], second: list[float], line: Line) -> list[
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def plain_of_table(sample: Sample) -> Kernel:
+    """One Gaussian of all columns, with a lengthscale for each."""
+    lengths = _spreads(sample.X)
+    return 1.0 * RBF(tuple((2.0 * lengths * np.sqrt(0.5 * len(lengths))).tolist()))
+
+
 def first_of_table(sample: Sample, columns: list[Column]) -> list[Kernel]:
     """Where the search of a table begins: joint functions of all columns, sums over columns, lines."""
     X = sample.X
@@ -181,9 +187,10 @@ def first_of_table(sample: Sample, columns: list[Column]) -> list[Kernel]:
     alone: Kernel = additive[0]
     for part in additive[1:]:
         alone = alone + part
-    joint = [RBF(ard), RBF(wide), Matern(wide, nu=1.5), Matern(wide, nu=2.5), RationalQuadratic(wide)]
+    joint = [RBF(ard), Matern(wide, nu=1.5), Matern(wide, nu=2.5), RationalQuadratic(wide)]
     return [
         HEIGHT * line,
+        plain_of_table(sample),
         *(1.0 * leaf for leaf in joint),
         alone,
         HEIGHT * line + 1.0 * Matern(wide, nu=2.5),
@@ -198,7 +205,8 @@ def menu_of_table(candidate: Candidate, sample: Sample, columns: list[Column]) -
     left = residuals(candidate.kernel, sample)
     order = np.argsort([-explained(X[:, j], left) for j in range(X.shape[1])], kind="stable")[:COLUMNS]
     single: list[Kernel] = [RBF(float(lengths[j])).on(columns[j]) for j in order]
-    straight = [_line(X[:, j]).on(columns[j]) for j in order]
+    lines = [_line(X[:, j]).on(columns[j]) for j in range(X.shape[1])]
+    straight = [lines[j] for j in order]
     terms = [*single, *straight, _lines(X)]
     if len(single) > 1:
         terms.append(single[0] * single[1])
@@ -208,7 +216,13 @@ def menu_of_table(candidate: Candidate, sample: Sample, columns: list[Column]) -
     means, spreads = X.mean(axis=0), lengths
     even = Standardized(tuple(means.tolist()), tuple(spreads.tolist()))
     terms.append(Matern(float(np.sqrt(len(lengths))), nu=1.5).of(even))
-    return Menu(terms=tuple(HEIGHT * term for term in terms), factors=(_lines(X), *straight, *single))
+    return Menu(
+        terms=tuple(HEIGHT * term for term in terms),
+        factors=(_lines(X), *straight, *single),
+        columns=tuple(columns),
+        spans=tuple(np.ptp(X, axis=0).tolist()),
+        lines=tuple(lines),
+    )
 
 
 def explained(x: Array, left: Array) -> float:

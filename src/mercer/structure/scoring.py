@@ -16,7 +16,8 @@ them is not in the other.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from mercer.gram.of_kernel import Tiles
 from mercer.kernels.base import Kernel
 from mercer.kernels.terms import latent_diag, split_noise
 from mercer.machines.gaussian_process.evidence import LOG_2PI, factor_gram, log_evidence
+from mercer.machines.gaussian_process.refine import Enough
 from mercer.machines.gaussian_process.tune import maximise
 from mercer.solve.solution import Status
 from mercer.structure.grammar import chosen_numbers, leaves_in
@@ -37,10 +39,17 @@ from mercer.typing import Array, Integers
 GLANCE = 5
 MEANT = 30
 AGAIN = 6
+# Where a search ends that knows the curvature: no step promises so many nats, and no slope is steep.
+SETTLED = Enough(0.1, 3e-3)
+NEARLY = Enough(0.2, np.inf)
+# The inverse curvature that is guessed of a number nothing is known of yet.
+GUESSED = 1.0
 FOLDS = 5
 # What a leaf costs, in nats: it was chosen among about eight.
 CHOICE = math.log(8.0)
 ORIGINS = (0.7, 0.8, 0.9)
+# What one more kernel must bring to a mixture, in nats per row.
+WORTH = 1e-3
 # The least density of one row, in nats.
 FLOOR = -200.0
 
@@ -92,6 +101,8 @@ class Candidate:
     densities: tuple[Array, ...] = field(default=())
     # mean and variance of each held-out row and what was observed, by splits
     forecasts: tuple[tuple[Array, Array, Array], ...] = field(default=())
+    # the inverse curvature of minus the log evidence per row, as far as the tuning saw it
+    inverse: Array | None = None
 
     @property
     def evidence(self) -> float:
@@ -115,8 +126,13 @@ class Candidate:
         return (self.rows * self.evidence + held * self.held_out) / (self.rows + held)
 
 
-def tuned(kernel: Kernel, sample: Sample, steps: int) -> Candidate | None:
-    """The kernel with its numbers tuned by evidence, in so many steps; None where it cannot be factored."""
+def tuned(
+    kernel: Kernel, sample: Sample, steps: int, inverse: Array | None = None, enough: Enough = SETTLED
+) -> Candidate | None:
+    """The kernel with its numbers tuned by evidence, in so many steps; None where it cannot be factored.
+
+    With the `inverse` curvature of a tuning on other rows it ends where no step is worth it (`enough`).
+    """
     Y = sample.y[:, None]
 
     def objective(theta: Array) -> tuple[Any, ...]:
@@ -127,13 +143,50 @@ def tuned(kernel: Kernel, sample: Sample, steps: int) -> Candidate | None:
         return found.value, found.gradient
 
     try:
-        found = maximise(objective, kernel, size=len(Y), max_iter=steps, n_jobs=1)
+        found = maximise(
+            objective, kernel, size=len(Y), max_iter=steps, inverse=inverse, enough=enough, n_jobs=1
+        )
     except (NotPositiveDefiniteError, InputError):
         return None
     if found.status == Status.INTERRUPTED:
         # the search around it keeps the best kernel; a search that was cut is none
         raise KeyboardInterrupt
-    return Candidate(kernel.with_theta(found.theta), found.value, len(Y))
+    return Candidate(kernel.with_theta(found.theta), found.value, len(Y), inverse=found.inverse)
+
+
+def curvature_after_step(before: Candidate, kernel: Kernel) -> Array | None:
+    """The inverse curvature for a kernel one step away: known for the numbers that the step left alone.
+
+    They are found by their values, which a step hands on as they are, in the same order.
+
+    >>> from mercer import RBF, White
+    >>> parent = Candidate(2.0 * RBF(3.0) + White(0.1), 0.0, 9, inverse=np.diag([5.0, 6.0, 7.0]))
+    >>> np.diag(curvature_after_step(parent, 2.0 * RBF(3.0) + 0.3 * RBF(1.0) + White(0.1))).tolist()
+    [5.0, 6.0, 1.0, 1.0, 7.0]
+    """
+    if before.inverse is None:
+        return None
+    old = before.kernel.theta.tolist()
+    new = kernel.theta.tolist()
+    found = GUESSED * np.eye(len(new))
+    matches = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    was = [match.a + i for match in matches for i in range(match.size)]
+    now = [match.b + i for match in matches for i in range(match.size)]
+    found[np.ix_(now, now)] = before.inverse[np.ix_(was, was)]
+    return found
+
+
+def settled(candidate: Candidate, sample: Sample) -> Candidate | None:
+    """The candidate tuned on the rows of a sample, until no step is worth an evaluation.
+
+    One whose curvature is not known yet makes a few steps first, by which it is seen.
+    """
+    first: Candidate | None = candidate
+    if candidate.inverse is None:
+        first = tuned(candidate.kernel, sample, GLANCE)
+    if first is None:
+        return None
+    return tuned(first.kernel, sample, MEANT, first.inverse, SETTLED)
 
 
 def judged(candidate: Candidate, sample: Sample) -> Candidate:
@@ -141,11 +194,11 @@ def judged(candidate: Candidate, sample: Sample) -> Candidate:
     forecasts = []
     for known, new in sample.splits:
         past = sample.part(known)
-        again = tuned(candidate.kernel, past, AGAIN)
+        again = tuned(candidate.kernel, past, AGAIN, candidate.inverse, NEARLY)
         kernel = candidate.kernel if again is None else again.kernel
         forecasts.append(forecast(kernel, past, sample.part(new)))
     densities = tuple(normal_density(*one) for one in forecasts)
-    return Candidate(candidate.kernel, candidate.log_evidence, candidate.rows, densities, tuple(forecasts))
+    return replace(candidate, densities=densities, forecasts=tuple(forecasts))
 
 
 def predicted(kernel: Kernel, known: Sample, new: Sample) -> tuple[Array, Array]:
@@ -224,6 +277,28 @@ def mixed(moments: list[tuple[Array, Array]], weights: Array) -> tuple[Array, Ar
     variances = np.array([variance for _, variance in moments])
     mean = weights @ means
     return np.asarray(mean), np.asarray(weights @ (variances + (means - mean) ** 2))
+
+
+def complements(best: Candidate, others: list[Candidate], most: int) -> list[Candidate]:
+    """Of the others, those that explain best what the first ones do not, one after the other, `most` at most.
+
+    The next best are often alike, and wrong together; a mixture gains by what is different.
+    """
+    team = [best]
+    reached = float(np.mean(np.concatenate(best.densities)))
+    while len(team) <= most:
+        found = [(_mixture_value([*team, other]), i) for i, other in enumerate(others) if other not in team]
+        value, i = max(found, default=(-np.inf, 0))
+        if value < reached + WORTH:
+            break
+        reached = value
+        team.append(others[i])
+    return team[1:]
+
+
+def _mixture_value(team: list[Candidate]) -> float:
+    densities = np.array([np.concatenate(c.densities) for c in team])
+    return float(np.mean(mixture_density(densities, mixture_weights(densities, rounds=30))))
 
 
 def averaging(candidates: list[Candidate]) -> tuple[Array, float]:

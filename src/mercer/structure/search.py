@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,8 +18,27 @@ from mercer import clock
 from mercer.kernels.base import Kernel
 from mercer.progress import Talk
 from mercer.solve.anytime import Anytime
-from mercer.structure.grammar import Menu, expansions, joined, key_of, parts_of, split, total
-from mercer.structure.scoring import GLANCE, MEANT, Candidate, Sample, judged, tuned
+from mercer.structure.grammar import (
+    Menu,
+    expansions,
+    joined,
+    key_of,
+    narrowed,
+    parts_of,
+    shortest_period,
+    split,
+    total,
+)
+from mercer.structure.scoring import (
+    GLANCE,
+    NEARLY,
+    Candidate,
+    Sample,
+    curvature_after_step,
+    judged,
+    settled,
+    tuned,
+)
 
 # Rows of a first look.
 FEW = 150
@@ -42,6 +61,8 @@ class Search:
     beam: int
     talk: Talk
     run: Anytime[list[Candidate]]
+    # the shortest period that the rows can show
+    shortest: float = 0.0
     judged: list[Candidate] = field(default_factory=list)
     seen: set[tuple[object, ...]] = field(default_factory=set)
     left_behind: set[tuple[object, ...]] = field(default_factory=set)
@@ -56,9 +77,15 @@ class Search:
     def best(self) -> Candidate:
         return self.judged[0]
 
-    def begin(self, kernels: Iterable[Kernel]) -> None:
-        """Judge the first kernels."""
-        self.keep(self.tuned_and_judged(self.look(kernels)))
+    def begin(self, kernels: Sequence[Kernel], certain: Sequence[Kernel] = ()) -> None:
+        """Judge the best of the first kernels, and in any case those that are `certain`."""
+        begins = [Candidate(kernel, -np.inf, len(self.sample)) for kernel in kernels]
+        looked = self.look(begins)
+        also = {key_of(kernel): kernel for kernel in certain}
+        for candidate in looked:
+            also.pop(key_of(candidate.kernel), None)
+        looked += [Candidate(kernel, -np.inf, len(self.sample)) for kernel in also.values()]
+        self.keep(self.tuned_and_judged(looked))
 
     def go_on(self, rounds: int) -> bool:
         """Round after round from the beam; whether the search ended by itself."""
@@ -70,7 +97,9 @@ class Search:
             fresh = [c for c in self.judged if key_of(c.kernel) not in self.left_behind][: self.beam]
             self.left_behind |= {key_of(candidate.kernel) for candidate in fresh}
             steps = [
-                step for candidate in fresh for step in expansions(candidate.kernel, self.propose(candidate))
+                replace(candidate, kernel=step, inverse=curvature_after_step(candidate, step))
+                for candidate in fresh
+                for step in expansions(candidate.kernel, self.propose(candidate))
             ]
             self.talk(f"round {number + 1}: {len(steps)} kernels, best so far {_brief(self.best.kernel)}")
             self.keep(self.tuned_and_judged(self.look(steps)))
@@ -79,16 +108,18 @@ class Search:
                 break
         return not clock.late()
 
-    def look(self, kernels: Iterable[Kernel]) -> list[Candidate]:
+    def look(self, steps: Iterable[Candidate]) -> list[Candidate]:
         """A few steps of tuning on few rows: the best of each structure that is new, by evidence."""
         found: dict[tuple[object, ...], Candidate] = {}
-        for kernel in clock.in_time(kernels):
-            key = key_of(kernel)
+        for step in clock.in_time(steps):
+            key = key_of(step.kernel)
             if key in self.seen:
                 continue
             self.looked += 1
-            candidate = tuned(kernel, self.thin, GLANCE)
-            if candidate is not None and (key not in found or candidate.evidence > found[key].evidence):
+            candidate = tuned(step.kernel, self.thin, GLANCE, step.inverse, NEARLY)
+            if candidate is None or shortest_period(candidate.kernel) < self.shortest:
+                continue
+            if key not in found or candidate.evidence > found[key].evidence:
                 found[key] = candidate
         self.seen |= found.keys()
         order = sorted(found.values(), key=lambda candidate: -candidate.evidence)
@@ -100,8 +131,8 @@ class Search:
         for candidate in candidates:
             if clock.late() and (found or self.judged):
                 break
-            again = tuned(candidate.kernel, self.sample, MEANT)
-            if again is not None:
+            again = settled(candidate, self.sample)
+            if again is not None and shortest_period(again.kernel) >= self.shortest:
                 found.append(judged(again, self.sample))
                 self.run.best = sorted([*self.judged, *found], key=lambda c: -c.score)
         return found
@@ -111,15 +142,18 @@ class Search:
         self.run.best = self.judged
 
     def simplify(self) -> None:
-        """Take away terms and factors of the best kernel, one by one, where that costs next to nothing.
+        """Take away terms, factors and columns of the best kernel where that costs next to nothing.
 
         The simpler kernel is the answer from there on, although it may score a trace less.
         """
         best = self.best
+        menu = self.propose(best)
         while not clock.late():
             self.talk(f"simplifying {_brief(best.kernel)}")
-            simpler = {key_of(kernel): kernel for kernel in _simpler(best.kernel)}
-            warm = [Candidate(kernel, -np.inf, len(self.sample)) for kernel in simpler.values()]
+            simpler = {key_of(kernel): kernel for kernel in _simpler(best.kernel, menu)}
+            known = {key_of(candidate.kernel) for candidate in self.judged}
+            fresh = [kernel for key, kernel in simpler.items() if key not in known]
+            warm = [Candidate(kernel, -np.inf, len(self.sample)) for kernel in fresh]
             self.keep(self.tuned_and_judged(warm))
             found = [c for c in self.judged if key_of(c.kernel) in simpler]
             next_best = max(found, key=lambda candidate: candidate.score, default=None)
@@ -131,8 +165,8 @@ class Search:
         self.run.best = self.judged
 
 
-def _simpler(kernel: Kernel) -> list[Kernel]:
-    """The kernel without one of its terms, and without one of its factors."""
+def _simpler(kernel: Kernel, menu: Menu) -> list[Kernel]:
+    """The kernel without one of its terms, one of its factors, or columns that hardly matter."""
     terms, noise = parts_of(kernel)
     found = []
     for i, term in enumerate(terms):
@@ -142,8 +176,10 @@ def _simpler(kernel: Kernel) -> list[Kernel]:
         height, factors = split(term)
         for j in range(len(factors)):
             rest = [*factors[:j], *factors[j + 1 :]]
-            if rest:
-                found.append(total([*terms[:i], joined(height, rest), *terms[i + 1 :]], noise))
+            changed = [rest] if rest else []
+            changed += [[*factors[:j], new, *factors[j + 1 :]] for new in narrowed(factors[j], menu)]
+            for new in changed:
+                found.append(total([*terms[:i], joined(height, new), *terms[i + 1 :]], noise))
     return found
 
 
