@@ -48,6 +48,7 @@ KERNELS = [
     "Linear",
     "Logistic",
     "Matern",
+    "Metric",
     "OptimalAssignment",
     "PerColumn",
     "Periodic",

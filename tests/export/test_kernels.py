@@ -21,6 +21,7 @@ from mercer import (
     Laplacian,
     Linear,
     Matern,
+    Metric,
     PerColumn,
     Periodic,
     Radial,
@@ -184,6 +185,9 @@ def test_readings_of_numbers_are_written_down():
     new = np.vstack([3 * rng.normal(size=(9, 2)), known[:3]])
     check(RBF(1.0).of(Standardized()).resolved(known), new, known)
     check(RBF(1.0).of(Ranked()).resolved(known), new, known)
+    M = np.array([[2.0, -0.5], [-0.5, 0.25]])
+    check(RBF(1.0).of(Metric(M)).of(Standardized()).resolved(known), new, known)
+    check(Matern(1.0).of(Metric([2.0, 0.5])) + RBF(0.7).of(Metric(factor=[[1.0], [-0.5]])), new, known)
     check(RBF(1.0) * Linear().of(After(0.3, 0.5)) + Linear().of(Before(0.3, 0.5)), new, known)
 
 

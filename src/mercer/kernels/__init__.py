@@ -35,6 +35,7 @@ from mercer.kernels.things.graphs.nodes import Diffusion, RegularizedLaplacian
 from mercer.kernels.things.graphs.paths import ShortestPath
 from mercer.kernels.things.graphs.walks import RandomWalk
 from mercer.kernels.things.graphs.weisfeiler_lehman import OptimalAssignment, WeisfeilerLehman
+from mercer.kernels.things.metric import Metric
 from mercer.kernels.things.paths import Signature
 from mercer.kernels.things.positions import WeightedDegree
 from mercer.kernels.things.reading import Reading, reading
@@ -80,6 +81,7 @@ __all__ = [
     "Linear",
     "Logistic",
     "Matern",
+    "Metric",
     "MinMax",
     "Mismatch",
     "OptimalAssignment",

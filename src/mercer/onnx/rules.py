@@ -7,7 +7,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from mercer.kernels import After, Before, ExpDot, Filled, Known, Ranked, Reading, Standardized
+from mercer.kernels import After, Before, ExpDot, Filled, Known, Metric, Ranked, Reading, Standardized
 from mercer.kernels.algebra import (
     Exp,
     InSpace,
@@ -155,6 +155,13 @@ def read(reading: Reading, x: Tensor) -> Tensor:
 def _(reading: Standardized, x: Tensor) -> Tensor:
     assert reading.means is not None and reading.deviations is not None
     found: Tensor = (x - np.array(reading.means)) / np.array(reading.deviations)
+    return found
+
+
+@read.register
+def _(reading: Metric, x: Tensor) -> Tensor:
+    root = reading.root
+    found: Tensor = x * root if root.ndim == 1 else x.graph.matmul(x, root)
     return found
 
 
