@@ -213,6 +213,9 @@ def _numbers(value: Nested) -> list[float]:
 
 
 def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
+    if isinstance(value, tuple | list):
+        # What most sequences are, before the longer questions.
+        return True
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)

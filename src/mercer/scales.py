@@ -41,6 +41,15 @@ BLOCK = 4096
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)
 
 
+def half_width(level: float) -> float:
+    """How many deviations a central band of this probability is wide, either way, under a normal law.
+
+    >>> round(half_width(0.95), 3)
+    1.96
+    """
+    return float(ndtri(0.5 + level / 2))
+
+
 @dataclass(frozen=True)
 class Scale:
     """A scale of the target: its `power`, between 0 (the logarithm) and 1 (as it is), and its `shift`.

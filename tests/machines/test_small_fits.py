@@ -7,7 +7,9 @@ from sklearn.exceptions import NotFittedError
 import mercer
 from mercer import vectors
 from mercer.errors import MagnitudeError, NotFiniteError
+from mercer.gram import met_features
 from mercer.kernels.base import Kernel
+from mercer.kernels.leaves.leaf import Leaf
 from mercer.solve.operator import relative
 from mercer.solve.plan import FEW_ROWS, in_features, too_few_for_features
 
@@ -83,6 +85,34 @@ def test_new_rows_that_are_no_numbers_are_still_refused(name):
 def test_a_machine_that_is_not_fitted_says_so_in_the_words_of_scikit_learn(name):
     with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
         MACHINES[name][0]().predict(X)
+
+
+@each_machine
+def test_a_prediction_looks_for_no_features_of_things_where_a_kernel_reads_numbers(monkeypatch, name):
+    make, targets = MACHINES[name]
+    model = make().fit(X, targets)
+    maps = counted(monkeypatch, Kernel, "sparse_map")
+    keys = counted(monkeypatch, Kernel, "key")
+    splits = counted(monkeypatch, met_features, "split_noise")
+    model.predict(X[:7] + 0.5)
+    assert maps == [] and keys == [] and splits == []
+
+
+@each_machine
+def test_a_fit_writes_no_sentence_of_a_proof(monkeypatch, name):
+    make, targets = MACHINES[name]
+    told = counted(monkeypatch, Leaf, "kept_domains")
+    make().fit(X, targets)
+    assert told == []
+    proof = mercer.RBF([1.0, 2.0]).proof()
+    assert proof is not None and told == []
+    assert proof.conditions == ("lengthscale = [1.0, 2.0] > 0",) and len(told) == 1
+
+
+def test_a_fit_asks_once_whether_its_kernel_is_open(monkeypatch):
+    asked = counted(monkeypatch, mercer.RBF, "leaves_open")
+    mercer.SVC("RBF()").fit(X, y)
+    assert len(asked) == 1
 
 
 def test_relative_residuals_are_the_quotients_of_norms():

@@ -23,6 +23,7 @@ from mercer.cli.options import (
     PANELS,
     TABLES,
     JsonFlag,
+    LeaveOut,
     Quiet,
     Table,
     reads_tables,
@@ -217,15 +218,7 @@ def co2(
 @reads_tables
 def inspect(
     table: Table,
-    leave_out: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--leave-out",
-            metavar="NAME",
-            help="A column to leave aside; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    leave_out: LeaveOut = None,
     as_json: JsonFlag = False,
     *,
     layout: Layout,

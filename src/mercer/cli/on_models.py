@@ -14,8 +14,10 @@ from mercer.cli.options import (
     MODELS,
     Force,
     JsonFlag,
+    LeaveOut,
     Output,
     Quiet,
+    SeedOption,
     Table,
     reads_tables,
 )
@@ -26,6 +28,48 @@ if TYPE_CHECKING:
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A file that `mercer fit` wrote.", show_default=False)
 ]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="NAME",
+        help="The column to predict. LIBSVM's text has its own.",
+        show_default=False,
+    ),
+]
+NewModel = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="The model; else named after the table, here.",
+        show_default=False,
+    ),
+]
+Task = Annotated[
+    str | None,
+    typer.Option(
+        "--task", metavar="KIND", help="numbers or classes; else told by the target.", show_default=False
+    ),
+]
+TunedKernel = Annotated[
+    str | None,
+    typer.Option(
+        "--kernel",
+        metavar="EXPR",
+        help="A kernel to tune, in quotes; else several compete.",
+        show_default=False,
+    ),
+]
+Machine = Annotated[str, typer.Option("--machine", metavar="NAME", help="auto, gp or landmarks.")]
+Time = Annotated[
+    str | None,
+    typer.Option("--time", metavar="60s", help="For everything, such as 60s or 5m.", show_default=False),
+]
+MemoryAmount = Annotated[str, typer.Option("--memory", metavar="AMOUNT", help="For large matrices.")]
+Report = Annotated[bool, typer.Option("--report/--no-report", help="Write a page beside the model.")]
 CODES = (
     "Exit codes: 0 done, 1 not done, with the reason, 64 an option that cannot be read, 74 a full disk, "
     "130 Ctrl-C."
@@ -56,59 +100,16 @@ def register(app: typer.Typer) -> None:
 @reads_tables
 def fit(
     table: Table,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="NAME",
-            help="The column to predict. LIBSVM's text has its own.",
-            show_default=False,
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The model; else named after the table, here.",
-            show_default=False,
-        ),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            "--task", metavar="KIND", help="numbers or classes; else told by the target.", show_default=False
-        ),
-    ] = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "--kernel",
-            metavar="EXPR",
-            help="A kernel to tune, in quotes; else several compete.",
-            show_default=False,
-        ),
-    ] = None,
-    machine: Annotated[
-        str, typer.Option("--machine", metavar="NAME", help="auto, gp or landmarks.")
-    ] = "auto",
-    leave_out: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--leave-out", metavar="NAME", help="A column not to use; may be repeated.", show_default=False
-        ),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option("--time", metavar="60s", help="For everything, such as 60s or 5m.", show_default=False),
-    ] = None,
-    memory: Annotated[str, typer.Option("--memory", metavar="AMOUNT", help="For large matrices.")] = "2GiB",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the rows drawn.")] = 0,
-    report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write a page beside the model.")
-    ] = True,
+    target: Target = None,
+    output: NewModel = None,
+    task: Task = None,
+    kernel: TunedKernel = None,
+    machine: Machine = "auto",
+    leave_out: LeaveOut = None,
+    time: Time = None,
+    memory: MemoryAmount = "2GiB",
+    seed: SeedOption = 0,
+    report: Report = True,
     force: Force = False,
     quiet: Quiet = False,
     as_json: JsonFlag = False,

@@ -15,8 +15,10 @@ from mercer.cli.options import (
     TABLES,
     Force,
     JsonFlag,
+    LeaveOut,
     Output,
     Quiet,
+    SeedOption,
     Table,
     reads_tables,
 )
@@ -25,19 +27,12 @@ if TYPE_CHECKING:
     from mercer.cli.source import Source
     from mercer.tables.delimited import Layout
 
-LeaveOut = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--leave-out", metavar="NAME", help="A column to leave aside; may be repeated.", show_default=False
-    ),
-]
 KernelText = Annotated[
     str | None,
     typer.Option(
         "--kernel", metavar="EXPR", help="A kernel, in quotes; else one is proposed.", show_default=False
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the random numbers.")]
 MostRows = Annotated[
     int, typer.Option("--rows", metavar="N", min=2, help="At most so many rows, drawn at random.")
 ]

@@ -73,6 +73,13 @@ Output = Annotated[
         help="A table: .csv, .tsv, .parquet, .arrow or .jsonl, also .gz or .zst; - is CSV.",
     ),
 ]
+LeaveOut = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--leave-out", metavar="NAME", help="A column to leave aside; may be repeated.", show_default=False
+    ),
+]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the random numbers.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace a file that exists.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the answer, and what is wrong.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]

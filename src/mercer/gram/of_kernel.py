@@ -137,7 +137,7 @@ class Tiles(OfKernel):
         if self.met is not None:
             return self.met.times(V).astype(self.dtype, copy=False)
         if self.low is not None:
-            return core.apply(self.low, V, threads(self.n_jobs))
+            return core.apply(self.low, V, threads_for(self.n_jobs, self.low.n * self.low.m))
         return blocks.apply(self.kernel, self.x, self.z, V).astype(self.dtype, copy=False)
 
     def block(self, rows: Index, cols: Index) -> Array:

@@ -29,12 +29,11 @@ from mercer.errors import InputError, MercerError, NotFiniteError, ShapeError
 from mercer.gram import blocks
 from mercer.gram.explicit import FeatureGram
 from mercer.gram.low_rank import LowRank
-from mercer.gram.met_features import map_on
+from mercer.gram.met_features import latent_map_on, map_on
 from mercer.gram.of_kernel import Dense, Tiles
 from mercer.gram.operators import GramOperator, Precomputed
 from mercer.kernels.base import Kernel
 from mercer.kernels.proofs.proof import Proof
-from mercer.kernels.terms import split_noise
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.memory import memory_limit
 from mercer.panels import even, largest_entry, least_symmetric, panels
@@ -184,7 +183,7 @@ class Evaluated(KernelOnRows):
         return Tiles(self.kernel, self.new_rows(A), self.rows, n_jobs=self.n_jobs)
 
     def products(self, A: Matrix, coef: Array) -> Array:
-        phi = map_on(split_noise(self.kernel)[0], self.rows) if len(self) else None
+        phi = latent_map_on(self.kernel, self.rows) if len(self) else None
         if phi is None:
             return super().products(A, coef)
         new = self.new_rows(A)

@@ -113,6 +113,10 @@ class Kernel(Combinable, ABC):
         """Why every power k^r, r > 0, is a kernel (infinite divisibility); None where no rule says so."""
         return None
 
+    def kept_domains(self) -> tuple[str, ...]:
+        """The declared domains of the parameters, with the values that satisfy them, for its proof."""
+        return ()
+
     def wanting(self) -> str:
         """What this part would need to be proved, in a sentence; empty where nothing could be declared."""
         return ""

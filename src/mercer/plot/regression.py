@@ -13,6 +13,7 @@ from mercer.arrays import column_names
 from mercer.errors import ParameterError
 from mercer.plot.plane import like_rows_of_fit
 from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
+from mercer.scales import half_width
 from mercer.sparse import dense
 from mercer.typing import Array, Table, Targets
 from mercer.vectors import check_vectors
@@ -83,17 +84,6 @@ def regression(
     return figure
 
 
-def quantile(level: float) -> float:
-    """How many standard deviations a central band of this probability is wide, either way.
-
-    >>> round(quantile(0.95), 3)
-    1.96
-    """
-    from scipy.special import ndtri
-
-    return float(ndtri(0.5 + level / 2))
-
-
 def _table(X: Table, column: int) -> Array:
     A: Array = dense(check_vectors(X))
     if not 0 <= column < A.shape[1]:
@@ -135,7 +125,7 @@ def _deviation(model: BaseEstimator, grid: Table) -> tuple[Array, Array | None, 
 
 def _bands(axes: Axes, model: BaseEstimator, ticks: Array, grid: Table, level: float) -> None:
     mean, inner, outer = _deviation(model, grid)
-    wide = quantile(level)
+    wide = half_width(level)
     for deviation, colour, name in (
         (outer, OUTER, f"{level:.0%} of new observations"),
         (inner, BAND, f"{level:.0%} band of the function"),
@@ -174,13 +164,13 @@ def _later(axes: Axes, model: BaseEstimator, later: tuple[Table, Targets], colum
     band = inner if outer is None else outer
     inside = ""
     if band is not None:
-        share = float((np.abs(t - mean) <= quantile(level) * band).mean())
+        share = float((np.abs(t - mean) <= half_width(level) * band).mean())
         inside = f", {share:.0%} of them inside"
     _observations(axes, B[:, column], t, f"{len(t)} not seen by the model{inside}", COLOURS[1])
 
 
 def _terms(panels: Sequence[Axes], ticks: Array, parts: Terms, level: float) -> None:
-    wide = quantile(level)
+    wide = half_width(level)
     for axes, (name, mean, deviation), colour in zip(panels, parts, _cycle(len(parts)), strict=True):
         axes.fill_between(
             ticks, mean - wide * deviation, mean + wide * deviation, color=colour, alpha=0.22, lw=0

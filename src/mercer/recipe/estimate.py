@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats
 from sklearn.base import clone
 
 from mercer import clock
@@ -25,7 +24,7 @@ from mercer.machines.landmarks.nystroem import Nystroem
 from mercer.progress import Talk
 from mercer.recipe.given import Given
 from mercer.recipe.ladder import Classifier, Regressor
-from mercer.scales import IDENTITY, Scale
+from mercer.scales import IDENTITY, Scale, half_width
 from mercer.typing import Array, Integers, Labels
 
 LEVEL = 0.95
@@ -177,11 +176,6 @@ def of_numbers(how: str, rows: Integers, truth: Array, said: Predicted) -> Estim
     nothing = {"rmse": float(np.std(truth)), "mae": float(np.mean(np.abs(truth - np.median(truth))))}
     kept = None if said.scale.is_identity else said
     return Estimate(how, measures, nothing, rows, truth, mean, said.std, kept)
-
-
-def half_width(level: float) -> float:
-    """The band of this level in standard deviations of a normal distribution."""
-    return float(stats.norm.ppf(0.5 + level / 2))
 
 
 def by_folds(machine: GaussianProcessClassifier, given: Given, y: Labels, seed: int, talk: Talk) -> Estimate:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.recipe.estimate import Estimate, half_width
+from mercer.recipe.estimate import Estimate
+from mercer.scales import half_width
 from mercer.typing import Array, Flags, Integers, Labels
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)

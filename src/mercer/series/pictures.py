@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mercer.plot.style import COLOURS, GREY, new_figure, tidy
+from mercer.scales import half_width
 from mercer.typing import Array
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 BAND = "#A9CCE8"
 # Half the width of a band of 95 %, in deviations.
-WIDE = 1.959963984540054
+WIDE = half_width(0.95)
 # Values before the forecast that the second picture shows, in horizons.
 BEFORE = 3.0
 # Points beyond which a series is drawn as a line.

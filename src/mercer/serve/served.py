@@ -14,8 +14,9 @@ from sklearn.base import is_classifier
 from mercer.errors import InputError, MercerError
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.shared.machine import Machine
-from mercer.recipe.estimate import LEVEL, half_width
+from mercer.recipe.estimate import LEVEL
 from mercer.recipe.estimators import TableMachine, TableRegressor
+from mercer.scales import half_width
 from mercer.serve.bodies import UNREADABLE
 from mercer.serve.columns import Cell, Cells, Column, Model, columns_of, frame_of, zeros_or_kept
 from mercer.serve.limits import Refusal

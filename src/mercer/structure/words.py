@@ -36,6 +36,7 @@ from mercer.kernels import (
 )
 from mercer.kernels.terms import terms_of
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.scales import half_width
 from mercer.structure.factors import Factor, Kind, factors_of
 from mercer.structure.vocabulary import Axis, Vocabulary
 from mercer.typing import Array, Table
@@ -44,7 +45,7 @@ from mercer.typing import Array, Table
 WITH_LENGTHS = 3
 NAMED = 5
 # Normal deviations on either side of a band of 95 %.
-BAND = 1.959963984540054
+BAND = half_width(0.95)
 _DEGREES = {1: "linear", 2: "quadratic", 3: "cubic"}
 _GROWTH = {1: "linearly", 2: "quadratically", 3: "cubically"}
 

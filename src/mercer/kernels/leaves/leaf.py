@@ -155,8 +155,7 @@ class Leaf(Kernel):
             out = out.replace(f"<{name}>", alone)
         return out
 
-    def _conditions(self) -> tuple[str, ...]:
-        """The declared domains, with the values that satisfy them."""
+    def kept_domains(self) -> tuple[str, ...]:
         out = []
         for f in fields_of(self):
             domain = f.metadata.get("domain")
@@ -175,14 +174,14 @@ class Leaf(Kernel):
         owner = self._owner("because")
         if owner is None or self.because is None:
             return None
-        return Proof(self, self.because, (), self._conditions(), _word_of(owner, self.because.reason))
+        return Proof(self, self.because, (), (), _word_of(owner, self.because.reason), in_domains=True)
 
     def root_proof(self) -> Proof | None:
         owner = self._owner("divisible")
         if owner is None or self.divisible is None:
             return None
         fact = Fact("infinitely divisible", self.divisible)
-        return Proof(self, fact, (), self._conditions(), _word_of(owner, self.divisible))
+        return Proof(self, fact, (), (), _word_of(owner, self.divisible), in_domains=True)
 
     def _owner(self, name: str) -> type | None:
         """The class that states a fact; None if a subclass may compute something else but states nothing."""

@@ -127,7 +127,7 @@ class OfOneNumber(Leaf):
             return None
         if not rule(f, self.numbers()):
             return None
-        return Proof(self, fact, (), (f"f({self.letter}) = {f.text(self.letter)}", *self._conditions()))
+        return Proof(self, fact, (), (f"f({self.letter}) = {f.text(self.letter)}",), in_domains=True)
 
     def numbers(self) -> dict[str, float]:
         """The tuned parameters by the names that the recording has for them."""

@@ -86,7 +86,7 @@ class Constant(Leaf):
         if self.value < 0:
             return None
         fact = Fact("constant", "qᵀKq = c (Σ q_i)² ≥ 0")
-        return Proof(self, fact, conditions=(f"c = {self.value!r} ≥ 0",))
+        return Proof(self, fact, stated=(f"c = {self.value!r} ≥ 0",))
 
     def root_proof(self) -> Proof | None:
         if self.value < 0:
@@ -251,7 +251,7 @@ class Bilinear(Leaf):
         if not form.semidefinite:
             return None
         fact = Fact("positive semi-definite form", "A = BᵀB, so xᵀAz is the inner product of Bx and Bz")
-        return Proof(self, fact, conditions=(f"A is symmetric, and {form.reason}",))
+        return Proof(self, fact, stated=(f"A is symmetric, and {form.reason}",))
 
     def negative_direction(self) -> tuple[float, ...] | None:
         """A point v with vᵀAv < 0, where the symmetric matrix has one."""

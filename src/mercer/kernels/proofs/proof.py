@@ -26,13 +26,24 @@ class Fact:
 
 @dataclass(frozen=True)
 class Proof:
-    """One node of a proof: `kernel` is a kernel by `fact`, given the `premises`."""
+    """One node of a proof: `kernel` is a kernel by `fact`, given the `premises`.
+
+    What else must hold is `stated`; with `in_domains` it is also that the parameters are in their domains.
+    """
 
     kernel: Kernel
     fact: Fact
     premises: tuple[Proof, ...] = ()
-    conditions: tuple[str, ...] = ()
+    stated: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    in_domains: bool = False
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What must hold of this kernel, in words, which are written when somebody asks for them."""
+        if not self.in_domains:
+            return self.stated
+        return (*self.stated, *self.kernel.kept_domains())
 
     @property
     def rule(self) -> str:

@@ -122,7 +122,7 @@ class Counted(OnThings):
         above = type(self).__mro__[: type(self).__mro__.index(Counted)]
         if any(name in cls.__dict__ for cls in above for name in ("block", "diagonal", "counted")):
             return None
-        return Proof(self, INNER_PRODUCT, (), self._conditions())
+        return Proof(self, INNER_PRODUCT, in_domains=True)
 
     def _first(self, x: Rows) -> tuple[Vocabulary, Matrix]:
         """The vocabulary of one sample and its counts, made once for each sample."""

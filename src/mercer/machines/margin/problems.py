@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -160,7 +160,7 @@ class MarginMachine(SupportMachine):
         explicit: FeatureGram | None = None
         if self.solver == "primal":
             explicit = self._asked_for_features(on)
-        elif self.solver == "auto" and np.isfinite(self.C):
+        elif self.solver == "auto" and isfinite(self.C):
             explicit = self._in_features(on)
         if explicit is not None:
             self.solver_ = "primal"
@@ -177,7 +177,7 @@ class MarginMachine(SupportMachine):
         return K
 
     def _asked_for_features(self, on: KernelOnRows) -> FeatureGram:
-        if not np.isfinite(self.C):
+        if not isfinite(self.C):
             raise ParameterError(
                 "solver='primal' needs a finite C. Give C a number, or use solver='working-set' for a hard "
                 "margin."

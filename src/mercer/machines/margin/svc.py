@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite, isinf
 from typing import ClassVar
 
 import numpy as np
@@ -112,7 +113,7 @@ class SVC(MarginClassifier):
         return BoxProblem(rows, signs, np.full(len(rows), -1.0), self.C * w, equality=int(self.fit_intercept))
 
     def _solve_all(self, K: GramOperator, problems: list[BoxProblem], *, warm: bool = True) -> list[Solved]:
-        if np.isinf(self.C):
+        if isinf(self.C):
             for k, q in enumerate(problems):
                 pair = contradiction(K, q)
                 if pair is not None:
@@ -126,7 +127,7 @@ class SVC(MarginClassifier):
 
         Where that is nothing, say that the margin is too small for float64, and keep what a large C finds.
         """
-        if np.isfinite(self.C):
+        if isfinite(self.C):
             return
         for k, (q, s) in enumerate(zip(problems, solved, strict=True)):
             c = s.certificate

@@ -24,9 +24,9 @@ from mercer.errors import MemoryBudgetError, MercerError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles
 from mercer.gram import LowRank as LowRankGram
 from mercer.gram.blocks import row_blocks
-from mercer.gram.met_features import map_on
+from mercer.gram.met_features import latent_map_on, map_on
 from mercer.gram.on_rows import Approximated, Evaluated, KernelOnRows
-from mercer.kernels.terms import noise_of, split_noise
+from mercer.kernels.terms import noise_of
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.machines.ridge.dual import STORED_ROWS, solve_dual
 from mercer.machines.ridge.parts import (
@@ -144,7 +144,7 @@ class RidgeProblem:
         if not isinstance(self.on, Evaluated):
             return None
         if self.separable:
-            return map_on(split_noise(self.on.kernel)[0], self.on.rows)
+            return latent_map_on(self.on.kernel, self.on.rows)
         return map_on(self.on.kernel, self.on.rows)
 
     @property

@@ -217,9 +217,9 @@ def resolve(
     RBF([1.0, 1000.0])
     """
     found = as_machine_kernel(kernel, name)
-    if found is None or not found.is_open:
-        return found
-    return found.resolved(rows if isinstance(rows, Rows) else Rows(rows), sample_weight=weight)
+    if found is None:
+        return None
+    return found.resolved(rows, sample_weight=weight)
 
 
 def is_open(kernel: Kernel | str) -> bool:

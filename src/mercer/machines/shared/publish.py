@@ -49,7 +49,8 @@ def publishing(fit: Method) -> Method:
     def published(self: object, *args: object, **options: object) -> object:
         if DRAFT in self.__dict__:
             return fit(self, *args, **options)
-        state = {name: _unshared(value) for name, value in self.__dict__.items()}
+        # A list of its own for the draft: what grows in `partial_fit` must not grow in the last fit.
+        state = {k: v.copy() if type(v) is list else v for k, v in self.__dict__.items()}
         draft = _with_state(self, state | {DRAFT: True})
         try:
             with clock.within(getattr(draft, "max_seconds", None)), blas_for(_rows(*args, **options)):
@@ -107,11 +108,6 @@ def _reading(method: Method) -> Method:
         return self if found is view else found
 
     return reads
-
-
-def _unshared(value: object) -> object:
-    """A list of its own for the draft: what grows in `partial_fit` must not grow in the last fit."""
-    return list(value) if type(value) is list else value
 
 
 def _with_state(estimator: object, state: dict[str, object]) -> object:
