@@ -228,13 +228,8 @@ class Place:
         """
         X = self.x.vectors
         Z = None if self.z is None else self.z.vectors
-        some_sparse = sparse.issparse(X) or sparse.issparse(Z)
-        if some_sparse and (dense_only or (centred and _mostly_full(X, Z))):
-            why = "a kernel that looks at single columns" if dense_only else "speed: they are a quarter full"
-            self.out.notes.append(f"sparse rows are written out densely for {why}")
-            X = dense(X)
-            Z = optional(dense, Z)
-        X, Z = _stored_alike(X, Z)
+        if sparse.issparse(X) or sparse.issparse(Z):
+            X, Z = self._sparse_view(X, Z, centred, dense_only)
         # The rows themselves are the key: they are equal only to themselves, and the cache keeps them alive.
         key = (self.x, self.z, centred, dense_only)
         if scale is not None or key not in self.cache:
@@ -244,16 +239,29 @@ class Place:
             one = prepare(X, self.out.dtype, shift, fold, scale)
             two = None if Z is None else prepare(Z, self.out.dtype, shift, fold, scale)
             pull = _scaled_pull(self.pull, scale)
-            index = self.add_view(one, two, pull, pull)
+            index = self._keep_view(View(one, two, pull, pull))
             if scale is not None:
                 return index
             self.cache[key] = index
         return self.cache[key]
 
+    def _sparse_view(
+        self, X: Matrix, Z: Matrix | None, centred: bool, dense_only: bool
+    ) -> tuple[Matrix, Matrix | None]:
+        """Rows of which some are sparse: all of them so, or none where that is needed or faster."""
+        if dense_only or (centred and _mostly_full(X, Z)):
+            why = "a kernel that looks at single columns" if dense_only else "speed: they are a quarter full"
+            self.out.notes.append(f"sparse rows are written out densely for {why}")
+            return dense(X), optional(dense, Z)
+        return _stored_alike(X, Z)
+
     def add_view(self, x: Matrix, z: Matrix | None, pull: Pull | None, pull_z: Pull | None) -> int:
         """A matrix that was made elsewhere, and the ways back of its adjoints."""
         x, z = _stored_alike(x, z)
-        self.out.views.append(View(x, z, pull, pull_z))
+        return self._keep_view(View(x, z, pull, pull_z))
+
+    def _keep_view(self, view: View) -> int:
+        self.out.views.append(view)
         return len(self.out.views) - 1
 
     def weights(self, w: Array) -> int:
