@@ -15,7 +15,7 @@ from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.gaussian_process.views import Terms
 from mercer.scales import Scale
 from mercer.series.axis import TimeAxis, column_of, read_times
-from mercer.series.members import Member, Normals, foreseen
+from mercer.series.members import LAST, Member, Normals, foreseen
 from mercer.series.mixture import LEAST, Mixture
 from mercer.series.words import Spoken, speak
 from mercer.solve.solution import Certificate
@@ -212,6 +212,12 @@ class Forecast:
             )
         if self.series.without_value:
             lines.append(f"{self.series.without_value} times have no value.")
+        held = len(self.leading.model.X_fit_)
+        if held < len(self.series) - len(self.outliers):
+            lines.append(
+                f"The forecast rests on {held} of them: the last {int(LAST * held)}, and a random part of "
+                "the others."
+            )
         if self.series.counts:
             lines.append("The values are counts: no forecast and no band is below 0.")
         if len(self.outliers):
