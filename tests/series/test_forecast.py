@@ -225,6 +225,13 @@ def test_the_seconds_end_the_search():
     found = mercer.forecast(months, y, horizon=6, max_seconds=1e-3, verbose=0)
     assert len(found.fitted) == 1
     assert np.isfinite(found.mean).all()
+    assert "The seconds were over when 1 model was tried" in " ".join(found.words)
+
+
+def test_all_models_are_tried_where_no_seconds_are_given(found):
+    assert not found.late
+    assert found.tried == 10
+    assert "seconds were over" not in " ".join(found.words)
 
 
 @pytest.mark.parametrize(

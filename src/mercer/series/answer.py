@@ -110,6 +110,7 @@ class Forecast:
     seconds: float
     interrupted: bool
     level: float = LEVEL
+    late: bool = False
 
     # ── numbers ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -247,6 +248,9 @@ class Forecast:
             lines = [f"The forecast is the average of the {averaged} best of {self.tried} models."]
         if self.interrupted:
             lines.append("The search was interrupted; this is the best that it had found.")
+        if self.late:
+            models = "1 model was" if self.tried == 1 else f"{self.tried} models were"
+            lines.append(f"The seconds were over when {models} tried; more might forecast better.")
         lines.append(
             f"Made {len(self.origins)} times in the past, it held {inside} of the {total} values that "
             f"followed ({self.coverage:.0%}) in its {LEVEL:.0%} band."
@@ -323,6 +327,7 @@ class Forecast:
             ],
             "certificate": self.certificate.to_dict(),
             "by_ctrl_c": self.interrupted,
+            "late": self.late,
             "seconds": self.seconds,
         }
 

@@ -49,6 +49,8 @@ class Found:
     tests: tuple[slice, ...]
     outliers: Integers
     interrupted: bool
+    # the seconds were over before all models were tried
+    late: bool = False
 
 
 def study(t: Array, y: Array, axis: TimeAxis, horizon: int, talk: Talk) -> Found:
@@ -64,12 +66,14 @@ def study(t: Array, y: Array, axis: TimeAxis, horizon: int, talk: Talk) -> Found
     scales = _tried_scales(first, NEAR * min(len(t), SEARCHED))
     members: tuple[Member, ...] = ()
     failed: MercerError | None = None
+    late = False
     run: Anytime[tuple[Member, ...]] = Anytime()
     with run:
         for look in scales:
             values = Values.of(t, y, step, look.scale)
             for each in _shapes(look.shape):
-                if members and clock.late():
+                late = bool(members) and clock.late()
+                if late:
                     break
                 talk(f"{_spoken(each)} on {look.scale.words}")
                 try:
@@ -82,7 +86,7 @@ def study(t: Array, y: Array, axis: TimeAxis, horizon: int, talk: Talk) -> Found
     if not members:
         assert failed is not None
         raise failed
-    return Found(best(members), members, tests, outliers, run.interrupted)
+    return Found(best(members), members, tests, outliers, run.interrupted, late)
 
 
 @dataclass(frozen=True)
