@@ -59,6 +59,7 @@ def test_standard_output_is_the_table_alone(table):
     [
         ("a,b\n1,x\n2,y\n", [], "holds numbers"),
         ("month,sales\n" + "2015-01,3\n" * 10, [], "more than once"),
+        ("month,sales\n" + "".join(f"20{y}-01,3\n" for y in range(10, 30)), [], "nothing to learn"),
         ("month,sales,visits\n2015-01,3,4\n2015-02,3,5\n", [], "several columns of numbers"),
         ("month,sales\n2015-01,3\n2015-02,5\n", [], "at least 8 values"),
         ("month,sales\n2015-01,3\n2015-02,much\n2015-03,4\n", ["--value", "sales"], "'much'"),

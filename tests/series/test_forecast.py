@@ -10,7 +10,9 @@ import pytest
 
 import mercer
 from mercer.errors import InputError, ParameterError
+from mercer.scales import Scale
 from mercer.series.mixture import LEAST
+from mercer.series.study import possible_scales
 from mercer.structure.vocabulary import rounded
 
 
@@ -148,7 +150,8 @@ def test_growth_in_percent_is_seen_on_the_logarithm():
     assert np.all(found.interval(0.999)[0] > 0)
 
 
-def test_counts_have_no_band_below_zero_and_roots_are_spoken_at_the_median():
+def test_counts_have_no_band_below_zero_and_roots_are_spoken_at_the_median(monkeypatch):
+    monkeypatch.setattr("mercer.series.study.candidates", lambda y: (Scale(0.5, 1.0),))
     rng = np.random.default_rng(2)
     y = rng.poisson(4 + 3.5 * np.sin(2 * np.pi * np.arange(84) / 12))
     found = mercer.forecast(np.arange(84.0), y, horizon=12, verbose=0, name="visits")
@@ -157,7 +160,7 @@ def test_counts_have_no_band_below_zero_and_roots_are_spoken_at_the_median():
     assert np.all(upper > 0)
     assert "The values are counts" in " ".join(found.words)
     scale = found.scale
-    assert 0 < scale.power < 1
+    assert scale == Scale(0.5, 1.0)
     assert "(sizes are those at the median)" in " ".join(found.words)
     values = found.leading.member.values
     noise = next(p.value for p in found.kernel.parameters if p.name.endswith("noise"))
@@ -166,6 +169,18 @@ def test_counts_have_no_band_below_zero_and_roots_are_spoken_at_the_median():
     said = found.term_words()[-1]
     assert said.numbers[0].value == pytest.approx(values.spread * np.sqrt(noise) * slope)
     assert said.numbers[0].shown in said.text
+
+
+def test_zeros_have_scales_after_a_shift_and_positive_values_the_logarithm():
+    zeros = np.arange(20.0)
+    assert [(s.power, s.shift) for s in possible_scales(zeros)] == [
+        (1.0, 0.0),
+        (0.0, 1.0),
+        (1 / 3, 1.0),
+        (0.5, 1.0),
+    ]
+    assert possible_scales(zeros + 1) == (Scale(), Scale(0.0))
+    assert possible_scales(zeros - 1) == possible_scales(zeros + 1000) == (Scale(),)
 
 
 def test_a_step_and_an_outlier_are_stated():
@@ -210,6 +225,13 @@ def test_the_seconds_end_the_search():
     found = mercer.forecast(months, y, horizon=6, max_seconds=1e-3, verbose=0)
     assert len(found.fitted) == 1
     assert np.isfinite(found.mean).all()
+    assert "The seconds were over when 1 model was tried" in " ".join(found.words)
+
+
+def test_all_models_are_tried_where_no_seconds_are_given(found):
+    assert not found.late
+    assert found.tried == 10
+    assert "seconds were over" not in " ".join(found.words)
 
 
 @pytest.mark.parametrize(
@@ -254,6 +276,11 @@ def test_very_many_values_are_answered():
     found = mercer.forecast(t, y, horizon=50, max_seconds=5, verbose=0)
     ahead = np.sin(2 * np.pi * np.arange(100_000, 100_050) / 50)
     assert np.sqrt(np.mean((found.mean - ahead) ** 2)) < 0.3
+    held = np.sort(found.leading.model.X_fit_[:, 0])
+    assert len(held) == 3000
+    # the last ones follow each other without a gap
+    assert np.array_equal(held[-1800:], found.series.t[-1800:])
+    assert "rests on 3000 of them: the last 1800, and" in " ".join(found.words)
 
 
 def test_the_page_holds_what_the_forecast_says_and_escapes_names(tmp_path):

@@ -40,6 +40,7 @@ def report(study: Study, forecast: str, terms: str) -> str:
         forecast,
         f"The dashed line is the end of the months fitted. The band is where {LEVEL:.0%} of new monthly "
         "means are expected; it widens as the data recede.",
+        fits=True,
     )
     pages.say_found(page, study.found, terms)
     pages.say_backtest(page, study.found)

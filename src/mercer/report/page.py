@@ -82,9 +82,11 @@ class Page:
         tiles = (f"<div class=tile><b>{escape(v)}</b><span>{escape(w)}</span></div>" for v, w in figures)
         self._pieces.append(f"<div class=tiles>{''.join(tiles)}</div>")
 
-    def figure(self, picture: str, caption: str) -> None:
-        """A picture, an <svg> element, with a caption."""
-        self._pieces.append(_figure(picture, caption))
+    def figure(self, picture: str, caption: str, *, fits: bool = False) -> None:
+        """A picture, an <svg> element, with a caption; on a phone one that `fits` is as wide as the page, and
+        any other can be moved sideways."""
+        shown = _figure(picture, caption)
+        self._pieces.append(f"<div class=fits>{shown}</div>" if fits else shown)
 
     def figures(self, pictures: Iterable[tuple[str, str]]) -> None:
         """Small pictures with their captions: side by side where there is room, else one below the other."""
@@ -235,6 +237,7 @@ h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
 figure { margin: 1rem 0; }
 figure .wide { background: #fff; border-radius: .4rem; }
 figure svg { display: block; width: 100%; height: auto; min-width: 36rem; }
+.fits figure svg { min-width: 0; max-width: 50rem; }
 .grid { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr)); }
 .grid figure { margin: .4rem 0; min-width: 0; }
 .grid figure svg { min-width: 0; }

@@ -15,7 +15,7 @@ from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.gaussian_process.views import Terms
 from mercer.scales import Scale
 from mercer.series.axis import TimeAxis, column_of, read_times
-from mercer.series.members import Member, Normals, foreseen
+from mercer.series.members import LAST, Member, Normals, foreseen
 from mercer.series.mixture import LEAST, Mixture
 from mercer.series.words import Spoken, speak
 from mercer.solve.solution import Certificate
@@ -110,6 +110,7 @@ class Forecast:
     seconds: float
     interrupted: bool
     level: float = LEVEL
+    late: bool = False
 
     # ── numbers ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -212,6 +213,12 @@ class Forecast:
             )
         if self.series.without_value:
             lines.append(f"{self.series.without_value} times have no value.")
+        held = len(self.leading.model.X_fit_)
+        if held < len(self.series) - len(self.outliers):
+            lines.append(
+                f"The forecast rests on {held} of them: the last {int(LAST * held)}, and a random part of "
+                "the others."
+            )
         if self.series.counts:
             lines.append("The values are counts: no forecast and no band is below 0.")
         if len(self.outliers):
@@ -241,6 +248,9 @@ class Forecast:
             lines = [f"The forecast is the average of the {averaged} best of {self.tried} models."]
         if self.interrupted:
             lines.append("The search was interrupted; this is the best that it had found.")
+        if self.late:
+            models = "1 model was" if self.tried == 1 else f"{self.tried} models were"
+            lines.append(f"The seconds were over when {models} tried; more might forecast better.")
         lines.append(
             f"Made {len(self.origins)} times in the past, it held {inside} of the {total} values that "
             f"followed ({self.coverage:.0%}) in its {LEVEL:.0%} band."
@@ -317,6 +327,7 @@ class Forecast:
             ],
             "certificate": self.certificate.to_dict(),
             "by_ctrl_c": self.interrupted,
+            "late": self.late,
             "seconds": self.seconds,
         }
 

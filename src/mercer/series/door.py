@@ -227,6 +227,7 @@ def _answer(
         seconds,
         found.interrupted,
         level,
+        found.late,
     )
 
 

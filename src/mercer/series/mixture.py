@@ -17,8 +17,7 @@ from mercer.series.members import Member, Normals
 from mercer.typing import Array
 
 LEVEL = 0.95
-# The band is never narrower than this: the numbers of a kernel are estimates, and take no part in its own
-# doubt. With it the 95 % bands of sixteen series that no rule was made for held 95.4 % of the last tenths.
+# The band is never narrower than this: the numbers of a kernel are estimates, whose doubt is in no band.
 LEAST = 1.2
 WIDEST = 10.0
 # Members that are averaged, and how much worse than the best one may be.

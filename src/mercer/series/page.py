@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mercer.plot.style import with_few_digits
 from mercer.report.page import Page, svg
 from mercer.series.mixture import LEVEL
 from mercer.structure.vocabulary import rounded
+from mercer.typing import Array
 
 if TYPE_CHECKING:
     from mercer.series.answer import Forecast
@@ -25,6 +28,7 @@ def page_of(found: Forecast) -> str:
         svg(found.plot()),
         f"The dashed line is the last value. The band is where {found.level:.0%} of the values to come are "
         "expected.",
+        fits=True,
     )
     say_found(page, found, svg(found.plot_terms()))
     say_backtest(page, found)
@@ -46,6 +50,7 @@ def say_found(page: Page, found: Forecast, terms: str) -> None:
         terms,
         "Posterior mean and 95 % band of each term of the leading model, over the times seen and to come. "
         "Bands of single terms are wider than that of their sum: the data tell the sum.",
+        fits=True,
     )
 
 
@@ -107,16 +112,23 @@ def _say_forecast(page: Page, found: Forecast) -> None:
     page.heading("The forecast")
     if every > 1:
         page.paragraph(f"Every {every}th step is shown; the command writes all of them.")
+    digits = _decimals(upper - lower)
     rows = [
         (
             found.series.axis.written(found.times[i]),
-            rounded(float(found.mean[i]), 4),
-            rounded(float(lower[i]), 4),
-            rounded(float(upper[i]), 4),
+            *(f"{numbers[i]:.{digits}f}" for numbers in (found.mean, lower, upper)),
         )
         for i in range(0, len(found), every)
     ]
     page.table(("time", "mean", "lower", "upper"), rows)
+
+
+def _decimals(widths: Array) -> int:
+    """Decimals for numbers of a table: a hundredth of the narrowest band is seen."""
+    narrowest = float(np.min(widths))
+    if not 0 < narrowest < np.inf:
+        return 2
+    return int(np.clip(2 - np.floor(np.log10(narrowest)), 0, 12))
 
 
 def _say_models(page: Page, found: Forecast) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 BAND = "#A9CCE8"
 # Half the width of a band of 95 %, in deviations.
 WIDE = half_width(0.95)
+# Inches: letters are read on a phone, too.
+WIDTH = 7.4
 # Values before the forecast that the second picture shows, in horizons.
 BEFORE = 3.0
 # Points beyond which a series is drawn as a line.
@@ -30,7 +32,7 @@ def forecast_picture(found: Forecast, later: tuple[np.ndarray, Array] | None = N
 
     `later` are times and values that the forecast did not know, where there are some.
     """
-    figure = new_figure(10.0, 7.0)
+    figure = new_figure(WIDTH, 6.4)
     top, low = figure.subplots(2, 1, height_ratios=[1.0, 1.4])
     series = found.series
     steps = max(int(BEFORE * len(found)), 12)
@@ -69,7 +71,7 @@ def terms_picture(found: Forecast) -> Figure:
     """Mean and 95 % band of every term of the leading model, at all times seen and to come."""
     terms = found.terms
     times = np.concatenate([found.series.times, found.times])
-    figure = new_figure(10.0, 1.0 + 1.9 * len(terms))
+    figure = new_figure(WIDTH, 0.8 + 1.6 * len(terms))
     panels = np.atleast_1d(figure.subplots(len(terms), 1, sharex=True))
     scale = found.scale
     unit = found.series.unit

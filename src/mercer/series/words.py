@@ -109,7 +109,13 @@ class _Speech:
         return shown
 
     def length(self, value: float, of: str, numbers: list[Number]) -> str:
-        shown = self.spoken.length(value)
+        """A length of time in units of the axis, or in steps where it is less than one unit."""
+        if value < 1 and self.values.step < 1:
+            value = value / self.values.step
+            count = rounded(value)
+            shown = f"{count} {self.axis.steps(1 if count == '1' else 2).split(maxsplit=1)[1]}"
+        else:
+            shown = self.spoken.length(value)
         numbers.append(Number(of, value, shown))
         return shown
 
