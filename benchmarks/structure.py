@@ -11,8 +11,8 @@ things that no data can tell apart, or not these:
 - `Periodic` has a mean, c = I₀(1/ℓ²) e^(-1/ℓ²) > 0, and is c plus a pattern around zero. So k·Periodic is c·k
   plus the pattern of k: it holds the term k, and k·Periodic + k is k·Periodic with other numbers. Beside a
   term with a periodic factor, the term without that factor counts as there, on both sides.
-- A smooth factor with a lengthscale of five times the data or more is constant over them within 2 %
-  (exp(-1/50) = 0.98), and not counted; alone, it is a constant.
+- A smooth factor whose lengthscale is so long that the term changes by it by less than 2 % of the variance
+  of the data, from one end to the other, is constant, and not counted; alone, it is a constant.
 
 **Tables.** The rival is a Gaussian process with one RBF that has a lengthscale for each column, tuned to the
 end by evidence from three starts, its targets standardised as those of the search are. Both are judged by the
@@ -36,6 +36,7 @@ from mercer import RBF, After, Before, GaussianProcessRegressor, Kernel, Linear,
 from mercer.kernels.terms import latent_terms
 from mercer.structure.factors import Factor, Kind, factors_of
 from mercer.structure.grammar import kind_name, kinds_of
+from mercer.structure.vocabulary import Axis
 
 ROWS = 200
 SPAN = 10.0
@@ -65,8 +66,6 @@ TABLES: dict[str, Kernel] = {
 }
 # A factor by which a number of a kernel is moved, at most.
 MOVED = 1.25
-# A lengthscale of so many times the data is constant over them.
-CONSTANT = 5.0
 SETS = ("energy", "abalone", "california", "kin8nm", "elevators", "bike", "pumadyn32nm")
 LEARNED = 600
 JUDGED = 500
@@ -130,16 +129,19 @@ def _closed(kernel: Kernel, span: float) -> frozenset[frozenset[str]]:
     """Its terms as sets of factors, constant factors left out, with all terms that periodic factors hold."""
     found: set[frozenset[str]] = set()
     for term in latent_terms(kernel):
-        kept = [factor for factor in factors_of(term)[1] if not _constant(factor, span)]
+        height, factors = factors_of(term)
+        kept = [factor for factor in factors if not _constant(factor, height, span)]
         kinds = frozenset(kind_name(factor) for factor in kept)
         found.add(kinds)
         found.add(frozenset(kind for kind in kinds if not kind.startswith("periodic")))
     return frozenset(found - {frozenset()})
 
 
-def _constant(factor: Factor, span: float) -> bool:
+def _constant(factor: Factor, height: float, span: float) -> bool:
     lengths = factor.numbers("lengthscale")
-    return factor.kind is Kind.SHAPE and bool(lengths) and min(lengths) >= CONSTANT * span
+    if factor.kind is not Kind.SHAPE or not lengths:
+        return False
+    return Axis(low=0.0, high=span).is_flat(min(lengths), height)
 
 
 def _points(rows: int, table: bool) -> np.ndarray:

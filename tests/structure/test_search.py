@@ -1,7 +1,10 @@
 """The search: what it finds, one answer for one seed, limits, bad inputs, and its parts by slow loops."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -11,13 +14,27 @@ import pandas as pd
 import pytest
 
 import mercer
-from mercer import RBF, After, Before, GaussianProcessRegressor, Linear, Matern, Periodic, Standardized, White
+from mercer import (
+    RBF,
+    After,
+    Before,
+    GaussianProcessRegressor,
+    Linear,
+    Matern,
+    Periodic,
+    Standardized,
+    White,
+    _core,
+)
 from mercer.arrays import Rows
 from mercer.errors import InputError, MercerError, ParameterError
 from mercer.kernels.terms import latent_terms
+from mercer.progress import Talk
+from mercer.solve.anytime import Anytime
 from mercer.structure import grammar, proposals, scoring
 from mercer.structure.answer import Structure
 from mercer.structure.door import _averaged
+from mercer.structure.search import Search, no_worse
 
 T = np.arange(72.0)
 Y = 0.05 * T + np.sin(2 * np.pi * T / 12) + 0.1 * np.random.default_rng(0).normal(size=72)
@@ -88,6 +105,54 @@ def test_alternatives_say_how_far_behind_they_are(found):
     assert scores == sorted(scores)
 
 
+def log_normal(kernel, t, y):
+    """log N(y; 0, K), from the definition."""
+    K = kernel(t)
+    sign, logdet = np.linalg.slogdet(K)
+    assert sign > 0
+    return -0.5 * (y @ np.linalg.solve(K, y) + logdet + len(y) * np.log(2 * np.pi))
+
+
+def test_how_far_behind_alternatives_are_is_recomputed(found):
+    t, y = T[:, None], (Y - Y.mean()) / Y.std()
+
+    def evidence(text):
+        kernel = mercer.parse(text)
+        numbers = len(kernel.theta) + 2 * len(grammar.gate_places(kernel))
+        leaves = sum(len(grammar.split(term)[1]) for term in latent_terms(kernel))
+        return log_normal(kernel, t, y) - 0.5 * numbers * np.log(72) - leaves * np.log(8)
+
+    best = evidence(found.kernel)
+    assert found.evidence == pytest.approx(best / 72, abs=1e-6)
+    for other in found.alternatives:
+        assert other.nats == pytest.approx(best - evidence(other.kernel), abs=1e-4)
+
+
+def test_shares_and_bands_of_the_answer_are_recomputed(found):
+    t, scale = T[:, None], Y.std()
+    kernel = mercer.parse(found.kernel)
+    terms = latent_terms(kernel)
+    A = kernel(t)
+    alpha = np.linalg.solve(A, (Y - Y.mean()) / scale)
+    means = [scale * term(t, t) @ alpha for term in terms]
+    left = Y - Y.mean() - sum(means)
+    whole = sum(mean.var() for mean in means) + left.var()
+    told = {str(said.term): said for said in found.said}
+    for term, mean in zip(terms, means, strict=True):
+        C = term(t, t)
+        variances = [C[i, i] - C[i] @ np.linalg.solve(A, C[i]) for i in range(len(t))]
+        said = told[str(term)]
+        assert said.share == pytest.approx(mean.var() / whole, abs=1e-6)
+        assert said.band == pytest.approx(1.959964 * scale * np.sqrt(np.mean(variances)), rel=1e-4)
+        assert f"{round(100 * said.share)} % of the variance" in said.text or said.share < 0.005
+    assert found.said[-1].share == pytest.approx(left.var() / whole, abs=1e-6)
+
+
+def test_no_pattern_is_faster_than_every_second_step(found):
+    for text in (found.kernel, *(other.kernel for other in found.alternatives)):
+        assert grammar.shortest_period(mercer.parse(text)) >= 2.0
+
+
 def test_the_answer_is_plain_data(found):
     told = json.loads(json.dumps(found.to_dict()))
     assert told["words"] == found.words
@@ -99,6 +164,53 @@ def test_a_seed_has_one_answer_at_any_number_of_threads(found):
     assert again.kernel == found.kernel
     assert again.alternatives == found.alternatives
     assert again.words == found.words
+
+
+ALIKE = """
+import numpy as np
+import mercer
+t = np.linspace(0.0, 9.0, 310)
+y = np.sin(4 * t) + 0.3 * t + 0.2 * np.random.default_rng(0).normal(size=310)
+found = mercer.choose.structure(t, y, rounds=0, beam=1, verbose=0)
+print(found.kernel, *(other.kernel for other in found.alternatives), sep="\\n")
+"""
+
+
+def test_processes_with_one_and_two_threads_give_the_same_text():
+    answers = []
+    for threads in ("1", "2"):
+        environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        command = [sys.executable, "-c", ALIKE]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        answers.append(done.stdout)
+    assert answers[0] == answers[1]
+    assert len(answers[0].splitlines()) > 1
+
+
+def test_every_instruction_set_finds_the_same_structure():
+    before = _core.instruction_set()
+    answers = []
+    try:
+        for isa in ("baseline", "avx2", "avx512"):
+            if _core.force_isa(isa):
+                answers.append(mercer.choose.structure(T[:40], Y[:40], rounds=0, verbose=0))
+    finally:
+        _core.force_isa(before)
+    for other in answers[1:]:
+        # each rounds in its own way, so the last digits differ
+        first, same = mercer.parse(answers[0].kernel), mercer.parse(other.kernel)
+        assert grammar.key_of(first) == grammar.key_of(same)
+        np.testing.assert_allclose(first.theta, same.theta, atol=1e-3)
+
+
+def test_progress_is_said_after_a_second_and_only_if_asked(monkeypatch, capsys):
+    monkeypatch.setattr(Talk, "SILENCE", 0.0)
+    mercer.choose.structure(T[:30], Y[:30], rounds=1, verbose=0)
+    assert capsys.readouterr().err == ""
+    mercer.choose.structure(T[:30], Y[:30], rounds=1)
+    said = capsys.readouterr().err
+    assert "round 1: " in said
+    assert "simplifying " in said
 
 
 def test_a_table_is_searched_by_columns_and_named():
@@ -118,6 +230,31 @@ def test_more_rows_than_the_search_takes_are_fitted_all():
     found = mercer.choose.structure(t, np.sin(t), max_rows=60, rounds=0, verbose=0)
     assert found.rows == 60
     assert len(found.model.X_fit_) == 300
+
+
+def test_of_very_many_rows_some_are_fitted(monkeypatch):
+    monkeypatch.setattr("mercer.structure.door.FITTED", 150)
+    table = pd.DataFrame({"t": np.linspace(0.0, 6.0, 20_000), "u": np.tile([0.0, 1.0], 10_000)})
+    found = mercer.choose.structure(table, np.sin(table["t"]), max_rows=40, rounds=0, verbose=0)
+    assert len(found.model.X_fit_) == 150
+    assert found.predict(table.iloc[:3]).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.column_stack([T[:24], np.full(24, 3.0)]),
+        np.repeat(np.column_stack([T[:8], T[:8] ** 2]), 3, axis=0),
+        np.repeat(T[:8], 3),
+        np.random.default_rng(0).normal(size=(24, 50)),
+    ],
+    ids=["a constant column", "duplicate rows", "duplicate points", "fifty columns"],
+)
+def test_odd_rows_get_an_answer(X):
+    y = Y[:24]
+    found = mercer.choose.structure(X, y, rounds=1, max_seconds=20.0, verbose=0)
+    assert np.isfinite(found.predict(X)).all()
+    assert found.words
 
 
 # ── limits ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -335,6 +472,84 @@ def test_a_cautious_kernel_takes_part_where_the_best_is_too_sure_of_itself():
     loose = tuple((mean, np.full(20, 1.0), row) for mean, _, row in calm)
     alone = _averaged([judged_as(best.kernel, calm), judged_as(cautious.kernel, loose)])
     assert len(alone) == 1
+
+
+def test_the_plain_kernel_of_a_table_is_judged_in_any_case():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(40, 2))
+    y = X[:, 0] + 0.01 * rng.normal(size=40)
+    sample = sample_of(X, (y - y.mean()) / y.std(), scoring.folds(40, rng))
+    line = 1.0 * Linear() + White(0.1)
+    plain = proposals.plain_of_table(sample) + White(0.1)
+    search = Search(sample, lambda c: grammar.Menu(), 1, Talk(0), Anytime(None))
+    # of four looked at, three go on, and the plain one is none of the four
+    search.begin([line, line * Linear(), line + 1.0 * Linear() ** 3, line + 1.0 * Linear() ** 2], [plain])
+    keys = [grammar.key_of(candidate.kernel) for candidate in search.judged]
+    assert len(keys) == 4
+    assert grammar.key_of(plain) in keys
+
+
+def test_a_simpler_kernel_stands_for_one_that_is_better_by_chance():
+    k = 1.0 * RBF(1.0) + White(0.1)
+    noise = np.random.default_rng(0).normal(size=60)
+    level = (np.full(60, -1.0),)
+    lucky = scoring.Candidate(k, -50.0, 100, (-0.9 + 0.6 * (noise - noise.mean()),))
+    assert no_worse(scoring.Candidate(k, -49.0, 100, level), lucky)
+    # not where the evidence is against it, nor where it is better on row after row
+    assert not no_worse(scoring.Candidate(k, -60.0, 100, level), lucky)
+    assert not no_worse(scoring.Candidate(k, -49.0, 100, level), replace(lucky, densities=(level[0] + 0.1,)))
+    # a nat of all rows is nothing
+    assert no_worse(scoring.Candidate(k, -50.5, 100, level), scoring.Candidate(k, -50.0, 100, level))
+
+
+def test_complements_are_those_of_a_slow_search():
+    rng = np.random.default_rng(0)
+    k = 1.0 * RBF(1.0) + White(0.1)
+    pool = [scoring.Candidate(k, 0.0, 50, (rng.normal(-1.0, 1.0, size=50),)) for _ in range(5)]
+    best, *others = pool
+    (first,) = scoring.complements(best, others, 1)
+    values = []
+    for other in others:
+        pair = np.array([best.densities[0], other.densities[0]])
+        weights = scoring.mixture_weights(pair, rounds=30)
+        values.append(np.mean(np.log(weights[0] * np.exp(pair[0]) + weights[1] * np.exp(pair[1]))))
+    assert first is others[int(np.argmax(values))]
+    # nobody takes part who brings nothing
+    assert scoring.complements(best, [replace(best)], 2) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_narrowed_leaf_is_nearly_the_joint_one(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2.0, 2.0, size=(30, 4))
+    spans = tuple(np.ptp(X, axis=0).tolist())
+    lengths = rng.uniform(0.5, 3.0, size=4)
+    lengths[seed] = 5.0 * spans[seed] * rng.uniform(1.0, 3.0)
+    menu = grammar.Menu(columns=(0, 1, 2, 3), spans=spans)
+    (new, *_) = grammar.narrowed(RBF(lengths.tolist()), menu)
+    assert new.columns == tuple(j for j in range(4) if j != seed)
+    np.testing.assert_allclose(new(X), RBF(lengths.tolist())(X), rtol=0.021)
+
+
+def test_a_curve_in_one_column_may_become_a_line():
+    line = Linear().of(Standardized([0.0], [1.0])).on(1)
+    menu = grammar.Menu(columns=(0, 1), spans=(1.0, 1.0), lines=(line,))
+    steps = list(grammar.expansions(1.0 * RBF(1.0).on(1) + 1.0 * RBF(1.0).on(0) + White(0.1), menu))
+    wanted = grammar.key_of(1.0 * line + 1.0 * RBF(1.0).on(0))
+    assert wanted in [grammar.key_of(step) for step in steps]
+
+
+def test_a_tuning_that_knows_the_curvature_ends_where_one_without_does():
+    y = (Y - Y.mean()) / Y.std()
+    sample = sample_of(T, y)
+    kernel = 1.0 * RBF(20.0) + 1.0 * Periodic(12.0) + White(0.1)
+    first = scoring.tuned(kernel, sample, 200)
+    again = scoring.settled(scoring.Candidate(kernel, -np.inf, 72), sample)
+    assert again.log_evidence == pytest.approx(first.log_evidence, abs=0.3)
+    # and from the curvature of other rows
+    fewer = scoring.tuned(kernel, sample.part(np.arange(50)), 5)
+    warm = scoring.settled(fewer, sample)
+    assert warm.log_evidence == pytest.approx(first.log_evidence, abs=0.3)
 
 
 def judged_as(kernel, forecasts):

@@ -48,6 +48,7 @@ def the_one(kernel: Kernel, words: Vocabulary = YEARS) -> str:
         (3.0 * RBF(2.04), "smooth ups and downs over about 2 years"),
         (RBF(1.0), "smooth ups and downs over about 1 year"),
         (RationalQuadratic(1.2, alpha=0.5), "ups and downs over about 1.2 years, of many lengths"),
+        (RationalQuadratic(1.2, alpha=50.0), "smooth ups and downs over about 1.2 years"),
         (Exponential(1.5), "rough ups and downs over about 1.5 years"),
         (Matern(30.0, nu=1.5), "a trend over about 30 years"),
         (LINE, "a linear trend"),
@@ -121,6 +122,48 @@ def test_a_term_of_one_axis_is_said_so(kernel, text):
 )
 def test_a_term_of_a_table_is_said_so(kernel, text):
     assert the_one(kernel, TABLE) == text
+
+
+WIDE = Vocabulary.of([f"x{j}" for j in range(7)], ends=[(0.0, 10.0)] * 7)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "text"),
+    [
+        (Linear(), "a linear function of all 7 columns"),
+        (Linear().on(0, 1, 2, 3, 4, 5), "a linear function of x0, x1, x2, x3, x4 and 1 more columns"),
+        (Matern(2.0, nu=1.5), "a joint function of all 7 columns"),
+        (
+            RBF([20.0, 3.0, 80.0, 1.0, 8.0, 900.0, 2.0]),
+            "a smooth joint function of 7 columns, most of all of x3 (over about 1), x6 (over about 2) and "
+            "x1 (over about 3); 2 of the columns matter next to nothing",
+        ),
+        (
+            RBF([90.0, 90.0, 1.0, 90.0]).on(0, 1, 2, 3),
+            "a smooth joint function of 4 columns, most of all of x2 (over about 1); 3 of the columns matter "
+            "next to nothing",
+        ),
+        (
+            9.0 * RBF([90.0, 90.0, 1.0, 900.0]).on(0, 1, 2, 3),
+            "a smooth joint function of 4 columns, most of all of x2 (over about 1), x0 (over about 90) and "
+            "x1 (over about 90); 1 of the columns matters next to nothing",
+        ),
+        (RBF([90.0] * 7), "a smooth joint function of 7 columns; 7 of the columns matter next to nothing"),
+    ],
+    ids=str,
+)
+def test_a_term_of_many_columns_says_which_matter(kernel, text):
+    (said,) = say(kernel, WIDE)
+    assert said.text == text
+    check_numbers(said, WIDE, {})
+
+
+def test_a_column_that_matters_next_to_nothing_changes_the_kernel_by_two_per_cent():
+    axis = Axis(low=-3.0, high=7.0)
+    for length, height in [(50.0, 1.0), (49.0, 1.0), (60.0, 1.5), (60.0, 1.0), (300.0, 40.0), (90.0, 0.1)]:
+        k = max(height, 1.0) * RBF(length)
+        change = k([[-3.0]], [[-3.0]]).item() - k([[-3.0]], [[7.0]]).item()
+        assert axis.is_flat(length, height) == (change <= 0.02)
 
 
 def test_calendar_names_follow_the_unit():

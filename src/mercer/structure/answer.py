@@ -23,7 +23,7 @@ class Alternative:
     """A kernel that was judged too, and how far it is behind.
 
     `nats` is what its log evidence lacks, numbers paid for, on all rows of the search together; `score` what
-    it lacks of the score, in nats per row; a trace below 0 is a kernel that was given up for a simpler one.
+    it lacks of the score, in nats per row; below 0 it is a kernel that was given up for a simpler one.
     `weight` is its part in an averaged prediction, 0 where it has none.
     """
 

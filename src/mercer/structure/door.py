@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer.arrays import Column, Rows, column_names
 from mercer.errors import InputError, ParameterError
+from mercer.frames import frame_rows, is_frame
 from mercer.kernels.base import Kernel
 from mercer.kernels.terms import latent_terms
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
@@ -34,8 +35,9 @@ VALIDATIONS = ("auto", "rolling", "folds")
 AVERAGED = 4
 CONSIDERED = 15
 TOLD = 5
-# Rows up to which the numbers found on some of them are tuned once more on all.
+# Rows up to which the numbers found on some of them are tuned once more on all, and that are fitted at most.
 TUNED = 2000
+FITTED = 5000
 # Rows up to which a search works in one thread.
 ALONE = 300
 AGAIN = 20
@@ -84,7 +86,8 @@ def structure(
     validation : how rows are held out: "rolling" origins of one ordered column, "folds", or "auto", which
         rolls where there is one column.
     beam : from how many kernels a round goes on. rounds : of the search, at most.
-    max_rows : the search takes so many rows of more, drawn with `random_state`; the fit takes all.
+    max_rows : the search takes so many rows of more, drawn with `random_state`; the fit takes all, or 5000
+        of more.
     max_seconds : seconds for the search. Ctrl-C ends it too; the best kernel so far is the answer.
     average : whether the best few may predict together, where that is better on rows held out.
 
@@ -119,7 +122,8 @@ def structure(
     if vocabulary is None:
         vocabulary = _vocabulary(task, units, target_unit)
     talk("fitting the best kernel to all rows")
-    return _answer(task, ranked, sample, run, search.looked, vocabulary, average, n_jobs)
+    fitted = _part(task, FITTED, rng)
+    return _answer(fitted, ranked, sample, run, search.looked, vocabulary, average, n_jobs)
 
 
 def _check_options(validation: str, beam: int, rounds: int, max_rows: int) -> None:
@@ -150,6 +154,16 @@ def _task(X: Table, y: Targets) -> _Task:
     if not np.ptp(np.asarray(rows.vectors), axis=0).any():
         raise InputError("no column of X varies: there is nothing to explain y by. Pass other columns.")
     return _Task(X, targets, rows, columns, names)
+
+
+def _part(task: _Task, most: int, rng: np.random.Generator) -> _Task:
+    """So many rows of a task, drawn at random; all where there are not more."""
+    if len(task.y) <= most:
+        return task
+    index = np.sort(rng.permutation(len(task.y))[:most])
+    rows = task.rows.rows(index)
+    X = frame_rows(task.X, index.tolist()) if is_frame(task.X) else rows.data
+    return _Task(X, task.y[index], rows, task.columns, task.names)
 
 
 def _sample(

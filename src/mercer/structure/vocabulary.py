@@ -31,6 +31,8 @@ CYCLES = {
 }
 # How far from a cycle a period may be and still have its name.
 NEAR = 0.02
+# What changes by less from one end of the data to the other is flat.
+FLAT = 0.02
 
 
 def rounded(value: float, digits: int = 2) -> str:
@@ -110,6 +112,21 @@ class Axis:
     def is_long(self, length: float) -> bool:
         """Whether a lengthscale is long beside the data: a quarter of them or more."""
         return self.span is not None and length >= 0.25 * self.span
+
+    def is_flat(self, length: float, height: float = 1.0) -> bool:
+        """Whether a Gaussian of this lengthscale and variance changes by next to nothing over the data.
+
+        That is at most two per cent of its variance, and of 1: a term of standardised targets that is many
+        times larger than they are bends enough even where it is nearly constant.
+
+        >>> axis = Axis(low=0.0, high=10.0)
+        >>> axis.is_flat(50.0), axis.is_flat(50.0, height=600.0), axis.is_flat(40.0)
+        (True, False, False)
+        """
+        if self.span is None:
+            return False
+        change = -math.expm1(-0.5 * (self.span / length) ** 2)
+        return max(height, 1.0) * change <= FLAT
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from mercer.kernels import (
 )
 from mercer.kernels.terms import terms_of
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.params import Open
 from mercer.scales import half_width
 from mercer.structure.factors import Factor, Kind, factors_of
 from mercer.structure.vocabulary import Axis, Vocabulary
@@ -44,6 +45,9 @@ from mercer.typing import Array, Table
 # Columns of one leaf that are named with their lengths; of more, so many are named at all.
 WITH_LENGTHS = 3
 NAMED = 5
+# From this shape on the lengths that a rational quadratic mixes differ so little (their inverse squares have
+# a deviation of a third) that it is said as the Gaussian which it nearly is.
+ONE_LENGTH = 10.0
 # Normal deviations on either side of a band of 95 %.
 BAND = half_width(0.95)
 _DEGREES = {1: "linear", 2: "quadratic", 3: "cubic"}
@@ -152,6 +156,8 @@ class _Speech:
 
     words: Vocabulary
     numbers: list[Number] = field(default_factory=list)
+    # the number in front of the term
+    height: float = 1.0
 
     def stated(self, of: str, value: float, shown: str) -> str:
         self.numbers.append(Number(of, value, shown))
@@ -160,6 +166,7 @@ class _Speech:
     def term(self, term: Kernel, scale: float) -> str:
         """The phrase of a whole term."""
         height, factors = factors_of(term)
+        self.height = height
         groups: dict[tuple[Column, ...] | None, list[Factor]] = {}
         for factor in factors:
             if factor.kind is not Kind.LEVEL:
@@ -237,7 +244,8 @@ class _Speech:
             lengths = factor.numbers("lengthscale")
             long = bool(lengths) and axis.is_long(lengths[0])
             said = f"{_curve(leaf, long)}{place}{self.over(lengths, axis)}"
-            return f"{said}, of many lengths" if isinstance(leaf, RationalQuadratic) else said
+            many = isinstance(leaf, RationalQuadratic) and not _is_gaussian(leaf)
+            return f"{said}, of many lengths" if many else said
         if factor.kind is Kind.WALK:
             return f"a random walk{place}"
         if factor.kind is Kind.CATEGORY:
@@ -268,24 +276,44 @@ class _Speech:
     def several(self, factors: list[Factor]) -> str:
         """Leaves that look at several columns at once."""
         first = factors[0]
-        names = self.names(first.columns, spoken=True)
-        lengths = first.numbers("lengthscale")
-        if first.kind is Kind.SHAPE and len(lengths) == len(names) <= WITH_LENGTHS:
-            axes = self.axes(first)
-            shown = [
-                f"{axis.name} (over about {self.stated('lengthscale', length, axis.length(length))})"
-                for axis, length in zip(axes, lengths, strict=True)
-            ]
-            said = f"{_joint(first)} of {_listed(shown)}"
-        else:
-            said = f"{_joint(first)} of {self.some(names)}"
+        said = f"{_joint(first)} of {self.looked_at(first)}"
         for other in factors[1:]:
             said += f", times {_joint(other)} of them"
         return said
 
-    def some(self, names: Sequence[str]) -> str:
+    def looked_at(self, factor: Factor) -> str:
+        """The columns of a factor, with the lengths of those that it follows most closely."""
+        names = self.names(factor.columns, spoken=True)
+        lengths = factor.numbers("lengthscale")
+        if factor.kind is not Kind.SHAPE or len(lengths) != len(names):
+            return self.some(names, everything=factor.columns is None)
+        axes = self.axes(factor)
+        if len(names) <= WITH_LENGTHS:
+            return _listed([self.with_length(*pair) for pair in zip(axes, lengths, strict=True)])
+        spans = [axis.span for axis in axes]
+        if not all(spans):
+            return self.some(names, everything=factor.columns is None)
+        order = sorted(range(len(names)), key=lambda j: lengths[j] / (spans[j] or 1.0))
+        matter = [j for j in order if not axes[j].is_flat(lengths[j], self.height)]
+        idle = len(names) - len(matter)
+        said = self.stated("columns", len(names), str(len(names))) + " columns"
+        if matter:
+            leading = matter[:WITH_LENGTHS]
+            shown = [self.with_length(axes[j], lengths[j]) for j in leading]
+            said += f", most of all of {_listed(shown)}"
+        if idle:
+            many = self.stated("columns", idle, str(idle))
+            said += f"; {many} of the columns {'matters' if idle == 1 else 'matter'} next to nothing"
+        return said
+
+    def with_length(self, axis: Axis, length: float) -> str:
+        return f"{axis.name} (over about {self.stated('lengthscale', length, axis.length(length))})"
+
+    def some(self, names: Sequence[str], everything: bool) -> str:
         if len(names) <= NAMED:
             return _listed(list(names))
+        if everything:
+            return f"all {self.stated('columns', len(names), str(len(names)))} columns"
         more = len(names) - NAMED
         shown = self.stated("columns", more, str(more))
         return f"{', '.join(names[:NAMED])} and {shown} more columns"
@@ -379,10 +407,17 @@ def _key(factor: Factor) -> tuple[Column, ...] | None:
     return tuple(str(c) if isinstance(c, slice) else c for c in factor.columns)
 
 
+def _is_gaussian(leaf: Kernel) -> bool:
+    """Whether a leaf is a Gaussian, or so near one that nobody would see the difference."""
+    if isinstance(leaf, RationalQuadratic):
+        return not isinstance(leaf.alpha, Open) and leaf.alpha >= ONE_LENGTH
+    return isinstance(leaf, RBF)
+
+
 def _curve(leaf: Kernel, long: bool) -> str:
     noun = "trend" if long else "ups and downs"
     article = "a " if long else ""
-    if isinstance(leaf, RBF):
+    if _is_gaussian(leaf):
         return f"{article}smooth {noun}"
     rough = isinstance(leaf, Exponential | Laplacian) or (isinstance(leaf, Matern) and leaf.nu < 1)
     if rough:
@@ -392,7 +427,7 @@ def _curve(leaf: Kernel, long: bool) -> str:
 
 def _joint(factor: Factor) -> str:
     if factor.kind is Kind.SHAPE:
-        smooth = "smooth " if isinstance(factor.leaf, RBF) else ""
+        smooth = "smooth " if _is_gaussian(factor.leaf) else ""
         return f"a {smooth}joint function"
     if factor.kind is Kind.LINE:
         degree = _degree([factor])
