@@ -80,7 +80,7 @@ KERNELS = [
     "read_tu",
     "reading",
 ]
-ROOMS = ["choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
+ROOMS = ["choose", "conformal", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
 TABLES = ["Layout", "Proposal", "TableFile", "TableClassifier", "TableRegressor"]
 TABLES += [
     "Comparison",
@@ -93,6 +93,9 @@ TABLES += [
     "write_table",
 ]
 OTHERS = [
+    "ConformalClassifier",
+    "ConformalRegressor",
+    "Guarantee",
     "Forecast",
     "forecast",
     "GramReport",
