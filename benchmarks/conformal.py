@@ -1,4 +1,4 @@
-"""Conformal intervals: what jackknife+ costs beside the fit, whether it is MAPIE's, coverage and width on data.
+"""Conformal intervals: what jackknife+ costs beside the fit, whether it is MAPIE's, coverage and width.
 
 speed      CPU seconds on one thread, sides in turn: a fit; the same fit with jackknife+ from its factor; the
            bands of the test rows; all training rows of the first given split of kin8nm
