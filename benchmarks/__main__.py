@@ -11,6 +11,7 @@ from benchmarks import everything, measure, record
 SUITES = (
     "approximation",
     "choose",
+    "conformal",
     "engine",
     "forecast",
     "gp",
@@ -30,7 +31,7 @@ SUITES = (
 MEASURED = tuple(
     suite
     for suite in SUITES
-    if suite not in ("choose", "forecast", "regression", "structure", "tables", "things", "usps")
+    if suite not in ("choose", "conformal", "forecast", "regression", "structure", "tables", "things", "usps")
 )
 
 

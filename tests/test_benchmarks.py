@@ -55,6 +55,17 @@ def test_the_suite_of_choosing_prints_both_sides_or_says_that_there_are_no_data(
         assert "  grid " in lines[1]
 
 
+def test_the_suite_of_conformal_intervals_prints_all_sides_or_says_that_there_are_no_data():
+    command = [sys.executable, "-m", "benchmarks", "conformal", "--quick", "--repeat", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    if "left out: no data" not in done.stdout:
+        rows = [line for line in done.stdout.splitlines() if "mercer " in line]
+        assert len([row for row in rows if " splits " in row]) == 20
+        assert len([row for row in rows if " fits " in row]) == 3
+        assert "nan" not in done.stdout
+
+
 def test_the_regression_suite_prints_its_rows():
     command = [sys.executable, "-m", "benchmarks", "regression", "--quick", "--threads", "1", "--repeat", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)

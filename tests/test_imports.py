@@ -30,6 +30,7 @@ BASE = {
     "progress",
     "samples",
     "places",
+    "quantiles",
     "scales",
     "names",
 }
@@ -42,6 +43,7 @@ MAY_IMPORT = {
     "clock": set(),
     "places": {"errors"},
     "names": set(),
+    "quantiles": {"errors", "typing"},
     "scales": {"errors", "typing"},
     "blas": {"panels", "typing"},
     "lapack": {"blas", "panels", "typing"},
@@ -62,9 +64,10 @@ MAY_IMPORT = {
     "structure": BASE | {"kernels", "gram", "solve", "theory", "machines"},
     "choose": BASE | {"kernels", "gram", "solve", "theory", "machines", "structure"},
     "sklearn": BASE | {"kernels", "gram", "solve", "theory", "machines"},
-    "files": BASE | {"kernels", "gram", "solve", "theory", "machines", "sklearn"},
+    "conformal": BASE | {"kernels", "gram", "solve", "theory", "machines"},
+    "files": BASE | {"kernels", "gram", "solve", "theory", "machines", "sklearn", "conformal"},
     "onnx": BASE | {"kernels", "gram", "solve", "theory", "machines", "sklearn"},
-    "__init__": {"files", "recipe", "series", "kernels", "machines", "onnx", "tables", "theory"}
+    "__init__": {"conformal", "files", "recipe", "series", "kernels", "machines", "onnx", "tables", "theory"}
     | {"gram", "names", "plot"},
 }
 # They use public names only, and one another.

@@ -82,7 +82,7 @@ KERNELS = [
     "read_tu",
     "reading",
 ]
-ROOMS = ["choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
+ROOMS = ["choose", "conformal", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
 TABLES = ["Layout", "Proposal", "TableFile", "TableClassifier", "TableRegressor"]
 TABLES += [
     "Comparison",
@@ -95,6 +95,9 @@ TABLES += [
     "write_table",
 ]
 OTHERS = [
+    "ConformalClassifier",
+    "ConformalRegressor",
+    "Guarantee",
     "Forecast",
     "forecast",
     "GramReport",

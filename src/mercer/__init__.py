@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer import errors, gram, kernels, plot, sklearn, solve, theory
     from mercer.choose import choose
+    from mercer.conformal import conformal
+    from mercer.conformal.classifier import ConformalClassifier
+    from mercer.conformal.guarantee import Guarantee
+    from mercer.conformal.regressor import ConformalRegressor
     from mercer.errors import Interrupted
     from mercer.files.load import load
     from mercer.files.save import Saved, save
@@ -154,6 +158,8 @@ __all__ = [
     "Categorical",
     "Chi2",
     "Comparison",
+    "ConformalClassifier",
+    "ConformalRegressor",
     "Constant",
     "Cosine",
     "CosineSimilarity",
@@ -179,6 +185,7 @@ __all__ = [
     "GramReport",
     "Graph",
     "Graphlet",
+    "Guarantee",
     "Hamming",
     "Interrupted",
     "Intersection",
@@ -255,6 +262,7 @@ __all__ = [
     "as_kernel",
     "choose",
     "compare",
+    "conformal",
     "describe_table",
     "errors",
     "export_onnx",
@@ -279,7 +287,7 @@ __all__ = [
     "write_table",
 ]
 
-_MODULES = ("choose", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
+_MODULES = ("choose", "conformal", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
 # Reached by name, but not public.
 _ROOMS = ("applications", "arrays", "cli", "files", "machines", "memory", "onnx", "params", "threads")
 # Where a public name lives; those that are not here live in mercer.kernels.
@@ -315,6 +323,9 @@ _ELSEWHERE = {
     "FalkonRegressor": "mercer.machines.landmarks.falkon",
     "Nystroem": "mercer.machines.landmarks.nystroem",
     "RandomFeatures": "mercer.machines.landmarks.random_features",
+    "ConformalClassifier": "mercer.conformal.classifier",
+    "ConformalRegressor": "mercer.conformal.regressor",
+    "Guarantee": "mercer.conformal.guarantee",
     "Interrupted": "mercer.errors",
     "Saved": "mercer.files.save",
     "load": "mercer.files.load",

@@ -158,6 +158,16 @@ def test_predictions_of_numbers_are_those_of_the_model(home):
     np.testing.assert_allclose(found["predictions"]["high"], high)
 
 
+def test_conformal_bands_are_those_of_the_model_with_what_they_promise(home):
+    found = asked("predict", "flats.mercer", "flats.csv", "--interval", "0.8", "--conformal")
+    model = mercer.load(home / "flats.mercer")
+    low, high = model.predict_interval(TABLE, 0.8, conformal=True)
+    np.testing.assert_allclose(found["predictions"]["low"], low)
+    np.testing.assert_allclose(found["predictions"]["high"], high)
+    assert found["guarantee"] == str(model.guarantee(0.8)) and "exchangeable" in found["guarantee"]
+    assert asked("predict", "flats.mercer", "flats.csv")["guarantee"] is None
+
+
 def test_predictions_of_classes_are_those_of_the_model(home):
     found = asked("predict", "dear.mercer", "flats.csv", "--sets", "0.9")
     model = mercer.load(home / "dear.mercer")

@@ -3,8 +3,9 @@
 The objects that --json prints:
 
     mercer.predict/1   model, table, task, target, rows, columns (those that were added), interval and sets
-                       (the probabilities, null where there are none), file (null if none was written) and
-                       predictions: the added columns by name, null where a file has them
+                       (the probabilities, null where there are none), guarantee (what conformal bands or
+                       sets promise, in words), file (null if none was written) and predictions: the added
+                       columns by name, null where a file has them
     mercer.score/1     model, table, rows, measures, nothing_learned
     mercer.inspect-model/1   as mercer.fit/1; of other machines model, machine, kernel, certificate
     mercer.verify/1    model, table, ok, compared, findings, unchecked
@@ -80,6 +81,7 @@ class PredictRequest:
     layout: Layout
     output: str
     interval: float
+    conformal: bool
     sets: float
     only: bool
     force: bool
@@ -101,7 +103,10 @@ def run_predict(asked: PredictRequest) -> int:
         found = read_table(asked.table, asked.layout)
         voice.say(str(found))
         given = _rows_of(found)
-        new = predictions(model, given, asked.interval, asked.sets)
+        new = predictions(model, given, asked.interval, asked.sets, asked.conformal)
+        promise = _promise(asked, model)
+        if promise is not None:
+            voice.say(promise)
         frame, names = polars.DataFrame(new), list(new)
         if found.frame is not None and not asked.only:
             frame, names = with_columns(found.frame, new, voice)
@@ -111,6 +116,14 @@ def run_predict(asked: PredictRequest) -> int:
             print(json_text(_predicted(asked, model, frame.select(names))))
 
     return finished(work, voice)
+
+
+def _promise(asked: PredictRequest, model: TableMachine) -> str | None:
+    """What the bands or sets promise, where they are conformal."""
+    if isinstance(model, TableClassifier):
+        return str(model.guarantee(asked.sets)) if asked.sets else None
+    assert isinstance(model, TableRegressor)
+    return str(model.guarantee(asked.interval)) if asked.interval and asked.conformal else None
 
 
 def _predicted(asked: PredictRequest, model: TableMachine, added: polars.DataFrame) -> dict[str, object]:
@@ -128,13 +141,18 @@ def _predicted(asked: PredictRequest, model: TableMachine, added: polars.DataFra
         "columns": added.columns,
         "interval": asked.interval if numbers and asked.interval else None,
         "sets": asked.sets if not numbers and asked.sets else None,
+        "guarantee": _promise(asked, model),
         "file": file,
         "predictions": each or None,
     }
 
 
 def predictions(
-    model: TableRegressor | TableClassifier, given: Given, interval: float, sets: float = 0.0
+    model: TableRegressor | TableClassifier,
+    given: Given,
+    interval: float,
+    sets: float = 0.0,
+    conformal: bool = False,
 ) -> dict[str, Labels | Array]:
     """The columns that are written: prediction, and low and high, or a probability for each class.
 
@@ -153,6 +171,8 @@ def predictions(
         return {"prediction": np.asarray(model.predict(given.table))}
     said = model.predicted(given.table)
     low, high = said.interval(interval)
+    if conformal:
+        low, high = model.predict_interval(given.table, interval, conformal=True)
     return {"prediction": said.mean, "low": low, "high": high}
 
 

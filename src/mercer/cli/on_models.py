@@ -153,6 +153,10 @@ def predict(
     interval: Annotated[
         float, typer.Option("--interval", metavar="P", help="Probability of the band of numbers; 0 for none.")
     ] = 0.95,
+    conformal: Annotated[
+        bool,
+        typer.Option("--conformal", help="Make the band by rows left out, not by what the model expects."),
+    ] = False,
     sets: Annotated[
         float,
         typer.Option("--sets", metavar="P", help="Probability of a set of classes for each row; 0 for none."),
@@ -172,7 +176,9 @@ def predict(
     """
     from mercer.cli.models import PredictRequest, run_predict
 
-    asked = PredictRequest(model, table, layout, output, interval, sets, only, force, quiet, as_json)
+    asked = PredictRequest(
+        model, table, layout, output, interval, conformal, sets, only, force, quiet, as_json
+    )
     raise typer.Exit(run_predict(asked))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 # Imported to fill the registry.
-from mercer.files import features, forms, machines  # noqa: F401
+from mercer.files import conformal, features, forms, machines  # noqa: F401
 from mercer.files.nodes import Value
 from mercer.files.registry import REGISTRY, MachineForm
 

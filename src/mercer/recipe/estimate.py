@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer import clock
+from mercer import clock, quantiles
+from mercer.conformal.closed import what_breaks
+from mercer.conformal.guarantee import Guarantee, guarantee
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.landmarks.nystroem import Nystroem
@@ -41,6 +43,8 @@ TRIAL_ROWS = 10_000
 WORTH_A_TRIAL = 5
 # Of the seconds left, what the rows may be hoped to take.
 SHARE_FOR_ROWS = 0.7
+CHOSEN_ON_THE_SAME = "The kernel was chosen among several by the same rows, which flatters a little."
+THEN_ALL_ROWS = "The model itself was then fitted to all rows."
 TUNED_ON_THE_SAME = "The kernel's numbers were found from the same rows, which flatters a little."
 
 
@@ -270,7 +274,7 @@ def by_rows_kept_out(
     if len(y) > MOST_REFITTED or clock.short_of(1.2 * took):
         return first, estimate
     talk(f"the machine on all {len(y)} rows")
-    how = f"{estimate.how} The model itself was then fitted to all rows."
+    how = f"{estimate.how} {THEN_ALL_ROWS}"
     return Fitted.to(machine, given.table, targets), replace(estimate, how=how)
 
 
@@ -387,9 +391,10 @@ def conformal_spread(errors: Array, level: float = LEVEL) -> float:
     >>> bool(np.mean(np.abs(errors) <= half_width(0.95) * conformal_spread(errors)) >= 0.95)
     True
     """
-    n = len(errors)
-    rank = int(min(np.ceil((n + 1) * level), n))
-    return float(np.sort(np.abs(errors))[rank - 1] / half_width(level))
+    sizes = np.abs(errors)
+    reach = float(quantiles.upper(sizes, level))
+    # of too few rows the largest error, where nothing is promised
+    return min(reach, float(sizes.max())) / half_width(level)
 
 
 def least_probability(found: Estimate, classes: Labels, level: float) -> float:
@@ -397,9 +402,35 @@ def least_probability(found: Estimate, classes: Labels, level: float) -> float:
 
     0, which every class has, where there are too few rows to say.
     """
-    n = len(found.truth)
-    rank = int(np.ceil((n + 1) * level))
-    if rank > n:
-        return 0.0
-    of_true = found.spread[np.arange(n), np.searchsorted(classes, found.truth)]
-    return float(np.sort(of_true)[::-1][rank - 1])
+    of_true = found.spread[np.arange(len(found.truth)), np.searchsorted(classes, found.truth)]
+    return max(float(quantiles.lower(of_true, level)), 0.0)
+
+
+def promise_of_numbers(machine: Regressor, found: Estimate, level: float) -> Guarantee:
+    """What conformal intervals of a model of numbers promise."""
+    kind = "over all rows"
+    if isinstance(machine, GaussianProcessRegressor):
+        n = len(machine.alpha_)
+        notes = (*what_breaks(machine), CHOSEN_ON_THE_SAME)
+        return guarantee("jackknife+", level, n, n, kind=kind, notes=notes, strict=False)
+    notes = _after_calibration(found)
+    return guarantee("split", level, len(found.rows), 0, kind=kind, notes=notes, strict=False)
+
+
+def promise_of_classes(machine: Classifier, found: Estimate, level: float) -> Guarantee:
+    """What sets of classes promise: those of folds are compared with probabilities of the whole model."""
+    kind = "over all rows"
+    if not isinstance(machine, GaussianProcessClassifier):
+        notes = _after_calibration(found)
+        return guarantee("split", level, len(found.rows), 0, kind=kind, notes=notes, strict=False)
+    condition = "the model of all rows is as sure of new rows as those of the folds are of theirs"
+    notes = ("Nothing is proved of it; ConformalClassifier with method='cv+' has a proof.",)
+    return Guarantee("folds", level, 0.0, kind, condition, len(found.rows), False, notes)
+
+
+def _after_calibration(found: Estimate) -> tuple[str, ...]:
+    """What was done with rows kept out beside calibrating by them."""
+    if THEN_ALL_ROWS not in found.how:
+        return (CHOSEN_ON_THE_SAME,)
+    refitted = "The model was then fitted to all rows: strictly the promise is one for the fit before that."
+    return (CHOSEN_ON_THE_SAME, refitted)

@@ -13,6 +13,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import clock
+from mercer.conformal.bands import split_interval
+from mercer.conformal.guarantee import Guarantee
+from mercer.conformal.regressor import ConformalRegressor
 from mercer.errors import InputError, Interrupted, MercerWarning, ParameterError, warn
 from mercer.frames import is_frame
 from mercer.kernels import Kernel, as_kernel
@@ -299,16 +302,51 @@ class TableRegressor(RegressorMixin, TableMachine):
         mean = self.y_mean_ + self.y_scale_ * np.asarray(self.machine_.predict(rows))
         return Predicted(self.scale_, mean, np.full(len(mean), self.estimate_.numbers.width[0]))
 
-    def predict_interval(self, X: Table, level: float = LEVEL) -> tuple[Array, Array]:
+    def predict_interval(
+        self, X: Table, level: float = LEVEL, *, conformal: bool = False
+    ) -> tuple[Array, Array]:
         """Lower and upper ends of a band that is meant to hold a new observation with this probability.
 
         A Gaussian process has bands of its own; with Falkon the band is as wide everywhere as the errors on
         rows kept out. On another scale than y as it is, they are the ends there, carried back. What share of
         rows fell inside is `estimate_.measures["coverage"]`.
+
+        `conformal` asks rows that were left out instead of the deviation that the model expects: jackknife+
+        in closed form of a Gaussian process, counted in its own deviations, else the quantile of the errors
+        on rows kept out. What that promises is `guarantee(level)`.
         """
         if not 0 < level < 1:
             raise ParameterError(f"level must be between 0 and 1; got {level!r}.")
-        return self.predicted(X).interval(level)
+        if not conformal:
+            return self.predicted(X).interval(level)
+        rows = self._rows(X)
+        if isinstance(self.machine_, GaussianProcessRegressor):
+            around = ConformalRegressor.around(self.machine_, level=level, normalize=True)
+            low, high = around.predict_interval(rows)
+        else:
+            centre = self.y_mean_ + self.y_scale_ * np.asarray(self.machine_.predict(rows))
+            low, high = split_interval(centre, 1.0, np.abs(self._errors_kept_out()), level)
+        return self._back(low), self._back(high)
+
+    def _errors_kept_out(self) -> Array:
+        """The errors of rows kept out, on the scale of the target; unknown where it has no place there."""
+        truth = np.asarray(self.estimate_.truth, dtype=np.float64)
+        held = self.scale_.holds(truth)
+        errors = np.full(len(truth), np.nan)
+        errors[held] = self.scale_.forward(truth[held]) - self.estimate_.numbers.centre[held]
+        return errors
+
+    def _back(self, ends: Array) -> Array:
+        """Ends of intervals from the scale of the target to its own units; infinite ones stay."""
+        out = np.array(ends)
+        known = np.isfinite(ends)
+        out[known] = self.scale_.inverse(ends[known])
+        return out
+
+    def guarantee(self, level: float = LEVEL) -> Guarantee:
+        """What conformal intervals of this level promise, and under which condition."""
+        check_is_fitted(self, "machine_")
+        return estimate.promise_of_numbers(self.machine_, self.estimate_, level)
 
 
 class TableClassifier(ClassifierMixin, TableMachine):
@@ -366,3 +404,8 @@ class TableClassifier(ClassifierMixin, TableMachine):
         # the most probable class is always among them
         chosen[np.arange(len(chosen)), np.argmax(probabilities, axis=1)] = True
         return [self.classes_[row].tolist() for row in chosen]
+
+    def guarantee(self, level: float = LEVEL) -> Guarantee:
+        """What sets of this level promise, and under which condition."""
+        check_is_fitted(self, "machine_")
+        return estimate.promise_of_classes(self.machine_, self.estimate_, level)

@@ -181,6 +181,7 @@ def _say_numbers(page: Page, model: TableMachine) -> None:
             f"their width was set on these very rows so that {LEVEL:.0%} are inside. Other levels are a "
             "test, that one is not."
         )
+    page.paragraph(f"Conformal bands, by rows left out: {model.guarantee(LEVEL)}")
     _say_worst(page, model)
 
 
@@ -243,6 +244,7 @@ def _say_classes(page: Page, model: TableClassifier) -> None:
             )
         )
     page.figures(pictures)
+    page.paragraph(f"Sets of classes: {model.guarantee(LEVEL)}")
     _say_confusion(page, model)
 
 

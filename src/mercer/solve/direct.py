@@ -11,6 +11,7 @@ does not get to the tolerance, float64 takes over and the certificate says so.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -193,6 +194,7 @@ def direct(
     precision: Precision = "auto",
     overwrite: bool = False,
     until: float = np.inf,
+    keep_factor: Callable[[Cholesky], object] | None = None,
 ) -> Solution[Array]:
     """Solve (A + shift·I) x = b by Cholesky, with the true residual in the certificate.
 
@@ -200,7 +202,7 @@ def direct(
     float64 entries and a condition number, estimated by a few products, below 1e5. `overwrite=True` gives up
     the memory of an array `A` in float64; its residual can then not be measured and is None. A large factor
     that would not be ready soon after `until` is given up: `clock.OutOfTime` leaves, with the seconds that it
-    would take.
+    would take. `keep_factor` gets the factor, where it is one in float64.
 
     >>> found = direct(np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 12.0]))
     >>> found.value, found.certificate.status
@@ -225,8 +227,13 @@ def direct(
     found = None
     if precision == "mixed" or (precision == "auto" and _mixed_pays(op, shift)):
         found = _mixed(op, B, shift, tol, notes, until)
-    method = "Cholesky (float32, refined in float64)" if found else "Cholesky (float64)"
-    X, R, steps = found or _refine(op, factor(op, shift, until=until), B, shift, tol)
+    method = "Cholesky (float64)" if found is None else "Cholesky (float32, refined in float64)"
+    if found is None:
+        made = factor(op, shift, until=until)
+        if keep_factor is not None:
+            keep_factor(made)
+        found = _refine(op, made, B, shift, tol)
+    X, R, steps = found
     done = _certificate(op, X, R, B, shift, tol, method, steps, notes, time.perf_counter() - start)
     return Solution(X[:, 0] if single else X, done)
 

@@ -14,7 +14,7 @@ from mercer import clock
 from mercer.errors import MemoryBudgetError, NotPositiveDefiniteError
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.cg import Preconditioner, cg
-from mercer.solve.direct import Precision, direct
+from mercer.solve.direct import Cholesky, Precision, direct
 from mercer.solve.operator import (
     MatrixLike,
     Operator,
@@ -37,7 +37,8 @@ class SystemOptions:
 
     `single(store)` makes the same matrix in float32 for products, computed anew or stored, None where that
     does not pay; `stored()` makes it in float64 with its entries kept, for products where there is no
-    `single`. Who has `certified` measures the residual of the answer by a product of their own.
+    `single`. Who has `certified` measures the residual of the answer by a product of their own. `keep_factor`
+    gets the factor in float64, if there is one.
     """
 
     method: Method | None = None
@@ -48,6 +49,7 @@ class SystemOptions:
     random_state: Seed = 0
     callback: Callable[[int, float], object] | None = None
     keep: bool = True
+    keep_factor: Callable[[Cholesky], object] | None = None
     certified: bool = False
     costs: Costs | None = None
     single: Callable[[bool], Operator | None] | None = None
@@ -152,7 +154,9 @@ def _factored(
     op: Operator, b: npt.ArrayLike, shift: float, chosen: Choice, options: SystemOptions, end: float
 ) -> Solution[Array]:
     precision: Precision = "mixed" if chosen.mixed else "float64"
-    return direct(op, b, shift, tol=options.tol, precision=precision, until=end)
+    return direct(
+        op, b, shift, tol=options.tol, precision=precision, until=end, keep_factor=options.keep_factor
+    )
 
 
 def _without_factor(

@@ -131,6 +131,16 @@ def verify(model: object, X: Table, y: Targets | None = None, sample_weight: Wei
     )
 
 
+def examine_inside(
+    exam: Examination, model: object, X: Table, y: Targets | None, sample_weight: Weights
+) -> bool:
+    """Add the claims of a model that is part of another; False where it makes none that can be checked."""
+    if not isinstance(model, Verifiable):
+        return False
+    model._examine(exam, X, y, sample_weight)
+    return True
+
+
 def _quality(found: list[Certificate]) -> Quality:
     if not found:
         return Quality(Status.FAILED, None, None, None, None)

@@ -9,4 +9,5 @@ posterior, views, features     the posterior as a value, and everything that is 
 certificate                    what the fit says of itself
 laplace, whitened, averages    classes: the mode, coordinates for high priors, averaged probabilities
 compact                        without n × n factors, for model files
+smoother                       the mean without each row, and with one more
 """

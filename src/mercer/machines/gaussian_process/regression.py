@@ -27,6 +27,7 @@ from mercer.machines.gaussian_process.inverses import InFeatures, Inverse
 from mercer.machines.gaussian_process.loo import leave_one_out
 from mercer.machines.gaussian_process.posterior import Posterior, Units
 from mercer.machines.gaussian_process.search import search
+from mercer.machines.gaussian_process.smoother import process_smoother
 from mercer.machines.gaussian_process.targets import new_noise, take_noise, take_targets
 from mercer.machines.gaussian_process.tune import Tuned, is_searched
 from mercer.machines.landmarks.approximation import Approximation
@@ -37,9 +38,11 @@ from mercer.memory import memory_limit
 from mercer.progress import say
 from mercer.solve.anytime import Anytime
 from mercer.solve.direct import TIMED_ROWS, seconds_of_factor
+from mercer.solve.left_out import Smoother
 from mercer.solve.plan import choose_evidence, entry_cost
 from mercer.solve.solution import Status
 from mercer.sparse import Matrix
+from mercer.threads import blas_for
 from mercer.typing import Array, Memory, Numbers, Seed, Table, Targets
 
 
@@ -427,6 +430,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             mean = mean[:, 0]
             std = std[:, 0]
         return (mean, std) if return_std else mean
+
+    def smoother(self, diagonal: Array | None = None) -> Smoother:
+        """The posterior mean as a smoother: its predictions without each row, and with one more.
+
+        See `solve.left_out`; `diagonal` is that of (K + N)⁻¹, where it is known.
+        """
+        with blas_for(len(self._alpha)):
+            return process_smoother(self.posterior_, diagonal)
+
+    def fit_smoother(self, X: Table, y: Targets) -> Smoother:
+        """Fit, and the fit as a smoother."""
+        return self.fit(X, y).smoother()
 
     def decompose(
         self, X: Table, *, names: Sequence[str] | None = None, full: bool = False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,7 +9,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from mercer.errors import InputError, ParameterError
+from mercer.errors import InputError
+from mercer.quantiles import check_level, least_rows, upper
 from mercer.typing import Array, Integers, Labels, Seed
 
 FOLDS = 5
@@ -82,14 +81,10 @@ def calibrate(scores: Array, codes: Integers, w: Array) -> Calibration:
 
 def conformal_threshold(scores: Array, coverage: float) -> float:
     """The ⌈(n + 1)·coverage⌉-th smallest of n held-out scores: exchangeability gives the coverage."""
-    if not isinstance(coverage, numbers.Real) or isinstance(coverage, bool) or not 0 < coverage < 1:
-        raise ParameterError(f"coverage must be a number with 0 < coverage < 1; got {coverage!r}.")
-    n = len(scores)
-    rank = math.ceil((n + 1) * float(coverage) - 1e-12)
-    if rank > n:
+    level = check_level(coverage, "coverage")
+    if len(scores) < least_rows(level):
         raise InputError(
-            f"{n} held-out rows cannot promise a coverage of {coverage:g}: at least "
-            f"{math.ceil(coverage / (1 - coverage) - 1e-9)} are needed. Pass more rows to conformalize, or "
-            "ask for less."
+            f"{len(scores)} held-out rows cannot promise a coverage of {coverage:g}: at least "
+            f"{least_rows(level)} are needed. Pass more rows to conformalize, or ask for less."
         )
-    return float(scores[rank - 1])
+    return float(upper(scores, level))

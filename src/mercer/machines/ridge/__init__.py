@@ -2,5 +2,6 @@
 
 ridge, ridge_cv, least_squares   `KernelRidge`, `KernelRidgeCV`, `KernelLeastSquares`
 problem, dual, parts             the linear system, the methods that solve it, weights and intercepts
+smoother                         a fit without each row, and with one more, from its factor
 verify, verify_features          residuals from the data, in rows or in features, and their rounding
 """

@@ -70,6 +70,7 @@ def solve_dual(
         max_iter=options.max_iter,
         random_state=options.random_state,
         callback=options.callback,
+        keep_factor=options.keep_factor,
         certified=True,
         costs=costs,
         single=single if problem.met is None else None,

@@ -29,6 +29,8 @@ class Options:
     random_state: Seed = None
     n_jobs: int | None = None
     callback: Callable[[int, float], object] | None = None
+    keep_factor: Callable[[Cholesky], object] | None = None
+    """Gets the factor in float64, if the system is solved by one."""
 
 
 class RidgeFit(NamedTuple):

@@ -31,9 +31,12 @@ from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.parameters import TABLE, CheckedBy, Choice, Declarations, Number, Switch, Whole
 from mercer.machines.shared.targets import check_target_block
 from mercer.progress import teller
+from mercer.solve.direct import Cholesky
+from mercer.solve.left_out import Smoother
 from mercer.solve.multipliers import Multipliers
 from mercer.solve.solution import Certificate, Status, joined_certificate
 from mercer.sparse import Matrix, dense
+from mercer.threads import blas_for
 from mercer.typing import Array, Index, Integers, Memory, Numbers, Seed, Table, Targets, Weights
 
 # a relative residual above which rounding is warned of, and not only noted
@@ -237,10 +240,7 @@ class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
         check_is_fitted(self, "dual_coef_")
         kept = np.flatnonzero(self._weight > 0)
         Y = self._targets
-        problem = self._problem(dataclasses.replace(self._options(), solver=self.solver_))
-        if self.solver_ == "nystrom":
-            landmarks = np.searchsorted(kept, self.landmarks_)
-            problem = dataclasses.replace(problem, known_landmarks=landmarks)
+        problem = self.problem_of_fit()
         c = self.dual_coef_.reshape(Y.shape)
         errors = np.empty((problem.n, Y.shape[1]))
         dof = np.empty(Y.shape[1])
@@ -263,6 +263,45 @@ class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
 
     def fitted_alpha(self) -> Numbers:
         raise NotImplementedError
+
+    def problem_of_fit(self) -> RidgeProblem:
+        """The problem that was solved, on the rows of positive weight, with the landmarks that were drawn."""
+        problem = self._problem(dataclasses.replace(self._options(), solver=self.solver_))
+        if self.solver_ != "nystrom":
+            return problem
+        kept = np.flatnonzero(self._weight > 0)
+        return dataclasses.replace(problem, known_landmarks=np.searchsorted(kept, self.landmarks_))
+
+    def targets_of_fit(self) -> Array:
+        """The targets of the fit, n × targets."""
+        return self._targets
+
+    def weights_of_fit(self) -> Array:
+        """The weights of the rows of the fit."""
+        return self._weight
+
+    def smoother(self, diagonal: Array | None = None) -> Smoother:
+        """The fit as a smoother: its predictions without each row, and with one more (`solve.left_out`).
+
+        `diagonal` is that of its inverse, where it is known.
+        """
+        from mercer.machines.ridge.smoother import ridge_smoother
+
+        check_is_fitted(self, "dual_coef_")
+        return ridge_smoother(self, diagonal=diagonal)
+
+    def fit_smoother(self, X: Table, y: Targets, sample_weight: Weights = None) -> Smoother:
+        """Fit, and the fit as a smoother: one factorisation serves both where the fit has made one."""
+        from mercer.machines.ridge.smoother import ridge_smoother
+
+        kept: list[Cholesky] = []
+        self.__dict__["_keep_factor"] = kept.append
+        try:
+            self.fit(X, y, sample_weight)
+        finally:
+            self.__dict__.pop("_keep_factor")
+        with blas_for(len(self._weight)):
+            return ridge_smoother(self, kept[-1] if kept else None)
 
     # ── theory ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -438,6 +477,7 @@ class KernelRidge(RidgeMachine):
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             callback=teller(self.verbose, _say),
+            keep_factor=self.__dict__.get("_keep_factor"),
         )
 
     def _separable(self, noise: Array) -> bool:

@@ -207,7 +207,11 @@ class KernelRidgeCV(RidgeMachine):
 
     def _options(self) -> Options:
         return Options(
-            tol=float(self.tol), memory=self.memory, random_state=self.random_state, n_jobs=self.n_jobs
+            tol=float(self.tol),
+            memory=self.memory,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            keep_factor=self.__dict__.get("_keep_factor"),
         )
 
     def _separable(self, noise: Array) -> bool:
