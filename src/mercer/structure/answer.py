@@ -23,7 +23,7 @@ class Alternative:
     """A kernel that was judged too, and how far it is behind.
 
     `nats` is what its log evidence lacks, numbers paid for, on all rows of the search together; `score` what
-    it lacks of the score, in nats per row; below 0 it is a kernel that was given up for a simpler one.
+    it lacks of the score, in nats per row; a trace below 0 is a kernel that was given up for a simpler one.
     `weight` is its part in an averaged prediction, 0 where it has none.
     """
 
@@ -109,7 +109,7 @@ class Structure:
         }
 
     def __str__(self) -> str:
-        lines = [short(self.kernel), f"is a kernel ({self.proof.status}). In words:"]
+        lines = [short(self.kernel), f"is a kernel ({self.proof.status}). In words (± is half a 95 % band):"]
         lines += [f"  - {text}" for text in self.words]
         lines.append(
             f"Evidence {self.evidence:.4f} and held-out density {self.held_out:.4f} nats a row; "

@@ -2,6 +2,11 @@
 
 Periods come from the spectrum of what a kernel leaves of the targets, places to cut from where that changes,
 and columns from how much of it they explain.
+
+`series/periods` looks for periods too, and answers another question. There a period is decided upon, once,
+from the changes of the series: it must be worth its coefficients. Here it is a guess about what one kernel
+leaves, which the evidence judges afterwards: the highest peaks will do, false ones cost one look, and a
+criterion that leaves weak ones out would keep them from ever being judged.
 """
 
 from __future__ import annotations

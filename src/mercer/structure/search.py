@@ -4,7 +4,7 @@
 2. the best of them are tuned on all rows of the search, warm from there, and judged (`scoring`)
 3. the beam is the best of all that were judged and not gone on from yet; the search ends where two rounds in
    turn do not raise the score
-4. terms, factors and columns of the best one are taken away where that costs next to nothing (`no_worse`)
+4. terms, factors and columns of the best one are taken away where that costs next to nothing
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ from mercer.structure.scoring import (
 FEW = 150
 # Nats that a round has to gain on all rows together, and that a simpler kernel may lose.
 GAIN = 1.0
-# Standard errors within which two kernels predict alike.
-ERRORS = 2.0
 # Kernels that are tuned and judged in a round, for each place in the beam.
 WIDE = 3
 # Rounds in turn that may fail.
@@ -146,7 +144,7 @@ class Search:
     def simplify(self) -> None:
         """Take away terms, factors and columns of the best kernel where that costs next to nothing.
 
-        The simpler kernel is the answer from there on, although it may score less.
+        The simpler kernel is the answer from there on, although it may score a trace less.
         """
         best = self.best
         menu = self.propose(best)
@@ -157,26 +155,12 @@ class Search:
             self.keep(self.tuned_and_judged(warm))
             found = [c for c in self.judged if key_of(c.kernel) in simpler]
             next_best = max(found, key=lambda candidate: candidate.score, default=None)
-            if next_best is None or not no_worse(next_best, best):
+            if next_best is None or next_best.score < best.score - GAIN / len(self.sample):
                 break
             best = next_best
         self.judged.remove(best)
         self.judged.insert(0, best)
         self.run.best = self.judged
-
-
-def no_worse(simpler: Candidate, best: Candidate) -> bool:
-    """Whether a simpler kernel may stand for the best one.
-
-    It may where its score is less by a nat at most, and where the evidence is for it while what the other
-    gains on rows held out is within two standard errors: one that is better in truth is better in both.
-    """
-    if simpler.score >= best.score - GAIN / best.rows:
-        return True
-    if simpler.evidence < best.evidence:
-        return False
-    gain = np.concatenate(best.densities) - np.concatenate(simpler.densities)
-    return bool(gain.mean() <= ERRORS * gain.std() / np.sqrt(len(gain)))
 
 
 def _simpler(kernel: Kernel, menu: Menu) -> list[Kernel]:
