@@ -153,7 +153,8 @@ def _solve_in_time(
 def _factored(
     op: Operator, b: npt.ArrayLike, shift: float, chosen: Choice, options: SystemOptions, end: float
 ) -> Solution[Array]:
-    precision: Precision = "mixed" if chosen.mixed else "float64"
+    # a factor that is to be kept is one in float64
+    precision: Precision = "mixed" if chosen.mixed and options.keep_factor is None else "float64"
     return direct(
         op, b, shift, tol=options.tol, precision=precision, until=end, keep_factor=options.keep_factor
     )

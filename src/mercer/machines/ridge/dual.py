@@ -38,10 +38,12 @@ def solve_dual(
     problem: RidgeProblem, asked: Method | None, B: Array, penalty: Penalty, scale: Array
 ) -> tuple[Method, Solution[Array], GramOperator]:
     """(W½ K W½ + α) u = B by the method asked for, or by the one that looks cheaper; its name, u and K."""
+    options = problem.options
+    if asked is None and options.keep_factor is not None and problem.fits:
+        asked = "cholesky"
     if asked == "cholesky":
         problem.require_factor()
     alpha = penalty.alpha
-    options = problem.options
     K = problem.operator(stored=False)
     op = weighted(K, scale)
     evaluated = isinstance(problem.on, Evaluated)
