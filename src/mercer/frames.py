@@ -8,12 +8,15 @@ columns of numbers NaN).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
-from typing import Any, cast
+from types import ModuleType, NoneType
+from typing import Any
 
 import numpy as np
 
-from mercer.typing import Array
+from mercer.typing import Array, Flags
+
+# Types of values of which only None is missing.
+NEVER_NAN = {str, int, bool, NoneType}
 
 
 def is_frame(X: object) -> bool:
@@ -61,10 +64,9 @@ def with_text_names(X: Any) -> Any:
     return X
 
 
-def frame_column(X: Any, name: str) -> list[Any]:
+def frame_column(X: Any, name: str) -> Sequence[Any]:
     """One column of a table as a list, None where something is missing."""
-    values = _narwhals().from_native(X, eager_only=True)[name].to_list()
-    return [None if is_missing(value) else value for value in values]
+    return without_gaps(_narwhals().from_native(X, eager_only=True)[name].to_list())
 
 
 def frame_without(X: Any, names: Sequence[str]) -> Any:
@@ -98,7 +100,7 @@ def _common_type(columns: list[Any]) -> type[np.floating]:
 def _numbers(column: Any) -> Array:
     """A column of numbers or truth values as float64, NaN where there is none."""
     if column.null_count():
-        return np.array([np.nan if is_missing(v) else v for v in column.to_list()], dtype=np.float64)
+        return np.array(without_gaps(column.to_list()), dtype=np.float64)
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
@@ -108,9 +110,30 @@ def _objects(column: Any) -> np.ndarray:
     if _is_numeric(column):
         out[:] = _numbers(column)
         return out
-    values = column.to_list()
-    out[:] = cast("list[object]", [None if is_missing(v) else v for v in values])
+    out[:] = without_gaps(column.to_list())
     return out
+
+
+def without_gaps(values: Sequence[object]) -> Sequence[object]:
+    """The values, with None for all that are missing."""
+    if set(map(type, values)) <= NEVER_NAN:
+        return values
+    return [None if missing else value for value, missing in zip(values, gaps(values).tolist(), strict=True)]
+
+
+def gaps(values: Sequence[object]) -> Flags:
+    """Which of the values are missing: `is_missing` of each, many plain ones at once.
+
+    >>> gaps([1.0, None, float("nan")]).tolist(), gaps(["a", None]).tolist()
+    ([False, True, True], [False, True])
+    """
+    kinds = set(map(type, values))
+    if kinds <= NEVER_NAN:
+        return np.array([value is None for value in values], dtype=bool)
+    if kinds <= {float, NoneType}:
+        # None becomes NaN
+        return np.isnan(np.array(values, dtype=np.float64))
+    return np.array([is_missing(value) for value in values], dtype=bool)
 
 
 def is_missing(value: object) -> bool:

@@ -16,6 +16,7 @@ from mercer import Date, GaussianProcessRegressor, KernelRidge, White, describe_
 from mercer.arrays import Rows
 from mercer.cli.main import app
 from mercer.errors import InputError
+from mercer.frames import gaps, is_missing, without_gaps
 from mercer.tables.roles import role_of
 
 N = 60
@@ -261,3 +262,40 @@ def test_months_are_dates(texts, format):
     role = role_of("month", texts * 5)
     assert (role.kind, role.format) == ("date", format)
     assert role_of("size", ["10-12", "12-15"] * 5).kind == "category"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_gaps_are_what_is_missing_of_each_value(seed):
+    rng = np.random.default_rng(seed)
+    pool = [
+        None,
+        float("nan"),
+        1.5,
+        2,
+        True,
+        "",
+        "a",
+        np.nan,
+        np.float32("nan"),
+        pd.NA,
+        pd.NaT,
+        np.int64(3),
+        1 + 2j,
+    ]
+    kinds = [pool[:3], [None, "a", ""], [None, 2, True], [1.5, float("nan")], pool]
+    values = [kinds[seed % 5][i] for i in rng.integers(0, len(kinds[seed % 5]), 40)]
+    assert gaps(values).tolist() == [is_missing(value) for value in values]
+    found = without_gaps(values)
+    assert all((a is None) if is_missing(b) else (a is b) for a, b in zip(found, values, strict=True))
+
+
+def test_a_column_of_numbers_among_texts_is_taken_for_what_it_is_alone():
+    rng = np.random.default_rng(5)
+    for values in (
+        rng.normal(size=50),
+        np.where(rng.random(50) < 0.2, np.nan, 1.0),
+        rng.integers(0, 2, 50) * 1.0,
+    ):
+        mixed = pl.DataFrame({"x": values, "words": [f"word {i % 40}" for i in range(50)]})
+        alone = describe_table(mixed).roles[0]
+        assert alone == role_of("x", [None if value != value else value for value in values.tolist()])

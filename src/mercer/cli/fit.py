@@ -24,7 +24,7 @@ from mercer import clock, places
 from mercer.cli.codes import INTERRUPTED
 from mercer.cli.source import Voice, finished
 from mercer.cli.talk import complain, json_text
-from mercer.errors import Interrupted, ModelFileError, OutputError, ParameterError
+from mercer.errors import InputError, Interrupted, ModelFileError, OutputError, ParameterError
 from mercer.recipe.door import fit as fit_table
 from mercer.recipe.estimate import Estimate
 from mercer.recipe.estimators import TableClassifier, TableMachine, TableRegressor
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from mercer.tables.delimited import Layout
 
 SUFFIX = ".mercer"
-# Of the time, what the report may take, and at least so many seconds.
-SHARE_OF_REPORT = 0.2
-LEAST_OF_REPORT = 2.0
+# Of the time, what saving and the report may take, and at least so many seconds.
+SHARE_OF_REPORT = 0.15
+LEAST_OF_REPORT = 5.0
+# Seconds in which the program ends when all is done.
+AT_THE_END = 0.5
 # Of the time, what is left for the fit however long reading takes.
-LEAST_OF_FIT = 0.1
+LEAST_OF_FIT = 0.3
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -65,6 +67,8 @@ class FitRequest(_HowToFit):
     layout: Layout
     target: str | None
     output: str | None
+    # when the program began, by `clock.now`
+    began: float
 
 
 def run_fit(asked: FitRequest) -> int:
@@ -74,8 +78,9 @@ def run_fit(asked: FitRequest) -> int:
 
     def work() -> None:
         nonlocal code
-        began = clock.now()
         seconds = seconds_of(asked.time)
+        # the seconds began with the program: what it imports takes some of them
+        end = None if seconds is None else asked.began + seconds - AT_THE_END
         place, page = _places(asked)
         found = read_table(asked.table, asked.layout)
         voice.say(str(found))
@@ -85,7 +90,7 @@ def run_fit(asked: FitRequest) -> int:
                 f"{', '.join(found.frame.columns)}."
             )
         try:
-            model = _fitted(found, asked, seconds_for_fit(asked, seconds, clock.now() - began))
+            model = _fitted(found, asked, seconds_for_fit(seconds, end, report=asked.report))
         except Interrupted as stop:
             model = cast("TableRegressor | TableClassifier", stop.model)
             complain("interrupted; the best model so far is written.")
@@ -93,23 +98,33 @@ def run_fit(asked: FitRequest) -> int:
         saved = model.save(place, force=asked.force, compact=True)
         voice.say(str(saved))
         if page is not None:
-            left = None if seconds is None else max(began + seconds - clock.now(), LEAST_OF_REPORT)
-            with clock.within(left):
+            with clock.ending(math.inf if end is None else end):
                 model.report(page, table=found, force=asked.force)
         _print_fit(asked, model, place, page, interrupted=code == INTERRUPTED)
 
     return finished(work, voice) or code
 
 
-def seconds_for_fit(asked: FitRequest, seconds: float | None, read: float) -> float | None:
-    """What the fit may take of the seconds for everything, of which reading took some; None for no limit."""
-    if seconds is None:
+def seconds_for_fit(seconds: float | None, end: float | None, *, report: bool) -> float | None:
+    """What the fit may take of the seconds that are left before the end; None for no limit."""
+    if seconds is None or end is None:
         return None
-    share = 1 - SHARE_OF_REPORT if asked.report else 1.0
-    return max(share * seconds - read, LEAST_OF_FIT * seconds)
+    after = max(SHARE_OF_REPORT * seconds, LEAST_OF_REPORT) if report else 0.0
+    return max(end - clock.now() - after, LEAST_OF_FIT * seconds)
 
 
 def _fitted(found: TableFile, asked: FitRequest, seconds: float | None) -> TableRegressor | TableClassifier:
+    """The model of the table; what is wrong with the table is said with its name."""
+    try:
+        return _fit(found, asked, seconds)
+    except InputError as error:
+        if found.path in str(error):
+            raise
+        column = f", column {asked.target!r}" if str(error).startswith("the target") else ""
+        raise InputError(f"{found.path}{column}: {error}") from error
+
+
+def _fit(found: TableFile, asked: FitRequest, seconds: float | None) -> TableRegressor | TableClassifier:
     return fit_table(
         found,
         asked.target,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mercer import clock
 from mercer.cli.options import (
     MODELS,
     Force,
@@ -123,6 +124,8 @@ def fit(
 
     Ctrl-C ends the search, and the best model so far is written.
     """
+    # before the imports, which take some of the seconds
+    began = clock.now()
     from mercer.cli.fit import FitRequest, run_fit
 
     asked = FitRequest(
@@ -130,6 +133,7 @@ def fit(
         layout,
         target,
         output,
+        began,
         task=task,
         kernel=kernel,
         machine=machine,

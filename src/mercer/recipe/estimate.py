@@ -11,6 +11,7 @@ says it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,9 +39,9 @@ MOST_KEPT_OUT = 2000
 LEAST_JUDGED = 30
 # With more rows a fit without those kept out is as good as one with them.
 MOST_REFITTED = 20_000
-# Rows of the trial that tells how many the seconds are enough for, and how many times as many are worth it.
+# Rows of the trial that tells how many the seconds are enough for: a tenth of them, from so many to so many.
+LEAST_TRIED = 500
 TRIAL_ROWS = 10_000
-WORTH_A_TRIAL = 5
 # Of the seconds left, what the rows may be hoped to take.
 SHARE_FOR_ROWS = 0.7
 CHOSEN_ON_THE_SAME = "The kernel was chosen among several by the same rows, which flatters a little."
@@ -117,9 +118,18 @@ class Estimate:
     def __str__(self) -> str:
         if not self.measures:
             return f"unknown. {self.how}"
-        parts = [f"{name} {value:.4g}" for name, value in self.measures.items()]
-        base = [f"{name} {value:.4g}" for name, value in self.nothing_learned.items()]
+        parts = [f"{name} {readable(value)}" for name, value in self.measures.items()]
+        base = [f"{name} {readable(value)}" for name, value in self.nothing_learned.items()]
         return f"{', '.join(parts)} ({self.how} Nothing learned: {', '.join(base)}.)"
+
+
+def readable(value: float) -> str:
+    """A number with four digits, and without an exponent where people write none.
+
+    >>> readable(56152.3), readable(0.76321), readable(2.5e12)
+    ('56152', '0.7632', '2.5e+12')
+    """
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
 def kept_out_rows(n: int, seed: int, labels: Labels | None = None) -> tuple[Integers, Integers]:
@@ -183,7 +193,10 @@ def of_numbers(how: str, rows: Integers, truth: Array, said: Predicted) -> Estim
 
 
 def by_folds(machine: GaussianProcessClassifier, given: Given, y: Labels, seed: int, talk: Talk) -> Estimate:
-    """Every row of a process of classes from the folds that it is not in."""
+    """Every row of a process of classes from the folds that it is not in, as many folds as there is time for.
+
+    None of them is cut short by the seconds: a fit that they end says nothing of one that they do not.
+    """
     # imported late: it is slow, and few need it
     from sklearn.model_selection import StratifiedKFold
 
@@ -193,12 +206,23 @@ def by_folds(machine: GaussianProcessClassifier, given: Given, y: Labels, seed: 
         return _too_few(y, classes)
     probabilities = np.zeros((len(y), len(classes)))
     split = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    judged: list[Integers] = []
+    longest = 0.0
     for number, (learn, judge) in enumerate(split.split(np.zeros(len(y)), y)):
+        if judged and clock.short_of(1.2 * longest):
+            break
         talk(f"error estimate, fold {number + 1} of {folds}")
-        fold = clone(machine).fit(given.rows(learn), y[learn])
-        probabilities[judge] = fold.predict_proba(given.rows(judge))
-    how = f"Cross-validation in {folds} folds over {len(y)} rows. {TUNED_ON_THE_SAME}"
-    return of_classes(how, np.arange(len(y)), y, classes, probabilities)
+        began = clock.now()
+        with clock.ending(math.inf):
+            fold = clone(machine).fit(given.rows(learn), y[learn])
+            probabilities[judge] = fold.predict_proba(given.rows(judge))
+        longest = max(longest, clock.now() - began)
+        judged.append(judge)
+    rows = np.sort(np.concatenate(judged))
+    how = f"Cross-validation in {folds} folds over {len(y)} rows."
+    if len(judged) < folds:
+        how = f"{len(rows)} rows, {len(judged)} of {folds} folds: the seconds were not enough for more."
+    return of_classes(f"{how} {TUNED_ON_THE_SAME}", rows, y[rows], classes, probabilities[rows])
 
 
 def _too_few(y: Labels, classes: Labels) -> Estimate:
@@ -257,13 +281,13 @@ def by_rows_kept_out(
     """A machine fitted without some rows, judged by these; with few rows it is then fitted to all of them.
 
     With many rows the others lose nothing that could be measured, and the estimate is that of the very
-    model. So it is where the seconds do not suffice for a second fit. Of very many rows with seconds to keep
-    some are tried first: they tell how many the seconds are enough for, and are there to end with. Numbers
+    model. So it is where the seconds do not suffice for a second fit. Where there are seconds to keep, some
+    rows are tried first: they tell how many the seconds are enough for, and are there to end with. Numbers
     are learned on their scale.
     """
     numbers = isinstance(machine, Regressor)
     learn, judge = kept_out_rows(len(y), seed, None if numbers else y)
-    if clock.limited() and len(learn) >= WORTH_A_TRIAL * TRIAL_ROWS:
+    if clock.limited() and len(learn) >= 2 * LEAST_TRIED:
         return _as_many_as_time_allows(machine, given, y, scale, learn, judge, seed, talk)
     targets = scale.forward(y) if numbers else y
     talk(f"a first fit without {len(judge)} rows, to judge it by them")
@@ -291,15 +315,17 @@ def _as_many_as_time_allows(
     """The machine on some rows, and then on as many as what these took lets hope for; the better of the two.
 
     A machine that passes over more rows than it has seconds for ends before its first step, and predicts the
-    mean.
+    mean; so the trial is not cut short.
     """
-    talk(f"a trial on {TRIAL_ROWS} rows, to see how many the seconds are enough for")
+    tried = min(TRIAL_ROWS, max(LEAST_TRIED, len(learn) // 10))
+    talk(f"a trial on {tried} rows, to see how many the seconds are enough for")
     numbers = isinstance(machine, Regressor)
     labels = None if numbers else y
     targets = scale.forward(y) if numbers else y
-    some = some_of(learn, TRIAL_ROWS, seed, labels)
+    some = some_of(learn, tried, seed, labels)
     began = clock.now()
-    small = Fitted.to(machine, given.rows(some), targets[some])
+    with clock.ending(math.inf):
+        small = Fitted.to(machine, given.rows(some), targets[some])
     took = clock.now() - began
     of_small = _judged(small, given, y, scale, judge, len(some))
     count = affordable_rows(len(some), took, len(learn))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterable
@@ -123,12 +124,12 @@ class TableMachine(BaseEstimator):
             given,
             target,
             task=self.task,
-            max_seconds=self.max_seconds,
+            max_seconds=self._left(began),
             seed=int(self.random_state),
             talk=talk,
         )
         steps += outcome.words(self._target_name())
-        means = ladder.Means(memory_limit(self.memory), self._left(began), int(self.random_state))
+        means = self._means(outcome.winner, given, began)
         rung = self._rung(outcome.winner, target, means)
         steps.append(rung.words)
         talk(rung.words)
@@ -158,9 +159,19 @@ class TableMachine(BaseEstimator):
         return tuple(self.leave_out)
 
     def _left(self, began: float) -> float | None:
+        """What is left of the seconds, and a little where nothing is: there must be some machine."""
         if self.max_seconds is None:
             return None
-        return max(self.max_seconds - (time.monotonic() - began), 0.05 * self.max_seconds)
+        return max(self.max_seconds - (time.monotonic() - began), 0.1 * self.max_seconds)
+
+    def _means(self, winner: tournament.Contender, given: Given, began: float) -> ladder.Means:
+        """What is left for the machine; the pace of its kernel matters where there are seconds to keep."""
+        memory = memory_limit(self.memory)
+        seed = int(self.random_state)
+        if self.max_seconds is None:
+            return ladder.Means(memory, None, seed)
+        pace = ladder.pace_of(winner.kernel, given, seed)
+        return ladder.Means(memory, self._left(began), seed, pace)
 
     def _field(self, given: Given, roles: tuple[Role, ...], talk: Talk) -> list[tournament.Contender]:
         if self.kernel is not None:
@@ -373,7 +384,9 @@ class TableClassifier(ClassifierMixin, TableMachine):
     ) -> None:
         assert isinstance(machine, ladder.Classifier)
         if isinstance(machine, GaussianProcessClassifier):
-            self.machine_ = machine.fit(given.table, y)
+            # cut short it would be no model at all, and what it takes is little: the ladder sees to that
+            with clock.ending(math.inf):
+                self.machine_ = machine.fit(given.table, y)
             self.estimate_ = estimate.by_folds(machine, given, y, int(self.random_state), talk)
         else:
             found, self.estimate_ = estimate.by_rows_kept_out(machine, given, y, int(self.random_state), talk)

@@ -16,9 +16,8 @@ import numpy as np
 import polars
 from scipy import sparse
 
-from mercer.arrays import Rows
-from mercer.errors import InputError, ParameterError
-from mercer.frames import frame_names, frame_rows, is_frame, is_missing, with_text_names
+from mercer.errors import InputError, ParameterError, ShapeError
+from mercer.frames import frame_names, frame_rows, gaps, is_frame, with_text_names
 from mercer.sparse import Matrix
 from mercer.typing import Integers, Labels, Table, Targets
 
@@ -73,7 +72,10 @@ class Given:
         return cls(polars.DataFrame(listed, strict=False), names)
 
     def __len__(self) -> int:
-        return len(Rows.of(self.table, "the table"))
+        n = int(self.matrix.shape[0]) if self.names is None else len(self.table)
+        if n == 0:
+            raise ShapeError("the table has 0 sample(s) while a minimum of 1 is required.")
+        return n
 
     @property
     def matrix(self) -> Matrix:
@@ -119,10 +121,12 @@ def as_target(values: Targets, n: int | None = None) -> tuple[Labels, Integers]:
     listed: list[Any] = np.asarray(values).ravel().tolist() if to_list is None else to_list()
     if n is not None and len(listed) != n:
         raise InputError(f"the target must have one value for each of {n} rows; got {len(listed)}.")
-    known = np.array([i for i, value in enumerate(listed) if not is_missing(value)], dtype=np.intp)
+    known = np.flatnonzero(~gaps(listed))
     if not len(known):
         raise InputError("the target has no value at all: there is nothing to learn.")
-    return np.array([listed[i] for i in known]), known
+    if len(known) == len(listed):
+        return np.array(listed), known
+    return np.array([listed[i] for i in known.tolist()]), known
 
 
 def find_task(values: Labels, wanted: str | None) -> tuple[str, str]:

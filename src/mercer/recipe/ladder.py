@@ -6,21 +6,27 @@
     classes     a Gaussian process, Laplace                 while rows² × classes is small
                 logistic regression on landmarks (Falkon)   beyond; its penalty is that of the process, 1
 
-Landmarks are rows drawn at random, as many as memory and time allow, and at most 2000.
+Landmarks are rows drawn at random, as many as memory and time allow, and at most 2000. Where seconds are to
+be kept, what the kernel takes for a row and for a pair of rows is measured on some of them (`Pace`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from mercer import clock
 from mercer.errors import ParameterError
 from mercer.kernels import Kernel, White
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.landmarks.falkon import FalkonClassifier, FalkonRegressor
 from mercer.machines.landmarks.nystroem import Nystroem
+from mercer.recipe.given import Given
 from mercer.recipe.tournament import MODE_TOLERANCE, Contender
 from mercer.solve.direct import seconds_of_factor
+from mercer.typing import Table
 
 Regressor = GaussianProcessRegressor | FalkonRegressor
 Classifier = GaussianProcessClassifier | FalkonClassifier
@@ -31,6 +37,10 @@ SECONDS = 25.0
 FACTORS = 5.0
 # Rows × rows × classes up to which the process of classes itself is fitted.
 LARGEST_PROCESS = 1e7
+# Of the seconds left, what a machine and its estimate may be hoped to take.
+SHARE_OF_MACHINE = 0.85
+# Rows on which the pace of a kernel is measured, and on thrice as many.
+PACE_ROWS = 300
 MOST_LANDMARKS = 2000
 LEAST_LANDMARKS = 300
 # Multiplications for each row and landmark that Newton's steps of two classes took, as measured.
@@ -40,16 +50,55 @@ STREAMED_LANDMARKS = 1000
 
 
 @dataclass(frozen=True)
+class Pace:
+    """Seconds that a kernel takes to read a row, and to compare a pair of rows that were read."""
+
+    row: float = 0.0
+    pair: float = 0.0
+
+
+def pace_of(kernel: Kernel, given: Given, seed: int) -> Pace:
+    """The pace of a kernel on rows drawn at random.
+
+    a rows against b others take c + (a + b) row + a b pair seconds, whatever c is; three sizes tell the two.
+    """
+    drawn = np.random.default_rng(seed).permutation(len(given))
+    m = min(PACE_ROWS, len(given) // 6)
+    if m == 0:
+        return Pace()
+    few, many = given.rows(drawn[:m]), given.rows(drawn[: 3 * m])
+    others, more = given.rows(drawn[-m:]), given.rows(drawn[-3 * m :])
+    # once before it counts: what is met for the first time takes longer
+    _seconds_of(kernel, few, others)
+    least = _seconds_of(kernel, few, others)
+    some = _seconds_of(kernel, many, others)
+    most = _seconds_of(kernel, many, more)
+    pair = max((most - some) - (some - least), 0.0) / (4 * m**2)
+    return Pace(max((some - least) / (2 * m) - m * pair, 0.0), pair)
+
+
+def _seconds_of(kernel: Kernel, rows: Table, others: Table) -> float:
+    began = clock.now()
+    kernel(rows, others)
+    return clock.now() - began
+
+
+@dataclass(frozen=True)
 class Means:
-    """What there is to work with: bytes, seconds (None for no limit), and a seed."""
+    """What there is to work with: bytes, seconds (None for no limit), a seed, and the pace of the kernel."""
 
     memory: int
     seconds: float | None
     seed: int
+    pace: Pace = Pace()
 
     @property
     def for_machine(self) -> float:
-        return SECONDS if self.seconds is None else 0.6 * self.seconds
+        return SECONDS if self.seconds is None else SHARE_OF_MACHINE * self.seconds
+
+    def seconds_of_pairs(self, n: int, m: int) -> float:
+        """What n rows against m others take, in the fit and once more to judge it."""
+        return 2 * n * (self.pace.row + m * self.pace.pair)
 
 
 @dataclass(frozen=True)
@@ -63,7 +112,7 @@ class Rung:
 def rung_for_numbers(found: Contender, n: int, means: Means, wanted: str) -> Rung:
     """The machine for n rows with numbers as targets."""
     kernel = found.kernel + White(found.noise)
-    seconds = FACTORS * seconds_of_factor(n, float)
+    seconds = FACTORS * seconds_of_factor(n, float) + means.seconds_of_pairs(n, n)
     fits = 3 * 8 * n**2 <= means.memory and seconds <= means.for_machine
     if wanted == "gp" or (wanted == "auto" and (fits or n <= LEAST_LANDMARKS)):
         machine = GaussianProcessRegressor(kernel, normalize_y=True, optimizer=None, singular="add")
@@ -100,11 +149,14 @@ def check_machine(wanted: str) -> None:
 
 
 def _landmarks(n: int, means: Means) -> int:
-    """As many landmarks as memory takes, and as rows × landmarks² operations fit in the seconds."""
+    """As many landmarks as memory takes, and as the kernel and its features fit in the seconds."""
     by_memory = means.memory // (2 * 8 * n)
     # a factor of m rows is m³ / 3 multiplications, the features of n rows 2 n m²
-    probe = seconds_of_factor(MOST_LANDMARKS, float) * 6 * n / MOST_LANDMARKS
-    by_time = MOST_LANDMARKS * (means.for_machine / max(probe, 1e-9)) ** 0.5
+    features = seconds_of_factor(MOST_LANDMARKS, float) * 6 * n / MOST_LANDMARKS**3
+    pairs = means.seconds_of_pairs(n, 1) - means.seconds_of_pairs(n, 0)
+    left = max(means.for_machine - means.seconds_of_pairs(n, 0), 0.0)
+    # the m with features m² + pairs m = left
+    by_time = 2 * left / (pairs + (pairs**2 + 4 * features * left) ** 0.5 + 1e-30)
     return int(min(n, MOST_LANDMARKS, max(LEAST_LANDMARKS, min(by_memory, by_time))))
 
 
@@ -112,7 +164,10 @@ def _landmarks_of_classes(n: int, classes: int, means: Means) -> int:
     """As many landmarks as Newton's steps over all rows fit in the seconds."""
     multiplications = NEWTON * n * (1 + classes / 4)
     rate = MOST_LANDMARKS**3 / 3 / max(seconds_of_factor(MOST_LANDMARKS, float), 1e-9)
-    by_time = means.for_machine * rate / multiplications
+    # the kernel is asked in the first fit, in the second, and to judge
+    landmark = multiplications / rate + 3 * n * means.pace.pair
+    left = max(means.for_machine - means.seconds_of_pairs(n, 0), 0.0)
+    by_time = left / landmark
     return int(min(n, MOST_LANDMARKS, max(LEAST_LANDMARKS, by_time)))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mercer.arrays import Rows
-from mercer.kernels.things.categories import category
+from mercer.frames import without_gaps
 from mercer.recipe.given import Given
 from mercer.tables.roles import Role
 from mercer.typing import Array, Flags, Integers, Labels
@@ -48,8 +48,7 @@ def suspicions(given: Given, roles: Sequence[Role], y: Labels, task: str) -> lis
             groups = _tenths(numbers.ravel())
             known = ~np.isnan(numbers.ravel())
         else:
-            cells = [category(value) for value in column.things]
-            groups = _same(cells)
+            groups = _same(without_gaps(column.things))
             known = groups > 0
         share = _told(groups, y, task)
         if numbers is not None and task == "numbers":

@@ -247,7 +247,7 @@ def contenders(given: Given, roles: Sequence[Role], talk: Talk, seed: int = 0) -
     for number, style in enumerate(styles):
         talk(f"reading the columns for kernel {number + 1} of {len(styles)}")
         kernel = kernel_of(roles, style).resolved(rows)
-        found.append(Contender.starting(str(style), _started(kernel, 1.0)))
+        found.append(Contender.starting(style.words(roles), _started(kernel, 1.0)))
     return found
 
 

@@ -10,7 +10,7 @@ costs little to leave out; nothing is tuned again.
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from mercer import clock
+from mercer.arrays import Rows
 from mercer.errors import MercerError
 from mercer.frames import is_missing
 from mercer.kernels import Kernel
@@ -36,6 +37,9 @@ LARGEST = 2e6
 FOLDS = 3
 # Seconds that leaving columns out may take.
 SECONDS = 30.0
+# Rows that tell how many the seconds are enough for, and the share of the seconds left that columns may have.
+TRIED_ROWS = 200
+SHARE_FOR_COLUMNS = 0.5
 # Pairs of rows that likeness is a mean over.
 PAIRS = 100
 TOLERANCE = 1e-6
@@ -142,30 +146,33 @@ def leave_out_columns(
     """The error on rows not seen, with all columns, and with each of them the same in every row.
 
     Of numbers the kernel has the noise as a `White` term, and `scale` is that on which they are normal. After
-    `seconds` no other column is begun.
+    `seconds` no other column is begun. Where the clock has a limit, there are as many rows as let all columns
+    be tried within a share of what is left.
     """
     assert sample.targets is not None
-    judge: _Numbers | _Classes
-    if task == "numbers":
-        some = sample.some(MOST_ROWS, seed)
-        assert some.targets is not None
-        judge = _Numbers(some.targets, scale)
-    else:
-        classes = len(np.unique(sample.targets))
-        some = sample.some(int((LARGEST / classes) ** 0.5), seed)
-        assert some.targets is not None
-        judge = _Classes(some.targets, seed)
-    began = time.monotonic()
-    losses = judge.losses(kernel(some.rows))
+    most = MOST_ROWS
+    if task == "classes":
+        most = int((LARGEST / len(np.unique(sample.targets))) ** 0.5)
+    if clock.limited():
+        few = sample.some(TRIED_ROWS, seed)
+        began = clock.now()
+        _losses(_judge(few, task, scale, seed), kernel, few.rows)
+        most = min(most, affordable_rows(len(few), clock.now() - began, len(columns) + 1))
+    some = sample.some(most, seed)
+    judge = _judge(some, task, scale, seed)
+    began = clock.now()
+    losses = _losses(judge, kernel, some.rows)
+    took = clock.now() - began
     found = []
     late = []
     failed = []
     for column in columns:
-        if clock.late() or time.monotonic() - began > seconds:
+        if clock.short_of(took) or clock.now() - began > seconds:
             late.append(column)
             continue
         try:
-            without = judge.losses(kernel(some.with_constant(column, typical_row(some.column(column)))))
+            rows = some.with_constant(column, typical_row(some.column(column)))
+            without = _losses(judge, kernel, rows)
         except MercerError:
             failed.append(column)
             continue
@@ -173,6 +180,27 @@ def leave_out_columns(
     found.sort(key=lambda each: -each.rise)
     how = f"{judge.how}, on {some.words}"
     return LeftOut(judge.measure, how, judge.error(losses), tuple(found), tuple(late), tuple(failed))
+
+
+def _losses(judge: _Numbers | _Classes, kernel: Kernel, rows: Rows) -> Array:
+    """What each row loses; the seconds keep a process from being begun, and do not cut it short."""
+    with clock.ending(math.inf):
+        return judge.losses(kernel(rows))
+
+
+def affordable_rows(tried: int, took: float, times: int) -> int:
+    """On how many rows something can be done so often in a share of the seconds left; as many as were tried.
+
+    What so many rows took grows with their cube, as a factor does.
+
+    >>> with clock.within(1000.0):
+    ...     affordable_rows(100, 0.5, 125), affordable_rows(100, 0.5, 1000000)
+    (200, 100)
+    """
+    left = clock.left()
+    assert left is not None
+    each = SHARE_FOR_COLUMNS * left / times
+    return int(tried * max(round(each / max(took, 1e-9), 6), 1.0) ** (1 / 3))
 
 
 def typical_row(cells: np.ndarray) -> int:
@@ -190,6 +218,14 @@ def _compared(judge: _Numbers | _Classes, column: str, losses: Array, without: A
     rises = (without - losses) / float(losses.mean())
     uncertainty = float(rises.std(ddof=1) / np.sqrt(len(rises)))
     return Without(column, judge.error(without), float(rises.mean()), uncertainty)
+
+
+def _judge(some: Sample, task: str, scale: Scale, seed: int) -> _Numbers | _Classes:
+    """Who says what the rows lose."""
+    assert some.targets is not None
+    if task == "numbers":
+        return _Numbers(some.targets, scale)
+    return _Classes(some.targets, seed)
 
 
 class _Numbers:

@@ -166,7 +166,7 @@ def curve(
     axes.plot(grid, mean, color=COLOURS[0], lw=1.6, zorder=4, label="mean")
     _dots(axes, x[shown], y[shown], "#222222", "rows")
     tidy(axes, "The fit", label(names[0]), label(names[1]))
-    axes.legend(fontsize=8, frameon=False)
+    axes.legend(fontsize=8, frameon=False, loc="upper left")
     return drawn(figure)
 
 
@@ -269,7 +269,7 @@ def regions(
         mine = shown[y[shown] == name]
         _dots(axes, points[mine, 0], points[mine, 1], colours[c], label(name) if c < 8 else "")
     tidy(axes, "The most probable class", label(names[0]), label(names[1]))
-    axes.legend(fontsize=7.5, framealpha=0.8, edgecolor="none", markerscale=1.6)
+    axes.legend(fontsize=7.5, loc="upper right", framealpha=0.8, edgecolor="none", markerscale=1.6)
     return drawn(figure)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +34,9 @@ MOST_IN_PICTURE = 200
 MOST_IN_SPECTRUM = 1000
 # Seconds for the likeness of rows that differ in one column.
 SECONDS_OF_LIKENESS = 10.0
+# Of the seconds left, what these may take, and the spectrum.
+SHARE_FOR_LIKENESS = 0.2
+SHARE_FOR_SPECTRUM = 0.4
 LONGEST_TERM = 300
 SHARES_OF_TRACE = (0.9, 0.99)
 
@@ -106,14 +108,19 @@ def say_columns(page: Page, model: TableMachine, sample: Sample) -> None:
 
 
 def _likenesses(model: TableMachine, sample: Sample, names: list[str]) -> dict[str, float]:
-    began = time.monotonic()
+    """The likeness of rows that differ in one column, of as many columns as there is time for."""
     found = {}
     seed = int(model.random_state)
-    for name in names:
-        if clock.late() or time.monotonic() - began > SECONDS_OF_LIKENESS:
-            break
-        found[name] = columns.likeness_alone(model.kernel_, sample, name, seed)
+    with clock.within(_share(SHARE_FOR_LIKENESS, SECONDS_OF_LIKENESS)):
+        for name in clock.in_time(names):
+            found[name] = columns.likeness_alone(model.kernel_, sample, name, seed)
     return found
+
+
+def _share(share: float, most: float) -> float:
+    """A share of the seconds left, and at most so many."""
+    left = clock.left()
+    return most if left is None else min(share * left, most)
 
 
 def _left_out(page: Page, model: TableMachine, sample: Sample, names: list[str]) -> LeftOut | None:
@@ -248,8 +255,9 @@ def say_rows(page: Page, model: TableMachine, sample: Sample) -> None:
     page.heading("How alike rows are")
     seed = int(model.random_state)
     few = sample.some(MOST_IN_PICTURE, seed)
-    many = sample.some(MOST_IN_SPECTRUM, seed)
+    began = clock.now()
     K = correlations(latent, few.rows)
+    many = sample.some(_rows_in_spectrum(len(few), clock.now() - began), seed)
     order = cluster_order(K)
     targets = None if few.targets is None else few.targets[order]
     classes = model.classes_ if isinstance(model, TableClassifier) else None
@@ -270,6 +278,15 @@ def say_rows(page: Page, model: TableMachine, sample: Sample) -> None:
             (fit_pictures.spectrum(values, noise or None), spectrum_words(values, noise, many.words)),
         ]
     )
+
+
+def _rows_in_spectrum(tried: int, took: float) -> int:
+    """As many rows as a share of the seconds left is enough for, if so many took so long."""
+    left = clock.left()
+    if left is None:
+        return MOST_IN_SPECTRUM
+    # the kernel grows with the square of the rows, the eigenvalues with their cube
+    return int(min(MOST_IN_SPECTRUM, tried * max(SHARE_FOR_SPECTRUM * left / max(took, 1e-9), 1.0) ** 0.4))
 
 
 def correlations(kernel: Kernel, rows: Rows) -> Array:

@@ -17,8 +17,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
 from mercer.arrays import Rows
 from mercer.errors import InputError
 from mercer.kernels import (
@@ -38,6 +36,7 @@ from mercer.params import Open
 from mercer.tables.names import require_columns
 from mercer.tables.roles import Role, date_reading, role_of
 from mercer.typing import Array, Table
+from mercer.vectors import plain_numbers
 
 READINGS = ("ranks", "standard", "plain")
 SMOOTHNESS: dict[str, Kernel] = {"smooth": RBF(), "once": Matern(nu=1.5), "rough": Matern(nu=0.5)}
@@ -67,15 +66,30 @@ class Style:
         """The map from a column to the numbers that are compared."""
         return Ranked() if self.reading == "ranks" else Standardized()
 
+    def words(self, roles: Sequence[Role]) -> str:
+        """The style as these columns see it: how numbers are read is said where there are some."""
+        used = [role for role in roles if role.kind != "left out"]
+        if any(role.kind in ("number", "date") for role in used):
+            return str(self)
+        if len(used) == 1:
+            return f"{self._functions} functions of {used[0].column}"
+        return f"{self._functions} functions, {self._columns}"
+
+    @property
+    def _functions(self) -> str:
+        return {"smooth": "smooth", "once": "once differentiable", "rough": "rough"}[self.smoothness]
+
+    @property
+    def _columns(self) -> str:
+        return "each column alone and all together" if self.alone else "all columns together"
+
     def __str__(self) -> str:
-        functions = {"smooth": "smooth", "once": "once differentiable", "rough": "rough"}[self.smoothness]
         numbers = {
             "ranks": "numbers by rank",
             "standard": "numbers standardised, with a linear term",
             "plain": "numbers as they are",
         }
-        columns = "each column alone and all together" if self.alone else "all columns together"
-        return f"{functions} functions, {numbers[self.reading]}, {columns}"
+        return f"{self._functions} functions, {numbers[self.reading]}, {self._columns}"
 
 
 @dataclass(frozen=True)
@@ -136,9 +150,8 @@ def roles_of(table: Table, *, leave_out: Iterable[str] = ()) -> tuple[Role, ...]
 
 def _values(column: Rows) -> Sequence[object] | Array:
     """The values of one column."""
-    if isinstance(column.data, np.ndarray) and column.data.dtype.kind == "f":
-        return column.data.ravel()
-    return column.things
+    numbers = plain_numbers(column.data)
+    return column.things if numbers is None else numbers.ravel()
 
 
 def kernel_of(roles: Sequence[Role], style: Style) -> Kernel:

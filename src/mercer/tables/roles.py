@@ -17,7 +17,7 @@ from datetime import date, datetime
 import numpy as np
 
 from mercer.errors import InputError
-from mercer.kernels.things.categories import category
+from mercer.frames import without_gaps
 from mercer.kernels.things.dates import Date
 from mercer.typing import Array
 
@@ -67,10 +67,11 @@ def role_of(column: str, values: Sequence[object] | Array) -> Role:
     """
     if isinstance(values, np.ndarray) and values.dtype.kind == "f":
         return _role_of_floats(column, values)
-    cells = [category(value) for value in values]
-    known = [cell for cell in cells if cell is not None]
-    gaps = len(cells) - len(known)
-    odd = [cell for cell in known if not isinstance(cell, Hashable)]
+    known = [cell for cell in without_gaps(list(values)) if cell is not None]
+    gaps = len(values) - len(known)
+    # asked of each type once: a column has few of them
+    strange = {kind for kind in set(map(type, known)) if not issubclass(kind, Hashable)}
+    odd = [cell for cell in known if type(cell) in strange] if strange else []
     if odd:
         raise InputError(
             f"column {column!r} holds a {type(odd[0]).__name__}, {odd[0]!r:.60}: a table has numbers, text, "

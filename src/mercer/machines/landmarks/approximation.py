@@ -28,6 +28,14 @@ from mercer.theory.judge import judge_on_rows
 from mercer.typing import Array, Labels, Memory, Seed, Table
 
 DEFAULT_KERNEL = "RBF()"
+# Letters of a kernel that a note quotes; that of a table with texts has hundreds of thousands.
+MOST_QUOTED = 200
+
+
+def named(kernel: Kernel | str) -> str:
+    """The kernel as a note says it: its text, unless that is longer than the note."""
+    text = str(kernel)
+    return text if len(text) <= MOST_QUOTED else "the kernel"
 
 
 class Approximation(TransformerMixin, KernelEstimator):

@@ -18,7 +18,7 @@ from mercer.errors import InputError, ParameterError, warn
 from mercer.gram import GramOperator, Tiles
 from mercer.gram.functions import ByRows, Functions
 from mercer.gram.on_rows import Evaluated
-from mercer.machines.landmarks.approximation import without_noise
+from mercer.machines.landmarks.approximation import named, without_noise
 from mercer.machines.landmarks.batches import BATCH, Batch, Batches, is_source
 from mercer.machines.landmarks.falkon_newton import too_long
 from mercer.machines.landmarks.penalty import cross_validated
@@ -294,7 +294,7 @@ class Falkon(KernelEstimator):
     def _keep_certificate(self, c: Certificate, notes: list[str], system: Streamed, seconds: float) -> None:
         r = self.basis_.rank
         passes = system.passes + 1
-        said = f"{self.kernel_} on the span of {r} landmarks, {self.n_rows_fit_} rows, {passes} passes"
+        said = f"{named(self.kernel_)} on the span of {r} landmarks, {self.n_rows_fit_} rows, {passes} passes"
         if self.dtype == "float32":
             said += "; k(x, Z) rounded to float32"
         if system.careful:

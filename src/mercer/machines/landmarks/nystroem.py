@@ -17,7 +17,7 @@ from mercer.errors import InvalidKernelError, MemoryBudgetError, ParameterError,
 from mercer.gram import Dense, GramOperator, Precomputed, Tiles
 from mercer.gram.on_rows import check_gram
 from mercer.kernels.base import Kernel
-from mercer.machines.landmarks.approximation import Approximation
+from mercer.machines.landmarks.approximation import Approximation, named
 from mercer.machines.landmarks.selection import Basis, Choice, basis, choose, row_slices
 from mercer.machines.shared.base import generator, resolve
 from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switch, Whole
@@ -300,7 +300,7 @@ class Nystroem(Approximation):
 
     def describe(self) -> str:
         return (
-            f"{self.kernel_} replaced by {self.basis_.rank} Nyström features, which leave out "
+            f"{named(self.kernel_)} replaced by {self.basis_.rank} Nyström features, which leave out "
             f"{self.residual_share_:.3g} of the trace (tr(K - K̂) = {self.residual_trace_:.4g})"
         )
 

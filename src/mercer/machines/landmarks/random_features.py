@@ -12,7 +12,7 @@ from mercer.arrays import Rows
 from mercer.errors import ParameterError
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel
-from mercer.machines.landmarks.approximation import Approximation
+from mercer.machines.landmarks.approximation import Approximation, named
 from mercer.machines.landmarks.selection import row_slices
 from mercer.machines.landmarks.sketches import KINDS, Plan, Sketch, build
 from mercer.machines.shared.base import generator, resolve
@@ -197,8 +197,8 @@ class RandomFeatures(Approximation):
     def describe(self) -> str:
         how = f"{self.n_components_} features ({self.sketch_.how})"
         if self.sketch_.exact:
-            return f"{self.kernel_} replaced by {how}, exact to rounding: {self.error_}"
-        return f"{self.kernel_} replaced by {how}: {self.error_}"
+            return f"{named(self.kernel_)} replaced by {how}, exact to rounding: {self.error_}"
+        return f"{named(self.kernel_)} replaced by {how}: {self.error_}"
 
     @property
     def _n_features_out(self) -> int:
