@@ -12,6 +12,7 @@ SUITES = (
     "approximation",
     "choose",
     "engine",
+    "features",
     "forecast",
     "gp",
     "gp_classify",
@@ -30,7 +31,7 @@ SUITES = (
 MEASURED = tuple(
     suite
     for suite in SUITES
-    if suite not in ("choose", "forecast", "regression", "structure", "tables", "things", "usps")
+    if suite not in ("choose", "features", "forecast", "regression", "structure", "tables", "things", "usps")
 )
 
 

@@ -74,7 +74,7 @@ class Metric(Reading):
             return np.array(self.factor)
         M = np.array(self.matrix)
         if M.ndim == 1:
-            return np.sqrt(M)
+            return np.asarray(np.sqrt(M))
         values, vectors = np.linalg.eigh((M + M.T) / 2)
         return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
