@@ -13,6 +13,7 @@ SUITES = (
     "choose",
     "conformal",
     "engine",
+    "features",
     "forecast",
     "gp",
     "gp_classify",
@@ -28,11 +29,8 @@ SUITES = (
     "usps",
 )
 # `regression` is gp and ridge together; the table of usps has no peer; the others are about accuracy.
-MEASURED = tuple(
-    suite
-    for suite in SUITES
-    if suite not in ("choose", "conformal", "forecast", "regression", "structure", "tables", "things", "usps")
-)
+ACCURACY = ("choose", "conformal", "features", "forecast", "structure", "tables", "things")
+MEASURED = tuple(suite for suite in SUITES if suite not in ("regression", "usps", *ACCURACY))
 
 
 def main() -> None:

@@ -19,6 +19,8 @@ from mercer import (
     Adatron,
     FalkonClassifier,
     FalkonRegressor,
+    FeatureMachineClassifier,
+    FeatureMachineRegressor,
     GaussianProcessClassifier,
     GaussianProcessRegressor,
     KernelCCA,
@@ -103,6 +105,10 @@ SET_OF_KERNELS = {"kernel parameters": "its kernels are a list, which is replace
 DRAWN = "landmarks are drawn from the rows, and other rows give other ones"
 SETTINGS_OF_SET = {"kernels": ("RBF(1.5)", "RBF(0.5)"), "tol": 1e-8}
 PROCESS = {"kernel": "RBF(1.5) + White(0.1)"}
+SEARCHED = {
+    "weight two": "leaving one out leaves a row of weight 2 out as a whole, and one of two equal rows alone",
+    "function as kernel": "a function of two points has no slope, and it says so",
+}
 ESTIMATED = {
     **NO_WEIGHT,
     "memory": "where K does not fit, the evidence that is maximised is estimated from random probes",
@@ -171,6 +177,22 @@ SUBJECTS = [
         "numbers",
     ),
     Subject("KernelRidgeCV", KernelRidgeCV, _kernel(alphas=(0.01, 0.1, 1.0)), "numbers"),
+    Subject(
+        "FeatureMachineRegressor",
+        FeatureMachineRegressor,
+        _kernel(n_updates=2),
+        "numbers",
+        SEARCHED,
+        tolerance=1e-6,
+    ),
+    Subject(
+        "FeatureMachineClassifier",
+        FeatureMachineClassifier,
+        _kernel(n_updates=2),
+        "labels",
+        SEARCHED,
+        tolerance=1e-6,
+    ),
     Subject("KernelLeastSquares", KernelLeastSquares, _kernel(max_iter=40, tol=0.1), "numbers"),
     *(
         Subject(f"KernelMachine, {loss}", KernelMachine, _kernel(loss=loss), target, tolerance=1e-6)

@@ -110,7 +110,15 @@ OTHERS = [
 STRUCTURE = ["KernelCCA", "KernelKMeans", "KernelPCA"]
 MACHINES = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "KernelPerceptron", "Perceptron", "Adatron"]
 PROCESSES = ["GaussianProcessClassifier", "GaussianProcessRegressor"]
-REGRESSION = ["KernelLeastSquares", "KernelMachine", "KernelRidge", "KernelRidgeCV", "NadarayaWatson"]
+REGRESSION = [
+    "FeatureMachineClassifier",
+    "FeatureMachineRegressor",
+    "KernelLeastSquares",
+    "KernelMachine",
+    "KernelRidge",
+    "KernelRidgeCV",
+    "NadarayaWatson",
+]
 REGRESSION += ["RelevanceVectorClassifier", "RelevanceVectorRegressor"]
 KERNEL_SETS = ["MultipleKernelClassifier", "MultipleKernelOneClass", "MultipleKernelRegressor"]
 NOVELTY = ["KernelMeanEmbedding", "SVDD"]

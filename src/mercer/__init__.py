@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     from mercer.machines.margin.svdd import SVDD
     from mercer.machines.margin.svr import SVR, NuSVR
     from mercer.machines.relevance.relevance import RelevanceVectorClassifier, RelevanceVectorRegressor
+    from mercer.machines.ridge.feature_machine import FeatureMachineClassifier, FeatureMachineRegressor
     from mercer.machines.ridge.least_squares import KernelLeastSquares
     from mercer.machines.ridge.ridge import KernelRidge
     from mercer.machines.ridge.ridge_cv import KernelRidgeCV
@@ -177,6 +178,8 @@ __all__ = [
     "Fact",
     "FalkonClassifier",
     "FalkonRegressor",
+    "FeatureMachineClassifier",
+    "FeatureMachineRegressor",
     "Filled",
     "Forecast",
     "GaussianProcessClassifier",
@@ -306,6 +309,8 @@ _ELSEWHERE = {
     "NuSVC": "mercer.machines.margin.nu",
     "NuSVR": "mercer.machines.margin.svr",
     "OneClassSVM": "mercer.machines.margin.one_class",
+    "FeatureMachineClassifier": "mercer.machines.ridge.feature_machine",
+    "FeatureMachineRegressor": "mercer.machines.ridge.feature_machine",
     "KernelLeastSquares": "mercer.machines.ridge.least_squares",
     "KernelMachine": "mercer.machines.loss.kernel_machine",
     "KernelCCA": "mercer.machines.structure.cca",

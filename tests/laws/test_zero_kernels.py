@@ -28,6 +28,8 @@ PARTS = (
 
 # Machines for which a kernel that is 0 is no problem to solve, and their words for it.
 REFUSED = {
+    "FeatureMachineRegressor": "kernel must be one radial kernel",
+    "FeatureMachineClassifier": "kernel must be one radial kernel",
     "Perceptron": "0 feature",
     "MultipleKernelClassifier": "cannot be normalised by its trace",
     "MultipleKernelOneClass": "cannot be normalised by its trace",

@@ -58,6 +58,8 @@ def same_on_vectors(a, b):
 NO_THINGS = {
     "Perceptron": "it works in an explicit map, which a function of two things does not have",
     "RandomFeatures": "its features are functions of numbers",
+    "FeatureMachineRegressor": "it learns distances of rows of numbers",
+    "FeatureMachineClassifier": "it learns distances of rows of numbers",
 }
 
 

@@ -104,6 +104,9 @@ FINITE = "Polynomial(2)"
 def test_the_fitted_w_of_every_machine_lies_in_the_span(subject):
     if subject.name in NO_FUNCTION or "kernel" not in subject.settings:
         return
+    if subject.name.startswith("FeatureMachine"):
+        # its kernels are radial, and have no finite map
+        return
     more = {"noise": 0.1} if "GaussianProcessRegressor" in subject.name else {}
     model = fitted(subject, kernel=FINITE, **more)
     found = representer(model, X)

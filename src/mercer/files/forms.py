@@ -18,6 +18,7 @@ from mercer.machines.landmarks.random_features import MeasuredError
 from mercer.machines.landmarks.selection import Basis
 from mercer.machines.loss import losses
 from mercer.machines.margin.calibrate import Calibration
+from mercer.machines.ridge.feature_search import FeaturePath
 from mercer.machines.ridge.least_squares import DescentPath
 from mercer.machines.structure.preimage import RidgeMap
 from mercer.solve import precondition
@@ -99,6 +100,19 @@ FORMS = [
             "iterations": "wholes[path]",
             "train_errors": "reals[path] | reals[path, t]",
             "validation_errors": "reals[path] | reals[path, t] | none",
+            "best": "count",
+        },
+    ),
+    Form(
+        "FeaturePath",
+        FeaturePath,
+        {
+            "iterations": "wholes[rounds]",
+            "forms": "text*",
+            "exponents": "floats[rounds]",
+            "bandwidths": "floats[rounds]",
+            "alphas": "floats[rounds]",
+            "errors": "reals[rounds]",
             "best": "count",
         },
     ),

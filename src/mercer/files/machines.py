@@ -23,6 +23,7 @@ from mercer.machines.margin.svc import SVC
 from mercer.machines.margin.svdd import SVDD
 from mercer.machines.margin.svr import SVR, NuSVR
 from mercer.machines.relevance.relevance import RelevanceVectorClassifier, RelevanceVectorRegressor
+from mercer.machines.ridge.feature_machine import FeatureMachineClassifier, FeatureMachineRegressor
 from mercer.machines.ridge.least_squares import KernelLeastSquares
 from mercer.machines.ridge.ridge import KernelRidge
 from mercer.machines.ridge.ridge_cv import KernelRidgeCV
@@ -105,6 +106,12 @@ RIDGE: Facts = {
     "landmarks_": "wholes[m] < n",
     "landmark_coef_": "floats[m] | floats[m, t]",
 }
+FEATURES: Facts = {
+    **RIDGE,
+    "alpha_": "number",
+    "path_": "FeaturePath",
+    "search_rows_": "wholes[searched] < n",
+}
 RELEVANCE: Facts = {
     **EVERY,
     "relevance_": "wholes[s]",
@@ -178,6 +185,8 @@ MACHINES = {
         "cv_errors_": "reals[grid] | reals[grid, t]",
         "best_error_": "real | reals[t]",
     },
+    FeatureMachineRegressor: FEATURES,
+    FeatureMachineClassifier: {**CLASSES, **FEATURES, "calibration_": "Calibration"},
     KernelLeastSquares: {
         **EVERY,
         "X_fit_": "rows[n]",

@@ -28,6 +28,7 @@ from mercer.machines.margin.classify import MarginClassifier
 from mercer.machines.margin.one_by_one import Expansion
 from mercer.machines.margin.one_class import OneClassSVM
 from mercer.machines.margin.svr import MarginRegressor
+from mercer.machines.ridge.feature_machine import FeatureMachineClassifier
 from mercer.machines.ridge.least_squares import KernelLeastSquares
 from mercer.machines.ridge.ridge import RidgeMachine
 from mercer.machines.shared.machine import Machine
@@ -118,10 +119,10 @@ def outputs_of(model: object, x: Tensor | None = None) -> Outputs:
     """The outputs of a fitted machine; here of one that is not exported."""
     raise ModelFileError(
         f"{type(model).__name__} is not written as ONNX. Of mercer's machines these are: SVC, NuSVC, SVR, "
-        "NuSVR, OneClassSVM, KernelRidge, KernelRidgeCV, KernelLeastSquares, KernelMachine, "
-        "KernelPerceptron, Adatron, GaussianProcessRegressor, FalkonRegressor, FalkonClassifier, the "
-        "machines of several kernels, and the support vector machines of mercer.sklearn. Keep others with "
-        "mercer.save."
+        "NuSVR, OneClassSVM, KernelRidge, KernelRidgeCV, the feature machines, KernelLeastSquares, "
+        "KernelMachine, KernelPerceptron, Adatron, GaussianProcessRegressor, FalkonRegressor, "
+        "FalkonClassifier, the machines of several kernels, and the support vector machines of "
+        "mercer.sklearn. Keep others with mercer.save."
     )
 
 
@@ -236,7 +237,9 @@ def side_by_side(*columns: Tensor) -> Tensor:
     return columns[0].graph.concat([column[:, None] for column in columns], 1)
 
 
-def _decided(scores: Tensor, model: MarginClassifier | FalkonClassifier | Expansion) -> Outputs:
+def _decided(
+    scores: Tensor, model: MarginClassifier | FalkonClassifier | FeatureMachineClassifier | Expansion
+) -> Outputs:
     classes = model.classes_
     return {
         "label": Output(chosen(classes, winners(scores)), "the class", model.predict),
@@ -259,7 +262,7 @@ def margin_scores(model: MarginClassifier, values: Tensor) -> Tensor:
     return votes_and_confidence(values, k)
 
 
-def calibrated(model: MarginClassifier, scores: Tensor) -> Tensor:
+def calibrated(model: MarginClassifier | FeatureMachineClassifier, scores: Tensor) -> Tensor:
     """Probabilities by the slopes that were found on held-out rows."""
     slopes = model.calibration_.slopes
     if scores.ndim == 1:
@@ -278,6 +281,14 @@ def _(model: MarginClassifier, x: Tensor) -> Outputs:
             calibrated(model, scores), "of the classes, in their order", model.predict_proba
         )
     return found
+
+
+@outputs_of.register
+def _(model: FeatureMachineClassifier, x: Tensor) -> Outputs:
+    values = expanded(model).values(x)
+    scores = single(values) if len(model.classes_) == 2 else values
+    shares = Output(calibrated(model, scores), "of the classes, in their order", model.predict_proba)
+    return {**_decided(scores, model), "probabilities": shares}
 
 
 @outputs_of.register

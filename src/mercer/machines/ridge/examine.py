@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.gram.on_rows import PRECOMPUTED
+from mercer.machines.ridge.examine_features import examine_learning
+from mercer.machines.ridge.feature_machine import FeatureMachine
 from mercer.machines.ridge.ridge import RidgeMachine
 from mercer.machines.ridge.ridge_cv import GRID, KernelRidgeCV
 from mercer.machines.ridge.verify import (
@@ -45,7 +47,10 @@ PATH_WORK = 2e11
 def _(model: RidgeMachine, exam: Examination, X: Table, y: Targets, sample_weight: Weights) -> None:
     A, Y, w = model.check_again(X, y, sample_weight)
     same_width(exam, model, A)
-    same_kernel(exam, model, A, w)
+    if isinstance(model, FeatureMachine):
+        examine_learning(exam, model, A, Y, w)
+    else:
+        same_kernel(exam, model, A, w)
     same_approximation(exam, model, A, w)
     exam.same("the weights", model._weight, w)
     exam.same("the targets", model._targets, Y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -51,8 +51,8 @@ class LeaveOneOut(NamedTuple):
     dof: Array
 
 
-class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
-    """What `KernelRidge` and `KernelRidgeCV` share: check, build the problem, solve, keep, predict."""
+class RidgeMachine(Machine):
+    """What all ridge machines share: check, build the problem, solve, keep, predict."""
 
     fit_intercept: bool
     tol: float
@@ -230,7 +230,8 @@ class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
                 kernel=self.kernel_,
             )
         chosen, coef = self._expansion()
-        return self._functions_on(self._rows_of_fit(chosen), coef, self.intercept_, chosen, observed=False)
+        facts = {"observed": False, **self._function_facts()}
+        return self._functions_on(self._rows_of_fit(chosen), coef, self.intercept_, chosen, **facts)
 
     # ── leave one out ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -314,8 +315,16 @@ class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
                 f"X has {A.shape[0]} rows; the model was fitted on {len(self._weight)}. Pass the training "
                 "data."
             )
-        Y = check_target_block(y, A.shape[0], type(self).__name__)[0]
+        Y = self._read_targets(y, A.shape[0])
         return A, Y, check_weights(sample_weight, A.shape[0])
+
+    def _read_targets(self, y: Targets, n: int) -> Array:
+        """Targets that were passed once more, as the fit took them."""
+        return check_target_block(y, n, type(self).__name__)[0]
+
+    def _function_facts(self) -> dict[str, Any]:
+        """What else is to be said of the functions: the classes that they tell apart."""
+        return {}
 
     def named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
         from mercer.machines.ridge.verify import name_multipliers
@@ -350,7 +359,7 @@ class RidgeMachine(MultiOutputMixin, RegressorMixin, Machine):
         return state
 
 
-class KernelRidge(RidgeMachine):
+class KernelRidge(MultiOutputMixin, RegressorMixin, RidgeMachine):
     """Least squares in feature space with a penalty on the length of the function.
 
         min  Σ_i w_i (y_i - f(x_i) - b)² + α‖f‖²,      f = Σ_j c_j k(x_j, ·),      (K + αW⁻¹) c = y - b

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from mercer.errors import InputError, MemoryBudgetError, ParameterError
 from mercer.kernels.base import Kernel
@@ -29,7 +30,7 @@ def _check_alphas(values: Sequence[float]) -> None:
         raise ParameterError(f"alphas must be a list of finite numbers > 0, at least one; got {values!r}.")
 
 
-class KernelRidgeCV(RidgeMachine):
+class KernelRidgeCV(MultiOutputMixin, RegressorMixin, RidgeMachine):
     """Kernel ridge with α chosen among `alphas` by the error on rows that the model has not seen.
 
     Parameters

@@ -1,0 +1,210 @@
+"""The claims of the feature machines: every round of the search once more, by the formulas alone.
+
+Lengthscales and penalties are taken from the path; metrics, errors and the choice are computed again, by
+inverses and by differences of rows, and not by the code of the fit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.arrays import Rows
+from mercer.errors import InputError
+from mercer.kernels.leaves.families import Radial
+from mercer.kernels.rules.readings import Read
+from mercer.kernels.things.metric import Metric
+from mercer.kernels.things.scaling import Standardized
+from mercer.machines.margin.calibrate import calibrate
+from mercer.machines.ridge.feature_machine import (
+    EXPONENTS,
+    FORMS,
+    FeatureMachine,
+    FeatureMachineClassifier,
+    deviations,
+    in_units,
+)
+from mercer.machines.ridge.feature_metric import SAME_POINT
+from mercer.machines.ridge.feature_search import FeaturePath
+from mercer.sparse import Matrix
+from mercer.theory.claims import Examination
+from mercer.typing import Array
+
+# Of slopes that a search without derivatives finds.
+CALIBRATED = 1e-3
+# Of errors that are computed by inverses.
+CLOSE = 1e-6
+# Multiplications for the rounds of a path; beyond, the chosen kernel is looked at alone.
+WORK = 2e11
+
+
+def examine_learning(exam: Examination, model: FeatureMachine, A: Matrix, Y: Array, w: Array) -> None:
+    """The rows of the search, every round, and the choice; of a classifier its calibration too."""
+    _rows(exam, model, w)
+    path = model.path_
+    _settings(exam, model, path)
+    rows = model.search_rows_
+    standardized = Standardized().resolved_on(model.as_rows(A), w)
+    X = np.asarray(standardized.read(Rows(A[rows])).vectors, dtype=np.float64)
+    best = int(np.argmin(path.errors))
+    exam.same("path_.best", path.best, best)
+    exam.same("alpha_", model.alpha_, path.alphas[best])
+    _is_kernel(exam, model, standardized, float(path.bandwidths[best]))
+    if len(path.errors) * len(rows) ** 3 > WORK:
+        exam.cannot("the rounds of the search: there are too many rows")
+    else:
+        errors = _rounds(exam, model, X, in_units(Y[rows], w[rows]), w[rows])
+        if isinstance(model, FeatureMachineClassifier):
+            _calibration(exam, model, Y[rows], w[rows], errors)
+
+
+def _rows(exam: Examination, model: FeatureMachine, w: Array) -> None:
+    rows = model.search_rows_
+    kept = np.flatnonzero(w > 0)
+    if len(kept) and (rows.min(initial=0) < 0 or rows.max(initial=0) >= len(w)):
+        raise InputError("search_rows_ names rows that are not there.")
+    proper = len(np.unique(rows)) == len(rows) and bool(np.all(w[rows] > 0))
+    exam.true(proper, "search_rows_ names a row twice, or one without weight")
+    if len(kept) <= model.search_rows and len(rows) == len(kept):
+        exam.same("search_rows_", rows, kept)
+    elif isinstance(model.random_state, int | np.integer):
+        drawn = np.random.default_rng(model.random_state).permutation(kept)[: len(rows)]
+        exam.same("search_rows_", rows, np.sort(drawn))
+    else:
+        exam.cannot("which rows were searched: they were drawn without a seed")
+
+
+def _settings(exam: Examination, model: FeatureMachine, path: FeaturePath) -> None:
+    """The path has the rounds that were asked for, in their order."""
+    forms = FORMS if model.metric == "auto" else (model.metric,)
+    exponents = EXPONENTS if isinstance(model.exponent, str) else (float(model.exponent),)
+    lengths = {len(path.forms), *(len(part) for part in (path.iterations, path.exponents, path.bandwidths))}
+    if lengths != {len(path.errors)} or len(path.alphas) != len(path.errors):
+        raise InputError("path_ has columns of different lengths.")
+    exam.same("the first round", path.iterations[0], 0)
+    exam.same("the exponent of no metric", path.exponents[0], 1.0)
+    exam.true(path.forms[0] == "none", "the first round of path_ has a metric")
+    later = list(zip(path.iterations[1:].tolist(), path.forms[1:], path.exponents[1:].tolist(), strict=True))
+    asked = all(1 <= i <= model.n_updates and f in forms and e in exponents for i, f, e in later)
+    exam.true(asked, "path_ has rounds that were not asked for")
+    for i, f, e in later:
+        exam.true(i == 1 or (i - 1, f, e) in later, f"path_ has a round {i} without the one before it")
+    exam.true(len(set(later)) == len(later), "path_ has a round twice")
+    if model.given_bandwidth is not None:
+        exam.same("path_.bandwidths", path.bandwidths, np.full(len(path.errors), model.given_bandwidth))
+    if model.alpha is not None:
+        exam.same("path_.alphas", path.alphas, np.full(len(path.errors), float(model.alpha)))
+
+
+def _is_kernel(exam: Examination, model: FeatureMachine, standardized: object, bandwidth: float) -> None:
+    """`kernel_` is the kernel asked for, with a metric, of standardised columns."""
+    outer = model.kernel_
+    shape = isinstance(outer, Read) and isinstance(outer.kernel, Read)
+    exam.true(shape, "kernel_ is no radial kernel of a metric of standardised columns")
+    if not isinstance(outer, Read) or not isinstance(outer.kernel, Read):
+        return
+    exam.same("the standardisation in kernel_", outer.reading, standardized)
+    leaf = model.radial.with_params({"lengthscale": bandwidth})
+    exam.same("the kernel inside kernel_", outer.kernel.kernel, leaf)
+
+
+def _rounds(exam: Examination, model: FeatureMachine, X: Array, Y: Array, w: Array) -> Array | None:
+    """Every round; the leave-one-out errors of the chosen one, where it could be computed."""
+    chosen: Array | None = None
+    path = model.path_
+    coefs: dict[tuple[int, str, float], tuple[Array, Array, Radial]] = {}
+    for k in range(len(path.errors)):
+        step = (int(path.iterations[k]), path.forms[k], float(path.exponents[k]))
+        root = np.eye(X.shape[1])
+        if k:
+            before = (0, "none", 1.0) if step[0] == 1 else (step[0] - 1, *step[1:])
+            if before not in coefs:
+                continue
+            root = _metric(coefs[before], X, w, step[1], step[2], model.rank)
+        leaf = model.radial.with_params({"lengthscale": float(path.bandwidths[k])})
+        assert isinstance(leaf, Radial)
+        K = leaf.block(Rows(X @ root), None)
+        alpha = float(path.alphas[k])
+        digits = 1e3 * np.finfo(float).eps * (len(K) + alpha) / alpha
+        if not np.isfinite(path.errors[k]):
+            exam.cannot("a round without a leave-one-out error")
+            return chosen
+        if digits > 1e-4:
+            exam.cannot(f"the rounds from {k} on: rounding is more than the penalty")
+            return chosen
+        coef, errors = _left_out(K, Y, w, alpha, bool(model.fit_intercept))
+        error = float((w @ errors**2).mean() / w.sum())
+        exam.same(f"path_.errors[{k}]", float(path.errors[k]), error, within=max(CLOSE, digits))
+        coefs[step] = (root, coef, leaf)
+        if k == path.best:
+            _same_metric(exam, model, root @ root.T, max(CLOSE, digits))
+            chosen = errors
+    return chosen
+
+
+def _same_metric(exam: Examination, model: FeatureMachine, M: Array, within: float) -> None:
+    """What the kernel reads is the metric of the chosen round."""
+    assert isinstance(model.kernel_, Read) and isinstance(model.kernel_.kernel, Read)
+    reading = model.kernel_.kernel.reading
+    exam.true(isinstance(reading, Metric), "kernel_ has no metric")
+    if not isinstance(reading, Metric):
+        return
+    if reading.factor is not None:
+        mine = np.array(reading.factor) @ np.array(reading.factor).T
+    else:
+        mine = np.array(reading.matrix)
+    exam.same("the metric in kernel_", np.diag(mine) if mine.ndim == 1 else mine, M, within=within)
+
+
+def _left_out(K: Array, Y: Array, w: Array, alpha: float, intercept: bool) -> tuple[Array, Array]:
+    """Coefficients and leave-one-out errors, by an inverse."""
+    n = len(K)
+    system = K + np.diag(alpha / w)
+    if intercept:
+        ones = np.ones((n, 1))
+        system = np.block([[system, ones], [ones.T, np.zeros((1, 1))]])
+    inverse = np.linalg.inv(system)[:n, :n]
+    coef = inverse @ Y
+    return coef, coef / np.diagonal(inverse)[:, None]
+
+
+def _metric(
+    last: tuple[Array, Array, Radial], X: Array, w: Array, form: str, exponent: float, rank: int | None
+) -> Array:
+    """R of the next round, from the gradients of the last function by differences of rows."""
+    root, coef, leaf = last
+    U = X @ root
+    length = float(leaf.lengthscale)  # type: ignore[arg-type]
+    s = leaf.squares(U, None)
+    near = (SAME_POINT / length) ** 2 * float((U**2).sum(axis=1).max())
+    with np.errstate(all="ignore"):
+        slopes = np.where(s <= near, 0.0, leaf.slope(s))
+    total = np.zeros((X.shape[1], X.shape[1]))
+    for i in range(len(X)):
+        towards = (U[i] - U) * slopes[i][:, None] * 2.0 / length**2
+        G = root @ (towards.T @ coef)
+        total += w[i] / w.sum() * (G @ G.T)
+    if form == "diagonal":
+        total = np.diag(np.diagonal(total))
+    values, vectors = np.linalg.eigh((total + total.T) / 2)
+    values = np.maximum(values, 0.0)
+    if rank is not None:
+        values[: max(len(values) - rank, 0)] = 0.0
+    M = (vectors * values**exponent) @ vectors.T
+    centred = X - w @ X / w.sum()
+    spread = (centred.T * w / w.sum()) @ centred
+    M = M * np.trace(spread) / np.trace(M @ spread)
+    values, vectors = np.linalg.eigh((M + M.T) / 2)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+def _calibration(
+    exam: Examination, model: FeatureMachineClassifier, Y: Array, w: Array, errors: Array | None
+) -> None:
+    """The slopes are those of the leave-one-out decision values of the chosen round."""
+    if errors is None:
+        exam.cannot("calibration_: the leave-one-out decision values it follows from")
+        return
+    codes = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
+    found = np.array(calibrate(Y - errors * deviations(Y, w), codes, w).slopes)
+    mine = np.array(model.calibration_.slopes)
+    exam.same("the slopes of calibration_", mine, found, within=CALIBRATED, scale=np.abs(found))
