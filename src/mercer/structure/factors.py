@@ -48,7 +48,7 @@ class Kind(Enum):
 
 _KINDS: tuple[tuple[tuple[type, ...], Kind], ...] = (
     ((White,), Kind.NOISE),
-    ((Periodic, Cosine), Kind.PERIODIC),
+    ((Periodic, ZeroMeanPeriodic, Cosine), Kind.PERIODIC),
     ((Radial, Laplacian, SpectralMixture), Kind.SHAPE),
     ((Brownian,), Kind.WALK),
     ((Categorical, Hamming), Kind.CATEGORY),

@@ -3,5 +3,7 @@
 ridge, ridge_cv, least_squares   `KernelRidge`, `KernelRidgeCV`, `KernelLeastSquares`
 problem, dual, parts             the linear system, the methods that solve it, weights and intercepts
 smoother                         a fit without each row, and with one more, from its factor
+feature_machine                  `FeatureMachineRegressor`, `FeatureMachineClassifier`, which learn a metric
+feature_search, feature_metric   its rounds by leave-one-out; the metric of gradients
 verify, verify_features          residuals from the data, in rows or in features, and their rounding
 """
