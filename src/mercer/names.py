@@ -90,6 +90,7 @@ MACHINES: dict[str, str] = {
     "parzen": "KernelMeanEmbedding",
     "logisticregression": "KernelMachine",
     "mkl": "MultipleKernelClassifier",
+    "rfm": "FeatureMachineRegressor",
     "oneclass": "OneClassSVM",
 }
 

@@ -69,9 +69,10 @@ def calibrated(found: Estimate, classes: Labels) -> tuple[Estimate, float]:
     sharpness = sharpness_of(found, classes)
     if sharpness == 1.0:
         return found, sharpness
-    better = of_classes(found.how, found.rows, found.truth, classes, sharpened(found.spread, sharpness))
+    sharp = sharpened(found.spread, sharpness)
+    better = of_classes(found.how, found.rows, found.truth, classes, sharp)
     how = (
         f"{found.how} Probabilities are to the power {sharpness:.3g}, found by these rows: "
         f"without it the log loss was {found.measures['log_loss']:.4g}."
     )
-    return replace(better, how=how, predicted=found.predicted), sharpness
+    return replace(found, how=how, measures=better.measures, spread=sharp), sharpness

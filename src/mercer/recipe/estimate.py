@@ -45,7 +45,6 @@ TRIAL_ROWS = 10_000
 # Of the seconds left, what the rows may be hoped to take.
 SHARE_FOR_ROWS = 0.7
 CHOSEN_ON_THE_SAME = "The kernel was chosen among several by the same rows, which flatters a little."
-THEN_ALL_ROWS = "The model itself was then fitted to all rows."
 TUNED_ON_THE_SAME = "The kernel's numbers were found from the same rows, which flatters a little."
 
 
@@ -96,7 +95,8 @@ class Estimate:
     accuracy, log_loss, and roc_auc of two. `nothing_learned` has what predicting the mean, or the most
     frequent class, would have reached. `rows` are the numbers of the rows judged, `truth` their targets,
     `predicted` what was said of them, `spread` the standard deviations or the probabilities. `said` has the
-    normal distributions on another scale than y as it is, where the target has one.
+    normal distributions on another scale than y as it is, where the target has one. The model was `refitted`
+    to all rows where what was judged had seen some of them.
     """
 
     how: str
@@ -107,6 +107,7 @@ class Estimate:
     predicted: Labels
     spread: Array
     said: Predicted | None = None
+    refitted: bool = False
 
     @property
     def numbers(self) -> Predicted:
@@ -298,8 +299,8 @@ def by_rows_kept_out(
     if len(y) > MOST_REFITTED or clock.short_of(1.2 * took):
         return first, estimate
     talk(f"the machine on all {len(y)} rows")
-    how = f"{estimate.how} {THEN_ALL_ROWS}"
-    return Fitted.to(machine, given.table, targets), replace(estimate, how=how)
+    how = f"{estimate.how} The model itself was then fitted to all rows."
+    return Fitted.to(machine, given.table, targets), replace(estimate, how=how, refitted=True)
 
 
 def _as_many_as_time_allows(
@@ -456,7 +457,7 @@ def promise_of_classes(machine: Classifier, found: Estimate, level: float) -> Gu
 
 def _after_calibration(found: Estimate) -> tuple[str, ...]:
     """What was done with rows kept out beside calibrating by them."""
-    if THEN_ALL_ROWS not in found.how:
+    if not found.refitted:
         return (CHOSEN_ON_THE_SAME,)
     refitted = "The model was then fitted to all rows: strictly the promise is one for the fit before that."
     return (CHOSEN_ON_THE_SAME, refitted)

@@ -50,9 +50,10 @@ REGISTRY.add_form(
             "predicted": "targets[judged]",
             "spread": "floats[judged] | floats[judged, c]",
             "said": "Predicted | none",
+            "refitted": "flag",
         },
         own=True,
-        later={"said": None},
+        later={"said": None, "refitted": False},
     )
 )
 REGISTRY.add_form(
@@ -64,8 +65,12 @@ REGISTRY.add_form(
 )
 
 
-def _check_sharpness(model: TableClassifier) -> None:
-    if not model.sharpness_ > 0:
+def _complete(model: TableRegressor | TableClassifier) -> None:
+    """Refuse a model that lacks a part, but for those that files of an earlier version do not have."""
+    for name in REGISTRY.machines[type(model).__name__].facts:
+        if name != "feature_names_in_" and not hasattr(model, name):
+            raise ValueError(f"there is no {name}")
+    if isinstance(model, TableClassifier) and not model.sharpness_ > 0:
         raise ValueError(f"probabilities have no power {model.sharpness_!r}")
 
 
@@ -87,6 +92,7 @@ REGISTRY.add_machine(
         TableRegressor,
         {**TABLE, "y_mean_": "number", "y_scale_": "number", "scale_": "Scale"},
         TableRegressor.check_parameters,
+        _complete,
     )
 )
 REGISTRY.add_machine(
@@ -95,6 +101,6 @@ REGISTRY.add_machine(
         TableClassifier,
         {**TABLE, "classes_": "labels[c]", "sharpness_": "number"},
         TableClassifier.check_parameters,
-        _check_sharpness,
+        _complete,
     )
 )

@@ -23,6 +23,7 @@ from mercer.kernels import (
     SpectralMixture,
     Standardized,
     White,
+    ZeroMeanPeriodic,
 )
 from mercer.kernels.algebra import On, Power, Product, Read, Scaled
 from mercer.kernels.things.gates import Gate
