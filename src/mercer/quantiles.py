@@ -75,4 +75,4 @@ def lower(values: Array, level: float) -> Array:
     >>> lower(np.array([4.0, 1.0, 3.0, 2.0]), 0.5)
     array(2.)
     """
-    return -upper(-values, level)
+    return np.asarray(-upper(-values, level))

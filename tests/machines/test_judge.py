@@ -118,7 +118,7 @@ CLASSES = {n: getattr(mercer, n) for n in mercer.__all__ if inspect.isclass(geta
 PUBLIC = sorted(
     n
     for n, cls in CLASSES.items()
-    if issubclass(cls, BaseEstimator) and not cls.__module__.startswith("mercer.recipe")
+    if issubclass(cls, BaseEstimator) and not cls.__module__.startswith(("mercer.recipe", "mercer.conformal"))
 )
 
 

@@ -172,6 +172,8 @@ def test_an_approximation_is_offered_by_all_machines_but_those_that_say_why():
         "FalkonClassifier": "it is one",
         "Nystroem": "it is one",
         "RandomFeatures": "it is one",
+        "FeatureMachineRegressor": "its kernel is learned, and features would be those of the kernel before",
+        "FeatureMachineClassifier": "its kernel is learned, and features would be those of the kernel before",
     }
     assert without == reasons.keys()
 

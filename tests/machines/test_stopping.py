@@ -232,6 +232,8 @@ KEEP_BY_PASSES = {
     "FalkonRegressor": {},
     "FalkonRegressor, few landmarks": {},
     "FalkonClassifier": {},
+    "FeatureMachineRegressor": {},
+    "FeatureMachineClassifier": {},
     "KernelKMeans": {"n_init": 6},
     "twin of SVC, probabilities": {},
     "twin of GaussianProcessRegressor": {},

@@ -151,8 +151,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a draft shares its lists with the last fit",
         MACHINES + "shared/publish.py",
-        "return list(value) if type(value) is list else value",
-        "return value",
+        "{k: v.copy() if type(v) is list else v for k, v in self.__dict__.items()}",
+        "dict(self.__dict__)",
         "tests/machines/test_stopping.py tests/laws/test_perceptron_twins.py",
     ),
     Fault(
