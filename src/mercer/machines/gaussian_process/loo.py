@@ -26,20 +26,26 @@ from mercer.typing import Array
 CANCELLED = 1e-4  # of a sum of squares: where one row leaves less, the others are summed again
 
 
+def inverse_itself(posterior: Posterior, what: str) -> Exact | InFeatures:
+    """(K + N)⁻¹ of a fit that has it, and the rows it belongs to; `what` says who needs it."""
+    inverse = posterior.inverse
+    if not isinstance(inverse, Exact | InFeatures):
+        raise InputError(f"{what} needs the inverse itself; fit with solver='cholesky'.")
+    if not posterior.n:
+        raise InputError(
+            f"{what} needs the rows of the fit, and this model was saved without them (compact=True). "
+            "Save it with compact=False, or fit it again."
+        )
+    return inverse
+
+
 def leave_one_out(posterior: Posterior) -> tuple[Array, Array]:
     """Mean and standard deviation of every observation given all others, n × targets, in units of y.
 
     Whether the targets were centred and scaled by their own mean and deviation decides what each row took
     part in.
     """
-    inverse = posterior.inverse
-    if not isinstance(inverse, Exact | InFeatures):
-        raise InputError("leave-one-out needs the inverse itself; fit with solver='cholesky'.")
-    if not posterior.n:
-        raise InputError(
-            "leave-one-out needs the rows of the fit, and this model was saved without them (compact=True). "
-            "Save it with compact=False, or fit it again."
-        )
+    inverse = inverse_itself(posterior, "leave-one-out")
     Y = posterior.Y
     scale = posterior.units.scale
     shift, ratio = _with_all(Y)

@@ -12,7 +12,8 @@ from mercer.arrays import Rows
 from mercer.errors import InputError
 from mercer.gram.on_rows import Approximated, Evaluated, Given
 from mercer.kernels.terms import latent_diag, noise_of
-from mercer.machines.gaussian_process.inverses import Exact, InFeatures
+from mercer.machines.gaussian_process.inverses import InFeatures
+from mercer.machines.gaussian_process.loo import inverse_itself
 from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.gaussian_process.targets import new_noise
 from mercer.solve.left_out import NewRows, Smoother, variance_left
@@ -22,14 +23,7 @@ from mercer.typing import Array
 
 def process_smoother(posterior: Posterior, diagonal: Array | None = None) -> Smoother:
     """The mean of a posterior of one target as a smoother; `diagonal` is that of (K + N)⁻¹, if known."""
-    inverse = posterior.inverse
-    if not isinstance(inverse, Exact | InFeatures):
-        raise InputError("leaving rows out needs the inverse itself; fit with solver='cholesky'.")
-    if not posterior.n:
-        raise InputError(
-            "leaving rows out needs the rows of the fit, and this model was saved without them "
-            "(compact=True). Save it with compact=False, or fit it again."
-        )
+    inverse = inverse_itself(posterior, "leaving rows out")
     if posterior.Y.shape[1] != 1:
         raise InputError(
             f"the model was fitted to {posterior.Y.shape[1]} targets; leaving rows out is for one. "
