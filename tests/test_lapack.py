@@ -46,6 +46,19 @@ def test_factors_and_what_they_solve(either_way, A, dtype):
         np.testing.assert_array_equal(b, before)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [1, 5, 8, 40])
+def test_lengths_of_the_columns_of_an_inverse(either_way, monkeypatch, A, n, dtype):
+    monkeypatch.setattr(lapack, "TRIANGLE", 4)
+    monkeypatch.setattr(lapack, "COLUMNS", 8)
+    L = np.linalg.cholesky(A[:n, :n])
+    lower = np.asfortranarray(L + np.triu(np.full((n, n), np.nan), 1), dtype=dtype)
+    found = lapack.Triangle(lower).inverse_lengths()
+    expected = [sum(x**2 for x in column) for column in np.linalg.inv(L).T]
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, expected, rtol=1e-12 if dtype == np.float64 else 1e-5)
+
+
 def test_a_factor_in_place_takes_no_other_memory_and_a_failure_names_its_row(either_way, A):
     buffer = np.asfortranarray(A)
     lower, info = lapack.potrf(buffer, overwrite_a=True)

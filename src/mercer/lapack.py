@@ -27,6 +27,8 @@ MARGIN = 5000
 # Rows of a triangle that are inverted at once, and how much that may multiply the bound of rounding.
 TRIANGLE = 256
 GROWTH = 200.0
+# Columns of an inverse that are made at a time: some blocks of a triangle.
+COLUMNS = 2 * TRIANGLE
 
 # ── factors ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -163,24 +165,45 @@ class Triangle:
         n = len(self.lower)
         return [slice(i, min(i + TRIANGLE, n)) for i in range(0, n, TRIANGLE)]
 
-    def solve(self, B: Array) -> None:
-        """B ← L⁻¹B; B in Fortran's order."""
-        if float(B.shape[0]) ** 2 * B.shape[1] < LONG:
-            self._solve(B)
-        else:
-            waiting(self._solve, B)
+    def solve(self, B: Array, start: int = 0) -> None:
+        """B ← L⁻¹B; B in Fortran's order.
 
-    def _solve(self, B: Array) -> None:
+        It may have the rows from `start` on alone, where a block begins: those before are then 0.
+        """
+        if float(B.shape[0]) ** 2 * B.shape[1] < LONG:
+            self._solve(B, start)
+        else:
+            waiting(self._solve, B, start)
+
+    def _solve(self, B: Array, start: int) -> None:
         for part, inverse in zip(self._parts(), self.inverses, strict=True):
-            known = slice(0, part.start)
-            if part.start:
-                subtract_product(B[part], self.lower[part, known], B[known])
+            if part.start < start:
+                continue
+            own = slice(part.start - start, part.stop - start)
             if inverse is None:
-                X = np.asfortranarray(B[part])
+                X = np.asfortranarray(B[own])
                 trsm(np.asfortranarray(self.lower[part, part]), X)
-                B[part] = X
+                B[own] = X
             else:
-                trmm(inverse, B[part])
+                trmm(inverse, B[own])
+            # what is known leaves all rows below at once: tall products are the quick ones
+            if own.stop < len(B):
+                subtract_product(B[own.stop :], self.lower[part.stop :, part], B[own])
+
+    def inverse_lengths(self) -> Array:
+        """The squared lengths of the columns of L⁻¹, in n³/3 operations and with n × 512 numbers of memory.
+
+        >>> Triangle(np.asfortranarray([[2.0, 0.0], [1.0, 4.0]])).inverse_lengths()
+        array([0.265625, 0.0625  ])
+        """
+        n = len(self.lower)
+        out = np.empty(n)
+        for start in range(0, n, COLUMNS):
+            count = min(COLUMNS, n - start)
+            B = np.eye(n - start, count, dtype=self.lower.dtype, order="F")
+            self.solve(B, start)
+            out[start : start + count] = np.einsum("ij,ij->j", B, B, dtype=np.float64)
+        return out
 
 
 # ── eigenvalues ─────────────────────────────────────────────────────────────────────────────────────────────

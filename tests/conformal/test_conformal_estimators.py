@@ -24,6 +24,7 @@ from mercer import (
     GaussianProcessClassifier,
     GaussianProcessRegressor,
     KernelRidge,
+    conformal,
     quantiles,
 )
 from mercer.conformal.labels import cumulated
@@ -52,9 +53,8 @@ PROCESS = GaussianProcessRegressor("RBF(1.0) + White(0.1)", optimizer=None)
         {
             "check_sample_weight_equivalence_on_dense_data": "rows that come twice are kept out twice",
             "check_sample_weight_equivalence_on_sparse_data": "rows that come twice are kept out twice",
-            "check_sample_weights_invariance": "rows that come twice are kept out twice",
         }
-        if estimator.method == "split" or isinstance(estimator, ConformalClassifier)
+        if estimator.method == "split"
         else {}
     ),
 )
@@ -62,6 +62,25 @@ def test_scikit_learns_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+@pytest.mark.parametrize("model", ["ridge", KernelRidge, StandardScaler(), None])
+def test_what_is_no_model_is_refused_in_a_sentence(model):
+    with pytest.raises(ParameterError, match="model must be a regressor or a classifier"):
+        conformal(model, X, Y)
+
+
+def test_classes_and_groups_with_too_few_rows_are_named():
+    rare = LABELS.astype("<U8")
+    rare[:3] = "sequoia"
+    by_class = ConformalClassifier(SVC("RBF(1.0)"), by="class", folds=3).fit(X, rare)
+    with pytest.warns(UserWarning, match="^class 'sequoia': 3 rows cannot promise 90 %"):
+        assert by_class.predict_set(NEW)[:, by_class.classes_ == "sequoia"].all()
+    assert "Calibrated on 3 rows in the smallest of them." in str(by_class.guarantee_)
+    groups = np.where(np.arange(N) < 4, "few", "many")
+    grouped = ConformalClassifier(SVC("RBF(1.0)"), folds=3).fit(X, LABELS, groups=groups)
+    with pytest.warns(UserWarning, match="^group 'few': 4 rows cannot promise 90 %"):
+        assert grouped.predict_set(NEW[:2], groups=["few", "many"])[0].all()
 
 
 def test_they_are_cloned_searched_and_put_into_pipelines():
@@ -224,7 +243,7 @@ def test_each_group_keeps_its_own_level():
         width = high - low
         assert np.median(width[groups[200:] == "wild"]) > 3 * np.median(width[groups[200:] == "calm"])
         assert model.guarantee_.kind == "within each group"
-    with pytest.warns(UserWarning, match="0 rows cannot promise"):
+    with pytest.warns(UserWarning, match="group 'unheard of': 0 rows cannot promise"):
         low, high = model.predict_interval(A[:1], groups=["unheard of"])
     assert low[0] == -np.inf and high[0] == np.inf
     with pytest.raises(ParameterError, match="pass the groups"):

@@ -24,6 +24,7 @@ def test_a_process_has_jackknife_in_closed_form(process):
     np.testing.assert_array_equal((low, high), ends)
     assert not process.guarantee(0.8).strict and process.guarantee(0.8).at_least == pytest.approx(0.6)
     assert "jackknife+" in str(process.guarantee(0.8)) and "same rows" in str(process.guarantee(0.8))
+    assert "held fixed where a row is left out" in str(process.guarantee(0.8))
     plain = process.predict_interval(X[:9], 0.8)
     assert not np.array_equal(plain, (low, high))
 

@@ -170,8 +170,9 @@ class ConformalClassifier(ClassifierMixin, Wrapper):
         sample = self._new(X)
         level = self._level(level)
         counts, sizes = self._counts(sample, X, groups)
+        labels = self._groups_of_new(X, groups, len(sample))
         for n in np.unique(sizes):
-            self._say_if_too_few(int(n), level)
+            self._say_if_too_few(int(n), level, *self._names_of(sizes == n, labels))
         out = np.zeros(counts.shape, dtype=bool)
         for n in np.unique(sizes):
             mine = sizes == n
@@ -181,6 +182,12 @@ class ConformalClassifier(ClassifierMixin, Wrapper):
             none = ~out.any(axis=1)
             out[none] = p[none] == p[none].max(axis=1, keepdims=True)
         return out
+
+    def _names_of(self, mine: Flags, labels: Labels | None) -> tuple[str, Labels | None]:
+        """The classes, or the groups, that some of rows × classes belong to."""
+        if self.by == BY_CLASS:
+            return "class", self.classes_[mine.any(axis=0)]
+        return "group", None if labels is None else np.unique(labels[mine.any(axis=1)])
 
     def p_values(self, X: Table, *, groups: object = None) -> Array:
         """The share of rows, the new one with them, whose true label is as strange as each label here.

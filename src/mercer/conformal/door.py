@@ -8,6 +8,7 @@ from sklearn.base import is_classifier
 
 from mercer.conformal.classifier import ConformalClassifier
 from mercer.conformal.regressor import ConformalRegressor
+from mercer.errors import ParameterError
 from mercer.typing import Setting, Table, Targets, Weights
 
 
@@ -36,5 +37,9 @@ def conformal(
     >>> low.round(2), high.round(2)
     (array([1.19]), array([1.56]))
     """
+    if isinstance(model, type) or not (hasattr(model, "fit") and hasattr(model, "predict")):
+        raise ParameterError(
+            f"model must be a regressor or a classifier, such as mercer.KernelRidge(); got {model!r}."
+        )
     kind = ConformalClassifier if is_classifier(model) else ConformalRegressor
     return kind(model, method=method, level=level, **options).fit(X, y, sample_weight, groups)

@@ -24,6 +24,7 @@ EXCHANGEABLE = (
     "the rows of the fit and the new row are exchangeable (drawn from one source, independently or in random "
     "order), and the model does not depend on the order of its rows"
 )
+OVER_ALL = "over all rows"
 TUNED = (
     "The hyperparameters were found from the same rows and are held fixed where a row is left out or added: "
     "strictly the promise is one for hyperparameters that were given. Methods 'cv+' and 'split' find them "
@@ -56,9 +57,10 @@ class Guarantee:
         proved = f"with probability {_percent(self.at_least)} at least"
         if self.at_least <= 0:
             proved = "with a probability of which nothing is proved"
+        among = "" if self.kind == OVER_ALL else " in the smallest of them"
         words = (
             f"{self.method}, level {_percent(self.level)}: the truth is inside {proved} ({self.kind}), "
-            f"if {self.condition}. Calibrated on {self.rows} rows."
+            f"if {self.condition}. Calibrated on {self.rows} rows{among}."
         )
         return " ".join([words, *self.notes])
 
@@ -106,9 +108,9 @@ def guarantee(
     return Guarantee(method, level, proved, kind, condition, n, strict, notes)
 
 
-def too_few(n: int, level: float) -> str:
-    """Why intervals are infinite, or sets have every label."""
+def too_few(n: int, level: float, who: str = "") -> str:
+    """Why intervals are infinite, or sets have every label; `who` are the groups that have so few rows."""
     return (
-        f"{n} rows cannot promise {_percent(level)}: at least {least_rows(level)} are needed, and until then "
-        "intervals are infinite and sets have every label."
+        f"{who}{n} rows cannot promise {_percent(level)}: at least {least_rows(level)} are needed, and until "
+        "then intervals are infinite and sets have every label."
     )

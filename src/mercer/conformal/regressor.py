@@ -240,8 +240,9 @@ class ConformalRegressor(RegressorMixin, Wrapper):
         sample = self._new(X)
         level = self._level(level)
         labels = self._groups_of_new(X, groups, len(sample))
-        for _, mine in self._members(labels, len(sample)):
-            self._say_if_too_few(int(mine.sum()), level)
+        for new, mine in self._members(labels, len(sample)):
+            names = None if labels is None else labels[new][:1]
+            self._say_if_too_few(int(mine.sum()), level, "group", names)
         return sample, level, labels
 
     def _ends(

@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from mercer.conformal.folds import fold_of_each, kept_out
-from mercer.conformal.guarantee import Guarantee, guarantee, too_few
+from mercer.conformal.guarantee import OVER_ALL, Guarantee, guarantee, too_few
 from mercer.conformal.sample import Sample, groups_of
 from mercer.errors import InputError, ParameterError, ShapeError, warn
 from mercer.machines.shared.base import check_weights
@@ -196,9 +196,12 @@ class Wrapper(MetaEstimatorMixin, BaseEstimator):
         for label in np.unique(groups):
             yield groups == label, self.groups_ == label
 
-    def _say_if_too_few(self, n: int, level: float) -> None:
-        if n < least_rows(level):
-            warn(too_few(n, level))
+    def _say_if_too_few(self, n: int, level: float, kind: str = "", names: Labels | None = None) -> None:
+        """Warn where n rows cannot promise the level; `names` are those of the groups or classes."""
+        if n >= least_rows(level):
+            return
+        who = "" if names is None else f"{kind} {', '.join(map(repr, names.tolist()))}: "
+        warn(too_few(n, level, who))
 
     def predict(self, X: Table) -> Labels:
         """What the estimator says, without an interval or a set."""
@@ -231,7 +234,7 @@ class Wrapper(MetaEstimatorMixin, BaseEstimator):
     def _counted(self) -> tuple[int, str]:
         """How many rows the smallest group has, and over what the promise is taken."""
         if not hasattr(self, "groups_"):
-            return len(self.rows_), "over all rows"
+            return len(self.rows_), OVER_ALL
         return int(np.unique(self.groups_, return_counts=True)[1].min()), "within each group"
 
     def _breaks(self) -> tuple[bool, tuple[str, ...]]:

@@ -78,15 +78,8 @@ class Cholesky:
         return 2.0 * float(np.log(self.lower.diagonal().astype(np.float64)).sum())
 
     def inverse_diag(self) -> Array:
-        """The diagonal of (A + shift·I)⁻¹: the squared column lengths of L⁻¹. Takes one more n×n array."""
-        inverse = lapack.trtri(self.lower)
-        n = self.shape[0]
-        out = np.empty(n)
-        for cols in panels(n):
-            # Above the diagonal is rubbish.
-            part = np.tril(inverse[:, cols], -cols.start)
-            out[cols] = np.einsum("ij,ij->j", part, part, dtype=np.float64)
-        return out
+        """The diagonal of (A + shift·I)⁻¹: the squared lengths of the columns of L⁻¹, never stored whole."""
+        return lapack.Triangle(self.lower).inverse_lengths()
 
 
 def factor(
