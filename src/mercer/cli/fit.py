@@ -73,11 +73,9 @@ class FitRequest(_HowToFit):
 
 def run_fit(asked: FitRequest) -> int:
     """Read, fit, write the model and its report, say what came of it; return the exit code."""
-    voice = Voice(asked.quiet)
-    code = 0
 
-    def work() -> None:
-        nonlocal code
+    def work(voice: Voice) -> int:
+        code = 0
         seconds = seconds_of(asked.time)
         # the seconds began with the program: what it imports takes some of them
         end = None if seconds is None else asked.began + seconds - AT_THE_END
@@ -101,8 +99,9 @@ def run_fit(asked: FitRequest) -> int:
             with clock.ending(math.inf if end is None else end):
                 model.report(page, table=found, force=asked.force)
         _print_fit(asked, model, place, page, interrupted=code == INTERRUPTED)
+        return code
 
-    return finished(work, voice) or code
+    return finished(work, quiet=asked.quiet)
 
 
 def seconds_for_fit(seconds: float | None, end: float | None, *, report: bool) -> float | None:
