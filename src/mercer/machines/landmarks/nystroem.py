@@ -77,12 +77,7 @@ class Nystroem(Approximation):
             none=True,
             about="At most so many landmarks; None for 100, or for as many as `tolerance` needs.",
         ),
-        "tolerance": Number(
-            0.0,
-            1.0,
-            closed_low=True,
-            none=True,
-            words="None or a share of the trace, 0 <= tolerance < 1",
+        "tolerance": TABLE["tolerance"].but(
             about="Stop at the fewest landmarks found to leave out at most this share of the trace: one by "
             'one with "pivoted", else by doubling from 32.',
         ),

@@ -25,7 +25,7 @@ from mercer.sparse import Matrix, dense
 from mercer.typing import Array
 
 if TYPE_CHECKING:
-    from mercer.machines.ridge.ridge import RidgeMachine
+    from mercer.machines.ridge.machine import RidgeMachine
 
 
 def ridge_smoother(

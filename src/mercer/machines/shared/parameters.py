@@ -391,6 +391,15 @@ TABLE: dict[str, Parameter] = {
     "epsilon": Number(
         closed_low=True, about="Half the width of the tube in which errors cost nothing, in units of y."
     ),
+    "tolerance": Number(
+        0.0,
+        1.0,
+        closed_low=True,
+        none=True,
+        words="None or a share of the trace, 0 <= tolerance < 1",
+        about="The share of the trace that may be left out.",
+    ),
+    "n_restarts": Whole(0, about="So many further searches from random starts, in parallel."),
     "fit_intercept": Switch(about="Learn a constant b that is not penalised."),
     "tol": Number(about="How exact the answer has to be."),
     "max_iter": Whole(
