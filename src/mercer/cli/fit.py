@@ -24,7 +24,7 @@ from mercer import clock, places
 from mercer.cli.codes import INTERRUPTED
 from mercer.cli.source import Voice, finished
 from mercer.cli.talk import complain, json_text
-from mercer.errors import InputError, Interrupted, ModelFileError, OutputError, ParameterError
+from mercer.errors import InputError, Interrupted, ModelFileError, OutputError, ParameterError, TargetError
 from mercer.recipe.door import fit as fit_table
 from mercer.recipe.estimate import Estimate
 from mercer.recipe.estimators import TableClassifier, TableMachine, TableRegressor
@@ -116,11 +116,12 @@ def _fitted(found: TableFile, asked: FitRequest, seconds: float | None) -> Table
     """The model of the table; what is wrong with the table is said with its name."""
     try:
         return _fit(found, asked, seconds)
+    except TargetError as error:
+        raise TargetError(f"{found.path}, column {asked.target!r}: {error}") from error
     except InputError as error:
         if found.path in str(error):
             raise
-        column = f", column {asked.target!r}" if str(error).startswith("the target") else ""
-        raise InputError(f"{found.path}{column}: {error}") from error
+        raise InputError(f"{found.path}: {error}") from error
 
 
 def _fit(found: TableFile, asked: FitRequest, seconds: float | None) -> TableRegressor | TableClassifier:

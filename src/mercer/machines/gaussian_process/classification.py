@@ -350,7 +350,7 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
             elif given is not None:
                 yield K, given[part]
             else:
-                yield K, on.own(A[part])
+                yield K, on.diagonal(A[part])
 
     def _functions(self) -> Functions:
         """The mean of the latent function of each class."""

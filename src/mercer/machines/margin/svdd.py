@@ -156,7 +156,7 @@ class SVDD(OutlierMixin, MarginMachine):
         on = self._fitted_on(self.support_vectors_, self.support_)
         if isinstance(on, Given):
             return self._own
-        return on.own(self.check_rows(X, reset=False))
+        return on.diagonal(self.check_rows(X, reset=False))
 
     def decision_function(self, X: Table) -> Array:
         """R² - ‖φ(x) - a‖²: positive inside, negative outside; what is no more than rounding is 0."""

@@ -112,7 +112,7 @@ class _Dual:
         mean = _mean(self.model, A)
         if not spread:
             return NewRows(mean, v)
-        own = on.own(A) + self.alpha
+        own = on.diagonal(A) + self.alpha
         left = variance_left(own, np.einsum("ij,ij->i", k, v) + b)
         return NewRows(mean, v, left, _new_penalty(on, A, self.alpha))
 
