@@ -1,5 +1,6 @@
-"""The machine that ARCHITECTURE.md shows is what it says it is."""
+"""The kernel and the machine that ARCHITECTURE.md shows are what they say they are."""
 
+import doctest
 import re
 import warnings
 from pathlib import Path
@@ -10,8 +11,10 @@ import pytest
 from scipy import sparse
 from sklearn.base import RegressorMixin, clone
 
-from mercer import RBF, Custom, Nystroem
+from mercer import RBF, Custom, Nystroem, parse
 from mercer.errors import InvalidKernelError
+from mercer.kernels import Radial, leaf
+from mercer.kernels.leaves.leaf import LEAVES
 from mercer.machines.shared.machine import Invalid, Machine
 from mercer.machines.shared.targets import check_numbers
 from mercer.solve.solution import Certificate, Status
@@ -36,6 +39,36 @@ def machine():
     }
     exec(compile(text, str(PAGE), "exec"), names)
     return names["KernelMean"]
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    """The kernel of the page, as it is written there; afterwards no other test knows its name."""
+    (text,) = re.findall(
+        r"```python\n(@leaf\nclass Cauchy.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S
+    )
+    names = {"leaf": leaf, "Radial": Radial, "__name__": "shown"}
+    known = dict(LEAVES)
+    exec(compile(text, str(PAGE), "exec"), names)
+    yield names["Cauchy"]
+    LEAVES.clear()
+    LEAVES.update(known)
+
+
+def test_the_kernel_of_the_page_is_its_formula_proved_and_run_by_the_core(kernel):
+    k = kernel(2.0)
+    Z = X[:5] + 0.5
+    s = ((X[:, None] - Z[None]) ** 2).sum(-1) / 4.0
+    np.testing.assert_allclose(k(X, Z), 1 / (1 + s), rtol=1e-13)
+    assert k.validity().status == "proved"
+    assert not k.gram(X).notes
+    assert parse("Cauchy(2.0)") == k
+
+
+def test_the_example_of_the_page_is_its_value(kernel):
+    found = doctest.DocTestFinder().find(kernel, "Cauchy", module=False, globs={"Cauchy": kernel})
+    (example,) = [test for test in found if test.examples]
+    assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
 
 
 def test_it_predicts_what_its_docstring_says(machine):

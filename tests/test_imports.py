@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "clock": set(),
     "places": {"errors"},
     "names": set(),
-    "quantiles": {"errors", "typing"},
+    "quantiles": {"errors", "params", "typing"},
     "scales": {"errors", "typing"},
     "blas": {"panels", "typing"},
     "lapack": {"blas", "panels", "typing"},

@@ -5,7 +5,8 @@
     │   ├── ShapeError                   wrong number of rows, columns or dimensions
     │   ├── NotFiniteError               NaN or infinity
     │   ├── MagnitudeError               numbers so large that squared distances overflow
-    │   └── DomainError                  outside the set on which the kernel is defined
+    │   ├── DomainError                  outside the set on which the kernel is defined
+    │   └── TargetError                  what is to be predicted: no value, one value, text for numbers
     ├── InputTypeError (TypeError)       the wrong kind of thing: dates, masks, text where numbers belong
     ├── ParameterError (ValueError)      a parameter outside its declared domain
     │   └── UnknownParameterError (TypeError)  a name that is no parameter, with what it is called here
@@ -58,6 +59,10 @@ class MagnitudeError(InputError):
 
 class DomainError(InputError):
     """Data outside the set on which the kernel is defined (a negative histogram, say)."""
+
+
+class TargetError(InputError):
+    """The target cannot be learned: it has no value, only one, or none that the machine can take."""
 
 
 class InputTypeError(MercerError, TypeError):

@@ -205,6 +205,17 @@ def is_real(value: object) -> TypeGuard[float]:
     return isinstance(value, numbers.Real | np.integer | np.floating)
 
 
+def is_whole(value: object) -> TypeGuard[int]:
+    """A whole number of Python or numpy; truth values, durations and 2.0 are not.
+
+    >>> is_whole(2), is_whole(np.int8(2)), is_whole(True), is_whole(2.0)
+    (True, True, False, False)
+    """
+    if isinstance(value, bool | np.timedelta64):
+        return False
+    return isinstance(value, numbers.Integral)
+
+
 def _numbers(value: Nested) -> list[float]:
     """All numbers of a value, however deep its tuples are."""
     if not isinstance(value, tuple):

@@ -8,21 +8,20 @@ and the quantile is infinite.
 from __future__ import annotations
 
 import math
-import numbers
 from fractions import Fraction
 
 import numpy as np
 
 from mercer.errors import ParameterError
+from mercer.params import is_real
 from mercer.typing import Array
 
 
 def check_level(level: object, name: str = "level") -> float:
     """A level between 0 and 1, both excluded."""
-    real = isinstance(level, numbers.Real) and not isinstance(level, bool | np.bool_)
-    if not real or not 0 < float(level) < 1:  # type: ignore[arg-type]
+    if not is_real(level) or not 0 < float(level) < 1:
         raise ParameterError(f"{name} must be a number with 0 < {name} < 1; got {level!r}.")
-    return float(level)  # type: ignore[arg-type]
+    return float(level)
 
 
 def decimal(level: float) -> Fraction:

@@ -218,7 +218,7 @@ def test_each_kind_answers_all_questions_alike():
         )
         np.testing.assert_array_equal(part.index, some)
         if not isinstance(on, Given):
-            np.testing.assert_allclose(on.own(X), np.ones(len(X)), atol=1e-8)
+            np.testing.assert_allclose(on.diagonal(X), np.ones(len(X)), atol=1e-8)
 
 
 def test_a_posterior_is_a_value_that_says_what_predict_says():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -16,6 +15,7 @@ from mercer.choose.search import Search
 from mercer.choose.validation import CrossValidation, Folds, Scoring
 from mercer.errors import InputError, Interrupted, ParameterError
 from mercer.kernels.base import Kernel
+from mercer.params import is_real, is_whole
 from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Certificate, Status
 from mercer.typing import Table, Targets
@@ -191,16 +191,14 @@ def _check(by: str, n_trials: int | None, max_rows: int | str | None, max_second
         _check_whole("max_rows", max_rows, 2, "'auto', None")
     if max_seconds is None:
         return
-    real = isinstance(max_seconds, numbers.Real) and not isinstance(max_seconds, bool)
-    if not real or not max_seconds > 0:
+    if not is_real(max_seconds) or not max_seconds > 0:
         raise ParameterError(f"max_seconds must be None or a number > 0; got {max_seconds!r}.")
 
 
 def _check_whole(name: str, value: int | str | None, least: int, words: str) -> None:
     if value is None:
         return
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not whole or int(value) < least:
+    if not is_whole(value) or int(value) < least:
         raise ParameterError(f"{name} must be {words} or a whole number >= {least}; got {value!r}.")
 
 

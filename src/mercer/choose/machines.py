@@ -5,7 +5,6 @@ Its targets, its numbers to tune and where they begin, its limits, and fresh cop
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +21,7 @@ from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.gaussian_process.targets import normalization
 from mercer.machines.shared.base import as_machine_kernel
+from mercer.params import is_real
 from mercer.theory.alignment import are_labels, targets
 from mercer.typing import Array, Labels, Setting, Targets
 
@@ -110,8 +110,7 @@ class Subject:
         found: dict[str, float] = {}
         for name in TUNED:
             value = self.parameter(name)
-            real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-            if not real or not 0 < float(value) < np.inf:
+            if not is_real(value) or not 0 < float(value) < np.inf:
                 continue
             if name == "epsilon" and "epsilon" not in str(self.machine.get_params().get("loss", "epsilon")):
                 continue

@@ -60,8 +60,7 @@ class Request:
 
 def run_cluster(asked: Request) -> int:
     """Read, cluster, write; return the exit code."""
-    voice = Voice(asked.quiet)
-    return finished(lambda: _cluster(asked, voice), voice)
+    return finished(lambda voice: _cluster(asked, voice), quiet=asked.quiet)
 
 
 def _cluster(asked: Request, voice: Voice) -> None:

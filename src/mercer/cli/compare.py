@@ -48,8 +48,7 @@ class Request:
 
 def run_compare(asked: Request) -> int:
     """Read, compare, print; return the exit code."""
-    voice = Voice(asked.quiet)
-    return finished(lambda: _compare(asked, voice), voice)
+    return finished(lambda voice: _compare(asked, voice), quiet=asked.quiet)
 
 
 def _compare(asked: Request, voice: Voice) -> None:

@@ -58,8 +58,7 @@ class Request:
 
 def run_embed(asked: Request) -> int:
     """Read, embed, write; return the exit code."""
-    voice = Voice(asked.quiet)
-    return finished(lambda: _embed(asked, voice), voice)
+    return finished(lambda voice: _embed(asked, voice), quiet=asked.quiet)
 
 
 def _embed(asked: Request, voice: Voice) -> None:

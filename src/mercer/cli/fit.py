@@ -24,7 +24,7 @@ from mercer import clock, places
 from mercer.cli.codes import INTERRUPTED
 from mercer.cli.source import Voice, finished
 from mercer.cli.talk import complain, json_text
-from mercer.errors import InputError, Interrupted, ModelFileError, OutputError, ParameterError
+from mercer.errors import InputError, Interrupted, ModelFileError, OutputError, ParameterError, TargetError
 from mercer.recipe.door import fit as fit_table
 from mercer.recipe.estimate import Estimate
 from mercer.recipe.estimators import TableClassifier, TableMachine, TableRegressor
@@ -73,11 +73,9 @@ class FitRequest(_HowToFit):
 
 def run_fit(asked: FitRequest) -> int:
     """Read, fit, write the model and its report, say what came of it; return the exit code."""
-    voice = Voice(asked.quiet)
-    code = 0
 
-    def work() -> None:
-        nonlocal code
+    def work(voice: Voice) -> int:
+        code = 0
         seconds = seconds_of(asked.time)
         # the seconds began with the program: what it imports takes some of them
         end = None if seconds is None else asked.began + seconds - AT_THE_END
@@ -101,8 +99,9 @@ def run_fit(asked: FitRequest) -> int:
             with clock.ending(math.inf if end is None else end):
                 model.report(page, table=found, force=asked.force)
         _print_fit(asked, model, place, page, interrupted=code == INTERRUPTED)
+        return code
 
-    return finished(work, voice) or code
+    return finished(work, quiet=asked.quiet)
 
 
 def seconds_for_fit(seconds: float | None, end: float | None, *, report: bool) -> float | None:
@@ -117,11 +116,12 @@ def _fitted(found: TableFile, asked: FitRequest, seconds: float | None) -> Table
     """The model of the table; what is wrong with the table is said with its name."""
     try:
         return _fit(found, asked, seconds)
+    except TargetError as error:
+        raise TargetError(f"{found.path}, column {asked.target!r}: {error}") from error
     except InputError as error:
         if found.path in str(error):
             raise
-        column = f", column {asked.target!r}" if str(error).startswith("the target") else ""
-        raise InputError(f"{found.path}{column}: {error}") from error
+        raise InputError(f"{found.path}: {error}") from error
 
 
 def _fit(found: TableFile, asked: FitRequest, seconds: float | None) -> TableRegressor | TableClassifier:

@@ -55,11 +55,9 @@ class ForecastRequest:
 
 def run_forecast(asked: ForecastRequest) -> int:
     """Read, forecast, write, say what came of it; return the exit code."""
-    voice = Voice(asked.quiet)
-    code = 0
 
-    def work() -> None:
-        nonlocal code
+    def work(voice: Voice) -> int:
+        code = 0
         _check_places(asked)
         found = read_table(asked.table, asked.layout)
         voice.say(str(found))
@@ -85,8 +83,9 @@ def run_forecast(asked: ForecastRequest) -> int:
             code = INTERRUPTED
         _write(asked, answer)
         _print(asked, answer)
+        return code
 
-    return finished(work, voice) or code
+    return finished(work, quiet=asked.quiet)
 
 
 def columns_of(found: TableFile, time: str | None, value: str | None) -> tuple[str, str]:

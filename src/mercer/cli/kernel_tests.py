@@ -99,8 +99,7 @@ class _Samples:
 
 def run_two_sample(asked: TwoSamples) -> int:
     """Read, test, print; return the exit code."""
-    voice = Voice(asked.quiet)
-    return finished(lambda: _two_sample(asked, voice), voice)
+    return finished(lambda voice: _two_sample(asked, voice), quiet=asked.quiet)
 
 
 def _two_sample(asked: TwoSamples, voice: Voice) -> None:
@@ -280,8 +279,7 @@ def _meaning_of_two(found: KernelTest) -> str:
 
 def run_independence(asked: Independence) -> int:
     """Read, test, print; return the exit code."""
-    voice = Voice(asked.quiet)
-    return finished(lambda: _independence(asked, voice), voice)
+    return finished(lambda voice: _independence(asked, voice), quiet=asked.quiet)
 
 
 def _independence(asked: Independence, voice: Voice) -> None:

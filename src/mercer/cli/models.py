@@ -91,9 +91,8 @@ class PredictRequest:
 
 def run_predict(asked: PredictRequest) -> int:
     """Predict every row of a table, and write them; return the exit code."""
-    voice = Voice(asked.quiet)
 
-    def work() -> None:
+    def work(voice: Voice) -> None:
         if not 0 <= asked.interval < 1:
             raise ParameterError(f"--interval must be at least 0 and below 1; got {asked.interval}.")
         if not 0 <= asked.sets < 1:
@@ -115,7 +114,7 @@ def run_predict(asked: PredictRequest) -> int:
         if asked.as_json:
             print(json_text(_predicted(asked, model, frame.select(names))))
 
-    return finished(work, voice)
+    return finished(work, quiet=asked.quiet)
 
 
 def _promise(asked: PredictRequest, model: TableMachine) -> str | None:
@@ -203,9 +202,8 @@ def _with_target(asked: UseRequest, voice: Voice) -> tuple[TableRegressor | Tabl
 
 def run_score(asked: UseRequest) -> int:
     """Measure a model on a table that has the answers; return the exit code."""
-    voice = Voice(asked.quiet)
 
-    def work() -> None:
+    def work(voice: Voice) -> None:
         model, given, truth = _with_target(asked, voice)
         found = measured(model, given, truth)
         if asked.as_json:
@@ -218,7 +216,7 @@ def run_score(asked: UseRequest) -> int:
             beside = "" if base is None else f"   (nothing learned: {base:.4g})"
             print(f"{name:10} {value:.6g}{beside}")
 
-    return finished(work, voice)
+    return finished(work, quiet=asked.quiet)
 
 
 def measured(model: TableRegressor | TableClassifier, given: Given, truth: Labels) -> Estimate:
@@ -239,17 +237,12 @@ def run_verify(asked: UseRequest) -> int:
     """Check what a model claims against the table that it was fitted to; return the exit code."""
     from mercer.theory.verify import verify
 
-    voice = Voice(asked.quiet)
-    holds = True
-
-    def work() -> None:
-        nonlocal holds
+    def work(voice: Voice) -> int:
         model, given, truth = _with_target(asked, voice)
         targets = truth
         if isinstance(model, TableRegressor):
             targets = (model.scale_.forward(truth) - model.y_mean_) / model.y_scale_
         found = verify(model.machine_, given.table, targets)
-        holds = found.ok
         if asked.as_json:
             out = {
                 "schema": "mercer.verify/1",
@@ -263,15 +256,15 @@ def run_verify(asked: UseRequest) -> int:
             print(json_text(out))
         else:
             print(found)
+        return int(not found.ok)
 
-    return finished(work, voice) or int(not holds)
+    return finished(work, quiet=asked.quiet)
 
 
 def run_inspect_model(path: str, *, as_json: bool) -> int:
     """Say what a model file holds; return the exit code."""
-    voice = Voice(quiet=False)
 
-    def work() -> None:
+    def work(_: Voice) -> None:
         model = read_model(path)
         table = isinstance(model, TableRegressor | TableClassifier)
         if as_json:
@@ -285,7 +278,7 @@ def run_inspect_model(path: str, *, as_json: bool) -> int:
             print(f"kernel: {brief(str(getattr(model, 'kernel_', model.get_params().get('kernel'))))}")
             print(f"certificate: {getattr(model, 'certificate_', 'none')}")
 
-    return finished(work, voice)
+    return finished(work, quiet=False)
 
 
 def _used(model: TableMachine) -> list[str]:
@@ -325,9 +318,8 @@ class ExplainRequest:
 
 def run_explain(asked: ExplainRequest) -> int:
     """Say what a model, or one prediction of it, rests on; return the exit code."""
-    voice = Voice(asked.quiet)
 
-    def work() -> None:
+    def work(_: Voice) -> None:
         model = loaded(asked.model)
         if asked.table is None:
             _explain_model(model, asked)
@@ -339,7 +331,7 @@ def run_explain(asked: ExplainRequest) -> int:
         explained = model.explain(given.rows(np.array([asked.row - 1])))
         print(json_text(explanation_as_json(explained)) if asked.as_json else explained)
 
-    return finished(work, voice)
+    return finished(work, quiet=asked.quiet)
 
 
 def explanation_as_json(found: Explanation) -> dict[str, object]:

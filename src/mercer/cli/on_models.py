@@ -75,27 +75,20 @@ CODES = (
     "Exit codes: 0 done, 1 not done, with the reason, 64 an option that cannot be read, 74 a full disk, "
     "130 Ctrl-C."
 )
+CODES_OF_VERIFY = "Exit codes: 0 every claim holds, 1 one does not, or the files cannot be used."
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to the app."""
 
-    def add(words: str, command: Callable[..., None]) -> None:
-        app.command(short_help=words, epilog=CODES, rich_help_panel=MODELS)(command)
+    def add(words: str, command: Callable[..., None], codes: str = CODES) -> None:
+        app.command(short_help=words, epilog=codes, rich_help_panel=MODELS)(command)
 
     add("Make a model of a table.", fit)
     add("Predict the rows of a table.", predict)
-    app.command(
-        short_help="Measure a model on a table that has the answers.", epilog=CODES, rich_help_panel=MODELS
-    )(score)
-    app.command(
-        short_help="Say what a model, or one prediction, rests on.", epilog=CODES, rich_help_panel=MODELS
-    )(explain)
-    app.command(
-        short_help="Check a model against its data.",
-        epilog="Exit codes: 0 every claim holds, 1 one does not, or the files cannot be used.",
-        rich_help_panel=MODELS,
-    )(verify)
+    add("Measure a model on a table that has the answers.", score)
+    add("Say what a model, or one prediction, rests on.", explain)
+    add("Check a model against its data.", verify, CODES_OF_VERIFY)
 
 
 @reads_tables

@@ -57,12 +57,8 @@ def register(app: typer.Typer) -> None:
         app.command(short_help=words, epilog=CODES, rich_help_panel=TABLES)(command)
 
     add("Find clusters of rows.", cluster)
-    app.command(short_help="Give rows coordinates in few dimensions.", epilog=CODES, rich_help_panel=TABLES)(
-        embed
-    )
-    app.command(short_help="Compare kernels or machines on one table.", epilog=CODES, rich_help_panel=TABLES)(
-        compare
-    )
+    add("Give rows coordinates in few dimensions.", embed)
+    add("Compare kernels or machines on one table.", compare)
     app.add_typer(tests, name="test", rich_help_panel=TABLES)
 
 

@@ -190,11 +190,15 @@ class Voice:
                     complain(f"warning: {text}")
 
 
-def finished(work: Callable[[], None], voice: Voice) -> int:
-    """Do the work of a command; the exit code, with the reason on standard error where it is not 0."""
+def finished(work: Callable[[Voice], int | None], *, quiet: bool) -> int:
+    """Do the work of a command; the exit code, with the reason on standard error where it failed.
+
+    The work gets the voice in which it speaks, and may return an exit code of its own.
+    """
+    voice = Voice(quiet)
     try:
         with voice.warnings():
-            work()
+            code = work(voice)
     except ParseError as error:
         complain_of_parse(error)
         return USAGE
@@ -207,4 +211,4 @@ def finished(work: Callable[[], None], voice: Voice) -> int:
     except KeyboardInterrupt:
         complain("interrupted; nothing was written.")
         return INTERRUPTED
-    return 0
+    return code or 0

@@ -12,7 +12,7 @@ from mercer.conformal.guarantee import TUNED
 from mercer.errors import ParameterError
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.landmarks.nystroem import Nystroem
-from mercer.machines.ridge.ridge import RidgeMachine
+from mercer.machines.ridge.machine import RidgeMachine
 from mercer.machines.ridge.ridge_cv import KernelRidgeCV
 from mercer.machines.shared.base import as_machine_kernel
 from mercer.solve.left_out import Smoother

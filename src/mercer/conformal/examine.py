@@ -16,10 +16,10 @@ from mercer.conformal.folds import fold_of_each, kept_out
 from mercer.conformal.labels import label_scores
 from mercer.conformal.regressor import ConformalRegressor
 from mercer.conformal.sample import Sample, groups_of
-from mercer.errors import InputError, ShapeError
+from mercer.errors import InputError
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
-from mercer.machines.ridge.ridge import RidgeMachine
-from mercer.machines.shared.base import check_weights
+from mercer.machines.ridge.machine import RidgeMachine
+from mercer.machines.shared.base import check_weights, require_rows_of_fit
 from mercer.machines.shared.targets import as_labels, check_numbers
 from mercer.theory.claims import SOLVED, Examination
 from mercer.theory.verify import examine_inside
@@ -33,10 +33,7 @@ def examine(model: Wrapper, exam: Examination, X: Table, y: Targets | None, samp
     """Hold what the wrapper published against its data."""
     sample = Sample.of(X, hasattr(model, "n_features_in_") and _pairwise(model))
     n = len(sample)
-    if n != model.n_rows_fit_:
-        raise ShapeError(
-            f"X has {n} rows; the model was fitted on {model.n_rows_fit_}. Pass the training data."
-        )
+    require_rows_of_fit(n, model.n_rows_fit_)
     if y is None:
         raise InputError("verify needs the targets of the fit: pass y.")
     numeric = isinstance(model, ConformalRegressor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -16,6 +15,7 @@ from mercer.conformal.guarantee import OVER_ALL, Guarantee, guarantee, too_few
 from mercer.conformal.sample import Sample, groups_of
 from mercer.errors import InputError, ParameterError, ShapeError, warn
 from mercer.machines.shared.base import check_weights
+from mercer.params import is_whole
 from mercer.quantiles import check_level, least_rows
 from mercer.typing import Array, Flags, Integers, Labels, Seed, Setting, Table, Targets, Weights
 
@@ -64,8 +64,7 @@ class Wrapper(MetaEstimatorMixin, BaseEstimator):
         if self.method not in self.methods:
             raise ParameterError(f"method must be one of {', '.join(self.methods)}; got {self.method!r}.")
         check_level(self.level)
-        whole = isinstance(self.folds, numbers.Integral) and not isinstance(self.folds, bool)
-        if not whole or self.folds < 2:
+        if not is_whole(self.folds) or self.folds < 2:
             raise ParameterError(f"folds must be a whole number of at least 2; got {self.folds!r}.")
         check_level(self.calibration_size, "calibration_size")
         if isinstance(self.by, bool) or not (self.by is None or isinstance(self.by, int | str)):

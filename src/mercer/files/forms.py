@@ -12,7 +12,6 @@ from mercer.gram.of_kernel import Tiles
 from mercer.gram.operators import Precomputed, Shifted
 from mercer.kernels.things.graphs.graph import Graph
 from mercer.machines.gaussian_process import laplace
-from mercer.machines.gaussian_process.compact import Mode
 from mercer.machines.gaussian_process.inverses import Exact, InFeatures, Iterative, Later
 from mercer.machines.landmarks.random_features import MeasuredError
 from mercer.machines.landmarks.selection import Basis
@@ -215,7 +214,7 @@ FORMS = [
     ),
     Form(
         "Mode",
-        Mode,
+        laplace.PosteriorMode,
         {
             **dict.fromkeys("afg", "floats[m] | floats[m, c]"),
             "evidence": "number",

@@ -107,7 +107,7 @@ class ByRows(Functions):
         return np.asarray(np.sqrt(np.maximum((self.coefficients * image).sum(axis=0), 0.0)))
 
     def lengths(self, A: Matrix) -> Array:
-        return self._evaluated("k(x, x) of rows is not known for").own(A)
+        return self._evaluated("k(x, x) of rows is not known for").diagonal(A)
 
     def explicit(self) -> tuple[Map, Array]:
         on = self._evaluated("there is no feature map of")

@@ -101,7 +101,7 @@ class KernelOnRows(ABC):
         return np.asarray(self.between(A) @ np.ascontiguousarray(coef))
 
     @abstractmethod
-    def own(self, A: Matrix) -> Array:
+    def diagonal(self, A: Matrix) -> Array:
         """k(x, x) of new rows."""
 
     @abstractmethod
@@ -194,7 +194,7 @@ class Evaluated(KernelOnRows):
         """Checked new rows, stored as those of fit are, with their column names."""
         return Rows(stored_alike(A, self.rows.data), "X", self.rows.names).checked()
 
-    def own(self, A: Matrix) -> Array:
+    def diagonal(self, A: Matrix) -> Array:
         return np.asarray(self.kernel.diag(self.new_rows(A)), dtype=np.float64)
 
     def part(self, index: Integers) -> Evaluated:
@@ -236,7 +236,7 @@ class Given(KernelOnRows):
             )
         return Precomputed(dense(A[:, self.index]))
 
-    def own(self, A: Matrix) -> Array:
+    def diagonal(self, A: Matrix) -> Array:
         raise InputError("a precomputed block does not hold k(x, x) of the new rows. Pass the kernel itself.")
 
     def part(self, index: Integers) -> Given:
@@ -317,7 +317,7 @@ class Approximated(KernelOnRows):
     def products(self, A: Matrix, coef: Array) -> Array:
         return self.times(A, self.weights(coef))
 
-    def own(self, A: Matrix) -> Array:
+    def diagonal(self, A: Matrix) -> Array:
         out = np.empty(A.shape[0])
         for part in blocks.row_blocks(A.shape[0], max(self.approximation.dimension, 1)):
             phi = self.features(A[part])

@@ -30,7 +30,7 @@ from mercer.machines.margin.one_class import OneClassSVM
 from mercer.machines.margin.svr import MarginRegressor
 from mercer.machines.ridge.feature_machine import FeatureMachineClassifier
 from mercer.machines.ridge.least_squares import KernelLeastSquares
-from mercer.machines.ridge.ridge import RidgeMachine
+from mercer.machines.ridge.machine import RidgeMachine
 from mercer.machines.shared.machine import Machine
 from mercer.onnx.functions import numbers, where
 from mercer.onnx.graph import FLAGS, NUMBERS, TEXTS, WHOLES, Operand, Tensor, as_tensor

@@ -25,7 +25,7 @@ from scipy.stats import t as student
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.errors import InputError, MercerError, ParameterError
+from mercer.errors import InputError, MercerError, ParameterError, TargetError
 from mercer.frames import frame_names, frame_rows, is_frame
 from mercer.kernels import Kernel, White
 from mercer.kernels.base import as_kernel
@@ -221,10 +221,10 @@ def _split(table: Table, target: str | Targets, leave_out: Iterable[str]) -> tup
     require_columns(names, without)
     values = frame[target].to_list() if isinstance(target, str) else list(np.asarray(target).tolist())
     if len(values) != len(frame):
-        raise InputError(f"the target has {len(values)} values for {len(frame)} rows.")
+        raise TargetError(f"the target has {len(values)} values for {len(frame)} rows.")
     gaps = [i for i, value in enumerate(values) if value is None or value != value]
     if gaps:
-        raise InputError(
+        raise TargetError(
             f"the target has no value in row {gaps[0] + 1}, and {len(gaps)} rows have none. Leave them out."
         )
     return frame.drop(without).to_native(), np.asarray(values)
@@ -235,7 +235,7 @@ def _check_targets(y: Labels, kind: str, folds: int) -> None:
         raise InputError(f"{len(y)} rows are too few for {folds} folds: at least {2 * folds} are needed.")
     values, counts = np.unique(y, return_counts=True)
     if len(values) < 2:
-        raise InputError(f"the target is always {values[0].item()!r}: there is nothing to learn.")
+        raise TargetError(f"the target is always {values[0].item()!r}: there is nothing to learn.")
     if kind == "classes" and counts.min() < folds:
         few = values[int(np.argmin(counts))].item()
         raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from mercer.errors import InputError, Interrupted
+from mercer.errors import InputError, Interrupted, TargetError
 from mercer.frames import (
     frame_column,
     frame_names,
@@ -103,7 +103,7 @@ def split(table: Source, target: str | Targets | None) -> tuple[Table, Targets, 
 
 def _by_name(table: Table, target: str, whose: str) -> tuple[Table, Targets, str]:
     if not is_frame(table):
-        raise InputError(
+        raise TargetError(
             f"the target {target!r} is a name, and the table is an array without names: pass a data frame, "
             "or the values of the target."
         )

@@ -17,7 +17,7 @@ from mercer import clock
 from mercer.conformal.bands import split_interval
 from mercer.conformal.guarantee import Guarantee
 from mercer.conformal.regressor import ConformalRegressor
-from mercer.errors import InputError, Interrupted, MercerWarning, ParameterError, warn
+from mercer.errors import InputError, Interrupted, MercerWarning, ParameterError, TargetError, warn
 from mercer.frames import is_frame
 from mercer.kernels import Kernel, as_kernel
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
@@ -267,10 +267,10 @@ class TableRegressor(RegressorMixin, TableMachine):
 
     def _target(self, values: Labels) -> Labels:
         if values.dtype.kind not in "biuf":
-            raise InputError(f"the target must be numbers; got {values.flat[0]!r}. Use TableClassifier.")
+            raise TargetError(f"the target must be numbers; got {values.flat[0]!r}. Use TableClassifier.")
         numbers = values.astype(np.float64)
         if not np.isfinite(numbers).all():
-            raise InputError("the target has an infinite value; correct it or leave the row out.")
+            raise TargetError("the target has an infinite value; correct it or leave the row out.")
         return numbers
 
     def _rung(self, winner: tournament.Contender, y: Labels, means: ladder.Means) -> ladder.Rung:
@@ -373,7 +373,7 @@ class TableClassifier(ClassifierMixin, TableMachine):
 
     def _target(self, values: Labels) -> Labels:
         if len(np.unique(values)) < 2:
-            raise InputError(f"the target has one class only, {values.flat[0]!s}: nothing to tell apart.")
+            raise TargetError(f"the target has one class only, {values.flat[0]!s}: nothing to tell apart.")
         return values
 
     def _rung(self, winner: tournament.Contender, y: Labels, means: ladder.Means) -> ladder.Rung:

@@ -16,7 +16,7 @@ import numpy as np
 import polars
 from scipy import sparse
 
-from mercer.errors import InputError, ParameterError, ShapeError
+from mercer.errors import InputError, ParameterError, ShapeError, TargetError
 from mercer.frames import frame_names, frame_rows, gaps, is_frame, with_text_names
 from mercer.sparse import Matrix
 from mercer.typing import Integers, Labels, Table, Targets
@@ -120,10 +120,10 @@ def as_target(values: Targets, n: int | None = None) -> tuple[Labels, Integers]:
     to_list = getattr(values, "to_list", None)
     listed: list[Any] = np.asarray(values).ravel().tolist() if to_list is None else to_list()
     if n is not None and len(listed) != n:
-        raise InputError(f"the target must have one value for each of {n} rows; got {len(listed)}.")
+        raise TargetError(f"the target must have one value for each of {n} rows; got {len(listed)}.")
     known = np.flatnonzero(~gaps(listed))
     if not len(known):
-        raise InputError("the target has no value at all: there is nothing to learn.")
+        raise TargetError("the target has no value at all: there is nothing to learn.")
     if len(known) == len(listed):
         return np.array(listed), known
     return np.array([listed[i] for i in known.tolist()]), known
@@ -141,7 +141,7 @@ def find_task(values: Labels, wanted: str | None) -> tuple[str, str]:
         _check_task(wanted, values, numeric)
         return wanted, f"The target is {wanted}, as you said."
     if distinct < 2:
-        raise InputError(
+        raise TargetError(
             f"the target is {values.flat[0]!s} in every row: there is nothing to tell apart or to predict."
         )
     if not numeric:
@@ -156,7 +156,7 @@ def _check_task(wanted: str, values: Labels, numeric: bool) -> None:
     if wanted not in TASKS:
         raise ParameterError(f"task must be 'numbers', 'classes' or None; got {wanted!r}.")
     if wanted == "numbers" and not numeric and values.dtype.kind != "b":
-        raise InputError(
+        raise TargetError(
             f"the target holds text such as {values.flat[0]!r}, which is no number: ask for task='classes', "
             "or correct the column."
         )

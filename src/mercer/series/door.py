@@ -13,7 +13,7 @@ from mercer.series.answer import Fitted, Forecast, Origin, Series, mixed
 from mercer.series.axis import axis_of, column_of, read_times
 from mercer.series.members import conditioned, refined
 from mercer.series.mixture import Mixture, backtest, covered, widening
-from mercer.series.study import Found, study
+from mercer.series.study import StudiedSeries, study
 from mercer.solve.anytime import Anytime
 from mercer.typing import Array
 
@@ -181,7 +181,7 @@ def _wanted(series: Series, horizon: int | None, at: object | None) -> tuple[np.
 # ── putting together ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _fitted(found: Found, talk: Talk) -> tuple[tuple[Fitted, ...], bool]:
+def _fitted(found: StudiedSeries, talk: Talk) -> tuple[tuple[Fitted, ...], bool]:
     """The members, their numbers searched once more on all values, and whether Ctrl-C ended that.
 
     Where it did, or the seconds are over, the numbers are those of the back-test.
@@ -203,7 +203,7 @@ def _fitted(found: Found, talk: Talk) -> tuple[tuple[Fitted, ...], bool]:
 def _answer(
     series: Series,
     times: np.ndarray,
-    found: Found,
+    found: StudiedSeries,
     fitted: tuple[Fitted, ...],
     level: float,
     seconds: float,

@@ -41,7 +41,7 @@ QUICK = 30
 
 
 @dataclass(frozen=True)
-class Found:
+class StudiedSeries:
     """What the study found: the members, best first, and what led to them."""
 
     members: tuple[Member, ...]
@@ -53,7 +53,7 @@ class Found:
     late: bool = False
 
 
-def study(t: Array, y: Array, axis: TimeAxis, horizon: int, talk: Talk) -> Found:
+def study(t: Array, y: Array, axis: TimeAxis, horizon: int, talk: Talk) -> StudiedSeries:
     """Search what a series is made of, and test it on the past."""
     step = axis.step
     first = _first_look(t, y, axis, talk)
@@ -86,7 +86,7 @@ def study(t: Array, y: Array, axis: TimeAxis, horizon: int, talk: Talk) -> Found
     if not members:
         assert failed is not None
         raise failed
-    return Found(best(members), members, tests, outliers, run.interrupted, late)
+    return StudiedSeries(best(members), members, tests, outliers, run.interrupted, late)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mercer.errors import ParameterError
+from mercer.params import is_real, is_whole
 from mercer.typing import Table
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def support_vector_bound(n_support: int, n: int) -> float:
     0.06
     """
     _count(n)
-    if isinstance(n_support, bool) or not isinstance(n_support, numbers.Integral) or not 0 <= n_support <= n:
+    if not is_whole(n_support) or not 0 <= n_support <= n:
         raise ParameterError(f"n_support must be a whole number from 0 to n = {n}; got {n_support!r}.")
     return int(n_support) / int(n)
 
@@ -88,7 +88,7 @@ def radius_of(kernel: Kernel | str, X: Table, *, bias: bool = False) -> float:
 
 
 def _positive(value: object, name: str, *, zero: bool = False) -> None:
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value):
+    if is_real(value) and math.isfinite(value):
         number = float(value)
         if number > 0 or (zero and number == 0):
             return
@@ -96,5 +96,5 @@ def _positive(value: object, name: str, *, zero: bool = False) -> None:
 
 
 def _count(n: object) -> None:
-    if isinstance(n, bool) or not isinstance(n, numbers.Integral) or int(n) < 1:
+    if not is_whole(n) or int(n) < 1:
         raise ParameterError(f"n must be a whole number >= 1; got {n!r}.")

@@ -9,7 +9,6 @@ pass the integral one.
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from mercer.kernels.base import Kernel
+from mercer.params import is_real, is_whole
 from mercer.typing import Array
 
 # A function of rows, n × d, with one number for each.
@@ -155,9 +155,9 @@ def _box(low: npt.ArrayLike, high: npt.ArrayLike) -> tuple[Array, Array]:
 
 
 def _check_numbers(tol: object, points: object) -> None:
-    if isinstance(tol, bool) or not isinstance(tol, numbers.Real) or not 0 < float(tol) < 1:
+    if not is_real(tol) or not 0 < float(tol) < 1:
         raise ParameterError(f"tol must be a number between 0 and 1; got {tol!r}.")
-    if isinstance(points, bool) or not isinstance(points, numbers.Integral) or int(points) < 8:
+    if not is_whole(points) or int(points) < 8:
         raise ParameterError(f"points must be a whole number >= 8; got {points!r}.")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from mercer.errors import InputError, ParameterError, ShapeError
 from mercer.frames import is_frame
 from mercer.gram import Tiles
 from mercer.kernels.base import Kernel, as_kernel
+from mercer.params import is_whole
 from mercer.sparse import dense
 from mercer.theory.judge import judge_on_rows
 from mercer.typing import Array, Table
@@ -132,7 +132,7 @@ def judged(kernel: Kernel, rows: Rows, *, strict: bool, lost: str) -> tuple[str,
 
 
 def check_count(value: object, name: str, low: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < low:
+    if not is_whole(value) or int(value) < low:
         raise ParameterError(f"{name} must be a whole number >= {low}; got {value!r}.")
     return int(value)
 

@@ -14,7 +14,7 @@ from mercer.machines.gaussian_process.features import left_share
 from mercer.machines.gaussian_process.inverses import EstimatedEvidence
 from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.gaussian_process.tune import Tuned
-from mercer.machines.ridge.ridge import WORTH_A_WORD
+from mercer.machines.ridge.machine import WORTH_A_WORD
 from mercer.solve.operator import relative
 from mercer.solve.solution import Certificate, Status
 from mercer.typing import Array

@@ -86,7 +86,6 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
             about="Maximise the log evidence over the free parameters of the kernel, within a factor of 1e5 "
             "of the start or its bounds; None leaves the kernel as it is.",
         ),
-        "n_restarts": Whole(0, about="So many further searches from random starts, in parallel."),
         "max_iter": Whole(1, none=True, about="Steps of a search; None for no limit."),
         "max_iter_newton": Whole(
             1, none=True, about="Steps of Newton's method for one mode; None for no limit."
@@ -351,7 +350,7 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
             elif given is not None:
                 yield K, given[part]
             else:
-                yield K, on.own(A[part])
+                yield K, on.diagonal(A[part])
 
     def _functions(self) -> Functions:
         """The mean of the latent function of each class."""

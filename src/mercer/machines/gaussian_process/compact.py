@@ -7,33 +7,18 @@ factors for everything, so `with_factors` makes them at once, by the same steps 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.inverses import Exact, InFeatures, Later
-from mercer.machines.gaussian_process.laplace import Posterior
+from mercer.machines.gaussian_process.laplace import Posterior, PosteriorMode
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.shared.base import KernelEstimator
 from mercer.solve.direct import Cholesky
-from mercer.solve.solution import Status
 from mercer.threads import blas_for
-from mercer.typing import Array
-
-
-@dataclass(frozen=True, eq=False)
-class Mode:
-    """The posterior mode of a classifier without its matrices."""
-
-    a: Array
-    f: Array
-    g: Array
-    evidence: float
-    residual: float
-    iterations: int
-    status: Status
 
 
 def without_factors(model: KernelEstimator) -> KernelEstimator:
@@ -43,10 +28,12 @@ def without_factors(model: KernelEstimator) -> KernelEstimator:
     if isinstance(model, GaussianProcessRegressor) and isinstance(model._inverse, InFeatures):
         return _without_rows(model, model._inverse)
     if isinstance(model, GaussianProcessClassifier):
-        found = model.posterior_
-        kept = {field.name: getattr(found, field.name) for field in fields(Mode)}
-        return _with(model, posterior_=Mode(**kept))
+        return _with(model, posterior_=PosteriorMode(**_mode_of(model.posterior_)))
     return model
+
+
+def _mode_of(posterior: PosteriorMode) -> dict[str, Any]:
+    return {field.name: getattr(posterior, field.name) for field in fields(PosteriorMode)}
 
 
 def _without_rows(model: GaussianProcessRegressor, inverse: InFeatures) -> KernelEstimator:
@@ -79,13 +66,14 @@ def _with(model: KernelEstimator, **changes: object) -> KernelEstimator:
 
 def with_factors(model: Any) -> None:
     """Compute what was left out of a classifier."""
-    if not isinstance(model, GaussianProcessClassifier) or not isinstance(model.posterior_, Mode):
+    if not isinstance(model, GaussianProcessClassifier) or isinstance(model.posterior_, Posterior):
         return
     mode = model.posterior_
     model._check_memory(len(mode.f))
     K = model._operator(model.kernel_).dense()
     likelihood = model._likelihood
-    kept = {field.name: getattr(mode, field.name) for field in fields(Mode) if field.name != "evidence"}
+    kept = _mode_of(mode)
+    del kept["evidence"]
     # with the threads that the fit had, for the same bits
     with blas_for(len(K)):
         curve = likelihood.curve(K, mode.f)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from mercer import clock
-from mercer.errors import NotPositiveDefiniteError
-from mercer.gram import Tiles
-from mercer.gram.on_rows import Approximated, Evaluated
+from mercer.errors import NotPositiveDefiniteError, ParameterError
+from mercer.gram import GramOperator, Tiles
+from mercer.gram.on_rows import Approximated, Evaluated, check_gram
 from mercer.kernels.base import Kernel
 from mercer.kernels.terms import has_noise, is_noise, terms_of
 from mercer.machines.gaussian_process.evidence import LOG_2PI, Evidence, factor_gram, log_evidence, log_loo
@@ -32,9 +32,15 @@ from mercer.machines.gaussian_process.inverses import (
 )
 from mercer.machines.gaussian_process.posterior import Observed
 from mercer.machines.gaussian_process.tune import Objective, Tuned
+from mercer.memory import memory_limit
 from mercer.solve.operator import relative
+from mercer.solve.plan import choose_evidence, entry_cost
 from mercer.solve.solution import Status
+from mercer.sparse import Matrix
 from mercer.typing import Array, Integers
+
+if TYPE_CHECKING:
+    from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 
 # rows that are conditioned on quickly enough after Ctrl-C
 SOON = 2000
@@ -211,6 +217,39 @@ class System(Observed):
 
 
 # ── a diagonal that is missing ──────────────────────────────────────────────────────────────────────────────
+
+
+def is_factored(
+    model: GaussianProcessRegressor, A: Matrix, kernel: Kernel | None, targets: int, notes: list[str]
+) -> bool:
+    """Whether K + N of the rows A is factored, or only multiplied with; a note says why it is not."""
+    if model.solver == "cholesky" or kernel is None:
+        return True
+    if model.solver == "auto":
+        columns = 0 if A.dtype.kind == "O" or A.ndim < 2 else A.shape[1]
+        chosen = choose_evidence(
+            A.shape[0],
+            entry=entry_cost(columns),
+            columns=targets + model.probes,
+            memory=memory_limit(model.memory),
+        )
+        if chosen.method == "cholesky":
+            return True
+        notes.append(chosen.note)
+    if model.objective == "loo":
+        raise ParameterError(
+            "objective='loo' needs the inverse itself; use solver='cholesky', or the evidence."
+        )
+    return False
+
+
+def gram_to_judge(system: System) -> GramOperator:
+    """K as it is judged: if it will be factored and nothing proves it, its symmetry is looked at first."""
+    K = system.gram()
+    kernel = system.on.kernel
+    if system.exact and kernel is not None and kernel.known_proof() is None:
+        check_gram(K.dense(), str(kernel))
+    return K
 
 
 def with_enough_noise(

@@ -38,10 +38,9 @@ IDLE = 12  # steps in a row that do not halve the residual, after which nothing 
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior(ABC):
-    """The Gaussian at the mode: f = K a, a = g to `residual` (relative to the largest weight)."""
+class PosteriorMode:
+    """The mode without the matrices around it: f = K a, a = g to `residual` (of the largest weight)."""
 
-    K: Array
     a: Array
     f: Array
     g: Array
@@ -49,6 +48,13 @@ class Posterior(ABC):
     residual: float
     iterations: int
     status: Status
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior(PosteriorMode, ABC):
+    """The Gaussian at the mode."""
+
+    K: Array
 
     @abstractmethod
     def weights(self) -> Array:

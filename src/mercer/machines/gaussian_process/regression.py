@@ -14,14 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Rows, column_names, read_rows
 from mercer.errors import InputError, ParameterError
-from mercer.gram import GramOperator
 from mercer.gram.functions import Functions
-from mercer.gram.on_rows import Given, KernelOnRows, check_gram
+from mercer.gram.on_rows import Given, KernelOnRows
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process import features as gp_features
 from mercer.machines.gaussian_process import views as gp_views
 from mercer.machines.gaussian_process.certificate import certify
-from mercer.machines.gaussian_process.conditioning import OBJECTIVES, Conditioned, System, with_enough_noise
+from mercer.machines.gaussian_process.conditioning import (
+    OBJECTIVES,
+    Conditioned,
+    System,
+    gram_to_judge,
+    is_factored,
+    with_enough_noise,
+)
 from mercer.machines.gaussian_process.evidence import log_evidence
 from mercer.machines.gaussian_process.inverses import InFeatures, Inverse
 from mercer.machines.gaussian_process.loo import leave_one_out
@@ -39,7 +45,6 @@ from mercer.progress import say
 from mercer.solve.anytime import Anytime
 from mercer.solve.direct import TIMED_ROWS, seconds_of_factor
 from mercer.solve.left_out import Smoother
-from mercer.solve.plan import choose_evidence, entry_cost
 from mercer.solve.solution import Status
 from mercer.sparse import Matrix
 from mercer.threads import blas_for
@@ -104,7 +109,6 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             about="None keeps the hyperparameters as given. Fixed ones are kept, bounded ones stay between "
             "their bounds, others within a factor of 1e5 of where they start.",
         ),
-        "n_restarts": Whole(0, about="So many further searches from random starts, in parallel."),
         "normalize_y": Choice(
             ("auto", True, False, "mean"),
             about='True models (y - mean) / standard deviation of each target instead of y, "mean" models y '
@@ -217,13 +221,13 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         self.X_fit_ = on.matrix if isinstance(on, Given) else A
         self.noise_ = take_noise(self, A.shape[0])
         notes: list[str] = []
-        self._exact = not self.is_approximated and self._choose_solver(A, kernel, Y.shape[1], notes)
+        self._exact = not self.is_approximated and is_factored(self, A, kernel, Y.shape[1], notes)
         if self._exact and self.verbose and A.shape[0] >= TIMED_ROWS:
             seconds = seconds_of_factor(A.shape[0], np.float64)
             say(f"{A.shape[0]} rows: each factor of their Gram matrix will take some {seconds:.2g} s")
         self._seed = int(check_random_state(self.random_state).randint(2**31))
         system = self._system(on, Y)
-        notes += self._judged(on, _looked_at(system))
+        notes += self._judged(on, gram_to_judge(system))
         refuse = self.singular == "refuse"
         tuned, system = with_enough_noise(system, lambda s: self._tune(s, notes), kernel, refuse=refuse)
         self.n_iter_ = 0
@@ -255,27 +259,6 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
             start=start,
         )
         return self
-
-    def _choose_solver(self, A: Matrix, kernel: Kernel | None, targets: int, notes: list[str]) -> bool:
-        """Whether to factor."""
-        if self.solver == "cholesky" or kernel is None:
-            return True
-        if self.solver == "auto":
-            columns = 0 if A.dtype.kind == "O" or A.ndim < 2 else A.shape[1]
-            chosen = choose_evidence(
-                A.shape[0],
-                entry=entry_cost(columns),
-                columns=targets + self.probes,
-                memory=memory_limit(self.memory),
-            )
-            if chosen.method == "cholesky":
-                return True
-            notes.append(chosen.note)
-        if self.objective == "loo":
-            raise ParameterError(
-                "objective='loo' needs the inverse itself; use solver='cholesky', or the evidence."
-            )
-        return False
 
     def _system(self, on: KernelOnRows, Y: Array) -> System:
         """(K + N) α = Y for a kernel on the rows of fit."""
@@ -498,12 +481,3 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         if kernel is None:
             raise InputError("a precomputed Gram matrix says nothing of other rows; pass the kernel itself.")
         return kernel
-
-
-def _looked_at(system: System) -> GramOperator:
-    """K as it is judged: if it will be factored and nothing proves it, its symmetry is looked at first."""
-    K = system.gram()
-    kernel = system.on.kernel
-    if system.exact and kernel is not None and kernel.known_proof() is None:
-        check_gram(K.dense(), str(kernel))
-    return K

@@ -13,10 +13,10 @@ from mercer.machines.kernel_sets.multiple import KernelSet
 from mercer.machines.kernel_sets.weights import GramSet, Kernels, KernelWeights
 from mercer.machines.margin.classify import ClassWeight, MarginClassifier
 from mercer.machines.margin.one_class import OneClassSVM
-from mercer.machines.margin.problems import MarginMachine, Solved
+from mercer.machines.margin.problems import NU_OF_OUTLIERS, MarginMachine, Solved
 from mercer.machines.margin.svc import SVC
 from mercer.machines.shared.base import check_weights
-from mercer.machines.shared.parameters import TABLE, Declarations, Switch
+from mercer.machines.shared.parameters import Declarations, Switch
 from mercer.solve.box import BoxProblem
 from mercer.solve.mixture import Answer
 from mercer.solve.solution import Status
@@ -236,10 +236,7 @@ class MultipleKernelOneClass(MarginSet, OneClassSVM):
     """
 
     parameters: ClassVar[Declarations] = {
-        "nu": TABLE["nu"].but(
-            about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support "
-            "vectors."
-        ),
+        "nu": NU_OF_OUTLIERS,
     }
 
     def __init__(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import time
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -24,6 +23,7 @@ from mercer.machines.shared.parameters import TABLE, Declarations, Number, Switc
 from mercer.machines.shared.targets import check_target_block
 from mercer.memory import memory_limit, say_bytes
 from mercer.panels import panels
+from mercer.params import is_real
 from mercer.solve.solution import Certificate, Status
 from mercer.sparse import dense, stored_alike
 from mercer.typing import Array, Memory, Numbers, Seed, Table, Targets
@@ -77,12 +77,7 @@ class Nystroem(Approximation):
             none=True,
             about="At most so many landmarks; None for 100, or for as many as `tolerance` needs.",
         ),
-        "tolerance": Number(
-            0.0,
-            1.0,
-            closed_low=True,
-            none=True,
-            words="None or a share of the trace, 0 <= tolerance < 1",
+        "tolerance": TABLE["tolerance"].but(
             about="Stop at the fewest landmarks found to leave out at most this share of the trace: one by "
             'one with "pivoted", else by doubling from 32.',
         ),
@@ -315,7 +310,7 @@ class Nystroem(Approximation):
         what rounding moves in φ(x).
         """
         check_is_fitted(self, "certificate_")
-        if not isinstance(alpha, numbers.Real) or isinstance(alpha, bool) or not 0 < alpha < np.inf:
+        if not is_real(alpha) or not 0 < alpha < np.inf:
             raise ParameterError(f"alpha must be a finite number > 0; got {alpha!r}.")
         a = float(alpha) + self.noise_
         size = float(np.linalg.norm(check_target_block(y, self.n_rows_fit_, "prediction_bound")[0][:, 0]))

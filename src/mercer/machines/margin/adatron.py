@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import ParameterError, ShapeError, warn
+from mercer.errors import ParameterError, warn
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.margin.one_by_one import Expansion, Row, row_of
+from mercer.machines.shared.base import require_rows_of_fit
 from mercer.machines.shared.parameters import HARD_OR_SOFT, Declarations, Number, Special, steps_allowed
 from mercer.params import is_real
 from mercer.solve.anytime import Anytime
@@ -144,11 +145,7 @@ class Adatron(Expansion):
     def named_multipliers(self, X: Table, y: Targets, sample_weight: Weights) -> list[Multipliers]:
         check_is_fitted(self, "dual_coef_")
         A = self.check_rows(X, reset=False)
-        if A.shape[0] != len(self.alpha_):
-            raise ShapeError(
-                f"X has {A.shape[0]} rows; the model was fitted on {len(self.alpha_)}. Pass the training "
-                "data."
-            )
+        require_rows_of_fit(A.shape[0], len(self.alpha_))
         if sample_weight is not None:
             raise ParameterError("the Adatron takes no sample_weight; leave it out.")
         signs = self._signs_again(y, A.shape[0])

@@ -10,10 +10,10 @@ from sklearn.base import OutlierMixin
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
-from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine, fixed_unit
+from mercer.machines.margin.problems import NU_OF_OUTLIERS, ONLY_WORKING_SETS, MarginMachine, fixed_unit
 from mercer.machines.margin.svr import filled
 from mercer.machines.shared.base import check_weights
-from mercer.machines.shared.parameters import TABLE, Declarations
+from mercer.machines.shared.parameters import Declarations
 from mercer.progress import Tell
 from mercer.solve.box import BoxProblem
 from mercer.typing import Array, Memory, Table, Targets, Weights
@@ -38,10 +38,7 @@ class OneClassSVM(OutlierMixin, MarginMachine):
     """
 
     parameters: ClassVar[Declarations] = {
-        "nu": TABLE["nu"].but(
-            about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support "
-            "vectors."
-        ),
+        "nu": NU_OF_OUTLIERS,
         "solver": ONLY_WORKING_SETS,
     }
 

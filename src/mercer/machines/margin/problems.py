@@ -22,7 +22,7 @@ from mercer.gram import GramOperator
 from mercer.gram.explicit import FeatureGram
 from mercer.gram.on_rows import KernelOnRows
 from mercer.machines.shared.machine import Invalid
-from mercer.machines.shared.parameters import Choice, Declarations, Function, Number, Whole
+from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Function, Number, Whole
 from mercer.machines.shared.support import SupportMachine, in_words
 from mercer.memory import memory_limit
 from mercer.progress import Tell, teller
@@ -43,6 +43,9 @@ ONLY_WORKING_SETS = Choice(
     ("working-set",),
     words="'working-set': this machine has an equality constraint, which projected gradients do not keep",
     about="Working sets; the equality constraint of this machine leaves no other.",
+)
+NU_OF_OUTLIERS = TABLE["nu"].but(
+    about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support vectors."
 )
 
 
@@ -103,6 +106,14 @@ class MarginMachine(SupportMachine):
     }
 
     # ── a machine says ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _require_box_only(self, fit_intercept: bool) -> None:
+        """Refuse projected gradients for a problem with an intercept."""
+        if self.solver == "projected-gradient" and fit_intercept:
+            raise ParameterError(
+                "solver='projected-gradient' keeps the box only, and an intercept adds an equality "
+                "constraint. Use fit_intercept=False, or solver='working-set'."
+            )
 
     @abstractmethod
     def _problems(self, y: Any, w: Array) -> list[BoxProblem]:

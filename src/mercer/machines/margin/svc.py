@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mercer.errors import NotSeparableError, ParameterError, PrecisionWarning, warn
+from mercer.errors import NotSeparableError, PrecisionWarning, warn
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
@@ -103,11 +103,7 @@ class SVC(MarginClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.solver == "projected-gradient" and self.fit_intercept:
-            raise ParameterError(
-                "solver='projected-gradient' keeps the box only, and an intercept adds an equality "
-                "constraint. Use fit_intercept=False, or solver='working-set'."
-            )
+        self._require_box_only(self.fit_intercept)
 
     def _problem(self, rows: Integers, signs: Array, w: Array) -> BoxProblem:
         return BoxProblem(rows, signs, np.full(len(rows), -1.0), self.C * w, equality=int(self.fit_intercept))

@@ -13,10 +13,10 @@ from mercer.gram.functions import Functions
 from mercer.gram.on_rows import Given
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
-from mercer.machines.margin.problems import ONLY_WORKING_SETS, MarginMachine
+from mercer.machines.margin.problems import NU_OF_OUTLIERS, ONLY_WORKING_SETS, MarginMachine
 from mercer.machines.margin.svr import filled
 from mercer.machines.shared.base import check_weights
-from mercer.machines.shared.parameters import TABLE, Declarations
+from mercer.machines.shared.parameters import Declarations
 from mercer.progress import Tell
 from mercer.solve.box import BoxProblem
 from mercer.sparse import Matrix
@@ -52,10 +52,7 @@ class SVDD(OutlierMixin, MarginMachine):
     """
 
     parameters: ClassVar[Declarations] = {
-        "nu": TABLE["nu"].but(
-            about="0 < ν ≤ 1: at most this share of the rows are outliers, at least this share are support "
-            "vectors."
-        ),
+        "nu": NU_OF_OUTLIERS,
         "solver": ONLY_WORKING_SETS,
     }
 
@@ -159,7 +156,7 @@ class SVDD(OutlierMixin, MarginMachine):
         on = self._fitted_on(self.support_vectors_, self.support_)
         if isinstance(on, Given):
             return self._own
-        return on.own(self.check_rows(X, reset=False))
+        return on.diagonal(self.check_rows(X, reset=False))
 
     def decision_function(self, X: Table) -> Array:
         """R² - ‖φ(x) - a‖²: positive inside, negative outside; what is no more than rounding is 0."""

@@ -7,7 +7,6 @@ from typing import ClassVar, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from mercer.errors import ParameterError
 from mercer.gram import GramOperator
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
@@ -144,10 +143,7 @@ class SVR(MarginRegressor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.solver == "projected-gradient" and self.fit_intercept:
-            raise ParameterError(
-                "solver='projected-gradient' needs fit_intercept=False: it keeps the box only."
-            )
+        self._require_box_only(self.fit_intercept)
 
     def _problems(self, y: Array, w: Array) -> list[BoxProblem]:
         rows, signs, t, w = self._twice(y, w)

@@ -1,6 +1,7 @@
 """Least squares with a penalty on the length of f.
 
 ridge, ridge_cv, least_squares   `KernelRidge`, `KernelRidgeCV`, `KernelLeastSquares`
+machine                          what they share: check, solve, keep, predict, leave one out
 problem, dual, parts             the linear system, the methods that solve it, weights and intercepts
 smoother                         a fit without each row, and with one more, from its factor
 feature_machine                  `FeatureMachineRegressor`, `FeatureMachineClassifier`, which learn a metric

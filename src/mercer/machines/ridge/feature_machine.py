@@ -23,8 +23,8 @@ from mercer.kernels.things.metric import Metric
 from mercer.kernels.things.scaling import Standardized
 from mercer.machines.margin.calibrate import Calibration, calibrate
 from mercer.machines.ridge.feature_search import FeaturePath, Sample, Search, search
+from mercer.machines.ridge.machine import RidgeMachine
 from mercer.machines.ridge.parts import Options
-from mercer.machines.ridge.ridge import RidgeMachine
 from mercer.machines.shared.base import as_machine_kernel, check_weights, duels_of, generator
 from mercer.machines.shared.machine import put_on_rows
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Whole

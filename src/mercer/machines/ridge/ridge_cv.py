@@ -11,9 +11,9 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from mercer.errors import InputError, MemoryBudgetError, ParameterError
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
+from mercer.machines.ridge.machine import RidgeMachine
 from mercer.machines.ridge.parts import Options
 from mercer.machines.ridge.problem import RidgeProblem
-from mercer.machines.ridge.ridge import RidgeMachine
 from mercer.machines.shared.parameters import TABLE, CheckedBy, Choice, Declarations, Number, Special, Switch
 from mercer.memory import memory_limit, say_bytes
 from mercer.solve.path import PathPoint, RidgePath

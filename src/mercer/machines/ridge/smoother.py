@@ -25,7 +25,7 @@ from mercer.sparse import Matrix, dense
 from mercer.typing import Array
 
 if TYPE_CHECKING:
-    from mercer.machines.ridge.ridge import RidgeMachine
+    from mercer.machines.ridge.machine import RidgeMachine
 
 
 def ridge_smoother(
@@ -112,7 +112,7 @@ class _Dual:
         mean = _mean(self.model, A)
         if not spread:
             return NewRows(mean, v)
-        own = on.own(A) + self.alpha
+        own = on.diagonal(A) + self.alpha
         left = variance_left(own, np.einsum("ij,ij->i", k, v) + b)
         return NewRows(mean, v, left, _new_penalty(on, A, self.alpha))
 

@@ -17,8 +17,8 @@ from mercer.sparse import Matrix
 from mercer.typing import Array, Integers
 
 if TYPE_CHECKING:
+    from mercer.machines.ridge.machine import RidgeMachine
     from mercer.machines.ridge.problem import RidgeProblem
-    from mercer.machines.ridge.ridge import RidgeMachine
 
 
 class Recomputed(NamedTuple):

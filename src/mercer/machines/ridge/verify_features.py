@@ -23,8 +23,8 @@ from mercer.theory.claims import EXACT, Examination
 from mercer.typing import Array, Integers
 
 if TYPE_CHECKING:
+    from mercer.machines.ridge.machine import RidgeMachine
     from mercer.machines.ridge.problem import RidgeProblem
-    from mercer.machines.ridge.ridge import RidgeMachine
 
 # of coefficients without a penalty, which two triangular solves of ΦᵀΦ give
 UNDETERMINED = 1e-5

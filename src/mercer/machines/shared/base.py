@@ -234,6 +234,12 @@ def wants_each(kernel: Kernel | str) -> bool:
     return found is not None and any(v is Open.EACH for v in found.get_params().values())
 
 
+def require_rows_of_fit(n: int, fitted: int) -> None:
+    """Refuse data that are not those of the fit, as far as their number shows it."""
+    if n != fitted:
+        raise ShapeError(f"X has {n} rows; the model was fitted on {fitted}. Pass the training data.")
+
+
 def check_weights(sample_weight: Weights, n: int) -> Array:
     """One weight ≥ 0 for each row; ones where none are given."""
     if sample_weight is None:

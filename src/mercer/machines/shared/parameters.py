@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import numbers
 import re
 import textwrap
 from collections.abc import Callable, Mapping
@@ -26,7 +25,7 @@ from scipy import sparse
 
 from mercer.errors import ParameterError
 from mercer.memory import memory_limit
-from mercer.params import is_real
+from mercer.params import is_real, is_whole
 from mercer.sparse import Matrix
 from mercer.threads import threads
 from mercer.typing import Setting
@@ -124,9 +123,7 @@ class Whole(Parameter):
     kind: ClassVar[str] = "int"
 
     def accepts(self, value: object) -> bool:
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-            return False
-        return self.least <= int(value) <= self.most
+        return is_whole(value) and self.least <= int(value) <= self.most
 
     def domain(self, name: str) -> str:
         if self.most == math.inf:
@@ -391,6 +388,15 @@ TABLE: dict[str, Parameter] = {
     "epsilon": Number(
         closed_low=True, about="Half the width of the tube in which errors cost nothing, in units of y."
     ),
+    "tolerance": Number(
+        0.0,
+        1.0,
+        closed_low=True,
+        none=True,
+        words="None or a share of the trace, 0 <= tolerance < 1",
+        about="The share of the trace that may be left out.",
+    ),
+    "n_restarts": Whole(0, about="So many further searches from random starts, in parallel."),
     "fit_intercept": Switch(about="Learn a constant b that is not penalised."),
     "tol": Number(about="How exact the answer has to be."),
     "max_iter": Whole(

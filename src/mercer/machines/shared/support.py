@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import InputError, ShapeError
+from mercer.errors import InputError
 from mercer.gram import GramOperator
 from mercer.gram.explicit import FeatureGram
 from mercer.gram.functions import Functions
@@ -19,7 +19,7 @@ from mercer.gram.met_features import map_on
 from mercer.gram.on_rows import Approximated, Evaluated, FeatureSize, KernelOnRows, feature_products
 from mercer.kernels import Kernel
 from mercer.kernels.things.sparse_map import SparseMap
-from mercer.machines.shared.base import check_weights
+from mercer.machines.shared.base import check_weights, require_rows_of_fit
 from mercer.machines.shared.machine import Machine
 from mercer.memory import memory_limit
 from mercer.solve.operator import Operator
@@ -140,11 +140,7 @@ class SupportMachine(Machine):
         """Data and targets checked against the fitted model, for `mercer.verify` and `mercer.theory`."""
         check_is_fitted(self, "dual_coef_")
         A = self.check_rows(X, reset=False)
-        if A.shape[0] != self.n_rows_fit_:
-            raise ShapeError(
-                f"X has {A.shape[0]} rows; the model was fitted on {self.n_rows_fit_}. "
-                "Pass the training data."
-            )
+        require_rows_of_fit(A.shape[0], self.n_rows_fit_)
         return A, *self._targets_again(y, check_weights(sample_weight, A.shape[0]))
 
     def _targets_again(self, y: Targets, w: Array) -> tuple[Any, Array]:

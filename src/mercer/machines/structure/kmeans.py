@@ -283,9 +283,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         if len(self._members) < len(on):
             on = on.part(self._members)
         if isinstance(on, Approximated):
-            return self._norms - 2 * on.times(A, self.feature_coef_), on.own(A)
+            return self._norms - 2 * on.times(A, self.feature_coef_), on.diagonal(A)
         partial = self._norms - 2 * on.products(A, self._memberships())
-        return partial, None if isinstance(on, Given) else on.own(A)
+        return partial, None if isinstance(on, Given) else on.diagonal(A)
 
     def _functions(self) -> Functions:
         """⟨c_j, ·⟩: the centres."""

@@ -17,7 +17,7 @@ from mercer.gram.on_rows import check_gram
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation
 from mercer.machines.shared.machine import Invalid, Machine
-from mercer.machines.shared.parameters import Declarations, Number, Whole
+from mercer.machines.shared.parameters import TABLE, Declarations, Whole
 from mercer.solve.solution import Certificate, Status
 from mercer.typing import Array, Labels, Memory, Setting, Table, Targets
 
@@ -63,12 +63,7 @@ class MercerMap(TransformerMixin, Machine):
             about="At most so many features, those of the largest eigenvalues; None for all that are "
             "positive beyond rounding.",
         ),
-        "tolerance": Number(
-            0.0,
-            1.0,
-            closed_low=True,
-            none=True,
-            words="None or a share of the trace, 0 <= tolerance < 1",
+        "tolerance": TABLE["tolerance"].but(
             about="Stop at the fewest features that leave out at most this share of the trace, from 0 to 1.",
         ),
     }
