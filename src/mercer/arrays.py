@@ -25,6 +25,10 @@ T = TypeVar("T")
 
 # The most rows whose columns are sorted, to find their ends and their middles at once.
 MOST_SORTED = 1000
+# How many things are remembered of one set of rows: more than parts of a kernel read the same columns.
+MOST_REMEMBERED = 32
+# What is remembered may be None.
+NOTHING = object()
 
 
 class Rows:
@@ -47,11 +51,19 @@ class Rows:
         return self
 
     def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What was made of these rows under this key, such as the counts of their words; made once."""
-        if key not in self._remembered:
-            self._remembered[key] = make()
-        found: T = self._remembered[key]
-        return found
+        """What was made of these rows under this key, such as the counts of their words; made once.
+
+        The last few are kept. Threads that ask at once may both make it, and get equal things.
+        """
+        known = self._remembered.get(key, NOTHING)
+        if known is not NOTHING:
+            found: T = known
+            return found
+        made = make()
+        self._remembered[key] = made
+        for oldest in list(self._remembered)[:-MOST_REMEMBERED]:
+            self._remembered.pop(oldest, None)
+        return made
 
     def recalled(self, key: Hashable) -> Any:
         """What was made of these rows under this key; None if nothing was."""

@@ -29,6 +29,9 @@ REMEMBERED = {
     "growth",
     "met",
     "_differentiable",
+    "_read_rows",
+    "_remembered_key",
+    "_remembered_hash",
 }
 
 

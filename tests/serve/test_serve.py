@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 import mercer
 from mercer.errors import InputError
+from mercer.machines.shared.kept import READ
 from mercer.serve.app import Desk, make_app
 from mercer.serve.limits import Limits
 from mercer.serve.served import Served
@@ -384,10 +385,9 @@ def test_answers_of_many_threads_are_those_of_one(client, price):
     assert [found[k] for k in range(12)] == pytest.approx(expected[:12], rel=1e-12)
 
 
-def test_rows_are_read_once_and_the_model_itself_is_left_as_it_was(price):
+def test_rows_that_are_kept_are_read_once_for_all_requests(price):
     served = Served(price)
-    assert "_reread" not in vars(price.machine_)
-    read = vars(served.model.machine_)["_reread"]
+    read = vars(price.machine_)[READ].known(price.machine_.X_fit_)
     asked = [[GOOD.get(name) for name in price.feature_names_in_]]
     first = served.predict(asked, 0.9)
     known = [len(rows._remembered) for rows in (read, *read._taken.values())]

@@ -1,7 +1,9 @@
 """Files become tables: whatever wrote them, what was assumed is said, and what cannot be read has a line."""
 
+import bz2
 import gzip
 import io
+import lzma
 import string
 import sys
 
@@ -49,10 +51,25 @@ EXPECTED = {"size": [12.5, 8.0, None], "region": ["north", "south", "north"], "p
         PLAIN + "\n\n",
         gzip.compress(PLAIN.encode(), mtime=0),
         zstandard.compress(PLAIN.encode()),
+        bz2.compress(PLAIN.encode()),
+        lzma.compress(PLAIN.encode()),
     ],
 )
 def test_one_table_is_read_however_it_is_written(tmp_path, content):
     assert values(written(tmp_path, content)) == EXPECTED
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, lzma.compress])
+def test_half_of_a_packed_table_is_refused_in_a_sentence(tmp_path, pack):
+    whole = pack(PLAIN.encode())
+    with pytest.raises(InputError, match=r"is packed, and cannot be unpacked: .* Is it whole\?"):
+        read_table(str(written(tmp_path, whole[: len(whole) // 2])))
+
+
+def test_a_name_that_begins_as_bzip2_does_is_a_name(tmp_path):
+    path = written(tmp_path, PLAIN.replace("size", "BZhouse", 1).encode())
+    first = next(iter(read_table(str(path)).frame.columns))
+    assert first == PLAIN.replace("size", "BZhouse", 1).split(",")[0]
 
 
 @pytest.mark.parametrize("name", ["table.parquet", "table.arrow", "table.jsonl"])

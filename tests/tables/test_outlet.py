@@ -31,7 +31,7 @@ def mixed():
     )
 
 
-@pytest.mark.parametrize("packer", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("packer", ["", ".gz", ".zst", ".bz2", ".xz"])
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_what_is_written_is_read_again(tmp_path, suffix, packer):
     path = tmp_path / f"table{suffix}{packer}"

@@ -27,7 +27,8 @@ Table = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV, TSV, Parquet, Arrow, JSON lines or LIBSVM's text, also .gz or .zst; - is standard input.",
+        help="CSV, TSV, Parquet, Arrow, JSON lines or LIBSVM's text, also .gz, .zst, .bz2 or .xz; "
+        "- is standard input.",
         show_default=False,
     ),
 ]
@@ -70,7 +71,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="A table: .csv, .tsv, .parquet, .arrow or .jsonl, also .gz or .zst; - is CSV.",
+        help="A table: .csv, .tsv, .parquet, .arrow or .jsonl, also .gz, .zst, .bz2 or .xz; - is CSV.",
     ),
 ]
 LeaveOut = Annotated[

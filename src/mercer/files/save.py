@@ -86,7 +86,6 @@ def save(model: Value, path: str | os.PathLike[str], *, force: bool = False, com
     ({'X_fit_': 3}, True)
     """
     form = _form_of(model)
-    _refuse_remembered(_inner(model))
     place = Path(path)
     check_place(place, force=force)
     written = _without_factors(model) if compact else model
@@ -96,16 +95,6 @@ def save(model: Value, path: str | os.PathLike[str], *, force: bool = False, com
     writer.finish()
     size = write_file(place, header, writer.tensors, force=force)
     return Saved(place, form.name, size, dict(kept_rows(written)), factor_bytes(_inner(written)))
-
-
-def _refuse_remembered(model: Value) -> None:
-    """What `remember_rows` keeps is a second copy of the rows, made for asking and not for files."""
-    if "_reread" in vars(model):
-        raise ModelFileError(
-            f"This {type(model).__name__} remembers its rows as its kernel reads them (remember_rows), which "
-            "is for answering often and has no place in a file. Save the model before remember_rows(), or "
-            "remember the rows of a copy: copy.copy(model)."
-        )
 
 
 def _inner(model: Value) -> Value:

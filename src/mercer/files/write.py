@@ -24,6 +24,7 @@ from mercer.files.nodes import (
 from mercer.files.registry import REGISTRY, Fields, MachineForm
 from mercer.kernels.base import Kernel
 from mercer.kernels.things.sparse_map import SparseMap
+from mercer.machines.shared.kept import READ
 
 
 class Writer:
@@ -74,7 +75,7 @@ class Writer:
     def machine(self, form: MachineForm, model: Value, where: str) -> dict[str, Node]:
         """A machine: its parameters, and what its fit left in it."""
         parameters = model.get_params(deep=False)
-        fitted = {name: value for name, value in vars(model).items() if name not in parameters}
+        fitted = {name: value for name, value in vars(model).items() if name not in (*parameters, READ)}
         if isinstance(fitted.get("feature_map_"), SparseMap):
             # it follows from the rows that are kept, and is made again when the file is loaded
             del fitted["feature_map_"]

@@ -46,27 +46,28 @@ class MetFeatures:
 
 def met_features(kernel: Kernel, x: Rows, z: Rows | None) -> MetFeatures | None:
     """The kernel by the features that these things have; None where it has no such features."""
-    phi = latent_map_on(kernel, x)
+    # of two samples the second is the one that machines keep, so that it is counted once
+    phi = latent_map_on(kernel, x if z is None else z)
     if phi is None:
         return None
     if z is None:
         _, noise = split_noise(kernel)
         return MetFeatures(phi.matrix, phi.matrix, noise)
-    return MetFeatures(phi.matrix, phi(z), 0.0)
+    return MetFeatures(phi(x), phi.matrix, 0.0)
 
 
 def map_on(kernel: Kernel | None, x: Rows) -> SparseMap | None:
     """The map of a kernel of things on the features that these have; None for kernels of numbers alone."""
     if kernel is None or not _reads_things(kernel) or kernel.in_columns() is not None:
         return None
-    return x.remembered(("map", kernel.key()), lambda: kernel.sparse_map(x))
+    return x.remembered(("map", kernel), lambda: kernel.sparse_map(x))
 
 
 def latent_map_on(kernel: Kernel, x: Rows) -> SparseMap | None:
     """`map_on` for a kernel without its noise terms."""
     if not _reads_things(kernel):
         return None
-    return map_on(split_noise(kernel)[0], x)
+    return x.remembered(("latent map", kernel), lambda: map_on(split_noise(kernel)[0], x))
 
 
 def _reads_things(kernel: Kernel) -> bool:

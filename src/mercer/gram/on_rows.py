@@ -94,7 +94,11 @@ class KernelOnRows(ABC):
     def between(self, A: Matrix) -> GramOperator:
         """k(new rows, rows)."""
 
-    def products(self, A: Matrix, coef: Array) -> Array:
+    def new_rows(self, A: Matrix) -> Any:
+        """Checked new rows about which several questions are asked, so that they are read once."""
+        return A
+
+    def products(self, A: Any, coef: Array) -> Array:
         """k(new rows, rows) @ coef."""
         if len(self) == 0:
             return np.zeros((A.shape[0], *coef.shape[1:]))
@@ -179,22 +183,32 @@ class Evaluated(KernelOnRows):
         """K of the rows without storing it; its program is made once."""
         return Tiles(self.kernel, self.rows, n_jobs=self.n_jobs)
 
-    def between(self, A: Matrix) -> GramOperator:
-        return Tiles(self.kernel, self.new_rows(A), self.rows, n_jobs=self.n_jobs)
-
-    def products(self, A: Matrix, coef: Array) -> Array:
-        phi = latent_map_on(self.kernel, self.rows) if len(self) else None
-        if phi is None:
-            return super().products(A, coef)
+    def between(self, A: Matrix | Rows) -> Tiles:
+        """k(new rows, rows); asked again about the same `new_rows`, it is the same operator."""
         new = self.new_rows(A)
+        last: Tiles | None = self.__dict__.get("_last")
+        if last is None or last.x is not new:
+            last = Tiles(self.kernel, new, self.rows, n_jobs=self.n_jobs)
+            self.__dict__["_last"] = last
+        return last
+
+    def products(self, A: Matrix | Rows, coef: Array) -> Array:
+        new = self.new_rows(A)
+        if len(self) == 0:
+            return np.zeros((len(new), *coef.shape[1:]))
+        phi = latent_map_on(self.kernel, self.rows)
+        if phi is None:
+            return np.asarray(self.between(new) @ np.ascontiguousarray(coef))
         self.kernel.check_same_columns(new, self.rows)
         return np.asarray(phi(new) @ np.asarray(phi.matrix.T @ coef))
 
-    def new_rows(self, A: Matrix) -> Rows:
+    def new_rows(self, A: Matrix | Rows) -> Rows:
         """Checked new rows, stored as those of fit are, with their column names."""
+        if isinstance(A, Rows):
+            return A
         return Rows(stored_alike(A, self.rows.data), "X", self.rows.names).checked()
 
-    def diagonal(self, A: Matrix) -> Array:
+    def diagonal(self, A: Matrix | Rows) -> Array:
         return np.asarray(self.kernel.diag(self.new_rows(A)), dtype=np.float64)
 
     def part(self, index: Integers) -> Evaluated:

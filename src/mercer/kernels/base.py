@@ -377,10 +377,15 @@ class Kernel(Combinable, ABC):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Kernel):
             return NotImplemented
-        return self.key() == other.key()
+        return self is other or self.key() == other.key()
 
     def __hash__(self) -> int:
-        return hash(self.key())
+        known: int | None = self.__dict__.get("_remembered_hash")
+        if known is None:
+            known = hash(self.key())
+            if self.stays():
+                object.__setattr__(self, "_remembered_hash", known)
+        return known
 
     # ── judge ───────────────────────────────────────────────────────────────────────────────────────────────
 

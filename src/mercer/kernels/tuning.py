@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mercer.kernels.base import Kernel
 
 # What a kernel keeps of itself once it was asked; it follows from its fields.
-REMEMBERED = ("_remembered_proof", "_remembered_parameters")
+REMEMBERED = ("_remembered_proof", "_remembered_parameters", "_remembered_hash", "_remembered_counting")
 
 Mark = Callable[["Kernel", str], "Kernel"]
 
@@ -71,10 +71,16 @@ class Tunable(Tree):
         known: tuple[Parameter, ...] | None = self.__dict__.get("_remembered_parameters")
         if known is None:
             known = self._listed_parameters()
-            # What may be changed in place, by `set_params` of a copy made by `clone`, is asked each time.
-            if not any(part._tunable_copy for _, part in self.walk_named()):
+            if self.stays():
                 object.__setattr__(self, "_remembered_parameters", known)
         return known
+
+    def stays(self) -> bool:
+        """Whether no part may be changed in place, by `set_params` of a copy made by `clone`.
+
+        What follows from a kernel that does not stay is asked each time.
+        """
+        return not any(part._tunable_copy for _, part in self.walk_named())
 
     def _listed_parameters(self) -> tuple[Parameter, ...]:
         out: list[Parameter] = []

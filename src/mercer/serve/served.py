@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from copy import copy
 from importlib.metadata import version
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.base import is_classifier
 
 from mercer.errors import InputError, MercerError
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
-from mercer.machines.shared.machine import Machine
 from mercer.recipe.estimate import LEVEL
 from mercer.recipe.estimators import TableMachine, TableRegressor
 from mercer.scales import half_width
@@ -33,7 +31,7 @@ class Served:
     def __init__(self, model: Model) -> None:
         if not callable(getattr(model, "predict", None)):
             raise InputError(f"a {type(model).__name__} does not predict, so that there is nothing to serve.")
-        self.model = _remembering(model)
+        self.model = model
         self.name = type(model).__name__
         self.columns: list[Column] | None = columns_of(model)
         self.width = int(model.n_features_in_)
@@ -209,16 +207,6 @@ class Served:
             }
             told["steps"] = [str(step) for step in model.steps_]
         return told
-
-
-def _remembering(model: Model) -> Model:
-    """A copy of the model that reads the rows that it has kept once, and not for every request."""
-    own = copy(model)
-    if isinstance(own, TableMachine):
-        own.machine_ = _remembering(own.machine_)
-    elif isinstance(own, Machine):
-        own.remember_rows()
-    return own
 
 
 def _described(column: Column) -> Answer:

@@ -7,15 +7,17 @@
     .jsonl .ndjson     one JSON object a line     types as they are written
     .svm .libsvm       LIBSVM's text              sparse rows and their target
 
-Any of them may be packed by gzip or Zstandard. Parsing is the work of polars, and of scikit-learn for
-LIBSVM's text; what is here decides what to ask of them, and says with file, line, column and remedy what
-cannot be read. What was assumed is kept in `notes`, a sentence each.
+Any of them may be packed by gzip, Zstandard, bzip2 or xz. Parsing is the work of polars, and of
+scikit-learn for LIBSVM's text; what is here decides what to ask of them, and says with file, line, column and
+remedy what cannot be read. What was assumed is kept in `notes`, a sentence each.
 """
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import sys
 import zlib
 from dataclasses import dataclass, field
@@ -35,7 +37,10 @@ LINES_OF_JSON = (".jsonl", ".ndjson")
 ARROW = (".arrow", ".feather", ".ipc")
 PARQUET = (".parquet", ".pq")
 SVMLIGHT = (".svm", ".libsvm", ".svmlight")
-PACKED = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd"}
+PACKED = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
+
+# What every block of bzip2 begins with.
+BLOCK_OF_BZIP2 = b"1AY&SY"
 
 
 @dataclass(frozen=True)
@@ -151,9 +156,18 @@ def _unpacked(name: str, content: bytes) -> bytes:
             return gzip.decompress(content)
         if content[:4] == PACKED[".zst"]:
             return _zstandard(content)
-    except (EOFError, OSError, zlib.error, ValueError) as error:
+        if _is_bzip2(name, content):
+            return bz2.decompress(content)
+        if content.startswith(PACKED[".xz"]):
+            return lzma.decompress(content)
+    except (EOFError, OSError, zlib.error, lzma.LZMAError, ValueError) as error:
         raise InputError(f"{name} is packed, and cannot be unpacked: {error}. Is it whole?") from error
     return content
+
+
+def _is_bzip2(name: str, content: bytes) -> bool:
+    """By its first bytes, which are letters: a table may begin with them, a packed one goes on with π."""
+    return content.startswith(PACKED[".bz2"]) and (name.endswith(".bz2") or content[4:10] == BLOCK_OF_BZIP2)
 
 
 def _zstandard(content: bytes) -> bytes:

@@ -5,15 +5,18 @@
     .arrow .feather    Arrow                      types as they are
     .jsonl .ndjson     one JSON object a line
 
-Any of them may be packed by gzip or Zstandard: .csv.gz, .jsonl.zst. "-" is standard output, as CSV. polars
-writes; what is here decides the format, and lets a file appear whole or not at all (`mercer.places`). Numbers
-are written with as many digits as `read_table` needs to have them again, bit for bit.
+Any of them may be packed by gzip, Zstandard, bzip2 or xz: .csv.gz, .jsonl.zst. "-" is standard output, as
+CSV. polars writes; what is here decides the format, and lets a file appear whole or not at all
+(`mercer.places`). Numbers are written with as many digits as `read_table` needs to have them again, bit for
+bit.
 """
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import sys
 from collections.abc import Callable
@@ -38,7 +41,7 @@ FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-PACKERS = (".gz", ".zst")
+PACKERS = (".gz", ".zst", ".bz2", ".xz")
 # Written for what is missing where nothing would leave an empty line, which readers skip.
 GAP = "NA"
 
@@ -87,7 +90,7 @@ def _format_of(name: str) -> str:
         came = suffix or "no suffix"
         raise OutputError(
             f"the suffix of {name} decides the format: .csv, .tsv, .parquet, .arrow or .jsonl, each also "
-            f"with .gz or .zst; got {came}."
+            f"with .gz, .zst, .bz2 or .xz; got {came}."
         )
     return FORMATS[suffix]
 
@@ -133,6 +136,10 @@ def _packed(content: bytes, suffix: str) -> bytes:
         import zstandard
 
         return zstandard.ZstdCompressor().compress(content)
+    if suffix == ".bz2":
+        return bz2.compress(content)
+    if suffix == ".xz":
+        return lzma.compress(content)
     return content
 
 

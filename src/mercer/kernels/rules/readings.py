@@ -35,7 +35,7 @@ class Read(ViewOfAnything):
                 f"{self} has to see data before it has values: {self.reading} is open. Close it by your "
                 "rows, k.resolved(X), or hand it to a machine, which closes it when it is fitted."
             )
-        return x.remembered(self.reading.key(), lambda: self.reading.read(x))
+        return x.remembered(self.reading, lambda: self.reading.read(x))
 
     def compare_columns(self, x: Rows, z: Rows) -> None:
         """The reading decides what it takes; what it makes of both samples is compared."""

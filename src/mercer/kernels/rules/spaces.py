@@ -21,7 +21,10 @@ from mercer.kernels.programs.program import NotLowered, Place
 from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.rules.combined import Combined, all_of, remembered
 from mercer.kernels.sweep import Sweep
+from mercer.kernels.things.sparse_map import SparseMap
 from mercer.params import Open, given
+from mercer.samples import second
+from mercer.sparse import Matrix
 from mercer.typing import Array
 
 # Rows from which an open lengthscale is closed: enough for a mean of distances.
@@ -97,20 +100,31 @@ class InSpace(Combined):
         return np.asarray(self.radial.value(np.zeros(len(x))))
 
     def program(self, at: Place) -> None:
-        """Distances of sparse features; what only the second sample has is one more column of it."""
+        """Distances of sparse features; what only the first sample has is one more column of it."""
         if any(p.free for p in self.space.parameters):
             raise NotLowered("the space of a kernel has numbers to tune")
-        phi = self.space.sparse_map(at.x)
-        if phi is None:
+        # of two samples the second is the one that machines keep, so that it is counted once
+        phi, z = self._counted(second(at.x, at.z))
+        if phi is None or z is None:
             raise NotLowered(f"{self.space} has no sparse features, so its distances are not those of rows")
         if at.z is None:
             self.kernel.program(at.child("kernel").showing(phi.matrix, None))
             return
-        B = phi(at.z)
-        unseen = np.sqrt(np.maximum(self.space.diagonal(at.z) - squared_norms(B), 0.0))
-        x = sparse.hstack([phi.matrix, sparse.csr_array((len(at.x), 1))])
-        z = sparse.hstack([B, sparse.csr_array(unseen[:, None])])
-        self.kernel.program(at.child("kernel").showing(sparse.csr_array(x), sparse.csr_array(z)))
+        A = phi(at.x)
+        unseen = np.sqrt(np.maximum(self.space.diagonal(at.x) - squared_norms(A), 0.0))
+        x = sparse.hstack([A, sparse.csr_array(unseen[:, None])])
+        self.kernel.program(at.child("kernel").showing(sparse.csr_array(x), z))
+
+    def _counted(self, x: Rows) -> tuple[SparseMap | None, Matrix | None]:
+        """The features of a sample, and these with one more column of zeros; found once for each sample."""
+
+        def make() -> tuple[SparseMap | None, Matrix | None]:
+            phi = self.space.sparse_map(x)
+            if phi is None:
+                return None, None
+            return phi, sparse.csr_array(sparse.hstack([phi.matrix, sparse.csr_array((len(x), 1))]))
+
+        return x.remembered(("features", self.space), make)
 
     def contract(self, W: Array, at: Sweep) -> None:
         a = self.space.diagonal(at.x)

@@ -23,7 +23,7 @@ from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import Leaf, leaf
 from mercer.kernels.programs.program import Place
 from mercer.kernels.proofs.proof import Fact
-from mercer.kernels.things.counted import Counted
+from mercer.kernels.things.counted import Counted, widened
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.kernels.things.vocabulary import ABSENT, Vocabulary
 from mercer.params import OPEN, Open, Vector, positive
@@ -87,12 +87,13 @@ class Categorical(Leaf):
 
     def indicators(self, x: Rows, z: Rows | None) -> list[tuple[Matrix, Matrix | None]]:
         """For each column, which value each row has: rows of one 1, in the same columns for both samples."""
-        out = []
-        for j in range(levels(x).shape[1]):
-            values = Vocabulary()
-            a = values.columns(levels(x)[:, j])
-            b = None if z is None else values.columns(levels(z)[:, j])
-            out.append((one_hot(a, len(values)), None if b is None else one_hot(b, len(values))))
+        if z is None:
+            return [(A, None) for _, A in first_indicators(x)]
+        out: list[tuple[Matrix, Matrix | None]] = []
+        for j, (values, B) in enumerate(first_indicators(z)):
+            more = values.extended()
+            columns = more.columns(levels(x)[:, j])
+            out.append((one_hot(columns, len(more)), widened(B, max(len(more), 1))))
         return out
 
     def block(self, x: Rows, z: Rows | None) -> Array:
@@ -208,6 +209,20 @@ def levels(x: Rows) -> np.ndarray:
         return out
 
     return x.remembered("levels", make)
+
+
+def first_indicators(x: Rows) -> list[tuple[Vocabulary, Matrix]]:
+    """The values of each column, and which of them each row has; found once for each sample."""
+
+    def make() -> list[tuple[Vocabulary, Matrix]]:
+        out = []
+        for column in levels(x).T:
+            values = Vocabulary()
+            codes = values.columns(column)
+            out.append((values, one_hot(codes, len(values))))
+        return out
+
+    return x.remembered("indicators", make)
 
 
 def _cells_or_missing(thing: Thing) -> Sequence[Thing]:

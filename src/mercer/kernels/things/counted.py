@@ -80,14 +80,16 @@ class Counted(OnThings):
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def counted(self, x: Rows, z: Rows | None) -> tuple[Matrix, Matrix | None]:
-        """φ of one sample, or of two with the same columns."""
-        words, A = self._first(x)
+        """φ of one sample, or of two with the same columns.
+
+        Of two, the second is counted once: it is the one that a machine keeps.
+        """
         if z is None:
-            return A, None
-        more = words.extended()
-        B = self.counts(z.things, more, z.name)
-        # features that only the second sample has are columns of zeros in the first
-        return widened(A, B.shape[1]), B
+            return self._first(x)[1], None
+        words, B = self._first(z)
+        A = self.counts(x.things, words.extended(), x.name)
+        # features that only the first sample has are columns of zeros in the second
+        return A, widened(B, A.shape[1])
 
     def block(self, x: Rows, z: Rows | None) -> Array:
         A, B = self.counted(x, z)
@@ -131,7 +133,7 @@ class Counted(OnThings):
             words = Vocabulary()
             return words, self.counts(x.things, words, x.name)
 
-        return x.remembered(self.key(), make)
+        return x.remembered(self, make)
 
 
 def rows_of_counts(counts: Iterable[Mapping[Hashable, float]], vocabulary: Vocabulary) -> Matrix:

@@ -21,6 +21,10 @@ READINGS: dict[str, type[Reading]] = {}
 
 R = TypeVar("R", bound="type[Reading]")
 
+# Where a reading keeps what equality compares, and its hash: both are asked often, of many numbers.
+KEY = "_remembered_key"
+HASH = "_remembered_hash"
+
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def reading(cls: R) -> R:
@@ -93,13 +97,26 @@ class Reading(ABC):
         return type(self)(**{**now, **values})
 
     def key(self) -> tuple[Hashable, ...]:
-        return (type(self), *(hashable(getattr(self, f.name)) for f in fields_of(self)))
+        """What equality compares: class and fields; put together once."""
+        known: tuple[Hashable, ...] | None = self.__dict__.get(KEY)
+        if known is None:
+            known = (type(self), *(hashable(getattr(self, f.name)) for f in fields_of(self)))
+            object.__setattr__(self, KEY, known)
+        return known
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Reading) and self.key() == other.key()
+        return self is other or (isinstance(other, Reading) and self.key() == other.key())
 
     def __hash__(self) -> int:
-        return hash(self.key())
+        known: int | None = self.__dict__.get(HASH)
+        if known is None:
+            known = hash(self.key())
+            object.__setattr__(self, HASH, known)
+        return known
+
+    def __getstate__(self) -> dict[str, Setting]:
+        """Without what follows from it; a hash is another one in another process."""
+        return {name: value for name, value in self.__dict__.items() if name not in (KEY, HASH)}
 
     def __repr__(self) -> str:
         return self.text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +19,9 @@ from mercer.kernels.things.vocabulary import ABSENT, Vocabulary
 from mercer.params import given, whole
 from mercer.sparse import Matrix
 from mercer.typing import Array, Integers
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import CountVectorizer
 
 TOKENS = {"words": "word", "characters": "char_wb"}
 # A word of one letter counts too.
@@ -141,7 +144,7 @@ class Text(Counted):
             words = Vocabulary()
             return words, self._weighed(seen[0], seen[1].copy(), words)
 
-        return x.remembered(self.key(), make)
+        return x.remembered(self, make)
 
     def _way_of_reading(self) -> tuple[Hashable, ...]:
         """All that decides which tokens a text has."""
@@ -154,29 +157,46 @@ class Text(Counted):
         elif self.counting == "logarithms":
             A.data = 1 + np.log(A.data)
         if self.weights is not None:
-            A.data *= np.array(self.weights)[A.indices]
+            A.data *= self._counting[1][A.indices]
         rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
         squares = np.bincount(rows, weights=np.square(A.data), minlength=A.shape[0])
         A.data /= np.sqrt(squares)[rows]
-        return _in_columns(A, rows, vocabulary.columns(words), len(vocabulary))
+        columns = _columns_in(vocabulary, words, A)
+        return _in_columns(A, rows, columns, len(vocabulary))
 
-    def _tokens(
-        self, things: Sequence[Thing], name: str, known: tuple[str, ...] | None
-    ) -> tuple[Sequence[str], Matrix]:
-        """The words, and how often each is in each text: those of these texts, or of a known list."""
+    @property
+    def _counting(self) -> tuple[CountVectorizer, Array]:
+        """What finds the words of the vocabulary, and their weights: made once for a long list of words."""
+        known: tuple[CountVectorizer, Array] | None = self.__dict__.get("_remembered_counting")
+        if known is None:
+            counter = self._counter(self.vocabulary)
+            if self.vocabulary:
+                # the list is looked through once here, and not for every text
+                counter.transform([])
+            known = counter, np.array(self.weights or ())
+            object.__setattr__(self, "_remembered_counting", known)
+        return known
+
+    def _counter(self, known: tuple[str, ...] | None) -> CountVectorizer:
         from sklearn.feature_extraction.text import CountVectorizer
 
-        texts = list(self.each(_text, things, name))
-        counter = CountVectorizer(
+        return CountVectorizer(
             analyzer=TOKENS[self.tokens],
             ngram_range=(self.shortest, self.longest),
             vocabulary=list(known) if known else None,
             dtype=np.float64,
             **({"token_pattern": WORD} if self.tokens == "words" else {}),
         )
+
+    def _tokens(
+        self, things: Sequence[Thing], name: str, known: tuple[str, ...] | None
+    ) -> tuple[Sequence[str], Matrix]:
+        """The words, and how often each is in each text: those of these texts, or of a known list."""
+        texts = list(self.each(_text, things, name))
         nothing = sparse.csr_array((len(texts), 0))
         if known is not None:
-            return known, sparse.csr_array(counter.transform(texts)) if known else nothing
+            return known, sparse.csr_array(self._counting[0].transform(texts)) if known else nothing
+        counter = self._counter(None)
         analyze = counter.build_analyzer()
         if not any(analyze(text) for text in texts):
             return (), nothing
@@ -196,6 +216,16 @@ def _text(thing: Thing) -> str:
     if not isinstance(thing, str):
         raise TypeError("text was expected")
     return thing
+
+
+def _columns_in(vocabulary: Vocabulary, words: Sequence[str], A: Matrix) -> Integers:
+    """The columns of the words; a vocabulary that has some already is asked for those in A alone."""
+    if vocabulary.is_fresh:
+        return vocabulary.columns_of_new(np.array(words, dtype=object))
+    out = np.full(len(words), ABSENT, dtype=np.intp)
+    used = np.unique(A.indices)
+    out[used] = vocabulary.columns(words[j] for j in used.tolist())
+    return out
 
 
 def _in_columns(A: Matrix, rows: Integers, columns: Integers, width: int) -> Matrix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from threading import RLock
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from mercer.typing import Integers
 
 ABSENT = -1
 """The column of a feature that a closed vocabulary does not have."""
+
+# Several threads may ask a model at once, and its vocabulary is one for all of them.
+_ENTERING = RLock()
 
 
 class Vocabulary:
@@ -62,7 +66,8 @@ class Vocabulary:
         """
         if name not in self._beside:
             base = None if self._base is None else self._base.beside(name)
-            self._beside[name] = Vocabulary(base, takes_new=self._takes_new)
+            # two threads that ask at once must get the same one
+            self._beside.setdefault(name, Vocabulary(base, takes_new=self._takes_new))
         return self._beside[name]
 
     def column(self, feature: Hashable) -> int:
@@ -114,8 +119,11 @@ class Vocabulary:
         return own
 
     def _enter(self) -> None:
-        """Put what waits into the dictionary, in the order of the columns."""
-        for features in self._waiting:
-            start = self._start + len(self._columns)
-            self._columns.update(zip(features.tolist(), range(start, start + len(features)), strict=True))
-        self._waiting = []
+        """Put what waits into the dictionary, in the order of the columns; one thread does it."""
+        if not self._waiting:
+            return
+        with _ENTERING:
+            for features in self._waiting:
+                start = self._start + len(self._columns)
+                self._columns.update(zip(features.tolist(), range(start, start + len(features)), strict=True))
+            self._waiting = []

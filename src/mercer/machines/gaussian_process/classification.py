@@ -344,13 +344,14 @@ class GaussianProcessClassifier(ClassifierMixin, Machine):
         step = max(1, PANEL // (len(on) * problems))
         for start in range(0, m, step):
             part = slice(start, start + step)
-            K = np.asarray(on.between(A[part]).dense(), dtype=np.float64)
+            some = on.new_rows(A[part])
+            K = np.asarray(on.between(some).dense(), dtype=np.float64)
             if mean_only:
                 yield K, None
             elif given is not None:
                 yield K, given[part]
             else:
-                yield K, on.diagonal(A[part])
+                yield K, on.diagonal(some)
 
     def _functions(self) -> Functions:
         """The mean of the latent function of each class."""

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Rows, column_names, read_rows
 from mercer.errors import InputError, ParameterError
 from mercer.gram.functions import Functions
-from mercer.gram.on_rows import Given, KernelOnRows
+from mercer.gram.on_rows import Evaluated, Given, KernelOnRows
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process import features as gp_features
 from mercer.machines.gaussian_process import views as gp_views
@@ -353,16 +353,17 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         if return_std and return_cov:
             raise ParameterError("Not returning standard deviation and full covariance: ask for one of them.")
         A = self.check_rows(X, reset=False)
-        mean = self._units.values(self._products(A, self.X_fit_, self._alpha)) + self._units.offset
         if not (return_std or return_cov):
-            return mean
+            return self._units.values(self._products(A, self.X_fit_, self._alpha)) + self._units.offset
         if self._fitted_kernel is None:
             raise InputError(
                 "a precomputed Gram matrix has no k(x, x) of new rows, so there is no band; pass the kernel "
                 "itself."
             )
-        posterior = self.posterior_
-        rows = self.as_rows(A)
+        on = self._on()
+        posterior = self._posterior(on)
+        rows = on.new_rows(A) if isinstance(on, Evaluated) else self.as_rows(A)
+        mean = self._units.values(self._mean_on(on, A, rows)) + self._units.offset
         extra = new_noise(posterior, noise, rows)
         if return_std:
             variance = gp_views.latent_variance(posterior, rows) + extra
@@ -370,6 +371,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
         covariance = gp_views.latent_covariance(posterior, rows)
         covariance[np.diag_indices_from(covariance)] += extra
         return mean, self._units.squares(covariance)
+
+    def _mean_on(self, on: KernelOnRows, A: Matrix, rows: Rows) -> Array:
+        """The mean at new rows in units of the model; with a kernel, on rows read for the band too."""
+        if isinstance(on, Evaluated):
+            return on.products(rows, self._alpha)
+        return self._products(A, self.X_fit_, self._alpha)
 
     def _functions(self) -> Functions:
         """The posterior mean, in units of y."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.arrays import Rows
 from mercer.errors import ParameterError, ShapeError
-from mercer.kernels.terms import latent_diag
+from mercer.kernels.terms import noise_of
 from mercer.machines.gaussian_process.posterior import Posterior
 from mercer.machines.shared.base import is_open
 from mercer.machines.shared.targets import check_target_block
@@ -78,7 +78,8 @@ def new_noise(posterior: Posterior, noise: Numbers | bool, rows: Rows) -> Array:
     if isinstance(noise, bool | np.bool_) and not noise:
         return np.zeros(len(rows))
     kernel = posterior.kernel
-    white = np.asarray(kernel.diagonal(rows), dtype=np.float64) - latent_diag(kernel, rows)
+    white = noise_of(kernel, rows)
+    white = np.zeros(len(rows)) if white is None else white
     if isinstance(noise, bool | np.bool_):
         if np.ndim(posterior.noise):
             raise ParameterError(

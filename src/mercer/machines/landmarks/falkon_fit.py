@@ -330,7 +330,7 @@ class Falkon(KernelEstimator):
         if large:
             validate_data(self, X, reset=False, skip_check_array=True)
         A: Matrix = X if large else self.check_rows(X, reset=False)
-        z = self.as_rows(self.landmarks_, "landmarks_")
+        z = self.kept(self.landmarks_, "landmarks_")
         out = np.empty((A.shape[0], self.coef_.shape[1]))
         for start in range(0, A.shape[0], BATCH):
             part = slice(start, start + BATCH)

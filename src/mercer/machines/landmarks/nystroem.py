@@ -280,7 +280,7 @@ class Nystroem(Approximation):
                 raise ShapeError(f"a precomputed block needs {self.n_rows_fit_} columns, one per row of fit.")
             return self.basis_.whiten(np.array(dense(rows.vectors[:, self.landmark_indices_])))
         x = self.as_rows(stored_alike(rows.data, self.landmarks_))
-        z = self.as_rows(self.landmarks_, "landmarks_")
+        z = self.kept(self.landmarks_, "landmarks_")
         out = np.empty((len(x), self.basis_.rank))
         if not self.basis_.rank:
             return out

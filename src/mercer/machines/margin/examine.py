@@ -84,13 +84,14 @@ def by_problem(
         found = problem.certify(alpha, f, m, status=claimed.status, method="recomputed")
         energy = float(beta @ np.asarray(K @ beta))
         unit = float(np.abs(f).max(initial=0.0) + np.abs(problem.p).max(initial=0.0)) + max(map(abs, m))
-        unit = max(unit, _rounding_of_f(K, beta) / SOLVED)
+        lost = _lost_margin(problem, m, found)
+        unit = max(unit, (_rounding_of_f(K, beta) + lost) / SOLVED)
         exam.certificate(
             claimed,
             found,
             reached=_optimal(model, K, problem, alpha, beta, found, tol + SOLVED * unit),
             of=of,
-            scale=max(abs(energy), _rounding_of_objective(K, problem, alpha, beta) / SOLVED),
+            scale=max(abs(energy), _rounding_of_objective(K, problem, alpha, beta, lost) / SOLVED),
             unit=max(unit, 1e-300),
         )
         if problem.equality == 0:
@@ -123,15 +124,24 @@ def _rounding_of_f(K: GramOperator, beta: Array) -> float:
     return ROUNDING * float(np.sqrt(own.max(initial=0.0))) * _reach(K, beta)
 
 
-def _rounding_of_objective(K: GramOperator, q: BoxProblem, alpha: Array, beta: Array) -> float:
+def _lost_margin(q: BoxProblem, m: tuple[float, float], found: Certificate) -> float:
+    """How large a margin may be that was not positive and was published as 0: as large as the violation."""
+    if q.equality == 2 and m[0] + m[1] == 0:
+        return float(found.kkt or 0.0)
+    return 0.0
+
+
+def _rounding_of_objective(
+    K: GramOperator, q: BoxProblem, alpha: Array, beta: Array, lost: float = 0.0
+) -> float:
     """How far the objectives may be off by rounding of their terms.
 
     Without a linear term (a share ν in place of a price) the optimum may be 0 itself, and the slacks are
-    then nothing but the rounding of f, each of them counted C times.
+    then nothing but the rounding of f, and a margin that was `lost`, each of them counted C times.
     """
     found = ROUNDING * (_reach(K, beta) ** 2 + float(np.abs(q.p) @ alpha))
     if not np.any(q.p):
-        found += float(q.C[np.isfinite(q.C)].sum()) * _rounding_of_f(K, beta)
+        found += float(q.C[np.isfinite(q.C)].sum()) * (_rounding_of_f(K, beta) + lost)
     return found
 
 
@@ -165,7 +175,11 @@ def _optimal(
     found: Certificate,
     tol: float,
 ) -> Reached:
-    """A violation within `tol` and a gap of a hundredth of the objective, or a gap within `gap_tol`."""
+    """A violation within `tol` and a gap of a hundredth of the objective, or a gap within `gap_tol`.
+
+    Where the optimum is w = 0, all of the objective is gap: it is then 0 to `SOLVED` of what it would be if
+    the terms of w did not cancel.
+    """
     size = max(abs(found.primal or 0.0), abs(found.dual or 0.0))
     gap = float(found.gap or 0.0)
     kkt = float(found.kkt or 0.0)
@@ -175,7 +189,8 @@ def _optimal(
     small = at_most("the worst violation", kkt, tol)
     if not small.met or not np.all(np.isfinite(q.C)) or model.solver == "projected-gradient":
         return small
-    return at_most("the gap", gap, (NEAR + NEARLY) * size + rounding)
+    nothing = 0.0 if np.any(q.p) else SOLVED * _reach(K, beta) ** 2
+    return at_most("the gap", gap, max((NEAR + NEARLY) * size + rounding, nothing))
 
 
 def same_shape(exam: Examination, model: MarginMachine, A: Matrix) -> None:

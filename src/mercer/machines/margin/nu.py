@@ -17,10 +17,13 @@ from mercer.machines.margin.svr import filled
 from mercer.machines.shared.parameters import TABLE, Declarations
 from mercer.progress import Tell
 from mercer.solve.box import BoxProblem
+from mercer.theory.claims import EXACT
 from mercer.typing import Array, Integers, Memory, Seed
 
-# A margin ρ up to here is rounding: it is taken for 0, and nothing is divided by it.
-LEAST_MARGIN = 1e-12
+# A margin that is more than this is divided by, in whatever units the kernel has.
+LEAST_MARGIN = 1e-100
+# Of ‖w‖² beside Σα: less is called 0 where nothing was divided by.
+NO_LENGTH = 1e-12
 
 
 class NuSVC(MarginClassifier):
@@ -138,9 +141,14 @@ class NuSVC(MarginClassifier):
 
     def _multipliers(self, k: int, scale: float) -> tuple[float, float]:
         b = float(self.intercept_[k]) * scale
-        rho = 0.0 if self._has_no_margin(k) else scale
+        rho = 0.0 if self._has_no_margin(k, scale) else scale
         return b - rho, -b - rho
 
-    def _has_no_margin(self, k: int) -> bool:
-        """Whether ρ was 0, and nothing was divided by it: ‖w‖² = ρ Σα - Σ αξ is 0 then, and only then."""
-        return bool(self.norms_[k] ** 2 <= LEAST_MARGIN * float(np.abs(self.dual_coef_[k]).sum()))
+    def _has_no_margin(self, k: int, scale: float) -> bool:
+        """Whether ρ was 0, and nothing was divided by it: then the scale is 1, and ‖w‖² = ρ Σα - Σ αξ is 0.
+
+        A ρ that is nothing but rounding was divided by, and there ‖w‖ may be 0 after rounding, too.
+        """
+        if abs(scale - 1) > EXACT:
+            return False
+        return bool(self.norms_[k] ** 2 <= NO_LENGTH * float(np.abs(self.dual_coef_[k]).sum()))

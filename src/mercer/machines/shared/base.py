@@ -19,6 +19,7 @@ from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels.base import Kernel
 from mercer.kernels.text import parse
 from mercer.machines.shared.hints import hinting, refuse_unknown
+from mercer.machines.shared.kept import READ, ReadRows
 from mercer.machines.shared.parameters import Declarations, check_parameters, constructor, filled
 from mercer.machines.shared.publish import Published
 from mercer.params import Open
@@ -185,6 +186,16 @@ class KernelEstimator(Published, BaseEstimator):
         """Checked numbers as the rows that kernels take, with the column names of fit."""
         names = getattr(self, "feature_names_in_", None)
         return Rows(A, name, None if names is None else [str(n) for n in names])
+
+    def kept(self, A: Matrix, name: str = "rows of fit") -> Rows:
+        """Rows that the machine keeps as an attribute, with what was read since the fit; or others."""
+        read: ReadRows = self.__dict__.setdefault(READ, ReadRows())
+        rows = read.known(A)
+        if rows is None:
+            rows = self.as_rows(A, name)
+            if any(value is A for value in list(self.__dict__.values())):
+                read.keep(rows)
+        return rows
 
 
 def duels_of(classes: Sized) -> Duels:

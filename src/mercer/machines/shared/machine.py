@@ -168,35 +168,16 @@ class Machine(KernelEstimator):
         """The kernel of the fit on rows of it; `index` are their places among all rows of fit."""
         kernel = self._fitted_kernel
         if self.is_approximated:
-            mine = self._read(rows)
+            mine = self.kept(rows)
             # a model that was saved without its rows has none, and needs none
             places = np.arange(rows.shape[0]) if index is None else index
             return Approximated(kernel, mine, places, self.approximation_)
         if kernel is None:
             places = np.arange(self.n_features_in_) if index is None else index
             return Given(None, places, self.n_features_in_)
-        mine = self._read(rows)
+        mine = self.kept(rows)
         places = np.arange(rows.shape[0]) if index is None else index
         return Evaluated(kernel, mine, places, self.memory, self.n_jobs)
-
-    def _read(self, rows: Matrix) -> Rows:
-        """Rows that the machine keeps, with what was read of them before if it is to be remembered."""
-        reread: Rows | None = self.__dict__.get("_reread")
-        if reread is not None and reread.data is rows:
-            return reread
-        return self.as_rows(rows, "rows of fit")
-
-    def remember_rows(self) -> None:
-        """Read the rows that were kept once, not again in each prediction: for a machine that is asked often.
-
-        What is read takes about as much memory as the rows. A model that remembers cannot be saved or fitted
-        again: take a copy for it, as `mercer serve` does.
-        """
-        for name in ("X_fit_", "support_vectors_", "relevance_vectors_"):
-            rows = self.__dict__.get(name)
-            if rows is not None and self._fitted_kernel is not None:
-                self._reread = self.as_rows(rows, "rows of fit")
-                return
 
     def again_on(self, A: Matrix) -> KernelOnRows:
         """The kernel of the fit on the rows of fit, passed once more: for `verify` and `theory`."""

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from mercer import clock
 from mercer.errors import Interrupted
+from mercer.machines.shared.kept import READ, ReadRows
 from mercer.solve.solution import Status
 from mercer.threads import blas_for
 
@@ -51,7 +52,7 @@ def publishing(fit: Method) -> Method:
             return fit(self, *args, **options)
         # A list of its own for the draft: what grows in `partial_fit` must not grow in the last fit.
         state = {k: v.copy() if type(v) is list else v for k, v in self.__dict__.items()}
-        draft = _with_state(self, state | {DRAFT: True})
+        draft = _with_state(self, state | {DRAFT: True, READ: ReadRows()})
         try:
             with clock.within(getattr(draft, "max_seconds", None)), blas_for(_rows(*args, **options)):
                 fit(draft, *args, **options)
