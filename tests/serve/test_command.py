@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 
 import mercer
 from mercer.cli.main import app
+from mercer.cli.serve import listen
 
 runner = CliRunner()
 X = np.random.default_rng(0).normal(size=(30, 2))
@@ -59,6 +61,29 @@ def asked(port, method, path, body=None):
     told = json.loads(answer.read())
     connection.close()
     return answer.status, told
+
+
+@pytest.mark.skipif(not can_listen(), reason="no port of this machine can be listened on")
+def test_small_answers_are_not_held_back():
+    """Without TCP_NODELAY a body waits some 40 ms for the other side to acknowledge the headers."""
+
+    async def nodelay():
+        seen = asyncio.get_running_loop().create_future()
+
+        def connected(_, writer):
+            own = writer.get_extra_info("socket")
+            seen.set_result(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        server = await asyncio.start_server(connected, sock=listen("127.0.0.1", 0))
+        async with server:
+            _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            found = await seen
+            writer.close()
+            await writer.wait_closed()
+        return found
+
+    assert asyncio.run(nodelay()) != 0
 
 
 @pytest.mark.skipif(not can_listen(), reason="no port of this machine can be listened on")
