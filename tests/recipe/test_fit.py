@@ -122,7 +122,7 @@ def test_a_straight_line_is_found_and_carried_on():
 def test_the_winner_has_the_highest_evidence_of_its_round():
     given = Given.of(SMALL)
     model = TableRegressor(verbose=0)
-    field = model._field(given, mercer.tables.propose.roles_of(SMALL), Talk(0))
+    field = model._field(given, mercer.tables.propose.roles_of(SMALL), Talk(0), None).contenders
     assert len({contender.words for contender in field}) == len(field) == 12
     outcome = tournament.compete(
         field, given, HEIGHT, task="numbers", max_seconds=None, seed=0, talk=lambda text: None

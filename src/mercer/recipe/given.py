@@ -141,8 +141,9 @@ def find_task(values: Labels, wanted: str | None) -> tuple[str, str]:
         _check_task(wanted, values, numeric)
         return wanted, f"The target is {wanted}, as you said."
     if distinct < 2:
+        (only,) = values.flat[:1].tolist()
         raise TargetError(
-            f"the target is {values.flat[0]!s} in every row: there is nothing to tell apart or to predict."
+            f"the target is {only!r} in every row: there is nothing to tell apart or to predict."
         )
     if not numeric:
         return "classes", f"The target has {distinct} different values: classes."

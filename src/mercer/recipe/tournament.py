@@ -60,6 +60,8 @@ ELSE = (1e-3, 1e3)
 NOISE_AT_START = 0.1
 # The share of the time in which the best kernels may be tried on other scales of the target.
 SHARE_OF_SCALES = 0.15
+# The share of the time in which columns may be read, for one kernel after the other.
+SHARE_OF_READING = 0.1
 # Rows that kernels learn ranks, means, words and lengthscales from before they compete.
 MOST_READ = 100_000
 # Beyond so many columns a term for each of them costs more than it brings.
@@ -70,6 +72,10 @@ HEIGHT_OF_CLASSES = 8.0
 MODE_TOLERANCE = 1e-6
 # Of every class at least so many rows take part.
 LEAST_OF_A_CLASS = 5
+
+
+# How a search ended, in words.
+ENDED = {"limit": "its search used all its steps", "converged": "its search ended at the top"}
 
 
 Boxes = tuple[tuple[float, float], ...]
@@ -154,7 +160,8 @@ class Standing:
     status: str
 
     def __str__(self) -> str:
-        return f"{self.contender.said}, log evidence {self.evidence:.6g} ({self.status})"
+        ended = ENDED.get(self.status, self.status)
+        return f"{self.contender.said}, log evidence {self.evidence:.6g} ({ended})"
 
 
 @dataclass(frozen=True)
@@ -175,15 +182,20 @@ class Outcome:
     winner: Contender
     rounds: tuple[tuple[Standing, ...], ...]
     interrupted: bool
+    # kernels that would have competed, had there been time
+    wanted: int = 0
 
     def words(self, target: str) -> list[str]:
         """A sentence for each round, and one about the scale of the target where others were tried."""
         lines = []
-        for standings in self.rounds:
+        for number, standings in enumerate(self.rounds):
             best = standings[0]
             kernels = len({each.contender.words for each in standings})
             count = f"{kernels} kernels" if kernels > 1 else "1 kernel"
-            lines.append(f"{count} by the evidence of {best.rows} rows. Best: {best}.")
+            line = f"{count} by the evidence of {best.rows} rows. Best: {best}."
+            if number == 0 and kernels < self.wanted:
+                line += f" For {self.wanted - kernels} more there was no time."
+            lines.append(line)
         return lines + self._words_of_scale(target)
 
     def _words_of_scale(self, target: str) -> list[str]:
@@ -219,17 +231,29 @@ def _best_of_scales(standings: Iterable[Standing]) -> dict[Scale, Standing]:
     return best
 
 
-def contenders(given: Given, roles: Sequence[Role], talk: Talk, seed: int = 0) -> list[Contender]:
+@dataclass(frozen=True)
+class Field:
+    """The kernels that compete, and how many there would be with more time to read the columns."""
+
+    contenders: list[Contender]
+    wanted: int
+
+
+def field_of(
+    given: Given, roles: Sequence[Role], talk: Talk, seed: int = 0, max_seconds: float | None = None
+) -> Field:
     """The kernels that compete: readings of numbers, smoothness, columns alone or only together.
 
     Ranks, means, words and lengthscales are those of at most `MOST_READ` rows: more of them take minutes to
-    read, and say the same.
+    read, and say the same. Where there are seconds to keep, reading has its share of them and no more; there
+    is always one kernel.
     """
     if len(given) > MOST_READ:
         some = np.sort(np.random.default_rng(seed).permutation(len(given))[:MOST_READ])
         given = Given(given.rows(some), given.names)
     if given.names is None:
-        return _of_whole_rows(given)
+        whole = _of_whole_rows(given)
+        return Field(whole, len(whole))
     used = [role for role in roles if role.kind != "left out"]
     measured = any(role.kind in ("number", "date") for role in used)
     styles = [
@@ -243,12 +267,15 @@ def contenders(given: Given, roles: Sequence[Role], talk: Talk, seed: int = 0) -
     # read once for all of them
     rows = Rows.of(given.table, "the table")
     styles = [style for style in styles if style.alone is False or (several and len(used) <= MOST_ALONE)]
-    found = []
+    found: list[Contender] = []
+    end = clock.until(None if max_seconds is None else SHARE_OF_READING * max_seconds)
     for number, style in enumerate(styles):
+        if found and clock.now() >= end:
+            break
         talk(f"reading the columns for kernel {number + 1} of {len(styles)}")
         kernel = kernel_of(roles, style).resolved(rows)
         found.append(Contender.starting(style.words(roles), _started(kernel, 1.0)))
-    return found
+    return Field(found, len(styles))
 
 
 def _of_whole_rows(given: Given) -> list[Contender]:

@@ -3,7 +3,8 @@
 Every piece of text is escaped here, whatever it contains; only figures are taken as they are, and they must
 be <svg> elements that hold no script and point nowhere but into the page. The page needs no script and
 fetches nothing. On a narrow screen tables and pictures scroll inside their own frame, so that the page itself
-never does; it follows the reader's choice of light or dark, and prints in black on white.
+never does; it follows the reader's choice of light or dark. In print it is black on white: tables become as
+narrow as the paper, and no picture, row of a table or heading is parted from what it belongs to.
 """
 
 from __future__ import annotations
@@ -256,16 +257,28 @@ pre { background: var(--soft); padding: .7rem .9rem; border-radius: .4rem; white
   font-size: .82rem; }
 footer { margin-top: 2.5rem; color: var(--quiet); font-size: .85rem; }
 @media (max-width: 30rem) {
-  th { white-space: normal; vertical-align: bottom; }
-  th, td { padding-right: .5rem; }
-  td.l { white-space: normal; min-width: 5.5rem; }
-  td.long { min-width: 12rem; }
+  main { padding: 0 1rem; }
+  table { font-size: .8rem; }
+  th { white-space: normal; vertical-align: bottom; font-size: .72rem; }
+  th, td { padding-right: .3rem; }
+  td.l { white-space: normal; overflow-wrap: anywhere; min-width: 3.75rem; }
+  td.long { min-width: 6.5rem; }
 }
+@page { margin: 16mm 14mm; }
 @media print {
-  :root { --text: #000; --back: #fff; --soft: #f4f4f4; --quiet: #333; --line: #bbb; }
-  main { max-width: none; margin: 0; }
-  figure, table, .tiles { break-inside: avoid; }
+  :root { color-scheme: light;
+    --text: #000; --back: #fff; --soft: #f4f4f4; --quiet: #333; --line: #bbb; }
+  body { font-size: 10pt; }
+  main { max-width: none; margin: 0; padding: 0; }
+  h1, h2, .caption, p:has(+ pre) { break-after: avoid; }
+  figure, .tiles, tr { break-inside: avoid; }
+  thead { display: table-header-group; }
+  p, li { orphans: 3; widows: 3; }
   figure svg { min-width: 0; }
+  .fits figure svg { max-width: 100%; }
   .wide { overflow: visible; }
+  th, td { white-space: normal; overflow-wrap: anywhere; }
+  .long { min-width: 0; }
+  details:not([open]) { display: none; }
 }
 """
