@@ -127,3 +127,32 @@ def test_kernels_that_there_was_no_time_for_are_counted():
     )
     assert "no time" not in one.words("y")[0]
     assert replace(one, wanted=12).words("y")[0].endswith(" For 11 more there was no time.")
+
+
+@pytest.mark.parametrize(("ended", "rounds"), [(3, 1), (13, 1), (23, 2)])
+def test_ctrl_c_keeps_the_best_kernel_of_a_round_that_was_not_ended(monkeypatch, ended, rounds):
+    """The kernels tried so far were forgotten, and the first one was fitted where its search starts."""
+    monkeypatch.setattr(
+        tournament, "ROUNDS", (tournament.Round(40, 2, 3, 0.3), tournament.Round(50, 2, 1, 0.3))
+    )
+    given, y = many_rows(60)
+    y = np.exp(y)
+    field = tournament.field_of(given, roles_of(given.table), Talk(0)).contenders
+    search = tournament._Judge.search
+    found = []
+
+    def interrupted(self, *args):
+        if len(found) == ended:
+            raise KeyboardInterrupt
+        found.append(search(self, *args))
+        return found[-1]
+
+    monkeypatch.setattr(tournament._Judge, "search", interrupted)
+    outcome = tournament.compete(
+        field, given, y, task="numbers", max_seconds=None, seed=0, talk=lambda text: None
+    )
+    assert outcome.interrupted and len(outcome.rounds) == rounds
+    assert sum(map(len, outcome.rounds)) == len(found) == ended
+    of_last_round = [each for each in found if each.rows == found[-1].rows]
+    assert outcome.winner == max(of_last_round, key=lambda each: each.evidence).contender
+    assert "Ctrl-C ended the search for a kernel." in outcome.words("y")

@@ -196,6 +196,8 @@ class Outcome:
             if number == 0 and kernels < self.wanted:
                 line += f" For {self.wanted - kernels} more there was no time."
             lines.append(line)
+        if self.interrupted:
+            lines.append("Ctrl-C ended the search for a kernel.")
         return lines + self._words_of_scale(target)
 
     def _words_of_scale(self, target: str) -> list[str]:
@@ -327,6 +329,9 @@ def compete(
     left = list(field)
     scales = candidates(y) if task == "numbers" else (IDENTITY,)
     before: tuple[object, int] | None = None
+    # those of the round that is played, which Ctrl-C may end
+    played: list[Standing] = []
+    number = 0
     with Anytime(best=left[0]) as run:
         for number, each in enumerate(ROUNDS):
             judge = _judge(task, y, first=number == 0)
@@ -335,20 +340,25 @@ def compete(
                 break
             before = (type(judge), len(index))
             seconds = None if max_seconds is None else each.share * max_seconds
-            standings = _play(left, judge, given.rows(index), y[index], each, seconds, talk)
-            if not standings:
+            played = []
+            _play(left, judge, given.rows(index), y[index], each, seconds, talk, played)
+            if not played:
                 break
+            standings = _ordered(played)
             rounds.append(standings)
             run.best = standings[0].contender
             if number == 0 and len(scales) > 1:
                 others = _on(scales[1:], standings[: each.keep], field)
                 seconds = None if max_seconds is None else SHARE_OF_SCALES * max_seconds
-                standings += _play(others, judge, given.rows(index), y[index], each, seconds, talk)
-                standings = rounds[0] = _ordered(standings)
+                _play(others, judge, given.rows(index), y[index], each, seconds, talk, played)
+                standings = rounds[0] = _ordered(played)
             left = [standing.contender for standing in standings[: each.keep]]
             run.best = left[0]
             if task == "classes" and number == 0:
                 left = [contender.raised(HEIGHT_OF_CLASSES) for contender in left]
+    if run.interrupted and played:
+        rounds[number:] = [_ordered(played)]
+        run.best = rounds[number][0].contender
     assert run.best is not None
     return Outcome(run.best, tuple(rounds), run.interrupted)
 
@@ -361,9 +371,9 @@ def _play(
     each: Round,
     seconds: float | None,
     talk: Talk,
-) -> tuple[Standing, ...]:
-    """One round: every contender that there is time for, the best first."""
-    standings: list[Standing] = []
+    standings: list[Standing],
+) -> None:
+    """One round: every contender that there is time for, each added to the standings when it is found."""
     with clock.within(seconds):
         for number, contender in enumerate(clock.in_time(field)):
             talk(f"kernel {number + 1} of {len(field)} on {len(y)} rows: {contender.said}")
@@ -371,7 +381,6 @@ def _play(
                 standings.append(judge.search(contender, rows, y, each.steps))
             except MercerError as error:
                 talk(f"left out: {error}")
-    return _ordered(standings)
 
 
 def _ordered(standings: Iterable[Standing]) -> tuple[Standing, ...]:
