@@ -163,13 +163,13 @@ def _refuse_what_is_no_class(values: Labels, distinct: int) -> None:
     strange = [i for i, cell in enumerate(cells) if not _reads_as_number(cell)]
     if 0 < len(strange) < len(cells) / 2:
         first = cells[strange[0]]
-        raise InputError(
+        raise TargetError(
             f"the target has numbers in {len(cells) - len(strange)} of {len(cells)} rows and {first!r:.60} "
             f"in row {strange[0] + 1} of those with a target. Correct it, or name it as a missing value "
             f"(--missing {first!r:.60}); task='classes' takes every value as a class."
         )
     if distinct == len(cells):
-        raise InputError(
+        raise TargetError(
             f"the target has another value in each of its {distinct} rows, such as {cells[0]!r:.60}: it is a "
             "key or a text, and no class can be learned from a single row. Name another column to predict."
         )
