@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from mercer.cli import main
@@ -174,9 +175,15 @@ def test_latex_holds_the_formula_and_the_proof():
 
 
 def test_help_shows_an_example_first():
-    for arguments in ([], ["check"], ["draw"]):
+    commands = typer.main.get_command(app).commands
+    names = [[name] for name in commands if name != "test"]
+    names += [["test", name] for name in commands["test"].commands]
+    for arguments in ([], *names):
         text = runner.invoke(app, [*arguments, "--help"]).stdout
-        assert text.index("Example: mercer") < text.index("Options")
+        example = " ".join(["Example: mercer", *arguments])
+        assert example in text, arguments
+        assert text.index(example) < text.index("Options")
+        assert "<int range>" not in text and "<float" not in text, arguments
 
 
 def test_results_and_talk_keep_to_their_streams_and_pipes_get_no_colour():

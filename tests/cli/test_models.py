@@ -235,7 +235,7 @@ def test_one_row_is_no_rows_and_a_table_without_anything_to_learn_is_named(tmp_p
 def test_an_error_that_is_not_known_is_said_to_be_so(tmp_path):
     (tmp_path / "three.csv").write_text("a,b\nx,1\ny,2\nz,4\n")
     assert (
-        "Error: unknown. There is no estimate: a class has a single row."
+        "On rows not seen: unknown. There is no estimate: a class has a single row."
         in run("fit", "three.csv", "-t", "b", "--no-report").stdout
     )
 

@@ -122,7 +122,7 @@ def test_a_straight_line_is_found_and_carried_on():
 def test_the_winner_has_the_highest_evidence_of_its_round():
     given = Given.of(SMALL)
     model = TableRegressor(verbose=0)
-    field = model._field(given, mercer.tables.propose.roles_of(SMALL), Talk(0))
+    field = model._field(given, mercer.tables.propose.roles_of(SMALL), Talk(0), None).contenders
     assert len({contender.words for contender in field}) == len(field) == 12
     outcome = tournament.compete(
         field, given, HEIGHT, task="numbers", max_seconds=None, seed=0, talk=lambda text: None
@@ -282,6 +282,8 @@ def test_the_task_is_told_by_the_values_of_the_target(target, task):
         (np.zeros((3, 2)), "size", {}, "array without names"),
         (TABLE, ["one"] * N, {}, "in every row"),
         (TABLE, [None] * N, {}, "no value at all"),
+        (TABLE, [f"u{i}" for i in range(N)], {}, "another value in each of its 60 rows, such as 'u0'"),
+        (TABLE, ["1.5", "high", *map(str, HEIGHT[2:])], {}, "in 59 of 60 rows and 'high' in row 2"),
         (np.zeros(3), [1.0, 2.0, 3.5], {}, "rows and columns"),
         (pd.DataFrame({"a": [[1, 2]] * N, "b": range(N)}), HEIGHT, {}, "column 'a' holds a list"),
         (pd.DataFrame({"a": R.normal(size=N) * 1e200}), HEIGHT, {}, "overflow"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import polars
@@ -83,12 +84,12 @@ def test_kernels_of_very_many_rows_learn_from_some_of_them(monkeypatch):
     """Two million rows took minutes before the first kernel was tried, whatever the seconds were."""
     given, _ = many_rows()
     roles = roles_of(given.table)
-    of_all = tournament.contenders(given, roles, Talk(0))
+    of_all = tournament.field_of(given, roles, Talk(0)).contenders
     monkeypatch.setattr(tournament, "MOST_READ", 1000)
-    of_some = tournament.contenders(given, roles, Talk(0))
+    of_some = tournament.field_of(given, roles, Talk(0)).contenders
     assert [found.words for found in of_some] == [found.words for found in of_all]
     drawn = np.sort(np.random.default_rng(0).permutation(len(given))[:1000])
-    again = tournament.contenders(Given(given.rows(drawn), given.names), roles, Talk(0))
+    again = tournament.field_of(Given(given.rows(drawn), given.names), roles, Talk(0)).contenders
     assert [str(found.kernel) for found in of_some] == [str(found.kernel) for found in again]
     assert [str(found.kernel) for found in of_some] != [str(found.kernel) for found in of_all]
 
@@ -97,7 +98,61 @@ def test_reading_the_columns_is_no_silence(capsys, monkeypatch):
     """Columns of text took twenty seconds to be read, and nothing was said."""
     monkeypatch.setattr(Talk, "SILENCE", 0.0)
     given, _ = many_rows(50)
-    found = tournament.contenders(given, roles_of(given.table), Talk(1))
+    found = tournament.field_of(given, roles_of(given.table), Talk(1)).contenders
     said = capsys.readouterr().err
     for number in range(len(found)):
         assert f"reading the columns for kernel {number + 1} of {len(found)}" in said
+
+
+def test_reading_the_columns_ends_with_its_share_of_the_seconds(monkeypatch):
+    """Of twenty seconds fifteen went to reading texts for twelve kernels, and one kernel was tried."""
+    given, _ = many_rows(50)
+    roles = roles_of(given.table)
+    all_read = tournament.field_of(given, roles, Talk(0))
+    assert len(all_read.contenders) == all_read.wanted > 1
+    hands = iter(range(0, 10_000, 3))
+    monkeypatch.setattr(tournament.clock, "now", lambda: float(next(hands)))
+    # reading has a tenth of the seconds; each look at the clock moves it by three
+    few = tournament.field_of(given, roles, Talk(0), 0, 50.0)
+    assert 1 <= len(few.contenders) < all_read.wanted == few.wanted
+    assert few.contenders == all_read.contenders[: len(few.contenders)]
+    assert len(tournament.field_of(given, roles, Talk(0), 0, 0.0).contenders) == 1
+
+
+def test_kernels_that_there_was_no_time_for_are_counted():
+    given, y = many_rows(50)
+    field = tournament.field_of(given, roles_of(given.table), Talk(0)).contenders
+    one = tournament.compete(
+        field[:1], given, y, task="numbers", max_seconds=None, seed=0, talk=lambda text: None
+    )
+    assert "no time" not in one.words("y")[0]
+    assert replace(one, wanted=12).words("y")[0].endswith(" For 11 more there was no time.")
+
+
+@pytest.mark.parametrize(("ended", "rounds"), [(3, 1), (13, 1), (23, 2)])
+def test_ctrl_c_keeps_the_best_kernel_of_a_round_that_was_not_ended(monkeypatch, ended, rounds):
+    """The kernels tried so far were forgotten, and the first one was fitted where its search starts."""
+    monkeypatch.setattr(
+        tournament, "ROUNDS", (tournament.Round(40, 2, 3, 0.3), tournament.Round(50, 2, 1, 0.3))
+    )
+    given, y = many_rows(60)
+    y = np.exp(y)
+    field = tournament.field_of(given, roles_of(given.table), Talk(0)).contenders
+    search = tournament._Judge.search
+    found = []
+
+    def interrupted(self, *args):
+        if len(found) == ended:
+            raise KeyboardInterrupt
+        found.append(search(self, *args))
+        return found[-1]
+
+    monkeypatch.setattr(tournament._Judge, "search", interrupted)
+    outcome = tournament.compete(
+        field, given, y, task="numbers", max_seconds=None, seed=0, talk=lambda text: None
+    )
+    assert outcome.interrupted and len(outcome.rounds) == rounds
+    assert sum(map(len, outcome.rounds)) == len(found) == ended
+    of_last_round = [each for each in found if each.rows == found[-1].rows]
+    assert outcome.winner == max(of_last_round, key=lambda each: each.evidence).contender
+    assert "Ctrl-C ended the search for a kernel." in outcome.words("y")

@@ -74,7 +74,7 @@ def test_kernels_compete_for_the_seconds_that_are_left(monkeypatch):
     monkeypatch.setattr(estimators, "time", types.SimpleNamespace(monotonic=moved))
     asked = []
     compete = tournament.compete
-    field = tournament.contenders
+    field = tournament.field_of
 
     def slow_field(*args):
         moved.time += 30.0
@@ -84,7 +84,7 @@ def test_kernels_compete_for_the_seconds_that_are_left(monkeypatch):
         asked.append(kwargs["max_seconds"])
         return compete(*args, **kwargs)
 
-    monkeypatch.setattr(tournament, "contenders", slow_field)
+    monkeypatch.setattr(tournament, "field_of", slow_field)
     monkeypatch.setattr(tournament, "compete", noted)
     rng = np.random.default_rng(0)
     table = polars.DataFrame({"a": rng.normal(size=40)})

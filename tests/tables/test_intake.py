@@ -226,3 +226,64 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory, content):
         except InputError as error:
             said = str(error)
         assert name in said or min(shape) >= 1
+
+
+# ── packed files and arrays ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_bzip2_is_unpacked_by_its_bytes(tmp_path):
+    """LIBSVM's own data sets are packed like this, and were called binary data."""
+    file = tmp_path / "rows.bz2"
+    file.write_bytes(bz2.compress(b"+1 1:0.5 3:1\n-1 2:2\n"))
+    found = read_table(file)
+    assert found.format == "LIBSVM's text"
+    assert found.matrix.toarray().tolist() == [[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]]
+    plain = tmp_path / "names.csv"
+    plain.write_text("BZh,b\n1,2\n3,4\n")
+    assert read_table(plain).frame.columns == ["BZh", "b"]
+    file.write_bytes(bz2.compress(b"a,b\n1,2\n")[:-8])
+    with pytest.raises(InputError, match="cannot be unpacked"):
+        read_table(file)
+
+
+def test_arrays_of_numpy_are_a_table(tmp_path):
+    X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    file = tmp_path / "houses.npz"
+    np.savez(file, X=X, y=[7.0, 8.0, 9.0], columns=["rooms", "age"], mask=np.zeros((5, 1), dtype=np.uint8))
+    found = read_table(file)
+    assert found.frame.to_dict(as_series=False) == {
+        "rooms": [1.0, 3.0, 5.0],
+        "age": [2.0, 4.0, 6.0],
+        "y": [7.0, 8.0, 9.0],
+    }
+    assert found.notes == ("rows are those of the array 'X'", "not part of the table: 'mask'")
+    np.savez(file, X_train=X, y_train=[0, 1, 0], X_test=X[:2], y_test=[1, 1])
+    found = read_table(file)
+    assert found.frame.columns == ["X_train_1", "X_train_2", "y_train"]
+    assert found.notes[1] == "not part of the table: 'X_test', 'y_test'"
+
+
+@pytest.mark.parametrize(
+    ("arrays", "reason"),
+    [
+        ({"y": np.ones(3)}, r"no array with rows and columns. It has y \(3,\)"),
+        ({"X": np.array([[{}], [[]]], dtype=object)}, "Arrays of objects are not read"),
+        ({"X": np.ones((0, 2))}, "no data"),
+    ],
+)
+def test_arrays_that_are_no_table_are_refused_by_name(tmp_path, arrays, reason):
+    file = tmp_path / "strange.npz"
+    np.savez(file, allow_pickle=True, **arrays)
+    with pytest.raises(InputError, match=reason) as refused:
+        read_table(file)
+    assert "strange.npz" in str(refused.value)
+
+
+def test_a_damaged_file_of_arrays_is_refused(tmp_path):
+    file = tmp_path / "cut.npz"
+    np.savez(file, X=np.ones((50, 2)))
+    whole = file.read_bytes()
+    for length in (4, 40, len(whole) // 2, len(whole) - 10):
+        file.write_bytes(whole[:length])
+        with pytest.raises(InputError, match="cannot be read as arrays"):
+            read_table(file)

@@ -77,7 +77,7 @@ def _embed(asked: Request, voice: Voice) -> None:
     coordinates: Array = model.fit_transform(table.rows)
     shares = model.explained_variance_ratio_.tolist()
     new = {f"component_{j + 1}": coordinates[:, j] for j in range(coordinates.shape[1])}
-    frame, _ = with_columns(table.frame, new, voice)
+    frame, names = with_columns(table.frame, new, voice)
     shown = ", ".join(f"{share:.1%}" for share in shares)
     voice.say(f"{len(shares)} components have {sum(shares):.1%} of the variance in feature space: {shown}")
     voice.notes(model.certificate_.notes)
@@ -86,6 +86,8 @@ def _embed(asked: Request, voice: Voice) -> None:
         voice.say(f"{asked.picture}: the rows on the first two components")
     if asked.output != "-" or not asked.as_json:
         write_table(frame, asked.output, force=asked.force)
+    if asked.output != "-":
+        voice.say(f"{asked.output}: the rows with {', '.join(map(repr, names))}")
     if asked.as_json:
         facts = {
             "schema": "mercer.embed/1",

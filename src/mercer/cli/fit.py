@@ -25,12 +25,14 @@ from mercer.cli.codes import INTERRUPTED
 from mercer.cli.source import Voice, finished
 from mercer.cli.talk import complain, json_text
 from mercer.errors import InputError, Interrupted, ModelFileError, OutputError, ParameterError, TargetError
+from mercer.memory import say_bytes
 from mercer.recipe.door import fit as fit_table
 from mercer.recipe.estimate import Estimate
 from mercer.recipe.estimators import TableClassifier, TableMachine, TableRegressor
-from mercer.tables.intake import STDIN, TableFile, read_table
+from mercer.tables.intake import STDIN, TableFile, counted, read_table
 
 if TYPE_CHECKING:
+    from mercer.files.save import Saved
     from mercer.tables.delimited import Layout
 
 SUFFIX = ".mercer"
@@ -94,7 +96,7 @@ def run_fit(asked: FitRequest) -> int:
             complain("interrupted; the best model so far is written.")
             code = INTERRUPTED
         saved = model.save(place, force=asked.force, compact=True)
-        voice.say(str(saved))
+        voice.say(said_of_file(saved))
         if page is not None:
             with clock.ending(math.inf if end is None else end):
                 model.report(page, table=found, force=asked.force)
@@ -102,6 +104,15 @@ def run_fit(asked: FitRequest) -> int:
         return code
 
     return finished(work, quiet=asked.quiet)
+
+
+def said_of_file(saved: Saved) -> str:
+    """How large a model file is, and whether it has rows of the table in it."""
+    head = f"{saved.path}: {say_bytes(saved.bytes)}"
+    if not saved.rows:
+        return f"{head}, without any row of the table"
+    rows = max(saved.rows.values())
+    return f"{head}, with {counted(rows, 'row')} of the table inside: it is as confidential as they are"
 
 
 def seconds_for_fit(seconds: float | None, end: float | None, *, report: bool) -> float | None:

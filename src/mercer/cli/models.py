@@ -34,7 +34,7 @@ from mercer.recipe.estimate import Estimate, of_classes, of_numbers
 from mercer.recipe.estimators import TableClassifier, TableMachine, TableRegressor
 from mercer.recipe.explain import Explanation, brief, kept, term_shares
 from mercer.recipe.given import Given, as_target
-from mercer.tables.intake import TableFile, read_table
+from mercer.tables.intake import TableFile, counted, read_table
 from mercer.tables.outlet import STDOUT, check_table_place, write_table
 from mercer.typing import Array, Labels
 
@@ -111,6 +111,8 @@ def run_predict(asked: PredictRequest) -> int:
             frame, names = with_columns(found.frame, new, voice)
         if asked.output != STDOUT or not asked.as_json:
             write_table(frame, asked.output, force=asked.force)
+        if asked.output != STDOUT:
+            voice.say(f"{asked.output}: {', '.join(map(repr, names))} of {counted(frame.height, 'row')}")
         if asked.as_json:
             print(json_text(_predicted(asked, model, frame.select(names))))
 

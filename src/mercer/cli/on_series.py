@@ -30,32 +30,48 @@ def forecast(
     table: Table,
     time: Annotated[
         str | None,
-        typer.Option("--time", help="The column of dates or numbers; else found.", show_default=False),
+        typer.Option(
+            "--time", metavar="NAME", help="The column of dates or numbers; else found.", show_default=False
+        ),
     ] = None,
     value: Annotated[
         str | None,
         typer.Option(
-            "--value", help="The column to forecast; else the only one of numbers.", show_default=False
+            "--value",
+            metavar="NAME",
+            help="The column to forecast; else the only one of numbers.",
+            show_default=False,
         ),
     ] = None,
     horizon: Annotated[
         int | None,
         typer.Option(
-            "--horizon", help="Steps to forecast; else a tenth of the series.", min=1, show_default=False
+            "--horizon",
+            metavar="N",
+            help="Steps to forecast; else a tenth of the series.",
+            min=1,
+            show_default=False,
         ),
     ] = None,
-    level: Annotated[float, typer.Option("--level", help="The share of values expected in the band.")] = 0.95,
-    unit: Annotated[str, typer.Option("--unit", help="Of the values, for words and pictures.")] = "",
+    level: Annotated[
+        float, typer.Option("--level", metavar="P", help="The share of values expected in the band.")
+    ] = 0.95,
+    unit: Annotated[
+        str, typer.Option("--unit", metavar="WORD", help="Of the values, for words and pictures.")
+    ] = "",
     max_seconds: Annotated[
         float | None,
-        typer.Option("--max-seconds", help="For the search.", min=0.0, show_default=False),
+        typer.Option("--max-seconds", metavar="S", help="For the search.", min=0.0, show_default=False),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="A table of the forecast; - is CSV.", show_default=False),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="A table of the forecast; - is CSV.", show_default=False
+        ),
     ] = None,
     report: Annotated[
-        str | None, typer.Option("--report", help="A page about the forecast, .html.", show_default=False)
+        str | None,
+        typer.Option("--report", metavar="FILE", help="A page about it, .html.", show_default=False),
     ] = None,
     force: Force = False,
     quiet: Quiet = False,
@@ -63,9 +79,9 @@ def forecast(
     *,
     layout: Layout,
 ) -> None:
-    """Say what a series will be, with a band that was tested on its own past.
+    """Example: mercer forecast sales.csv --value sales --horizon 24
 
-        mercer forecast sales.csv --time date --value sales --horizon 24 --report sales.html
+    What a series will be, with a band that was tested on its own past.
 
     Dates may have gaps and any step, and times may be numbers. Periods, the trend, steps and outliers are
     found from the data; several models are tried on the past, and the best of them averaged.

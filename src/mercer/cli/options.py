@@ -27,7 +27,7 @@ Table = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV, TSV, Parquet, Arrow, JSON lines or LIBSVM's text, also .gz, .zst, .bz2 or .xz; "
+        help="CSV, TSV, Parquet, Arrow, JSON lines, LIBSVM's text or .npz, also .gz, .zst, .bz2 or .xz; "
         "- is standard input.",
         show_default=False,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, TypedDict
 
@@ -9,6 +10,7 @@ from mercer.errors import MercerError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours: told apart with every common kind of colour blindness.
@@ -19,6 +21,7 @@ UNSURE = "#6B5B00"
 GREY = "#555555"
 SEQUENTIAL = "cividis"
 DIVERGING = "PuOr_r"
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MONO = ("DejaVu Sans Mono", "monospace")
 
 
@@ -61,6 +64,28 @@ def colour_scale(low: float, high: float) -> ColourScale:
     # far from 0: show the differences; the bar says where they lie
     narrow = 0.3 * high < low < (1 - 1e-9) * high
     return {"cmap": SEQUENTIAL, "vmin": low if narrow else min(low, 0.0), "vmax": high}
+
+
+def power_of_ten(value: float) -> str:
+    """A power of ten as it stands beside a logarithmic axis; other numbers have no label there.
+
+    In plain letters: matplotlib's own labels are formulas, whose grammar takes a second to build.
+
+    >>> power_of_ten(1000.0), power_of_ten(1e-12), power_of_ten(20.0)
+    ('10³', '10⁻¹²', '')
+    """
+    exponent = round(math.log10(value))
+    if not math.isclose(value, 10.0**exponent):
+        return ""
+    return "10" + str(exponent).translate(RAISED)
+
+
+def label_powers(axis: Axis) -> None:
+    """Let a logarithmic axis that spans several powers of ten have plain labels."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def with_few_digits(text: str) -> str:

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -119,8 +120,9 @@ class TableMachine(BaseEstimator):
             steps.append(text)
             warn(text, MercerWarning)
         talk(f"{len(given)} rows: looking for a kernel")
+        field = self._field(given, roles, talk, self._left(began))
         outcome = tournament.compete(
-            self._field(given, roles, talk),
+            field.contenders,
             given,
             target,
             task=self.task,
@@ -128,6 +130,8 @@ class TableMachine(BaseEstimator):
             seed=int(self.random_state),
             talk=talk,
         )
+        if self.max_seconds is not None or outcome.interrupted:
+            outcome = replace(outcome, wanted=field.wanted)
         steps += outcome.words(self._target_name())
         means = self._means(outcome.winner, given, began)
         rung = self._rung(outcome.winner, target, means)
@@ -173,10 +177,12 @@ class TableMachine(BaseEstimator):
         pace = ladder.pace_of(winner.kernel, given, seed)
         return ladder.Means(memory, self._left(began), seed, pace)
 
-    def _field(self, given: Given, roles: tuple[Role, ...], talk: Talk) -> list[tournament.Contender]:
+    def _field(
+        self, given: Given, roles: tuple[Role, ...], talk: Talk, seconds: float | None
+    ) -> tournament.Field:
         if self.kernel is not None:
-            return [tournament.own_kernel(as_kernel(self.kernel), given)]
-        return tournament.contenders(given, roles, talk, int(self.random_state))
+            return tournament.Field([tournament.own_kernel(as_kernel(self.kernel), given)], 1)
+        return tournament.field_of(given, roles, talk, int(self.random_state), seconds)
 
     def _target_name(self) -> str:
         return str(getattr(self, "target_", "the target"))
@@ -252,7 +258,7 @@ class TableMachine(BaseEstimator):
     def summary(self) -> str:
         """The steps, the estimate and the certificate, in words."""
         check_is_fitted(self, "machine_")
-        lines = [*self.steps_, f"Error: {self.estimate_}", f"Certificate: {self.certificate_}"]
+        lines = [*self.steps_, f"On rows not seen: {self.estimate_}", f"Certificate: {self.certificate_}"]
         return "\n".join(lines)
 
 

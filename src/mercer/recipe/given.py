@@ -8,6 +8,7 @@ a list of text        a table of one column
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -141,15 +142,44 @@ def find_task(values: Labels, wanted: str | None) -> tuple[str, str]:
         _check_task(wanted, values, numeric)
         return wanted, f"The target is {wanted}, as you said."
     if distinct < 2:
+        (only,) = values.flat[:1].tolist()
         raise TargetError(
-            f"the target is {values.flat[0]!s} in every row: there is nothing to tell apart or to predict."
+            f"the target is {only!r} in every row: there is nothing to tell apart or to predict."
         )
     if not numeric:
+        _refuse_what_is_no_class(values, distinct)
         return "classes", f"The target has {distinct} different values: classes."
     whole = bool(np.all(values == np.round(values)))
     if whole and distinct <= MOST_LABELS:
         return "classes", f"The target has {distinct} different whole numbers: classes."
     return "numbers", f"The target has {distinct} different numbers."
+
+
+def _refuse_what_is_no_class(values: Labels, distinct: int) -> None:
+    """Refuse texts as classes where most of them are numbers, or each row has its own; not a few rows."""
+    if distinct <= MOST_LABELS:
+        return
+    cells = values.tolist()
+    strange = [i for i, cell in enumerate(cells) if not _reads_as_number(cell)]
+    if 0 < len(strange) < len(cells) / 2:
+        first = cells[strange[0]]
+        raise TargetError(
+            f"the target has numbers in {len(cells) - len(strange)} of {len(cells)} rows and {first!r:.60} "
+            f"in row {strange[0] + 1} of those with a target. Correct it, or name it as a missing value "
+            f"(--missing {first!r:.60}); task='classes' takes every value as a class."
+        )
+    if distinct == len(cells):
+        raise TargetError(
+            f"the target has another value in each of its {distinct} rows, such as {cells[0]!r:.60}: it is a "
+            "key or a text, and no class can be learned from a single row. Name another column to predict."
+        )
+
+
+def _reads_as_number(cell: object) -> bool:
+    try:
+        return math.isfinite(float(str(cell)))
+    except ValueError:
+        return False
 
 
 def _check_task(wanted: str, values: Labels, numeric: bool) -> None:

@@ -60,6 +60,8 @@ ELSE = (1e-3, 1e3)
 NOISE_AT_START = 0.1
 # The share of the time in which the best kernels may be tried on other scales of the target.
 SHARE_OF_SCALES = 0.15
+# The share of the time in which columns may be read, for one kernel after the other.
+SHARE_OF_READING = 0.1
 # Rows that kernels learn ranks, means, words and lengthscales from before they compete.
 MOST_READ = 100_000
 # Beyond so many columns a term for each of them costs more than it brings.
@@ -70,6 +72,10 @@ HEIGHT_OF_CLASSES = 8.0
 MODE_TOLERANCE = 1e-6
 # Of every class at least so many rows take part.
 LEAST_OF_A_CLASS = 5
+
+
+# How a search ended, in words.
+ENDED = {"limit": "its search used all its steps", "converged": "its search ended at the top"}
 
 
 Boxes = tuple[tuple[float, float], ...]
@@ -154,7 +160,8 @@ class Standing:
     status: str
 
     def __str__(self) -> str:
-        return f"{self.contender.said}, log evidence {self.evidence:.6g} ({self.status})"
+        ended = ENDED.get(self.status, self.status)
+        return f"{self.contender.said}, log evidence {self.evidence:.6g} ({ended})"
 
 
 @dataclass(frozen=True)
@@ -175,15 +182,22 @@ class Outcome:
     winner: Contender
     rounds: tuple[tuple[Standing, ...], ...]
     interrupted: bool
+    # kernels that would have competed, had there been time
+    wanted: int = 0
 
     def words(self, target: str) -> list[str]:
         """A sentence for each round, and one about the scale of the target where others were tried."""
         lines = []
-        for standings in self.rounds:
+        for number, standings in enumerate(self.rounds):
             best = standings[0]
             kernels = len({each.contender.words for each in standings})
             count = f"{kernels} kernels" if kernels > 1 else "1 kernel"
-            lines.append(f"{count} by the evidence of {best.rows} rows. Best: {best}.")
+            line = f"{count} by the evidence of {best.rows} rows. Best: {best}."
+            if number == 0 and kernels < self.wanted:
+                line += f" For {self.wanted - kernels} more there was no time."
+            lines.append(line)
+        if self.interrupted:
+            lines.append("Ctrl-C ended the search for a kernel.")
         return lines + self._words_of_scale(target)
 
     def _words_of_scale(self, target: str) -> list[str]:
@@ -219,17 +233,29 @@ def _best_of_scales(standings: Iterable[Standing]) -> dict[Scale, Standing]:
     return best
 
 
-def contenders(given: Given, roles: Sequence[Role], talk: Talk, seed: int = 0) -> list[Contender]:
+@dataclass(frozen=True)
+class Field:
+    """The kernels that compete, and how many there would be with more time to read the columns."""
+
+    contenders: list[Contender]
+    wanted: int
+
+
+def field_of(
+    given: Given, roles: Sequence[Role], talk: Talk, seed: int = 0, max_seconds: float | None = None
+) -> Field:
     """The kernels that compete: readings of numbers, smoothness, columns alone or only together.
 
     Ranks, means, words and lengthscales are those of at most `MOST_READ` rows: more of them take minutes to
-    read, and say the same.
+    read, and say the same. Where there are seconds to keep, reading has its share of them and no more; there
+    is always one kernel.
     """
     if len(given) > MOST_READ:
         some = np.sort(np.random.default_rng(seed).permutation(len(given))[:MOST_READ])
         given = Given(given.rows(some), given.names)
     if given.names is None:
-        return _of_whole_rows(given)
+        whole = _of_whole_rows(given)
+        return Field(whole, len(whole))
     used = [role for role in roles if role.kind != "left out"]
     measured = any(role.kind in ("number", "date") for role in used)
     styles = [
@@ -243,12 +269,15 @@ def contenders(given: Given, roles: Sequence[Role], talk: Talk, seed: int = 0) -
     # read once for all of them
     rows = Rows.of(given.table, "the table")
     styles = [style for style in styles if style.alone is False or (several and len(used) <= MOST_ALONE)]
-    found = []
+    found: list[Contender] = []
+    end = clock.until(None if max_seconds is None else SHARE_OF_READING * max_seconds)
     for number, style in enumerate(styles):
+        if found and clock.now() >= end:
+            break
         talk(f"reading the columns for kernel {number + 1} of {len(styles)}")
         kernel = kernel_of(roles, style).resolved(rows)
         found.append(Contender.starting(style.words(roles), _started(kernel, 1.0)))
-    return found
+    return Field(found, len(styles))
 
 
 def _of_whole_rows(given: Given) -> list[Contender]:
@@ -300,6 +329,9 @@ def compete(
     left = list(field)
     scales = candidates(y) if task == "numbers" else (IDENTITY,)
     before: tuple[object, int] | None = None
+    # those of the round that is played, which Ctrl-C may end
+    played: list[Standing] = []
+    number = 0
     with Anytime(best=left[0]) as run:
         for number, each in enumerate(ROUNDS):
             judge = _judge(task, y, first=number == 0)
@@ -308,20 +340,25 @@ def compete(
                 break
             before = (type(judge), len(index))
             seconds = None if max_seconds is None else each.share * max_seconds
-            standings = _play(left, judge, given.rows(index), y[index], each, seconds, talk)
-            if not standings:
+            played = []
+            _play(left, judge, given.rows(index), y[index], each, seconds, talk, played)
+            if not played:
                 break
+            standings = _ordered(played)
             rounds.append(standings)
             run.best = standings[0].contender
             if number == 0 and len(scales) > 1:
                 others = _on(scales[1:], standings[: each.keep], field)
                 seconds = None if max_seconds is None else SHARE_OF_SCALES * max_seconds
-                standings += _play(others, judge, given.rows(index), y[index], each, seconds, talk)
-                standings = rounds[0] = _ordered(standings)
+                _play(others, judge, given.rows(index), y[index], each, seconds, talk, played)
+                standings = rounds[0] = _ordered(played)
             left = [standing.contender for standing in standings[: each.keep]]
             run.best = left[0]
             if task == "classes" and number == 0:
                 left = [contender.raised(HEIGHT_OF_CLASSES) for contender in left]
+    if run.interrupted and played:
+        rounds[number:] = [_ordered(played)]
+        run.best = rounds[number][0].contender
     assert run.best is not None
     return Outcome(run.best, tuple(rounds), run.interrupted)
 
@@ -334,9 +371,9 @@ def _play(
     each: Round,
     seconds: float | None,
     talk: Talk,
-) -> tuple[Standing, ...]:
-    """One round: every contender that there is time for, the best first."""
-    standings: list[Standing] = []
+    standings: list[Standing],
+) -> None:
+    """One round: every contender that there is time for, each added to the standings when it is found."""
     with clock.within(seconds):
         for number, contender in enumerate(clock.in_time(field)):
             talk(f"kernel {number + 1} of {len(field)} on {len(y)} rows: {contender.said}")
@@ -344,7 +381,6 @@ def _play(
                 standings.append(judge.search(contender, rows, y, each.steps))
             except MercerError as error:
                 talk(f"left out: {error}")
-    return _ordered(standings)
 
 
 def _ordered(standings: Iterable[Standing]) -> tuple[Standing, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from mercer.plot.style import COLOURS, GREY, SEQUENTIAL, new_figure, tidy
+from mercer.plot.style import COLOURS, GREY, SEQUENTIAL, label_powers, new_figure, tidy
 from mercer.recipe.estimate import LEVEL, Estimate
 from mercer.report import judged
 from mercer.report.columns import LeftOut
@@ -36,6 +36,8 @@ MOST_POINTS = 5000
 MOST_BARS = 25
 LABEL = 28
 DASHES = (0, (4, 3))
+# What a logarithmic axis spans to have labels at powers of ten alone.
+SPANNED = 100
 
 
 def label(text: object, most: int = LABEL) -> str:
@@ -340,6 +342,10 @@ def spectrum(values: Array, noise: float | None) -> str:
     axes.plot(np.arange(1, len(shown) + 1), shown, color=COLOURS[0], lw=1.6)
     axes.set_yscale("log")
     axes.set_xscale("log")
+    for axis, span in ((axes.xaxis, len(shown)), (axes.yaxis, shown[0] / shown[-1])):
+        # fewer have labels between the powers, which matplotlib makes
+        if span >= SPANNED:
+            label_powers(axis)
     if noise:
         axes.axhline(noise, color=GREY, lw=0.9, ls=DASHES, zorder=1)
         axes.text(1, noise * 1.2, "noise", fontsize=8, color=GREY)

@@ -3,7 +3,8 @@
 Every piece of text is escaped here, whatever it contains; only figures are taken as they are, and they must
 be <svg> elements that hold no script and point nowhere but into the page. The page needs no script and
 fetches nothing. On a narrow screen tables and pictures scroll inside their own frame, so that the page itself
-never does; it follows the reader's choice of light or dark, and prints in black on white.
+never does; it follows the reader's choice of light or dark. In print it is black on white: tables become as
+narrow as the paper, and no picture, row of a table or heading is parted from what it belongs to.
 """
 
 from __future__ import annotations
@@ -50,8 +51,11 @@ _POINTERS = ("href", "xlink:href", "src")
 _OWN_DATA = "data:image/png;base64,"
 # Dots per inch of what is not drawn as lines: many points, matrices.
 PICTURE_DPI = 160
-# Cells with more characters than these are wrapped.
+# Cells with more characters than these are wrapped, and words with more may be parted on narrow paper.
 LONG = 40
+LONG_WORD = 12
+# Tables with more columns are made as narrow as the paper in print, whatever is parted.
+MANY = 8
 
 
 class Page:
@@ -114,9 +118,10 @@ class Page:
         body = "".join(cells(row, "td") for row in rows)
         # not a <caption>, which would be as narrow as the table
         above = f"<p class=caption>{escape(title)}</p>" if title else ""
+        many = " class=many" if len(head) > MANY else ""
         self._pieces.append(
             f"{above}<div class=wide tabindex=0 role=region aria-label='table'>"
-            f"<table><thead>{cells(head, 'th')}</thead><tbody>{body}</tbody></table></div>"
+            f"<table{many}><thead>{cells(head, 'th')}</thead><tbody>{body}</tbody></table></div>"
         )
 
     def code(self, text: str) -> None:
@@ -192,8 +197,9 @@ def _is_harmless(picture: str) -> bool:
 
 
 def _looks(text: str, left: bool) -> str:
-    """The class of a cell: where it begins, and whether it is wrapped."""
-    names = ["l"] * left + ["long"] * (len(text) > LONG)
+    """The class of a cell: where it begins, whether it is wrapped, and whether a word may be parted."""
+    longest = max(map(len, text.split()), default=0)
+    names = ["l"] * left + ["long"] * (len(text) > LONG) + ["word"] * (longest > LONG_WORD)
     if not names:
         return ""
     return f" class='{' '.join(names)}'"
@@ -256,16 +262,32 @@ pre { background: var(--soft); padding: .7rem .9rem; border-radius: .4rem; white
   font-size: .82rem; }
 footer { margin-top: 2.5rem; color: var(--quiet); font-size: .85rem; }
 @media (max-width: 30rem) {
-  th { white-space: normal; vertical-align: bottom; }
-  th, td { padding-right: .5rem; }
-  td.l { white-space: normal; min-width: 5.5rem; }
-  td.long { min-width: 12rem; }
+  main { padding: 0 1rem; }
+  table { font-size: .8rem; }
+  th { white-space: normal; vertical-align: bottom; font-size: .72rem; }
+  th, td { padding-right: .3rem; }
+  td.l, .word { white-space: normal; }
+  .word { overflow-wrap: anywhere; min-width: 4.5rem; }
+  td.long { min-width: 6.5rem; }
+  th.long { min-width: 4.5rem; }
 }
+@page { margin: 16mm 14mm; }
 @media print {
-  :root { --text: #000; --back: #fff; --soft: #f4f4f4; --quiet: #333; --line: #bbb; }
-  main { max-width: none; margin: 0; }
-  figure, table, .tiles { break-inside: avoid; }
+  :root { color-scheme: light;
+    --text: #000; --back: #fff; --soft: #f4f4f4; --quiet: #333; --line: #bbb; }
+  :root, body { font-size: 10pt; }
+  main { max-width: none; margin: 0; padding: 0; }
+  h1, h2, .caption, p:has(+ pre) { break-after: avoid; }
+  figure, .tiles, tr { break-inside: avoid; }
+  thead { display: table-header-group; }
+  p, li { orphans: 3; widows: 3; }
   figure svg { min-width: 0; }
+  .fits figure svg { max-width: 100%; }
   .wide { overflow: visible; }
+  th, td { white-space: normal; }
+  .long, .word { overflow-wrap: anywhere; min-width: 6rem; }
+  .many { font-size: 7pt; }
+  .many th, .many td { overflow-wrap: anywhere; min-width: 0; padding-right: .3rem; }
+  details:not([open]) { display: none; }
 }
 """

@@ -6,6 +6,7 @@
     .arrow .feather    Arrow                      types as they are stored
     .jsonl .ndjson     one JSON object a line     types as they are written
     .svm .libsvm       LIBSVM's text              sparse rows and their target
+    .npz               arrays of NumPy            a matrix and arrays of the same length (`npz`)
 
 Any of them may be packed by gzip, Zstandard, bzip2 or xz. Parsing is the work of polars, and of
 scikit-learn for LIBSVM's text; what is here decides what to ask of them, and says with file, line, column and
@@ -28,6 +29,7 @@ from scipy import sparse
 
 from mercer.errors import InputError
 from mercer.tables.delimited import Layout, read_delimited
+from mercer.tables.npz import MAGIC, read_npz
 from mercer.tables.svmlight import is_svmlight, read_svmlight
 from mercer.typing import Array
 
@@ -37,6 +39,7 @@ LINES_OF_JSON = (".jsonl", ".ndjson")
 ARROW = (".arrow", ".feather", ".ipc")
 PARQUET = (".parquet", ".pq")
 SVMLIGHT = (".svm", ".libsvm", ".svmlight")
+NPZ = ".npz"
 PACKED = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
 
 # What every block of bzip2 begins with.
@@ -103,6 +106,9 @@ def read_table(path: str | Path, layout: Layout | None = None) -> TableFile:
         return _stored(name, "Parquet", content)
     if content[:6] == b"ARROW1" or suffix in ARROW:
         return _stored(name, "Arrow", content)
+    if suffix == NPZ and content[:4] == MAGIC:
+        frame, about = read_npz(name, content)
+        return TableFile(name, "arrays of NumPy", _with_rows(name, frame), notes=about)
     if not content.strip():
         raise InputError(f"{name} is empty: a table needs a line of names and at least one row.")
     if suffix in LINES_OF_JSON:
@@ -113,7 +119,7 @@ def read_table(path: str | Path, layout: Layout | None = None) -> TableFile:
     if suffix not in DELIMITED and suffix and b"\x00" in content[:4096] and content[:2] not in _BOMS:
         raise InputError(
             f"{name} holds binary data, and {suffix} is no format that is read here. Export it as CSV, "
-            "Parquet, Arrow, JSON lines or LIBSVM's text."
+            "Parquet, Arrow, JSON lines, LIBSVM's text or NumPy's .npz."
         )
     if layout.delimiter is None:
         layout = layout.changed(delimiter=DELIMITED.get(suffix))

@@ -42,6 +42,17 @@ FORMATS = (
     "%Y %b",
     "%B %Y",
 )
+# The signs of a format of dates, in words.
+DATE_WORDS = {
+    "%Y": "year",
+    "%y": "year of two digits",
+    "%m": "month",
+    "%b": "month",
+    "%B": "month",
+    "%d": "day",
+    "%H": "hour",
+    "%M": "minute",
+}
 _IDENTIFIER = re.compile(r"(^|[\s_])(id|no|nr|index|uuid|key|rownames?)$|[a-z]I[Dd]$", re.IGNORECASE)
 
 
@@ -89,6 +100,17 @@ def role_of(column: str, values: Sequence[object] | Array) -> Role:
     return _role_of_text(column, [str(cell) for cell in known], gaps, distinct)
 
 
+def in_words(format: str) -> str:
+    """A format of dates as people say it.
+
+    >>> in_words("%m/%d/%Y"), in_words("%d.%m.%y %H:%M")
+    ('month/day/year', 'day.month.year of two digits hour:minute')
+    """
+    for sign, word in DATE_WORDS.items():
+        format = format.replace(sign, word)
+    return format
+
+
 def _role_of_floats(column: str, values: np.ndarray) -> Role:
     """The role of a column of numbers, NaN where one is missing, all values at once."""
     known = values[~np.isnan(values)]
@@ -116,7 +138,7 @@ def _role_of_numbers(column: str, numbers: np.ndarray, gaps: int, distinct: int)
 def _role_of_text(column: str, texts: list[str], gaps: int, distinct: int) -> Role:
     found, format = date_format(texts)
     if found:
-        written = "year-month-day" if format is None else format
+        written = "year-month-day" if format is None else in_words(format)
         return Role(column, "date", f"text that is always a date ({written})", gaps, distinct, format)
     if distinct == len(texts) and gaps == 0 and _IDENTIFIER.search(column):
         return Role(column, "left out", "a different text in each row, as in a key", gaps, distinct)
