@@ -25,6 +25,7 @@ from mercer.kernels import Kernel
 from mercer.kernels.terms import latent_diag, latent_terms, split_noise
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.machines.ridge.feature_base import FeatureMachine
 from mercer.recipe.given import Given
 from mercer.typing import Array, Table
 
@@ -157,6 +158,12 @@ def kept(model: TableMachine) -> Rows:
         if not machine.X_fit_.shape[0]:
             return Rows(machine.approximation_.landmarks_, LANDMARKS, listed)
         return Rows(machine.X_fit_, "rows of fit", listed)
+    if isinstance(machine, FeatureMachine):
+        if model.estimate_.refitted:
+            return Rows(machine.X_fit_, "rows of fit", listed)
+        # without a fit to all rows, the numbers of rows are not those of the table
+        some = getattr(machine, "landmarks_", slice(None))
+        return Rows(machine.X_fit_[some], LANDMARKS, listed)
     return Rows(machine.landmarks_, LANDMARKS, listed)
 
 
