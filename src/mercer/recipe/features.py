@@ -1,8 +1,8 @@
 """Kernels that learn their features in `mercer.fit`: as the machine, and as kernels that compete.
 
     machine="features"     a feature machine on the columns as `Coded` reads them
-    machine="auto", …      one short search for a metric of some rows; radial kernels of its directions, with a
-                           lengthscale for each, then compete by evidence with those of the columns themselves
+    machine="auto", …      a short search for a metric on some rows; radial kernels of its directions, with a
+                           lengthscale for each, compete by evidence with those of the columns themselves
 
 The evidence has the last word: a metric is where its search starts, and where columns matter one by one, or
 nothing can be learned of directions, a kernel of the columns wins.
@@ -52,7 +52,7 @@ def coded(roles: Sequence[Role]) -> tuple[Coded, tuple[str, ...]]:
 
 
 def kernels(given: Given, roles: Sequence[Role], kernel: Kernel | str | None) -> list[Kernel]:
-    """The kernels from which a feature machine chooses: the one that was asked for, or those of all columns."""
+    """The kernels from which a feature machine chooses: the one asked for, or some of all columns."""
     if kernel is not None:
         return [as_kernel(kernel)]
     leaves = [as_kernel(leaf) for leaf in LEAVES]
@@ -140,13 +140,14 @@ def _along(search: FeatureMachineRegressor, names: tuple[str, ...]) -> list[Cont
     for name, shape in SMOOTHNESS.items():
         radial = shape.changed(lengthscale=lengths if len(lengths) > 1 else lengths[0])
         kernel = 1.0 * radial.of(metric).of(reading).on(*names) + 1.0 * line
-        words = f"{Style(smoothness=name).functions} functions of {len(lengths)} learned directions of all columns"
+        functions = f"{Style(smoothness=name).functions} functions"
+        words = f"{functions} of {len(lengths)} learned directions of all columns"
         found.append(Contender.starting(f"{words}, with a linear term", started(kernel, 1.0)))
     return found
 
 
 def directions(M: Array) -> Array:
-    """F with F Fᵀ ≈ M: its eigenvectors times the roots of the eigenvalues, without those of hardly any share."""
+    """F with F Fᵀ ≈ M: eigenvectors times the roots of eigenvalues, without those of hardly any share."""
     values, vectors = np.linalg.eigh(M)
     kept = np.argsort(-values, kind="stable")[:MOST_ALONE]
     kept = kept[values[kept] > LEAST_SHARE * values.sum()]

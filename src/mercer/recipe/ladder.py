@@ -7,8 +7,8 @@
                 logistic regression on landmarks (Falkon)   beyond; its penalty is that of the process, 1
 
 Landmarks are rows drawn at random, as many as memory and time allow, and at most 2000. Where seconds are to
-be kept, what the kernel takes for a row and for a pair of rows is measured on some of them (`Pace`). A machine
-that learns its features is not on the ladder: it is taken where it is asked for (`features`).
+be kept, what the kernel takes for a row and for a pair of rows is measured on some of them (`Pace`). A
+machine that learns its features is not on the ladder: it is taken where it is asked for (`features`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A table of several kinds of columns as numbers, so that distances between its rows can be measured.
 
-    number      (x - mean) / deviation; what is missing is filled with the median
-    category    an indicator, 0 or 1, for each value that was met; a value that was not has none
-    date        its years, as a number
+number      (x - mean) / deviation; what is missing is filled with the median
+category    an indicator, 0 or 1, for each value that was met; a value that was not has none
+date        its years, as a number
 """
 
 from __future__ import annotations

@@ -6,13 +6,8 @@ import numpy as np
 
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.ridge.examine_features import examine_learning
-<<<<<<< HEAD
-from mercer.machines.ridge.feature_machine import FeatureMachine
-from mercer.machines.ridge.machine import RidgeMachine
-=======
 from mercer.machines.ridge.feature_base import FeatureMachine
-from mercer.machines.ridge.ridge import RidgeMachine
->>>>>>> 43310c6 (Choose the kernel of a feature machine by leave-one-out, and read mixed tables)
+from mercer.machines.ridge.machine import RidgeMachine
 from mercer.machines.ridge.ridge_cv import GRID, KernelRidgeCV
 from mercer.machines.ridge.verify import (
     Recomputed,

@@ -1,4 +1,4 @@
-"""What the feature machines of numbers and of classes share: learn the metric, then the function on all rows."""
+"""What the feature machines of numbers and of classes share: a metric is learned, then the function."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from mercer.machines.ridge.feature_kernel import (
     metric_of,
 )
 from mercer.machines.ridge.feature_search import FeaturePath, Sample, Search, search
-from mercer.machines.ridge.parts import Options
 from mercer.machines.ridge.machine import RidgeMachine
+from mercer.machines.ridge.parts import Options
 from mercer.machines.shared.base import generator
 from mercer.machines.shared.machine import put_on_rows
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Whole
@@ -65,7 +65,7 @@ class FeatureMachine(RidgeMachine):
             about="A radial kernel (`Exponential`, `RBF`, `Matern`, `RationalQuadratic` or your own), its "
             "text, or a list of several, of which leave-one-out errors choose. Columns are standardised, or "
             "read as it says: `RBF().of(Coded())` reads a mixed table. A lengthscale, in units of what is "
-            "read under the metric, is found by leaving one out where it is open, and kept where it is given.",
+            "read under the metric, is found by leaving one out where it is open, and kept where given.",
             type="Kernel, str, or a list of them",
         ),
         "alpha": Number(none=True, about="The price of ‖f‖²; None to find it by leaving one out."),
@@ -173,15 +173,14 @@ class FeatureMachine(RidgeMachine):
         T = in_units(Y[index], w[index])
         at_end = AT_END * (np.count_nonzero(w > 0) / len(index)) ** 2
         samples = [self._sample(leaf, X, T, w[index], at_end) for leaf in asked.leaves]
-        if len(samples) > 1 and len(index) > RACED:
-            few = np.linspace(0, len(index) - 1, RACED).astype(np.intp)
-            trials = [self._search(sample.of_rows(few), RACED_UPDATES) for sample in samples]
-            errors = [found.rounds[found.best()].error for found, _ in trials]
-            samples = [samples[int(np.argmin(errors))]]
-        searches = [self._search(sample, self.n_updates) for sample in samples]
-        errors = [found.rounds[found.best()].error for found, _ in searches]
-        chosen = searches[int(np.argmin(errors))][0]
-        return chosen, Status.worst([status for _, status in searches])
+        if len(samples) == 1:
+            return self._search(samples[0], self.n_updates)
+        few = np.linspace(0, len(index) - 1, min(len(index), RACED)).astype(np.intp)
+        trials = [self._search(sample.of_rows(few), RACED_UPDATES) for sample in samples]
+        best = int(np.argmin([found.rounds[found.best()].error for found, _ in trials]))
+        whole = len(few) == len(index) and self.n_updates <= RACED_UPDATES
+        chosen, status = trials[best] if whole else self._search(samples[best], self.n_updates)
+        return chosen, Status.worst([status, *(ended for _, ended in trials)])
 
     def _sample(self, leaf: Radial, X: Array, T: Array, w: Array, at_end: float) -> Sample:
         alpha = self.alpha if self.alpha is None else float(self.alpha)

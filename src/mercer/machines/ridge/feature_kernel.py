@@ -1,8 +1,8 @@
 """What a feature machine is asked for, taken apart: columns, how they are read, and radial kernels of them.
 
-    Exponential()                                  numbers, standardised
-    Exponential().of(Coded())                      a mixed table, as `Coded` reads it
-    Exponential().of(Coded()).on("age", "sex")     some columns of it
+Exponential()                                  numbers, standardised
+Exponential().of(Coded())                      a mixed table, as `Coded` reads it
+Exponential().of(Coded()).on("age", "sex")     some columns of it
 """
 
 from __future__ import annotations
