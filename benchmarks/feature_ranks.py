@@ -52,14 +52,34 @@ def run(options: argparse.Namespace) -> None:
 
 
 def split(found: dict[str, Any], rows: int, fold: int) -> tuple[np.ndarray, ...] | None:
-    """Some training rows of a fold, drawn by its number, and its test rows; None without such a fold."""
-    X = np.asarray(found["X"].todense() if hasattr(found["X"], "todense") else found["X"], dtype=float)
-    y = np.ravel(found["y"])
-    masks = np.atleast_2d(np.asarray(found["test_mask"], dtype=bool))
+    """Some training rows of a fold, drawn by its number, and its test rows; None without such a fold.
+
+    A set with test rows of its own has these in every fold, and one without folds has ten of a fixed order.
+    """
+    rng = np.random.default_rng(fold)
+    if "X_train" in found:
+        y = np.ravel(found["y_train"])
+        learned = rng.permutation(len(y))[:rows]
+        return (
+            _dense(found["X_train"][learned]),
+            y[learned],
+            _dense(found["X_test"]),
+            np.ravel(found["y_test"]),
+        )
+    X = _dense(found["X"])
+    y = np.ravel(found["y"]).astype(float)
+    if "test_mask" in found:
+        masks = np.asarray(found["test_mask"], dtype=bool)
+    else:
+        masks = np.random.default_rng(0).permutation(len(y)) % 10 == np.arange(10)[:, None]
     if fold >= len(masks):
         return None
-    learned = np.random.default_rng(fold).permutation(np.flatnonzero(~masks[fold]))[:rows]
+    learned = rng.permutation(np.flatnonzero(~masks[fold]))[:rows]
     return X[learned], y[learned], X[masks[fold]], y[masks[fold]]
+
+
+def _dense(X: Any) -> np.ndarray:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
 
 
 def judged(fit: Callable[..., Any], parts: tuple[np.ndarray, ...], labels: bool) -> dict[str, float]:
@@ -103,7 +123,55 @@ def peers(labels: bool) -> dict[str, tuple[Callable[[Trial], Any], Callable[[Rng
         kind = catboost.CatBoostClassifier if labels else catboost.CatBoostRegressor
         quiet = {"random_seed": 0, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
         found["CatBoost"] = (lambda how: kind(**quiet, **how), _of_catboost)
+    if labels:
+        # its labels are coded in a way of its own; numbers are compared
+        return found
+    try:
+        import xrfm
+    except ImportError:
+        print("xrfm is not installed, and left out")
+    else:
+        found["xrfm"] = (lambda how: Xrfm(xrfm.xRFM, how), _of_xrfm)
     return found
+
+
+class Xrfm:
+    """xrfm on standardised columns; a fifth of its rows is the validation set that its fit needs."""
+
+    def __init__(self, kind: Any, how: Trial) -> None:
+        self.kind = kind
+        self.how = how
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Xrfm:
+        import torch
+
+        spread = X.std(axis=0)
+        self.units = X.mean(axis=0), np.where(spread > 0, spread, 1.0), y.mean(), y.std()
+        order = np.random.default_rng(1).permutation(len(y))
+        target = torch.tensor((y - self.units[2]) / self.units[3], dtype=torch.float32)[:, None]
+        judge, learn = order[: len(y) // 5], order[len(y) // 5 :]
+        shape = {"kernel": "l2", "exponent": 1.0, "diag": False, "bandwidth_mode": "constant"}
+        shape["bandwidth"] = self.how.get("bandwidth", 10.0)
+        steps = {"reg": self.how.get("reg", 1e-3), "iters": 5, "verbose": False, "early_stop_rfm": True}
+        given = {"model": shape, "fit": steps}
+        cpu = torch.device("cpu")
+        self.model = self.kind(given, device=cpu, tuning_metric="mse", verbose=False, random_state=0)
+        rows = self._rows(X)
+        self.model.fit(rows[learn], target[learn], rows[judge], target[judge])
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        said = np.ravel(np.asarray(self.model.predict(self._rows(X))))
+        return np.asarray(self.units[2] + self.units[3] * said)
+
+    def _rows(self, X: np.ndarray) -> Any:
+        import torch
+
+        return torch.tensor((X - self.units[0]) / self.units[1], dtype=torch.float32)
+
+
+def _of_xrfm(rng: Rng) -> Trial:
+    return {"bandwidth": float(10 ** rng.uniform(0.0, 2.3)), "reg": float(10 ** rng.uniform(-6.0, 0.0))}
 
 
 def _of_trees(rng: Rng) -> Trial:
