@@ -24,7 +24,9 @@ from mercer.machines.ridge.feature_kernel import (
 from mercer.machines.ridge.feature_search import FeaturePath, Sample, Search, search
 from mercer.machines.ridge.machine import RidgeMachine
 from mercer.machines.ridge.parts import Options
-from mercer.machines.shared.base import generator
+from mercer.machines.ridge.machine import RidgeMachine
+from mercer.machines.ridge.parts import Options
+from mercer.machines.shared.base import as_machine_kernel, generator
 from mercer.machines.shared.machine import put_on_rows
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Whole
 from mercer.memory import memory_limit, say_bytes
@@ -203,7 +205,10 @@ class FeatureMachine(RidgeMachine):
         assert self.asked is not None
 
     def _takes_things(self) -> bool:
-        return not self.asked.plain().reads_numbers()
+        """Whether columns are read that may be no numbers; several kernels read the same ones."""
+        several = isinstance(self.kernel, list | tuple) and len(self.kernel) > 0
+        kernel = as_machine_kernel(self.kernel[0] if several else self.kernel)  # type: ignore[index,arg-type]
+        return kernel is not None and not kernel.reads_numbers()
 
     def _drawn(self, kept: Integers) -> Integers:
         """The rows of the search: all, or as many as are asked for and fit in memory."""

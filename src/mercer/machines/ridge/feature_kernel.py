@@ -65,11 +65,8 @@ class Asked(NamedTuple):
 
     def kernel(self, leaf: Radial, metric: Metric) -> Kernel:
         """k(‖(x - z) R‖ / ℓ) of what is read, as one expression of the language."""
-        return self._viewed(Read(Read(leaf, metric), self.reading))
-
-    def plain(self) -> Kernel:
-        """The first of the kernels, before anything is learned."""
-        return self._viewed(Read(self.leaves[0], self.reading))
+        learned = Read(Read(leaf, metric), self.reading)
+        return learned if self.columns is None else On(learned, self.columns)
 
     def like(self, fitted: Radial) -> Radial | None:
         """Which of the kernels a fitted one is, but for its lengthscale."""
@@ -100,9 +97,6 @@ class Asked(NamedTuple):
 
     def _chosen(self, rows: Rows) -> Rows:
         return rows if self.columns is None else rows.take(self.columns)
-
-    def _viewed(self, kernel: Kernel) -> Kernel:
-        return kernel if self.columns is None else On(kernel, self.columns)
 
 
 class Learned(NamedTuple):
