@@ -51,6 +51,7 @@ def test_its_explanation_and_its_report(numbers, tmp_path):
     found = numbers.explain(TABLE[:1])
     assert {effect.column for effect in found.effects} == {"size", "other", "kind"}
     assert found.alike[0].row == 0 and found.alike[0].likeness == pytest.approx(1.0)
+    assert found.alike[0].target == pytest.approx(Y[0])
     other = numbers.predict(TABLE[:1].with_columns(pl.lit("ash").alias("kind")))
     here = next(effect for effect in found.effects if effect.column == "kind")
     if here.typical == "ash":

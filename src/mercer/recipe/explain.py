@@ -26,6 +26,7 @@ from mercer.kernels.terms import latent_diag, latent_terms, split_noise
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.ridge.feature_base import FeatureMachine
+from mercer.machines.ridge.feature_machine import FeatureMachineRegressor
 from mercer.recipe.given import Given
 from mercer.typing import Array, Table
 
@@ -201,6 +202,9 @@ def targets_of_fit(model: TableMachine, n: int) -> np.ndarray | None:
     machine = model.machine_
     if isinstance(machine, GaussianProcessRegressor) and len(machine.y_fit_) == n:
         return model.scale_.inverse(machine.y_mean_ + machine.y_scale_ * machine.y_fit_)
+    if isinstance(machine, FeatureMachineRegressor) and len(machine.targets_of_fit()) == n:
+        own = machine.targets_of_fit()[:, 0]
+        return model.scale_.inverse(model.y_mean_ + model.y_scale_ * own)
     return None
 
 

@@ -24,8 +24,6 @@ from mercer.machines.ridge.feature_kernel import (
 from mercer.machines.ridge.feature_search import FeaturePath, Sample, Search, search
 from mercer.machines.ridge.machine import RidgeMachine
 from mercer.machines.ridge.parts import Options
-from mercer.machines.ridge.machine import RidgeMachine
-from mercer.machines.ridge.parts import Options
 from mercer.machines.shared.base import as_machine_kernel, generator
 from mercer.machines.shared.machine import put_on_rows
 from mercer.machines.shared.parameters import TABLE, Choice, Declarations, Number, Whole
