@@ -289,9 +289,9 @@ class FeatureMachine(RidgeMachine):
             raise ParameterError(
                 f"directions: {len(names)} names were given, and there are {self.n_features_in_} columns."
             )
-        if names is None and known is None:
-            names = [f"column {j}" for j in range(self.n_features_in_)]
-        called = learned.asked.names([str(name) for name in (known if names is None else names)])
+        if names is None:
+            names = [f"column {j}" for j in range(self.n_features_in_)] if known is None else list(known)
+        called = learned.asked.names([str(name) for name in names])
         return Direction.all_of(M, called, n_directions)
 
     def _learned(self) -> Learned:
