@@ -21,7 +21,11 @@ TABLE = pl.DataFrame(
         "kind": RNG.choice(["oak", "ash", "elm"], size=N),
     }
 )
-Y = np.sin(TABLE["size"].to_numpy() / 9.0) + 2.0 * (TABLE["kind"].to_numpy() == "oak") + 0.1 * RNG.normal(size=N)
+Y = (
+    np.sin(TABLE["size"].to_numpy() / 9.0)
+    + 2.0 * (TABLE["kind"].to_numpy() == "oak")
+    + 0.1 * RNG.normal(size=N)
+)
 KERNEL = 'RBF().of(Coded(["number", "number", "category"])).on("size", "other", "kind")'
 
 
