@@ -161,7 +161,7 @@ class TableMachine(BaseEstimator):
             return _Chosen(rung, means.seconds)
         talk(f"{len(given)} rows: looking for a kernel")
         outcome = tournament.compete(
-            self._field(given, roles, target, began, talk),
+            self._field(given, roles, talk) + self._learned(given, roles, target, began, talk),
             given,
             target,
             task=self.task,
@@ -200,14 +200,19 @@ class TableMachine(BaseEstimator):
         pace = ladder.pace_of(winner.kernel, given, seed)
         return ladder.Means(memory, self._left(began), seed, pace)
 
-    def _field(
-        self, given: Given, roles: tuple[Role, ...], y: Labels, began: float, talk: Talk
-    ) -> list[tournament.Contender]:
+    def _field(self, given: Given, roles: tuple[Role, ...], talk: Talk) -> list[tournament.Contender]:
         if self.kernel is not None:
             return [tournament.own_kernel(as_kernel(self.kernel), given)]
+        return tournament.contenders(given, roles, talk, int(self.random_state))
+
+    def _learned(
+        self, given: Given, roles: tuple[Role, ...], y: Labels, began: float, talk: Talk
+    ) -> list[tournament.Contender]:
+        """Kernels of directions that are learned from some rows; none beside a kernel that was asked for."""
+        if self.kernel is not None:
+            return []
         seed = int(self.random_state)
-        found = tournament.contenders(given, roles, talk, seed)
-        return found + features.contenders(given, roles, y, self.task, self._left(began), seed, talk)
+        return features.contenders(given, roles, y, self.task, self._left(began), seed, talk)
 
     def _target_name(self) -> str:
         return str(getattr(self, "target_", "the target"))
