@@ -205,7 +205,7 @@ class FeatureMachine(RidgeMachine):
     def _takes_things(self) -> bool:
         """Whether columns are read that may be no numbers; several kernels read the same ones."""
         several = isinstance(self.kernel, list | tuple) and len(self.kernel) > 0
-        kernel = as_machine_kernel(self.kernel[0] if several else self.kernel)  # type: ignore[index,arg-type]
+        kernel = as_machine_kernel(self.kernel[0] if several else self.kernel)
         return kernel is not None and not kernel.reads_numbers()
 
     def _drawn(self, kept: Integers) -> Integers:
