@@ -50,6 +50,14 @@ def main() -> None:
     parser.add_argument(
         "--known", type=Path, help="rows of earlier runs: peers far behind there are left out"
     )
+    ranks = parser.add_argument_group("with features")
+    ranks.add_argument("--ranks", action="store_true", help="mean ranks over folds, beside tuned peers")
+    ranks.add_argument("--folds", type=int, nargs="+", default=list(range(10)), help="which folds")
+    ranks.add_argument("--rows", type=int, default=1500, help="training rows of a fold")
+    ranks.add_argument("--trials", type=int, default=30, help="trials of each peer")
+    ranks.add_argument(
+        "--store", type=Path, help="keep every cell in this file, and do those that are missing"
+    )
     group = parser.add_argument_group("with all")
     group.add_argument("--report", action="store_true", help="write docs/performance.md from the rows")
     group.add_argument("--kinds", nargs="+", choices=tuple(record.BLAS_KERNELS), help="instruction sets")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import data
+from benchmarks import data, feature_ranks
 
 SETS = ("bike", "elevators", "pumadyn32nm", "kin8nm")
 ROWS = 1500
@@ -20,7 +20,10 @@ QUICK_ROWS = 150
 
 
 def run(options: argparse.Namespace) -> None:
-    """The table of every set."""
+    """The table of every set, or mean ranks over folds."""
+    if options.ranks:
+        feature_ranks.run(options)
+        return
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     from mercer import FeatureMachineRegressor

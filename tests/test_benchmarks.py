@@ -45,6 +45,19 @@ def test_the_suite_of_tables_prints_all_sides_or_says_that_there_are_no_data():
         assert "GaussianProcessClassifier; it estimates accuracy" in lines[0]
 
 
+def test_ranks_are_kept_in_a_file_and_only_what_is_missing_is_done(tmp_path):
+    store = tmp_path / "cells.json"
+    command = [sys.executable, "-m", "benchmarks", "features", "--ranks", "--quick", "--only", "abalone"]
+    command += ["--folds", "0", "--store", str(store)]
+    first = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert first.returncode == 0, first.stderr[-2000:]
+    if "no cell has all sides" in first.stdout:
+        pytest.skip("there are no data")
+    assert "abalone/0/120/2/FeatureMachine" in first.stdout and "mean rank over 1 cells" in first.stdout
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert "abalone/0" not in again.stdout and "mean rank over 1 cells" in again.stdout
+
+
 def test_the_suite_of_choosing_prints_both_sides_or_says_that_there_are_no_data():
     command = [sys.executable, "-m", "benchmarks", "choose", "--quick", "--only", "energy"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)

@@ -24,6 +24,7 @@ KERNELS = [
     "Brownian",
     "Categorical",
     "Chi2",
+    "Coded",
     "Constant",
     "Cosine",
     "CosineSimilarity",

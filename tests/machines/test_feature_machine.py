@@ -1,6 +1,7 @@
 """Machines that learn their features: gradients by differences, a search by loops, directions in words."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 import mercer
 from mercer import (
     RBF,
+    Coded,
     Exponential,
     FeatureMachineClassifier,
     FeatureMachineRegressor,
@@ -19,6 +21,7 @@ from mercer import (
     parse,
     verify,
 )
+from mercer.arrays import Rows
 from mercer.errors import MemoryBudgetError, ParameterError
 from mercer.machines.ridge.feature_metric import average_outer_product, gradients, shaped
 from mercer.machines.ridge.feature_search import left_out
@@ -276,3 +279,63 @@ def test_a_lengthscale_and_a_penalty_that_are_given_are_kept():
     assert model.alpha_ == 0.3
     assert isinstance(model.kernel_.reading, Standardized)
     assert model.kernel_.kernel.kernel == Exponential(2.0)
+
+
+# ── kernels to choose from, and mixed tables ────────────────────────────────────────────────────────────────
+
+
+def test_of_several_kernels_the_one_of_least_leave_one_out_error_is_taken():
+    kernels = ("Exponential()", "RBF()")
+    model = FeatureMachineRegressor(kernels, n_updates=2).fit(X, Y)
+    alone = [FeatureMachineRegressor(kernel, n_updates=2).fit(X, Y) for kernel in kernels]
+    errors = [each.path_.errors.min() for each in alone]
+    best = alone[int(np.argmin(errors))]
+    assert model.path_.errors.min() == pytest.approx(min(errors), rel=1e-9)
+    assert model.kernel_ == best.kernel_
+    assert "of 2 kernels" in str(model.certificate_)
+    assert verify(model, X, Y)
+
+
+def test_kernels_that_read_other_columns_are_no_choice():
+    with pytest.raises(ParameterError, match="must read the same columns in the same way"):
+        FeatureMachineRegressor(("RBF()", "RBF().of(Coded())")).fit(X, Y)
+    with pytest.raises(ParameterError, match="no kernel to choose from"):
+        FeatureMachineRegressor(()).fit(X, Y)
+
+
+def mixed():
+    rng = np.random.default_rng(5)
+    kind = rng.choice(["oak", "ash", "elm"], size=70)
+    table = pd.DataFrame({"size": rng.normal(50.0, 9.0, size=70), "kind": kind, "other": rng.normal(size=70)})
+    y = np.sin(table["size"] / 9.0) + 2.0 * (table["kind"] == "oak")
+    return table, np.asarray(y)
+
+
+def test_a_mixed_table_is_learned_as_its_numbers_are(tmp_path):
+    table, y = mixed()
+    model = FeatureMachineRegressor("RBF().of(Coded())", n_updates=2).fit(table, y)
+    reading = model.kernel_.reading
+    assert isinstance(reading, Coded)
+    numbers = np.asarray(reading.read(Rows.of(table)).vectors)
+    assert numbers.shape == (70, 5) and model.metric_.shape == (5, 5)
+    twin = KernelRidge(model.kernel_.kernel, model.alpha_, fit_intercept=True).fit(numbers, y)
+    np.testing.assert_allclose(model.predict(table[:9]), twin.predict(numbers[:9]), rtol=1e-7, atol=1e-9)
+    own = np.diagonal(model.metric_) / np.trace(model.metric_)
+    wanted = [own[0], own[1:4].sum(), own[4]]
+    np.testing.assert_allclose(model.feature_importances_, wanted, rtol=1e-9)
+    names = ["size", "kind = ash", "kind = elm", "kind = oak", "other"]
+    assert set(model.directions()[0].weights) == set(names)
+    assert verify(model, table, y)
+    mercer.save(model, tmp_path / "m.mercer")
+    np.testing.assert_array_equal(mercer.load(tmp_path / "m.mercer").predict(table), model.predict(table))
+
+
+def test_some_columns_of_a_table_in_any_order():
+    table, y = mixed()
+    kernel = 'RBF().of(Coded(["category", "number"])).on("kind", "size")'
+    model = FeatureMachineRegressor(kernel, n_updates=1).fit(table, y)
+    turned = table[["other", "kind", "size"]]
+    np.testing.assert_array_equal(model.predict(turned), model.predict(table))
+    shares = model.feature_importances_
+    assert shares[2] == 0.0 and shares.sum() == pytest.approx(1.0)
+    assert set(model.directions()[0].weights) == {"kind = ash", "kind = elm", "kind = oak", "size"}

@@ -64,7 +64,7 @@ TunedKernel = Annotated[
         show_default=False,
     ),
 ]
-Machine = Annotated[str, typer.Option("--machine", metavar="NAME", help="auto, gp or landmarks.")]
+Machine = Annotated[str, typer.Option("--machine", metavar="NAME", help="auto, gp, landmarks or features.")]
 Time = Annotated[
     str | None,
     typer.Option("--time", metavar="60s", help="For everything, such as 60s or 5m.", show_default=False),

@@ -23,6 +23,7 @@ from mercer.kernels.proofs.proof import Fact, Proof
 from mercer.kernels.text import parse
 from mercer.kernels.things.alignments import GlobalAlignment
 from mercer.kernels.things.categories import Categorical, Hamming
+from mercer.kernels.things.coded import Coded
 from mercer.kernels.things.counted import Counted
 from mercer.kernels.things.dates import Date
 from mercer.kernels.things.edits import EditDistance
@@ -54,6 +55,7 @@ __all__ = [
     "Brownian",
     "Categorical",
     "Chi2",
+    "Coded",
     "Constant",
     "Cosine",
     "CosineSimilarity",

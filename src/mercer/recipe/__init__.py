@@ -2,6 +2,7 @@
 
 given          what is given becomes rows, a target and a task
 tournament     kernels compete by their evidence, on a few rows first
+features       kernels that learn their features, as the machine and as kernels that compete
 ladder         the machine for all rows, by their number, memory and time
 estimate       how good the model is on rows that it has not seen
 estimators     `TableRegressor` and `TableClassifier`, which do all of it in `fit`

@@ -45,7 +45,8 @@ def fit(
     target : the name of the column to predict, or its values. A file of LIBSVM's text brings its own.
     task : "numbers" or "classes"; None decides by the values of the target, and says why.
     kernel : a kernel or its text, to be tuned; None lets kernels proposed from the columns compete.
-    machine : "auto", "gp" (an exact Gaussian process) or "landmarks".
+    machine : "auto", "gp" (an exact Gaussian process), "landmarks", or "features" (ridge whose kernel learns
+        along which directions of the columns the target changes).
     leave_out : names of columns that are not used, such as those that give the answer away.
     max_seconds : seconds for everything. memory : bytes for large matrices.
 

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,7 +25,7 @@ from mercer.machines.gaussian_process.classification import GaussianProcessClass
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.memory import memory_limit
 from mercer.progress import Talk
-from mercer.recipe import estimate, ladder, tournament
+from mercer.recipe import estimate, features, ladder, tournament
 from mercer.recipe.calibration import calibrated, sharpened
 from mercer.recipe.estimate import LEVEL, Estimate, Predicted
 from mercer.recipe.given import Given, as_target
@@ -42,6 +42,17 @@ if TYPE_CHECKING:
     from mercer.recipe.explain import Explanation
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """A machine that is not fitted yet, the seconds left for it, and how it was chosen."""
+
+    rung: ladder.Rung
+    seconds: float | None
+    steps: list[str] = field(default_factory=list)
+    places: list[tournament.Place] = field(default_factory=list)
+    interrupted: bool = False
+
+
 class TableMachine(BaseEstimator):
     """What both share: kernel by evidence, machine by size, error estimated, all of it said in words.
 
@@ -49,8 +60,9 @@ class TableMachine(BaseEstimator):
     ----------
     kernel : Kernel, str or None
         The kernel to tune and use; None lets kernels proposed from the columns compete by their evidence.
-    machine : "auto", "gp" or "landmarks"
-        An exact Gaussian process, a machine on landmarks, or what memory and time allow.
+    machine : "auto", "gp", "landmarks" or "features"
+        An exact Gaussian process, a machine on landmarks, or what memory and time allow; or ridge whose
+        kernel learns its features (`FeatureMachineRegressor`, `FeatureMachineClassifier`).
     leave_out : names of columns that are not used.
     max_seconds : seconds for everything; None takes what is usually enough.
     memory : bytes that large matrices may take, as in "2GiB".
@@ -119,10 +131,39 @@ class TableMachine(BaseEstimator):
         for text in warned:
             steps.append(text)
             warn(text, MercerWarning)
+        chosen = self._chosen(given, roles, target, began, talk)
+        steps += [*chosen.steps, chosen.rung.words]
+        talk(chosen.rung.words)
+        with clock.within(chosen.seconds):
+            self._fit_machine(chosen.rung.machine, given, target, talk)
+        self.roles_ = list(roles)
+        self.n_features_in_ = given.width
+        if given.names is not None:
+            self.feature_names_in_ = np.array(given.names, dtype=object)
+        self.steps_ = steps
+        self.rounds_ = chosen.places
+        self.n_rows_fit_ = len(given)
+        self.seconds_ = time.monotonic() - began
+        if chosen.interrupted:
+            raise Interrupted(self, "Ctrl-C ended the search for a kernel; the model has the best so far.")
+        return self
+
+    def _chosen(
+        self, given: Given, roles: tuple[Role, ...], target: Labels, began: float, talk: Talk
+    ) -> _Chosen:
+        """The machine and its kernel: by evidence and size, or the feature machine that was asked for."""
+        if self.machine == "features":
+            if self.task == "numbers":
+                self.scale_ = IDENTITY
+            means = ladder.Means(memory_limit(self.memory), self._left(began), int(self.random_state))
+            asked = features.kernels(given, roles, self.kernel)
+            rung = features.rung(self.task, asked, roles, len(target), means)
+            return _Chosen(rung, means.seconds)
         talk(f"{len(given)} rows: looking for a kernel")
-        field = self._field(given, roles, talk, self._left(began))
+        starting = self._field(given, roles, talk, self._left(began))
+        learned = self._learned(given, roles, target, began, talk)
         outcome = tournament.compete(
-            field.contenders,
+            starting.contenders + learned,
             given,
             target,
             task=self.task,
@@ -131,25 +172,11 @@ class TableMachine(BaseEstimator):
             talk=talk,
         )
         if self.max_seconds is not None or outcome.interrupted:
-            outcome = replace(outcome, wanted=field.wanted)
-        steps += outcome.words(self._target_name())
+            outcome = replace(outcome, wanted=starting.wanted + len(learned))
         means = self._means(outcome.winner, given, began)
         rung = self._rung(outcome.winner, target, means)
-        steps.append(rung.words)
-        talk(rung.words)
-        with clock.within(means.seconds):
-            self._fit_machine(rung.machine, given, target, talk)
-        self.roles_ = list(roles)
-        self.n_features_in_ = given.width
-        if given.names is not None:
-            self.feature_names_in_ = np.array(given.names, dtype=object)
-        self.steps_ = steps
-        self.rounds_ = outcome.places()
-        self.n_rows_fit_ = len(given)
-        self.seconds_ = time.monotonic() - began
-        if outcome.interrupted:
-            raise Interrupted(self, "Ctrl-C ended the search for a kernel; the model has the best so far.")
-        return self
+        steps = outcome.words(self._target_name())
+        return _Chosen(rung, means.seconds, steps, outcome.places(), outcome.interrupted)
 
     def check_parameters(self) -> None:
         """Refuse parameters that cannot be used."""
@@ -183,6 +210,15 @@ class TableMachine(BaseEstimator):
         if self.kernel is not None:
             return tournament.Field([tournament.own_kernel(as_kernel(self.kernel), given)], 1)
         return tournament.field_of(given, roles, talk, int(self.random_state), seconds)
+
+    def _learned(
+        self, given: Given, roles: tuple[Role, ...], y: Labels, began: float, talk: Talk
+    ) -> list[tournament.Contender]:
+        """Kernels of directions that are learned from some rows; none beside a kernel that was asked for."""
+        if self.kernel is not None:
+            return []
+        seed = int(self.random_state)
+        return features.contenders(given, roles, y, self.task, self._left(began), seed, talk)
 
     def _target_name(self) -> str:
         return str(getattr(self, "target_", "the target"))

@@ -25,6 +25,8 @@ from mercer.kernels import Kernel
 from mercer.kernels.terms import latent_diag, latent_terms, split_noise
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
+from mercer.machines.ridge.feature_base import FeatureMachine
+from mercer.machines.ridge.feature_machine import FeatureMachineRegressor
 from mercer.recipe.given import Given
 from mercer.typing import Array, Table
 
@@ -157,6 +159,12 @@ def kept(model: TableMachine) -> Rows:
         if not machine.X_fit_.shape[0]:
             return Rows(machine.approximation_.landmarks_, LANDMARKS, listed)
         return Rows(machine.X_fit_, "rows of fit", listed)
+    if isinstance(machine, FeatureMachine):
+        if model.estimate_.refitted:
+            return Rows(machine.X_fit_, "rows of fit", listed)
+        # without a fit to all rows, the numbers of rows are not those of the table
+        some = getattr(machine, "landmarks_", slice(None))
+        return Rows(machine.X_fit_[some], LANDMARKS, listed)
     return Rows(machine.landmarks_, LANDMARKS, listed)
 
 
@@ -194,6 +202,9 @@ def targets_of_fit(model: TableMachine, n: int) -> np.ndarray | None:
     machine = model.machine_
     if isinstance(machine, GaussianProcessRegressor) and len(machine.y_fit_) == n:
         return model.scale_.inverse(machine.y_mean_ + machine.y_scale_ * machine.y_fit_)
+    if isinstance(machine, FeatureMachineRegressor) and len(machine.targets_of_fit()) == n:
+        own = machine.targets_of_fit()[:, 0]
+        return model.scale_.inverse(model.y_mean_ + model.y_scale_ * own)
     return None
 
 

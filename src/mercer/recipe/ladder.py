@@ -7,7 +7,8 @@
                 logistic regression on landmarks (Falkon)   beyond; its penalty is that of the process, 1
 
 Landmarks are rows drawn at random, as many as memory and time allow, and at most 2000. Where seconds are to
-be kept, what the kernel takes for a row and for a pair of rows is measured on some of them (`Pace`).
+be kept, what the kernel takes for a row and for a pair of rows is measured on some of them (`Pace`). A
+machine that learns its features is not on the ladder: it is taken where it is asked for (`features`).
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from mercer.machines.gaussian_process.classification import GaussianProcessClass
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.landmarks.falkon import FalkonClassifier, FalkonRegressor
 from mercer.machines.landmarks.nystroem import Nystroem
+from mercer.machines.ridge.feature_machine import FeatureMachineClassifier, FeatureMachineRegressor
 from mercer.recipe.given import Given
 from mercer.recipe.tournament import MODE_TOLERANCE, Contender
 from mercer.solve.direct import seconds_of_factor
 from mercer.typing import Table
 
-Regressor = GaussianProcessRegressor | FalkonRegressor
-Classifier = GaussianProcessClassifier | FalkonClassifier
-MACHINES = ("auto", "gp", "landmarks")
+Regressor = GaussianProcessRegressor | FalkonRegressor | FeatureMachineRegressor
+Classifier = GaussianProcessClassifier | FalkonClassifier | FeatureMachineClassifier
+MACHINES = ("auto", "gp", "landmarks", "features")
 # Seconds that the machine of all rows may take where no limit is given.
 SECONDS = 25.0
 # A factor, its inverse for leave-one-out, and the Gram matrix: in factors.

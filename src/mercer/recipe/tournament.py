@@ -276,7 +276,7 @@ def field_of(
             break
         talk(f"reading the columns for kernel {number + 1} of {len(styles)}")
         kernel = kernel_of(roles, style).resolved(rows)
-        found.append(Contender.starting(style.words(roles), _started(kernel, 1.0)))
+        found.append(Contender.starting(style.words(roles), started(kernel, 1.0)))
     return Field(found, len(styles))
 
 
@@ -299,7 +299,7 @@ def _size(given: Given) -> float:
     return float(max(squares / rows.shape[0], 1e-12))
 
 
-def _started(kernel: Kernel, height: float) -> Kernel:
+def started(kernel: Kernel, height: float) -> Kernel:
     """The closed kernel with this height at the start, shared by its terms."""
     terms = [p.name for p in kernel.parameters if p.name.split("__")[-1] == "scale"]
     return kernel.set_params(**{name: height / len(terms) for name in terms})

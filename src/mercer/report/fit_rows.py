@@ -15,6 +15,7 @@ from mercer.errors import MercerError
 from mercer.kernels import Kernel, White
 from mercer.kernels.terms import split_noise
 from mercer.machines.landmarks.falkon import FalkonRegressor
+from mercer.machines.ridge.feature_machine import FeatureMachineRegressor
 from mercer.plot.style import with_few_digits
 from mercer.recipe.estimators import TableClassifier, TableRegressor
 from mercer.recipe.explain import brief, term_shares
@@ -159,9 +160,11 @@ def _left_out(page: Page, model: TableMachine, sample: Sample, names: list[str])
 
 
 def noisy_kernel(model: TableMachine) -> Kernel:
-    """The kernel with the noise of the machine as a `White` term; that of Falkon is its penalty."""
+    """The kernel with the noise of the machine as a `White` term; that of ridge is its penalty."""
     if isinstance(model.machine_, FalkonRegressor):
         return model.kernel_ + White(float(model.machine_.get_params()["alpha"]))
+    if isinstance(model.machine_, FeatureMachineRegressor):
+        return model.kernel_ + White(float(model.machine_.alpha_))
     return model.kernel_
 
 

@@ -72,11 +72,12 @@ class Style:
         if any(role.kind in ("number", "date") for role in used):
             return str(self)
         if len(used) == 1:
-            return f"{self._functions} functions of {used[0].column}"
-        return f"{self._functions} functions, {self._columns}"
+            return f"{self.functions} functions of {used[0].column}"
+        return f"{self.functions} functions, {self._columns}"
 
     @property
-    def _functions(self) -> str:
+    def functions(self) -> str:
+        """How smooth, in words."""
         return {"smooth": "smooth", "once": "once differentiable", "rough": "rough"}[self.smoothness]
 
     @property
@@ -89,7 +90,7 @@ class Style:
             "standard": "numbers standardised, with a linear term",
             "plain": "numbers as they are",
         }
-        return f"{self._functions} functions, {numbers[self.reading]}, {self._columns}"
+        return f"{self.functions} functions, {numbers[self.reading]}, {self._columns}"
 
 
 @dataclass(frozen=True)

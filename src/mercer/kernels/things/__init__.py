@@ -13,6 +13,7 @@ positions, gaps    substrings at the same place; subsequences with gaps
 edits           the edit distance, which gives no kernel
 categories      values that are equal or not
 dates, scaling  dates as numbers; columns standardised, and filled where values are missing
+coded           a mixed table as numbers: indicators of categories, years of dates
 metric          rows turned and stretched, so that distances are (x - z)ᵀ M (x - z)
 gates           what is there after a place, or before it
 graphs          graphs, and the nodes of one graph

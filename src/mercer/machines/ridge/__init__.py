@@ -5,6 +5,7 @@ machine                          what they share: check, solve, keep, predict, l
 problem, dual, parts             the linear system, the methods that solve it, weights and intercepts
 smoother                         a fit without each row, and with one more, from its factor
 feature_machine                  `FeatureMachineRegressor`, `FeatureMachineClassifier`, which learn a metric
+feature_base, feature_kernel     what both share; what the kernel asked for reads, and what was learned of it
 feature_search, feature_metric   its rounds by leave-one-out; the metric of gradients
 verify, verify_features          residuals from the data, in rows or in features, and their rounding
 """

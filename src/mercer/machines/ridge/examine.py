@@ -6,7 +6,7 @@ import numpy as np
 
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.machines.ridge.examine_features import examine_learning
-from mercer.machines.ridge.feature_machine import FeatureMachine
+from mercer.machines.ridge.feature_base import FeatureMachine
 from mercer.machines.ridge.machine import RidgeMachine
 from mercer.machines.ridge.ridge_cv import GRID, KernelRidgeCV
 from mercer.machines.ridge.verify import (

@@ -11,18 +11,10 @@ import numpy as np
 from mercer.arrays import Rows
 from mercer.errors import InputError
 from mercer.kernels.leaves.families import Radial
-from mercer.kernels.rules.readings import Read
-from mercer.kernels.things.metric import Metric
-from mercer.kernels.things.scaling import Standardized
 from mercer.machines.margin.calibrate import calibrate
-from mercer.machines.ridge.feature_machine import (
-    EXPONENTS,
-    FORMS,
-    FeatureMachine,
-    FeatureMachineClassifier,
-    deviations,
-    in_units,
-)
+from mercer.machines.ridge.feature_base import EXPONENTS, FORMS, FeatureMachine, deviations, in_units
+from mercer.machines.ridge.feature_kernel import Learned, given_bandwidth
+from mercer.machines.ridge.feature_machine import FeatureMachineClassifier
 from mercer.machines.ridge.feature_metric import SAME_POINT
 from mercer.machines.ridge.feature_search import FeaturePath
 from mercer.sparse import Matrix
@@ -43,16 +35,29 @@ def examine_learning(exam: Examination, model: FeatureMachine, A: Matrix, Y: Arr
     path = model.path_
     _settings(exam, model, path)
     rows = model.search_rows_
-    standardized = Standardized().resolved_on(model.as_rows(A), w)
-    X = np.asarray(standardized.read(Rows(A[rows])).vectors, dtype=np.float64)
+    every = model.as_rows(A)
+    asked = model.asked.closed_on(every, w)
+    X = asked.read(every.rows(rows))
     best = int(np.argmin(path.errors))
     exam.same("path_.best", path.best, best)
     exam.same("alpha_", model.alpha_, path.alphas[best])
-    _is_kernel(exam, model, standardized, float(path.bandwidths[best]))
+    learned = Learned.of(model.kernel_)
+    exam.true(learned is not None, "kernel_ is no radial kernel of a metric of what is read")
+    if learned is None:
+        return
+    exam.same("what kernel_ reads", (learned.asked.columns, learned.asked.reading), asked[:2])
+    leaf = asked.like(learned.leaf)
+    exam.true(leaf is not None, "the kernel inside kernel_ is none of those asked for")
+    if leaf is None:
+        return
+    exam.same("the lengthscale in kernel_", learned.leaf.lengthscale, float(path.bandwidths[best]))
+    bandwidth = given_bandwidth(leaf)
+    if bandwidth is not None:
+        exam.same("path_.bandwidths", path.bandwidths, np.full(len(path.errors), bandwidth))
     if len(path.errors) * len(rows) ** 3 > WORK:
         exam.cannot("the rounds of the search: there are too many rows")
     else:
-        errors = _rounds(exam, model, X, in_units(Y[rows], w[rows]), w[rows])
+        errors = _rounds(exam, model, learned, X, in_units(Y[rows], w[rows]), w[rows])
         if isinstance(model, FeatureMachineClassifier):
             _calibration(exam, model, Y[rows], w[rows], errors)
 
@@ -89,25 +94,13 @@ def _settings(exam: Examination, model: FeatureMachine, path: FeaturePath) -> No
     for i, f, e in later:
         exam.true(i == 1 or (i - 1, f, e) in later, f"path_ has a round {i} without the one before it")
     exam.true(len(set(later)) == len(later), "path_ has a round twice")
-    if model.given_bandwidth is not None:
-        exam.same("path_.bandwidths", path.bandwidths, np.full(len(path.errors), model.given_bandwidth))
     if model.alpha is not None:
         exam.same("path_.alphas", path.alphas, np.full(len(path.errors), float(model.alpha)))
 
 
-def _is_kernel(exam: Examination, model: FeatureMachine, standardized: object, bandwidth: float) -> None:
-    """`kernel_` is the kernel asked for, with a metric, of standardised columns."""
-    outer = model.kernel_
-    shape = isinstance(outer, Read) and isinstance(outer.kernel, Read)
-    exam.true(shape, "kernel_ is no radial kernel of a metric of standardised columns")
-    if not isinstance(outer, Read) or not isinstance(outer.kernel, Read):
-        return
-    exam.same("the standardisation in kernel_", outer.reading, standardized)
-    leaf = model.radial.with_params({"lengthscale": bandwidth})
-    exam.same("the kernel inside kernel_", outer.kernel.kernel, leaf)
-
-
-def _rounds(exam: Examination, model: FeatureMachine, X: Array, Y: Array, w: Array) -> Array | None:
+def _rounds(
+    exam: Examination, model: FeatureMachine, learned: Learned, X: Array, Y: Array, w: Array
+) -> Array | None:
     """Every round; the leave-one-out errors of the chosen one, where it could be computed."""
     chosen: Array | None = None
     path = model.path_
@@ -120,7 +113,7 @@ def _rounds(exam: Examination, model: FeatureMachine, X: Array, Y: Array, w: Arr
             if before not in coefs:
                 continue
             root = _metric(coefs[before], X, w, step[1], step[2], model.rank)
-        leaf = model.radial.with_params({"lengthscale": float(path.bandwidths[k])})
+        leaf = learned.leaf.with_params({"lengthscale": float(path.bandwidths[k])})
         assert isinstance(leaf, Radial)
         K = leaf.block(Rows(X @ root), None)
         alpha = float(path.alphas[k])
@@ -136,18 +129,14 @@ def _rounds(exam: Examination, model: FeatureMachine, X: Array, Y: Array, w: Arr
         exam.same(f"path_.errors[{k}]", float(path.errors[k]), error, within=max(CLOSE, digits))
         coefs[step] = (root, coef, leaf)
         if k == path.best:
-            _same_metric(exam, model, root @ root.T, max(CLOSE, digits))
+            _same_metric(exam, learned, root @ root.T, max(CLOSE, digits))
             chosen = errors
     return chosen
 
 
-def _same_metric(exam: Examination, model: FeatureMachine, M: Array, within: float) -> None:
+def _same_metric(exam: Examination, learned: Learned, M: Array, within: float) -> None:
     """What the kernel reads is the metric of the chosen round."""
-    assert isinstance(model.kernel_, Read) and isinstance(model.kernel_.kernel, Read)
-    reading = model.kernel_.kernel.reading
-    exam.true(isinstance(reading, Metric), "kernel_ has no metric")
-    if not isinstance(reading, Metric):
-        return
+    reading = learned.metric
     if reading.factor is not None:
         mine = np.array(reading.factor) @ np.array(reading.factor).T
     else:

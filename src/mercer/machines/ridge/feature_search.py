@@ -10,7 +10,7 @@ leave-one-out error is taken, of all rounds of all chains.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -98,6 +98,10 @@ class Sample:
     # What comes after the search, in kernel matrices of as many rows as it has; and what these have cost.
     at_end: float = 0.0
     costs: dict[int, float] = field(default_factory=dict)
+
+    def of_rows(self, index: Integers) -> Sample:
+        """Some of the rows."""
+        return replace(self, X=self.X[index], Y=self.Y[index], weight=self.weight[index], costs={})
 
     @cached_property
     def spread(self) -> Array:
