@@ -212,8 +212,8 @@ def _first(task: _Task, sample: Sample) -> tuple[list[Kernel], list[Kernel]]:
     """The kernels that a search begins with, and those of them that are judged in any case.
 
     That is the plain one for a table: a Gaussian with a lengthscale for each column, from long ones and from
-    those that a Gaussian process begins with, since its evidence has several peaks. What is preferred to it is
-    preferred by the judgement, and not for want of a look.
+    those that a Gaussian process begins with, since its evidence has several peaks. What is preferred to it
+    is preferred by the judgement, and not for want of a look.
     """
     if len(task.columns) == 1:
         begins = list(menu_of_line(None, sample, Line.of(task.numbers[:, 0])).terms)

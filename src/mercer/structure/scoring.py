@@ -42,6 +42,9 @@ from mercer.typing import Array, Integers
 GLANCE = 5
 MEANT = 30
 AGAIN = 6
+# Steps for each number that a search that is meant may take too: it learns one direction of the curvature by
+# each, and a Gaussian of thirty columns has thirty lengthscales.
+EACH = 4
 # Where a search ends that knows the curvature: no step promises so many nats, and no slope is steep.
 SETTLED = Enough(0.1, 3e-3)
 NEARLY = Enough(0.2, np.inf)
@@ -229,7 +232,8 @@ def settled(candidate: Candidate, sample: Sample) -> Candidate | None:
         first = tuned(candidate.kernel, sample, GLANCE)
     if first is None:
         return None
-    return tuned(first.kernel, sample, MEANT, first.inverse, SETTLED)
+    steps = max(MEANT, EACH * len(first.kernel.theta))
+    return tuned(first.kernel, sample, steps, first.inverse, SETTLED)
 
 
 def judged(candidate: Candidate, sample: Sample) -> Candidate:
