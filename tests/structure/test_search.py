@@ -550,11 +550,20 @@ def test_the_plain_kernel_of_a_table_is_judged_in_any_case():
     line = 1.0 * Linear() + White(0.1)
     plain = proposals.plain_of_table(sample) + White(0.1)
     search = Search(sample, lambda c: grammar.Menu(), 1, Talk(0), Anytime(None))
-    # of four looked at, three go on, and the plain one is none of the four
+    # of four looked at, three go on, and the plain one is none of the four; from whatever starts it is given
     search.begin([line, line * Linear(), line + 1.0 * Linear() ** 3, line + 1.0 * Linear() ** 2], [plain])
     keys = [grammar.key_of(candidate.kernel) for candidate in search.judged]
     assert len(keys) == 4
     assert grammar.key_of(plain) in keys
+
+
+def test_a_structure_takes_one_place_in_the_beam():
+    sample = sample_of(T, Y)
+    search = Search(sample, lambda c: grammar.Menu(), 2, Talk(0), Anytime(None))
+    kernels = [1.0 * RBF(3.0), 1.0 * RBF(9.0), 1.0 * Periodic(12.0), 1.0 * Linear()]
+    search.judged = [scoring.Candidate(k + White(0.1), -float(i), 72) for i, k in enumerate(kernels)]
+    assert [search.judged.index(candidate) for candidate in search.fresh()] == [0, 2]
+    assert [search.judged.index(candidate) for candidate in search.fresh()] == [3]
 
 
 def test_complements_are_those_of_a_slow_search():
@@ -641,6 +650,46 @@ def test_a_tuning_that_knows_the_curvature_ends_where_one_without_does():
     fewer = scoring.tuned(kernel, sample.part(np.arange(50)), 5)
     warm = scoring.settled(fewer, sample)
     assert warm.log_evidence == pytest.approx(first.log_evidence, abs=0.3)
+
+
+def test_a_period_stays_near_the_peak_that_proposed_it():
+    # a pattern of period 1.15 that changes over 3: the peak of the spectrum is at 1.2
+    t = np.linspace(0.0, 10.0, 100)
+    truth = 1.0 * RBF(3.3) * Periodic(1.15) + White(0.06)
+    y = GaussianProcessRegressor(truth).sample_y(t[:, None], random_state=0, noise=True).ravel()
+    sample = sample_of(t, (y - y.mean()) / y.std())
+    begin = 0.3 * RBF(10.0) * Periodic(1.2) + White(0.1)
+    search = Search(sample, lambda c: grammar.Menu(), 1, Talk(0), Anytime(None))
+    (found,) = search.look([search.first(begin)])
+    (period,) = grammar.periods_in(found.kernel)
+    assert period == pytest.approx(1.15, rel=0.1)
+
+
+def test_the_first_step_of_a_period_turns_the_last_row_by_one():
+    k = 2.0 * RBF(1.0) * Periodic(3.0) + White(0.1)
+    steps = np.sqrt(np.diag(scoring.guessed_curvature(k, 10.0)))
+    names = [parameter.name for parameter in k.parameters if parameter.free]
+    for name, step in zip(names, steps, strict=True):
+        if name.endswith("period"):
+            # the angle of a row at the end, with the period and with one that is a step longer
+            turned = 2 * np.pi * 10.0 / 3.0 * step
+            assert turned == pytest.approx(1.0)
+        else:
+            assert step == 1.0
+
+
+def test_the_plain_kernel_of_a_wide_table_is_tuned_to_its_peak():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 12))
+    y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=80)
+    sample = sample_of(X, (y - y.mean()) / y.std())
+    begins = [proposals.plain_of_table(sample), proposals.usual_of_table(sample)]
+    found = [
+        scoring.settled(scoring.Candidate(k + White(0.1), -np.inf, 80), sample).log_evidence for k in begins
+    ]
+    rival = GaussianProcessRegressor("1.0*RBF(ard=True) + White(0.1)", normalize_y=True).fit(X, y)
+    best = log_normal(rival.kernel_, X, sample.y)
+    assert max(found) > best - 0.5
 
 
 def judged_as(kernel, forecasts):

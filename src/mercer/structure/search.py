@@ -89,6 +89,7 @@ class Search:
         """Judge the best of the first kernels, and in any case those that are `certain`."""
         looked = self.look(self.first(kernel) for kernel in kernels)
         looked += [self.first(kernel) for kernel in certain]
+        self.seen |= {key_of(kernel) for kernel in certain}
         self.keep(self.tuned_and_judged(looked))
 
     def first(self, kernel: Kernel) -> Candidate:
@@ -107,8 +108,7 @@ class Search:
             if clock.late():
                 return False
             before = self.best.score
-            fresh = [c for c in self.judged if key_of(c.kernel) not in self.left_behind][: self.beam]
-            self.left_behind |= {key_of(candidate.kernel) for candidate in fresh}
+            fresh = self.fresh()
             steps = [
                 self.after_step(candidate, step)
                 for candidate in fresh
@@ -120,6 +120,16 @@ class Search:
             if failed == PATIENCE:
                 break
         return not clock.late()
+
+    def fresh(self) -> list[Candidate]:
+        """The best of each structure that the search did not go on from yet, as many as the beam is wide."""
+        found = []
+        for candidate in self.judged:
+            key = key_of(candidate.kernel)
+            if len(found) < self.beam and key not in self.left_behind:
+                self.left_behind.add(key)
+                found.append(candidate)
+        return found
 
     def look(self, steps: Iterable[Candidate]) -> list[Candidate]:
         """A few steps of tuning on few rows: the best of each structure that is new, by what they promise."""
