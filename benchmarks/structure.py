@@ -12,8 +12,8 @@ can tell apart, or not these:
 - `Periodic` has a mean, c = I₀(1/ℓ²) e^(-1/ℓ²) > 0, and is c plus a pattern around zero. So k·Periodic is c·k
   plus the pattern of k: it holds the term k, and k·Periodic + k is k·Periodic with other numbers. Beside a
   term with a periodic factor, the term without that factor counts as there, on both sides.
-- A smooth or periodic factor whose lengthscale is so long that the term changes by it by less than 2 % of the
-  variance of the data, anywhere on the axis, is constant, and not counted; alone, it is a constant.
+- A smooth factor whose lengthscale is so long that the term changes by it by less than 2 % of the variance
+  of the data, from one end to the other, is constant, and not counted; alone, it is a constant.
 
 **Tables.** The rival is a Gaussian process with one RBF that has a lengthscale for each column, tuned to the
 end by evidence from three starts, its targets standardised as those of the search are. Both are judged by the
@@ -149,9 +149,6 @@ def _has_periods(answer: Kernel, drawn: Kernel) -> bool:
 
 def _constant(factor: Factor, height: float, span: float) -> bool:
     lengths = factor.numbers("lengthscale")
-    if isinstance(factor.leaf, Periodic):
-        # exp(-2 sin²(πr/p)/ℓ²) is a Gaussian of the chord of a circle, and no chord is longer than 2
-        return Axis(low=0.0, high=2.0).is_flat(factor.leaf.lengthscale, height)
     if factor.kind is not Kind.SHAPE or not lengths:
         return False
     return Axis(low=0.0, high=span).is_flat(min(lengths), height)
