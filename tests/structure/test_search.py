@@ -410,8 +410,8 @@ def test_a_look_at_few_rows_promises_what_many_show_in_the_mean():
     x = rng.uniform(0.0, 20.0, size=(8, 200))
     kernel = 1.0 * RBF(1.0) + White(0.1)
     promised, shown = [], []
-    for row in x:
-        y = GaussianProcessRegressor(kernel).sample_y(row[:, None], random_state=rng, noise=True).ravel()
+    for i, row in enumerate(x):
+        y = GaussianProcessRegressor(kernel).sample_y(row[:, None], random_state=i, noise=True).ravel()
         whole = sample_of(row, y)
         promised.append(scoring.tuned(kernel, whole.part(np.arange(150)), 20).promise(200))
         shown.append(scoring.tuned(kernel, whole, 20).evidence)
