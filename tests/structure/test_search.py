@@ -683,13 +683,14 @@ def test_the_plain_kernel_of_a_wide_table_is_tuned_to_its_peak():
     X = rng.normal(size=(80, 12))
     y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=80)
     sample = sample_of(X, (y - y.mean()) / y.std())
-    begins = [proposals.plain_of_table(sample), proposals.usual_of_table(sample)]
-    found = [
-        scoring.settled(scoring.Candidate(k + White(0.1), -np.inf, 80), sample).log_evidence for k in begins
-    ]
+    search = Search(sample, lambda c: grammar.Menu(), 1, Talk(0), Anytime(None))
+    starts = [kernel + White(0.1) for kernel in proposals.starts_of_plain(sample)]
+    (peak,) = search.highest(starts)
+    found = [scoring.settled(search.first(kernel), sample).log_evidence for kernel in starts]
+    assert peak.log_evidence == max(found)
     rival = GaussianProcessRegressor("1.0*RBF(ard=True) + White(0.1)", normalize_y=True).fit(X, y)
     best = log_normal(rival.kernel_, X, sample.y)
-    assert max(found) > best - 0.5
+    assert peak.log_evidence > best - 0.5
 
 
 def judged_as(kernel, forecasts):

@@ -27,7 +27,7 @@ from mercer.structure.proposals import (
     menu_of_line,
     menu_of_table,
     plain_of_table,
-    usual_of_table,
+    starts_of_plain,
 )
 from mercer.structure.scoring import Candidate, Sample, averaging, complements, folds, rolling, tuned
 from mercer.structure.search import Search
@@ -211,16 +211,16 @@ def _begun(task: _Task, sample: Sample, run: Anytime[list[Candidate]], talk: Tal
 def _first(task: _Task, sample: Sample) -> tuple[list[Kernel], list[Kernel]]:
     """The kernels that a search begins with, and those of them that are judged in any case.
 
-    That is the plain one for a table: a Gaussian with a lengthscale for each column, from long ones and from
-    those that a Gaussian process begins with, since its evidence has several peaks. What is preferred to it
-    is preferred by the judgement, and not for want of a look.
+    That is the plain one for a table: a Gaussian with a lengthscale for each column, from several starts,
+    since its evidence has several peaks. What is preferred to it is preferred by the judgement, and not for
+    want of a look.
     """
     if len(task.columns) == 1:
         begins = list(menu_of_line(None, sample, Line.of(task.numbers[:, 0])).terms)
         certain: list[Kernel] = []
     else:
         begins = first_of_table(sample, task.columns)
-        certain = [plain_of_table(sample), usual_of_table(sample)]
+        certain = starts_of_plain(sample)
     return [_with_noise(kernel) for kernel in begins], [_with_noise(kernel) for kernel in certain]
 
 

@@ -19,6 +19,7 @@ from scipy.signal import lombscargle
 
 from mercer.arrays import Column
 from mercer.kernels import RBF, Kernel, Linear, Matern, Periodic, RationalQuadratic, Standardized
+from mercer.machines.gaussian_process.tune import restart_points
 from mercer.structure.grammar import HEIGHT, Menu, after, before
 from mercer.structure.scoring import Candidate, Sample, residuals
 from mercer.typing import Array, Integers
@@ -37,6 +38,8 @@ BINS = 10
 # Parts that each of two columns is cut into, and pairs of columns that are proposed.
 SIDES = 4
 PAIRS = 3
+# Random starts of the Gaussian of all columns.
+RESTARTS = 2
 
 
 @dataclass(frozen=True)
@@ -181,9 +184,12 @@ def plain_of_table(sample: Sample) -> Kernel:
     return 1.0 * RBF(tuple((2.0 * lengths * np.sqrt(0.5 * len(lengths))).tolist()))
 
 
-def usual_of_table(sample: Sample) -> Kernel:
-    """The same Gaussian with the lengthscales that a Gaussian process begins with."""
-    return (1.0 * RBF(ard=True)).resolved(sample.rows.data)
+def starts_of_plain(sample: Sample) -> list[Kernel]:
+    """That Gaussian with long lengthscales, with those that a process begins with, and with random ones."""
+    usual = (1.0 * RBF(ard=True)).resolved(sample.rows.data)
+    rng = np.random.default_rng(len(sample))
+    random = [usual.with_theta(theta) for theta in restart_points(usual, RESTARTS, rng)]
+    return [plain_of_table(sample), usual, *random]
 
 
 def first_of_table(sample: Sample, columns: list[Column]) -> list[Kernel]:
