@@ -148,9 +148,25 @@ def test_shares_and_bands_of_the_answer_are_recomputed(found):
     assert found.said[-1].share == pytest.approx(left.var() / whole, abs=1e-6)
 
 
-def test_no_pattern_is_faster_than_every_second_step(found):
+def test_every_pattern_can_be_seen_in_the_rows(found):
     for text in (found.kernel, *(other.kernel for other in found.alternatives)):
-        assert grammar.shortest_period(mercer.parse(text)) >= 2.0
+        for period in grammar.periods_in(mercer.parse(text)):
+            assert 2.0 <= period <= 71 / 2
+
+
+def test_a_bump_that_was_seen_once_is_no_pattern():
+    t = np.linspace(0.0, 10.0, 60)
+    y = t * np.cos(2 * np.pi * t / 12) + 0.1 * np.random.default_rng(0).normal(size=60)
+    sample = sample_of(t, (y - y.mean()) / y.std(), scoring.rolling(np.arange(60)))
+    search = Search(sample, lambda c: grammar.Menu(), 1, Talk(0), Anytime(None), (0.4, 5.0))
+    line = Linear().of(Standardized((0.0,), (5.0,)))
+    search.begin([1.0 * line * Periodic(4.5) + White(0.1), 1.0 * RBF(2.0) + White(0.1)])
+    assert [grammar.periods_in(candidate.kernel) for candidate in search.judged] == [[]]
+    # without a limit it is judged, with a period that the rows do not show
+    search = Search(sample, lambda c: grammar.Menu(), 1, Talk(0), Anytime(None))
+    search.begin([1.0 * line * Periodic(4.5) + White(0.1)])
+    assert search.best.log_evidence > -np.inf
+    assert grammar.periods_in(search.best.kernel)[0] > 5.0
 
 
 def test_the_answer_is_plain_data(found):
@@ -354,6 +370,58 @@ def test_densities_are_those_of_the_formula():
         assert found[i] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("length", [5.0, 0.01])
+def test_rows_that_follow_one_another_count_as_a_whole(length):
+    k = 1.0 * RBF(length) + White(0.2)
+    y = (Y - Y.mean()) / Y.std()
+    past, whole = sample_of(T[:50], y[:50]), sample_of(T[:60], y[:60])
+    found = scoring.block_density(k, past, whole)
+    # log N(y; mean, covariance) of the ten new rows, from the definition
+    A = k(T[:60, None])
+    across = A[:50, 50:]
+    mean = across.T @ np.linalg.solve(A[:50, :50], y[:50])
+    cover = A[50:, 50:] - across.T @ np.linalg.solve(A[:50, :50], across)
+    error = y[50:60] - mean
+    expected = -0.5 * (
+        error @ np.linalg.solve(cover, error) + np.linalg.slogdet(cover)[1] + 10 * np.log(2 * np.pi)
+    )
+    assert found == pytest.approx(expected, rel=1e-9)
+    # rows that have nothing to do with one another are the sum of each alone, and only these
+    alone = scoring.log_densities(k, past, sample_of(T[50:60], y[50:60])).sum()
+    assert (found == pytest.approx(alone)) == (length < 1)
+
+
+def test_a_series_is_held_out_in_blocks_and_a_table_row_by_row():
+    y = (Y - Y.mean()) / Y.std()
+    k = 1.0 * RBF(5.0) + White(0.2)
+    splits = scoring.rolling(np.arange(72))
+    ordered = replace(sample_of(T, y, splits), ordered=True)
+    blocks = scoring.judged(scoring.Candidate(k, 0.0, 72), ordered)
+    rows = scoring.judged(scoring.Candidate(k, 0.0, 72), sample_of(T, y, splits))
+    held = sum(len(new) for _, new in splits)
+    assert blocks.held_out == pytest.approx(sum(blocks.blocks) / held)
+    assert rows.held_out == pytest.approx(np.concatenate(rows.densities).mean())
+    assert rows.blocks == ()
+    assert blocks.score == pytest.approx((72 * blocks.evidence + sum(blocks.blocks)) / (72 + held))
+
+
+def test_a_look_at_few_rows_promises_what_many_show_in_the_mean():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 20.0, size=(8, 200))
+    kernel = 1.0 * RBF(1.0) + White(0.1)
+    promised, shown = [], []
+    for i, row in enumerate(x):
+        y = GaussianProcessRegressor(kernel).sample_y(row[:, None], random_state=i, noise=True).ravel()
+        whole = sample_of(row, y)
+        promised.append(scoring.tuned(kernel, whole.part(np.arange(150)), 20).promise(200))
+        shown.append(scoring.tuned(kernel, whole, 20).evidence)
+    assert scoring.Candidate(kernel, -50.0, 100).promise(100) == pytest.approx(
+        scoring.Candidate(kernel, -50.0, 100).evidence
+    )
+    # fewer rows lie farther apart and tell less each, so the promise is a little low
+    assert np.mean(promised) == pytest.approx(np.mean(shown), abs=0.1)
+
+
 def test_residuals_are_what_the_mean_leaves():
     k = 1.0 * RBF(5.0) + White(0.2)
     model = GaussianProcessRegressor(k, optimizer=None).fit(T[:, None], Y)
@@ -482,11 +550,20 @@ def test_the_plain_kernel_of_a_table_is_judged_in_any_case():
     line = 1.0 * Linear() + White(0.1)
     plain = proposals.plain_of_table(sample) + White(0.1)
     search = Search(sample, lambda c: grammar.Menu(), 1, Talk(0), Anytime(None))
-    # of four looked at, three go on, and the plain one is none of the four
+    # of four looked at, three go on, and the plain one is none of the four; from whatever starts it is given
     search.begin([line, line * Linear(), line + 1.0 * Linear() ** 3, line + 1.0 * Linear() ** 2], [plain])
     keys = [grammar.key_of(candidate.kernel) for candidate in search.judged]
     assert len(keys) == 4
     assert grammar.key_of(plain) in keys
+
+
+def test_a_structure_takes_one_place_in_the_beam():
+    sample = sample_of(T, Y)
+    search = Search(sample, lambda c: grammar.Menu(), 2, Talk(0), Anytime(None))
+    kernels = [1.0 * RBF(3.0), 1.0 * RBF(9.0), 1.0 * Periodic(12.0), 1.0 * Linear()]
+    search.judged = [scoring.Candidate(k + White(0.1), -float(i), 72) for i, k in enumerate(kernels)]
+    assert [search.judged.index(candidate) for candidate in search.fresh()] == [0, 2]
+    assert [search.judged.index(candidate) for candidate in search.fresh()] == [3]
 
 
 def test_complements_are_those_of_a_slow_search():
@@ -518,6 +595,42 @@ def test_a_narrowed_leaf_is_nearly_the_joint_one(seed):
     np.testing.assert_allclose(new(X), RBF(lengths.tolist())(X), rtol=0.021)
 
 
+def test_terms_that_hardly_matter_are_dropped_together_by_a_step():
+    menu = grammar.Menu(columns=(0, 1, 2), spans=(1.0, 1.0, 1.0))
+    kernel = 1.0 * RBF(1.0).on(0) + 1e-4 * RBF(1.0).on(1) + 1.0 * RBF(100.0).on(2) + White(0.1)
+    wanted = grammar.key_of(1.0 * RBF(1.0).on(0))
+    assert wanted in [grammar.key_of(step) for step in grammar.expansions(kernel, menu)]
+    # what is left out changes by less than the measure says
+    X = np.random.default_rng(0).uniform(0.0, 1.0, size=(50, 3))
+    left_out = (1e-4 * RBF(1.0).on(1) + 1.0 * RBF(100.0).on(2))(X)
+    assert np.ptp(left_out) < 2 * grammar.PRUNED[0]
+
+
+def test_a_sum_over_many_columns_can_grow():
+    columns = tuple(range(9))
+    menu = grammar.Menu(terms=(RBF([1.0, 1.0]).on(0, 1),), columns=columns, spans=(1.0,) * 9)
+    kernel = sum((1.0 * RBF(1.0).on(j) for j in range(1, 9)), 1.0 * RBF(1.0).on(0)) + White(0.1)
+    assert 10 in [len(latent_terms(step)) for step in grammar.expansions(kernel, menu)]
+
+
+def test_pairs_are_those_of_a_slow_loop():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    left = X[:, 0] * X[:, 2] + 0.5 * rng.normal(size=200)
+    shares = {}
+    for i in range(4):
+        for j in range(i + 1, 4):
+            cells = {}
+            for row, value in zip(X, left - left.mean(), strict=True):
+                place = tuple(int((X[:, c] < row[c]).mean() * 4) for c in (i, j))
+                cells.setdefault(place, []).append(value)
+            between = sum(len(values) * np.mean(values) ** 2 for values in cells.values())
+            shares[i, j] = between / ((left - left.mean()) ** 2).sum()
+    slow = sorted(shares, key=lambda pair: -shares[pair])
+    assert proposals.pairs_of(X, left) == slow[:3]
+    assert slow[0] == (0, 2)
+
+
 def test_a_curve_in_one_column_may_become_a_line():
     line = Linear().of(Standardized([0.0], [1.0])).on(1)
     menu = grammar.Menu(columns=(0, 1), spans=(1.0, 1.0), lines=(line,))
@@ -537,6 +650,47 @@ def test_a_tuning_that_knows_the_curvature_ends_where_one_without_does():
     fewer = scoring.tuned(kernel, sample.part(np.arange(50)), 5)
     warm = scoring.settled(fewer, sample)
     assert warm.log_evidence == pytest.approx(first.log_evidence, abs=0.3)
+
+
+def test_a_period_stays_near_the_peak_that_proposed_it():
+    # a pattern of period 1.15 that changes over 3: the peak of the spectrum is at 1.2
+    t = np.linspace(0.0, 10.0, 100)
+    truth = 1.0 * RBF(3.3) * Periodic(1.15) + White(0.06)
+    y = GaussianProcessRegressor(truth).sample_y(t[:, None], random_state=0, noise=True).ravel()
+    sample = sample_of(t, (y - y.mean()) / y.std())
+    begin = 0.3 * RBF(10.0) * Periodic(1.2) + White(0.1)
+    search = Search(sample, lambda c: grammar.Menu(), 1, Talk(0), Anytime(None))
+    (found,) = search.look([search.first(begin)])
+    (period,) = grammar.periods_in(found.kernel)
+    assert period == pytest.approx(1.15, rel=0.1)
+
+
+def test_the_first_step_of_a_period_turns_the_last_row_by_one():
+    k = 2.0 * RBF(1.0) * Periodic(3.0) + White(0.1)
+    steps = np.sqrt(np.diag(scoring.guessed_curvature(k, 10.0)))
+    names = [parameter.name for parameter in k.parameters if parameter.free]
+    for name, step in zip(names, steps, strict=True):
+        if name.endswith("period"):
+            # the angle of a row at the end, with the period and with one that is a step longer
+            turned = 2 * np.pi * 10.0 / 3.0 * step
+            assert turned == pytest.approx(1.0)
+        else:
+            assert step == 1.0
+
+
+def test_the_plain_kernel_of_a_wide_table_is_tuned_to_its_peak():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 12))
+    y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=80)
+    sample = sample_of(X, (y - y.mean()) / y.std())
+    search = Search(sample, lambda c: grammar.Menu(), 1, Talk(0), Anytime(None))
+    starts = [kernel + White(0.1) for kernel in proposals.starts_of_plain(sample)]
+    (peak,) = search.highest(starts)
+    found = [scoring.settled(search.first(kernel), sample).log_evidence for kernel in starts]
+    assert peak.log_evidence == max(found)
+    rival = GaussianProcessRegressor("1.0*RBF(ard=True) + White(0.1)", normalize_y=True).fit(X, y)
+    best = log_normal(rival.kernel_, X, sample.y)
+    assert peak.log_evidence > best - 0.5
 
 
 def judged_as(kernel, forecasts):

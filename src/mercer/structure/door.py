@@ -21,7 +21,14 @@ from mercer.solve.solution import Status
 from mercer.sparse import dense
 from mercer.structure.answer import Alternative, Structure, column_of
 from mercer.structure.grammar import key_of, total
-from mercer.structure.proposals import Line, first_of_table, menu_of_line, menu_of_table, plain_of_table
+from mercer.structure.proposals import (
+    Line,
+    first_of_table,
+    menu_of_line,
+    menu_of_table,
+    plain_of_table,
+    starts_of_plain,
+)
 from mercer.structure.scoring import Candidate, Sample, averaging, complements, folds, rolling, tuned
 from mercer.structure.search import Search
 from mercer.structure.vocabulary import Vocabulary
@@ -187,7 +194,7 @@ def _sample(
     if validation == "folds" or not single:
         return Sample(rows, y, folds(len(index), rng), n_jobs)
     order = np.argsort(task.numbers[index, 0], kind="stable")
-    return Sample(rows, y, rolling(order), n_jobs)
+    return Sample(rows, y, rolling(order), n_jobs, ordered=True)
 
 
 def _begun(task: _Task, sample: Sample, run: Anytime[list[Candidate]], talk: Talk, beam: int) -> Search:
@@ -195,22 +202,25 @@ def _begun(task: _Task, sample: Sample, run: Anytime[list[Candidate]], talk: Tal
     if len(task.columns) > 1:
         return Search(sample, lambda c: menu_of_table(c, sample, task.columns), beam, talk, run)
     line = Line.of(task.numbers[:, 0])
-    # on even steps a pattern that is faster than every second one is a slower one as well
-    return Search(sample, lambda c: menu_of_line(c, sample, line), beam, talk, run, 2 * line.spacing)
+    # on even steps a pattern that is faster than every second one is a slower one as well, and one that the
+    # rows do not show twice was not seen to come back
+    periods = (2 * line.spacing, line.span / 2)
+    return Search(sample, lambda c: menu_of_line(c, sample, line), beam, talk, run, periods)
 
 
 def _first(task: _Task, sample: Sample) -> tuple[list[Kernel], list[Kernel]]:
     """The kernels that a search begins with, and those of them that are judged in any case.
 
-    That is the plain one for a table: a Gaussian with a lengthscale for each column. What is preferred to it
-    is preferred by the judgement, and not for want of a look.
+    That is the plain one for a table: a Gaussian with a lengthscale for each column, from several starts,
+    since its evidence has several peaks. What is preferred to it is preferred by the judgement, and not for
+    want of a look.
     """
     if len(task.columns) == 1:
         begins = list(menu_of_line(None, sample, Line.of(task.numbers[:, 0])).terms)
         certain: list[Kernel] = []
     else:
         begins = first_of_table(sample, task.columns)
-        certain = [plain_of_table(sample)]
+        certain = starts_of_plain(sample)
     return [_with_noise(kernel) for kernel in begins], [_with_noise(kernel) for kernel in certain]
 
 

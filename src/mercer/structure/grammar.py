@@ -6,7 +6,7 @@
                 a curve of a column         RBF.on(2) → Linear.on(2)
     narrow      a joint leaf                RBF([1, 90, 2]) → RBF([1, 2]).on(0, 2)
     cut         at a place                  k → k·before + k·after, one term or all
-    drop        a term
+    drop        a term, or all terms of a table that hardly matter
 
 Every kernel of the grammar is made of leaves and rules that are proved, so every one of them is a kernel.
 """
@@ -42,6 +42,8 @@ MOST_FACTORS = 4
 MOST_TERMS = 6
 # A column is left out of a joint leaf where its lengthscale is so many times the data.
 NARROWED = (5.0, 1.0)
+# Terms of a table are dropped together that vary by less than this, of targets with variance 1.
+PRUNED = (1e-3, 1e-2)
 # The variance that a new term begins with, of targets with variance 1.
 HEIGHT = 0.3
 
@@ -59,6 +61,11 @@ class Menu:
     columns: tuple[Column, ...] = ()
     spans: tuple[float, ...] = ()
     lines: tuple[Kernel, ...] = ()
+
+    @property
+    def most_terms(self) -> int:
+        """Terms of a sum at most: a sum over all columns of a table can grow by two."""
+        return max(MOST_TERMS, len(self.columns) + 2)
 
 
 def total(terms: list[Kernel], noise: float) -> Kernel:
@@ -102,8 +109,9 @@ def joined(height: float, factors: list[Kernel]) -> Kernel:
 def expansions(kernel: Kernel, menu: Menu) -> Iterator[Kernel]:
     """Every kernel that is one step away."""
     terms, noise = parts_of(kernel)
-    if len(terms) < MOST_TERMS:
+    if len(terms) < menu.most_terms:
         yield from (total([*terms, new], noise) for new in menu.terms if not _is_there(new, terms))
+    yield from (total(kept, noise) for kept in pruned(terms, menu))
     for i, term in enumerate(terms):
         others = terms[:i], terms[i + 1 :]
         for changed in _changed(term, menu):
@@ -117,6 +125,37 @@ def expansions(kernel: Kernel, menu: Menu) -> Iterator[Kernel]:
         if 1 < len(terms) <= MOST_TERMS // 2 and not any(_has_gate(term) for term in terms):
             yield total(_cut(terms, place, menu.width), noise)
     yield from _with_moved_gates(kernel, menu)
+
+
+def pruned(terms: list[Kernel], menu: Menu) -> list[list[Kernel]]:
+    """The terms of a table without all that hardly vary over the rows: by a strict and by a mild measure.
+
+    One term alone is dropped by the step that drops any.
+
+    >>> menu = Menu(columns=(0, 1, 2, 3), spans=(1.0,) * 4)
+    >>> terms = [RBF(1.0).on(0), 0.01 * RBF(1.0).on(1), RBF(90.0).on(2), RBF(80.0).on(3)]
+    >>> pruned(terms, menu)
+    [[RBF(1.0).on(0), 0.01*RBF(1.0).on(1)], [RBF(1.0).on(0)]]
+    """
+    if not menu.columns:
+        return []
+    sizes = [_variation(term, menu) for term in terms]
+    found: list[list[Kernel]] = []
+    for least in PRUNED:
+        kept = [term for term, size in zip(terms, sizes, strict=True) if size >= least]
+        if 0 < len(kept) < len(terms) - 1 and kept not in found:
+            found.append(kept)
+    return found
+
+
+def _variation(term: Kernel, menu: Menu) -> float:
+    """The variance of a term, and for a curve of one column the part of it that shows over the rows."""
+    height, factors = factors_of(term)
+    reach = dict(zip(menu.columns, menu.spans, strict=True))
+    if len(factors) == 1 and factors[0].columns is not None and len(factors[0].columns) == 1:
+        for length in factors[0].numbers("lengthscale"):
+            height *= -np.expm1(-0.5 * (reach[factors[0].columns[0]] / length) ** 2)
+    return float(height)
 
 
 def _is_there(new: Kernel, terms: list[Kernel]) -> bool:
@@ -163,9 +202,14 @@ def _lines_for(factor: Kernel, menu: Menu) -> list[Kernel]:
 def narrowed(factor: Kernel, menu: Menu) -> list[Kernel]:
     """A joint leaf without the columns along which it hardly changes: by a strict and by a mild measure.
 
+    Where the data tell neither way a lengthscale ends anywhere. So the nearer half of the columns is tried
+    too, and all but the farthest.
+
     >>> menu = Menu(columns=(0, 1, 2), spans=(1.0, 1.0, 1.0))
     >>> narrowed(RBF([0.5, 20.0, 2.0]), menu)
     [RBF([0.5, 2.0]).on(0, 2), RBF(0.5).on(0)]
+    >>> narrowed(RBF([0.5, 0.9, 0.7, 0.4]), Menu(columns=(0, 1, 2, 3), spans=(1.0,) * 4))
+    [RBF([0.5, 0.7, 0.4]).on(0, 2, 3), RBF([0.5, 0.4]).on(0, 3)]
     """
     leaf, columns = factor, menu.columns
     if isinstance(factor, On):
@@ -173,9 +217,13 @@ def narrowed(factor: Kernel, menu: Menu) -> list[Kernel]:
     if not isinstance(leaf, Radial) or not isinstance(leaf.lengthscale, tuple):
         return []
     reach = dict(zip(menu.columns, menu.spans, strict=True))
+    pairs = list(zip(columns, leaf.lengthscale, strict=True))
+    ratios = sorted(length / reach[column] for column, length in pairs if reach[column] > 0)
+    limits = list(NARROWED)
+    if len(ratios) > 1:
+        limits += [ratios[-1], ratios[len(ratios) // 2]]
     found: list[Kernel] = []
-    for spans in NARROWED:
-        pairs = zip(columns, leaf.lengthscale, strict=True)
+    for spans in limits:
         kept = {column: length for column, length in pairs if length < spans * reach[column]}
         if not 0 < len(kept) < len(columns):
             continue
@@ -246,15 +294,14 @@ def leaves_in(kernel: Kernel) -> int:
     return sum(len(factors_of(term)[1]) for term in latent_terms(kernel))
 
 
-def shortest_period(kernel: Kernel) -> float:
-    """The shortest period of its patterns; infinity where there are none.
+def periods_in(kernel: Kernel) -> list[float]:
+    """The periods of its patterns.
 
-    >>> shortest_period(RBF(1.0) * Periodic(12.0) + Periodic(3.0)), shortest_period(RBF(1.0))
-    (3.0, inf)
+    >>> periods_in(RBF(1.0) * Periodic(12.0) + Periodic(3.0)), periods_in(RBF(1.0))
+    ([12.0, 3.0], [])
     """
     factors = [factor for term in latent_terms(kernel) for factor in factors_of(term)[1]]
-    periods = [period for factor in factors for period in factor.numbers("period")]
-    return min(periods, default=np.inf)
+    return [period for factor in factors for period in factor.numbers("period")]
 
 
 def _has_gate(term: Kernel) -> bool:

@@ -19,9 +19,11 @@ from scipy.signal import lombscargle
 
 from mercer.arrays import Column
 from mercer.kernels import RBF, Kernel, Linear, Matern, Periodic, RationalQuadratic, Standardized
+from mercer.machines.gaussian_process.tune import restart_points
+from mercer.params import Open
 from mercer.structure.grammar import HEIGHT, Menu, after, before
 from mercer.structure.scoring import Candidate, Sample, residuals
-from mercer.typing import Array
+from mercer.typing import Array, Integers
 
 # Frequencies for each independent one, and the most that are looked at.
 FINE = 6
@@ -34,6 +36,11 @@ COLUMNS = 3
 # The share of the rows on either side of a change, at least.
 SIDE = 0.1
 BINS = 10
+# Parts that each of two columns is cut into, and pairs of columns that are proposed.
+SIDES = 4
+PAIRS = 3
+# Random starts of the Gaussian of all columns.
+RESTARTS = 2
 
 
 @dataclass(frozen=True)
@@ -178,6 +185,14 @@ def plain_of_table(sample: Sample) -> Kernel:
     return 1.0 * RBF(tuple((2.0 * lengths * np.sqrt(0.5 * len(lengths))).tolist()))
 
 
+def starts_of_plain(sample: Sample) -> list[Kernel]:
+    """That Gaussian with long lengthscales, with those that a process begins with, and with random ones."""
+    usual = (1.0 * RBF(Open.EACH)).resolved(sample.rows.data)
+    rng = np.random.default_rng(len(sample))
+    random = [usual.with_theta(theta) for theta in restart_points(usual, RESTARTS, rng)]
+    return [plain_of_table(sample), usual, *random]
+
+
 def first_of_table(sample: Sample, columns: list[Column]) -> list[Kernel]:
     """Where the search of a table begins: joint functions of all columns, sums over columns, lines."""
     X = sample.X
@@ -213,8 +228,8 @@ def menu_of_table(candidate: Candidate, sample: Sample, columns: list[Column]) -
     lines = [_line(X[:, j]).on(columns[j]) for j in range(X.shape[1])]
     straight = [lines[j] for j in order]
     terms = [*single, *straight, _lines(X)]
-    if len(single) > 1:
-        terms.append(single[0] * single[1])
+    for i, j in pairs_of(X, left):
+        terms.append(RBF((float(lengths[i]), float(lengths[j]))).on(columns[i], columns[j]))
     whole = np.sqrt(0.5 * len(lengths)) * lengths
     terms.append(RBF(tuple((0.5 * whole).tolist())))
     terms.append(Matern(tuple((2.0 * whole).tolist()), nu=1.5))
@@ -238,12 +253,35 @@ def explained(x: Array, left: Array) -> float:
     (1.0, 0.0)
     """
     edges = np.unique(np.quantile(x, np.linspace(0, 1, BINS + 1)[1:-1]))
-    which = np.searchsorted(edges, x)
+    return explained_by_cells(np.searchsorted(edges, x), left)
+
+
+def explained_by_cells(which: Integers, left: Array) -> float:
+    """The share of what is left that the means of cells explain; `which` says the cell of each row."""
     counts = np.bincount(which)
     sums = np.bincount(which, weights=left - left.mean())
     between = float((sums**2 / np.maximum(counts, 1)).sum())
     whole = float(((left - left.mean()) ** 2).sum())
     return between / whole if whole > 0 else 0.0
+
+
+def pairs_of(X: Array, left: Array) -> list[tuple[int, int]]:
+    """The pairs of columns whose cells, four parts of one by four of the other, explain most of what is left.
+
+    A column may matter by another one only: then it explains nothing alone.
+
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(300, 4))
+    >>> pairs_of(X, X[:, 1] * X[:, 3])[0]
+    (1, 3)
+    """
+    inner = np.linspace(0, 1, SIDES + 1)[1:-1]
+    parts = [np.searchsorted(np.unique(np.quantile(x, inner)), x) for x in X.T]
+    shares = {
+        (i, j): explained_by_cells(SIDES * parts[i] + parts[j], left)
+        for j in range(len(parts))
+        for i in range(j)
+    }
+    return sorted(shares, key=lambda pair: -shares[pair])[:PAIRS]
 
 
 def _spreads(X: Array) -> Array:

@@ -25,7 +25,7 @@ from mercer.structure.grammar import (
     key_of,
     narrowed,
     parts_of,
-    shortest_period,
+    periods_in,
     split,
     total,
 )
@@ -35,6 +35,7 @@ from mercer.structure.scoring import (
     Candidate,
     Sample,
     curvature_after_step,
+    guessed_curvature,
     judged,
     settled,
     tuned,
@@ -61,8 +62,8 @@ class Search:
     beam: int
     talk: Talk
     run: Anytime[list[Candidate]]
-    # the shortest period that the rows can show
-    shortest: float = 0.0
+    # the shortest and the longest period that the rows can show
+    periods: tuple[float, float] = (0.0, np.inf)
     judged: list[Candidate] = field(default_factory=list)
     seen: set[tuple[object, ...]] = field(default_factory=set)
     left_behind: set[tuple[object, ...]] = field(default_factory=set)
@@ -72,20 +73,39 @@ class Search:
         n = len(self.sample)
         few = np.sort(np.random.default_rng(n).permutation(n)[:FEW])
         self.thin = self.sample.part(few)
+        # how far the rows reach, for periods: these belong to one column
+        self.span = float(np.ptp(self.sample.X[:, 0]))
 
     @property
     def best(self) -> Candidate:
         return self.judged[0]
 
+    def shows(self, kernel: Kernel) -> bool:
+        """Whether the rows can show every period of a kernel."""
+        shortest, longest = self.periods
+        return all(shortest <= period <= longest for period in periods_in(kernel))
+
     def begin(self, kernels: Sequence[Kernel], certain: Sequence[Kernel] = ()) -> None:
-        """Judge the best of the first kernels, and in any case those that are `certain`."""
-        begins = [Candidate(kernel, -np.inf, len(self.sample)) for kernel in kernels]
-        looked = self.look(begins)
-        also = {key_of(kernel): kernel for kernel in certain}
-        for candidate in looked:
-            also.pop(key_of(candidate.kernel), None)
-        looked += [Candidate(kernel, -np.inf, len(self.sample)) for kernel in also.values()]
+        """Judge the best of the first kernels, and in any case the best of the `certain` starts of one."""
+        looked = self.look(self.first(kernel) for kernel in kernels)
         self.keep(self.tuned_and_judged(looked))
+        self.seen |= {key_of(kernel) for kernel in certain}
+        self.keep(self.tuned_and_judged(self.highest(certain)))
+
+    def highest(self, starts: Sequence[Kernel]) -> list[Candidate]:
+        """Of several starts of one structure the one with the highest evidence, tuned on all rows."""
+        peaks = [settled(self.first(kernel), self.sample) for kernel in clock.in_time(starts)]
+        found = [peak for peak in peaks if peak is not None]
+        return sorted(found, key=lambda candidate: -candidate.log_evidence)[:1]
+
+    def first(self, kernel: Kernel) -> Candidate:
+        """A kernel that no other one led to."""
+        inverse = guessed_curvature(kernel, self.span) if periods_in(kernel) else None
+        return Candidate(kernel, -np.inf, len(self.sample), inverse=inverse)
+
+    def after_step(self, candidate: Candidate, kernel: Kernel) -> Candidate:
+        """A kernel one step away from a candidate."""
+        return replace(candidate, kernel=kernel, inverse=curvature_after_step(candidate, kernel, self.span))
 
     def go_on(self, rounds: int) -> bool:
         """Round after round from the beam; whether the search ended by itself."""
@@ -94,10 +114,9 @@ class Search:
             if clock.late():
                 return False
             before = self.best.score
-            fresh = [c for c in self.judged if key_of(c.kernel) not in self.left_behind][: self.beam]
-            self.left_behind |= {key_of(candidate.kernel) for candidate in fresh}
+            fresh = self.fresh()
             steps = [
-                replace(candidate, kernel=step, inverse=curvature_after_step(candidate, step))
+                self.after_step(candidate, step)
                 for candidate in fresh
                 for step in expansions(candidate.kernel, self.propose(candidate))
             ]
@@ -108,21 +127,32 @@ class Search:
                 break
         return not clock.late()
 
+    def fresh(self) -> list[Candidate]:
+        """The best of each structure that the search did not go on from yet, as many as the beam is wide."""
+        found = []
+        for candidate in self.judged:
+            key = key_of(candidate.kernel)
+            if len(found) < self.beam and key not in self.left_behind:
+                self.left_behind.add(key)
+                found.append(candidate)
+        return found
+
     def look(self, steps: Iterable[Candidate]) -> list[Candidate]:
-        """A few steps of tuning on few rows: the best of each structure that is new, by evidence."""
+        """A few steps of tuning on few rows: the best of each structure that is new, by what they promise."""
         found: dict[tuple[object, ...], Candidate] = {}
+        rows = len(self.sample)
         for step in clock.in_time(steps):
             key = key_of(step.kernel)
             if key in self.seen:
                 continue
             self.looked += 1
             candidate = tuned(step.kernel, self.thin, GLANCE, step.inverse, NEARLY)
-            if candidate is None or shortest_period(candidate.kernel) < self.shortest:
+            if candidate is None or not self.shows(candidate.kernel):
                 continue
-            if key not in found or candidate.evidence > found[key].evidence:
+            if key not in found or candidate.log_evidence > found[key].log_evidence:
                 found[key] = candidate
         self.seen |= found.keys()
-        order = sorted(found.values(), key=lambda candidate: -candidate.evidence)
+        order = sorted(found.values(), key=lambda candidate: -candidate.promise(rows))
         return order[: WIDE * self.beam]
 
     def tuned_and_judged(self, candidates: list[Candidate]) -> list[Candidate]:
@@ -132,7 +162,7 @@ class Search:
             if clock.late() and (found or self.judged):
                 break
             again = settled(candidate, self.sample)
-            if again is not None and shortest_period(again.kernel) >= self.shortest:
+            if again is not None and self.shows(again.kernel):
                 found.append(judged(again, self.sample))
                 self.run.best = sorted([*self.judged, *found], key=lambda c: -c.score)
         return found
@@ -151,7 +181,7 @@ class Search:
         while not clock.late():
             self.talk(f"simplifying {_brief(best.kernel)}")
             simpler = {key_of(kernel): kernel for kernel in _simpler(best.kernel, menu)}
-            warm = [Candidate(kernel, -np.inf, len(self.sample)) for kernel in simpler.values()]
+            warm = [self.after_step(best, kernel) for kernel in simpler.values()]
             self.keep(self.tuned_and_judged(warm))
             found = [c for c in self.judged if key_of(c.kernel) in simpler]
             next_best = max(found, key=lambda candidate: candidate.score, default=None)
