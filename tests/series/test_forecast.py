@@ -239,7 +239,11 @@ def test_all_models_are_tried_where_no_seconds_are_given(found):
     [
         (np.arange(20.0), np.ones(20), "nothing to learn"),
         ([1.0, 2.0], [1.0, 2.0], "at least 8 values"),
-        (np.repeat(np.arange(10.0), 2), np.arange(20.0), "more than once"),
+        (np.repeat(np.arange(10.0), 2), np.arange(20.0), "10 times occur more than once, first 0.0"),
+        (["2024-01-01", *[f"2024-01-{d:02d}" for d in range(1, 20)]], np.arange(20.0), "1 time .* 2024-01-01. K"),
+        (np.arange(20.0), np.full(20, np.nan), "no time has a value"),
+        (np.arange(20.0), 1e200 * np.arange(20.0), "another unit"),
+        (np.arange(20.0), 1e-200 * np.arange(20.0), "another unit"),
         (np.arange(20.0), ["a"] * 20, "which is no number"),
         (np.arange(20.0), [np.inf] * 20, "value 1 is inf"),
         (np.arange(19.0), np.arange(20.0), "19 times and 20 values"),
