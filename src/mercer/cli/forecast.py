@@ -98,8 +98,8 @@ def columns_of(found: TableFile, time: str | None, value: str | None) -> tuple[s
     require_columns(frame.columns, [name for name in (time, value) if name is not None], found.path)
     if len(frame.columns) == 1:
         raise InputError(
-            f"{found.path} has one column only, {frame.columns[0]!r}. A forecast needs one of times (dates or "
-            "rising numbers) and one of values."
+            f"{found.path} has one column only, {frame.columns[0]!r}. A forecast needs one of times (dates "
+            "or rising numbers) and one of values."
         )
     if time is None:
         time = _first_time(frame)

@@ -248,7 +248,7 @@ class Forecast:
         averaged = len(self.fitted)
         lines = ["The forecast is that of one model."]
         if averaged > 1:
-            lines = [f"The forecast is the average of the {averaged} best of {self.tried} models."]
+            lines = [f"The forecast is the average of {averaged} of {self.tried} models."]
         if self.interrupted:
             lines.append("The search was interrupted; this is the best that it had found.")
         if self.late:

@@ -229,7 +229,9 @@ def _from_objects(cells: list[object], name: str) -> np.ndarray:
         strange = next((text for text in texts if dates_of_texts([text]) is None), None)
         if strange is None:
             other = next(text for text in texts if dates_of_texts([texts[0], text]) is None)
-            raise InputError(f"{name} are dates in several forms: {texts[0]!r} and {other!r}. Write all in one.")
+            raise InputError(
+                f"{name} are dates in several forms: {texts[0]!r} and {other!r}. Write all in one form."
+            )
         raise InputError(
             f"{name} must be dates or numbers; {strange!r} is neither. Write dates as year-month-day, "
             "and all in one form."
@@ -251,7 +253,7 @@ def dates_of_texts(texts: Sequence[str]) -> np.ndarray | None:
 def _in_microseconds(moments: list[datetime]) -> np.ndarray:
     """Moments as their clocks show them, or in UTC where these differ."""
     # what is no time at all, as that of pandas, is not itself
-    offsets = {moment.utcoffset() for moment in moments if moment == moment}  # noqa: PLR0124
+    offsets = {moment.utcoffset() for moment in moments if moment == moment}
     if len(offsets) > 1 and None in offsets:
         bare = next(moment for moment in moments if moment.tzinfo is None)
         raise InputError(f"some times have a zone, and {bare} has none. Give all of them one, or none.")

@@ -11,8 +11,8 @@ from mercer.errors import InputError, Interrupted, ParameterError
 from mercer.progress import Talk
 from mercer.series.answer import Fitted, Forecast, Origin, Series, mixed
 from mercer.series.axis import axis_of, column_of, in_utc, read_times
-from mercer.series.members import conditioned, refined
-from mercer.series.mixture import Mixture, backtest, covered, widening
+from mercer.series.members import SEARCHED, conditioned, refined
+from mercer.series.mixture import Mixture, backtest, covered, likely, widening
 from mercer.series.study import StudiedSeries, study
 from mercer.solve.anytime import Anytime
 from mercer.typing import Array
@@ -198,19 +198,22 @@ def _wanted(series: Series, horizon: int | None, at: object | None) -> tuple[np.
 def _fitted(found: StudiedSeries, talk: Talk) -> tuple[tuple[Fitted, ...], bool]:
     """The members, their numbers searched once more on all values, and whether Ctrl-C ended that.
 
-    Where it did, or the seconds are over, the numbers are those of the back-test.
+    Where it did, or the seconds are over, the numbers are those of the back-test. Members that explain all
+    values much worse than the best of them are left out.
     """
     kernels = [member.kernel for member in found.members]
+    evidences = np.full(len(kernels), np.nan)
     with Anytime(best=kernels) as run:
         for i, member in enumerate(found.members):
             if found.interrupted or clock.late():
                 break
             talk(f"{member.shape.trend} on all values")
-            kernels[i] = refined(member, STEPS)
-    fitted = [
-        Fitted(member, conditioned(kernel, member.values, len(member.values)))
-        for member, kernel in zip(found.members, kernels, strict=True)
-    ]
+            kernels[i], evidences[i] = refined(member, STEPS)
+    values = len(found.members[0].values)
+    fitted = []
+    for i in likely(evidences, min(values, SEARCHED)).tolist():
+        member = found.members[i]
+        fitted.append(Fitted(member, conditioned(kernels[i], member.values, values)))
     return tuple(fitted), run.interrupted
 
 
@@ -222,8 +225,9 @@ def _answer(
     level: float,
     seconds: float,
 ) -> Forecast:
-    values = found.members[0].values
-    mixtures = backtest(found.members)
+    members = [each.member for each in fitted]
+    values = members[0].values
+    mixtures = backtest(members)
     factor = widening(mixtures, [values.y[part] for part in found.tests])
     origins = [
         _origin(series, values.t[part.start - 1], mixture, factor, values.y[part])
