@@ -3,7 +3,8 @@
     series    seven series, the last tenth; beside the errors of the Automatic Statistician (ABCD) and its
               rivals, from the predictions that its authors published
     dated     files with dates, the last days or months; beside Prophet
-    co2       ten years after each of seven cuts
+    co2       ten years after each of seven cuts; and what share of its months a path would have in the band
+              if the leading model were the truth, from paths drawn from it
 
 The published figures are those that come with the data. Where they are installed, statsforecast's AutoETS,
 AutoTheta and MSTL, with the periods given, and Prophet run on the same splits, a line each, with their 95 %
@@ -25,6 +26,7 @@ import numpy as np
 
 import mercer
 from benchmarks import data
+from mercer.scales import half_width
 
 # RMSE on the last tenth: ABCD accurate and interpretable, spectral kernels, trend-cyclical-irregular, many
 # kernels, squared exponential, AutoETS, AutoTheta, MSTL, seasonal naive.
@@ -84,7 +86,7 @@ def run(options: argparse.Namespace) -> None:
         for split in kind(options):
             if options.only not in split.name:
                 continue
-            ratio, coverage = _one(split, options.quick)
+            ratio, coverage = _one(split, kind.__name__[1:], options.quick)
             ratios.append(ratio)
             held.append(coverage)
         if ratios:
@@ -96,7 +98,7 @@ def run(options: argparse.Namespace) -> None:
             )
 
 
-def _one(split: Split, quick: bool) -> tuple[float, float]:
+def _one(split: Split, kind: str, quick: bool) -> tuple[float, float]:
     times, values = split.times, split.values
     if quick:
         times, values = times[-40:], values[-40:]
@@ -112,9 +114,30 @@ def _one(split: Split, quick: bool) -> tuple[float, float]:
         f"{ours.coverage:>9.2f}{found.coverage:>7.2f}{cpu:>7.1f}",
         flush=True,
     )
+    if kind == "co2":
+        own = held_of_own_paths(found)
+        print(
+            f"  drawn from the leading model, in its own band: {own.mean():.0%} of the months; of the paths "
+            f"{np.mean(own >= 0.995):.0%} have 100 %, "
+            f"{np.mean((own >= 0.85) & (own < 0.995)):.0%} have 85 to 99 %, "
+            f"{np.mean(own < 0.85):.0%} have less",
+            flush=True,
+        )
     for each in peers:
         print(f"  {each.name:35}{each.rmse:>10.4g}{each.coverage:>16.2f}{each.cpu:>14.1f}", flush=True)
     return (ratio if others else 1.0), ours.coverage
+
+
+def held_of_own_paths(found: mercer.Forecast, draws: int = 2000) -> np.ndarray:
+    """What share of each path lies in the 95 % band of the leading model, paths drawn from that very model.
+
+    So would the coverage of single forecasts scatter if the model were the truth.
+    """
+    t = found.series.axis.count(found.times)
+    _, covariance = found.leading.model.predict(t[:, None], return_cov=True, noise=True)
+    rng = np.random.default_rng(0)
+    paths = rng.multivariate_normal(np.zeros(len(t)), covariance, draws, method="eigh")
+    return np.mean(np.abs(paths) <= half_width(0.95) * np.sqrt(np.diag(covariance)), axis=1)
 
 
 class Said(NamedTuple):

@@ -54,6 +54,16 @@ def test_standard_output_is_the_table_alone(table):
     assert len(done.stdout.splitlines()) == 3
 
 
+def test_digits_are_dates_in_any_order(tmp_path):
+    """20240131 is followed by 20240201: as numbers they would be 70 apart, and the next one 20240230."""
+    days = np.datetime64("2024-01-01") + np.arange(60)
+    rows = [f"{str(day).replace('-', '')},{k % 7}.5" for k, day in enumerate(days)]
+    place = tmp_path / "digits.csv"
+    place.write_text("\n".join(["day,sales", *rows[::-1]]))
+    done = run(place, "--horizon", 1, "-o", "-", "--quiet", "--max-seconds", 0.01)
+    assert done.stdout.splitlines()[1].startswith("2024-03-01,")
+
+
 @pytest.mark.parametrize(
     ("content", "options", "words"),
     [
@@ -65,6 +75,9 @@ def test_standard_output_is_the_table_alone(table):
         ("month,sales\n2015-01,3\n2015-02,much\n2015-03,4\n", ["--value", "sales"], "'much'"),
         ("month,sales\n2015-01,3\n", ["--value", "sale"], "Did you mean 'sales'"),
         ("name,sales\nx,3\ny,2\nz,5\n", ["--time", "name"], "neither"),
+        ("sales\n3\n2\n5\n", [], "has one column only, 'sales'"),
+        ("month,sales\n2015-01,\n2015-02,\n", [], "no row of column 'sales' has a value"),
+        ("month,sales\n2015-01-01,3\n02/01/2015,4\n", ["--time", "month"], "several forms"),
     ],
 )
 def test_bad_files_get_a_sentence_with_the_file(tmp_path, content, options, words):

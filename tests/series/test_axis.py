@@ -1,12 +1,12 @@
 """Dates and numbers as numbers, steps, and the times that follow."""
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
 
 from mercer.errors import InputError
-from mercer.series.axis import axis_of, column_of, dates_of_texts, read_times
+from mercer.series.axis import axis_of, column_of, dates_of_texts, in_utc, read_times
 
 
 def months(first: str, count: int) -> np.ndarray:
@@ -25,6 +25,9 @@ def months(first: str, count: int) -> np.ndarray:
         ([date(2024, 1, 31), date(2024, 2, 29)], "2024-01-31"),
         ([datetime(2024, 1, 31, 6), datetime(2024, 2, 29)], "2024-01-31T06"),
         (np.array(["2024-01-31", "2024-02-29"], dtype="datetime64[D]"), "2024-01-31"),
+        ([20240131, 20240229], "2024-01-31"),
+        ([202401.0, 202402.0], "2024-01-01"),
+        (["2024-01-31T06:30:00Z", "2024-02-29T06:30:00Z"], "2024-01-31T06:30"),
     ],
 )
 def test_dates_are_read_in_the_forms_that_people_write(cells, first):
@@ -41,11 +44,35 @@ def test_dates_are_read_in_the_forms_that_people_write(cells, first):
         ([1.0, np.nan], "must be finite"),
         (np.array(["2024-01-31", "NaT"], dtype="datetime64[D]"), "entry 2 is no date"),
         ([[1.0], [2.0]], "one column"),
+        (["2024-01-31", "02/29/2024"], "several forms: '2024-01-31' and '02/29/2024'"),
+        (["2024-01-31T00:00+01:00", "2024-02-01T00:00"], "2024-02-01 00:00:00 has none"),
+        ([datetime(2024, 1, 31, tzinfo=UTC), datetime(2024, 2, 1)], "2024-02-01 00:00:00 has none"),
     ],
 )
 def test_what_is_no_time_is_refused_with_its_place(cells, words):
     with pytest.raises(InputError, match=words):
         read_times(cells)
+
+
+@pytest.mark.parametrize("cells", [[20240131, 20240132], [202412, 202413], [20240131.5], [14920101], [7, 8]])
+def test_digits_that_are_no_dates_are_numbers(cells):
+    assert read_times(cells).tolist() == cells
+
+
+def test_clocks_that_change_are_read_in_utc_and_a_clock_that_does_not_as_it_shows():
+    """The hour from 2 to 3 comes twice in the autumn: as texts without their offsets it would be one time."""
+    texts = ["2024-10-27T02:00:00+02:00", "2024-10-27T02:00:00+01:00"]
+    zones = [timezone(timedelta(hours=hours)) for hours in (2, 1)]
+    moments = [datetime(2024, 10, 27, 2, tzinfo=zone) for zone in zones]
+    for cells in (texts, moments):
+        assert np.diff(read_times(cells)).tolist() == [timedelta(hours=1)]
+        assert read_times(cells)[0] == np.datetime64("2024-10-27T00:00")
+        assert in_utc(cells)
+        assert not in_utc(cells[:1])
+        assert read_times(cells[:1])[0] == np.datetime64("2024-10-27T02:00")
+    assert not in_utc(["2024-10-27", "2024-10-28"])
+    assert not in_utc(["2024-10-27T02:00:00Z", "2024-10-27T03:00+00:00", "2024-10-27T04:00:00.5+00"])
+    assert not in_utc(np.arange(3.0))
 
 
 @pytest.mark.parametrize("cell", [None, 3, "2024-01-31"])
@@ -128,6 +155,11 @@ def test_periods_of_the_calendar_are_held_twice_and_have_two_steps():
     assert axis_of(days).calendar_periods(899.0) == (7.0, 365.25)
     assert axis_of(days).calendar_periods(300.0) == (7.0,)
     assert axis_of(np.arange(50.0)).calendar_periods(49.0) == ()
+
+
+def test_steps_of_many_units_are_written_out():
+    assert axis_of(1_700_000_000 + 86_400.0 * np.arange(9)).step_words == "86400"
+    assert axis_of(0.125 * np.arange(9)).step_words == "0.125"
 
 
 def test_texts_that_are_no_dates_are_none():

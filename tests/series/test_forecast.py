@@ -12,6 +12,7 @@ import mercer
 from mercer.errors import InputError, ParameterError
 from mercer.scales import Scale
 from mercer.series.mixture import LEAST
+from mercer.series.pictures import apart
 from mercer.series.study import possible_scales
 from mercer.structure.vocabulary import rounded
 
@@ -100,6 +101,7 @@ def test_the_words_of_the_back_test_are_its_numbers(found):
     assert found.coverage == inside / total
     assert f"held {inside} of the {total} values" in " ".join(found.words)
     assert found.widening >= LEAST
+    assert f"the average of {len(found.fitted)} of {found.tried} models" in " ".join(found.words)
 
 
 def test_the_same_series_gives_the_same_forecast(found):
@@ -239,7 +241,11 @@ def test_all_models_are_tried_where_no_seconds_are_given(found):
     [
         (np.arange(20.0), np.ones(20), "nothing to learn"),
         ([1.0, 2.0], [1.0, 2.0], "at least 8 values"),
-        (np.repeat(np.arange(10.0), 2), np.arange(20.0), "more than once"),
+        (np.repeat(np.arange(10.0), 2), np.arange(20.0), "10 times occur more than once, first 0.0"),
+        (["2024-01-01"] + [f"2024-01-{d:02d}" for d in range(1, 20)], range(20), "1 time .* 2024-01-01. K"),
+        (np.arange(20.0), np.full(20, np.nan), "no time has a value"),
+        (np.arange(20.0), 1e200 * np.arange(20.0), "another unit"),
+        (np.arange(20.0), 1e-200 * np.arange(20.0), "another unit"),
         (np.arange(20.0), ["a"] * 20, "which is no number"),
         (np.arange(20.0), [np.inf] * 20, "value 1 is inf"),
         (np.arange(19.0), np.arange(20.0), "19 times and 20 values"),
@@ -293,6 +299,35 @@ def test_the_page_holds_what_the_forecast_says_and_escapes_names(tmp_path):
     assert f"{found.coverage:.0%}" in page
     with pytest.raises(mercer.errors.OutputError, match="exists"):
         found.report(tmp_path / "page.html")
+
+
+def test_no_line_is_drawn_across_missing_times():
+    days = np.datetime64("2024-01-01", "us") + np.array([0, 1, 2, 6, 7]) * np.timedelta64(1, "D")
+    times, values = apart(days, np.arange(5.0))
+    assert np.array_equal(values, [0, 1, 2, np.nan, 3, 4], equal_nan=True)
+    assert times[3] == np.datetime64("2024-01-05")
+    months, y = monthly(24)
+    assert all(np.array_equal(a, b) for a, b in zip(apart(months, y), (months, y), strict=True))
+
+
+def test_the_dates_below_a_picture_do_not_run_into_each_other(found):
+    figure = found.plot()
+    figure.canvas.draw()
+    for axes in figure.axes:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+        assert len(boxes) >= 2
+        for left, right in pairwise(sorted(boxes, key=lambda box: box.x0)):
+            assert left.x1 < right.x0
+
+
+def test_one_model_is_no_average_and_steps_are_left_out_in_words():
+    found = mercer.forecast(
+        np.arange(200.0), np.sin(np.arange(200)), horizon=100, max_seconds=1e-3, verbose=0
+    )
+    page = found.report()
+    assert "One model was tried." in page
+    assert "these are averaged" not in page
+    assert "One step in 2 is shown" in page
 
 
 def test_everything_as_plain_numbers_agrees(found):

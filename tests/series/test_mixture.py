@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from mercer.scales import IDENTITY, Scale
-from mercer.series.members import Normals, Values, backtested, searched, some
-from mercer.series.mixture import LEAST, WIDEST, Mixture, covered, score, widening
+from mercer.series.members import Normals, Values, backtested, refined, searched, some
+from mercer.series.mixture import LEAST, LESS_LIKELY, WIDEST, Mixture, covered, likely, score, widening
 from mercer.series.shapes import TRENDS, Season, Shape
 from mercer.series.study import rolling_origins
 
@@ -59,6 +59,12 @@ def test_the_score_is_near_the_continuous_ranked_probability_score():
     assert score([Normals(m, s, IDENTITY)], [y]) == pytest.approx(crps.mean(), rel=0.05)
 
 
+def test_members_far_less_likely_than_the_best_are_left_out_and_none_where_one_is_unknown():
+    near, far = -100.0 - 0.9 * LESS_LIKELY * 200, -100.0 - 1.1 * LESS_LIKELY * 200
+    assert likely(np.array([far, -100.0, near]), 200).tolist() == [1, 2]
+    assert likely(np.array([far, np.nan, near]), 200).tolist() == [0, 1, 2]
+
+
 # ── members ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -95,6 +101,16 @@ def test_what_follows_an_origin_changes_nothing_of_its_forecast(trend):
         both.append(backtested(shape, values, tests).tests[0])
     assert np.array_equal(both[0].mean, both[1].mean)
     assert np.array_equal(both[0].std, both[1].std)
+
+
+def test_the_kernel_on_all_values_comes_with_its_own_evidence():
+    t, y = airline_like(60)
+    member = backtested(Shape("level"), Values.of(t, y, 1 / 12, Scale(0.0)), rolling_origins(t, 6, ()))
+    kernel, evidence = refined(member, 5)
+    values = member.values
+    normal = stats.multivariate_normal(np.zeros(60), np.asarray(kernel(t[:, None])))
+    by_hand = normal.logpdf(values.z) - np.sum(np.log(y)) - 60 * np.log(values.spread)
+    assert evidence == pytest.approx(by_hand, abs=1e-4)
 
 
 def test_every_shape_has_a_role_for_each_term_and_is_proved():

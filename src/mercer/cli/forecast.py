@@ -96,6 +96,11 @@ def columns_of(found: TableFile, time: str | None, value: str | None) -> tuple[s
             f"{found.path} is LIBSVM's text, which has no times. Give a table with a column of them."
         )
     require_columns(frame.columns, [name for name in (time, value) if name is not None], found.path)
+    if len(frame.columns) == 1:
+        raise InputError(
+            f"{found.path} has one column only, {frame.columns[0]!r}. A forecast needs one of times (dates "
+            "or rising numbers) and one of values."
+        )
     if time is None:
         time = _first_time(frame)
     if time is None:
@@ -105,6 +110,9 @@ def columns_of(found: TableFile, time: str | None, value: str | None) -> tuple[s
         )
     if value is None:
         others = [name for name in frame.columns if name != time and frame[name].dtype.is_numeric()]
+        empty = [name for name in frame.columns if frame[name].null_count() == len(frame)]
+        if not others and empty:
+            raise InputError(f"{found.path}: no row of column {empty[0]!r} has a value.")
         if not others:
             raise InputError(
                 f"{found.path}: no column besides {time!r} holds numbers. Name the one of values: --value …"
@@ -119,7 +127,7 @@ def columns_of(found: TableFile, time: str | None, value: str | None) -> tuple[s
 
 
 def _first_time(frame: polars.DataFrame) -> str | None:
-    """The first column of dates, else the first of numbers that rise."""
+    """The first column of dates, else the first of numbers that rise, or fall."""
     for name in frame.columns:
         column = frame[name].drop_nulls()
         if column.dtype.is_temporal():
@@ -129,7 +137,8 @@ def _first_time(frame: polars.DataFrame) -> str | None:
     for name in frame.columns:
         column = frame[name]
         known = column.dtype.is_numeric() and column.null_count() == 0
-        if known and column.is_sorted() and column.n_unique() == len(column):
+        in_order = known and (column.is_sorted() or column.is_sorted(descending=True))
+        if in_order and column.n_unique() == len(column):
             return name
     return None
 

@@ -39,6 +39,7 @@ class Series:
     name: str = "value"
     unit: str = ""
     without_value: int = 0
+    in_utc: bool = False
 
     @property
     def counts(self) -> bool:
@@ -211,6 +212,8 @@ class Forecast:
             lines.append(
                 f"{axis.missing} of the times between them are missing; nothing was put in their place."
             )
+        if self.series.in_utc:
+            lines.append("The times have several offsets from UTC; all are counted and written in UTC.")
         if self.series.without_value:
             lines.append(f"{self.series.without_value} times have no value.")
         held = len(self.leading.model.X_fit_)
@@ -245,7 +248,7 @@ class Forecast:
         averaged = len(self.fitted)
         lines = ["The forecast is that of one model."]
         if averaged > 1:
-            lines = [f"The forecast is the average of the {averaged} best of {self.tried} models."]
+            lines = [f"The forecast is the average of {averaged} of {self.tried} models."]
         if self.interrupted:
             lines.append("The search was interrupted; this is the best that it had found.")
         if self.late:

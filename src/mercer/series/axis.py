@@ -10,9 +10,10 @@ there: nothing asks for equal steps but the times that are forecast, which go on
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 import numpy as np
 
@@ -36,6 +37,10 @@ CALENDAR = {
     "minutes": (60.0, 1440.0, 10080.0, 525_960.0),
     "seconds": (60.0, 3600.0, 86400.0, 604_800.0),
 }
+# Years that eight or six digits may begin with, to be dates.
+YEARS = (1500, 2500)
+# An offset from UTC after a time of day.
+_OFFSET = re.compile(r":\d\d(?:\.\d+)?(Z|[+-]\d\d(?::?\d\d)?)$")
 
 
 @dataclass(frozen=True)
@@ -112,10 +117,10 @@ class TimeAxis:
                 if abs(self.step / part - 1) < 0.01:
                     return name
         if not self.unit:
-            return f"{self.step:.4g}"
+            return _short(self.step)
         if math.isclose(self.step, 1.0):
             return self.unit[:-1]
-        return f"{self.step:.4g} {self.unit}"
+        return f"{_short(self.step)} {self.unit}"
 
     def steps(self, count: int) -> str:
         """So many steps in words: "24 months", "10 steps of 7 days"."""
@@ -141,6 +146,13 @@ class TimeAxis:
         """Periods of the calendar that the data hold twice, and that have two steps or more."""
         known = CALENDAR.get(self.unit, ()) if self.dated else ()
         return tuple(period for period in known if 2 * period <= span and period >= 2 * self.step)
+
+
+def _short(number: float) -> str:
+    """Four digits, and a whole number as it is."""
+    if number.is_integer() and number < 1e9:
+        return f"{number:.0f}"
+    return f"{number:.4g}"
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,11 +182,39 @@ def read_times(times: Sequence[object] | np.ndarray, name: str = "times") -> np.
         bad = np.flatnonzero(~np.isfinite(numbers))
         if len(bad):
             raise InputError(f"{name} must be finite; entry {bad[0] + 1} is {numbers[bad[0]]}.")
-        return numbers
+        dates = dates_of_digits(numbers)
+        return numbers if dates is None else dates
     return _from_objects(array.tolist(), name)
 
 
+def dates_of_digits(numbers: Array) -> np.ndarray | None:
+    """Whole numbers such as 20240131 or 202401 as dates, if all are dates of one form; else None."""
+    if not len(numbers) or np.any(numbers != np.round(numbers)):
+        return None
+    for parts in (10_000, 100):
+        years, rest = np.divmod(numbers.astype(np.int64), parts)
+        month, day = np.divmod(rest, 100) if parts == 10_000 else (rest, np.ones_like(rest))
+        if np.any((years < YEARS[0]) | (years > YEARS[1]) | (month < 1) | (month > 12) | (day < 1)):
+            continue
+        months = (12 * (years - 1970) + month - 1).astype("datetime64[M]")
+        days = months.astype("datetime64[D]") + (day - 1)
+        if np.array_equal(days.astype("datetime64[M]"), months):
+            return np.asarray(days.astype("datetime64[us]"))
+    return None
+
+
+def in_utc(times: Sequence[object] | np.ndarray) -> bool:
+    """Whether times have several offsets from UTC, as on both sides of a change of clocks."""
+    cells = np.asarray(times).tolist() if np.asarray(times).dtype.kind in "OU" else []
+    ends = [_OFFSET.search(cell.strip()) for cell in cells if isinstance(cell, str)]
+    written = [end.group(1).replace("Z", "+00").replace(":", "") for end in ends if end is not None]
+    offsets: set[object] = {offset.ljust(5, "0") for offset in written}
+    return len(offsets | {cell.utcoffset() for cell in cells if isinstance(cell, datetime)}) > 1
+
+
 def _from_objects(cells: list[object], name: str) -> np.ndarray:
+    if all(isinstance(cell, datetime) for cell in cells):
+        return _known(_in_microseconds(cells), name)  # type: ignore[arg-type]
     dates = [_date_of(cell) for cell in cells]
     if all(cell is not None for cell in dates):
         return _known(np.array(dates, dtype="datetime64[us]"), name)
@@ -186,7 +226,12 @@ def _from_objects(cells: list[object], name: str) -> np.ndarray:
             )
     parsed = dates_of_texts(texts)
     if parsed is None:
-        strange = next((text for text in texts if dates_of_texts([text]) is None), texts[0])
+        strange = next((text for text in texts if dates_of_texts([text]) is None), None)
+        if strange is None:
+            other = next(text for text in texts if dates_of_texts([texts[0], text]) is None)
+            raise InputError(
+                f"{name} are dates in several forms: {texts[0]!r} and {other!r}. Write all in one form."
+            )
         raise InputError(
             f"{name} must be dates or numbers; {strange!r} is neither. Write dates as year-month-day, "
             "and all in one form."
@@ -206,6 +251,14 @@ def dates_of_texts(texts: Sequence[str]) -> np.ndarray | None:
 
 
 def _in_microseconds(moments: list[datetime]) -> np.ndarray:
+    """Moments as their clocks show them, or in UTC where these differ."""
+    # what is no time at all, as that of pandas, is not itself
+    offsets = {moment.utcoffset() for moment in moments if moment == moment}
+    if len(offsets) > 1 and None in offsets:
+        bare = next(moment for moment in moments if moment.tzinfo is None)
+        raise InputError(f"some times have a zone, and {bare} has none. Give all of them one, or none.")
+    if len(offsets) > 1:
+        moments = [moment.astimezone(UTC) for moment in moments]
     return np.array([moment.replace(tzinfo=None) for moment in moments], dtype="datetime64[us]")
 
 

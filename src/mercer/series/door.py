@@ -10,15 +10,18 @@ from mercer import clock
 from mercer.errors import InputError, Interrupted, ParameterError
 from mercer.progress import Talk
 from mercer.series.answer import Fitted, Forecast, Origin, Series, mixed
-from mercer.series.axis import axis_of, column_of, read_times
-from mercer.series.members import conditioned, refined
-from mercer.series.mixture import Mixture, backtest, covered, widening
+from mercer.series.axis import axis_of, column_of, in_utc, read_times
+from mercer.series.members import SEARCHED, conditioned, refined
+from mercer.series.mixture import Mixture, backtest, covered, likely, widening
 from mercer.series.study import StudiedSeries, study
 from mercer.solve.anytime import Anytime
 from mercer.typing import Array
 
 # Values that a series needs.
 LEAST = 8
+# Ranges of values whose squares are numbers.
+SMALLEST = 1e-140
+LARGEST = 1e140
 # The horizon where none is given, as a share of the series, and at most so many steps.
 SHARE_AHEAD = 0.1
 MOST_AHEAD = 365
@@ -107,7 +110,8 @@ def _series(times: object, values: object | None, name: str | None, unit: str, u
             )
         values, times = times, index
     called = name or getattr(values, "name", None) or "value"
-    moments = read_times(column_of(times))
+    column = column_of(times)
+    moments = read_times(column)
     numbers = _numbers(values)
     if len(moments) != len(numbers):
         raise InputError(f"there are {len(moments)} times and {len(numbers)} values; they must be as many.")
@@ -120,20 +124,30 @@ def _series(times: object, values: object | None, name: str | None, unit: str, u
     order = np.argsort(moments, kind="stable")
     moments, numbers = moments[order], numbers[order]
     _check(moments, numbers)
-    return Series(moments, numbers, axis_of(moments, unit_of_time), str(called), unit, without)
+    axis = axis_of(moments, unit_of_time)
+    return Series(moments, numbers, axis, str(called), unit, without, in_utc(column))
 
 
 def _check(times: np.ndarray, values: Array) -> None:
+    if not len(values):
+        raise InputError("no time has a value: there is nothing to learn from.")
     if len(values) < LEAST:
         raise InputError(f"a forecast needs at least {LEAST} values; got {len(values)}.")
     same = np.flatnonzero(times[1:] == times[:-1])
     if len(same):
+        first = str(times[same[0]]).removesuffix("T00:00:00.000000").removesuffix(".000000")
+        count = "1 time occurs" if len(same) == 1 else f"{len(same)} times occur"
         raise InputError(
-            f"{len(same)} times occur more than once, first {times[same[0]]}. Keep one value for each time, "
+            f"{count} more than once, first {first}. Keep one value for each time, "
             "or their mean; several series in one file are forecast one by one."
         )
     if np.ptp(values) == 0:
         raise InputError(f"all {len(values)} values are {values[0]:g}: there is nothing to learn from them.")
+    if not SMALLEST < np.ptp(values) < LARGEST:
+        raise InputError(
+            f"the values lie from {values.min():g} to {values.max():g}; the squares of such numbers cannot "
+            "be written. Count them in another unit."
+        )
 
 
 def _numbers(values: object) -> Array:
@@ -184,19 +198,22 @@ def _wanted(series: Series, horizon: int | None, at: object | None) -> tuple[np.
 def _fitted(found: StudiedSeries, talk: Talk) -> tuple[tuple[Fitted, ...], bool]:
     """The members, their numbers searched once more on all values, and whether Ctrl-C ended that.
 
-    Where it did, or the seconds are over, the numbers are those of the back-test.
+    Where it did, or the seconds are over, the numbers are those of the back-test. Members that explain all
+    values much worse than the best of them are left out.
     """
     kernels = [member.kernel for member in found.members]
+    evidences = np.full(len(kernels), np.nan)
     with Anytime(best=kernels) as run:
         for i, member in enumerate(found.members):
             if found.interrupted or clock.late():
                 break
             talk(f"{member.shape.trend} on all values")
-            kernels[i] = refined(member, STEPS)
-    fitted = [
-        Fitted(member, conditioned(kernel, member.values, len(member.values)))
-        for member, kernel in zip(found.members, kernels, strict=True)
-    ]
+            kernels[i], evidences[i] = refined(member, STEPS)
+    values = len(found.members[0].values)
+    fitted = []
+    for i in likely(evidences, min(values, SEARCHED)).tolist():
+        member = found.members[i]
+        fitted.append(Fitted(member, conditioned(kernels[i], member.values, values)))
     return tuple(fitted), run.interrupted
 
 
@@ -208,8 +225,9 @@ def _answer(
     level: float,
     seconds: float,
 ) -> Forecast:
-    values = found.members[0].values
-    mixtures = backtest(found.members)
+    members = [each.member for each in fitted]
+    values = members[0].values
+    mixtures = backtest(members)
     factor = widening(mixtures, [values.y[part] for part in found.tests])
     origins = [
         _origin(series, values.t[part.start - 1], mixture, factor, values.y[part])

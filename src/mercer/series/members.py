@@ -162,16 +162,18 @@ def backtested(shape: Shape, values: Values, tests: Sequence[slice]) -> Member:
     return Member(shape, values, start, tuple(made), evidence)
 
 
-def refined(member: Member, steps: int) -> Kernel:
-    """The kernel of a member, its numbers searched on all values: from those of the back-test, and afresh.
+def refined(member: Member, steps: int) -> tuple[Kernel, float]:
+    """The kernel of a member with its evidence, its numbers searched on all values.
+
+    The search starts from those of the back-test, and afresh.
 
     The first values may have no use for a term that the later ones need, and a height near 0 stays there.
     """
     values = member.values
     starts = [member.kernel, member.shape.kernel(values.span, values.step)]
     found = [searched(start, values, len(values), steps) for start in dict.fromkeys(starts)]
-    model, _ = max(found, key=lambda pair: pair[1])
-    return as_kernel(model.kernel_)
+    model, evidence = max(found, key=lambda pair: pair[1])
+    return as_kernel(model.kernel_), evidence
 
 
 @contextmanager

@@ -14,15 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.series.members import Member, Normals
-from mercer.typing import Array
+from mercer.typing import Array, Integers
 
 LEVEL = 0.95
 # The band is never narrower than this: the numbers of a kernel are estimates, whose doubt is in no band.
 LEAST = 1.2
 WIDEST = 10.0
-# Members that are averaged, and how much worse than the best one may be.
+# Members that are averaged at most, how much worse than the best one may be in the back-test, and by how many
+# nats for each value in its evidence on all values.
 MOST = 5
-WORSE = 3.0
+WORSE = 1.5
+LESS_LIKELY = 0.05
 # Probabilities at which a forecast is judged.
 JUDGED = np.linspace(0.05, 0.95, 19)
 HALVINGS = 60
@@ -74,6 +76,17 @@ def best(members: Sequence[Member]) -> tuple[Member, ...]:
     """The members that are averaged: the few with the least score that are not much worse than the best."""
     ranked = sorted(members, key=lambda member: member.score)[:MOST]
     return tuple(member for member in ranked if member.score <= WORSE * ranked[0].score)
+
+
+def likely(evidences: Array, values: int) -> Integers:
+    """Which members explain all values nearly as well as the best of them.
+
+    A model may have fared well with the numbers that the first values gave it, and find none that suit all of
+    them. Where the evidence of one is not known, all are kept.
+    """
+    if np.isnan(evidences).any():
+        return np.arange(len(evidences))
+    return np.flatnonzero(evidences >= evidences.max() - LESS_LIKELY * values)
 
 
 def backtest(members: Sequence[Member]) -> list[Mixture]:

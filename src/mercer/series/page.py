@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.plot.style import with_few_digits
 from mercer.report.page import Page, svg
-from mercer.series.mixture import LEVEL
+from mercer.series.mixture import LESS_LIKELY, LEVEL, MOST, WORSE
 from mercer.structure.vocabulary import rounded
 from mercer.typing import Array
 
@@ -111,7 +111,7 @@ def _say_forecast(page: Page, found: Forecast) -> None:
     every = max(1, -(-len(found) // ROWS))
     page.heading("The forecast")
     if every > 1:
-        page.paragraph(f"Every {every}th step is shown; the command writes all of them.")
+        page.paragraph(f"One step in {every} is shown; the command writes all of them.")
     digits = _decimals(upper - lower)
     rows = [
         (
@@ -139,9 +139,18 @@ def _say_models(page: Page, found: Forecast) -> None:
         decay = member.shape.decay if member.shape.seasons else "–"
         behind = f"{member.score / best - 1:.1%}"
         rows.append((member.shape.trend, decay, member.values.scale.words_of(found.series.name), behind))
-    page.paragraph(
-        f"{found.tried} models were tried; these are averaged, each with the same weight. They differ in how "
-        "the trend wanders and how the season changes; a model is judged by the mean continuous ranked "
-        "probability score of its forecasts from earlier times."
-    )
+    if found.tried == 1:
+        page.paragraph("One model was tried.")
+    else:
+        page.paragraph(_how_averaged(found.tried))
     page.table(("trend", "season changes", "modelled", "score behind the best"), rows, left=(0, 1, 2))
+
+
+def _how_averaged(tried: int) -> str:
+    return (
+        f"{tried} models were tried; these are averaged, each with the same weight. They differ in how the "
+        "trend wanders and how the season changes; a model is judged by the mean continuous ranked "
+        f"probability score of its forecasts from earlier times. At most {MOST} are averaged, and none whose "
+        f"score is more than {WORSE - 1:.0%} behind the best. Where the search on all values came to an end, "
+        f"none is averaged whose evidence is more than {LESS_LIKELY:g} nats a value behind."
+    )

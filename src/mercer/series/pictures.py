@@ -23,6 +23,10 @@ WIDE = half_width(0.95)
 WIDTH = 7.4
 # Values before the forecast that the second picture shows, in horizons.
 BEFORE = 3.0
+# Dates that are written below a picture, at most.
+DATES = 8
+# Times further apart than so many usual steps are not joined by a line.
+GAP = 1.5
 # Points beyond which a series is drawn as a line.
 MANY = 1500
 
@@ -45,7 +49,7 @@ def forecast_picture(found: Forecast, later: tuple[np.ndarray, Array] | None = N
     name = series.name if not series.unit else f"{series.name}, {series.unit}"
     tidy(top, f"{series.name}: {len(series)} values and the forecast", "", name)
     tidy(low, f"The next {series.axis.steps(len(found))}, and what came before", "", name)
-    low.legend(fontsize=9, frameon=False, loc="upper left")
+    low.legend(fontsize=9, loc="upper left", framealpha=0.8, edgecolor="none")
     return figure
 
 
@@ -58,13 +62,33 @@ def _draw(axes: Axes, found: Forecast, seen: slice) -> None:
     axes.fill_between(found.times, lower, upper, color=BAND, lw=0, label=label, zorder=0)
     axes.plot(found.times, found.mean, color=COLOURS[0], lw=1.6, label="mean", zorder=2)
     if len(times) > MANY:
-        axes.plot(times, values, color="#222222", lw=0.5, label="values", zorder=3)
+        axes.plot(*apart(times, values), color="#222222", lw=0.5, label="values", zorder=3)
     else:
         size = 10.0 if len(times) < 200 else 4.0
         axes.scatter(times, values, s=size, color="#222222", edgecolors="none", label="values", zorder=3)
-        axes.plot(times, values, color="#BBBBBB", lw=0.6, zorder=1)
+        axes.plot(*apart(times, values), color="#BBBBBB", lw=0.6, zorder=1)
     axes.axvline(series.times[-1], color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=1)
     axes.set_xlim(times[0], found.times[-1])
+    _short_dates(axes, found)
+
+
+def apart(times: np.ndarray, values: Array) -> tuple[np.ndarray, Array]:
+    """Times and values of a line that has a gap where times are missing: an empty value in each gap."""
+    steps = np.diff(times)
+    gaps = np.flatnonzero(steps > GAP * np.median(steps)) + 1
+    between = times[gaps - 1] + steps[gaps - 1] / 2
+    return np.insert(times, gaps, between), np.insert(values, gaps, np.nan)
+
+
+def _short_dates(axes: Axes, found: Forecast) -> None:
+    """Few dates, none written beyond what tells it from the last, so that they fit on a phone."""
+    if not found.series.axis.dated:
+        return
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    places = AutoDateLocator(minticks=3, maxticks=DATES)
+    axes.xaxis.set_major_locator(places)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(places))
 
 
 def terms_picture(found: Forecast) -> Figure:
@@ -84,5 +108,6 @@ def terms_picture(found: Forecast) -> Figure:
         axes.axhline(0, color="#BBBBBB", lw=0.7, zorder=0)
         axes.axvline(found.series.times[-1], color=GREY, lw=0.8, ls=(0, (4, 3)))
         axes.set_xlim(times[0], times[-1])
+        _short_dates(axes, found)
         tidy(axes, name, "", unit)
     return figure
