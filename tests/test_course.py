@@ -42,7 +42,7 @@ def test_the_page_runs_and_its_pictures_are_those_that_are_stored(page, course):
         assert len(stored) < course["LARGEST"], name
         # width and height stand in the header of a PNG
         size = tuple(int.from_bytes(stored[at : at + 4], "big") for at in (16, 20))
-        assert size == tuple(int(80 * inches) for inches in figure.get_size_inches())
+        assert size == pytest.approx(course["DOTS"] * figure.get_size_inches(), abs=1)
 
 
 def test_the_index_lists_every_page_in_an_order(course):

@@ -6,17 +6,22 @@ Each page is run first, and its pictures are drawn from the names that it leaves
 from __future__ import annotations
 
 import doctest
+import io
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from mercer import KernelRidge, plot, theory
-from mercer.plot.style import BAD, COLOURS, GREY, new_figure, tidy
+from mercer.plot.style import BAD, COLOURS, GREY, SEQUENTIAL, new_figure, tidy
 
 HERE = Path(__file__).parent
+EXAMPLES = HERE.parents[1] / "examples"
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+DOTS = 110  # for each inch
 LARGEST = 60_000  # bytes of a picture
 BLUE, RED = COLOURS[:2]
 INK = "#222222"
@@ -222,6 +227,53 @@ def ridge(names: dict[str, Any]) -> Any:
     return figure
 
 
+def windows(names: dict[str, Any]) -> Any:
+    x, line, X, y = (names[name] for name in ("x", "line", "X", "y"))
+    figure = new_figure(9.6, 3.9)
+    hills, curves = figure.subplots(1, 2)
+    for h, colour, style in ((0.05, "#AAAAAA", "-"), (0.4, BLUE, "-"), (3.0, RED, "--")):
+        hills.plot(line, names["density"](h), style, color=colour, lw=1.2 if h == 0.05 else 2, label=f"h = {h:g}")
+    hills.plot(x[:, 0], np.full(len(x), -0.012), "|", color=INK, ms=6, alpha=0.6)
+    tidy(hills, "A density for three bandwidths h", "x", "density")
+    hills.legend(frameon=False, fontsize=9, loc="upper right")
+    at = np.linspace(-1, 8, 200)[:, None]
+    mean, std = names["process"].predict(at, return_std=True)
+    band = {"color": BLUE, "alpha": 0.18, "lw": 0}
+    curves.fill_between(at[:, 0], mean - 2 * std, mean + 2 * std, label="its band, ± 2 deviations", **band)
+    curves.plot(at, mean, color=BLUE, lw=2, label="Gaussian process")
+    curves.plot(at, names["window"].predict(at), "--", color=RED, lw=2, label="Nadaraya–Watson")
+    curves.scatter(X[:, 0], y, s=14, color=INK, linewidths=0, zorder=3)
+    curves.set_ylim(-2.2, 3.1)
+    tidy(curves, "A mean in a window, and a process", "x", "y")
+    curves.legend(frameon=False, fontsize=9, loc="upper left", ncols=2)
+    return figure
+
+
+def carbon_dioxide(names: dict[str, Any]) -> Any:
+    """The picture of examples/co2_grown.py, which fits the same three sums."""
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        return runpy.run_path(str(EXAMPLES / "co2_grown.py"))["main"]()
+    finally:
+        sys.path.remove(str(EXAMPLES))
+
+
+def documents(names: dict[str, Any]) -> Any:
+    figure = new_figure(8.2, 3.8)
+    panels = figure.subplots(1, 2)
+    ticks = [f"{topic} {i % 3 + 1}" for i, topic in enumerate(names["topic"])]
+    for axes, key, title in zip(panels, "KL", ("counts", "rare words count more"), strict=True):
+        shown = axes.imshow(names[key], cmap=SEQUENTIAL, vmin=0, vmax=1)
+        for (i, j), value in np.ndenumerate(names[key]):
+            ink = "black" if value > 0.5 else "white"
+            axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=8, color=ink)
+        axes.set_yticks(range(6), ticks)
+        axes.set_xticks(range(6), ticks, rotation=40, ha="right")
+        tidy(axes, f"{title}: {names['contrast'](names[key]):.2f} to 1", "")
+    figure.colorbar(shown, ax=panels, shrink=0.8, label="k(x, z)")
+    return figure
+
+
 PICTURES = {
     "what-a-kernel-is": {"lifting": lifting, "eigenvalues": eigenvalues},
     "perceptron": {"perceptron": perceptron, "perceptron-rings": perceptron_rings},
@@ -230,14 +282,18 @@ PICTURES = {
     "cover-and-representer": {"cover": cover, "representer": representer},
     "duality": {"gap": gap},
     "ridge-and-rkhs": {"ridge": ridge},
+    "other-kernels": {"windows": windows},
+    "carbon-dioxide": {"carbon-dioxide": carbon_dioxide},
+    "bag-of-words": {"documents": documents},
 }
 
 
 def save(figure: Any, name: str) -> Path:
-    """Write the figure, small enough for a page that is read on a phone."""
+    """Write the figure in 64 colours, small enough for a page that is read on a phone."""
     place = HERE / "pictures" / f"{name}.png"
-    # Without the version of matplotlib in the file, the same figure gives the same bytes.
-    figure.savefig(place, dpi=80, metadata={"Software": None})
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=DOTS)
+    Image.open(drawn).convert("RGB").quantize(64).save(place, optimize=True)
     return place
 
 
