@@ -1,8 +1,8 @@
 """The table of handwritten digits: polynomial degrees 1 to 7 on USPS,
 one machine against the rest for each digit.
 
-Beside the figures of the lecture notes (support vectors, raw error in percent) stand ours for two kernels, the
-homogeneous ((x·z)/256)^degree and (1 + (x·z)/256)^degree with its offset: feature dimension, mean support
+Beside the figures of the lecture notes (support vectors, raw error in percent) stand ours for two kernels,
+the homogeneous ((x·z)/256)^degree and (1 + (x·z)/256)^degree with its offset: feature dimension, mean support
 vectors of a two-class machine, error on the classic test set. C = 10, on raw pixels.
 """
 

@@ -1,12 +1,14 @@
 """The pictures of the course: `make course` writes all of them to docs/course/pictures.
 
-Each page is run first, and its pictures are drawn from the names that it leaves: they show the page's own numbers.
+Each page is run first, and its pictures are drawn from the names that it leaves: they show the page's own
+numbers.
 """
 
 from __future__ import annotations
 
 import doctest
 import io
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -40,7 +42,8 @@ def dots(axes: Any, X: Any, y: Any, size: float = 26.0) -> None:
     """Two classes: blue discs for +1, orange squares for -1."""
     for label, marker, colour in ((1, "o", BLUE), (-1, "s", RED)):
         rows = np.asarray(X)[np.asarray(y) == label]
-        axes.scatter(*rows.T, s=size, marker=marker, color=colour, edgecolors="white", linewidths=0.5, zorder=3)
+        look = {"marker": marker, "color": colour, "edgecolors": "white", "linewidths": 0.5}
+        axes.scatter(*rows.T, s=size, zorder=3, **look)
 
 
 def grid(low: float, high: float, count: int = 160) -> tuple[Any, Any, Any]:
@@ -141,9 +144,29 @@ def margins(names: dict[str, Any]) -> Any:
         dots(axes, X, y)
         alpha = np.abs(model.dual_coef_[0])
         areas = 40 + 220 * alpha / alpha.max()
-        axes.scatter(*X[model.support_].T, s=areas, facecolors="none", edgecolors=INK, linewidths=1.1, zorder=4)
+        ring = {"facecolors": "none", "edgecolors": INK, "linewidths": 1.1}
+        axes.scatter(*X[model.support_].T, s=areas, zorder=4, **ring)
         delta = 1 / np.sqrt(np.sum((model.dual_coef_ @ model.support_vectors_) ** 2))
         square(axes, f"{title}: {len(alpha)} support vectors, δ = {delta:.2f}", 3.3)
+    return figure
+
+
+def digits(names: dict[str, Any]) -> Any:
+    """The table of the page itself."""
+    text = (HERE / "digits.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([1-7]) \| [\d ]+ \| (.+) \|$", text, re.MULTILINE)
+    degrees = [int(degree) for degree, _ in rows]
+    columns = np.array([[float(cell) for cell in cells.split(" | ")] for _, cells in rows]).T
+    figure = new_figure(9.2, 3.7)
+    looks = (("notes", GREY, "o", ":"), ("(x·z/256)^d", RED, "s", "--"), ("(1 + x·z/256)^d", BLUE, "^", "-"))
+    panels = figure.subplots(1, 2)
+    for j, (label, colour, marker, style) in enumerate(looks):
+        for axes, values in zip(panels, (columns[2 * j], columns[2 * j + 1]), strict=True):
+            axes.plot(degrees, values, style, marker=marker, ms=6, color=colour, lw=1.8, label=label)
+    for axes, title in zip(panels, ("Support vectors of a machine", "Error on the test set, %"), strict=True):
+        tidy(axes, title, "degree")
+        axes.set(xticks=degrees, ylim=(0, None))
+    panels[0].legend(frameon=False, fontsize=9, loc="upper left")
     return figure
 
 
@@ -174,7 +197,8 @@ def representer(names: dict[str, Any]) -> Any:
     )
     for values, colour, style, label in parts:
         axes.plot(steps, values, style, color=colour, lw=2)
-        axes.annotate(label, (1.02, values[-1]), color=colour, fontsize=10, va="center", annotation_clip=False)
+        place = (1.02, values[-1])
+        axes.annotate(label, place, color=colour, fontsize=10, va="center", annotation_clip=False)
     axes.plot([0], [losses[20] + penalties[20]], "o", color=INK, ms=7)
     axes.set(xlim=(-1, 1.45), xticks=[-1, -0.5, 0, 0.5, 1], ylim=(0, None))
     tidy(axes, "A walk out of the span of the data", "step along w⊥", "value")
@@ -231,8 +255,8 @@ def windows(names: dict[str, Any]) -> Any:
     x, line, X, y = (names[name] for name in ("x", "line", "X", "y"))
     figure = new_figure(9.6, 3.9)
     hills, curves = figure.subplots(1, 2)
-    for h, colour, style in ((0.05, "#AAAAAA", "-"), (0.4, BLUE, "-"), (3.0, RED, "--")):
-        hills.plot(line, names["density"](h), style, color=colour, lw=1.2 if h == 0.05 else 2, label=f"h = {h:g}")
+    for h, colour, style, width in ((0.05, "#AAAAAA", "-", 1.2), (0.4, BLUE, "-", 2), (3.0, RED, "--", 2)):
+        hills.plot(line, names["density"](h), style, color=colour, lw=width, label=f"h = {h:g}")
     hills.plot(x[:, 0], np.full(len(x), -0.012), "|", color=INK, ms=6, alpha=0.6)
     tidy(hills, "A density for three bandwidths h", "x", "density")
     hills.legend(frameon=False, fontsize=9, loc="upper right")
@@ -259,26 +283,28 @@ def carbon_dioxide(names: dict[str, Any]) -> Any:
 
 
 def documents(names: dict[str, Any]) -> Any:
-    figure = new_figure(8.2, 3.8)
+    figure = new_figure(8.4, 4.1)
     panels = figure.subplots(1, 2)
     ticks = [f"{topic} {i % 3 + 1}" for i, topic in enumerate(names["topic"])]
     for axes, key, title in zip(panels, "KL", ("counts", "rare words count more"), strict=True):
-        shown = axes.imshow(names[key], cmap=SEQUENTIAL, vmin=0, vmax=1)
+        axes.imshow(names[key], cmap=SEQUENTIAL, vmin=0, vmax=1)
         for (i, j), value in np.ndenumerate(names[key]):
             ink = "black" if value > 0.5 else "white"
             axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=8, color=ink)
         axes.set_yticks(range(6), ticks)
         axes.set_xticks(range(6), ticks, rotation=40, ha="right")
-        tidy(axes, f"{title}: {names['contrast'](names[key]):.2f} to 1", "")
-    figure.colorbar(shown, ax=panels, shrink=0.8, label="k(x, z)")
+        times = names["contrast"](names[key])
+        tidy(axes, f"{title}:\none topic {times:.2f} times as alike as two", "")
     return figure
 
 
 PICTURES = {
-    "what-a-kernel-is": {"lifting": lifting, "eigenvalues": eigenvalues},
+    "what-a-kernel-is": {"lifting": lifting},
+    "when-it-is-a-kernel": {"eigenvalues": eigenvalues},
     "perceptron": {"perceptron": perceptron, "perceptron-rings": perceptron_rings},
     "k-means": {"k-means": k_means},
     "large-margins": {"margins": margins},
+    "digits": {"digits": digits},
     "cover-and-representer": {"cover": cover, "representer": representer},
     "duality": {"gap": gap},
     "ridge-and-rkhs": {"ridge": ridge},
