@@ -13,7 +13,7 @@ import mercer
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(mercer.__file__).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-ALL = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+ALL = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -23,7 +23,7 @@ def test_every_example_of_the_page_runs(page):
     assert failed == 0
 
 
-@pytest.mark.parametrize("page", ALL, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", ALL, ids=lambda p: str(p.relative_to(ROOT)))
 def test_every_link_leads_to_a_file(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         assert "://" in target or (page.parent / target).exists(), target
