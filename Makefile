@@ -1,6 +1,7 @@
 # make run    the main job, on a fresh machine with Python >= 3.11, pip and a C++ compiler
 # make test   lint, types and every test, likewise
 # make lint   ruff, clang-format and mypy; `make format` puts right what the two formatters complain about
+# make site   the documentation with its gallery, to build/site; warnings are errors
 # make proofs     thousands of random kernels: proofs and witnesses refereed in fifty digits
 # make fuzz       ten thousand damaged model files: each is refused, or is a model that works
 # make processors   the delicate tests under every BLAS kernel and instruction set that this machine has
@@ -13,7 +14,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 CORE    = $(wildcard core/*) $(wildcard core/*/*)
 
-.PHONY: run test lint format proofs fuzz ctrl-c sanitize compilers processors mutation clean
+.PHONY: run test lint format site proofs fuzz ctrl-c sanitize compilers processors mutation clean
 
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -36,6 +37,11 @@ format: $(VENV)/.installed
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -q
+
+# No network at build time or in the browser. `make site SITE='-D plot_gallery=0 -D pictures_run=0'` runs no code.
+site: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[site]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html $(SITE) docs build/site
 
 PROOFS ?= 5000
 SEED   ?= 1
