@@ -15,6 +15,7 @@ from mercer.machines.margin.svc import SVC
 from mercer.machines.ridge.ridge import KernelRidge
 from mercer.machines.shared.parameters import Choice, declared
 from mercer.machines.structure.pca import KernelPCA
+from mercer.notebook import table
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class Guide:
         when = max(len(row.when) for row in self.rows)
         use = max(len(row.use) for row in self.rows)
         return "\n".join(f"{row.when:{when}}  {row.use:{use}}  {row.means}" for row in self.rows)
+
+    def _repr_html_(self) -> str:
+        return table(self.titles, ((row.when, row.use, row.means) for row in self.rows))
 
     def markdown(self) -> str:
         """The table as Markdown."""
