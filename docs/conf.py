@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
+
+from docutils import nodes
 
 import mercer
 
@@ -26,6 +29,7 @@ extensions = [
     "docstrings",
     "mathml",
     "picture",
+    "root_pages",
 ]
 exclude_patterns = ["_extensions", "course/README.md", "gallery/**/*.ipynb"]
 root_doc = "index"
@@ -40,7 +44,6 @@ myst_heading_anchors = 3
 # The reference: every public name has a page of its own, made from its docstring.
 autosummary_generate = True
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "inherited-members": False, "show-inheritance": False}
 templates_path = ["_templates"]
 numpydoc_show_class_members = False
 numpydoc_attributes_as_param_list = True
@@ -83,3 +86,14 @@ html_theme_options = {
 project_copyright = "the mercer developers, BSD 3-clause"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+
+def setup(app: Any) -> None:
+    app.connect("doctree-read", _without_last_line)
+
+
+def _without_last_line(_app: Any, tree: nodes.document) -> None:
+    """The empty line that ends an example is for the tests, not for readers."""
+    for block in tree.findall(nodes.literal_block):
+        block.rawsource = block.rawsource.rstrip()
+        block.children = [nodes.Text(block.astext().rstrip())]

@@ -62,12 +62,52 @@ def _prose(block: list[str]) -> list[str]:
     """A paragraph; or, where it is indented, a formula that stays as it is."""
     if all(line.startswith("    ") for line in block):
         return ["::", "", *block]
+    if any(line.lstrip().startswith("- ") for line in block):
+        return _bullets(block)
+    if any(line.startswith("  ") for line in block):
+        # Columns that are set by hand.
+        return ["::", "", *(f"    {line}" for line in block)]
     return [_escaped(line.strip()) for line in block]
 
 
+def _bullets(block: list[str]) -> list[str]:
+    """A list, with what stands before it as a paragraph of its own; further lines of a point are joined to it."""
+    out: list[str] = []
+    for line in block:
+        text = line.strip()
+        if text.startswith("- "):
+            if out and not out[-1].startswith("- "):
+                out.append("")
+            out.append("- " + _escaped(text[2:]))
+        elif out and out[-1].startswith("- "):
+            out[-1] += " " + _escaped(text)
+        else:
+            out.append(_escaped(text))
+    return out
+
+
 def _entries(block: list[str]) -> list[str]:
-    """`name : type` and its indented description; the name itself is not markup."""
-    return [line if not line.startswith(" ") else _escaped(line) for line in block]
+    """`name : type` and its indented description; numpydoc itself escapes the last letter of a name."""
+    out: list[str] = []
+    # A description with lines that are indented further is a list set by hand: one point for each line at its edge.
+    points = any(line.startswith("     ") for line in block)
+    for line in block:
+        name, colon, kind = line.partition(" : ")
+        if line.startswith("     "):
+            out[-1] += " " + _escaped(line.strip())
+        elif line.startswith(" ") and points:
+            out.append(f"    - {_escaped(line.strip())}")
+        elif line.startswith(" "):
+            out.append(_escaped(line))
+        elif colon:
+            out.append(f"{_name(name)} : {_escaped(kind)}")
+        else:
+            out.append(_name(line))
+    return out
+
+
+def _name(text: str) -> str:
+    return _escaped(text[:-1] + "x")[:-1] + text[-1] if text.endswith("_") else _escaped(text)
 
 
 def _escaped(line: str) -> str:
