@@ -1,4 +1,4 @@
-"""A first look at an installed mercer: `python tests/smoke.py`, outside of the project, in an environment that has only the wheel.
+"""A first look at an installed mercer: `python tests/smoke.py` in an environment that has only the wheel.
 
 `make wheel` and the wheels' builder run it. It leaves with an error if anything is missing.
 """
@@ -15,10 +15,10 @@ def main() -> None:
     import numpy as np
 
     import mercer
-    from mercer.applications.co2 import load_co2
 
     # the name, and the compiled core beside it
     from mercer import _core
+    from mercer.applications.co2 import load_co2
 
     home = Path(mercer.__file__).parent
     assert Path(_core.__file__).parent == home, "the core is not that of the package"

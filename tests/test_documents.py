@@ -37,7 +37,9 @@ def test_every_link_leads_to_a_file(page):
 def test_every_guide_is_in_one_tree_of_the_site():
     named = []
     for page in GUIDES:
-        for tree in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        for tree in re.findall(
+            r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        ):
             entries = [line for line in tree.splitlines() if line and not line.startswith(":")]
             named += [page.parent / re.sub(r".*<(.*)>", r"\1", entry) for entry in entries]
     names = sorted(str(place.relative_to(DOCS)) for place in named)
@@ -48,13 +50,17 @@ def test_every_guide_is_in_one_tree_of_the_site():
 def test_the_readme_is_short_and_shows_a_picture_that_is_there():
     text = PAGES[0].read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 120
-    assert all((ROOT / place).stat().st_size < 200_000 for place in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text))
+    assert all(
+        (ROOT / place).stat().st_size < 200_000 for place in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
+    )
 
 
 def test_the_reference_lists_every_public_name():
     text = (DOCS / "api.md").read_text(encoding="utf-8")
     listed: dict[str, list[str]] = {}
-    for module, names in re.findall(r"currentmodule:: (\S+)\n.*?:toctree: generated\n\n(.*?)\n```", text, re.DOTALL):
+    for module, names in re.findall(
+        r"currentmodule:: (\S+)\n.*?:toctree: generated\n\n(.*?)\n```", text, re.DOTALL
+    ):
         listed[module] = [*listed.get(module, []), *names.split()]
     assert sorted(listed["mercer"]) == sorted(set(mercer.__all__) - set(mercer._MODULES) - {"__version__"})
     for room in ROOMS:

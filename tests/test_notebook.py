@@ -59,7 +59,9 @@ def test_a_proof_says_in_a_notebook_every_sentence_that_it_prints():
         assert re.sub(r"\s+", "", words) in re.sub(r"\s+", "", text), words
 
 
-@pytest.mark.parametrize("k", [mercer.Sigmoid(1.0), mercer.Custom(lambda a, b: float(np.minimum(a, b).sum()))])
+@pytest.mark.parametrize(
+    "k", [mercer.Sigmoid(1.0), mercer.Custom(lambda a, b: float(np.minimum(a, b).sum()))]
+)
 def test_what_is_not_proved_is_shown_as_it_is_printed(k):
     found = k.validity()
     assert found.status in ("refuted", "undecided")

@@ -1,7 +1,7 @@
 """Docstrings for numpydoc: they are written to be read in a terminal, and become reStructuredText here.
 
-A formula that is indented stays as it is, `name` is code, no character is markup, and examples at the end get the
-heading that numpydoc wants.
+A formula that is indented stays as it is, `name` is code, no character is markup, and examples at the end get
+the heading that numpydoc wants.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _prose(block: list[str]) -> list[str]:
 
 
 def _bullets(block: list[str]) -> list[str]:
-    """A list, with what stands before it as a paragraph of its own; further lines of a point are joined to it."""
+    """A list, with what stands before it as a paragraph of its own; lines of a point are joined."""
     out: list[str] = []
     for line in block:
         text = line.strip()
@@ -89,7 +89,7 @@ def _bullets(block: list[str]) -> list[str]:
 def _entries(block: list[str]) -> list[str]:
     """`name : type` and its indented description; numpydoc itself escapes the last letter of a name."""
     out: list[str] = []
-    # A description with lines that are indented further is a list set by hand: one point for each line at its edge.
+    # A description with lines that are indented further is a list set by hand: a point for each at its edge.
     points = any(line.startswith("     ") for line in block)
     for line in block:
         name, colon, kind = line.partition(" : ")

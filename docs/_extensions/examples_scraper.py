@@ -1,4 +1,4 @@
-"""The picture of an example is what `python examples/NAME.py -o FILE` writes; sphinx-gallery asks here for both."""
+"""The picture of an example is what `python examples/NAME.py -o FILE` writes; sphinx-gallery asks here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mathematics of the pages as MathML, made when the site is built: browsers draw it without a script or a font."""
+"""Mathematics of the pages as MathML, made when the site is built: browsers draw it without a script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-'''A block of code with its picture: `{picture}` in a page of Markdown.
+"""A block of code with its picture: `{picture}` in a page of Markdown.
 
     ```{picture} The boundary, and the rows that carry it
     >>> figure = mercer.plot.decision(model, X, y)
@@ -7,7 +7,7 @@
 The examples of the page run from its top, in one namespace, as the tests run them. The Figure that is called
 `figure` after the block is drawn below it; what stands after the name of the directive is its caption.
 `:hide-code:` shows the picture alone, `:width: 60%` makes it smaller.
-'''
+"""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
-FENCE = re.compile(r"^(?P<fence>`{3,}|:{3,})\{picture\}[^\n]*\n(?P<body>.*?)^(?P=fence)\s*$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^(?P<fence>`{3,}|:{3,})\{picture\}[^\n]*\n(?P<body>.*?)^(?P=fence)\s*$", re.MULTILINE | re.DOTALL
+)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 

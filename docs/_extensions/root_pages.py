@@ -1,4 +1,4 @@
-"""Pages of the site that are files at the top of the project; their links lead to the pages that they are here."""
+"""Pages of the site that are files at the top of the project; their links lead to pages of the site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How answers look in a notebook: small pieces of HTML. Every word is escaped; there is no script and no style sheet.
+"""How answers look in a notebook: small pieces of HTML. Every word is escaped; there is no script.
 
 >>> paragraph("1 < 2")
 '<p>1 &lt; 2</p>'

@@ -59,7 +59,9 @@ def _cell(text: str) -> str:
 
 _KERNELS = (
     Advice("numbers, and nothing known of them", "RBF()", "smooth functions"),
-    Advice("numbers of different kinds in the columns", "RBF(ard=True)", "smooth; a lengthscale for each column"),
+    Advice(
+        "numbers of different kinds in the columns", "RBF(ard=True)", "smooth; a lengthscale for each column"
+    ),
     Advice("functions with bends", "Matern(nu=1.5)", "differentiable once"),
     Advice("jagged paths", "Exponential()", "continuous, nowhere differentiable"),
     Advice("slow and quick changes together", "RationalQuadratic()", "Gaussians of every width, averaged"),
@@ -68,7 +70,9 @@ _KERNELS = (
     Advice("yes-and-no columns that act together", "AllSubsets()", "all products of different columns"),
     Advice("a season that stays as it is", "Periodic(1.0)", "repeats with the given period"),
     Advice("a season that slowly changes", "RBF(5.0)*Periodic(1.0)", "alike in near years only"),
-    Advice("a trend, and something smooth about it", "Linear() + RBF()", "a sum: each term may explain a part"),
+    Advice(
+        "a trend, and something smooth about it", "Linear() + RBF()", "a sum: each term may explain a part"
+    ),
     Advice("noise of the measurement", "RBF() + White(0.1)", "σ² on the same observation alone"),
     Advice("counts or histograms", "Chi2()", "numbers that are not negative"),
     Advice("categories", "Categorical()", "equal or not"),
@@ -104,8 +108,8 @@ _SOLVED = (SVC, KernelRidge, GaussianProcessRegressor, FalkonRegressor, KernelPC
 def guide(about: str = "kernel") -> Guide:
     """A table of what to choose: about="kernel", "machine" or "solver".
 
-    The kernels are written as `mercer.parse` reads them, the machines are names of `mercer`, and the solvers are
-    the values that the parameter `solver` of each machine declares, with the words of its docstring.
+    The kernels are written as `mercer.parse` reads them, the machines are names of `mercer`, and the solvers
+    are the values that the parameter `solver` of each machine declares, with the words of its docstring.
 
     >>> [row.when for row in guide("machine").rows if row.use == "KernelKMeans"]
     ['groups']

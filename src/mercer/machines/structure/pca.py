@@ -94,8 +94,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         ),
         "solver": Choice(
             SOLVERS,
-            about='"dense" is LAPACK on the whole matrix, "lanczos" takes one vector at a time and "krylov" a '
-            'block of them; "auto": dense for few rows or many components, lanczos where the matrix is in '
+            about='"dense" is LAPACK on the whole matrix, "lanczos" takes one vector at a time and "krylov" '
+            'a block of them; "auto": dense for few rows or many components, lanczos where the matrix is in '
             "memory, krylov where its entries are computed anew. See `mercer.solve.top_eigenpairs`.",
         ),
         "inverse": Choice(
