@@ -48,7 +48,7 @@ class Choice:
         rows = [(str(t.kernel), t.by, f"{t.score:.6g}", _numbers(t.parameters), t.note) for t in self.trials]
         trials = table(("kernel", "by", "score", "numbers", ""), rows)
         head = paragraph(f"{self.kernel}: {self.by} {self.score:.6g}. {self.why}")
-        return head + self.certificate._repr_html_() + folded(f"{len(rows)} trials, the best first", trials)
+        return head + self.certificate.html() + folded(f"{len(rows)} trials, the best first", trials)
 
     def __str__(self) -> str:
         lines = [f"{self.kernel}: {self.by} {self.score:.6g}. {self.why}", str(self.certificate)]

@@ -157,14 +157,17 @@ class Certificate:
         out["residuals"] = None if self.residuals is None else list(self.residuals)
         return out
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the numbers that there are, and every note."""
+    def html(self) -> str:
+        """For notebooks: the numbers that there are, and every note."""
         rows = [("method", self.method), ("status", f"{self.status}: {self.status.meaning}")]
         for name in _NUMBERS:
             value = getattr(self, name)
             if value is not None:
                 rows.append((name.replace("_", " "), f"{value:.6g}"))
         return table(("certificate", ""), rows) + items(self.notes)
+
+    def _repr_html_(self) -> str:
+        return self.html()
 
     def __str__(self) -> str:
         parts = [self.method]
