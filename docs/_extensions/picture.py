@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from matplotlib.animation import Animation, PillowWriter
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
@@ -95,9 +96,17 @@ def draw(source: Path, folder: Path) -> dict[str, Path]:
         if "figure" not in names:
             raise ExtensionError(f"{source.name}, line {last + 1}: this block leaves nothing called figure.")
         code = "\n".join(line for line in body.splitlines() if not line.startswith(":"))
-        drawn[_key(code)] = folder / f"{number + 1}.png"
-        names["figure"].savefig(drawn[_key(code)], dpi=130)
+        drawn[_key(code)] = _saved(names["figure"], folder / str(number + 1))
     return drawn
+
+
+def _saved(figure: Any, place: Path) -> Path:
+    """A Figure as PNG, an Animation as GIF."""
+    if isinstance(figure, Animation):
+        figure.save(place.with_suffix(".gif"), writer=PillowWriter(fps=2), dpi=100)
+        return place.with_suffix(".gif")
+    figure.savefig(place.with_suffix(".png"), dpi=130)
+    return place.with_suffix(".png")
 
 
 def _run(text: str, names: dict[str, Any], where: str) -> None:
