@@ -2,6 +2,8 @@
 # make test   lint, types and every test, likewise
 # make lint   ruff, clang-format and mypy; `make format` puts right what the two formatters complain about
 # make course   the pictures of the course, drawn again from its pages
+# make site   the documentation with its gallery, to build/site; warnings are errors
+# make wheel  the sdist and the wheel, and the wheel tried in an empty environment
 # make proofs     thousands of random kernels: proofs and witnesses refereed in fifty digits
 # make fuzz       ten thousand damaged model files: each is refused, or is a model that works
 # make processors   the delicate tests under every BLAS kernel and instruction set that this machine has
@@ -14,7 +16,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 CORE    = $(wildcard core/*) $(wildcard core/*/*)
 
-.PHONY: run test lint format course proofs fuzz ctrl-c sanitize compilers processors mutation clean
+.PHONY: run test lint format site pictures course wheel proofs fuzz ctrl-c sanitize compilers processors mutation clean
 
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,6 +42,29 @@ test: lint
 
 course: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python docs/course/pictures.py
+
+# No network at build time or in the browser. `make site SITE='-D plot_gallery=0 -D pictures_run=0'` runs no code.
+# What the extra [site] of pyproject.toml asks for; installing the extra itself would build the core again.
+SITE_NEEDS = $(shell $(PYTHON) -c "import tomllib; print(*(repr(n) for n in tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['site'] if not n.startswith('mercer')))")
+$(VENV)/.site: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(SITE_NEEDS)
+	touch $@
+
+site: $(VENV)/.site
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html $(SITE) docs build/site
+
+# The pictures of the README, from the examples.
+pictures: $(VENV)/.installed
+	OMP_NUM_THREADS=1 $(BIN)/python docs/pictures.py
+
+# The sdist, a wheel built from it, and that wheel in an empty environment outside of the project, tried by tests/smoke.py.
+wheel: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	rm -rf build/dist && $(BIN)/python -m build --outdir build/dist .
+	rm -rf build/empty && $(PYTHON) -m venv build/empty
+	build/empty/bin/python -m pip install --quiet --disable-pip-version-check build/dist/*.whl
+	cd / && OMP_NUM_THREADS=1 $(abspath build/empty)/bin/python $(abspath tests/smoke.py)
+	@ls -l build/dist | awk 'NF > 5 {print $$NF ": " $$5 " bytes"}'
 
 PROOFS ?= 5000
 SEED   ?= 1

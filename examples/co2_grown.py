@@ -1,4 +1,5 @@
 """What does each term add to a model of the carbon dioxide in the air?
+====================================================================
 
 A sum of kernels is grown term by term: a trend; and a season; and ups and downs over years. Each model has
 noise, learns its scales from the evidence, and leaves less unexplained than the one before. To the trend

@@ -1,4 +1,5 @@
 """How sure is a classifier, near the data and far from it?
+========================================================
 
 A Gaussian process classifier learns its scales from the evidence. Its probabilities are sharp where there are
 rows to learn from and go back to ½ where there are none; a support vector machine's boundary knows no such

@@ -1,4 +1,5 @@
 """What did each term of a sum of kernels find, and how sure is it?
+================================================================
 
 A slow change, a wave and noise are seen only in their sum. The Gaussian process learns all scales from the
 evidence and splits its forecast into the terms, each with its own band.

@@ -1,4 +1,5 @@
 """Which atoms of a molecule make a machine call it active?
+========================================================
 
 Rings of carbon with the same atoms beside them: one nitrogen and two oxygens. In half of them both oxygens
 hang on the nitrogen, in the others on the ring, so that only the neighbours tell them apart. The weight of

@@ -1,4 +1,5 @@
 """Can K-means find a ring around a disc?
+======================================
 
 Not with straight boundaries; in the feature space of a Gaussian kernel it can. Ten starts are compared, and a
 bound from the eigenvalues says how far the best of them can be from the optimum.

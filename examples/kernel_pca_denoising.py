@@ -1,4 +1,5 @@
 """Can noise be taken off a picture that was never seen clean?
+===========================================================
 
 Kernel principal components are learned from noisy digits. A digit is projected on them, and the picture whose
 image lies nearest to that projection is its cleaned form.

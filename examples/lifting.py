@@ -1,4 +1,5 @@
 """How can a line separate what no line separates? By a map to a space of more dimensions.
+=======================================================================================
 
 Above x → (x, x²), below (x₁, x₂) → (x₁², √2 x₁x₂, x₂²), whose dot product is (x·z)²: the kernel needs no map
 at all.

@@ -1,4 +1,5 @@
 """Which of many kernels does a problem need?
+==========================================
 
 One kernel for each column; only columns 0 and 1 matter. With p = 1 most of the other weights become exactly
 0; larger p spread the weight.

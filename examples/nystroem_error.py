@@ -1,4 +1,5 @@
 """How much of a Gram matrix is lost with m landmarks, and how are they best chosen?
+=================================================================================
 
 The trace that Nyström's method leaves out is known exactly. No matrix of rank m can leave out less than the
 eigenvalues after the first m, so their sum is the limit of every choice. One draw of each is shown.

@@ -1,4 +1,5 @@
 """Where do 80 % of the observations lie, when the noise grows with x?
+===================================================================
 
 Five quantiles are fitted together under the condition that none crosses another, so the bands are bands
 everywhere.

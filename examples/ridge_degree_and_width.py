@@ -1,4 +1,5 @@
 """How do the degree of a polynomial and the width of a Gaussian change a ridge regression?
+========================================================================================
 
 The same rows and the same penalty in every panel, from too stiff to too loose. Each panel says the
 leave-one-out error and the effective degrees of freedom, both in closed form.

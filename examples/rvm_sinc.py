@@ -1,4 +1,5 @@
 """How few basis functions are enough for sin(x)/x?
+================================================
 
 A relevance vector machine gives every weight a prior of its own; the evidence switches most of them off.
 """

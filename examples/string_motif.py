@@ -1,4 +1,5 @@
 """Which letters tell two kinds of strings apart?
+==============================================
 
 Half of 300 random strings over ACGT hold the word TATAAT somewhere, with one letter wrong. A support vector
 machine on words that may differ in one letter finds it: the weights of its features can be read.

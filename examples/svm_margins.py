@@ -1,4 +1,5 @@
 """Which rows carry a support vector machine, and how far is its answer from the best one?
+=======================================================================================
 
 The boundary f = 0 is full, the margins f = ±1 are dashed. Only the ringed rows, the support vectors, matter
 to f. The certificate has the value of the model (primal) and a bound that none can beat (dual).

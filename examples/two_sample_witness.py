@@ -1,4 +1,5 @@
 """Do two samples come from one distribution, and if not, where do they differ?
+============================================================================
 
 Both have mean 0 and variance 1, so a t-test sees nothing. The maximum mean discrepancy does, and its witness
 function is positive where the first sample has more mass and negative where the second has.

@@ -1,4 +1,5 @@
 """Two meanings of "kernel": does a window of weights follow a curve as well as a Gaussian process does?
+=====================================================================================================
 
 The smoother takes a mean of targets, the process a combination of kernels; both choose their lengthscale from
 the same data.

@@ -12,11 +12,16 @@ import mercer
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(mercer.__file__).parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-ALL = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DOCS = ROOT / "docs"
+# What the site's builder writes beside the pages is not ours.
+MADE = ("generated", "gallery", "_pictures")
+GUIDES = sorted(p for p in DOCS.rglob("*.md") if p.relative_to(DOCS).parts[0] not in MADE)
+PAGES = [ROOT / "README.md", *GUIDES]
+ALL = sorted([*ROOT.glob("*.md"), *GUIDES])
+ROOMS = ("choose", "conformal", "gram", "plot", "sklearn", "solve", "theory")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_every_example_of_the_page_runs(page):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=flags, encoding="utf-8")
@@ -29,9 +34,43 @@ def test_every_link_leads_to_a_file(page):
         assert "://" in target or (page.parent / target).exists(), target
 
 
-def test_every_guide_is_linked_from_the_readme():
-    linked = set(re.findall(r"\]\(docs/([\w-]+\.md)\)", PAGES[0].read_text(encoding="utf-8")))
-    assert linked == {page.name for page in PAGES[1:]}
+def test_every_guide_is_in_one_tree_of_the_site():
+    named = []
+    for page in GUIDES:
+        for tree in re.findall(
+            r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        ):
+            entries = [line for line in tree.splitlines() if line and not line.startswith(":")]
+            named += [page.parent / re.sub(r".*<(.*)>", r"\1", entry) for entry in entries]
+    names = sorted(str(place.relative_to(DOCS)) for place in named)
+    pages = [str(page.relative_to(DOCS).with_suffix("")) for page in GUIDES]
+    assert names == sorted([*(page for page in pages if page != "index"), "gallery/index"])
+
+
+def test_the_readme_is_short_and_shows_a_picture_that_is_there():
+    text = PAGES[0].read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    assert all(
+        (ROOT / place).stat().st_size < 200_000 for place in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
+    )
+
+
+def test_the_reference_lists_every_public_name():
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    listed: dict[str, list[str]] = {}
+    for module, names in re.findall(
+        r"currentmodule:: (\S+)\n.*?:toctree: generated\n\n(.*?)\n```", text, re.DOTALL
+    ):
+        listed[module] = [*listed.get(module, []), *names.split()]
+    assert sorted(listed["mercer"]) == sorted(set(mercer.__all__) - set(mercer._MODULES) - {"__version__"})
+    for room in ROOMS:
+        there = set(getattr(mercer, room).__all__)
+        assert there <= {*listed[f"mercer.{room}"], *listed["mercer"]}, room
+
+
+@pytest.mark.parametrize("about", ["kernel", "machine", "solver"])
+def test_the_tables_of_the_page_are_those_of_the_library(about):
+    assert mercer.choose.guide(about).markdown() in (DOCS / "which.md").read_text(encoding="utf-8")
 
 
 def test_every_public_name_is_explained_in_a_guide():

@@ -11,13 +11,26 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from mercer.choose.advice import Advice, Guide, guide
 from mercer.choose.chooser import Choice, choose
 from mercer.choose.ledger import Trial
 from mercer.choose.lengthscales import Scales, median_lengthscale, scales
 from mercer.structure.answer import Structure
 from mercer.structure.door import structure
 
-__all__ = ["Choice", "Scales", "Structure", "Trial", "choose", "median_lengthscale", "scales", "structure"]
+__all__ = [
+    "Advice",
+    "Choice",
+    "Guide",
+    "Scales",
+    "Structure",
+    "Trial",
+    "choose",
+    "guide",
+    "median_lengthscale",
+    "scales",
+    "structure",
+]
 
 
 class _CallableModule(ModuleType):

@@ -15,6 +15,7 @@ from mercer.choose.search import Search
 from mercer.choose.validation import CrossValidation, Folds, Scoring
 from mercer.errors import InputError, Interrupted, ParameterError
 from mercer.kernels.base import Kernel
+from mercer.notebook import folded, paragraph, table
 from mercer.params import is_real, is_whole
 from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Certificate, Status
@@ -42,9 +43,20 @@ class Choice:
     trials: tuple[Trial, ...]
     certificate: Certificate
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what was chosen and why, and all trials, folded."""
+        rows = [(str(t.kernel), t.by, f"{t.score:.6g}", _numbers(t.parameters), t.note) for t in self.trials]
+        trials = table(("kernel", "by", "score", "numbers", ""), rows)
+        head = paragraph(f"{self.kernel}: {self.by} {self.score:.6g}. {self.why}")
+        return head + self.certificate.html() + folded(f"{len(rows)} trials, the best first", trials)
+
     def __str__(self) -> str:
         lines = [f"{self.kernel}: {self.by} {self.score:.6g}. {self.why}", str(self.certificate)]
         return "\n".join([*lines, *(f"  {t}" for t in self.trials[:5])])
+
+
+def _numbers(parameters: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in parameters.items())
 
 
 def choose(

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from mercer.notebook import items, table
+
 Value = TypeVar("Value")
 
 
@@ -91,6 +93,19 @@ def has_note(notes: Iterable[str], kind: NoteKind) -> bool:
     return any(isinstance(note, Note) and note.kind is kind for note in notes)
 
 
+_NUMBERS = (
+    "iterations",
+    "seconds",
+    "primal",
+    "dual",
+    "gap",
+    "kkt",
+    "worst_row",
+    "residual",
+    "added_diagonal",
+)
+
+
 @dataclass(frozen=True)
 class Certificate:
     """How an answer was got and how good it is; what does not apply is None.
@@ -141,6 +156,18 @@ class Certificate:
         out["notes"] = [str(note) for note in self.notes]
         out["residuals"] = None if self.residuals is None else list(self.residuals)
         return out
+
+    def html(self) -> str:
+        """For notebooks: the numbers that there are, and every note."""
+        rows = [("method", self.method), ("status", f"{self.status}: {self.status.meaning}")]
+        for name in _NUMBERS:
+            value = getattr(self, name)
+            if value is not None:
+                rows.append((name.replace("_", " "), f"{value:.6g}"))
+        return table(("certificate", ""), rows) + items(self.notes)
+
+    def _repr_html_(self) -> str:
+        return self.html()
 
     def __str__(self) -> str:
         parts = [self.method]

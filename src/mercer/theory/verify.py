@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from mercer.errors import InputError, InputTypeError, MercerError, ParameterError
+from mercer.notebook import as_printed
 from mercer.solve.solution import Certificate, Status
 from mercer.theory.claims import Examination
 from mercer.typing import Table, Targets, Weights
@@ -73,6 +74,9 @@ class Verification:
 
     def __bool__(self) -> bool:
         return self.ok
+
+    def _repr_html_(self) -> str:
+        return as_printed(str(self))
 
     def __str__(self) -> str:
         head = "claims hold" if self.ok else "CLAIMS DO NOT HOLD"

@@ -17,6 +17,7 @@ from mercer.kernels.proofs.enclosure import difference, quadratic_form
 from mercer.kernels.proofs.intervals import Interval
 from mercer.kernels.proofs.proof import Proof
 from mercer.kernels.proofs.witness import Points
+from mercer.notebook import as_printed, paragraph
 from mercer.typing import Array
 
 
@@ -34,6 +35,10 @@ class Validity:
 
     def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
         printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return as_printed(str(self))
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,6 +58,9 @@ class _WithProof(Validity):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.kernel} by {self.proof.rule}>"
+
+    def _repr_html_(self) -> str:
+        return paragraph(f"{self.kernel} is a kernel{self.given}.") + self.proof.html()
 
     def latex(self) -> str:
         return "\\begin{enumerate}\n" + self.proof.latex() + "\n\\end{enumerate}"

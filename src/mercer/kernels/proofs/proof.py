@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from mercer.kernels.leaves.inheritance import own_proof
+from mercer.notebook import code, folded, paragraph
 
 if TYPE_CHECKING:
     from mercer.kernels.base import Kernel
@@ -96,6 +98,16 @@ class Proof:
                 "\n\\begin{enumerate}\n" + "\n".join(p.latex() for p in self.premises) + "\n\\end{enumerate}"
             )
         return body
+
+    def html(self, *, unfolded: bool = True) -> str:
+        """The proof as a tree that is folded below its first step, for notebooks."""
+        inside = paragraph(_sentence(self.fact.reason))
+        if self.conditions:
+            inside += paragraph(f"Here {'; '.join(self.conditions)}.")
+        for assumption in self.taken():
+            inside += paragraph(f"Taken from you: {assumption}.")
+        inside += "".join(premise.html(unfolded=False) for premise in self.premises)
+        return folded(f"{code(str(self.kernel))} [{escape(self.rule)}]", inside, unfolded=unfolded)
 
 
 def _sentence(text: str) -> str:

@@ -63,7 +63,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, RidgeMachine):
         "solver": Choice(
             SOLVERS,
             about='"auto": primal where the kernel has fewer features than there are rows; Cholesky up to '
-            "4000 rows; beyond, conjugate gradients where the spectrum of a few rows says that they "
+            '4000 rows; beyond, conjugate gradients ("cg") where the spectrum of a few rows says that they '
             'cost less, or the factor does not fit in `memory`. "nystrom" is an approximation and only '
             "taken when asked for; `certificate_` states its error.",
         ),

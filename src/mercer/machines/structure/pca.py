@@ -92,7 +92,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
             about="At most so many; a share of the variance 0 < s < 1, the fewest that explain it; None for "
             "all that are positive beyond rounding (the last two need all eigenvalues, n³ work).",
         ),
-        "solver": Choice(SOLVERS, about="See `mercer.solve.top_eigenpairs`."),
+        "solver": Choice(
+            SOLVERS,
+            about='"dense" is LAPACK on the whole matrix, "lanczos" takes one vector at a time and "krylov" '
+            'a block of them; "auto": dense for few rows or many components, lanczos where the matrix is in '
+            "memory, krylov where its entries are computed anew. See `mercer.solve.top_eigenpairs`.",
+        ),
         "inverse": Choice(
             METHODS,
             about='How `inverse_transform` finds pre-images: "linear" (exact, for `Linear`), "fixed-point" '
