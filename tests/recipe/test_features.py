@@ -112,7 +112,9 @@ def test_where_the_target_follows_a_direction_the_learned_metric_wins_by_evidenc
     roles = roles_of(given.table)
     talk = Talk(0)
     plain = [
-        each for each in tournament.contenders(given, roles, talk) if "all columns together" in each.words
+        each
+        for each in tournament.field_of(given, roles, talk).contenders
+        if "all columns together" in each.words
     ]
     learned = features.contenders(given, roles, y, "numbers", None, 0, talk)
     assert len(plain) == 6 and len(learned) == 3

@@ -8,6 +8,7 @@ parameters what each parameter of a constructor may be, in words, and its lines 
 hints      what a parameter is called here, for those who guess
 terms      which terms of a sum are noise of the observation
 targets    targets checked as strictly as rows
+kept       rows that a fitted machine keeps, read once
 publish    a fit seen whole, or not at all; Ctrl-C keeps the best so far
 examine    `verify` for every machine: what it claims, recomputed (each package has its own `examine`)
 examined   claims that many machines make
