@@ -11,7 +11,8 @@ from sphinx_gallery.scrapers import figure_rst
 
 
 def arguments(_conf: dict[str, Any], script: dict[str, Any]) -> list[str]:
-    """The command line that an example sees."""
+    """The command line that an example sees; and its `__file__`, which sphinx-gallery leaves out."""
+    script["example_globals"]["__file__"] = script["src_file"]
     return ["-o", str(_place(script))]
 
 
