@@ -86,9 +86,9 @@ def _short_dates(axes: Axes, found: Forecast) -> None:
         return
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    places = AutoDateLocator(minticks=3, maxticks=DATES)
+    places = AutoDateLocator(minticks=3, maxticks=DATES)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(places)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(places))
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(places))  # type: ignore[no-untyped-call]
 
 
 def terms_picture(found: Forecast) -> Figure:

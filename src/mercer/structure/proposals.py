@@ -19,8 +19,8 @@ from scipy.signal import lombscargle
 
 from mercer.arrays import Column
 from mercer.kernels import RBF, Kernel, Linear, Matern, Periodic, RationalQuadratic, Standardized
+from mercer.kernels.text import parse
 from mercer.machines.gaussian_process.tune import restart_points
-from mercer.params import Open
 from mercer.structure.grammar import HEIGHT, Menu, after, before
 from mercer.structure.scoring import Candidate, Sample, residuals
 from mercer.typing import Array, Integers
@@ -187,7 +187,7 @@ def plain_of_table(sample: Sample) -> Kernel:
 
 def starts_of_plain(sample: Sample) -> list[Kernel]:
     """That Gaussian with long lengthscales, with those that a process begins with, and with random ones."""
-    usual = (1.0 * RBF(Open.EACH)).resolved(sample.rows.data)
+    usual = (1.0 * parse("RBF(ard=True)")).resolved(sample.rows.data)
     rng = np.random.default_rng(len(sample))
     random = [usual.with_theta(theta) for theta in restart_points(usual, RESTARTS, rng)]
     return [plain_of_table(sample), usual, *random]

@@ -129,7 +129,7 @@ class Search:
 
     def fresh(self) -> list[Candidate]:
         """The best of each structure that the search did not go on from yet, as many as the beam is wide."""
-        found = []
+        found: list[Candidate] = []
         for candidate in self.judged:
             key = key_of(candidate.kernel)
             if len(found) < self.beam and key not in self.left_behind:
