@@ -233,9 +233,8 @@ class FalkonClassifier(ClassifierMixin, Falkon):
             return self._ridge(system, found, targets)
         known = self._penalty(system, found, targets, logistic=True)
         labels, weights = remember(system)
-        # sums for every step of Newton's cost more than features that are made once and kept
-        in_blocks = k > 2 or system.can_keep_features
-        if self.solver == "direct" or not in_blocks:
+        one_by_one = k == 2 or self.solver == "direct"
+        if one_by_one:
             system.keep()
             w, c = newton(
                 system,

@@ -247,22 +247,14 @@ class Streamed:
             out = out + K.T.astype(np.float64, copy=False) @ pull[rows]
         return self.whiten(out)
 
-    @property
-    def _feature_bytes(self) -> int:
-        return 4 * self.n * self.basis.rank
-
-    @property
-    def can_keep_features(self) -> bool:
-        """Whether features of all rows, in float32, fit in memory."""
-        return self._feature_bytes <= self.memory
-
     def curvatures(self, T: Array) -> Curved:
         """Products with Tᵀ k(Z, x) S k(x, Z) T; k(x, Z) T is kept in float32 if it fits in memory."""
-        if not self.can_keep_features or clock.late():
+        needed = 4 * self.n * T.shape[1]
+        if needed > self.memory or clock.late():
             return Anew(self, T)
         kept = Rounded(self.n, T.shape[1])
         # What is left is for k(x, Z) itself.
-        self.memory -= self._feature_bytes
+        self.memory -= needed
         self.keep()
         for K, _, _, rows in self.tiles():
             kept.phi[rows] = K.astype(np.float64, copy=False) @ T
