@@ -22,6 +22,7 @@ import mercer
 from mercer import SVC, Interrupted, KernelRidge
 from mercer.gram import Dense
 from mercer.machines.shared import publish
+from mercer.machines.shared.kept import READ
 from mercer.solve import qp
 from mercer.solve.solution import Solution, Status
 
@@ -99,7 +100,8 @@ def test_a_partial_fit_that_fails_leaves_the_model_as_it_was(monkeypatch):
     rows = rng.normal(size=(40, 2))
     labels = np.where(rows[:, 0] * rows[:, 1] > 0, 1, -1)
     model = mercer.KernelPerceptron("RBF(1.0)").partial_fit(rows[:20], labels[:20])
-    before = copy.deepcopy(vars(model))
+    # what was read of the rows is no part of what was learned
+    before = {name: copy.deepcopy(value) for name, value in vars(model).items() if name != READ}
 
     def broken(self):
         raise RuntimeError("at the very end")

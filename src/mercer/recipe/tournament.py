@@ -38,6 +38,7 @@ from mercer.progress import Talk
 from mercer.recipe.given import Given
 from mercer.scales import IDENTITY, Scale, candidates
 from mercer.solve.anytime import Anytime
+from mercer.solve.solution import Status
 from mercer.tables.propose import SMOOTHNESS, Style, kernel_of
 from mercer.tables.roles import Role
 from mercer.typing import Array, Integers, Labels, Table
@@ -75,7 +76,10 @@ LEAST_OF_A_CLASS = 5
 
 
 # How a search ended, in words.
-ENDED = {"limit": "its search used all its steps", "converged": "its search ended at the top"}
+ENDED: dict[str, str] = {
+    Status.LIMIT: "its search used all its steps",
+    Status.CONVERGED: "its search ended at the top",
+}
 
 
 Boxes = tuple[tuple[float, float], ...]

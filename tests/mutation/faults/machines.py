@@ -137,7 +137,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a fit shows itself before it is whole",
         MACHINES + "shared/publish.py",
-        "        draft = _with_state(self, state | {DRAFT: True})",
+        "        draft = _with_state(self, state | {DRAFT: True, READ: ReadRows()})",
         "        self.__dict__[DRAFT] = True\n        draft = self",
         "tests/machines/test_stopping.py",
     ),
