@@ -8,7 +8,7 @@ import pytest
 import mercer
 from mercer import RBF, FalkonClassifier, FalkonRegressor
 from mercer.errors import Interrupted
-from mercer.machines.landmarks import falkon_blocks, falkon_fit, streamed
+from mercer.machines.landmarks import falkon, falkon_blocks, falkon_fit, streamed
 from mercer.machines.landmarks.penalty import NEAR, cross_validated
 
 RNG = np.random.default_rng(0)
@@ -53,6 +53,22 @@ def test_what_is_kept_in_memory_changes_no_answer(memory):
     given = fitted(memory=memory)
     np.testing.assert_allclose(given.decision_function(X), fitted("direct").decision_function(X), atol=1e-6)
     assert given.certificate_.converged
+
+
+@pytest.mark.parametrize("memory", [1, "2GiB"])
+@pytest.mark.parametrize("kernel", [K, "RBF(1.5) + White(0.3)"])
+def test_two_classes_of_many_rows_are_those_of_few(monkeypatch, kernel, memory):
+    """By features that serve all steps, or, below `SUMMED_ENTRIES`, by sums for every step."""
+    t = LABELS < 2
+    given = {"alpha": 0.1, "landmarks": Z, "tol": 1e-8, "memory": memory}
+    summed = FalkonClassifier(kernel, **given).fit(X, t, sample_weight=W)
+    monkeypatch.setattr(falkon, "SUMMED_ENTRIES", 240 * 40 - 1)
+    shared = FalkonClassifier(kernel, **given).fit(X, t, sample_weight=W)
+    assert "sums of products" in summed.certificate_.method
+    assert "at once" in shared.certificate_.method
+    np.testing.assert_allclose(shared.decision_function(X), summed.decision_function(X), atol=1e-6)
+    assert shared.certificate_.primal == pytest.approx(summed.certificate_.primal, rel=1e-10)
+    assert mercer.verify(shared, X, t, sample_weight=W)
 
 
 def test_groups_of_classes_give_the_same(monkeypatch):

@@ -25,6 +25,11 @@ from mercer.machines.shared.targets import as_labels, check_finite_targets, chec
 from mercer.solve.solution import Certificate
 from mercer.typing import Array, Labels, Memory, Numbers, Seed, Table, Targets, Weights
 
+# Entries of k(x, Z), rows times landmarks, up to which two classes are solved by sums of products for every
+# step of Newton's. Beyond it, features that are made once serve all steps: by size alone, so that the answer
+# of a small problem does not depend on `memory`.
+SUMMED_ENTRIES = 1 << 22
+
 
 class FalkonRegressor(RegressorMixin, Falkon):
     """Kernel ridge regression on the span of landmarks, in memory that does not grow with the rows.
@@ -233,7 +238,8 @@ class FalkonClassifier(ClassifierMixin, Falkon):
             return self._ridge(system, found, targets)
         known = self._penalty(system, found, targets, logistic=True)
         labels, weights = remember(system)
-        one_by_one = k == 2 or self.solver == "direct"
+        few = k == 2 and found.n * self.basis_.rank <= SUMMED_ENTRIES
+        one_by_one = few or self.solver == "direct"
         if one_by_one:
             system.keep()
             w, c = newton(

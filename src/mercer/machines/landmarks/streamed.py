@@ -28,6 +28,8 @@ from mercer.typing import Array, Labels
 
 # Rows whose features stay in cache between a product with them and one with their transpose.
 CHUNK = 256
+# Rows whose features are computed in float64 before they are rounded.
+PANEL = 1024
 
 # Targets or weights of some rows, from what the source says of them and their places among all rows.
 Targeting: TypeAlias = Callable[[Labels, slice], Array]
@@ -257,7 +259,7 @@ class Streamed:
         self.memory -= needed
         self.keep()
         for K, _, _, rows in self.tiles():
-            kept.phi[rows] = K.astype(np.float64, copy=False) @ T
+            kept.fill(rows, K, T)
         return kept
 
     def values(self, W: Array) -> Array:
@@ -293,6 +295,13 @@ class Rounded:
 
     def __init__(self, n: int, columns: int) -> None:
         self.phi = np.empty((n, columns), dtype=np.float32)
+
+    def fill(self, rows: slice, K: Array, T: Array) -> None:
+        """The features of some rows, a panel at a time: what is rounded is still in cache."""
+        part = self.phi[rows]
+        for start in range(0, len(K), PANEL):
+            panel = slice(start, start + PANEL)
+            part[panel] = K[panel].astype(np.float64, copy=False) @ T
 
     def product(self, P: Array, S: Array) -> Array:
         out = np.zeros(P.shape)
