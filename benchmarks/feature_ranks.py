@@ -1,7 +1,8 @@
 """Mean ranks of the feature machine and of tuned peers over folds: `python -m benchmarks features --ranks`.
 
 Every peer is tuned by random trials on a fifth of its training rows, kept out, and then fitted to all of
-them; the feature machine has no trials, since it chooses by leave-one-out. Peers that are not installed are
+them; no trial begins after as many CPU seconds as the feature machine took on these rows. The feature machine
+has no trials, since it chooses by leave-one-out. Peers that are not installed are
 left out, with a word. With `--store FILE` every cell is written as soon as it is done, and a second run does
 the cells that are missing. Errors are RMSE over the deviation of the training target, or the share of wrong
 labels.
@@ -41,10 +42,12 @@ def run(options: argparse.Namespace) -> None:
             parts = split(found, rows, fold)
             if parts is None:
                 continue
+            at = f"{name}/{fold}/{rows}/{trials}"
             for side, fit in sides(name in CLASSES, trials, options.quick).items():
-                key = f"{name}/{fold}/{rows}/{trials}/{side}"
+                key = f"{at}/{side}"
                 if key not in cells:
-                    cells[key] = judged(fit, parts, name in CLASSES)
+                    seconds = np.inf if side == FEATURES else cells[f"{at}/{FEATURES}"]["cpu"]
+                    cells[key] = judged(lambda X, y, fit=fit, s=seconds: fit(X, y, s), parts, name in CLASSES)
                     print(f"{key:<60}{cells[key]['error']:>9.4f}{cells[key]['cpu']:>9.1f} s", flush=True)
                     if options.store is not None:
                         options.store.write_text(json.dumps(cells, indent=1))
@@ -96,16 +99,18 @@ def judged(fit: Callable[..., Any], parts: tuple[np.ndarray, ...], labels: bool)
 
 
 def sides(labels: bool, trials: int, quick: bool) -> dict[str, Callable[..., Any]]:
-    """What is compared: by name, a function of rows and targets that gives a fitted model."""
+    """What is compared: by name, a function of rows, targets and seconds that gives a fitted model."""
     from mercer import FeatureMachineClassifier, FeatureMachineRegressor
 
     mine = FeatureMachineClassifier if labels else FeatureMachineRegressor
     updates = 1 if quick else 8
     found: dict[str, Callable[..., Any]] = {
-        FEATURES: lambda X, y: mine(n_updates=updates, random_state=0).fit(X, y)
+        FEATURES: lambda X, y, _: mine(n_updates=updates, random_state=0).fit(X, y)
     }
     for side, (make, draw) in peers(labels).items():
-        found[side] = lambda X, y, make=make, draw=draw: tuned(make, draw, X, y, trials, labels)
+        found[side] = lambda X, y, seconds, make=make, draw=draw: tuned(
+            make, draw, X, y, trials, seconds, labels
+        )
     return found
 
 
@@ -199,9 +204,11 @@ def tuned(
     X: np.ndarray,
     y: np.ndarray,
     trials: int,
+    seconds: float,
     labels: bool,
 ) -> Any:
     """The settings with the least error on a fifth of the rows, fitted to all; the first are defaults."""
+    until = time.process_time() + seconds
     rng = np.random.default_rng(0)
     order = rng.permutation(len(y))
     judge, learn = order[: len(y) // 5], order[len(y) // 5 :]
@@ -212,6 +219,8 @@ def tuned(
         if error < least:
             best = how
             least = error
+        if time.process_time() > until:
+            break
     return make(best).fit(X, y)
 
 
