@@ -13,6 +13,7 @@ from mercer.cli.fit import seconds_for_fit, seconds_of
 from mercer.cli.main import app
 from mercer.errors import Interrupted, ParameterError
 from mercer.recipe import tournament
+from mercer.report.fit import command
 
 runner = CliRunner()
 R = np.random.default_rng(4)
@@ -53,6 +54,15 @@ def test_fit_with_a_target_and_nothing_else_writes_a_model_that_the_library_read
     assert "model: flats.mercer" in result.stdout
     expected = mercer.fit(tmp_path / "flats.csv", "rent", verbose=0)
     assert model.kernel_ == expected.kernel_ and model.target_ == "rent"
+
+
+def test_the_model_remembers_the_time_that_was_asked_for(tmp_path):
+    """Not the share of it that the fit had: the command in its report would ask for less each time."""
+    result = run("fit", "flats.csv", "-t", "rent", "--time", "2m", "--no-report", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    model = mercer.load(tmp_path / "flats.mercer")
+    assert model.max_seconds == 120.0
+    assert "--time 120s" in command(model)
 
 
 def test_fit_as_json_has_the_facts_of_the_model(tmp_path):

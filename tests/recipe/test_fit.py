@@ -243,6 +243,8 @@ def test_a_file_is_read_and_rows_without_a_target_are_left_out(tmp_path):
     assert model.n_rows_fit_ == N - 5
     assert "5 rows have no target and were left out." in model.steps_
     assert "note" not in str(model.kernel_)
+    np.testing.assert_array_equal(model.predict(path), model.predict(TABLE))
+    np.testing.assert_array_equal(model.predict_interval(str(path)), model.predict_interval(TABLE))
 
 
 def test_the_kernel_given_is_the_kernel_used():

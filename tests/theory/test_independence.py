@@ -3,12 +3,13 @@
 from itertools import permutations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 
 import mercer
 from mercer.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from mercer.theory import hsic, hsic_test
+from mercer.theory import hsic, hsic_test, mmd
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +98,26 @@ def test_bad_input_is_refused(pairs):
         hsic_test(X, Y, statistic="other")
     with pytest.raises(ParameterError, match="n_permutations"):
         hsic_test(X, Y, n_permutations=2.5)
+
+
+def test_gaps_that_the_kernel_knows_of_are_no_numbers_that_lack():
+    """A table of numbers with a gap; the referee fills it by hand, and marks which values were known."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=40)
+    x[[4, 17]] = np.nan
+    y = rng.normal(size=40)
+    table = pd.DataFrame({"x": x})
+    kernel = 'RBF(1.0).of(Filled([0.25])).on("x")*Categorical(1.0).of(Known()).on("x")'
+    known = np.isfinite(x)
+    filled = np.where(known, x, 0.25)
+    K = np.exp(-0.5 * (filled[:, None] - filled) ** 2) * np.exp(-1.0 * (known[:, None] != known))
+    L = mercer.RBF(1.0)(y[:, None])
+    H = np.eye(40) - 1 / 40
+    found = hsic(table, y, kernel, "RBF(1.0)", statistic="biased")
+    assert found == pytest.approx(np.trace(K @ H @ L @ H) / 40**2, rel=1e-12)
+    assert 0 < hsic_test(table, y, kernel, "RBF(1.0)", random_state=0).p_value <= 1
+    halves = table.iloc[:20], table.iloc[20:]
+    want = K[:20, :20].mean() + K[20:, 20:].mean() - 2 * K[:20, 20:].mean()
+    assert mmd(*halves, kernel, statistic="biased") == pytest.approx(want, abs=1e-14)
+    with pytest.raises(NotFiniteError, match="column 'x'"):
+        hsic(table, y, "RBF(1.0)")

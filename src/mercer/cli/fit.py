@@ -95,6 +95,8 @@ def run_fit(asked: FitRequest) -> int:
             model = cast("TableRegressor | TableClassifier", stop.model)
             complain("interrupted; the best model so far is written.")
             code = INTERRUPTED
+        # what was asked of the command, and not the share of it that the fit had
+        model.set_params(max_seconds=seconds)
         saved = model.save(place, force=asked.force, compact=True)
         voice.say(said_of_file(saved))
         if page is not None:

@@ -15,12 +15,11 @@ from mercer.frames import (
 )
 from mercer.kernels import Kernel
 from mercer.recipe.estimators import TableClassifier, TableRegressor
-from mercer.recipe.given import as_target, find_task
+from mercer.recipe.given import Source, as_target, find_task, rows_in
 from mercer.tables.intake import TableFile, read_table
 from mercer.tables.names import require_columns
 from mercer.typing import Memory, Table, Targets
 
-Source = str | os.PathLike[str] | TableFile | Table
 TARGET = "target"
 
 
@@ -93,7 +92,7 @@ def split(table: Source, target: str | Targets | None) -> tuple[Table, Targets, 
             assert table.target is not None and table.matrix is not None
             return table.matrix, table.target, TARGET
         whose = table.path
-        table = table.frame
+        table = rows_in(table)
     if isinstance(target, str):
         return _by_name(table, target, whose)
     if target is None:

@@ -28,7 +28,7 @@ from mercer.progress import Talk
 from mercer.recipe import estimate, features, ladder, tournament
 from mercer.recipe.calibration import calibrated, sharpened
 from mercer.recipe.estimate import LEVEL, Estimate, Predicted
-from mercer.recipe.given import Given, as_target
+from mercer.recipe.given import Given, Source, as_target, rows_in
 from mercer.recipe.leaks import suspicions
 from mercer.scales import IDENTITY, Scale
 from mercer.solve.solution import Certificate
@@ -38,7 +38,6 @@ from mercer.typing import Array, Labels, Memory, Table, Targets
 
 if TYPE_CHECKING:
     from mercer.files.save import Saved
-    from mercer.recipe.door import Source
     from mercer.recipe.explain import Explanation
 
 
@@ -248,9 +247,10 @@ class TableMachine(BaseEstimator):
         check_is_fitted(self, "machine_")
         return self.machine_.certificate_
 
-    def _rows(self, X: Table) -> Any:
+    def _rows(self, X: Source) -> Any:
         """Rows to predict, as the machine reads them: columns by name, or in order where they have none."""
         check_is_fitted(self, "machine_")
+        X = rows_in(X)
         given = Given.of(X)
         known = getattr(self, "feature_names_in_", None)
         if not is_frame(X) and given.width != self.n_features_in_:
@@ -336,17 +336,17 @@ class TableRegressor(RegressorMixin, TableMachine):
         self.machine_ = found.machine
         self.y_mean_, self.y_scale_ = found.mean, found.scale
 
-    def predict(self, X: Table, return_std: bool = False) -> Array | tuple[Array, Array]:
+    def predict(self, X: Source, return_std: bool = False) -> Array | tuple[Array, Array]:
         """The mean at rows X; with `return_std` also the standard deviation of a new observation there.
 
-        Both are of the target itself, whatever the scale on which the machine was fitted.
+        X may be the path of a table. Both are of the target itself, whatever the scale of the fit.
         """
         if not return_std and self.scale_.is_identity:
             return self.y_mean_ + self.y_scale_ * np.asarray(self.machine_.predict(self._rows(X)))
         said = self.predicted(X)
         return (said.mean, said.std) if return_std else said.mean
 
-    def predicted(self, X: Table) -> Predicted:
+    def predicted(self, X: Source) -> Predicted:
         """What is said of new observations at rows X: normal distributions on the scale of the target."""
         rows = self._rows(X)
         if isinstance(self.machine_, GaussianProcessRegressor):
@@ -356,7 +356,7 @@ class TableRegressor(RegressorMixin, TableMachine):
         return Predicted(self.scale_, mean, np.full(len(mean), self.estimate_.numbers.width[0]))
 
     def predict_interval(
-        self, X: Table, level: float = LEVEL, *, conformal: bool = False
+        self, X: Source, level: float = LEVEL, *, conformal: bool = False
     ) -> tuple[Array, Array]:
         """Lower and upper ends of a band that is meant to hold a new observation with this probability.
 
@@ -437,15 +437,15 @@ class TableClassifier(ClassifierMixin, TableMachine):
         self.classes_ = np.asarray(self.machine_.classes_)
         self.estimate_, self.sharpness_ = calibrated(self.estimate_, self.classes_)
 
-    def predict(self, X: Table) -> Labels:
-        """The most probable class of each row."""
+    def predict(self, X: Source) -> Labels:
+        """The most probable class of each row of X, or of the file X."""
         return np.asarray(self.machine_.predict(self._rows(X)))
 
-    def predict_proba(self, X: Table) -> Array:
+    def predict_proba(self, X: Source) -> Array:
         """The probability of each class, in the order of `classes_`, as sharp as rows not seen allow."""
         return sharpened(np.asarray(self.machine_.predict_proba(self._rows(X))), self.sharpness_)
 
-    def predict_set(self, X: Table, level: float = LEVEL) -> list[list[object]]:
+    def predict_set(self, X: Source, level: float = LEVEL) -> list[list[object]]:
         """For each row the classes among which the true one is meant to be with this probability.
 
         Those whose probability is at least as high as that of the true class was in this share of the rows

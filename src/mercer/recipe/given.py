@@ -9,6 +9,7 @@ a list of text        a table of one column
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from scipy import sparse
 from mercer.errors import InputError, ParameterError, ShapeError, TargetError
 from mercer.frames import frame_names, frame_rows, gaps, is_frame, with_text_names
 from mercer.sparse import Matrix
+from mercer.tables.intake import TableFile, read_table
 from mercer.typing import Integers, Labels, Table, Targets
 
 TASKS = ("numbers", "classes")
@@ -27,6 +29,20 @@ TASKS = ("numbers", "classes")
 MOST_COLUMNS = 60
 # A target of whole numbers with at most so many different values is a label.
 MOST_LABELS = 10
+
+
+Source = str | os.PathLike[str] | TableFile | Table
+
+
+def rows_in(source: Source) -> Table:
+    """The rows of a file, named or read, without a target that stands beside them; other rows as they are."""
+    if isinstance(source, str | os.PathLike):
+        source = read_table(os.fspath(source))
+    if not isinstance(source, TableFile):
+        return source
+    rows = source.matrix if source.frame is None else source.frame
+    assert rows is not None
+    return rows
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ import polars
 from mercer.arrays import Rows
 from mercer.errors import InputError
 from mercer.frames import frame_column, frame_names, frame_rows, frame_without, is_frame
-from mercer.recipe.door import Source
 from mercer.recipe.explain import LANDMARKS, kept, targets_of_fit
-from mercer.recipe.given import as_target
+from mercer.recipe.given import Source, as_target
 from mercer.tables.intake import TableFile, read_table
 from mercer.typing import Integers, Labels, Table
 

@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import OutputError
 from mercer.places import check_place, whole_file
 from mercer.plot.style import new_figure, with_few_digits
-from mercer.recipe.door import Source
 from mercer.recipe.estimate import LEVEL
 from mercer.recipe.estimators import TableClassifier, TableRegressor
 from mercer.recipe.explain import brief
+from mercer.recipe.given import Source
 from mercer.recipe.kept import sample_of
 from mercer.report import fit_pictures, fit_rows, judged
 from mercer.report.page import Page

@@ -64,7 +64,7 @@ def hsic_test(
     """
     biased = check_statistic(statistic)
     count = check_count(n_permutations, "n_permutations", 1)
-    x, y = _pairs(X, Y)
+    x, y = _pairs(X, Y, kernel, kernel if kernel_y is None else kernel_y)
     n = len(x)
     check_sizes((n,), 2 if biased else 4)
     k = with_median(kernel, x)
@@ -103,7 +103,7 @@ def hsic(
     0.0625
     """
     biased = check_statistic(statistic)
-    x, y = _pairs(X, Y)
+    x, y = _pairs(X, Y, kernel, kernel if kernel_y is None else kernel_y)
     check_sizes((len(x),), 2 if biased else 4)
     k = with_median(kernel, x)
     l = with_median(kernel if kernel_y is None else kernel_y, y)
@@ -118,11 +118,11 @@ def _judged(k: Kernel, x: Rows, l: Kernel, y: Rows, strict: bool) -> tuple[str, 
     return tuple(dict.fromkeys(notes))
 
 
-def _pairs(X: Table, Y: Table) -> tuple[Rows, Rows]:
-    x = rows_of(X, "X")
+def _pairs(X: Table, Y: Table, kernel: Kernel | str, kernel_y: Kernel | str) -> tuple[Rows, Rows]:
+    x = rows_of(X, "X", kernel)
     if np.ndim(cast("npt.ArrayLike", Y)) == 1 and np.asarray(Y).dtype.kind in "fiub":
         Y = np.asarray(Y).reshape(-1, 1)
-    y = rows_of(Y, "Y")
+    y = rows_of(Y, "Y", kernel_y)
     if len(x) != len(y):
         raise ShapeError(f"X has {len(x)} rows and Y has {len(y)}; row i of both must belong together.")
     return x, y

@@ -56,13 +56,17 @@ class KernelTest:
         return "\n".join([head, f"  {kernels} on {sizes} rows", *(f"  {note}" for note in self.notes)])
 
 
-def rows_of(X: Table, name: str) -> Rows:
-    """A sample as rows: numbers checked, with the names of their columns, or things left as they are."""
+def rows_of(X: Table, name: str, *kernels: Kernel | str) -> Rows:
+    """A sample as rows: numbers checked, with the names of their columns, or things left as they are.
+
+    So are tables whose cells the kernels read one by one, and which may have gaps that these know of.
+    """
     rows = Rows.of(X, name)
     if rows.is_opaque and not _is_numbers(X):
         return rows
-    if is_frame(X) and rows.data.dtype.kind == "O":
-        # a table of several types: each part of the kernel reads its columns
+    by_name = not any(as_kernel(kernel).reads_numbers() for kernel in kernels)
+    if is_frame(X) and (rows.data.dtype.kind == "O" or by_name):
+        # each part of the kernel reads its columns
         return rows
     return Rows(check_vectors(X, name).astype(np.float64, copy=False), name, column_names(X))
 

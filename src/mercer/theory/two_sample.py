@@ -44,7 +44,8 @@ class TwoSampleTest(KernelTest):
         """(1/m) Σ k(x_i, t) - (1/n) Σ k(z_j, t): positive where X has more mass, negative where Z has."""
         m, n = self.sizes
         signs = np.concatenate([np.full(m, 1 / m), np.full(n, -1 / n)])
-        return np.asarray(Tiles(self.kernels[0], rows_of(points, "points"), self._rows) @ signs)
+        kernel = self.kernels[0]
+        return np.asarray(Tiles(kernel, rows_of(points, "points", kernel), self._rows) @ signs)
 
 
 def mmd_test(
@@ -88,14 +89,15 @@ def mmd_test(
     (0.001, True)
     """
     biased = check_statistic(statistic)
-    x = rows_of(X, "X")
-    z = rows_of(Z, "Z")
+    tried = [kernel] if isinstance(kernel, (str, Kernel)) else list(kernel)
+    x = rows_of(X, "X", *tried)
+    z = rows_of(Z, "Z", *tried)
     check_sizes((len(x), len(z)), 2)
     rng = np.random.default_rng(random_state)
     power: dict[str, float] = {}
     notes: tuple[str, ...] = ()
     if not isinstance(kernel, (str, Kernel)):
-        k, x, z, power = _choose(list(kernel), x, z, rng, memory, n_jobs)
+        k, x, z, power = _choose(tried, x, z, rng, memory, n_jobs)
         notes = (f"the kernel was chosen out of {len(power)} on the other half of each sample",)
     else:
         k = with_median(kernel, pooled(x, z))
@@ -134,8 +136,8 @@ def mmd(
     (1.0, 1.0)
     """
     biased = check_statistic(statistic)
-    x = rows_of(X, "X")
-    z = rows_of(Z, "Z")
+    x = rows_of(X, "X", kernel)
+    z = rows_of(Z, "Z", kernel)
     check_sizes((len(x), len(z)), 1 if biased else 2)
     both = pooled(x, z)
     k = with_median(kernel, both)
