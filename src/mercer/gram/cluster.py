@@ -39,6 +39,9 @@ ATTEMPTS = 4
 # Sets of rows that are kept on the workers at one time: those of fit, and a part of them.
 MOST_SPREAD = 3
 
+# How many sums are added by one task.
+FAN = 8
+
 _active: ContextVar[Cluster | None] = ContextVar("the cluster that computes", default=None)
 
 
@@ -189,34 +192,46 @@ def joined(lines: Lines, blocks: Sequence[int], parts: Sequence[Rows]) -> Part:
     return Part(Rows(data, first.name, first.names), lines, blocks)
 
 
-class Spread:
-    """Rows on the workers: blocks, and for each task of `lines` the part that it reads."""
+def added(sums: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Several tuples of sums added up from left to right: a task."""
+    total = sums[0]
+    for more in sums[1:]:
+        total = tuple(a + b for a, b in zip(total, more, strict=True))
+    return total
 
-    def __init__(self, cluster: Cluster, rows: Rows, blocks: Sequence[Future] | None = None) -> None:
-        self.cluster = cluster
-        self.rows = rows
-        self.lines = Lines.of(len(rows))
-        self.given = blocks
+
+class Spread:
+    """n rows on the workers, in the blocks of `lines`; and for each task the part of them that it reads.
+
+    `make` puts the blocks there, again if they were lost. `whose` is what they are found by.
+    """
+
+    def __init__(self, client: Client, n: int, whose: object, make: Callable[[Lines], list[Future]]) -> None:
+        self.client = client
+        self.whose = whose
+        self.lines = Lines.of(n)
+        self.make = make
         self.send()
 
     def send(self) -> None:
-        """Send the rows, or put them together from blocks that are there already."""
-        client = self.cluster.client
-        every = np.arange(len(self.rows))
-        blocks = self.given
-        if blocks is None:
-            cut = [self.rows.rows(every[self.lines.rows(b)]) for b in range(self.lines.blocks)]
-            blocks = client.scatter(cut, hash=False)
-        self.blocks = list(blocks)
-        read = [self.lines.read(task) for task in self.lines.tasks]
-        chosen = [[self.blocks[b] for b in numbers] for numbers in read]
-        self.parts = client.map(joined, [self.lines] * len(read), read, chosen, pure=False)
+        """Put the blocks on the workers."""
+        self.blocks = self.make(self.lines)
+        self._parts: list[Future] | None = None
+
+    @property
+    def parts(self) -> list[Future]:
+        """What each task of the lines reads, put together by the workers when it is first asked for."""
+        if self._parts is None:
+            read = [self.lines.read(task) for task in self.lines.tasks]
+            chosen = [[self.blocks[b] for b in numbers] for numbers in read]
+            self._parts = self.client.map(joined, [self.lines] * len(read), read, chosen, pure=False)
+        return self._parts
 
     def drop(self) -> None:
-        """Let the workers forget these rows; blocks that were there before stay."""
-        for future in self.parts + ([] if self.given else self.blocks):
+        """Let the workers forget these rows."""
+        for future in [*(self._parts or []), *self.blocks]:
             future.release()
-        self.parts = []
+        self._parts = None
         self.blocks = []
 
 
@@ -235,10 +250,18 @@ class Cluster:
 
     def spread(self, rows: Rows) -> Spread:
         """These rows on the workers: sent once, and found again as long as they are among the last few."""
-        for known in self.spreads:
-            if known.rows.data is rows.data and known.rows.names == rows.names:
-                return known
-        return self.keep(Spread(self, rows))
+
+        def scattered(lines: Lines) -> list[Future]:
+            every = np.arange(len(rows))
+            cut = [rows.rows(every[lines.rows(b)]) for b in range(lines.blocks)]
+            found: list[Future] = self.client.scatter(cut, hash=False)
+            return found
+
+        return self.known(rows.data) or self.keep(Spread(self.client, len(rows), rows.data, scattered))
+
+    def known(self, whose: object) -> Spread | None:
+        """Rows that are on the workers already."""
+        return next((spread for spread in self.spreads if spread.whose is whose), None)
 
     def keep(self, spread: Spread) -> Spread:
         self.spreads = [*self.spreads, spread][-MOST_SPREAD:]
@@ -251,16 +274,20 @@ class Cluster:
         asked: object,
         *arrays: object,
         each: Sequence[object] | None = None,
+        blocks: bool = False,
+        total: bool = False,
     ) -> list[T]:
         """function(part, task, asked, *arrays) for every task of the lines, in their order.
 
-        `asked` is small and goes with the tasks; `arrays` go to every worker once. `each`, if given, has one
-        more argument for each task. What was lost with a worker and cannot be made again there is sent again.
+        With `blocks` it is function(rows, number, asked, *arrays) for every block. `asked` is small and goes
+        with the tasks; `arrays` go to every worker once. `each`, if given, has one more argument for each
+        task. With `total` the workers add up what the tasks return, in their order, and the list has the sum
+        alone. What was lost with a worker and cannot be made again there is sent again.
         """
         lost: BaseException | None = None
         for _ in range(ATTEMPTS):
             try:
-                return self._run(spread, function, asked, arrays, each)
+                return self._run(spread, function, (asked, *arrays), each, blocks, total)
             except self._losses as error:
                 lost = error
                 spread.send()
@@ -273,16 +300,23 @@ class Cluster:
         self,
         spread: Spread,
         function: Callable[..., T],
-        asked: object,
-        arrays: tuple[object, ...],
+        given: tuple[object, ...],
         each: Sequence[object] | None,
+        blocks: bool,
+        total: bool,
     ) -> list[T]:
-        sent = self.client.scatter(list(arrays), hash=False, broadcast=True) if arrays else []
-        shared = [[value] * len(spread.parts) for value in (asked, *sent)]
+        asked, *arrays = given
+        pieces: list[Future] = spread.blocks if blocks else spread.parts
+        tasks: Sequence[object] = range(len(pieces)) if blocks else spread.lines.tasks
+        sent = self.client.scatter(arrays, hash=False, broadcast=True) if arrays else []
+        shared = [[value] * len(pieces) for value in (asked, *sent)]
         if each is not None:
             shared.append(list(each))
-        futures = self.client.map(function, spread.parts, spread.lines.tasks, *shared, pure=False)
+        futures = self.client.map(function, pieces, tasks, *shared, pure=False)
         try:
+            while total and len(futures) > 1:
+                groups = [futures[i : i + FAN] for i in range(0, len(futures), FAN)]
+                futures = self.client.map(added, groups, pure=False)
             found: list[T] = self.client.gather(futures)
         except KeyboardInterrupt:
             self.client.cancel(futures, force=True)

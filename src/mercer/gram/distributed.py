@@ -77,12 +77,17 @@ class Distributed(Tiles):
             total[spread.lines.rows_read(task)] += part
         return total.astype(self.dtype, copy=False)
 
-    def columns_times(self, cols: Index, V: Array) -> Array | None:
-        """K[:, cols] V, for a price that is proportional to the number of columns; None of a closed one."""
-        if not self.cluster.is_open:
-            return None
+    @property
+    def is_far(self) -> bool:
+        """Whether the workers compute it."""
+        return self.cluster.is_open
+
+    def columns_times(self, cols: Index, V: Array) -> Array:
+        """K[:, cols] V, for a price that is proportional to the number of columns."""
         j = np.arange(self.shape[1])[cols]
         V = np.ascontiguousarray(V, dtype=np.float64).reshape(len(j), -1)
+        if not self.cluster.is_open:
+            return np.asarray(self.block(slice(None), j) @ V)
         found = self.cluster.run(self._spread, across, self._asked, self.x.rows(j), j, V)
         return np.concatenate(found)
 
