@@ -96,6 +96,7 @@ TABLES += [
     "write_table",
 ]
 OTHERS = [
+    "cluster",
     "ConformalClassifier",
     "ConformalRegressor",
     "Guarantee",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mercer.errors import Interrupted
     from mercer.files.load import load
     from mercer.files.save import Saved, save
+    from mercer.gram.cluster import cluster
     from mercer.kernels import (
         RBF,
         After,
@@ -266,6 +267,7 @@ __all__ = [
     "__version__",
     "as_kernel",
     "choose",
+    "cluster",
     "compare",
     "conformal",
     "describe_table",
@@ -333,6 +335,7 @@ _ELSEWHERE = {
     "ConformalClassifier": "mercer.conformal.classifier",
     "ConformalRegressor": "mercer.conformal.regressor",
     "Guarantee": "mercer.conformal.guarantee",
+    "cluster": "mercer.gram.cluster",
     "Interrupted": "mercer.errors",
     "Saved": "mercer.files.save",
     "load": "mercer.files.load",

@@ -16,6 +16,7 @@
     ├── NoFiniteMapError (ValueError)    the explicit feature map is infinite
     ├── ModelFileError (ValueError)      a model that cannot be saved, or a file that holds no sound model
     ├── OutputError (ValueError)         a table or report that cannot be written to the place asked for
+    ├── ClusterError (RuntimeError)      a cluster that is missing, not to be trusted, or not for this machine
     ├── NotPositiveDefiniteError (LinAlgError)  a matrix with a pivot, or a direction, that is not positive
     └── MemoryBudgetError (MemoryError)  the answer would not fit in the memory allowed
 
@@ -99,6 +100,10 @@ class ModelFileError(MercerError, ValueError):
 
 class OutputError(MercerError, ValueError):
     """A table or a report that cannot be written, or not to the place that was asked for."""
+
+
+class ClusterError(MercerError, RuntimeError):
+    """A cluster that is missing, lost or open to strangers, or a machine that does not run on one."""
 
 
 class NotPositiveDefiniteError(MercerError, np.linalg.LinAlgError):

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import Rows
+from mercer.gram.distributed import Distributed, tiles
 from mercer.gram.low_rank import Features, LowRank
 from mercer.gram.of_kernel import Dense, Tiles, computed, stored_in_time
 from mercer.gram.operators import GramOperator, Precomputed, Shifted, SumOf
@@ -18,6 +19,7 @@ from mercer.typing import Array, Memory, Table
 
 __all__ = [
     "Dense",
+    "Distributed",
     "Features",
     "GramOperator",
     "LowRank",
@@ -29,6 +31,7 @@ __all__ = [
     "evaluate",
     "gram",
     "stored_in_time",
+    "tiles",
 ]
 
 
@@ -44,7 +47,7 @@ def gram(
     """The Gram operator of `kernel` on X (and Z): `Dense` if K fits in `memory`, else `Tiles`.
 
     The answer is the same. Within a limit of seconds a large K is stored only if that takes at most half of
-    them.
+    them. Under `mercer.cluster` many rows of one sample are `Distributed` over its workers.
 
     >>> import numpy as np
     >>> X = np.arange(6.0).reshape(-1, 1)
@@ -54,6 +57,10 @@ def gram(
     k = as_kernel(kernel)
     x, z = samples_of(X, Z)
     width = np.dtype(common_dtype(x, z) if dtype is None else dtype).itemsize
+    if z is None:
+        spread = tiles(k, x, dtype=dtype, n_jobs=n_jobs, memory=memory)
+        if isinstance(spread, Distributed):
+            return spread
     needed = len(x) * len(second(x, z)) * width
     if needed > memory_limit(memory):
         return Tiles(k, x, z, dtype=dtype, n_jobs=n_jobs)

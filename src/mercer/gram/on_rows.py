@@ -27,6 +27,7 @@ import numpy as np
 from mercer.arrays import Rows
 from mercer.errors import InputError, MercerError, NotFiniteError, ShapeError
 from mercer.gram import blocks
+from mercer.gram.distributed import tiles
 from mercer.gram.explicit import FeatureGram
 from mercer.gram.low_rank import LowRank
 from mercer.gram.met_features import latent_map_on, map_on
@@ -181,7 +182,7 @@ class Evaluated(KernelOnRows):
     @cached_property
     def tiles(self) -> Tiles:
         """K of the rows without storing it; its program is made once."""
-        return Tiles(self.kernel, self.rows, n_jobs=self.n_jobs)
+        return tiles(self.kernel, self.rows, n_jobs=self.n_jobs, memory=self.memory)
 
     def between(self, A: Matrix | Rows) -> Tiles:
         """k(new rows, rows); asked again about the same `new_rows`, it is the same operator."""

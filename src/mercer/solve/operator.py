@@ -7,7 +7,7 @@ here is float64.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,23 @@ class Operator(Products, Protocol):
     def in_memory(self) -> Entries | None:
         """Where A is in memory; None where it is not."""
         return None
+
+
+@runtime_checkable
+class FarOperator(Protocol):
+    """A matrix whose rows are computed by other machines: some columns are cheap, and all entries are not."""
+
+    @property
+    def is_far(self) -> bool:
+        """Whether they still are."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    def block(self, rows: Index, cols: Index) -> Array: ...
+
+    def columns_times(self, cols: Index, V: Array) -> Array:
+        """A[:, cols] V, for a price that is proportional to the number of columns."""
 
 
 MEMBERS = ("__matmul__", "diag", "block", "dense", "shifted", "low_rank_factor", "program", "in_memory")

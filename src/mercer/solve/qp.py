@@ -22,7 +22,8 @@ from mercer.errors import ParameterError, ShapeError
 from mercer.solve import core
 from mercer.solve.anytime import Anytime
 from mercer.solve.box import BoxPoint, BoxProblem
-from mercer.solve.operator import Operator
+from mercer.solve.decomposed import decomposed
+from mercer.solve.operator import FarOperator, Operator
 from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status
 from mercer.sparse import Matrix
 from mercer.threads import threads, threads_for
@@ -158,6 +159,9 @@ def working_sets(
     """
     if len(K.shape) != 2 or K.shape[0] != K.shape[1]:
         raise ShapeError(f"K must be square; got {K.shape}.")
+    if isinstance(K, FarOperator) and K.is_far:
+        with clock.within(max_seconds):
+            return _far_away(K, problems, starts, tol, gap_tol, max_iter, n_jobs, callback)
     options: dict[str, Any] = {
         "tol": tol,
         "gap_tol": gap_tol,
@@ -170,6 +174,27 @@ def working_sets(
         return _by_entries(K, stated, cache_bytes, stored_bytes, {**options, "callback": callback})
 
     return _solved(solve, problems, starts, max_seconds, callback, "working sets")
+
+
+def _far_away(
+    K: FarOperator,
+    problems: Sequence[BoxProblem],
+    starts: Sequence[Array] | None,
+    tol: float,
+    gap_tol: float | None,
+    max_iter: int,
+    n_jobs: int | None,
+    callback: Progress | None,
+) -> list[Solution[BoxPoint]]:
+    """On a K whose rows come from elsewhere: small problems here, their columns there."""
+
+    def small(entries: Array, problem: BoxProblem, *, tol: float, max_iter: int) -> Solution[BoxPoint]:
+        return working_sets(entries, [problem], tol=tol, max_iter=max_iter, n_jobs=n_jobs)[0]
+
+    begun = starts or [q.start for q in problems]
+    return decomposed(
+        K, problems, begun, small, tol=tol, gap_tol=gap_tol, max_iter=max_iter, callback=callback
+    )
 
 
 def ascents(

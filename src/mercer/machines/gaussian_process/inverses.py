@@ -17,7 +17,7 @@ import numpy as np
 from mercer import clock, lapack
 from mercer.arrays import Rows
 from mercer.errors import PrecisionWarning, warn
-from mercer.gram import GramOperator, Tiles
+from mercer.gram import GramOperator, tiles
 from mercer.kernels.base import Kernel
 from mercer.kernels.terms import split_noise
 from mercer.machines.gaussian_process.evidence import LOG_2PI, Evidence, factor_gram, gradient_of
@@ -190,7 +190,7 @@ def iterative(
     extra = np.asarray(noise, dtype=np.float64) - float(np.min(noise))
     if latent is None:
         latent, shift = kernel, float(np.min(noise))
-    op = Tiles(latent, rows, n_jobs=n_jobs)
+    op = tiles(latent, rows, n_jobs=n_jobs, memory=memory)
     if np.any(extra):
         op = op.shifted(extra)
     n = op.shape[0]

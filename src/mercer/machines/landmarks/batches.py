@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from mercer.errors import InputError, InputTypeError, ShapeError
+from mercer.gram.elsewhere import ParquetColumns
 from mercer.sparse import Matrix
 from mercer.typing import Array, Labels
 from mercer.vectors import check_vectors, unmasked
@@ -39,6 +40,9 @@ class Batches:
         self.make = make
         # Whether the rows are things that are no vectors, which a machine has read already.
         self.things = False
+        # Where the rows can be read from by others: a Parquet file, and its column of targets.
+        self.file: ParquetColumns | None = None
+        self.target: str | None = None
 
     def __iter__(self) -> Iterator[Batch]:
         return iter(self.make())
@@ -76,7 +80,18 @@ class Batches:
                 X = np.column_stack([batch.column(c).to_numpy(zero_copy_only=False) for c in wanted])
                 yield X, batch.column(target).to_numpy(zero_copy_only=False)
 
-        return cls(make)
+        found = cls(make)
+        found.file = ParquetColumns(str(path), tuple(wanted))
+        found.target = target
+        return found
+
+    def file_targets(self) -> Labels:
+        """All targets of a Parquet file: one column."""
+        from pyarrow import parquet
+
+        assert self.file is not None and self.target is not None
+        column = parquet.read_table(self.file.path, columns=[self.target]).column(self.target)
+        return np.asarray(column.to_numpy())
 
 
 def is_source(X: object, y: object) -> TypeGuard[Iterable[Batch]]:

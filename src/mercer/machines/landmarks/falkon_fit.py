@@ -14,14 +14,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer import clock, lapack
 from mercer.arrays import read_rows
-from mercer.errors import InputError, ParameterError, warn
+from mercer.errors import ClusterError, InputError, ParameterError, warn
 from mercer.gram import GramOperator, Tiles
+from mercer.gram.cluster import active
+from mercer.gram.elsewhere import is_collection, names_of, on_workers, shape_of
 from mercer.gram.functions import ByRows, Functions
 from mercer.gram.on_rows import Evaluated
 from mercer.machines.landmarks.approximation import named, without_noise
 from mercer.machines.landmarks.batches import BATCH, Batch, Batches, is_source
 from mercer.machines.landmarks.falkon_newton import too_long
 from mercer.machines.landmarks.penalty import cross_validated
+from mercer.machines.landmarks.scattered import FarRows, Scattered
 from mercer.machines.landmarks.selection import EPS, basis, choose
 from mercer.machines.landmarks.streamed import (
     Scan,
@@ -135,9 +138,14 @@ class Falkon(KernelEstimator):
         """Learn from rows X and targets y, or from `Batches`; a row of weight 2 counts twice."""
         self._check_parameters()
         start = time.perf_counter()
-        source = self._source(X, y, sample_weight)
+        far = self._far(X, y, sample_weight)
+        source = () if far is not None else self._source(X, y, sample_weight)
         rng = generator(self.random_state)
-        found = scan(source, max(POOL, 4 * int(self.n_landmarks)), rng, self._look)
+        size = max(POOL, 4 * int(self.n_landmarks))
+        if far is None:
+            found = scan(source, size, rng, self._look)
+        else:
+            found = far.scan(size, rng, self._look)
         if is_source(X, y):
             self.n_features_in_ = found.width
             self.__dict__.pop("feature_names_in_", None)
@@ -151,18 +159,7 @@ class Falkon(KernelEstimator):
         notes: list[str] = []
         self._choose(found, rng, notes)
         notes += self._judge(found)
-        names = getattr(self, "feature_names_in_", None)
-        system = Streamed(
-            self.smooth_,
-            self.landmarks_,
-            self.basis_,
-            source,
-            None if names is None else [str(v) for v in names],
-            self.dtype,
-            self.n_jobs,
-            found.n,
-            memory_limit(self.memory),
-        )
+        system = self._system(source, far, found.n)
         self.n_rows_fit_ = found.n
         w, c = self._solve(system, found)
         if self.noise_:
@@ -170,6 +167,47 @@ class Falkon(KernelEstimator):
         self.coef_ = self.basis_.coefficients(w)
         self._keep_certificate(c, notes, system, time.perf_counter() - start)
         return self
+
+    def _system(self, source: Iterable[Batch], far: FarRows | None, n: int) -> Streamed:
+        """The sums over all rows: here, or by the workers that have them."""
+        known = getattr(self, "feature_names_in_", None)
+        names = None if known is None else [str(v) for v in known]
+        start = (self.smooth_, self.landmarks_, self.basis_)
+        if far is not None:
+            return Scattered(*start, far, names=names, dtype=self.dtype, n_jobs=self.n_jobs)
+        return Streamed(*start, source, names, self.dtype, self.n_jobs, n, memory_limit(self.memory))
+
+    def _far(self, X: Table | Iterable[Batch], y: Targets | None, sample_weight: Weights) -> FarRows | None:
+        """The rows on the workers of the cluster; None where there is none."""
+        cluster = active()
+        if cluster is None:
+            return None
+        if isinstance(X, Batches) and X.file is not None:
+            y = X.file_targets()
+            spread = X.file.on_workers(cluster, X)
+            width = len(X.file.columns)
+        elif is_source(X, y):
+            raise ClusterError(
+                "a cluster reads no batches from this process. Pass an array, a Dask array or frame, or "
+                "Batches.parquet(path, target), whose file the workers read themselves."
+            )
+        elif is_collection(X):
+            width = shape_of(X)[1]
+            spread = on_workers(cluster, X, X)
+            self._remember_columns(width, names_of(X))
+        else:
+            A = self.check_rows(cast(Table, X), reset=True)
+            width = A.shape[1] if A.ndim == 2 else 0
+            spread = cluster.spread(self.as_rows(A))
+        n = spread.lines.n
+        targets = self._check_targets(y, n)
+        return FarRows(cluster, spread, targets, check_weights(sample_weight, n), width)
+
+    def _remember_columns(self, width: int, names: list[str] | None) -> None:
+        self.n_features_in_ = width
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
 
     def _source(
         self, X: Table | Iterable[Batch], y: Targets | None, sample_weight: Weights

@@ -15,7 +15,6 @@ import numpy as np
 from scipy.special import expit
 
 from mercer import clock
-from mercer.machines.landmarks.batches import passes
 from mercer.machines.landmarks.streamed import Streamed, landmark_factor, solve_normal
 from mercer.progress import Tell
 from mercer.solve import Cholesky
@@ -78,9 +77,7 @@ def newton(
 
 def remember(of: Streamed) -> tuple[Labels, Array]:
     """Targets and weights of all rows."""
-    parts = [(y, w) for _, y, w in passes(of.source)]
-    of.passes += 1
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+    return of.labels_and_weights()
 
 
 def too_long(seconds: object) -> str:

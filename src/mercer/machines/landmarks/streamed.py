@@ -262,6 +262,29 @@ class Streamed:
             kept.fill(rows, K, T)
         return kept
 
+    def bent(self, c: Array, S: Array) -> Array:
+        """Σ k(Z, x) s (k(x, Z) c), with a row of S for every row."""
+        out: Array = np.zeros(1)
+        for K, _, _, rows in self.tiles():
+            K = K.astype(np.float64, copy=False)
+            out = out + K.T @ (S[rows] * (K @ c))
+        return out
+
+    def bent_by_weight(self, c: Array, weights: Weighting | None) -> Array:
+        """Σ w k(Z, x) k(x, Z) c, with the weights of the rows or what `weights` makes of them."""
+        out: Array = np.zeros(1)
+        for K, _, w, rows in self.tiles():
+            K = K.astype(np.float64, copy=False)
+            w = w if weights is None else weights(w, rows)
+            out = out + K.T @ (w[:, None] * (K @ c))
+        return out
+
+    def labels_and_weights(self) -> tuple[Labels, Array]:
+        """Targets and weights of all rows, in one pass."""
+        parts = [(y, w) for _, y, w in passes(self.source)]
+        self.passes += 1
+        return np.concatenate([y for y, _ in parts]), np.concatenate([w for _, w in parts])
+
     def values(self, W: Array) -> Array:
         """ΦW for every row: n × columns of W."""
         c = self.basis.coefficients(W)
@@ -282,12 +305,7 @@ class Anew:
     T: Array
 
     def product(self, P: Array, S: Array) -> Array:
-        c = self.T @ P
-        out: Array = np.zeros(1)
-        for K, _, _, rows in self.of.tiles():
-            K = K.astype(np.float64, copy=False)
-            out = out + K.T @ (S[rows] * (K @ c))
-        return self.T.T @ out
+        return self.T.T @ self.of.bent(self.T @ P, S)
 
 
 class Rounded:
@@ -326,12 +344,7 @@ class Normal:
 
     def __matmul__(self, V: Array) -> Array:
         c = self.of.basis.coefficients(V.reshape(len(V), -1))
-        out: Array = np.zeros(1)
-        for K, _, w, rows in self.of.tiles():
-            K = K.astype(np.float64, copy=False)
-            w = w if self.weights is None else self.weights(w, rows)
-            out = out + K.T @ (w[:, None] * (K @ c))
-        return self.of.whiten(out).reshape(V.shape)
+        return self.of.whiten(self.of.bent_by_weight(c, self.weights)).reshape(V.shape)
 
 
 def landmark_factor(basis: Basis, share: float, alpha: float) -> Cholesky:

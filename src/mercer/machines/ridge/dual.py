@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mercer.errors import MercerError
-from mercer.gram import GramOperator, Tiles, stored_in_time
+from mercer.gram import Distributed, GramOperator, stored_in_time, tiles
+from mercer.gram.cluster import active
 from mercer.gram.on_rows import Evaluated, Given
 from mercer.machines.ridge.parts import Penalty, singular_gram, weighted
 from mercer.solve.plan import SINGLE, SPARSE, Costs, Method, entry_cost, sparse_entry_cost
@@ -59,7 +60,9 @@ def solve_dual(
             return weighted(problem.operator(stored=True), scale)
         return op
 
-    costs = Costs(entry_cost(columns), SINGLE, storable=not isinstance(problem.on, Given))
+    costs = Costs(
+        entry_cost(columns), SINGLE, storable=active() is None and not isinstance(problem.on, Given)
+    )
     if problem.met is not None:
         # a product reads the sparse features twice, and no entry of K
         entry = sparse_entry_cost(problem.met.matrix.nnz / problem.n)
@@ -93,18 +96,18 @@ def single_precision(
         return None
     n_jobs = problem.options.n_jobs
     try:
-        tiles = Tiles(on.kernel, on.rows, dtype=np.float32, n_jobs=n_jobs)
+        lazy = tiles(on.kernel, on.rows, dtype=np.float32, n_jobs=n_jobs, memory=problem.options.memory)
     except MercerError:
         return None
-    if tiles.low is None:
+    if lazy.low is None:
         return None
     sample = np.linspace(0, problem.n - 1, SAMPLE).astype(np.intp)
     each = scale[sample]
-    apart = each[:, None] * tiles.block(sample, sample).astype(np.float64) * each - op.block(sample, sample)
+    apart = each[:, None] * lazy.block(sample, sample).astype(np.float64) * each - op.block(sample, sample)
     np.fill_diagonal(apart, 0.0)
     if not np.abs(apart).max() <= SINGLE_ERROR * float(np.abs(op.diag()).max()):
         return None
-    K: GramOperator = tiles
-    if store:
+    K: GramOperator = lazy
+    if store and not isinstance(lazy, Distributed):
         K = stored_in_time(on.kernel, on.rows, dtype=np.float32, n_jobs=n_jobs)
     return weighted(K if problem.noise is None else K.shifted(-problem.noise), scale)

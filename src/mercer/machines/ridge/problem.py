@@ -21,7 +21,7 @@ import numpy as np
 
 from mercer import lapack
 from mercer.errors import MemoryBudgetError, MercerError, ParameterError
-from mercer.gram import GramOperator, Precomputed, Tiles
+from mercer.gram import GramOperator, Precomputed, Tiles, tiles
 from mercer.gram import LowRank as LowRankGram
 from mercer.gram.blocks import row_blocks
 from mercer.gram.met_features import latent_map_on, map_on
@@ -103,8 +103,8 @@ class RidgeProblem:
             return self.on.gram()
         K: GramOperator | None = None
         if not stored and self.n > STORED_ROWS:
-            tiles = Tiles(self.on.kernel, self.on.rows, n_jobs=self.options.n_jobs)
-            K = tiles if tiles.low is not None or tiles.met is not None else None
+            lazy = tiles(self.on.kernel, self.on.rows, n_jobs=self.options.n_jobs, memory=self.options.memory)
+            K = lazy if lazy.low is not None or lazy.met is not None else None
         if K is None:
             K = self.on.gram(self.options.memory)
         return K if self.noise is None else K.shifted(-self.noise)

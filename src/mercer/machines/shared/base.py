@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.arrays import Rows, column_names, read_rows
 from mercer.errors import InputError, MercerError, NotFiniteError, ParameterError, ShapeError
+from mercer.gram.cluster import active
+from mercer.gram.elsewhere import gathered, is_collection, on_workers
 from mercer.gram.functions import Duels, Functions
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels.base import Kernel
@@ -101,7 +103,13 @@ class KernelEstimator(Published, BaseEstimator):
         Where the kernel takes things that are no numbers, they stay what they are, as an array of objects.
         Things without columns have no `n_features_in_`, as text has none in scikit-learn's own estimators.
         """
+        given = X
+        X = gathered(X)
         A = read_rows(X, self._takes_things())
+        cluster = active()
+        if is_collection(given) and cluster is not None and A.dtype == np.float64:
+            # A machine that is made of its rows keeps them here; the workers have theirs already.
+            on_workers(cluster, given, A)
         if reset and A.ndim == 1:
             # What a fit before this one remembered of its columns.
             self.__dict__.pop("n_features_in_", None)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from mercer import clock
 from mercer.errors import Interrupted
+from mercer.gram.elsewhere import gathered, is_collection, where_it_is
 from mercer.machines.shared.kept import READ, ReadRows
 from mercer.solve.solution import Status
 from mercer.threads import blas_for
@@ -53,8 +54,13 @@ def publishing(fit: Method) -> Method:
         # A list of its own for the draft: what grows in `partial_fit` must not grow in the last fit.
         state = {k: v.copy() if type(v) is list else v for k, v in self.__dict__.items()}
         draft = _with_state(self, state | {DRAFT: True, READ: ReadRows()})
+        X = args[0] if args else options.get("X")
+        # Targets and weights are few beside the rows: they come here, wherever the rows are.
+        args = (*args[:1], *map(gathered, args[1:]))
+        options = {name: value if name == "X" else gathered(value) for name, value in options.items()}
+        seconds = getattr(draft, "max_seconds", None)
         try:
-            with clock.within(getattr(draft, "max_seconds", None)), blas_for(_rows(*args, **options)):
+            with clock.within(seconds), blas_for(_rows(*args, **options)), where_it_is(X):
                 fit(draft, *args, **options)
         except Interrupted as stop:
             # A machine inside this one was interrupted: this one has nothing of its own to keep.
@@ -72,7 +78,7 @@ def publishing(fit: Method) -> Method:
 def _rows(X: object = None, *others: object, **more: object) -> int | None:
     """How many rows a fit was given; None where that is not plain to see."""
     shape = getattr(X, "shape", None)
-    if shape:
+    if shape and not is_collection(X):
         return int(shape[0])
     return len(X) if isinstance(X, list) else None
 

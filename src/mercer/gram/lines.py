@@ -1,0 +1,95 @@
+"""How the rows of a Gram matrix are shared out, so that every pair of rows meets exactly once.
+
+The rows are cut into g = q² + q + 1 blocks, and g *lines* of q + 1 blocks each are drawn through them, as in
+a projective plane of order q: any two blocks lie on one line, and on one only. So a symmetric product is the
+sum of the products on the lines, each of them symmetric itself, and of what the lines have too often: every
+block is on q + 1 lines, so that its own product, K of the block with itself, is taken away q times.
+
+    K v  =  Σ_t K[L_t, L_t] v[L_t]  -  q Σ_t K[B_t, B_t] v[B_t]
+
+Symmetric products cost half: a scheme of rows times all columns, which looks simpler, computes each entry
+twice. The price here is 1/(q + 1) of the entries for blocks that are met again. A line reads (q + 1)/g of
+the rows, and no other.
+
+Line t holds the blocks t + d modulo g for the d of a perfect difference set: every number but 0 is the
+difference of exactly one pair of them. The first d is 0, so that block t begins line t.
+
+The partition depends on the number of rows alone, never on who does the work: so do the bits of the sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mercer.typing import Integers
+
+# Perfect difference sets by their order q, after J. Singer, Trans. AMS 43 (1938) 377.
+DIFFERENCES: dict[int, tuple[int, ...]] = {
+    0: (0,),
+    2: (0, 1, 3),
+    5: (0, 1, 3, 8, 12, 18),
+    13: (0, 1, 3, 16, 23, 28, 42, 76, 82, 86, 119, 137, 154, 175),
+}
+# The least number of rows from which an order is used: blocks of some hundred rows.
+ORDERS = ((20_000, 13), (6_000, 5), (500, 2), (0, 0))
+# Lines that one task computes, so that a task takes long beside the message that asks for it.
+ENTRIES = 2**26
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The blocks and lines of n rows.
+
+    >>> lines = Lines.of(700)
+    >>> lines.blocks, lines.order, lines.on(6)
+    (7, 2, [6, 0, 2])
+    >>> lines.rows(6)
+    slice(600, 700, None)
+    """
+
+    n: int
+    order: int
+
+    @classmethod
+    def of(cls, n: int) -> Lines:
+        return cls(n, next(order for least, order in ORDERS if n >= least))
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are, and lines."""
+        return self.order * (self.order + 1) + 1
+
+    def on(self, line: int) -> list[int]:
+        """The blocks of a line; the first has its number."""
+        return [(line + d) % self.blocks for d in DIFFERENCES[self.order]]
+
+    @cached_property
+    def ends(self) -> Integers:
+        """Where blocks begin and end: block b is rows ends[b] to ends[b + 1]."""
+        return np.arange(self.blocks + 1) * self.n // self.blocks
+
+    def rows(self, block: int) -> slice:
+        """The rows of a block."""
+        return slice(int(self.ends[block]), int(self.ends[block + 1]))
+
+    def rows_on(self, line: int) -> Integers:
+        """The rows of all blocks of a line, in their order on the line."""
+        return np.concatenate([np.arange(self.n)[self.rows(b)] for b in self.on(line)])
+
+    def read(self, task: list[int]) -> list[int]:
+        """The blocks that are on any of the lines of a task, in order."""
+        return sorted({b for line in task for b in self.on(line)})
+
+    def rows_read(self, task: list[int]) -> Integers:
+        """The rows of these blocks, in order."""
+        return np.concatenate([np.arange(self.n)[self.rows(b)] for b in self.read(task)])
+
+    @cached_property
+    def tasks(self) -> list[list[int]]:
+        """The lines that are computed together: as many as have some ten million entries."""
+        each = (len(DIFFERENCES[self.order]) * self.n / self.blocks) ** 2 / 2
+        many = max(1, min(round(ENTRIES / max(each, 1.0)), -(-self.blocks // 48)))
+        return [list(range(t, min(t + many, self.blocks))) for t in range(0, self.blocks, many)]
