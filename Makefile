@@ -3,6 +3,7 @@
 # make lint   ruff, clang-format and mypy; `make format` puts right what the two formatters complain about
 # make course   the pictures of the course, drawn again from its pages
 # make site   the documentation with its gallery, to build/site; warnings are errors
+# make pages  the same without running the code of pages and examples, which tests run; a part of make test
 # make wheel  the sdist and the wheel, and the wheel tried in an empty environment
 # make proofs     thousands of random kernels: proofs and witnesses refereed in fifty digits
 # make fuzz       ten thousand damaged model files: each is refused, or is a model that works
@@ -16,7 +17,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 CORE    = $(wildcard core/*) $(wildcard core/*/*)
 
-.PHONY: run test lint format site pictures course wheel proofs fuzz ctrl-c sanitize compilers processors mutation clean
+.PHONY: run test lint format site pages pictures course wheel proofs fuzz ctrl-c sanitize compilers processors mutation clean
 
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -37,13 +38,13 @@ format: $(VENV)/.installed
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CORE)
 
-test: lint
+test: lint pages
 	$(BIN)/python -m pytest -n 2 -q
 
 course: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python docs/course/pictures.py
 
-# No network at build time or in the browser. `make site SITE='-D plot_gallery=0 -D pictures_run=0'` runs no code.
+# No network at build time or in the browser.
 # What the extra [site] of pyproject.toml asks for; installing the extra itself would build the core again.
 SITE_NEEDS = $(shell $(PYTHON) -c "import tomllib; print(*(repr(n) for n in tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['site'] if not n.startswith('mercer')))")
 $(VENV)/.site: $(VENV)/.installed
@@ -51,7 +52,11 @@ $(VENV)/.site: $(VENV)/.installed
 	touch $@
 
 site: $(VENV)/.site
-	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html $(SITE) docs build/site
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
+
+# tests/test_documents.py and tests/test_examples.py run what these leave out.
+pages: $(VENV)/.site
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -j 2 -b html -D plot_gallery=0 -D pictures_run=0 docs build/pages
 
 # The pictures of the README, from the examples.
 pictures: $(VENV)/.installed

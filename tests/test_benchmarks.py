@@ -6,9 +6,11 @@ import argparse
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
-from benchmarks import everything, measure, page, record
+from benchmarks import everything, measure, page, ratios, record
 
 ROOT = Path(__file__).parents[1]
 
@@ -127,14 +129,77 @@ def test_all_writes_one_json_and_the_page_says_what_is_in_it(tmp_path):
     text = page.text(stored)
     ours = [row for row in run.rows if row.side.startswith("mercer")]
     assert ours
-    assert text.count("\n| ") == len(ours) + 1
+    whole = text.split("## All cells", 1)[1]
+    # one line for each row, and the head of the table
+    assert whole.count("\n| ") == len(ours) + 1
     for row in ours:
         assert f"| {row.cell}" in text
         if row.ratio is not None:
-            assert f"| {row.ratio:.2f} |" in text
+            assert f"| {row.ratio:.2f} |" in whole
     again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert "already" in again.stdout
     assert record.load(stored)[1] == [run]
+
+
+def stored_run(tmp_path, cells, **changes):
+    """A JSON with made-up seconds: mercer's and two peers' of each cell."""
+    rows = []
+    for cell, (ours, *peers) in cells.items():
+        rows.append(record.Row("ridge", cell, 1, "mercer", ours, ours, None, None, 1.0, "gap 0"))
+        for number, best in enumerate(peers):
+            rows.append(record.Row("ridge", cell, 1, f"peer {number}", best, best, None, None, 2.0, "none"))
+    run = record.Run(
+        **{"suite": "ridge", "kind": "avx2", "memory": "fresh", "threads": 1, **changes}, rows=rows
+    )
+    place = tmp_path / "rows.json"
+    record.save(place, record.machine(), [run])
+    return place
+
+
+CELLS = {
+    "ahead": (1.0, 3.0, 2.0),
+    "far ahead | by features": (1.0, 40.0),
+    "a tie": (1.0, 1.1, 9.0),
+    "behind <": (1.0, 0.5, 4.0),
+    "no peer": (1.0,),
+}
+
+
+def test_the_summary_counts_what_the_cells_say_and_names_those_that_are_behind(tmp_path):
+    text = page.text(stored_run(tmp_path, CELLS, repeat=3, quick=False))
+    ratios_of = {cell: min(peers) / ours for cell, (ours, *peers) in CELLS.items() if peers}
+    least = min(ratios_of.values())
+    middle = float(np.median(list(ratios_of.values())))
+    assert f"| ridge | 4 | 2 | 1 | 1 | {middle:.2f} | {least:.2f} |" in text
+    behind = text.split("## Where a peer is faster", 1)[1].split("\n## ", 1)[0]
+    assert [line.split(" | ")[1] for line in behind.splitlines() if line.startswith("| ridge")] == [
+        "behind <"
+    ]
+    whole = text.split("## All cells", 1)[1]
+    assert whole.count("\n| ") == len(CELLS) + 1
+    # a bar within a name does not end its cell
+    assert "far ahead \\| by features" in whole
+    assert record.machine()["date"] in text and "python -m benchmarks all --report" in text
+    none = page.text(stored_run(tmp_path, {"ahead": CELLS["ahead"]}, repeat=3, quick=False))
+    assert "In no cell" in none
+
+
+def test_the_picture_has_a_dot_for_each_cell_with_a_peer_where_its_ratio_is(tmp_path):
+    page.write(stored_run(tmp_path, CELLS, repeat=3, quick=False), tmp_path / "performance.md")
+    drawn = ElementTree.parse(tmp_path / "pictures" / page.PICTURE).getroot()
+    space = "{http://www.w3.org/2000/svg}"
+    dots = {dot.find(f"{space}title").text: dot for dot in drawn.iter(f"{space}circle")}
+    wanted = {f"{c}, 1 thread: {min(p) / o:.2f}": min(p) / o for c, (o, *p) in CELLS.items() if p}
+    assert set(dots) == set(wanted)
+    at = np.array([float(dots[name].get("cx")) for name in wanted])
+    # a straight line in the logarithm of the ratio, to the tenth of a pixel that is written
+    log = np.log(list(wanted.values()))
+    slope, start = np.polyfit(log, at, 1)
+    assert slope > 0
+    np.testing.assert_allclose(at, start + slope * log, atol=0.15)
+    colours = {name: dots[name].get("fill") for name in wanted}
+    assert {colour for name, colour in colours.items() if wanted[name] < 0.8} == {ratios.SLOWER}
+    assert sum(colour == ratios.FASTER for colour in colours.values()) == 2
 
 
 def test_seconds_go_where_they_decide_the_ratio(monkeypatch):
@@ -189,8 +254,11 @@ def test_all_measures_each_combination_that_says_something_new():
     assert all((m, t) == ("fresh", 1) and s != "graphs" for s, kind, m, t in planned if kind != own)
 
 
-def test_the_page_of_performance_is_what_the_stored_rows_give():
+def test_the_page_of_performance_is_what_the_stored_rows_give(tmp_path):
     stored = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
     if not stored:
         pytest.skip("no stored rows")
     assert (ROOT / "docs" / "performance.md").read_text() == page.text(stored[-1])
+    picture = (ROOT / "docs" / "pictures" / page.PICTURE).read_text(encoding="utf-8")
+    page.write(stored[-1], tmp_path / "performance.md")
+    assert picture == (tmp_path / "pictures" / page.PICTURE).read_text(encoding="utf-8")

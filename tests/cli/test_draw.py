@@ -194,7 +194,7 @@ def test_the_figure_stays_out_of_pyplot_and_shows_three_panels():
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert [t for t in titles if t] == [
-        "profile k(x₀, x)",
+        "Profile k(x₀, x)",
         "Gram matrix on 80 points",
         "2 prior samples f ~ GP(0, k)",
     ]
@@ -208,7 +208,7 @@ def test_a_long_expression_is_wrapped_not_cut_by_the_edge():
 
 def test_what_is_not_a_kernel_shows_eigenvalues_and_the_reason():
     figure = mercer.plot.kernel("Sigmoid(1.0)")
-    assert "no prior samples: eigenvalues instead" in [axes.get_title(loc="left") for axes in figure.axes]
+    assert "Eigenvalues: there are no prior samples" in [axes.get_title(loc="left") for axes in figure.axes]
     assert any("No random function" in text.get_text() for axes in figure.axes for text in axes.texts)
 
 

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 from scipy.spatial.distance import pdist
 
 from mercer.kernels import Graph
-from mercer.plot.style import DIVERGING, GREY, MONO, PlotError, new_figure, shortened
+from mercer.plot.style import DIVERGING, GREY, MONO, PlotError, canvas, shortened, whole
 from mercer.theory.contributions import Contributions
 from mercer.theory.contributions import contributions as contributions_of
 from mercer.typing import Array, Integers, Table
@@ -19,7 +19,7 @@ from mercer.typing import Array, Integers, Table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 # What fits on one picture that can still be read.
 MOST_GRAPHS = 24
@@ -43,13 +43,14 @@ MOST_NODES = 150
 BETWEEN = 1.5
 
 
-def contributions(model: object, X: Table, *, function: int = 0) -> Figure:
+def contributions(model: object, X: Table, *, function: int = 0, ax: Axes | None = None) -> Figure:
     """What each letter or node of some things contributes to f(x), as its colour: purple against, orange for.
 
     `model` is a fitted machine or its `theory.FeatureWeights`, and X a list of strings or of graphs, as in
     `predict`. Strings are written under one another, and long ones go on in the next line. Graphs are drawn
     by networkx's layouts where it is installed, else on circles. `function` is the number of the
-    function, where a machine has several.
+    function, where a machine has several. `ax` are axes whose place the picture takes; without them there is
+    a new figure.
 
     >>> import mercer
     >>> model = mercer.SVC(mercer.Spectrum(2)).fit(["TATA", "GCGC", "TTAT"], [1, 0, 1])
@@ -59,8 +60,8 @@ def contributions(model: object, X: Table, *, function: int = 0) -> Figure:
     if not 0 <= function < len(found[0].titles):
         raise PlotError(f"function must be a number from 0 to {len(found[0].titles) - 1}; got {function}.")
     if isinstance(found[0].thing, Graph):
-        return _graphs(found, function)
-    return _strings(found, function)
+        return _graphs(found, function, ax)
+    return _strings(found, function, ax)
 
 
 def _colours(found: Sequence[Contributions], function: int) -> ScalarMappable:
@@ -80,7 +81,7 @@ def _ink(colour: Array) -> str:
 
 
 def _headed(
-    figure: Figure,
+    figure: Figure | SubFigure,
     axes: Sequence[Axes],
     colours: ScalarMappable,
     each: Contributions,
@@ -107,7 +108,7 @@ def _signed(value: float) -> str:
 # ── strings ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _strings(found: Sequence[Contributions], function: int) -> Figure:
+def _strings(found: Sequence[Contributions], function: int, ax: Axes | None) -> Figure:
     widest = max((len(name) for each in found for name in each.names), default=1)
     across = max(1, LINE // widest)
     lines = [max(1, math.ceil(len(each.names) / across)) for each in found]
@@ -118,7 +119,7 @@ def _strings(found: Sequence[Contributions], function: int) -> Figure:
         )
     used = min(across, max(1, max(len(each.names) for each in found)))
     inches = max(used * _cell(widest), 4.0)
-    figure = new_figure(inches + 2.0, 1.8 + LINE_HEIGHT * (sum(lines) + 0.4 * len(lines)))
+    figure = canvas(ax, inches + 2.0, 1.8 + LINE_HEIGHT * (sum(lines) + 0.4 * len(lines)))
     axes = figure.subplots()
     colours = _colours(found, function)
     y = 0.0
@@ -138,7 +139,7 @@ def _strings(found: Sequence[Contributions], function: int) -> Figure:
     axes.set_ylim(y - 0.8, -0.7)
     axes.set_axis_off()
     _headed(figure, [axes], colours, found[0], function, "letter")
-    return figure
+    return whole(figure)
 
 
 def _cell(widest: int) -> float:
@@ -163,12 +164,12 @@ def _letters(
 # ── graphs ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _graphs(found: Sequence[Contributions], function: int) -> Figure:
+def _graphs(found: Sequence[Contributions], function: int, ax: Axes | None) -> Figure:
     if len(found) > MOST_GRAPHS:
         raise PlotError(f"at most {MOST_GRAPHS} graphs fit on one picture; got {len(found)}. Draw fewer.")
     across = min(ACROSS, len(found))
     down = math.ceil(len(found) / across)
-    figure = new_figure(max(PANEL * across, 6.4), 1.7 + PANEL * down)
+    figure = canvas(ax, max(PANEL * across, 6.4), 1.7 + PANEL * down)
     panels = figure.subplots(down, across, squeeze=False).ravel()
     colours = _colours(found, function)
     for axes in panels:
@@ -177,7 +178,7 @@ def _graphs(found: Sequence[Contributions], function: int) -> Figure:
         _graph(axes, each, function, colours)
         axes.set_title(f"{i}: f = {_signed(each.total[function])}", fontsize=9, color="#333333")
     _headed(figure, list(panels), colours, found[0], function, "node")
-    return figure
+    return whole(figure)
 
 
 def _graph(axes: Axes, each: Contributions, function: int, colours: ScalarMappable) -> None:

@@ -8,8 +8,9 @@ import numpy as np
 
 from mercer import theory
 from mercer.errors import MercerError
-from mercer.plot.plane import Plane, like_rows_of_fit, names_of_columns
-from mercer.plot.style import COLOURS, DIVERGING, GREY, new_figure, shortened, tidy
+from mercer.plot.naming import names_of_two
+from mercer.plot.plane import Plane, like_rows_of_fit
+from mercer.plot.style import COLOURS, DIVERGING, GREY, legend_below, name_bar, panel, shortened, tidy, whole
 from mercer.typing import Array, Integers, Labels, Table, Targets
 
 if TYPE_CHECKING:
@@ -20,32 +21,37 @@ if TYPE_CHECKING:
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
-def decision(model: BaseEstimator, X: Table, y: Targets | None = None, *, resolution: int = 300) -> Figure:
+def decision(
+    model: BaseEstimator,
+    X: Table,
+    y: Targets | None = None,
+    *,
+    resolution: int = 300,
+    ax: Axes | None = None,
+) -> Figure:
     """A picture of a fitted machine on two columns: f(x) as a colour and f = 0 drawn full.
 
     Two classes or one class show f, more classes their regions. A machine with a margin has f = ±1 dashed
     and its support vectors ringed, with a thick ring for those at the bound. A perceptron has the rows of
     its mistakes ringed, other machines the rows that f is made of, unless that is all of them.
+    `ax` are axes to draw into; without them there is a new figure.
     """
     plane = Plane.of(X, resolution, pad=0.12)
-    figure = new_figure(7.2, 5.6)
-    axes = figure.add_subplot()
+    axes = panel(ax, 7.2, 5.6)
     values: Array = np.asarray(model.decision_function(like_rows_of_fit(model, plane.points)))
     if values.ndim == 1:
         margin = y is not None and _has_margin(model)
-        _field(figure, axes, plane.ticks, values.reshape(plane.shape), margin=margin)
+        _field(axes, plane.ticks, values.reshape(plane.shape), margin=margin)
     else:
         _regions(axes, plane.ticks, values.argmax(axis=1).reshape(plane.shape), values.shape[1])
     _examples(axes, model, plane.rows, y)
     ringed = _named_rows(model, len(plane.rows))
     for name, rows in ringed.items():
         _ring(axes, plane.rows[rows], name)
-    tidy(axes, _title(model, ringed), *names_of_columns(model))
+    tidy(axes, _title(model, ringed), *names_of_two(model, X))
     plane.frame(axes)
-    axes.legend(
-        fontsize=9, framealpha=0.92, loc="upper left", bbox_to_anchor=(0.0, -0.12), ncols=3, frameon=False
-    )
-    return figure
+    legend_below(axes)
+    return whole(axes)
 
 
 def _has_margin(model: BaseEstimator) -> bool:
@@ -56,7 +62,7 @@ def _has_margin(model: BaseEstimator) -> bool:
         return False
 
 
-def _field(figure: Figure, axes: Axes, ticks: tuple[Array, Array], F: Array, *, margin: bool) -> None:
+def _field(axes: Axes, ticks: tuple[Array, Array], F: Array, *, margin: bool) -> None:
     size = float(np.quantile(np.abs(F), 0.98)) or 1.0
     shown = axes.contourf(
         *ticks,
@@ -65,9 +71,8 @@ def _field(figure: Figure, axes: Axes, ticks: tuple[Array, Array], F: Array, *, 
         cmap=DIVERGING,
         alpha=0.55,
     )
-    bar = figure.colorbar(shown, ax=axes, shrink=0.85, ticks=np.linspace(-size, size, 5), format="%.3g")
-    bar.set_label("f(x)", fontsize=10)
-    bar.ax.tick_params(labelsize=9)
+    ticks_of_bar = np.linspace(-size, size, 5)
+    name_bar(axes.figure.colorbar(shown, ax=axes, shrink=0.85, ticks=ticks_of_bar, format="%.3g"), "f(x)")
     lines = [(0.0, "solid", 2.0)]
     if margin:
         lines += [(-1.0, "dashed", 1.2), (1.0, "dashed", 1.2)]

@@ -21,12 +21,14 @@ from mercer.plot.style import (
     COLOURS,
     DIVERGING,
     GOOD,
-    GREY,
     MONO,
     UNSURE,
+    canvas,
     colour_scale,
-    new_figure,
+    legend_below,
+    name_bar,
     tidy,
+    whole,
 )
 from mercer.typing import Array
 
@@ -44,6 +46,8 @@ VERDICTS = {
     "undecided": ("undecided: neither proved nor refuted", UNSURE),
 }
 MOST_SAMPLES = 50
+# maps of two columns that can still be read beside one another
+MOST_MAPS = 4
 
 
 def kernel(
@@ -54,13 +58,14 @@ def kernel(
     seed: int = 0,
     validity: Validity | None = None,
     seconds: float = 5.0,
-    figure: Figure | None = None,
+    ax: Axes | None = None,
 ) -> Figure:
     """The profile of `k`, its Gram matrix and its prior samples, side by side.
 
     An open lengthscale is drawn as 1. `span` is the interval shown of every column, chosen from the
-    lengthscales if not given. `validity` spares judging a kernel twice; without it `seconds` limits that.
-    `figure` is a Figure to draw into; one of its SubFigures serves as well.
+    lengthscales if not given. Of two columns at most four samples are shown, as maps. `validity` spares
+    judging a kernel twice; without it `seconds` limits that. `ax` are axes whose place the panels take;
+    without them there is a new figure.
 
     >>> import mercer
     >>> mercer.plot.kernel("RBF(1.0)").savefig("rbf.png")                    # doctest: +SKIP
@@ -70,11 +75,11 @@ def kernel(
         raise ParameterError(f"samples must be a whole number from 1 to {MOST_SAMPLES}; got {samples!r}.")
     lines = _wrapped(str(k))
     header = 0.5 + 0.22 * len(lines)
-    figure = new_figure(13.5, 4.2 + header) if figure is None else figure
+    figure = canvas(ax, 13.5, 4.4 + header)
     space = space_of(k, span)
     judged = k.validity(seconds=seconds) if validity is None else validity
     widths = (1, 1, 1) if space.plane else (1.3, 1, 1.3)
-    grid = figure.add_gridspec(2, 3, height_ratios=(header, 4.2), width_ratios=widths)
+    grid = figure.add_gridspec(2, 3, height_ratios=(header, 4.4), width_ratios=widths)
     _title(figure.add_subplot(grid[0, :]), lines, judged)
     draw_profile = _plane if space.plane else _profile
     draw_profile(figure.add_subplot(grid[1, 0]), space)
@@ -89,7 +94,7 @@ def kernel(
         _fields(figure.add_subplot(grid[1, 2]), space, found)
     else:
         _functions(figure.add_subplot(grid[1, 2]), space, found, np.sqrt(np.clip(np.diag(K), 0, None)))
-    return figure
+    return whole(figure)
 
 
 def _wrapped(text: str) -> list[str]:
@@ -146,27 +151,13 @@ def _profile(axes: Axes, space: Space) -> None:
             axes.plot([place, place], [limit, value], color=colour, lw=1.2, ls=":")
             axes.plot(place, limit, "o", ms=5, mfc="white", mec=colour, mew=1.2)
         axes.plot(place, value, "o", ms=5, color=colour)
-    title = "profile k(x₀, x)"
+    title = "Profile k(x₀, x)"
     if jumps:
         title += "; the noise jumps at x₀"
-    tidy(axes, title, space.label)
+    tidy(axes, title, space.label, "k(x₀, x)")
     _flat_axis_gets_room(axes)
     axes.axhline(0, color="#BBBBBB", lw=0.8, zorder=0)
-    _legend(axes)
-
-
-def _legend(axes: Axes, *, gap: float = 0.8) -> None:
-    """Below the panel, where no curve can run into it."""
-    axes.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.15),
-        ncol=3,
-        frameon=False,
-        fontsize=9,
-        handlelength=1.4,
-        columnspacing=1.4,
-        handletextpad=gap,
-    )
+    legend_below(axes)
 
 
 def _flat_axis_gets_room(axes: Axes) -> None:
@@ -188,8 +179,9 @@ def _plane(axes: Axes, space: Space) -> None:
     axes.plot(place, place, "+", ms=11, mew=2.2, color="white")
     axes.plot(place, place, "+", ms=9, mew=1.2, color="black")
     x, y = space.names or ("x₁", "x₂")
-    tidy(axes, f"profile k(x₀, x) at x₀ = ({place:.3g}, {place:.3g})", x, y)
-    _colour_bar(axes, image)
+    tidy(axes, f"Profile k(x₀, x) at x₀ = ({place:.3g}, {place:.3g})", x, y)
+    axes.set_anchor("N")
+    _colour_bar(axes, image, "k(x₀, x)")
 
 
 # ── Gram matrix ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -211,13 +203,12 @@ def _gram(axes: Axes, space: Space) -> None:
         ylabel = "x′"
     image = axes.imshow(K, extent=extent, interpolation="nearest", **colour_scale(K.min(), K.max()))
     tidy(axes, title, xlabel, ylabel)
-    _colour_bar(axes, image)
+    axes.set_anchor("N")
+    _colour_bar(axes, image, "k(x, x′)")
 
 
-def _colour_bar(axes: Axes, image: AxesImage) -> None:
-    bar = axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
-    bar.ax.tick_params(labelsize=8, color=GREY)
-    bar.outline.set_visible(False)
+def _colour_bar(axes: Axes, image: AxesImage, name: str) -> None:
+    name_bar(axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03), name)
 
 
 # ── prior ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -248,12 +239,12 @@ def _functions(axes: Axes, space: Space, prior: Prior, deviation: Array) -> None
             axes.plot(t[seen], y, "o", ms=3, color=colour, alpha=0.65, mew=0, label=label)
     tidy(axes, f"{count} prior sample{'s' * (count > 1)} f ~ GP(0, k)", space.label, "f(x)")
     _flat_axis_gets_room(axes)
-    _legend(axes)
+    legend_below(axes)
 
 
 def _fields(axes: Axes, space: Space, prior: Prior) -> None:
-    """Sample functions of two columns, as small maps side by side on one colour scale."""
-    count = min(prior.functions.shape[1], 9)
+    """Sample functions of two columns, as maps side by side on one colour scale."""
+    count = min(prior.functions.shape[1], MOST_MAPS)
     across = int(np.ceil(np.sqrt(count)))
     down = -(-count // across)
     side = int(np.sqrt(len(prior.functions)))
@@ -263,14 +254,15 @@ def _fields(axes: Axes, space: Space, prior: Prior) -> None:
         row, column = ((side + gap) * v for v in divmod(i, across))
         sheet[row : row + side, column : column + side] = prior.functions[:, i].reshape(side, side)[::-1]
     size = float(np.abs(prior.functions[:, :count]).max()) or 1.0
-    image = axes.imshow(sheet, cmap=DIVERGING, vmin=-size, vmax=size, interpolation="nearest")
+    image = axes.imshow(sheet, cmap=DIVERGING, vmin=-size, vmax=size, interpolation="bilinear")
     noted = ", noise left out" if prior.noise.any() else ""
     tidy(axes, f"{count} prior sample{'s' * (count > 1)} f ~ GP(0, k){noted}", "each over the same plane")
     axes.set_xticks([])
     axes.set_yticks([])
+    axes.set_anchor("N")
     for spine in axes.spines.values():
         spine.set_visible(False)
-    _colour_bar(axes, image)
+    _colour_bar(axes, image, "f(x)")
 
 
 def _spectrum(axes: Axes, spectrum: Spectrum) -> None:
@@ -289,14 +281,14 @@ def _spectrum(axes: Axes, spectrum: Spectrum) -> None:
     axes.set_yscale("symlog", linthresh=floor, linscale=0.4)
     axes.set_yticks([s * top_tick for s in (-1, 1) for top_tick in _decades(floor, top)] + [0.0])
     axes.axhline(0, color="#BBBBBB", lw=0.8, zorder=0)
-    tidy(axes, "no prior samples: eigenvalues instead", "number", "eigenvalue")
+    tidy(axes, "Eigenvalues: there are no prior samples", "number", "eigenvalue")
     why = "No random function has this covariance:\n"
     if spectrum.negative:
         why += f"along one direction of the grid\nits variance would be {values[-1]:.3g}."
     else:
         why += "no eigenvalue is negative on this grid,\nbut on other points one is."
     axes.text(0.99, 0.97, why, transform=axes.transAxes, ha="right", va="top", fontsize=9, color="#333333")
-    _legend(axes, gap=0.2)
+    legend_below(axes, gap=0.2)
 
 
 def _decades(low: float, high: float) -> list[float]:

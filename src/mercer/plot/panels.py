@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
+from mercer.plot.naming import column_name, target_name
+from mercer.plot.style import COLOURS, GREY, PlotError, canvas, tidy, whole
 from mercer.sparse import dense
 from mercer.typing import Array, Table, Targets
 from mercer.vectors import check_vectors
@@ -28,12 +29,13 @@ def panels(
     truth: Curve | None = None,
     columns: int = 3,
     resolution: int = 400,
+    ax: Axes | None = None,
 ) -> Figure:
     """One panel for each fitted model of a single column: data, curve, and `truth(x)` where it is known.
 
     All panels share their axes, which the data set: a curve that runs away leaves the picture instead of
     flattening it. Where a model knows them, the panel says its leave-one-out error (root mean square) and
-    degrees of freedom.
+    degrees of freedom. `ax` are axes whose place the panels take; without them there is a new figure.
     """
     A: Array = dense(check_vectors(X))
     targets: Array = np.asarray(y, dtype=np.float64)
@@ -47,7 +49,7 @@ def panels(
     high = float(np.ptp(targets)) or 1.0
     across = min(columns, len(models))
     down = -(-len(models) // across)
-    figure = new_figure(3.4 * across, 2.7 * down + 0.4)
+    figure = canvas(ax, 3.4 * across, 2.7 * down + 0.4)
     grids = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
     for place, (title, model) in zip(grids.flat, models.items(), strict=False):
         place.scatter(x, targets, s=16, color=GREY, alpha=0.75, linewidths=0, zorder=2, label="data")
@@ -62,16 +64,16 @@ def panels(
     for place in grids.flat[len(models) :]:
         place.set_visible(False)
     for place in grids[:, 0]:
-        place.set_ylabel("y", fontsize=10)
+        place.set_ylabel(target_name(y), fontsize=10)
     for j in range(across):
         last = max(i for i in range(down) if i * across + j < len(models))
-        grids[last, j].set_xlabel("x", fontsize=10)
+        grids[last, j].set_xlabel(column_name(None, X, 0, 1), fontsize=10)
         grids[last, j].tick_params(labelbottom=True)
     grids[0, 0].set_ylim(targets.min() - 0.3 * high, targets.max() + 0.45 * high)
     grids[0, 0].set_xlim(grid[0], grid[-1])
     handles = grids[0, 0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    return figure
+    return whole(figure)
 
 
 def ridge_panels(
@@ -82,16 +84,18 @@ def ridge_panels(
     widths: Sequence[float] = (0.1, 0.5, 3.0),
     alpha: float = 1e-3,
     truth: Curve | None = None,
+    ax: Axes | None = None,
 ) -> Figure:
     """Ridge regression with the degree of a polynomial varied above, and the width of an RBF below.
 
-    Too stiff, about right, too loose: the same penalty, another kernel.
+    Too stiff, about right, too loose: the same penalty, another kernel. `ax` are axes whose place the
+    panels take; without them there is a new figure.
     """
     from mercer import RBF, KernelRidge, Polynomial
 
     models = {f"polynomial, degree {m}": KernelRidge(Polynomial(m), alpha).fit(X, y) for m in degrees}
     models |= {f"RBF, width {w:g}": KernelRidge(RBF(w), alpha).fit(X, y) for w in widths}
-    return panels(models, X, y, truth=truth, columns=max(len(degrees), 1))
+    return panels(models, X, y, truth=truth, columns=max(len(degrees), 1), ax=ax)
 
 
 def _say(axes: Axes, model: BaseEstimator) -> None:

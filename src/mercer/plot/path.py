@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
+from mercer.plot.style import COLOURS, GREY, PlotError, legend_below, panel, tidy, whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,24 +16,23 @@ if TYPE_CHECKING:
 CRITERIA = {"loo": "leaving one out", "gcv": "generalised cross-validation"}
 
 
-def path(model: BaseEstimator) -> Figure:
+def path(model: BaseEstimator, *, ax: Axes | None = None) -> Figure:
     """What a fitted `KernelLeastSquares` met on its way, or a `KernelRidgeCV` on its grid of penalties.
 
     The first shows the mean squared error of every step, on the rows learned from and on those held out;
     the second the error on unseen rows and the degrees of freedom for every α. The model kept is marked.
+    `ax` are axes to draw into; without them there is a new figure.
     """
     if hasattr(model, "path_"):
-        return _descent(model)
+        return _descent(model, panel(ax, 7.2, 4.4))
     if hasattr(model, "alphas_") and hasattr(model, "loo_errors_"):
-        return _penalties(model)
+        return _penalties(model, panel(ax, 7.2, 4.4))
     raise PlotError(
         f"a path belongs to a fitted KernelLeastSquares or KernelRidgeCV; got {type(model).__name__}."
     )
 
 
-def _descent(model: BaseEstimator) -> Figure:
-    figure = new_figure(7.2, 4.4)
-    axes = figure.add_subplot()
+def _descent(model: BaseEstimator, axes: Axes) -> Figure:
     found = model.path_
     # so that step 0 has a place on a logarithmic axis
     steps = found.iterations + 1
@@ -46,14 +45,17 @@ def _descent(model: BaseEstimator) -> Figure:
     axes.set_xscale("log")
     axes.set_yscale("log" if min(kept.min(), found.train_errors.min()) > 0 else "linear")
     _plain_ticks(axes)
-    tidy(axes, f"Gradient descent, step {model.step_:.3g}", "step + 1", "mean squared error")
-    axes.legend(fontsize=9, frameon=False)
-    return figure
+    tidy(
+        axes,
+        f"Error along gradient descent, with steps of {model.step_:.3g}",
+        "step + 1",
+        "mean squared error",
+    )
+    legend_below(axes)
+    return whole(axes)
 
 
-def _penalties(model: BaseEstimator) -> Figure:
-    figure = new_figure(7.2, 4.4)
-    axes = figure.add_subplot()
+def _penalties(model: BaseEstimator, axes: Axes) -> Figure:
     alphas = model.alphas_
     order = np.argsort(alphas)
     if hasattr(model, "cv_errors_"):
@@ -73,7 +75,7 @@ def _penalties(model: BaseEstimator) -> Figure:
     axes.set_xscale("log")
     axes.set_yscale("log")
     _plain_ticks(axes)
-    tidy(axes, "The path of the penalty", "penalty α", "mean squared error")
+    tidy(axes, "Error and freedom along the penalty", "penalty α", "mean squared error")
     right = axes.twinx()
     right.plot(
         alphas[order],
@@ -81,7 +83,6 @@ def _penalties(model: BaseEstimator) -> Figure:
         color=GREY,
         linewidth=1.5,
         linestyle="dashed",
-        label="degrees of freedom",
     )
     right.set_ylim(bottom=0)
     right.set_ylabel("effective degrees of freedom", fontsize=10, color=GREY)
@@ -89,18 +90,10 @@ def _penalties(model: BaseEstimator) -> Figure:
     for side in ("top", "left", "bottom"):
         right.spines[side].set_visible(False)
     right.spines["right"].set_color("#999999")
-    handles, labels = axes.get_legend_handles_labels()
-    more_handles, more_labels = right.get_legend_handles_labels()
-    axes.legend(
-        handles + more_handles,
-        labels + more_labels,
-        fontsize=9,
-        frameon=False,
-        loc="upper left",
-        bbox_to_anchor=(0.0, -0.16),
-        ncols=3,
-    )
-    return figure
+    # the legend of the panel names the curve of the other axis too
+    axes.plot([], [], color=GREY, linewidth=1.5, linestyle="dashed", label="degrees of freedom, on the right")
+    legend_below(axes)
+    return whole(axes)
 
 
 def _mark(axes: Axes, x: float, y: float, text: str) -> None:

@@ -65,9 +65,3 @@ def like_rows_of_fit(model: BaseEstimator, grid: Array) -> Table:
 
     frame: Table = pandas.DataFrame(grid, columns=list(names))
     return frame
-
-
-def names_of_columns(model: BaseEstimator) -> tuple[str, str]:
-    """The names of the two columns, if the model knows them."""
-    names = getattr(model, "feature_names_in_", ("column 0", "column 1"))
-    return str(names[0]), str(names[1])

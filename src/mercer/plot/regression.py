@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import column_names
 from mercer.errors import ParameterError
+from mercer.plot.naming import column_name, target_name
 from mercer.plot.plane import like_rows_of_fit
-from mercer.plot.style import COLOURS, GREY, PlotError, new_figure, tidy
+from mercer.plot.style import COLOURS, GREY, PlotError, canvas, legend_below, panel, tidy, whole
 from mercer.scales import half_width
 from mercer.sparse import dense
 from mercer.typing import Array, Table, Targets
@@ -43,6 +43,7 @@ def regression(
     names: Sequence[str] | None = None,
     resolution: int = 400,
     seed: int = 0,
+    ax: Axes | None = None,
 ) -> Figure:
     """A picture of a fitted regression along one column, the others at their medians.
 
@@ -50,7 +51,8 @@ def regression(
     function, dark, and that of new observations, light, both at `level`. `samples` draws that many functions
     of the posterior, `terms=True` adds a panel for each term of a sum of kernels, named by `names`.
     `later=(X, y)` are observations that the model has not seen; the share of them inside the light band is
-    in the legend. `span` is the interval shown.
+    in the legend. `span` is the interval shown. `ax` are axes to draw into, divided where there are terms;
+    without them there is a new figure.
     """
     A = _table(X, column)
     t: Array = np.asarray(y, dtype=np.float64)
@@ -64,24 +66,31 @@ def regression(
     ticks, grid = _grid(A, behind, column, span, resolution)
     rows = like_rows_of_fit(model, grid)
     parts: Terms | None = model.decompose(rows, names=names) if terms else None
-    more = 0 if parts is None else len(parts)
-    figure = new_figure(9.0, 4.2 + 1.7 * more)
-    ratios = [2.6] + [1.0] * more
-    axes = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
-    _bands(axes[0], model, ticks, rows, level)
+    above, *below = _panels(ax, 0 if parts is None else len(parts))
+    _bands(above, model, ticks, rows, level)
     if samples:
-        _samples(axes[0], ticks, model.sample_y(rows, samples, random_state=seed))
-    _observations(axes[0], A[:, column], t, "observations", "#222222")
+        _samples(above, ticks, model.sample_y(rows, samples, random_state=seed))
+    _observations(above, A[:, column], t, "observations", "#222222")
     if later is not None:
-        _later(axes[0], model, later, column, level)
-    label = _column_name(model, X, column)
-    tidy(axes[0], _title(model), "" if terms else label, "y")
-    axes[0].legend(fontsize=8.5, framealpha=0.85, edgecolor="none", loc="best")
+        _later(above, model, later, column, level)
+    tidy(above, _title(model), "", target_name(y))
     if parts is not None:
-        _terms(list(axes[1:]), ticks, parts, level)
-        axes[-1].set_xlabel(label, fontsize=10)
-    axes[0].set_xlim(ticks[0], ticks[-1])
-    return figure
+        _terms(below, ticks, parts, level)
+    last = [above, *below][-1]
+    last.set_xlabel(column_name(model, X, column, A.shape[1]), fontsize=10)
+    above.set_xlim(ticks[0], ticks[-1])
+    handles = above.get_legend_handles_labels()
+    legend_below(last, handles=handles)
+    return whole(above)
+
+
+def _panels(ax: Axes | None, more: int) -> list[Axes]:
+    """The axes of the curve, and those of so many terms under it, with the same horizontal axis."""
+    if not more:
+        return [panel(ax, 9.0, 4.6)]
+    figure = canvas(ax, 9.0, 4.6 + 1.7 * more)
+    ratios = [2.6] + [1.0] * more
+    return list(figure.subplots(len(ratios), 1, sharex=True, height_ratios=ratios))
 
 
 def _table(X: Table, column: int) -> Array:
@@ -177,7 +186,7 @@ def _terms(panels: Sequence[Axes], ticks: Array, parts: Terms, level: float) -> 
         )
         axes.plot(ticks, mean, color=colour, lw=1.3)
         axes.axhline(0, color="#BBBBBB", lw=0.7, zorder=0)
-        tidy(axes, _shorten(name), "")
+        tidy(axes, _shorten(name), "", "its part")
 
 
 def _cycle(count: int) -> list[str]:
@@ -193,10 +202,3 @@ def _shorten(text: str) -> str:
     if len(text) <= 100:
         return text
     return text[:99] + "…"
-
-
-def _column_name(model: BaseEstimator, X: Table, column: int) -> str:
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        names = column_names(X)
-    return "x" if names is None else str(names[column])

@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mercer.kernels.base import Kernel, as_kernel
-from mercer.plot.plane import Plane, like_rows_of_fit, names_of_columns
+from mercer.plot.naming import names_of_two, target_name
+from mercer.plot.plane import Plane, like_rows_of_fit
 from mercer.plot.style import (
     BAD,
     COLOURS,
     GREY,
     PlotError,
+    canvas,
     colour_scale,
-    new_figure,
+    name_bar,
+    panel,
     shortened,
     tidy,
+    whole,
 )
 from mercer.sparse import dense
 from mercer.typing import Array, Flags, Integers, Labels, Table, Targets
@@ -36,11 +40,11 @@ MOST_ROWS = 1200
 MOST_NAMED = 12
 
 
-def spectrum(model: BaseEstimator | Array, *, count: int = 40) -> Figure:
+def spectrum(model: BaseEstimator | Array, *, count: int = 40, ax: Axes | None = None) -> Figure:
     """The largest eigenvalues, and the share of the variance that the first so many explain.
 
     `model` is a fitted `KernelPCA` or `MercerMap`, or an array of eigenvalues; negative ones get another
-    colour and sign.
+    colour and sign. `ax` are axes whose place the two panels take; without them there is a new figure.
 
     >>> import mercer
     >>> model = mercer.KernelPCA(n_components=5).fit([[0.0], [1.0], [3.0]])
@@ -53,14 +57,14 @@ def spectrum(model: BaseEstimator | Array, *, count: int = 40) -> Figure:
     if len(shown) > count:
         # the largest, and the lowest if they are negative
         keep = (order <= count) | ((shown < 0) & (order > len(shown) - count // 2))
-    figure = new_figure(9.6, 4.2)
+    figure = canvas(ax, 9.6, 4.2)
     left, right = figure.subplots(1, 2)
     _draw_eigenvalues(left, shown, keep)
-    tidy(left, f"eigenvalues{name}", "number")
+    tidy(left, f"Eigenvalues{name}", "number, the largest first", "eigenvalue λ")
     _draw_shares(right, shown[order <= count], total, bool(np.any(shown < 0)))
     for axes in (left, right):
         axes.xaxis.get_major_locator().set_params(integer=True)
-    return figure
+    return whole(figure)
 
 
 def _draw_eigenvalues(axes: Axes, shown: Array, keep: Flags) -> None:
@@ -92,7 +96,7 @@ def _draw_shares(axes: Axes, largest: Array, total: float, negative: bool) -> No
     of = " of the positive part" if negative else ""
     word = "component" if len(share) == 1 else "components"
     all_of_them = share[-1] if len(share) else 0
-    tidy(axes, f"variance explained{of}: {all_of_them:.1%} by {len(share)} {word}", "components")
+    tidy(axes, f"Variance explained{of}: {all_of_them:.1%} by {len(share)} {word}", "components", "share")
 
 
 def _eigenvalues(model: BaseEstimator | Array) -> tuple[Array, float, str]:
@@ -116,19 +120,26 @@ def _eigenvalues(model: BaseEstimator | Array) -> tuple[Array, float, str]:
 
 
 def embedding(
-    model: BaseEstimator, X: Table, labels: Targets | None = None, *, components: tuple[int, int] = (0, 1)
+    model: BaseEstimator,
+    X: Table,
+    labels: Targets | None = None,
+    *,
+    components: tuple[int, int] = (0, 1),
+    ax: Axes | None = None,
 ) -> Figure:
-    """The rows of X on two components of a fitted model, coloured by label, or by value if many."""
+    """The rows of X on two components of a fitted model, coloured by label, or by value if many.
+
+    `ax` are axes to draw into; without them there is a new figure.
+    """
     Y: Array = np.asarray(model.transform(X))
     i, j = components
     width = Y.shape[1] if Y.ndim == 2 else 0
     if not (0 <= i < width and 0 <= j < width) or i == j:
         raise PlotError(f"components must be two different numbers below {width}; got {components}.")
-    figure = new_figure(6.8, 5.4)
-    axes = figure.add_subplot()
+    axes = panel(ax, 6.8, 5.4)
     axes.axhline(0, color="#DDDDDD", lw=0.8, zorder=0)
     axes.axvline(0, color="#DDDDDD", lw=0.8, zorder=0)
-    _points(figure, axes, Y[:, [i, j]], labels)
+    _points(axes, Y[:, [i, j]], labels)
     ratio = getattr(model, "explained_variance_ratio_", None)
     first = f"component {i + 1}"
     second = f"component {j + 1}"
@@ -136,15 +147,17 @@ def embedding(
         first += f" ({ratio[i]:.1%} of the variance)"
         second += f" ({ratio[j]:.1%} of the variance)"
     tidy(axes, f"{type(model).__name__}, {shortened(getattr(model, 'kernel_', ''))}", first, second)
-    return figure
+    return whole(axes)
 
 
-def gram_matrix(kernel: Kernel | str, X: Table, labels: Targets | None = None) -> Figure:
+def gram_matrix(
+    kernel: Kernel | str, X: Table, labels: Targets | None = None, *, ax: Axes | None = None
+) -> Figure:
     """The Gram matrix of X with its rows in the order of their labels, and lines between the labels.
 
     Within a label the most typical rows come first. `kernel` is a kernel or its text, or "precomputed" when
     X is the Gram matrix itself. Of very many rows only some are shown, evenly taken from each cluster's run;
-    the title says how many.
+    the title says how many. `ax` are axes to draw into; without them there is a new figure.
     """
     table: Array = dense(check_vectors(X, "K" if kernel == PRECOMPUTED else "X"))
     n = len(table)
@@ -165,8 +178,7 @@ def gram_matrix(kernel: Kernel | str, X: Table, labels: Targets | None = None) -
         inside = _most_typical_first(K, codes[order])
         K = K[np.ix_(inside, inside)]
         order = order[inside]
-    figure = new_figure(6.6, 5.6)
-    axes = figure.add_subplot()
+    axes = panel(ax, 6.6, 5.6)
     image = axes.imshow(K, interpolation="nearest", **colour_scale(float(K.min()), float(K.max())))
     starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
     for at in starts[1:-1]:
@@ -177,16 +189,17 @@ def gram_matrix(kernel: Kernel | str, X: Table, labels: Targets | None = None) -
         axes.set_xticks(middle, [str(v) for v in names])
         axes.set_yticks(middle, [str(v) for v in names])
     part = f" ({len(order)} of {n} rows)" if len(order) < n else ""
-    what = "row" if labels is None else "cluster"
+    what = "row" if labels is None else "label of the row"
     tidy(axes, title + part, what, what)
-    bar = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
-    bar.ax.tick_params(labelsize=9, color=GREY)
-    bar.outline.set_visible(False)
-    return figure
+    name_bar(axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03), "k(x, x′)")
+    return whole(axes)
 
 
-def clusters(model: BaseEstimator, X: Table, *, resolution: int = 240) -> Figure:
-    """A fitted clustering of two columns: the region of each centre, the boundaries, and the rows."""
+def clusters(model: BaseEstimator, X: Table, *, resolution: int = 240, ax: Axes | None = None) -> Figure:
+    """A fitted clustering of two columns: the region of each centre, the boundaries, and the rows.
+
+    `ax` are axes to draw into; without them there is a new figure.
+    """
     from matplotlib.colors import ListedColormap
 
     plane = Plane.of(X, resolution, pad=0.08)
@@ -195,18 +208,17 @@ def clusters(model: BaseEstimator, X: Table, *, resolution: int = 240) -> Figure
     distances = np.asarray(model.transform(points)) if hasattr(model, "transform") else None
     labels: Integers = np.asarray(model.predict(X))
     k = int(max(region.max(), labels.max())) + 1
-    figure = new_figure(7.0, 5.6)
-    axes = figure.add_subplot()
+    axes = panel(ax, 7.0, 5.6)
     colours = ListedColormap([COLOURS[c % len(COLOURS)] for c in range(k)])
     axes.pcolormesh(*plane.ticks, region, cmap=colours, vmin=-0.5, vmax=k - 0.5, alpha=0.2, rasterized=True)
     _boundaries(axes, plane.ticks, distances, region, k)
-    _points(figure, axes, plane.rows, labels, word="cluster")
+    _points(axes, plane.rows, labels, word="cluster")
     title = f"{type(model).__name__}, {shortened(getattr(model, 'kernel_', ''))}"
     if hasattr(model, "inertia_"):
         title += f", inertia {model.inertia_:.4g}"
-    tidy(axes, title, *names_of_columns(model))
+    tidy(axes, title, *names_of_two(model, X))
     plane.frame(axes)
-    return figure
+    return whole(axes)
 
 
 def _boundaries(
@@ -248,7 +260,7 @@ def _plain(values: Array) -> Formatter:
 # ── shared ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _points(figure: Figure, axes: Axes, P: Array, labels: Targets | None, word: str = "") -> None:
+def _points(axes: Axes, P: Array, labels: Targets | None, word: str = "") -> None:
     """Dots by label, with a legend beside the panel; by colour of a number where there are many of them."""
     if labels is None:
         axes.scatter(P[:, 0], P[:, 1], s=20, color=COLOURS[0], edgecolors="white", linewidths=0.4, zorder=3)
@@ -261,7 +273,7 @@ def _points(figure: Figure, axes: Axes, P: Array, labels: Targets | None, word: 
         shown = axes.scatter(
             P[:, 0], P[:, 1], s=20, c=given, cmap="cividis", edgecolors="white", linewidths=0.3, zorder=3
         )
-        figure.colorbar(shown, ax=axes, shrink=0.85).ax.tick_params(labelsize=9)
+        name_bar(axes.figure.colorbar(shown, ax=axes, shrink=0.85), target_name(labels))
         return
     for c, name in enumerate(names):
         axes.scatter(

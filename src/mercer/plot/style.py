@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, TypedDict
 from mercer.errors import MercerError
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.figure import Figure, SubFigure
 
 # Okabe and Ito's colours: told apart with every common kind of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -44,6 +46,33 @@ def new_figure(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width, height), layout=layout, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
+
+
+def panel(ax: Axes | None, width: float, height: float) -> Axes:
+    """The axes of a picture with one panel: those given, or those of a new figure."""
+    if ax is None:
+        return new_figure(width, height).add_subplot()
+    return ax
+
+
+def canvas(ax: Axes | None, width: float, height: float) -> Figure | SubFigure:
+    """Room for several panels: a new figure, or a part of a figure in the place of the axes given."""
+    if ax is None:
+        return new_figure(width, height)
+    place = ax.get_subplotspec()
+    if place is None:
+        raise PlotError(
+            "a picture with several panels divides the cell of a grid, and these axes are in no grid. "
+            "Make them by figure.subplots() or figure.add_subplot()."
+        )
+    ax.set_axis_off()
+    return ax.figure.add_subfigure(place)
+
+
+def whole(part: Axes | Figure | SubFigure) -> Figure:
+    """The figure that the axes, or a part of a figure, belong to."""
+    # the axes of a part belong to the part, and a part knows its figure; a figure is its own
+    return part.figure.figure
 
 
 class ColourScale(TypedDict):
@@ -112,3 +141,37 @@ def tidy(axes: Axes, title: str, xlabel: str, ylabel: str = "") -> None:
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color("#999999")
+
+
+def legend_below(
+    axes: Axes, *, columns: int = 3, gap: float = 0.8, handles: tuple[list[Artist], list[str]] | None = None
+) -> None:
+    """A legend under the panel, below the name of its axis, where it covers nothing.
+
+    It is of other `handles` than the panel's own, if they are given.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
+    # In points, as the tick labels and the name are: the same at every height of a panel.
+    below = ScaledTranslation(0, -36 / 72, axes.figure.dpi_scale_trans)
+    axes.legend(
+        *(handles or axes.get_legend_handles_labels()),
+        loc="upper left",
+        bbox_to_anchor=(0.0, 0.0),
+        bbox_transform=axes.transAxes + below,
+        borderaxespad=0.0,
+        borderpad=0.0,
+        ncols=columns,
+        frameon=False,
+        fontsize=9,
+        handlelength=1.6,
+        columnspacing=1.4,
+        handletextpad=gap,
+    )
+
+
+def name_bar(bar: Colorbar, name: str) -> None:
+    """The quiet look of a bar of colours, and what its numbers are."""
+    bar.set_label(name, fontsize=10)
+    bar.ax.tick_params(labelsize=9, color=GREY, labelcolor="#333333")
+    bar.outline.set_visible(False)
