@@ -290,6 +290,36 @@ def serve(
 
 
 @app.command(
+    short_help="Open a page on which kernels can be touched.",
+    epilog="Exit codes: 130 stopped by Ctrl-C, 1 not started, 64 an option that cannot be read.",
+    rich_help_panel=KERNELS,
+)
+def studio(
+    table: Annotated[
+        str | None,
+        typer.Argument(metavar="[TABLE]", help="A table to begin with; else a preset.", show_default=False),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.")
+    ] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
+    ] = True,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, in a line, as soon as it listens.")
+    ] = False,
+) -> None:
+    """Example: mercer studio
+
+    Points to drag, a kernel to type, its proof, its Gram matrix, and machines with their certificates. The
+    address works on this machine only.
+    """
+    from mercer.cli.studio import Request, run_studio
+
+    raise typer.Exit(run_studio(Request(table, port, browser, as_json)))
+
+
+@app.command(
     short_help="Say what this machine gives to mercer.", epilog="Exit code: 0.", rich_help_panel=OTHERS
 )
 def doctor(as_json: JsonFlag = False) -> None:

@@ -68,14 +68,14 @@ def run_serve(asked: Request) -> int:
             f"listening on {asked.host}: everybody who reaches this address can ask the model. There is no "
             "password and no TLS; put a proxy in front that has both."
         )
-    complain(f"serving {asked.model} at {_url(listening)} until Ctrl-C.")
+    complain(f"serving {asked.model} at {url_of(listening)} until Ctrl-C.")
     if asked.as_json:
         host, port = listening.getsockname()[:2]
         facts = {
             "schema": "mercer.serve/1",
             "model": str(asked.model),
             "machine": type(model).__name__,
-            "url": _url(listening),
+            "url": url_of(listening),
             "host": host,
             "port": port,
             "max_rows": asked.max_rows,
@@ -83,7 +83,7 @@ def run_serve(asked: Request) -> int:
         }
         # in one line, and at once: who reads it goes on while the server runs
         print(json.dumps(facts), flush=True)
-    return _answer(app, listening)
+    return answer(app, listening)
 
 
 def _application(asked: Request, most_bytes: int) -> tuple[BaseEstimator, FastAPI]:
@@ -109,7 +109,8 @@ def listen(host: str, port: int) -> socket.socket:
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=listening.detach())
 
 
-def _url(listening: socket.socket) -> str:
+def url_of(listening: socket.socket) -> str:
+    """The address of a socket that listens."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -128,8 +129,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _answer(app: FastAPI, listening: socket.socket) -> int:
-    """Answer until a signal comes; requests in hand are finished first."""
+def answer(app: FastAPI, listening: socket.socket, *, socket_bytes: int = 0) -> int:
+    """Answer until a signal comes; requests in hand are finished first.
+
+    WebSockets are opened only if a message of them may have some bytes.
+    """
     import uvicorn
 
     if hasattr(signal, "SIGPIPE"):
@@ -140,8 +144,9 @@ def _answer(app: FastAPI, listening: socket.socket) -> int:
         log_level="warning",
         access_log=False,
         server_header=False,
-        ws="none",
-        timeout_graceful_shutdown=GRACE,
+        ws="auto" if socket_bytes else "none",
+        ws_max_size=socket_bytes or 1,
+        timeout_graceful_shutdown=1 if socket_bytes else GRACE,
     )
     try:
         uvicorn.Server(config).run(sockets=[listening])
