@@ -83,7 +83,7 @@ KERNELS = [
     "read_tu",
     "reading",
 ]
-ROOMS = ["choose", "conformal", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory"]
+ROOMS = ["choose", "conformal", "errors", "gram", "kernels", "plot", "sklearn", "solve", "studio", "theory"]
 TABLES = ["Layout", "Proposal", "TableFile", "TableClassifier", "TableRegressor"]
 TABLES += [
     "Comparison",

@@ -136,6 +136,7 @@ if TYPE_CHECKING:
     from mercer.recipe.estimators import TableClassifier, TableRegressor
     from mercer.series.answer import Forecast
     from mercer.series.door import forecast
+    from mercer.studio import studio
     from mercer.tables.delimited import Layout
     from mercer.tables.intake import TableFile, read_table
     from mercer.tables.outlet import write_table
@@ -288,13 +289,25 @@ __all__ = [
     "save",
     "sklearn",
     "solve",
+    "studio",
     "table_kernel",
     "theory",
     "verify",
     "write_table",
 ]
 
-_MODULES = ("choose", "conformal", "errors", "gram", "kernels", "plot", "sklearn", "solve", "theory")
+_MODULES = (
+    "choose",
+    "conformal",
+    "errors",
+    "gram",
+    "kernels",
+    "plot",
+    "sklearn",
+    "solve",
+    "studio",
+    "theory",
+)
 # Reached by name, but not public.
 _ROOMS = ("applications", "arrays", "cli", "files", "machines", "memory", "onnx", "params", "threads")
 # Where a public name lives; those that are not here live in mercer.kernels.

@@ -11,7 +11,7 @@ import { Store, fromAddress, sent, toAddress } from "./store";
 import type { Answer, Choice, Data, Hello, State, Transport } from "./wire";
 
 export const COARSE = { columns: 48, rows: 36, curve: 120 };
-export const FINE = { columns: 128, rows: 96, curve: 300 };
+export const FINE = { columns: 128, rows: 96, curve: 400 };
 
 export interface Studio {
   readonly root: HTMLElement;
@@ -214,7 +214,7 @@ class Page implements Studio {
       state.data = { ...NOTHING, preset: name };
       state.first = usual(this.hello, name);
       state.second = null;
-      state.view = {};
+      state.view = name === "digits" ? { plane: "components" } : {};
     });
     this.selected.clear();
   }
@@ -227,7 +227,8 @@ class Page implements Studio {
   private take(data: Data): void {
     const state = this.store.state;
     state.data = data;
-    state.view = {};
+    // many columns are first seen as a whole
+    state.view = data.columns.length > 3 ? { plane: "components" } : {};
     state.second = null;
     const fits = this.hello.machines.find((m) => m.name === state.first.machine)?.task === data.task;
     const wide = data.kind === "vectors";

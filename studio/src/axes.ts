@@ -149,6 +149,14 @@ export function drawGrid(pen: Pen, frame: Frame, image: ImageData, smooth = true
   frame.clip(pen, () => pen.image(image, frame.left - dx / 2, frame.top - dy / 2, frame.w + dx, frame.h + dy, smooth));
 }
 
+// Gives a canvas the shape of what it shows, so that circles stay round.
+export function shaped(canvas: HTMLCanvasElement, box: Box | undefined): void {
+  const ratio = box ? (box[1] - box[0]) / (box[3] - box[2]) : 0;
+  const fair = ratio > 0.4 && ratio < 3;
+  canvas.style.height = fair ? "auto" : "";
+  canvas.style.aspectRatio = fair ? String(ratio) : "";
+}
+
 // Lines of a function along x.
 export function drawLine(pen: Pen, frame: Frame, x: ArrayLike<number>, y: ArrayLike<number>, stroke: string, width = 1.5, alpha = 1, dash: number[] = []): void {
   const path = new Array<number>(2 * x.length);

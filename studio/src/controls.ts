@@ -17,6 +17,7 @@ export class Controls {
   private numbers = h("div", { class: "ms-sliders" });
   private machine = h("div", { class: "ms-group" });
   private data = h("div", { class: "ms-group" });
+  private held = h("div", { class: "ms-group ms-held" });
   private timer = 0;
   private shape = "";
 
@@ -48,7 +49,7 @@ export class Controls {
       ),
       this.numbers,
     );
-    fill(this.element, this.data, this.machine, kernel);
+    fill(this.element, this.data, this.machine, kernel, this.held);
   }
 
   private typed(text: string): void {
@@ -92,10 +93,32 @@ export class Controls {
   }
 
   private showMachine(): void {
-    const { state, hello } = this.app;
+    const { state } = this.app;
+    this.showHeld();
     fill(this.machine, h("h2", {}, "Machine"), machineControls(this.app, state.first, (edit, quick) =>
       this.app.change((s) => (s.first = edit(s.first)), quick)));
-    void hello;
+  }
+
+  // A slice through wider data: the columns that are not drawn are held where their sliders stand.
+  private showHeld(): void {
+    const { data, view } = this.app.state;
+    const columns = data.kind === "vectors" ? data.columns.length : 0;
+    if (columns < 3 || (view.plane ?? "slice") !== "slice" || !data.X.length) return fill(this.held);
+    const axes = view.axes ?? [0, 1];
+    const middle = data.columns.map((_, c) => data.X.reduce((sum, row) => sum + row[c], 0) / data.X.length);
+    const held = view.held?.length === columns ? view.held : middle;
+    const sliders = data.columns.map((name, c) => {
+      const values = data.X.map((row) => row[c] as number);
+      const [low, high] = [Math.min(...values), Math.max(...values)];
+      if (axes.includes(c) || low === high) return null;
+      const set = (v: number, quick: boolean) => this.app.change((s) => {
+        const next = held.slice();
+        next[c] = v;
+        s.view = { ...s.view, held: next };
+      }, quick);
+      return slider({ label: name, value: held[c], low, high, log: false, input: (v) => set(v, true), change: (v) => set(v, false) });
+    });
+    fill(this.held, h("h2", {}, "Held on this slice"), ...sliders.filter(Boolean).slice(0, 12));
   }
 
   private showSliders(): void {

@@ -55,6 +55,14 @@ export function drawCurve(pen: Pen, scene: Scene, theme: Theme): Frame {
   function py(i: number): number { return frame.y(scene.places[2 * i + 1]); }
 }
 
+function drawLegend(pen: Pen, frame: Frame, named: [string, string, number[]][], theme: Theme): void {
+  named.forEach(([words, stroke, dash], k) => {
+    const y = frame.top + 14 + 16 * k;
+    pen.line([frame.left + 10, y, frame.left + 32, y], { stroke, width: 2, dash });
+    pen.text(words, frame.left + 38, y, { fill: theme.ink, size: 11 });
+  });
+}
+
 function drawModel(pen: Pen, frame: Frame, view: any, theme: Theme): void {
   const x = unpack(view.x);
   const mean = unpack(view.mean);
@@ -71,9 +79,14 @@ function drawModel(pen: Pen, frame: Frame, view: any, theme: Theme): void {
     const [count, length] = view.paths.shape;
     for (let k = 0; k < count; k++) drawLine(pen, frame, at, paths.subarray(k * length, (k + 1) * length), css(classColour(3, theme)), 1.1, 0.75);
   }
+  const named: [string, string, number[]][] = [["mean", blue, []]];
   (view.terms ?? []).forEach((term: any, k: number) => {
-    drawLine(pen, frame, x, unpack(term.mean), css(classColour(1 + (k % 5), theme)), 1.6, 0.95, TERM_DASHES[k % 4]);
+    const [colour, dash] = [css(classColour(1 + (k % 5), theme)), TERM_DASHES[k % 4]];
+    drawLine(pen, frame, x, unpack(term.mean), colour, 1.6, 0.95, dash);
+    named.push([term.name.length > 34 ? `${term.name.slice(0, 33)}…` : term.name, colour, dash]);
   });
+  if (view.paths) named.push(["drawn from the posterior", css(classColour(3, theme)), []]);
+  if (view.band) drawLegend(pen, frame, named, theme);
   // one line, or one for each class
   for (let k = 0; k * x.length < mean.length; k++) {
     drawLine(pen, frame, x, mean.subarray(k * x.length, (k + 1) * x.length), mean.length > x.length ? css(classColour(k, theme)) : blue, 2.4);

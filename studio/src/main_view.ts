@@ -125,7 +125,7 @@ export class MainView {
     const { data } = this;
     const slice = this.isSlice;
     const set = (edit: object) => this.app.change((s) => (s.view = { ...s.view, box: null, ...edit }));
-    const out = [h("button", { type: "button", class: slice ? "" : "ms-on", "aria-pressed": String(!slice), title: "The plane of the two leading kernel principal components", onclick: () => set({ plane: slice ? "components" : "slice" }) }, "Kernel PCA")];
+    const out = [h("button", { type: "button", class: slice ? "" : "ms-on", "aria-pressed": String(!slice), title: "The plane of the two leading kernel principal components", onclick: () => set({ plane: slice ? "components" : "slice", axes: this.widest() }) }, "Kernel PCA")];
     if (!slice) return out;
     const axes = this.axes;
     ["across", "up"].forEach((word, k) => {
@@ -135,6 +135,15 @@ export class MainView {
       out.push(pick as unknown as HTMLButtonElement);
     });
     return out;
+  }
+
+  // The two columns that vary most.
+  private widest(): [number, number] {
+    const { X, columns } = this.data;
+    const middle = this.middle();
+    const spread = columns.map((_, c) => X.reduce((sum, row) => sum + (row[c] - middle[c]) ** 2, 0));
+    const order = columns.map((_, c) => c).sort((a, b) => spread[b] - spread[a]);
+    return [order[0], order[1]];
   }
 
   private places(): ArrayLike<number> {
@@ -154,7 +163,7 @@ export class MainView {
   private scene(): Scene {
     const why = this.app.side?.why ?? null;
     const places = this.places();
-    const chosen = this.app.state.view.chosen ?? null;
+    const chosen = this.app.state.view.chosen ?? why?.of.row ?? null;
     let from: [number, number] | null = null;
     if (why && why.of.row !== undefined && why.of.row < this.data.y.length) from = [places[2 * why.of.row], places[2 * why.of.row + 1]];
     else if (why?.of.at) from = why.of.at;

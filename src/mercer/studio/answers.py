@@ -35,7 +35,7 @@ VIEWS = ("main", "kernel", "gram", "space", "certificate", "choice", "why", "com
 
 @dataclass(frozen=True)
 class Detail:
-    """How fine the pictures are: columns and rows of a field, points of a curve; and the picture's width over height."""
+    """How fine the pictures are: columns and rows of a field, points of a curve; width over height."""
 
     columns: int = 96
     rows: int = 72

@@ -3,8 +3,8 @@
     GET /TOKEN/            the page; GET /TOKEN/studio.js and studio.css, its two files
     WebSocket /TOKEN/ws    questions and answers (`session`)
 
-A page of another site cannot reach it: it does not know the token, its Origin is refused, and a name of its own
-that leads to 127.0.0.1 is refused by the Host. The page itself may load nothing from elsewhere (its policy).
+A page of another site cannot reach it: it does not know the token, its Origin is refused, and a name of its
+own that leads to 127.0.0.1 is refused by the Host. The page itself may load nothing from elsewhere.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ LEAST = 1e-10
 
 @dataclass(frozen=True)
 class Components:
-    """`places` of the rows on the leading components, `shares` of the variance, and f as `slopes` and `level`.
+    """`places` of the rows on the components, their `shares` of the variance, and f as `slopes` and `level`.
 
     `slopes` has a row for each function of the machine; None where the machine is no such sum.
     """

@@ -1,4 +1,4 @@
-"""The curve: what a machine says along one column, with the band, the terms and the sample paths of a process.
+"""The curve: what a machine says along one column, with band, terms and sample paths of a process.
 
 Sample paths are mean + C^{1/2} z with the same numbers z at every question and the symmetric root of the
 covariance, which moves continuously with it: so the paths bend smoothly while a point is dragged.
@@ -20,7 +20,7 @@ from mercer.typing import Array
 
 SEED = 20
 # Places at which sample paths are drawn: each costs an eigenvector.
-SAMPLED = 100
+SAMPLED = 160
 
 
 def curve(fitted: Fitted, view: View, count: int) -> Json:
@@ -93,4 +93,8 @@ def _terms(fitted: Fitted, rows: Array) -> list[Json]:
         return []
     if len(found) < 2:
         return []
-    return [{"name": name, "mean": packed(mean), "band": packed(2 * std)} for name, mean, std in found]
+    # each is drawn around the level of the data, where its ups and downs can be compared with them
+    return [
+        {"name": name, "mean": packed(mean + found.offset), "band": packed(2 * std)}
+        for name, mean, std in found
+    ]

@@ -90,7 +90,7 @@ class Dropped:
         chosen = usable if inputs is None else [name for name in inputs if name in usable]
         if not chosen:
             raise InputError(
-                f"{self.name} has no column of numbers besides {target} to be the input. Choose another target."
+                f"{self.name} has no column of numbers besides {target} to learn from. Choose another target."
             )
         chosen = chosen[: limits.MOST_COLUMNS]
         whole = self.frame.select([*chosen, target]).drop_nulls()

@@ -1,4 +1,4 @@
-"""What is taken away from a page: Python that gives the same numbers, a command, the model, a report, the data."""
+"""What is taken away from a page: Python with the same numbers, a command, model, report and data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Gram matrix: ordered by class or cluster, its spectrum, effective rank, and alignment with the targets."""
+"""The Gram matrix: ordered by class or cluster, its spectrum, effective rank, alignment with the targets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The plane: a decision field on a grid, and what each point is to the machine.
 
-Two columns are the plane itself. Of wider data it is a slice through the values that are held, or the plane of
-the two leading kernel principal components, as it is for strings and graphs.
+Two columns are the plane itself. Of wider data it is a slice through the values that are held, or the plane
+of the two leading kernel principal components, as it is for strings and graphs.
 """
 
 from __future__ import annotations

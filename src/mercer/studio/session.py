@@ -2,7 +2,7 @@
 
     {"seq", "state", "want", "detail"}         a whole state, and the views wanted
     {"seq", "move": [row, [x, …]], "want", …}  one point of the last state elsewhere: what a drag sends
-    {"seq", "look": state, "want", "detail"}   the same for views that take long: the last state stays what it is
+    {"seq", "look": state, "want", "detail"}   the same for views that take long; the last state stays
     {"seq", "table": {"name", "base64"}}       a file that was dropped
     {"seq", "roles": {"target", "inputs"}}     other columns of that table
     {"seq", "take": "python" | …}              something to take away

@@ -98,7 +98,7 @@ def _by_components(fitted: Fitted) -> Json:
     found = components(fitted, 3)
     answer: Json = {
         "mode": "components",
-        "names": ["component 1", "component 2", "component 3"],
+        "names": ["PC 1", "PC 2", "PC 3"],
         "dimension": None,
         "places": packed(found.places),
         "shares": plain(found.shares),

@@ -23,7 +23,7 @@ from mercer.studio.machines import APPROXIMATIONS, CLASSES, OFFERS, Choice
 from mercer.studio.points import VECTORS, Points
 from mercer.studio.presets import PRESETS, preset
 from mercer.studio.readers import items, number, one_of, record, text, whole
-from mercer.typing import Array
+from mercer.typing import Array, Setting
 
 ORDERS = ("class", "cluster", "given")
 PLANES = ("slice", "components")
@@ -138,14 +138,30 @@ def moved(kernel: Kernel, value: object) -> Kernel:
     given = record(value, "the numbers of the kernel", tuple(map(str, range(len(free)))))
     if not given:
         return kernel
-    theta = kernel.theta
     for place, new in given.items():
         p = free[int(place)]
         size = number(new, p.name)
         if p.domain.logarithmic and not size * p.value > 0:
             raise InputError(f"{p.name} must keep its sign; got {size:g}.")
-        theta[int(place)] = p.domain.to_real(size, p.bounds)
-    return kernel.with_theta(theta)
+        kernel = _with_number(kernel, p.name, size)
+    return kernel
+
+
+def _with_number(kernel: Kernel, name: str, value: float) -> Kernel:
+    """The kernel with one of its numbers elsewhere; `lengthscale[1]` is the second of several."""
+    whole_name, _, rest = name.partition("[")
+    if not rest:
+        return kernel.with_params({name: value})
+    places = [int(place) for place in rest.rstrip("]").split("][")]
+    return kernel.with_params({whole_name: _replaced(kernel.get_params()[whole_name], places, value)})
+
+
+def _replaced(numbers: Setting, places: list[int], value: float) -> Setting:
+    if not places:
+        return value
+    out = list(numbers)
+    out[places[0]] = _replaced(out[places[0]], places[1:], value)
+    return tuple(out)
 
 
 def _view(value: object, points: Points) -> View:

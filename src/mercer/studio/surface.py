@@ -4,8 +4,8 @@
     KernelRidge          the leave-one-out error, in closed form
     other machines       the error of three folds
 
-The path is that of a search which may look at these two numbers only: L-BFGS on the evidence, and for the other
-two the compass that halves its steps.
+The path is that of a search which may look at these two numbers only: L-BFGS on the evidence, and for the
+other two the compass that halves its steps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mercer.studio.machines import CLASSES, Choice
 from mercer.studio.packing import packed
 from mercer.studio.points import Points
 from mercer.studio.readers import Json
-from mercer.studio.state import View
+from mercer.studio.state import View, moved
 from mercer.typing import Array
 
 SIDE = 9
@@ -50,11 +50,9 @@ class Knob:
             settings = dict(choice.settings)
             settings[self.name] = value
             return replace(choice, settings=tuple(settings.items()))
-        theta = choice.kernel.theta
         free = [p for p in choice.kernel.parameters if p.free]
-        p = free[self.place]
-        theta[self.place] = p.domain.to_real(math.copysign(value, p.value), p.bounds)
-        return replace(choice, kernel=choice.kernel.with_theta(theta))
+        signed = math.copysign(value, free[self.place].value)
+        return replace(choice, kernel=moved(choice.kernel, {str(self.place): signed}))
 
 
 def knobs(choice: Choice) -> list[Knob]:

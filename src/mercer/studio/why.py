@@ -30,8 +30,6 @@ def why(fitted: Fitted, view: View) -> Json:
     terms = (beta * np.asarray(fitted.choice.kernel(x, fitted.points.X))[0][:, None]).T
     which = _function(fitted, terms.sum(axis=1) + functions.offset)
     offset, mine = float(functions.offset[which]), terms[which]
-    # what a machine adds back to its targets is part of its offset
-    offset += float(np.ravel(getattr(fitted.model, "y_mean_", 0.0))[0]) if _is_process(fitted) else 0.0
     order = np.argsort(-np.abs(mine), kind="stable")[:SHOWN]
     order = order[mine[order] != 0]
     return {
@@ -55,10 +53,6 @@ def _asked(fitted: Fitted, view: View) -> tuple[Any, Json]:
         return row, {"at": list(view.at)}
     row = points.part([0]).X
     return row, {"row": 0}
-
-
-def _is_process(fitted: Fitted) -> bool:
-    return fitted.choice.machine == "GaussianProcessRegressor"
 
 
 def _function(fitted: Fitted, values: Array) -> int:

@@ -1,7 +1,7 @@
 // The certificate: how good the answer is, and the way to it, one step at a time.
 
 import type { Studio } from "../app";
-import { Frame, drawLine, extent } from "../axes";
+import { Frame, drawLine, extent, shaped } from "../axes";
 import { fill, h } from "../dom";
 import { classColour, css } from "../palette";
 import { CanvasPen } from "../pen";
@@ -14,6 +14,7 @@ export class CertificateView {
   private picture = h("canvas", { class: "ms-wide", role: "img", "aria-label": "The function after this step" });
   private told = h("p", { class: "ms-hint", "aria-live": "polite" });
   private slider = h("input", { type: "range", min: 0, step: 1, "aria-label": "Step" });
+  private player = h("button", { type: "button", class: "ms-play", onclick: () => this.play() }, "Play");
   private playing = 0;
   private view: any = null;
   private at = 0;
@@ -47,10 +48,10 @@ export class CertificateView {
     return [
       h("h3", {}, `One ${s.unit} at a time`),
       h("div", { class: "ms-row ms-player" },
-        button("⏮", "First step", () => this.go(0)),
-        button("◀", "One step back", () => this.go(this.at - 1)),
-        button("⏯", "Play or pause", () => this.play()),
-        button("▶", "One step on", () => this.go(this.at + 1)),
+        button("|◂", "First step", () => this.go(0)),
+        button("◂", "One step back", () => this.go(this.at - 1)),
+        this.player,
+        button("▸", "One step on", () => this.go(this.at + 1)),
         this.slider),
       this.told,
       this.picture,
@@ -63,6 +64,7 @@ export class CertificateView {
     if (this.playing) return this.pause();
     const quiet = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (this.at >= this.view.steps.count - 1) this.go(0);
+    this.player.textContent = "Pause";
     this.playing = window.setInterval(() => {
       if (!this.element.isConnected || this.at >= this.view.steps.count - 1) return this.pause();
       this.go(this.at + 1);
@@ -72,6 +74,7 @@ export class CertificateView {
   private pause(): void {
     clearInterval(this.playing);
     this.playing = 0;
+    this.player.textContent = "Play";
   }
 
   private go(step: number): void {
@@ -98,6 +101,7 @@ export class CertificateView {
     const f = fields.subarray(this.at * each, (this.at + 1) * each);
     const coefficients = unpack(s.coefficients);
     const weights = coefficients.subarray(this.at * data.y.length, (this.at + 1) * data.y.length).map(Math.abs);
+    shaped(this.picture, s.box);
     const pen = new CanvasPen(this.picture);
     if (s.mode === "curve") {
       const x = unpack(s.x);

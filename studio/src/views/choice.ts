@@ -37,7 +37,7 @@ export class ChoiceView {
       h("div", { class: "ms-row" }, h("button", { type: "button", onclick: () => this.best() }, "Take the best of the search")),
       h("p", { class: "ms-hint" }, `The line is a search from a corner (${view.path.length} steps). Click to set both numbers. Computed on ${view.rows} rows.`),
     );
-    const last = view.path[view.path.length - 1];
+    const last = view.path[view.path.length - 1] ?? [1, 1, NaN];
     this.told.textContent = `The search ended at ${short(last[0])} and ${short(last[1])}: ${view.criterion} ${short(last[2], 4)}.`;
     this.draw();
   }

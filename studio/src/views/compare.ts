@@ -1,7 +1,7 @@
 // Compare: a second machine on the same data, and where the two differ.
 
 import type { Studio } from "../app";
-import { Frame, drawGrid, drawLine, extent, pixels } from "../axes";
+import { Frame, drawGrid, drawLine, extent, pixels, shaped } from "../axes";
 import { machineControls } from "../controls";
 import { fill, h } from "../dom";
 import { classColour, css, hex, mix, viridis } from "../palette";
@@ -56,6 +56,8 @@ export class CompareView {
     const { view } = this;
     if (!view || !this.canvas.clientWidth) return;
     const theme = this.app.theme;
+    shaped(this.canvas, view.box);
+    shaped(this.apart, view.box);
     const pen = new CanvasPen(this.canvas);
     if (view.mode === "curve") {
       const x = unpack(view.x), lines = view.lines.map(unpack);

@@ -1,7 +1,7 @@
 // The kernel: why it is one, or the points that refute it; its profile, k(x0, ·), and functions of its prior.
 
 import type { Studio } from "../app";
-import { Frame, drawGrid, drawLine, extent, pixels } from "../axes";
+import { Frame, drawGrid, drawLine, extent, pixels, shaped } from "../axes";
 import { fill, formula, h } from "../dom";
 import { classColour, css, diverging, hex, marker, mix, viridis } from "../palette";
 import { CanvasPen } from "../pen";
@@ -24,7 +24,7 @@ export class KernelView {
     if (view.witness) parts.push(...this.witness(view.witness));
     if (view.tried) parts.push(h("h3", {}, "Tried, without finding points at which it fails"), h("ul", {}, ...view.tried.map((t: string) => h("li", {}, t))));
     if (view.profile) {
-      parts.push(h("h3", {}, "Profile, with functions drawn from the prior"), this.profile);
+      parts.push(h("h3", {}, view.profile.priors ? "Profile, with functions drawn from the prior" : "Profile"), this.profile);
       if (view.profile.heat) parts.push(h("h3", {}, "k(x₀, ·) in the plane"), this.heat, h("p", { class: "ms-hint" }, "x₀ is the chosen point, or the middle. Click a point in the picture to move it."));
     }
     fill(this.element, ...parts);
@@ -62,6 +62,7 @@ export class KernelView {
       drawLine(pen, frame, r, k, css(classColour(0, theme)), 2.4);
     }
     if (view?.profile?.heat && this.heat.clientWidth) {
+      shaped(this.heat, view.profile.box);
       const pen = new CanvasPen(this.heat);
       const f = unpack(view.profile.heat);
       const [low, high] = extent(f, [0]);

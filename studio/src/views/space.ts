@@ -66,7 +66,7 @@ export class SpaceView {
     const b = x * Math.sin(this.turn) + y * Math.cos(this.turn);
     const up = z * Math.cos(this.tilt) - b * Math.sin(this.tilt);
     const deep = b * Math.cos(this.tilt) + z * Math.sin(this.tilt);
-    const size = 0.32 * Math.min(this.canvas.clientWidth, this.canvas.clientHeight);
+    const size = 0.3 * Math.min(this.canvas.clientWidth, this.canvas.clientHeight);
     const s = size * (1 - 0.12 * deep);
     return [this.canvas.clientWidth / 2 + s * a, this.canvas.clientHeight / 2 - s * up, deep];
   }
@@ -109,7 +109,7 @@ export class SpaceView {
       line([u, -1, v], [u, 1, v], theme.faint);
       line([u, v, -1], [u, v, 1], theme.faint);
     }
-    const ends: Vec[] = [[1.25, -1, -1], [-1, 1.25, -1], [-1, -1, 1.2]];
+    const ends: Vec[] = [[1.15, -1, -1.15], [-1, 1.15, -1.15], [-1, -1, 1.2]];
     ends.forEach((end, c) => { const p = this.project(end); pen.text(this.view.names[c] ?? "", p[0], p[1], { fill: theme.soft, align: "center" }); });
     if (this.view.plane) this.drawPlane(pen);
     const [low, high] = range(data.y);
