@@ -200,13 +200,14 @@ def describe(cell: Cell, name: str, model: Any) -> str:
 
 
 def describe_linear(cell: Cell, name: str, model: Any) -> str:
-    """The primal objective, from the decision values and the weights: the same formula for every side."""
+    """The primal objective, from the weights and the offset alone: the same formula for every side."""
     w = getattr(model, "coef_", None)
     if w is None:
         w = model.dual_coef_ @ model.support_vectors_
     w = np.asarray(w.todense() if hasattr(w, "todense") else w).ravel()
     signs = np.where(cell.y == model.classes_[1], 1.0, -1.0)
-    loss = float(np.maximum(0.0, 1.0 - signs * model.decision_function(cell.X)).sum())
+    values = cell.X @ w + float(np.ravel(model.intercept_)[0])
+    loss = float(np.maximum(0.0, 1.0 - signs * values).sum())
     parts = [f"primal {0.5 * float(w @ w) + loss:.6f}"]
     if name == "mercer":
         c = model.certificate_
