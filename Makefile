@@ -1,5 +1,5 @@
 # make run    the main job, on a fresh machine with Python >= 3.11, pip and a C++ compiler
-# make test   lint, types and every test, likewise
+# make test   lint, types, every test and the pages of the site, likewise
 # make lint   ruff, clang-format and mypy; `make format` puts right what the two formatters complain about
 # make course   the pictures of the course, drawn again from its pages
 # make site   the documentation with its gallery, to build/site; warnings are errors
@@ -38,8 +38,9 @@ format: $(VENV)/.installed
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CORE)
 
-test: lint pages
+test: lint
 	$(BIN)/python -m pytest -n 2 -q
+	$(MAKE) pages
 
 course: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python docs/course/pictures.py

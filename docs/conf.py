@@ -28,15 +28,15 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "docstrings",
     "mathml",
+    "patterns",
     "picture",
     "root_pages",
 ]
 exclude_patterns = ["_extensions", "course/README.md", "gallery/**/*.ipynb"]
 root_doc = "index"
 nitpicky = False
-# A warning of a page is an error; these are no warnings about pages. The page of the benchmarks is there once
-# they have been run: the tree of project.md names it by a pattern.
-suppress_warnings = ["config.cache", "toc.empty_glob"]
+# A warning of a page is an error; these are no warnings about pages.
+suppress_warnings = ["config.cache"]
 # In the list beside a page a method is called `fit()`, not `SVC.fit()`, which does not fit.
 toc_object_entries_show_parents = "hide"
 

@@ -50,7 +50,9 @@ def main():
         rest.plot(known.time, off, color=colour, lw=0.7)
         rest.set_ylim(-5, 5)
         tidy(line, name, "", "CO₂, ppm")
-        tidy(rest, f"unexplained: {left[-1]:.2f} ppm", "", "")
+        tidy(rest, f"unexplained: {left[-1]:.2f} ppm", "", "ppm")
+    for last in panels[-1]:
+        last.set_xlabel("year")
     assert evidence[0] < evidence[1] < evidence[2]
     assert left[0] > left[1] > left[2]
     assert errors[2] < errors[0] < errors[1]

@@ -12,7 +12,7 @@ from sklearn.datasets import make_moons
 from sklearn.metrics import log_loss
 
 from mercer import GaussianProcessClassifier
-from mercer.plot.style import DIVERGING, new_figure, tidy
+from mercer.plot.style import DIVERGING, legend_below, new_figure, tidy
 
 
 def main():
@@ -42,8 +42,8 @@ def main():
     bar = figure.colorbar(shown, ax=axes, shrink=0.85, ticks=np.linspace(0, 1, 5))
     bar.ax.tick_params(labelsize=9)
     bar.outline.set_visible(False)
-    tidy(axes, "Probability of class 1", "column 0", "column 1")
-    axes.legend(frameon=False, fontsize=9, loc="lower left")
+    tidy(axes, "Probability of class 1", "x₁", "x₂")
+    legend_below(axes)
     return figure
 
 

@@ -10,7 +10,7 @@ from gallery import save
 
 from mercer import KernelMachine
 from mercer.plot.regression import BAND, OUTER
-from mercer.plot.style import COLOURS, GREY, new_figure, tidy
+from mercer.plot.style import COLOURS, GREY, legend_below, new_figure, tidy
 
 LEVELS = [0.1, 0.25, 0.5, 0.75, 0.9]
 
@@ -44,7 +44,7 @@ def main():
     axes.scatter(X[:, 0], y, s=14, color=GREY, linewidths=0, zorder=3, label="80 observations")
     tidy(axes, "Five quantiles that do not cross", "x", "y")
     axes.set_xlim(0, 6)
-    axes.legend(frameon=False, fontsize=9, loc="lower left")
+    legend_below(axes)
     return figure
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from gallery import save
 
 from mercer import SVR, RelevanceVectorRegressor
-from mercer.plot.style import COLOURS, GREY, new_figure, tidy
+from mercer.plot.style import COLOURS, GREY, legend_below, new_figure, tidy
 
 
 def main():
@@ -41,7 +41,7 @@ def main():
     ring = {"s": 90, "facecolors": "none", "edgecolors": COLOURS[1], "linewidths": 1.8, "zorder": 3}
     axes.scatter(X[few, 0], y[few], **ring, label=f"{len(few)} relevance vectors")
     tidy(axes, f"{len(few)} of 100 basis functions are left", "x", "y")
-    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    legend_below(axes)
     return figure
 
 

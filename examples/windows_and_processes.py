@@ -9,7 +9,7 @@ import numpy as np
 from gallery import save
 
 from mercer import GaussianProcessRegressor, NadarayaWatson
-from mercer.plot.style import COLOURS, GREY, new_figure, tidy
+from mercer.plot.style import COLOURS, GREY, legend_below, new_figure, tidy
 
 
 def main():
@@ -41,8 +41,8 @@ def main():
     axes.plot(grid, mean, color=COLOURS[0], lw=2, label=f"Gaussian process, error {other:.3f}")
     axes.plot(grid, smooth, color=COLOURS[1], lw=2, label=f"Nadaraya–Watson, error {error:.3f}")
     axes.scatter(X[:, 0], y, s=12, color=GREY, linewidths=0, label="60 observations")
-    tidy(axes, "a mean of targets in a window, and a combination of kernels", "x", "y")
-    axes.legend(frameon=False, fontsize=9, loc="lower left")
+    tidy(axes, "A mean of targets in a window, and a combination of kernels", "x", "y")
+    legend_below(axes)
     return figure
 
 

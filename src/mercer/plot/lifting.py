@@ -216,8 +216,9 @@ def _space(axes: Axes3D, F: Array, codes: Integers, w: Array, b: float, verdict:
     axes.set_title(f"After (x₁, x₂) → (x₁², √2 x₁x₂, x₂²):\n{verdict}", fontsize=11, loc="left")
     axes.tick_params(labelsize=8, pad=0)
     axes.locator_params(nbins=4)
+    axes.locator_params(axis="y", nbins=2)
     axes.view_init(elev=ELEVATION, azim=_along(w * np.ptp(F, axis=0) / BOX))
-    axes.set_box_aspect(BOX, zoom=1.15)
+    axes.set_box_aspect(BOX, zoom=1.3)
 
 
 def _along(normal: Array) -> float:
@@ -239,7 +240,7 @@ def _along(normal: Array) -> float:
 def _name_lifted(axes: Axes3D, first: str, second: str) -> None:
     between = "" if (first, second) == ("x₁", "x₂") else " · "
     axes.set_xlabel(f"{first}²", fontsize=10, labelpad=2)
-    axes.set_ylabel(f"√2 {first}{between}{second}", fontsize=10, labelpad=2)
+    axes.set_ylabel(f"√2 {first}{between}{second}", fontsize=10, labelpad=8)
     axes.set_zlabel(f"{second}²", fontsize=10, labelpad=2)
 
 
