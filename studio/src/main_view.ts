@@ -50,7 +50,7 @@ export class MainView {
   private get canEdit(): boolean { return this.isCurve ? this.data.task === "numbers" : this.isSlice; }
   private get axes(): [number, number] { return this.app.state.view.axes ?? [0, Math.min(1, this.data.columns.length - 1)]; }
 
-  show(answer: Answer): void {
+  show(answer: Answer, quick = false): void {
     const view = answer.views.main;
     if (view && !view.problem) {
       this.view = view;
@@ -59,7 +59,7 @@ export class MainView {
     const sentence = answer.problem?.sentence ?? view?.problem ?? "";
     this.empty.textContent = sentence;
     this.empty.hidden = !sentence;
-    this.showBar();
+    if (!quick) this.showBar();
     this.showStatus(answer);
     this.draw();
   }
