@@ -108,7 +108,14 @@ export function drawPoints(pen: Pen, frame: Frame, scene: Scene, theme: Theme): 
   }
   pen.outlines(rings[1], { stroke: theme.ink, width: 1, alpha: 0.8 });
   pen.outlines(rings[2], { stroke: theme.ink, width: 2.2, alpha: 0.8 });
-  for (const [fill, paths] of signs) pen.outlines(paths, { fill, stroke: theme.paper, width: 0.9 });
+  for (const [fill, paths] of signs) {
+    // one by one each has its own edge; hundreds are drawn together, edges first
+    const batches = data.y.length > 200 ? [paths] : paths.map((path) => [path]);
+    for (const batch of batches) {
+      pen.outlines(batch, { stroke: theme.paper, width: 1.8 });
+      pen.outlines(batch, { fill });
+    }
+  }
   pen.outlines(crosses, { stroke: theme.paper, width: 1.6 });
   for (const i of new Set([...scene.selected, scene.hover, scene.chosen])) {
     if (i === null || i >= data.y.length) continue;

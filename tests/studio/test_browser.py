@@ -92,7 +92,7 @@ def tab(chromium, address):
 
 
 def until(page, expression: str, argument: object = None) -> None:
-    """Until an expression of the page is true. (Playwright's own waiting evaluates text, which the page forbids.)"""
+    """Until an expression of the page is true. Playwright's own waiting evaluates text: that is forbidden."""
     for _ in range(1200):
         if page.evaluate(expression, argument):
             return
@@ -394,7 +394,7 @@ def test_speed_is_measured_and_printed(tab):
     waits = [wait for wait, _ in found[:-1]]
     server = [ms for _, ms in found[:-1]]
     assert len(waits) > 5
-    print(
-        f"\nfirst picture after {first:.0f} ms; a drag among 500 points: median {statistics.median(waits):.0f} ms"
-    )
+    median = statistics.median(waits)
+    print(f"\nfirst picture after {first:.0f} ms; a drag among 500 points: median {median:.0f} ms,")
     print(f"of which the server takes {statistics.median(server):.0f} ms; {len(waits)} pictures of 80 moves")
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
