@@ -4,6 +4,8 @@
 # make course   the pictures of the course, drawn again from its pages
 # make site   the documentation with its gallery, to build/site; warnings are errors
 # make pages  the same without running the code of pages and examples, which tests run; a part of make test
+# make studio     the page of `mercer studio` from its sources in studio/; needs node
+# make browser    its tests in a real browser; installs playwright, and chromium by apt-get where there is none
 # make wheel  the sdist and the wheel, and the wheel tried in an empty environment
 # make proofs     thousands of random kernels: proofs and witnesses refereed in fifty digits
 # make fuzz       ten thousand damaged model files: each is refused, or is a model that works
@@ -17,7 +19,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 CORE    = $(wildcard core/*) $(wildcard core/*/*)
 
-.PHONY: run test lint format site pages pictures course wheel proofs fuzz ctrl-c sanitize compilers processors mutation clean
+.PHONY: run test lint format studio browser site pages pictures course wheel proofs fuzz ctrl-c sanitize compilers processors mutation clean
 
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -44,6 +46,16 @@ test: lint
 
 course: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python docs/course/pictures.py
+
+# The committed bundle, built again: the same sources and the same lock file give the same bytes. CI compares. (Not `npm ci`, which wants
+# the builders of every other system in the lock file too.)
+studio:
+	cd studio && npm install --no-save --no-audit --no-fund && npm run check && npm run build
+
+browser: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'playwright>=1.49' websockets anywidget
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update && apt-get install -y chromium; }
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s -p no:xdist tests/studio/test_browser.py
 
 # No network at build time or in the browser.
 # What the extra [site] of pyproject.toml asks for; installing the extra itself would build the core again.

@@ -97,7 +97,9 @@ class Page implements Studio {
       this.live,
       this.note,
     );
-    this.root.addEventListener("keydown", (event) => this.key(event));
+    // a page has the keyboard to itself, a widget only what is typed inside it
+    const place: HTMLElement = this.isPage ? document.documentElement : this.root;
+    place.addEventListener("keydown", (event) => this.key(event));
     const seen = new ResizeObserver(() => this.redraw());
     seen.observe(this.root);
     seen.observe(this.main.canvas);
@@ -177,7 +179,7 @@ class Page implements Studio {
     const settled = !quick && answer.kernel && Object.keys(this.state.first.moved).length;
     if (settled) this.state.first = { ...this.state.first, kernel: answer.kernel!.text, moved: {} };
     if (this.state.view.box === undefined && answer.box && !answer.problem) this.state.view.box = null;
-    this.main.show(this.answer);
+    this.main.show(this.answer, quick);
     for (const [name, view] of Object.entries(this.answer.views)) if (name !== "main") this.side.show(name, view);
     if (!quick) {
       this.controls.show();

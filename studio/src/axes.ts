@@ -65,6 +65,9 @@ export function contour(f: ArrayLike<number>, columns: number, rows: number, lev
   for (let r = 0; r + 1 < rows; r++) {
     for (let c = 0; c + 1 < columns; c++) {
       const i = r * columns + c;
+      // most cells are not crossed
+      const low = f[i] < level;
+      if (low === f[i + 1] < level && low === f[i + columns] < level && low === f[i + columns + 1] < level) continue;
       const v = [f[i] - level, f[i + 1] - level, f[i + columns + 1] - level, f[i + columns] - level];
       const at: number[] = [];
       const cut = (a: number, b: number, x1: number, y1: number, x2: number, y2: number) => {
@@ -93,12 +96,14 @@ export function drawContour(pen: Pen, frame: Frame, f: ArrayLike<number>, column
 
 // Segments joined to long lines where their ends meet, so that dashes are even.
 function chained(segments: number[]): number[][] {
-  const key = (x: number, y: number) => `${x.toFixed(4)},${y.toFixed(4)}`;
-  const ends = new Map<string, number[]>();
+  const key = (x: number, y: number) => Math.round(x * 1e4) * 1e7 + Math.round(y * 1e4);
+  const ends = new Map<number, number[]>();
   for (let k = 0; k < segments.length; k += 4) {
     for (const e of [0, 2]) {
       const name = key(segments[k + e], segments[k + e + 1]);
-      ends.set(name, [...(ends.get(name) ?? []), k]);
+      const there = ends.get(name);
+      if (there) there.push(k);
+      else ends.set(name, [k]);
     }
   }
   const used = new Set<number>();

@@ -20,6 +20,7 @@ export class Controls {
   private held = h("div", { class: "ms-group ms-held" });
   private timer = 0;
   private shape = "";
+  private followed = "";
 
   constructor(private app: Studio) {
     this.text.addEventListener("input", () => {
@@ -58,6 +59,7 @@ export class Controls {
 
   show(): void {
     const { state, answer } = this.app;
+    this.followed = answer?.kernel?.text ?? "";
     if (this.app.root.ownerDocument.activeElement !== this.text) this.text.value = state.first.kernel;
     const problem = answer?.problem;
     const wrong = problem?.where === "kernel" ? problem.sentence : "";
@@ -73,6 +75,8 @@ export class Controls {
   // While a slider is held only the text follows; the sliders themselves stay under the hand.
   follow(): void {
     const kernel = this.app.answer?.kernel;
+    if (kernel?.text === this.followed) return;
+    this.followed = kernel?.text ?? "";
     if (kernel && this.app.root.ownerDocument.activeElement !== this.text) this.text.value = kernel.text;
     if (kernel) fill(this.latex, formula(`k(x,z) = ${kernel.latex}`));
   }

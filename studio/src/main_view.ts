@@ -25,6 +25,7 @@ export class MainView {
   private drag: { row: number; moved: boolean; start: [number, number] } | null = null;
   private brush: { from: [number, number]; to: [number, number] } | null = null;
   private locked: Box | null = null;
+  private cost = 0;
 
   constructor(private app: Studio) {
     this.element = h("section", { class: "ms-main", "aria-label": "Picture" }, this.bar, h("div", { class: "ms-stage" }, this.canvas, this.empty), this.status);
@@ -50,7 +51,7 @@ export class MainView {
   private get canEdit(): boolean { return this.isCurve ? this.data.task === "numbers" : this.isSlice; }
   private get axes(): [number, number] { return this.app.state.view.axes ?? [0, Math.min(1, this.data.columns.length - 1)]; }
 
-  show(answer: Answer): void {
+  show(answer: Answer, quick = false): void {
     const view = answer.views.main;
     if (view && !view.problem) {
       this.view = view;
@@ -59,7 +60,7 @@ export class MainView {
     const sentence = answer.problem?.sentence ?? view?.problem ?? "";
     this.empty.textContent = sentence;
     this.empty.hidden = !sentence;
-    this.showBar();
+    if (!quick) this.showBar();
     this.showStatus(answer);
     this.draw();
   }
@@ -195,7 +196,10 @@ export class MainView {
   }
 
   draw(): void {
-    if (this.canvas.clientWidth) this.frame = this.paint(new CanvasPen(this.canvas));
+    if (!this.canvas.clientWidth) return;
+    const start = performance.now();
+    this.frame = this.paint(new CanvasPen(this.canvas));
+    this.cost = performance.now() - start;
   }
 
   svg(): string {
@@ -260,7 +264,8 @@ export class MainView {
     }
     const place = this.put(drag.row, this.frame.back(at[0], at[1]));
     this.app.askMove(drag.row, place);
-    this.draw();
+    // the answer draws too: on a slow machine once is enough
+    if (this.cost < 12) this.draw();
   }
 
   // Writes the new place of a row, and returns what the server is told.

@@ -80,6 +80,22 @@ function corners(shape: string): number[][] {
   return [];
 }
 
+const ROUND = Array.from({ length: 16 }, (_, i) => [Math.cos((Math.PI * i) / 8), Math.sin((Math.PI * i) / 8)]);
+const OUTLINES = SHAPES.map((shape) => (shape === "circle" ? ROUND : corners(shape)));
+
+// The outline of the sign of a class around a place.
+export function outline(place: number, x: number, y: number, r: number): number[] {
+  const path: number[] = [];
+  for (const [dx, dy] of OUTLINES[((place % 9) + 9) % 9]) path.push(x + r * dx, y + r * dy);
+  return path;
+}
+
+export function ring(x: number, y: number, r: number): number[] {
+  const path: number[] = [];
+  for (const [dx, dy] of ROUND) path.push(x + r * dx, y + r * dy);
+  return path;
+}
+
 export function marker(pen: Pen, place: number, x: number, y: number, r: number, fill: string, edge: string, width = 1): void {
   const shape = SHAPES[((place % 9) + 9) % 9];
   if (shape === "circle") {

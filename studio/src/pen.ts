@@ -9,6 +9,8 @@ export interface Pen {
   text(words: string, x: number, y: number, ink: TextInk): void;
   image(pixels: ImageData, x: number, y: number, w: number, h: number, smooth: boolean): void;
   circle(x: number, y: number, r: number, ink: Ink): void;
+  // Many closed outlines with one ink: far quicker than one by one.
+  outlines(paths: number[][], ink: Ink): void;
   clip(x: number, y: number, w: number, h: number, inside: () => void): void;
 }
 
@@ -54,6 +56,17 @@ export class CanvasPen implements Pen {
     this.ink(ink);
   }
 
+  outlines(paths: number[][], ink: Ink): void {
+    if (!paths.length) return;
+    this.c.beginPath();
+    for (const path of paths) {
+      this.c.moveTo(path[0], path[1]);
+      for (let i = 2; i < path.length; i += 2) this.c.lineTo(path[i], path[i + 1]);
+      this.c.closePath();
+    }
+    this.ink(ink);
+  }
+
   circle(x: number, y: number, r: number, ink: Ink): void {
     this.c.beginPath();
     this.c.arc(x, y, r, 0, 2 * Math.PI);
@@ -75,7 +88,6 @@ export class CanvasPen implements Pen {
 
   image(pixels: ImageData, x: number, y: number, w: number, h: number, smooth: boolean): void {
     this.c.imageSmoothingEnabled = smooth;
-    this.c.imageSmoothingQuality = "high";
     this.c.drawImage(asCanvas(pixels), x, y, w, h);
   }
 
@@ -107,6 +119,10 @@ export class SvgPen implements Pen {
     let d = "";
     for (let i = 0; i < points.length; i += 2) d += `${i ? "L" : "M"}${points[i].toFixed(2)} ${points[i + 1].toFixed(2)}`;
     this.pieces.push(`<path d="${d}${closed ? "Z" : ""}"${this.ink(ink)}/>`);
+  }
+
+  outlines(paths: number[][], ink: Ink): void {
+    for (const path of paths) this.line(path, ink, true);
   }
 
   circle(x: number, y: number, r: number, ink: Ink): void {

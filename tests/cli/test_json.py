@@ -114,7 +114,8 @@ def in_a_folder_of_its_own(home, tmp_path, monkeypatch):
 
 
 def test_every_command_is_asked_here():
-    assert {*ASKED, "serve"} == set(EVERY)
+    # both answer until they are stopped: their objects are read in tests of their own
+    assert {*ASKED, "serve", "studio"} == set(EVERY)
 
 
 @pytest.mark.parametrize("name", EVERY)
