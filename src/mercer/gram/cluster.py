@@ -51,6 +51,16 @@ def active() -> Cluster | None:
 
 
 @contextmanager
+def here() -> Iterator[None]:
+    """Let this process compute what runs inside, also within `mercer.cluster`: searches on a few rows."""
+    token = _active.set(None)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+@contextmanager
 def cluster(client: Client | str, *, insecure: bool = False) -> Iterator[Cluster]:
     """Let the workers of a Dask cluster compute the Gram operators of every machine that is fitted inside.
 
