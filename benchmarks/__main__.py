@@ -11,6 +11,7 @@ from benchmarks import everything, measure, record
 SUITES = (
     "approximation",
     "choose",
+    "cluster",
     "conformal",
     "engine",
     "features",
@@ -28,8 +29,8 @@ SUITES = (
     "unsupervised",
     "usps",
 )
-# `regression` is gp and ridge together; the table of usps has no peer; the others are about accuracy.
-ACCURACY = ("choose", "conformal", "features", "forecast", "structure", "tables", "things")
+# `regression` is gp and ridge together; usps and cluster have no peer; the others are about accuracy.
+ACCURACY = ("choose", "cluster", "conformal", "features", "forecast", "structure", "tables", "things")
 MEASURED = tuple(suite for suite in SUITES if suite not in ("regression", "usps", *ACCURACY))
 
 

@@ -90,6 +90,16 @@ def test_the_regression_suite_prints_its_rows():
     assert "left out" not in done.stdout
 
 
+def test_the_suite_of_a_cluster_prints_speed_bytes_memory_and_a_lost_worker():
+    pytest.importorskip("distributed", reason="the extra mercer[dask] is not installed")
+    command = [sys.executable, "-m", "benchmarks", "cluster", "--quick", "--repeat", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count(" by processors") == 4
+    assert "MiB into 2 workers" in done.stdout and "memory of a worker" in done.stdout
+    assert "equal bits: True" in done.stdout
+
+
 def test_the_load_test_of_serving_holds_and_bad_bodies_are_refused():
     command = [
         sys.executable,

@@ -90,6 +90,28 @@ def test_a_dask_array_is_the_same_as_its_rows_for_a_machine_that_keeps_them(clie
     assert np.array_equal(model.X_fit_, X)
 
 
+def test_a_dask_frame_brings_the_names_of_its_columns(client, data):
+    frames = pytest.importorskip("dask.dataframe", reason="frames need pandas")
+    import pandas
+
+    X, y = data
+    table = pandas.DataFrame(X, columns=["a", "b", "c"])
+    with mercer.cluster(client):
+        expected = regressor().fit(table, y)
+    model = regressor().fit(frames.from_pandas(table, npartitions=4), y)
+    assert np.array_equal(model.coef_, expected.coef_)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+
+
+def test_what_goes_to_each_block_of_many_rows_is_sent_beside_the_graph(client, data, monkeypatch):
+    X, y = data
+    with mercer.cluster(client):
+        few = regressor().fit(X, y)
+        monkeypatch.setattr("mercer.gram.cluster.MANY_ROWS", 100)
+        many = regressor().fit(X, y)
+    assert np.array_equal(few.coef_, many.coef_)
+
+
 def test_what_is_wrong_with_a_block_is_said_by_the_fit(client, data):
     X, y = data
     bad = X.copy()

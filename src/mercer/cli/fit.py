@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -25,6 +26,7 @@ from mercer.cli.codes import INTERRUPTED
 from mercer.cli.source import Voice, finished
 from mercer.cli.talk import complain, json_text
 from mercer.errors import InputError, Interrupted, ModelFileError, OutputError, ParameterError, TargetError
+from mercer.gram.cluster import cluster
 from mercer.memory import say_bytes
 from mercer.recipe.door import fit as fit_table
 from mercer.recipe.estimate import Estimate
@@ -59,6 +61,8 @@ class _HowToFit:
     force: bool
     quiet: bool
     as_json: bool
+    cluster: str | None = None
+    insecure: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,8 @@ def run_fit(asked: FitRequest) -> int:
                 f"{', '.join(found.frame.columns)}."
             )
         try:
-            model = _fitted(found, asked, seconds_for_fit(seconds, end, report=asked.report))
+            with computing_at(asked.cluster, insecure=asked.insecure):
+                model = _fitted(found, asked, seconds_for_fit(seconds, end, report=asked.report))
         except Interrupted as stop:
             model = cast("TableRegressor | TableClassifier", stop.model)
             complain("interrupted; the best model so far is written.")
@@ -106,6 +111,13 @@ def run_fit(asked: FitRequest) -> int:
         return code
 
     return finished(work, quiet=asked.quiet)
+
+
+def computing_at(place: str | None, *, insecure: bool) -> AbstractContextManager[object]:
+    """The cluster that was asked for; nothing where none was."""
+    if place is None:
+        return nullcontext()
+    return cluster(place, insecure=insecure)
 
 
 def said_of_file(saved: Saved) -> str:

@@ -70,6 +70,18 @@ Time = Annotated[
     typer.Option("--time", metavar="60s", help="For everything, such as 60s or 5m.", show_default=False),
 ]
 MemoryAmount = Annotated[str, typer.Option("--memory", metavar="AMOUNT", help="For large matrices.")]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="PLACE",
+        help="Where to compute: local:2 for two workers here, or the address of a Dask scheduler.",
+        show_default=False,
+    ),
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Use a scheduler that anyone on the network could use too.")
+]
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write a page beside the model.")]
 CODES = (
     "Exit codes: 0 done, 1 not done, with the reason, 64 an option that cannot be read, 74 a full disk, "
@@ -102,6 +114,8 @@ def fit(
     leave_out: LeaveOut = None,
     time: Time = None,
     memory: MemoryAmount = "2GiB",
+    cluster: ClusterOption = None,
+    insecure: Insecure = False,
     seed: SeedOption = 0,
     report: Report = True,
     force: Force = False,
@@ -138,6 +152,8 @@ def fit(
         force=force,
         quiet=quiet,
         as_json=as_json,
+        cluster=cluster,
+        insecure=insecure,
     )
     raise typer.Exit(run_fit(asked))
 

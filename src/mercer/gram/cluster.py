@@ -39,8 +39,10 @@ ATTEMPTS = 4
 # Sets of rows that are kept on the workers at one time: those of fit, and a part of them.
 MOST_SPREAD = 3
 
-# How many sums are added by one task.
+# How many sums are added by one task, and blocks that are sent at one time.
 FAN = 8
+# Rows from which what each task gets goes to the workers by itself, and not through the scheduler's graph.
+MANY_ROWS = 20_000
 
 _active: ContextVar[Cluster | None] = ContextVar("the cluster that computes", default=None)
 
@@ -48,6 +50,16 @@ _active: ContextVar[Cluster | None] = ContextVar("the cluster that computes", de
 def active() -> Cluster | None:
     """The cluster that computes Gram matrices here; None where this process does."""
     return _active.get()
+
+
+@contextmanager
+def here() -> Iterator[None]:
+    """Let this process compute what runs inside, also within `mercer.cluster`: searches on a few rows."""
+    token = _active.set(None)
+    try:
+        yield
+    finally:
+        _active.reset(token)
 
 
 @contextmanager
@@ -217,6 +229,7 @@ class Spread:
         """Put the blocks on the workers."""
         self.blocks = self.make(self.lines)
         self._parts: list[Future] | None = None
+        self._places: dict[bool, dict[str, list[int]]] = {}
 
     @property
     def parts(self) -> list[Future]:
@@ -226,6 +239,23 @@ class Spread:
             chosen = [[self.blocks[b] for b in numbers] for numbers in read]
             self._parts = self.client.map(joined, [self.lines] * len(read), read, chosen, pure=False)
         return self._parts
+
+    def places(self, blocks: bool) -> dict[str, list[int]]:
+        """Which worker has which blocks, or parts: the work comes to them, and they stay where they are.
+
+        Left to itself Dask moves rows to whoever is idle for a moment. A worker that is lost meanwhile is no
+        harm: then any other will do.
+        """
+        if blocks not in self._places:
+            pieces = self.blocks if blocks else self.parts
+            needed().wait(pieces)
+            owners = self.client.who_has(pieces)
+            found: dict[str, list[int]] = {}
+            for i, piece in enumerate(pieces):
+                owner = sorted(owners.get(piece.key) or owners.get(str(piece.key)) or [""])[0]
+                found.setdefault(owner, []).append(i)
+            self._places[blocks] = found
+        return self._places[blocks]
 
     def drop(self) -> None:
         """Let the workers forget these rows."""
@@ -253,8 +283,11 @@ class Cluster:
 
         def scattered(lines: Lines) -> list[Future]:
             every = np.arange(len(rows))
-            cut = [rows.rows(every[lines.rows(b)]) for b in range(lines.blocks)]
-            found: list[Future] = self.client.scatter(cut, hash=False)
+            found: list[Future] = []
+            # Some blocks at a time, so that a memory-mapped file is never here as a whole.
+            for start in range(0, lines.blocks, FAN):
+                some = range(start, min(start + FAN, lines.blocks))
+                found += self.client.scatter([rows.rows(every[lines.rows(b)]) for b in some], hash=False)
             return found
 
         return self.known(rows.data) or self.keep(Spread(self.client, len(rows), rows.data, scattered))
@@ -310,9 +343,17 @@ class Cluster:
         tasks: Sequence[object] = range(len(pieces)) if blocks else spread.lines.tasks
         sent = self.client.scatter(arrays, hash=False, broadcast=True) if arrays else []
         shared = [[value] * len(pieces) for value in (asked, *sent)]
-        if each is not None:
+        if each is not None and spread.lines.n < MANY_ROWS:
             shared.append(list(each))
-        futures = self.client.map(function, pieces, tasks, *shared, pure=False)
+        elif each is not None:
+            shared.append(self.client.scatter(list(each), hash=False))
+        futures: list[Future] = [None] * len(pieces)
+        for worker, mine in spread.places(blocks).items():
+            some = [[column[i] for i in mine] for column in (pieces, tasks, *shared)]
+            near = {"workers": [worker], "allow_other_workers": True} if worker else {}
+            begun = self.client.map(function, *some, pure=False, **near)
+            for i, future in zip(mine, begun, strict=True):
+                futures[i] = future
         try:
             while total and len(futures) > 1:
                 groups = [futures[i : i + FAN] for i in range(0, len(futures), FAN)]

@@ -10,7 +10,7 @@ longer. The whole of K is written down only where the memory allowed holds it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -178,51 +178,59 @@ def _owner(spread: Spread, rows: Integers) -> Integers:
 Asked = tuple[Kernel, npt.DTypeLike, str]
 
 
-def _line(part: Part, line: int, asked: Asked) -> Tiles:
-    """K of the rows on a line, with its program, which is kept for the next product."""
+class Line(NamedTuple):
+    """K of the rows on a line and of its first block, and where these rows are: in all, and in the part."""
+
+    whole: Tiles
+    own: Tiles | None
+    rows: Integers
+    places: Integers
+    own_places: Integers
+
+
+def _line(part: Part, line: int, asked: Asked) -> Line:
+    """A line of a part, with its programs, which are kept for the next product."""
     kernel, dtype, token = asked
 
-    def make() -> dict[int, Tiles]:
+    def made(places: Integers) -> Tiles:
+        return Tiles(kernel, part.rows.rows(places), dtype=dtype, n_jobs=1)
+
+    def make() -> dict[int, Line]:
         return {}
 
     known = part.remembered(token, make)
     if line not in known:
-        rows = part.rows.rows(part.places(part.lines.on(line)))
-        known[line] = Tiles(kernel, rows, dtype=dtype, n_jobs=1)
+        lines = part.lines
+        places = part.places(lines.on(line))
+        own = part.places([line])
+        inner = made(own) if lines.order else None
+        known[line] = Line(made(places), inner, lines.rows_on(line), places, own)
     return known[line]
-
-
-def _own(part: Part, line: int, asked: Asked) -> Tiles:
-    """K of the rows of the first block of a line, which has its number."""
-    kernel, dtype, _ = asked
-    return Tiles(kernel, part.rows.rows(part.places([line])), dtype=dtype, n_jobs=1)
 
 
 def multiplied(part: Part, task: list[int], asked: Asked, V: Array) -> Array:
     """The products of all lines of a task, summed, less what the lines have too often."""
-    lines = part.lines
     out = np.zeros((len(part.rows), V.shape[1]))
     with no_blas_threads():
-        for line in task:
-            rows = lines.rows_on(line)
-            out[part.places(lines.on(line))] += _line(part, line, asked) @ np.ascontiguousarray(V[rows])
-            if lines.order:
-                mine = _own(part, line, asked) @ np.ascontiguousarray(V[lines.rows(line)])
-                out[part.places([line])] -= lines.order * mine.astype(np.float64)
+        for number in task:
+            line = _line(part, number, asked)
+            out[line.places] += line.whole @ V[line.rows]
+            if line.own is not None:
+                mine = line.own @ np.ascontiguousarray(V[part.lines.rows(number)])
+                out[line.own_places] -= part.lines.order * mine.astype(np.float64)
     return out.astype(V.dtype, copy=False)
 
 
 def contracted(part: Part, task: list[int], asked: Asked, U: Array, V: Array) -> Array:
     """Σ U_i V_j ∂K_ij/∂θ over the lines of a task, less what the lines have too often."""
-    lines = part.lines
     total = np.zeros(sum(p.free for p in asked[0].parameters))
     with no_blas_threads():
-        for line in task:
-            rows = lines.rows_on(line)
-            total = total + _line(part, line, asked).contract(U[rows], V[rows])
-            if lines.order:
-                own = lines.rows(line)
-                total = total - lines.order * _own(part, line, asked).contract(U[own], V[own])
+        for number in task:
+            line = _line(part, number, asked)
+            total = total + line.whole.contract(U[line.rows], V[line.rows])
+            if line.own is not None:
+                own = part.lines.rows(number)
+                total = total - part.lines.order * line.own.contract(U[own], V[own])
     return total
 
 

@@ -77,7 +77,7 @@ class Lines:
 
     def rows_on(self, line: int) -> Integers:
         """The rows of all blocks of a line, in their order on the line."""
-        return np.concatenate([np.arange(self.n)[self.rows(b)] for b in self.on(line)])
+        return self._rows_of(self.on(line))
 
     def read(self, task: list[int]) -> list[int]:
         """The blocks that are on any of the lines of a task, in order."""
@@ -85,7 +85,10 @@ class Lines:
 
     def rows_read(self, task: list[int]) -> Integers:
         """The rows of these blocks, in order."""
-        return np.concatenate([np.arange(self.n)[self.rows(b)] for b in self.read(task)])
+        return self._rows_of(self.read(task))
+
+    def _rows_of(self, blocks: list[int]) -> Integers:
+        return np.concatenate([np.arange(self.ends[b], self.ends[b + 1]) for b in blocks])
 
     @cached_property
     def tasks(self) -> list[list[int]]:

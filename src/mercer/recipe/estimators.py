@@ -20,6 +20,7 @@ from mercer.conformal.guarantee import Guarantee
 from mercer.conformal.regressor import ConformalRegressor
 from mercer.errors import InputError, Interrupted, MercerWarning, ParameterError, TargetError, warn
 from mercer.frames import is_frame
+from mercer.gram.cluster import active, here
 from mercer.kernels import Kernel, as_kernel
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
@@ -159,17 +160,19 @@ class TableMachine(BaseEstimator):
             rung = features.rung(self.task, asked, roles, len(target), means)
             return _Chosen(rung, means.seconds)
         talk(f"{len(given)} rows: looking for a kernel")
-        starting = self._field(given, roles, talk, self._left(began))
-        learned = self._learned(given, roles, target, began, talk)
-        outcome = tournament.compete(
-            starting.contenders + learned,
-            given,
-            target,
-            task=self.task,
-            max_seconds=self._left(began),
-            seed=int(self.random_state),
-            talk=talk,
-        )
+        with here():
+            # Kernels compete on some of the rows: that is no work for a cluster.
+            starting = self._field(given, roles, talk, self._left(began))
+            learned = self._learned(given, roles, target, began, talk)
+            outcome = tournament.compete(
+                starting.contenders + learned,
+                given,
+                target,
+                task=self.task,
+                max_seconds=self._left(began),
+                seed=int(self.random_state),
+                talk=talk,
+            )
         if self.max_seconds is not None or outcome.interrupted:
             outcome = replace(outcome, wanted=starting.wanted + len(learned))
         means = self._means(outcome.winner, given, began)
@@ -199,9 +202,9 @@ class TableMachine(BaseEstimator):
         memory = memory_limit(self.memory)
         seed = int(self.random_state)
         if self.max_seconds is None:
-            return ladder.Means(memory, None, seed)
+            return ladder.Means(memory, None, seed, on_cluster=active() is not None)
         pace = ladder.pace_of(winner.kernel, given, seed)
-        return ladder.Means(memory, self._left(began), seed, pace)
+        return ladder.Means(memory, self._left(began), seed, pace, active() is not None)
 
     def _field(
         self, given: Given, roles: tuple[Role, ...], talk: Talk, seconds: float | None

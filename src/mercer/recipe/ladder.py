@@ -87,12 +87,16 @@ def _seconds_of(kernel: Kernel, rows: Table, others: Table) -> float:
 
 @dataclass(frozen=True)
 class Means:
-    """What there is to work with: bytes, seconds (None for no limit), a seed, and the pace of the kernel."""
+    """What there is to work with: bytes, seconds (None for no limit), a seed, and the pace of the kernel.
+
+    On a cluster the machines are those whose work its workers can do.
+    """
 
     memory: int
     seconds: float | None
     seed: int
     pace: Pace = Pace()
+    on_cluster: bool = False
 
     @property
     def for_machine(self) -> float:
@@ -120,7 +124,7 @@ def rung_for_numbers(found: Contender, n: int, means: Means, wanted: str) -> Run
         machine = GaussianProcessRegressor(kernel, normalize_y=True, optimizer=None, singular="add")
         return Rung(machine, f"An exact Gaussian process on all {n} rows.")
     m = _landmarks(n, means)
-    if 2 * 8 * n * m <= means.memory:
+    if 2 * 8 * n * m <= means.memory and not means.on_cluster:
         machine = GaussianProcessRegressor(
             kernel,
             normalize_y=True,

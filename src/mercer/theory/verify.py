@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from mercer.errors import InputError, InputTypeError, MercerError, ParameterError
+from mercer.errors import InputError, InputTypeError, MemoryBudgetError, MercerError, ParameterError
 from mercer.notebook import as_printed
 from mercer.solve.solution import Certificate, Status
 from mercer.theory.claims import Examination
@@ -118,7 +118,7 @@ def verify(model: object, X: Table, y: Targets | None = None, sample_weight: Wei
     try:
         with np.errstate(all="ignore"):
             model._examine(exam, X, y, sample_weight)
-    except (InputError, InputTypeError, ParameterError, NotFittedError):
+    except (InputError, InputTypeError, ParameterError, MemoryBudgetError, NotFittedError):
         raise
     except (MercerError, ArithmeticError, LookupError, ValueError, TypeError) as error:
         exam.findings.append(

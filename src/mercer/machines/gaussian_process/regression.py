@@ -86,6 +86,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Machine):
     (array([ 0.97, -0.17]), array([0.1 , 0.99]))
     """
 
+    on_cluster = True
+
     parameters: ClassVar[Declarations] = {
         "approximation": TABLE["approximation"].but(
             about="The posterior of k̂(x, z) = φ(x)·φ(z), at given hyperparameters (optimizer=None), in n × "

@@ -30,6 +30,8 @@ MOST_FREE = 2000
 class MarginSet(KernelSet, MarginMachine):
     """A margin machine on a set of kernels."""
 
+    on_cluster = False
+
     def _machine(self) -> MarginMachine:
         """The machine that solves for given weights, ten times as closely as the weights are wanted."""
         raise NotImplementedError

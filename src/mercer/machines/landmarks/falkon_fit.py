@@ -59,6 +59,8 @@ LAZY_BYTES = 64 << 20
 class Falkon(KernelEstimator):
     """What both share: landmarks from a sample, then sums over all rows in tiles."""
 
+    on_cluster = True
+
     n_landmarks: int
     alpha: float | None
     landmarks: str | Numbers

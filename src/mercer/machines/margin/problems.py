@@ -62,6 +62,8 @@ class Solved:
 class MarginMachine(SupportMachine):
     """The common part of SVC, NuSVC, SVR, NuSVR, OneClassSVM and SVDD."""
 
+    on_cluster = True
+
     tol: float
     gap_tol: float | None = None
     max_iter: int | None

@@ -49,6 +49,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, RidgeMachine):
     0.833333
     """
 
+    on_cluster = True
+
     parameters: ClassVar[Declarations] = {
         "approximation": TABLE["approximation"].but(
             about="Features Φ with ΦΦᵀ ≈ K in place of the kernel: (ΦᵀWΦ + α) β = ΦᵀW y, where they are "

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.arrays import Rows, column_names, read_rows
-from mercer.errors import InputError, MercerError, NotFiniteError, ParameterError, ShapeError
+from mercer.errors import ClusterError, InputError, MercerError, NotFiniteError, ParameterError, ShapeError
 from mercer.gram.cluster import active
 from mercer.gram.elsewhere import gathered, is_collection, on_workers
 from mercer.gram.functions import Duels, Functions
@@ -43,6 +43,8 @@ class KernelEstimator(Published, BaseEstimator):
 
     kernel: Setting
     kernel_: Kernel | str
+    on_cluster: ClassVar[bool] = False
+    """Whether it learns under `mercer.cluster`, by operators that the workers compute."""
     parameters: ClassVar[Declarations] = {}
     """What this class declares of its parameters beside, or other than, `shared.parameters.TABLE`."""
 
@@ -55,6 +57,22 @@ class KernelEstimator(Published, BaseEstimator):
     def _check_parameters(self) -> None:
         """Refuse parameters outside their domains; a machine adds what several of them say together."""
         check_parameters(self)
+        if active() is not None:
+            self._require_cluster_support()
+
+    def _require_cluster_support(self) -> None:
+        """Refuse to learn under `mercer.cluster` what only this process could learn."""
+        name = type(self).__name__
+        if not self.on_cluster:
+            raise ClusterError(
+                f"{name} does not learn on a cluster: it needs more of K than products, and would do all of "
+                "the work here. Fit it outside mercer.cluster, or use one of the machines of docs/cluster.md."
+            )
+        if getattr(self, "approximation", None) is not None:
+            raise ClusterError(
+                f"{name}(approximation=...) would make the features of all rows here. On a cluster "
+                "FalkonRegressor and FalkonClassifier learn from landmarks, with sums that the workers make."
+            )
 
     def get_params(self, deep: bool = True) -> dict[str, Setting]:
         """The parameters by name; with `deep`, those of the kernel too, as `kernel__lengthscale`."""

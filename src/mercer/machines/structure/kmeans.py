@@ -66,6 +66,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     converged 0.0248
     """
 
+    on_cluster = True
+
     invalid: ClassVar[Invalid] = invalid_after_centring("distances may be negative and the inertia may rise")
     parameters: ClassVar[Declarations] = {
         "approximation": TABLE["approximation"].but(

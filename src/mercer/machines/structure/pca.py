@@ -78,6 +78,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
     True
     """
 
+    on_cluster = True
+
     invalid: ClassVar[Invalid] = invalid_after_centring(
         "that part has no directions and is left out of the components"
     )
