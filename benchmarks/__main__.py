@@ -60,6 +60,7 @@ def main() -> None:
         "--store", type=Path, help="keep every cell in this file, and do those that are missing"
     )
     group = parser.add_argument_group("with all")
+    group.add_argument("--note", default="", help="what else the machine was doing, for the page")
     group.add_argument("--report", action="store_true", help="write docs/performance.md from the rows")
     group.add_argument("--kinds", nargs="+", choices=tuple(record.BLAS_KERNELS), help="instruction sets")
     group.add_argument("--memory", nargs="+", choices=("fresh", "reused"), default=["fresh", "reused"])

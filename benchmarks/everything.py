@@ -41,7 +41,7 @@ def run(options: argparse.Namespace, suites: tuple[str, ...]) -> None:
             print(f"{suite} on {kind}, {memory} memory, {threads} threads: in {path} already", flush=True)
             continue
         runs.append(_one(suite, kind, memory, threads, path, options))
-        record.save(path, record.machine(), runs)
+        record.save(path, record.machine(options.note), runs)
     if options.report:
         page.write(path, PAGE)
         print(f"{PAGE} written from {path}")

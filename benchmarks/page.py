@@ -19,7 +19,7 @@ PICTURE = "performance.svg"
 
 HEAD = """# Performance
 
-Measured on {date}: {processor}, {cores}, {memory} GiB, Python {python}; {versions}.
+Measured on {date}: {processor}, {cores}, {memory} GiB, Python {python}; {versions}.{note}
 
 Every cell ran mercer and its peers in turn, in one process, on the same data. A **ratio** is the time of the
 strongest peer divided by mercer's: 2 means that mercer took half the time, 0.5 that it took twice as long.
@@ -131,6 +131,7 @@ def _head(source: Path, machine: dict[str, Any]) -> str:
         memory=machine["memory GiB"],
         python=machine["python"],
         versions=versions,
+        note=f" {machine['note']}" if machine.get("note") else "",
     )
 
 

@@ -108,8 +108,8 @@ def force_kind() -> None:
         raise SystemExit(f"this machine has no {kind}; it has {', '.join(kinds_here())}.")
 
 
-def machine() -> dict[str, Any]:
-    """What was measured on: processor, cores, memory, versions, day."""
+def machine(note: str = "") -> dict[str, Any]:
+    """What was measured on: processor, cores, memory, versions, day; and what else was going on there."""
     versions = {}
     for name in ("mercer", *PEERS):
         try:
@@ -123,6 +123,7 @@ def machine() -> dict[str, Any]:
         "memory GiB": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30),
         "python": platform.python_version(),
         "versions": versions,
+        "note": note,
     }
 
 
