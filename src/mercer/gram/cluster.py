@@ -354,14 +354,16 @@ class Cluster:
             begun = self.client.map(function, *some, pure=False, **near)
             for i, future in zip(mine, begun, strict=True):
                 futures[i] = future
+        found: list[T] | None = None
         try:
             while total and len(futures) > 1:
                 groups = [futures[i : i + FAN] for i in range(0, len(futures), FAN)]
                 futures = self.client.map(added, groups, pure=False)
-            found: list[T] = self.client.gather(futures)
-        except KeyboardInterrupt:
-            self.client.cancel(futures, force=True)
-            raise
+            found = self.client.gather(futures)
+        finally:
+            if found is None:
+                # by Ctrl-C, or because some of it was lost: the rest is not wanted any more
+                self.client.cancel(futures, force=True)
         return found
 
     @property

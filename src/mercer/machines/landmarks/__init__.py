@@ -4,7 +4,7 @@ nystroem, random_features          `Nystroem`, `RandomFeatures`: transformers an
 falkon                             `FalkonRegressor`, `FalkonClassifier`: landmarks in bounded memory
 falkon_fit, penalty                what they share; the α that the data ask for
 falkon_newton, falkon_blocks       Newton's method: of one class against the rest, or of all classes at once
-streamed                           sums over rows that are read a few at a time
+streamed, scattered                sums over rows that are read a few at a time, or that are on a cluster
 batches                            `Batches`, rows that come a few at a time
 selection, sketches                which rows are landmarks; how random features are drawn
 approximation                      what the two kinds share
