@@ -5,7 +5,7 @@
 # make site   the documentation with its gallery, to build/site; warnings are errors
 # make pages  the same without running the code of pages and examples, which tests run; a part of make test
 # make studio     the page of `mercer studio` from its sources in studio/; needs node
-# make browser    its tests in a real browser; installs playwright, and chromium by apt-get where there is none
+# make browser    its tests in a real browser; installs chromium by apt-get where there is none
 # make wheel  the sdist and the wheel, and the wheel tried in an empty environment
 # make proofs     thousands of random kernels: proofs and witnesses refereed in fifty digits
 # make fuzz       ten thousand damaged model files: each is refused, or is a model that works
@@ -53,7 +53,6 @@ studio:
 	cd studio && npm install --no-save --no-audit --no-fund && npm run check && npm run build
 
 browser: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'playwright>=1.49' websockets anywidget
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update && apt-get install -y chromium; }
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s -p no:xdist tests/studio/test_browser.py
 

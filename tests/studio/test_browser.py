@@ -398,3 +398,44 @@ def test_speed_is_measured_and_printed(tab):
     print(f"\nfirst picture after {first:.0f} ms; a drag among 500 points: median {median:.0f} ms,")
     print(f"of which the server takes {statistics.median(server):.0f} ms; {len(waits)} pictures of 80 moves")
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+
+
+AS_A_NOTEBOOK = """async (source) => {
+    const place = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
+    const widget = (await import(place)).default;
+    const heard = [];
+    const model = {
+        send: async (message) => {
+            for (const one of await window.ask(message)) heard.forEach((call) => call(one));
+        },
+        on: (event, call) => { if (event === "msg:custom") heard.push(call); },
+    };
+    widget.render({model, el: document.getElementById("cell")});
+}"""
+
+
+def test_the_widget_of_a_notebook_shows_what_python_has(chromium):
+    """A page does what anywidget does: it imports the bundle and renders it, with a comm to Python."""
+    widgets = pytest.importorskip("mercer.studio.widget", reason="anywidget is not installed")
+    widget = widgets.StudioWidget()
+    said = []
+    widget.send = said.append
+
+    def ask(message):
+        said.clear()
+        widget._heard(widget, message, [])
+        return json.loads(json.dumps(said))
+
+    page = chromium.new_page()
+    wrong = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.expose_function("ask", ask)
+    page.set_content("<div id='cell'></div>")
+    page.add_style_tag(content=(widgets.STATIC / "studio.css").read_text())
+    page.evaluate(AS_A_NOTEBOOK, (widgets.STATIC / "studio.js").read_text())
+    page.get_by_text(re.compile("support vectors, ")).first.wait_for(timeout=30_000)
+    model = widget.model
+    shown = page.locator("#cell").inner_text()
+    assert f"{len(model.support_)} support vectors" in shown
+    assert not wrong
+    page.close()
