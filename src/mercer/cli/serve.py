@@ -10,7 +10,6 @@ The object that --json prints in one line as soon as the server listens, schema 
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import signal
 import socket
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 from mercer.cli.codes import FAILED, INTERRUPTED, USAGE
 from mercer.cli.talk import complain
 from mercer.errors import MercerError, ParameterError
+from mercer.hosts import is_loopback
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -113,20 +113,6 @@ def url_of(listening: socket.socket) -> str:
     """The address of a socket that listens."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only programs of this machine reach the address.
-
-    >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
-    (True, True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def answer(app: FastAPI, listening: socket.socket, *, socket_bytes: int = 0) -> int:

@@ -14,7 +14,6 @@ is left on the cluster.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -27,6 +26,7 @@ from scipy import sparse
 from mercer.arrays import Rows
 from mercer.errors import ClusterError, ParameterError
 from mercer.gram.lines import Lines
+from mercer.hosts import is_loopback
 from mercer.typing import Integers
 
 # Those of Dask, which has few types.
@@ -126,29 +126,21 @@ def refuse_strangers(addresses: Sequence[str]) -> None:
     """Refuse schedulers and workers that others on the network can talk to without a certificate.
 
     >>> refuse_strangers(["tls://10.0.0.1:8786", "tcp://127.0.0.1:8786", "inproc://10.0.0.1/7/1"])
-    >>> refuse_strangers(["tcp://10.0.0.1:8786"])
+    >>> refuse_strangers(["ucx://10.0.0.1:8786"])
     Traceback (most recent call last):
         ...
-    mercer.errors.ClusterError: tcp://10.0.0.1:8786 is open to whoever can reach it: ...
+    mercer.errors.ClusterError: ucx://10.0.0.1:8786 is open to whoever can reach it: ...
     """
     for address in addresses:
         parts = urlsplit(address)
-        if parts.scheme in ("tls", "wss", "inproc", "ucxx", "ucx") or _is_loopback(parts.hostname or ""):
+        # UCX is fast and not encrypted: it is as open as TCP
+        if parts.scheme in ("tls", "wss", "inproc") or is_loopback(parts.hostname or ""):
             continue
         raise ClusterError(
             f"{address} is open to whoever can reach it: a Dask scheduler without TLS runs any code that it "
             "is sent. Start it with certificates (tls://, distributed.security.Security), or on the "
             "loopback interface, host='127.0.0.1'; or insist with mercer.cluster(client, insecure=True)."
         )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class Part:
