@@ -43,6 +43,10 @@ peers that use all; the summary leaves it out.
 
 """
 
+MORE_THREADS = """mercer's seconds on one thread (of a processor) over those on several (by the wall), of
+the cells that were measured with both, in different runs.
+"""
+
 KIND = {
     "avx512": "AVX-512",
     "avx2": "AVX2 (our core, OpenBLAS and NumPy kept from AVX-512; peers with code of their own may use it)",
@@ -82,7 +86,8 @@ def write(source: Path, page: Path) -> None:
 def text(source: Path) -> str:
     machine, runs = load(source)
     found = compared(runs)
-    parts = [_head(source, machine), _summary(_own(found)), _behind(found), _method(runs)]
+    own = _own(found)
+    parts = [_head(source, machine), _summary(own), _behind(found), *_second_core(own), _method(runs)]
     for kind in dict.fromkeys(run.kind for run in runs):
         parts.append(f"## All cells: {KIND[kind]}\n")
         for suite in dict.fromkeys(run.suite for run in runs if run.kind == kind):
@@ -116,8 +121,7 @@ def _own(found: list[Compared]) -> list[Compared]:
 def _by_suite(found: list[Compared]) -> dict[str, list[tuple[str, float]]]:
     out: dict[str, list[tuple[str, float]]] = {}
     for c in found:
-        threads = "1 thread" if c.ours.threads == 1 else f"{c.ours.threads} threads"
-        out.setdefault(c.run.suite, []).append((f"{c.name}, {threads}", c.ratio))
+        out.setdefault(c.run.suite, []).append((f"{c.name}, {_counted(c.ours.threads)}", c.ratio))
     return out
 
 
@@ -140,14 +144,53 @@ def _summary(own: list[Compared]) -> str:
     lines = ["## In short\n"]
     lines.append("| suite | cells | faster | tie | slower | median ratio | least ratio |")
     lines.append("|---|---|---|---|---|---|---|")
-    suites = _by_suite(own)
-    for suite, cells in suites.items():
-        lines.append(_tally(suite, [ratio for _, ratio in cells]))
-    if len(suites) > 1:
-        lines.append(_tally("**all**", [c.ratio for c in own]))
+    threads = sorted({c.ours.threads for c in own})
+    for suite in _by_suite(own):
+        for count in threads:
+            ratios_there = [c.ratio for c in own if (c.run.suite, c.ours.threads) == (suite, count)]
+            if ratios_there:
+                lines.append(_tally(_titled(suite, count, threads), ratios_there))
+    for count in threads:
+        everything = [c.ratio for c in own if c.ours.threads == count]
+        lines.append(_tally(f"**{_titled('all', count, threads)}**", everything))
     shown = "Ratios of all cells, one line for each suite; right of 1 mercer is faster"
     lines += ["", f"![{shown}](pictures/{PICTURE})", ""]
     return "\n".join(lines)
+
+
+def _titled(suite: str, count: int, threads: list[int]) -> str:
+    """The suite, with its threads where the page has more than one number of them."""
+    if len(threads) == 1:
+        return suite
+    return f"{suite}, {_counted(count)}"
+
+
+def _counted(threads: int) -> str:
+    return "1 thread" if threads == 1 else f"{threads} threads"
+
+
+def _second_core(own: list[Compared]) -> list[str]:
+    """How many times as fast mercer is with more threads, by suite; nothing where that was not asked."""
+    alone = {(c.run.suite, c.name): c.ours.best for c in own if c.ours.threads == 1}
+    lines = []
+    for suite in dict.fromkeys(c.run.suite for c in own):
+        gains: dict[int, list[tuple[float, str]]] = {}
+        for c in own:
+            if c.run.suite == suite and c.ours.threads > 1 and (suite, c.name) in alone:
+                gain = alone[suite, c.name] / c.ours.best
+                gains.setdefault(c.ours.threads, []).append((gain, c.name))
+        for threads, found in gains.items():
+            least, most = min(found), max(found)
+            ends = (f"{least[0]:.2f} ({least[1]})", f"{most[0]:.2f} ({most[1]})")
+            lines.append(_cells(suite, threads, len(found), f"{median(g for g, _ in found):.2f}", *ends))
+    if not lines:
+        return []
+    head = [
+        "## What more threads give\n",
+        MORE_THREADS,
+        "| suite | threads | cells | median | least | most |",
+    ]
+    return ["\n".join([*head, "|---|---|---|---|---|---|", *lines, ""])]
 
 
 def _tally(suite: str, values: list[float]) -> str:

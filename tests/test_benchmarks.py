@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -192,6 +193,24 @@ def test_the_summary_counts_what_the_cells_say_and_names_those_that_are_behind(t
     assert record.machine()["date"] in text and "python -m benchmarks all --report" in text
     none = page.text(stored_run(tmp_path, {"ahead": CELLS["ahead"]}, repeat=3, quick=False))
     assert "In no cell" in none
+
+
+def test_the_page_says_what_a_second_thread_gave_where_both_were_measured(tmp_path):
+    place = stored_run(tmp_path, CELLS, repeat=3, quick=False)
+    alone = page.text(place)
+    assert "## What more threads give" not in alone and "thread |" not in alone.split("## Where")[0]
+    machine, [one] = record.load(place)
+    halved = [replace(row, threads=2, best=row.best / 1.6) for row in one.rows if row.cell != "a tie"]
+    halved[0] = replace(halved[0], best=1 / 1.2)
+    record.save(place, machine, [one, replace(one, threads=2, rows=halved)])
+    text = page.text(place)
+    gains = text.split("## What more threads give", 1)[1].split("\n## ", 1)[0]
+    assert "| ridge | 2 | 3 | 1.60 | 1.20 (ahead) | 1.60 (far ahead \\| by features) |" in gains
+    summary = text.split("## In short", 1)[1].split("\n## ", 1)[0]
+    assert (
+        "| ridge, 1 thread | 4 | 2 | 1 | 1 |" in summary and "| ridge, 2 threads | 3 | 2 | 0 | 1 |" in summary
+    )
+    assert "| **all, 2 threads** | 3 | 2 | 0 | 1 |" in summary
 
 
 def test_the_picture_has_a_dot_for_each_cell_with_a_peer_where_its_ratio_is(tmp_path):

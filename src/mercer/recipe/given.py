@@ -108,7 +108,10 @@ class Given:
 
     def called(self, names: Sequence[str]) -> Given:
         """The same rows, their columns called by these names, in this order."""
-        assert isinstance(self.table, polars.DataFrame)
+        if self.names is None:
+            dense = self.matrix.toarray() if sparse.issparse(self.matrix) else self.matrix
+            columns = {name: dense[:, j] for j, name in enumerate(names)}
+            return Given(polars.DataFrame(columns), tuple(names))
         return Given(self.table.rename(dict(zip(self.table.columns, names, strict=True))), tuple(names))
 
     def rows(self, index: Integers) -> Any:
