@@ -86,6 +86,12 @@ def as_vectors(kernel, things):
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
+def told_apart(answers):
+    """Rows with a label of their own: where f is 0 it is a tie between two, which rounding decides."""
+    f = np.asarray(answers.get("decision_function", 1.0))
+    return np.abs(f) > 1e-6 if f.ndim == 1 else slice(None)
+
+
 @pytest.mark.parametrize("s", WITH_THINGS, ids=lambda s: s.name)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_machine_answers_by_kernel_values_alone(kind, s):
@@ -100,8 +106,10 @@ def test_every_machine_answers_by_kernel_values_alone(kind, s):
     referee = quietly(with_kernel(s, Linear()).fit, F[: len(X)], s.y)
     theirs = quietly(outputs, referee, F[len(X) :])
     assert ours.keys() == theirs.keys()
+    told = told_apart(theirs)
     for name in ours:
-        np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-5, atol=1e-6, err_msg=name)
+        pair = [values[name][told] if name == "predict" else values[name] for values in (ours, theirs)]
+        np.testing.assert_allclose(*pair, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 @pytest.mark.parametrize("kind", KINDS)

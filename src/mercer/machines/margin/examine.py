@@ -67,7 +67,7 @@ def by_problem(
     same_shape(exam, model, A)
     betas = []
     many = len(model.certificates_) > 1
-    restated = list(restate(model, A, targets, w))
+    restated = list(restate(model, A, targets, w, K))
     exam.true(
         len(restated) == len(model.certificates_),
         f"the data pose {len(restated)} problems, and the model has {len(model.certificates_)} certificates",
@@ -207,10 +207,10 @@ def same_shape(exam: Examination, model: MarginMachine, A: Matrix) -> None:
 
 
 def restate(
-    model: MarginMachine, A: Matrix, y: Labels, w: Array
+    model: MarginMachine, A: Matrix, y: Labels, w: Array, K: GramOperator
 ) -> Iterator[tuple[BoxProblem, Array, tuple[float, float], Array]]:
     """Each problem with the α, multipliers and coefficients that the fitted model stands for."""
-    for problem, alpha, m, beta in model._restate(A, y, w):
+    for problem, alpha, m, beta in model._restate(A, y, w, K):
         if isinstance(model, NuSVR):
             alpha = completed(problem, alpha)
         yield problem, alpha, m, beta

@@ -22,7 +22,7 @@ from mercer.typing import Array, Integers, Memory, Seed
 
 # A margin that is more than this is divided by, in whatever units the kernel has.
 LEAST_MARGIN = 1e-100
-# Of ‖w‖² beside Σα: less is called 0 where nothing was divided by.
+# Of ‖w‖² beside the square of what it could be, Σ|β| √k(x, x): less is called 0 where nothing was divided by.
 NO_LENGTH = 1e-12
 
 
@@ -139,16 +139,18 @@ class NuSVC(MarginClassifier):
         total = float(np.abs(self.dual_coef_[k]).sum())
         return float(problem.start.sum()) / total if total else 1.0
 
-    def _multipliers(self, k: int, scale: float) -> tuple[float, float]:
+    def _multipliers(self, k: int, scale: float, K: GramOperator) -> tuple[float, float]:
         b = float(self.intercept_[k]) * scale
-        rho = 0.0 if self._has_no_margin(k, scale) else scale
+        rho = 0.0 if self._has_no_margin(k, scale, K) else scale
         return b - rho, -b - rho
 
-    def _has_no_margin(self, k: int, scale: float) -> bool:
+    def _has_no_margin(self, k: int, scale: float, K: GramOperator) -> bool:
         """Whether ρ was 0, and nothing was divided by it: then the scale is 1, and ‖w‖² = ρ Σα - Σ αξ is 0.
 
         A ρ that is nothing but rounding was divided by, and there ‖w‖ may be 0 after rounding, too.
         """
         if abs(scale - 1) > EXACT:
             return False
-        return bool(self.norms_[k] ** 2 <= NO_LENGTH * float(np.abs(self.dual_coef_[k]).sum()))
+        lengths = np.sqrt(np.abs(K.diag()[self.support_]))
+        reach = float(np.abs(self.dual_coef_[k]) @ lengths)
+        return bool(self.norms_[k] ** 2 <= NO_LENGTH * reach**2)

@@ -39,6 +39,9 @@ from mercer.typing import Array, Flags, Integers, Memory, Table, Targets, Weight
 ONE_PROBLEM = 2**25
 """Bytes of K up to which it is computed as a whole without asking what the problems need of it."""
 
+AT_BOUND = 1 - 16 * float(np.finfo(float).eps)
+"""Of C: an α of more is at its bound, from which rounding alone keeps it."""
+
 ONLY_WORKING_SETS = Choice(
     ("working-set",),
     words="'working-set': this machine has an equality constraint, which projected gradients do not keep",
@@ -129,7 +132,7 @@ class MarginMachine(SupportMachine):
         """The intercept, before scaling, from the multipliers."""
         return m[0]
 
-    def _multipliers(self, k: int, scale: float) -> tuple[float, float]:
+    def _multipliers(self, k: int, scale: float, K: GramOperator) -> tuple[float, float]:
         """The multipliers that the fitted intercept stands for: the inverse of `_bias`."""
         b = float(self.intercept_[k]) * scale
         return b, -b
@@ -314,7 +317,7 @@ class MarginMachine(SupportMachine):
         self._keep_support(on, A, used, beta[:, used])
         self._keep_coef(on, K, beta)
         self.intercept_ = np.array([self._bias(s.m) / c for s, c in zip(solved, scales, strict=True)])
-        full = by_row(problems, [s.alpha >= q.C for q, s in zip(problems, solved, strict=True)], n)
+        full = by_row(problems, [s.alpha >= q.C * AT_BOUND for q, s in zip(problems, solved, strict=True)], n)
         self.at_bound_ = full[:, used] > 0
         self.certificates_ = [s.certificate for s in solved]
         self.certificate_ = joined_certificate(self.certificates_)
@@ -342,7 +345,7 @@ class MarginMachine(SupportMachine):
         K = self.again_on(A).gram()
         return [
             of_box(problem, alpha, np.asarray(K @ beta)[problem.rows], m, K)
-            for problem, alpha, m, beta in self._restate(A, targets, w)
+            for problem, alpha, m, beta in self._restate(A, targets, w, K)
         ]
 
     def named_rows(self) -> dict[str, Integers]:
@@ -353,14 +356,14 @@ class MarginMachine(SupportMachine):
         }
 
     def _restate(
-        self, A: Matrix, y: Any, w: Array
+        self, A: Matrix, y: Any, w: Array, K: GramOperator
     ) -> Iterator[tuple[BoxProblem, Array, tuple[float, float], Array]]:
         """Each problem again, with the α, multipliers and coefficients that the fitted model stands for."""
         for k, q in enumerate(self._problems(y, w)):
             scale = self._scale_of(k, q)
             beta = np.zeros(A.shape[0])
             beta[self.support_] = self.dual_coef_[k] * scale
-            yield q, q.alpha(beta), self._multipliers(k, scale), beta
+            yield q, q.alpha(beta), self._multipliers(k, scale, K), beta
 
 
 def advice(status: str) -> str:

@@ -219,7 +219,7 @@ class NuSVR(MarginRegressor):
     def _keep_tube(self, m: tuple[float, float]) -> None:
         self.epsilon_ = max(0.5 * (m[0] + m[1]), 0.0)
 
-    def _multipliers(self, k: int, scale: float) -> tuple[float, float]:
+    def _multipliers(self, k: int, scale: float, K: GramOperator) -> tuple[float, float]:
         b = float(self.intercept_[k])
         return b + self.epsilon_, self.epsilon_ - b
 
