@@ -9,7 +9,8 @@ Conjugate gradients lower the energy ½xᵀAx - bᵀx at every step, but their r
 the way. So an answer that ends early is not the last iterate: it is the mean of all iterates with the weights
 that make the residual least (Weiss's residual smoothing; without a preconditioner these are the iterates of
 MINRES). Its residual never rises, and its energy, as that of a mean, is at most that of the start. At the end
-of a round the true residual decides once more, and a round that has not lowered it is taken back.
+of a round the true residual decides once more, and a round that has not lowered it by more than rounding is
+taken back.
 
 A float32 operator runs the recurrence in float32 products and the true residual in float64, block by block,
 so that its rounds refine the answer beyond float32.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -55,6 +57,8 @@ ROUNDING = 16
 DRIFT = 1e-6
 # Of a residual: what rounding may change of one that its caller measures, before it is measured here too.
 DOUBT = 0.1
+# Times eps·‖A‖ ‖x‖: what rounding makes of a residual that is measured in float64.
+MEASURED = 4
 # Seconds that a product may take if Ctrl-C is to wait for one more.
 QUICK = 0.1
 # What one round in float32 may hope to gain.
@@ -192,10 +196,29 @@ class _State:
         self.before = self.true.copy()
 
     def take_back(self, columns: Integers) -> None:
-        """The start of the round, where its end has a larger residual."""
-        lost = columns[~(self.true[columns] <= self.before[columns])]
+        """The start of the round, where its end has a larger residual, or may have one but for rounding."""
+        lost = columns[~(self.true[columns] + self.rounding_of_gain(columns) <= self.before[columns])]
         self.X[:, lost] = self.start[:, lost]
         self.measure(lost)
+
+    def rounding_of_gain(self, columns: Integers) -> Array:
+        """What rounding may make of the difference between a residual and that of the start of the round.
+
+        Directions that a preconditioner has turned away from the large eigenvalues say little of ‖A‖, so
+        products are made for it where a round has gained little and there is time.
+        """
+        way = np.linalg.norm(self.X[:, columns] - self.start[:, columns], axis=0) / self.scale[columns]
+        gain = self.before[columns] - self.true[columns]
+        slow = (self.true[columns] > GAIN * self.before[columns]) & (gain > 0) & (way > 0)
+        if slow.any() and not self.ran_out:
+            self.norm = max(self.norm, self.powered)
+        out: Array = MEASURED * EPS * self.norm * way
+        return out
+
+    @cached_property
+    def powered(self) -> float:
+        """‖A + shift‖ from below, by two products for it alone."""
+        return largest(self.op, 2) + self.shift
 
     def stop(self, columns: Integers, status: Status) -> None:
         self.open[columns] = False
@@ -386,7 +409,7 @@ class _State:
         self.norm = max(self.norm, float(stretch[np.isfinite(stretch)].max(initial=0.0)))
         if not np.any(curvature <= 0):
             return np.zeros_like(length)
-        return self.grain * max(self.norm, largest(self.op, 2) + self.shift) * length**2
+        return self.grain * max(self.norm, self.powered) * length**2
 
     def note(self, text: str) -> None:
         if text not in self.notes:
