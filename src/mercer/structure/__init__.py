@@ -5,6 +5,7 @@ factors, words  a term as factors; one sentence for each term
 grammar         what one step may do to a kernel
 proposals       what the data propose
 scoring         evidence, and rows held out
+plain           the Gaussian of all columns that a table is compared with
 search, answer  the beam; what it found
 door            `structure(X, y)`
 """

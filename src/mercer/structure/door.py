@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer import clock
 from mercer.arrays import Column, Rows, column_names
 from mercer.errors import InputError, ParameterError
 from mercer.frames import frame_rows, is_frame
@@ -21,14 +22,8 @@ from mercer.solve.solution import Status
 from mercer.sparse import dense
 from mercer.structure.answer import Alternative, Structure, column_of
 from mercer.structure.grammar import key_of, total
-from mercer.structure.proposals import (
-    Line,
-    first_of_table,
-    menu_of_line,
-    menu_of_table,
-    plain_of_table,
-    starts_of_plain,
-)
+from mercer.structure.plain import plain_of_table, tuned_plain
+from mercer.structure.proposals import Line, first_of_line, first_of_table, menu_of_line, menu_of_table
 from mercer.structure.scoring import Candidate, Sample, averaging, complements, folds, rolling, tuned
 from mercer.structure.search import Search
 from mercer.structure.vocabulary import Vocabulary
@@ -115,8 +110,7 @@ def structure(
     sample = _sample(task, validation, max_rows, rng, n_jobs)
     search = _begun(task, sample, run, talk, beam)
     with run, blas_for(max_rows):
-        begins, certain = _first(task, sample)
-        search.begin(begins, certain)
+        _begin(search, task, sample)
         if search.judged and search.go_on(rounds):
             run.status = Status.CONVERGED
         if search.judged:
@@ -208,20 +202,21 @@ def _begun(task: _Task, sample: Sample, run: Anytime[list[Candidate]], talk: Tal
     return Search(sample, lambda c: menu_of_line(c, sample, line), beam, talk, run, periods)
 
 
-def _first(task: _Task, sample: Sample) -> tuple[list[Kernel], list[Kernel]]:
-    """The kernels that a search begins with, and those of them that are judged in any case.
+def _begin(search: Search, task: _Task, sample: Sample) -> None:
+    """Judge the kernels that a search begins with, and the plain one of a table in any case.
 
-    That is the plain one for a table: a Gaussian with a lengthscale for each column, from several starts,
-    since its evidence has several peaks. What is preferred to it is preferred by the judgement, and not for
-    want of a look.
+    What is preferred to that one is preferred by the judgement, and not for want of a look.
     """
     if len(task.columns) == 1:
-        begins = list(menu_of_line(None, sample, Line.of(task.numbers[:, 0])).terms)
-        certain: list[Kernel] = []
-    else:
-        begins = first_of_table(sample, task.columns)
-        certain = starts_of_plain(sample)
-    return [_with_noise(kernel) for kernel in begins], [_with_noise(kernel) for kernel in certain]
+        begins = first_of_line(sample, Line.of(task.numbers[:, 0]))
+        search.begin([_with_noise(kernel) for kernel in begins])
+        return
+    search.begin([_with_noise(kernel) for kernel in first_of_table(sample, task.columns)])
+    if clock.late():
+        return
+    plain = tuned_plain(sample)
+    if plain is not None:
+        search.add(plain)
 
 
 def _with_noise(kernel: Kernel) -> Kernel:

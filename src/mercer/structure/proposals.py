@@ -18,11 +18,10 @@ import numpy as np
 from scipy.signal import lombscargle
 
 from mercer.arrays import Column
-from mercer.kernels import RBF, Kernel, Linear, Matern, Periodic, RationalQuadratic, Standardized
-from mercer.kernels.text import parse
-from mercer.machines.gaussian_process.tune import restart_points
+from mercer.kernels import RBF, Kernel, Linear, Matern, Periodic, RationalQuadratic, Standardized, White
+from mercer.kernels.terms import latent_terms
 from mercer.structure.grammar import HEIGHT, Menu, after, before
-from mercer.structure.scoring import Candidate, Sample, residuals
+from mercer.structure.scoring import GLANCE, NEARLY, Candidate, Sample, guessed_curvature, residuals, tuned
 from mercer.typing import Array, Integers
 
 # Frequencies for each independent one, and the most that are looked at.
@@ -35,12 +34,13 @@ PLACES = 2
 COLUMNS = 3
 # The share of the rows on either side of a change, at least.
 SIDE = 0.1
+# Rows that one side of a cut is looked at by itself with, at least, and the noise that it begins with.
+FEWEST_OF_SIDE = 12
+SIDE_NOISE = 0.1
 BINS = 10
 # Parts that each of two columns is cut into, and pairs of columns that are proposed.
 SIDES = 4
 PAIRS = 3
-# Random starts of the Gaussian of all columns.
-RESTARTS = 2
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,12 @@ class Line:
         return Linear().of(Standardized((middle,), (self.span / math.sqrt(12.0),)))
 
 
+def first_of_line(sample: Sample, line: Line) -> list[Kernel]:
+    """Where the search of one ordered column begins: one term, or one before a place and another after it."""
+    menu = menu_of_line(None, sample, line)
+    return [*menu.terms, *(cut for place in menu.places for cut in cuts_at(place, sample, line))]
+
+
 def menu_of_line(candidate: Candidate | None, sample: Sample, line: Line) -> Menu:
     """Proposals for one ordered column, from what a candidate leaves of the targets."""
     x = sample.X[:, 0]
@@ -80,7 +86,8 @@ def menu_of_line(candidate: Candidate | None, sample: Sample, line: Line) -> Men
     curves.append(RationalQuadratic(line.span / 8, alpha=0.5))
     waves: list[Kernel] = [Periodic(period) for period in periods]
     terms = [line.linear(), *curves, *waves, *(RBF(line.span) * wave for wave in waves)]
-    places = _merged_places(places_of(x, left), places_of(x, flat), line)
+    rough = roughness(x, sample.y)
+    places = _merged_places([*places_of(x, left), *places_of(*rough)], places_of(x, flat), line)
     terms += [after(place, 0.01 * line.span) for place in places]
     if len(places) > 1:
         first, last = sorted(places)[:2]
@@ -173,28 +180,70 @@ def _merged_places(first: list[float], second: list[float], line: Line) -> list[
     for place in (*first, *second):
         if all(abs(place - known) > 0.05 * line.span for known in out):
             out.append(place)
-    return out[: PLACES + 1]
+    return out[: PLACES + 2]
+
+
+def roughness(x: Array, y: Array) -> tuple[Array, Array]:
+    """The changes from each point to the next, and where they are: a curve that gets rougher shows there."""
+    order = np.argsort(x, kind="stable")
+    return 0.5 * (x[order][1:] + x[order][:-1]), np.diff(y[order])
+
+
+def cuts_at(place: float, sample: Sample, line: Line) -> list[Kernel]:
+    """What explains the rows before a place, before it, and what explains those after it, after it.
+
+    A cut of a kernel gives both sides the same one, from which it is a long way to a curve on one side and a
+    pattern on the other. So each side is looked at alone: the best leaf of both, and with the second best of
+    either.
+    """
+    early, late = (
+        _leaves_of_side(sample.part(np.flatnonzero(side)))
+        for side in (sample.X[:, 0] < place, sample.X[:, 0] >= place)
+    )
+    pairs = [(early[:1], late[:1]), (early[1:2], late[:1]), (early[:1], late[1:2])]
+    width = 0.01 * line.span
+    return [
+        one * before(place, width) + other * after(place, width)
+        for ones, others in pairs
+        for one in ones
+        for other in others
+    ]
+
+
+def _leaves_of_side(side: Sample) -> list[Kernel]:
+    """The leaves that explain some rows by themselves best, with their numbers, one of each kind."""
+    if len(side) < FEWEST_OF_SIDE:
+        return []
+    x = side.X[:, 0]
+    line = Line.of(x)
+    kinds: list[list[Kernel]] = [
+        [line.linear()],
+        [RBF(line.span / 2), RBF(line.span / 8), RBF(line.span / 30)],
+        [Periodic(period) for period in periods_of(x, detrended(x, side.y), line)],
+    ]
+    best: list[Candidate] = []
+    for leaves in kinds:
+        looked = [_looked(leaf, side, line) for leaf in leaves]
+        found = [candidate for candidate in looked if candidate is not None]
+        if found:
+            best.append(max(found, key=lambda candidate: candidate.evidence))
+    best.sort(key=lambda candidate: -candidate.evidence)
+    return [latent_terms(candidate.kernel)[0] for candidate in best]
+
+
+def _looked(leaf: Kernel, side: Sample, line: Line) -> Candidate | None:
+    kernel = HEIGHT * leaf + White(SIDE_NOISE)
+    return tuned(kernel, side, GLANCE, guessed_curvature(kernel, line.span), NEARLY)
 
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def plain_of_table(sample: Sample) -> Kernel:
-    """One Gaussian of all columns, with a lengthscale for each."""
-    lengths = _spreads(sample.X)
-    return 1.0 * RBF(tuple((2.0 * lengths * np.sqrt(0.5 * len(lengths))).tolist()))
-
-
-def starts_of_plain(sample: Sample) -> list[Kernel]:
-    """That Gaussian with long lengthscales, with those that a process begins with, and with random ones."""
-    usual = (1.0 * parse("RBF(ard=True)")).resolved(sample.rows.data)
-    rng = np.random.default_rng(len(sample))
-    random = [usual.with_theta(theta) for theta in restart_points(usual, RESTARTS, rng)]
-    return [plain_of_table(sample), usual, *random]
-
-
 def first_of_table(sample: Sample, columns: list[Column]) -> list[Kernel]:
-    """Where the search of a table begins: joint functions of all columns, sums over columns, lines."""
+    """Where the search of a table begins: joint functions of all columns, sums over columns, lines.
+
+    The Gaussian of all columns is not among them: it is tuned with more care (`plain`).
+    """
     X = sample.X
     lengths = _spreads(X)
     ard = tuple((lengths * np.sqrt(0.5 * len(lengths))).tolist())
@@ -207,10 +256,9 @@ def first_of_table(sample: Sample, columns: list[Column]) -> list[Kernel]:
     alone: Kernel = additive[0]
     for part in additive[1:]:
         alone = alone + part
-    joint = [RBF(ard), Matern(wide, nu=1.5), Matern(wide, nu=2.5), RationalQuadratic(wide)]
+    joint = [Matern(wide, nu=1.5), Matern(wide, nu=2.5), RationalQuadratic(wide)]
     return [
         HEIGHT * line,
-        plain_of_table(sample),
         *(1.0 * leaf for leaf in joint),
         alone,
         HEIGHT * line + 1.0 * Matern(wide, nu=2.5),

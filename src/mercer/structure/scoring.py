@@ -48,6 +48,8 @@ EACH = 4
 # Where a search ends that knows the curvature: no step promises so many nats, and no slope is steep.
 SETTLED = Enough(0.1, 3e-3)
 NEARLY = Enough(0.2, np.inf)
+# Numbers up to which that slope is small; of more the slopes add up, and each must be less.
+SEVERAL = 5
 # The inverse curvature that is guessed of a number nothing is known of yet.
 GUESSED = 1.0
 FOLDS = 5
@@ -232,8 +234,10 @@ def settled(candidate: Candidate, sample: Sample) -> Candidate | None:
         first = tuned(candidate.kernel, sample, GLANCE)
     if first is None:
         return None
-    steps = max(MEANT, EACH * len(first.kernel.theta))
-    return tuned(first.kernel, sample, steps, first.inverse, SETTLED)
+    numbers = len(first.kernel.theta)
+    steps = max(MEANT, EACH * numbers)
+    enough = SETTLED._replace(slope=SETTLED.slope * min(1.0, SEVERAL / max(numbers, 1)))
+    return tuned(first.kernel, sample, steps, first.inverse, enough)
 
 
 def judged(candidate: Candidate, sample: Sample) -> Candidate:

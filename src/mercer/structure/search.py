@@ -85,18 +85,14 @@ class Search:
         shortest, longest = self.periods
         return all(shortest <= period <= longest for period in periods_in(kernel))
 
-    def begin(self, kernels: Sequence[Kernel], certain: Sequence[Kernel] = ()) -> None:
-        """Judge the best of the first kernels, and in any case the best of the `certain` starts of one."""
-        looked = self.look(self.first(kernel) for kernel in kernels)
-        self.keep(self.tuned_and_judged(looked))
-        self.seen |= {key_of(kernel) for kernel in certain}
-        self.keep(self.tuned_and_judged(self.highest(certain)))
+    def begin(self, kernels: Sequence[Kernel]) -> None:
+        """Judge the best of the first kernels."""
+        self.keep(self.tuned_and_judged(self.look(self.first(kernel) for kernel in kernels)))
 
-    def highest(self, starts: Sequence[Kernel]) -> list[Candidate]:
-        """Of several starts of one structure the one with the highest evidence, tuned on all rows."""
-        peaks = [settled(self.first(kernel), self.sample) for kernel in clock.in_time(starts)]
-        found = [peak for peak in peaks if peak is not None]
-        return sorted(found, key=lambda candidate: -candidate.log_evidence)[:1]
+    def add(self, candidate: Candidate) -> None:
+        """Judge a kernel that was tuned already, whatever a look would promise."""
+        self.seen.add(key_of(candidate.kernel))
+        self.keep(self.tuned_and_judged([candidate]))
 
     def first(self, kernel: Kernel) -> Candidate:
         """A kernel that no other one led to."""
