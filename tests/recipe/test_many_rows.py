@@ -46,6 +46,23 @@ def test_as_many_rows_are_taken_as_the_seconds_are_enough_for(monkeypatch, share
     assert f"{expected} of the others" in told.how or f"the other {expected}" in told.how
     assert words in told.how and told.measures["r2"] > 0.98
     assert found.machine.n_rows_fit_ == expected
+    assert found.count == expected
+    # what the machine is said to be for is not what it was fitted to, and that is said too
+    said = estimate.said_of_rows(found, told, len(y))
+    assert said == ([f"The seconds were enough to fit it to {rows} of these rows."] if rows else [])
+
+
+def test_the_steps_say_how_many_rows_the_seconds_were_enough_for(monkeypatch):
+    monkeypatch.setattr(estimate, "TRIAL_ROWS", 200)
+    monkeypatch.setattr(estimate, "SHARE_FOR_ROWS", 1e-12)
+    given, y = many_rows()
+    model = mercer.TableRegressor(
+        'RBF(1.0).on("a")', "landmarks", max_seconds=600.0, memory="1MiB", verbose=0
+    )
+    model.fit(given.table, y)
+    assert model.machine_.n_rows_fit_ < 1000 and model.n_rows_fit_ == len(y)
+    said = f"The seconds were enough to fit it to {model.machine_.n_rows_fit_} of these rows."
+    assert said in model.steps_ and said in model.summary()
 
 
 def test_a_fit_that_the_seconds_cut_short_is_not_the_model(monkeypatch):

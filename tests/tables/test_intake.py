@@ -6,6 +6,7 @@ import io
 import lzma
 import string
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from mercer import Layout, read_table
 from mercer.errors import InputError, ParameterError
+from mercer.tables import delimited
 
 PLAIN = "size,region,price\n12.5,north,100\n8,south,90\n,north,NA\n"
 
@@ -287,3 +289,32 @@ def test_a_damaged_file_of_arrays_is_refused(tmp_path):
         file.write_bytes(whole[:length])
         with pytest.raises(InputError, match="cannot be read as arrays"):
             read_table(file)
+
+
+@given(
+    rows=st.lists(st.lists(st.text(alphabet="a1 é", max_size=3), min_size=1, max_size=4), min_size=1),
+    ends=st.integers(0, 2),
+    delimiter=st.sampled_from([",", ";", "\t"]),
+    piece=st.integers(1, 20),
+)
+@settings(max_examples=200)
+def test_a_text_is_regular_exactly_where_the_records_are(rows, ends, delimiter, piece):
+    text = "\n".join(delimiter.join(fields) for fields in rows) + "\n" * ends
+    lines = delimited.Lines("t", text, delimiter)
+    records = [fields for _, fields in lines.records()]
+    width = len(records[0]) if records else 2
+    every_line = len(records) == text.rstrip("\n").count("\n") + 1
+    wanted = width > 1 and every_line and all(len(fields) == width for fields in records)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delimited, "PIECE", piece)
+        assert delimited._is_regular(lines, width) == wanted
+    if wanted:
+        names = [f"c{j}" for j in range(width)]
+        fast = delimited._split_once(replace(lines, regular=True), names, has_header=False)
+        assert fast.equals(delimited._split_once(lines, names, has_header=False))
+        assert delimited._height(replace(lines, regular=True), width, False) == len(records)
+
+
+def test_a_quote_is_never_regular():
+    assert not delimited._is_regular(delimited.Lines("t", 'a,b\n"1",2\n', ","), 2)
+    assert delimited._is_regular(delimited.Lines("t", "a,b\n1,2\n", ","), 2)

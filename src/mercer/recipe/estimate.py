@@ -257,9 +257,10 @@ def of_classes(how: str, rows: Integers, truth: Labels, classes: Labels, probabi
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted machine, and mean and deviation by which its targets were standardised."""
+    """A fitted machine, to how many rows, and mean and deviation by which its targets were standardised."""
 
     machine: Regressor | Classifier
+    count: int
     mean: float = 0.0
     scale: float = 1.0
 
@@ -268,8 +269,8 @@ class Fitted:
         """A machine of the same kind, fitted to these rows."""
         if isinstance(machine, Regressor):
             mean, scale = units_of(machine, y)
-            return cls(clone(machine).fit(rows, (y - mean) / scale), mean, scale)
-        return cls(clone(machine).fit(rows, y))
+            return cls(clone(machine).fit(rows, (y - mean) / scale), len(y), mean, scale)
+        return cls(clone(machine).fit(rows, y), len(y))
 
     def predict(self, rows: Any) -> Array:
         """What a machine of numbers says, in the units of its targets."""
@@ -347,6 +348,13 @@ def _as_many_as_time_allows(
     if len(most) < len(learn):
         of_large = replace(of_large, how=f"{of_large.how} The seconds were not enough for more.")
     return large, of_large
+
+
+def said_of_rows(found: Fitted, judged: Estimate, n: int) -> list[str]:
+    """A sentence where the seconds were not enough for all of n rows but those that judge."""
+    if found.count >= n - len(judged.rows):
+        return []
+    return [f"The seconds were enough to fit it to {found.count} of these rows."]
 
 
 def affordable_rows(tried: int, took: float, most: int) -> int:

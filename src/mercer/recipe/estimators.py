@@ -135,7 +135,7 @@ class TableMachine(BaseEstimator):
         steps += [*chosen.steps, chosen.rung.words]
         talk(chosen.rung.words)
         with clock.within(chosen.seconds):
-            self._fit_machine(chosen.rung.machine, given, target, talk)
+            steps += self._fit_machine(chosen.rung.machine, given, target, talk)
         self.roles_ = list(roles)
         self.n_features_in_ = given.width
         if given.names is not None:
@@ -233,7 +233,7 @@ class TableMachine(BaseEstimator):
 
     def _fit_machine(
         self, machine: ladder.Regressor | ladder.Classifier, given: Given, y: Labels, talk: Talk
-    ) -> None:
+    ) -> list[str]:
         raise NotImplementedError
 
     # ── what was found ──────────────────────────────────────────────────────────────────────────────────────
@@ -324,7 +324,7 @@ class TableRegressor(RegressorMixin, TableMachine):
 
     def _fit_machine(
         self, machine: ladder.Regressor | ladder.Classifier, given: Given, y: Labels, talk: Talk
-    ) -> None:
+    ) -> list[str]:
         assert isinstance(machine, ladder.Regressor)
         scale = self.scale_
         if isinstance(machine, GaussianProcessRegressor):
@@ -332,12 +332,13 @@ class TableRegressor(RegressorMixin, TableMachine):
             self.machine_ = machine.fit(given.table, scale.forward(y))
             talk("error estimate by leave-one-out")
             self.estimate_ = estimate.by_leaving_one_out(machine, y, scale)
-            return
+            return []
         seed = int(self.random_state)
         found, self.estimate_ = estimate.by_rows_kept_out(machine, given, y, seed, talk, scale)
         assert isinstance(found.machine, ladder.Regressor)
         self.machine_ = found.machine
         self.y_mean_, self.y_scale_ = found.mean, found.scale
+        return estimate.said_of_rows(found, self.estimate_, len(y))
 
     def predict(self, X: Source, return_std: bool = False) -> Array | tuple[Array, Array]:
         """The mean at rows X; with `return_std` also the standard deviation of a new observation there.
@@ -426,8 +427,9 @@ class TableClassifier(ClassifierMixin, TableMachine):
 
     def _fit_machine(
         self, machine: ladder.Regressor | ladder.Classifier, given: Given, y: Labels, talk: Talk
-    ) -> None:
+    ) -> list[str]:
         assert isinstance(machine, ladder.Classifier)
+        steps: list[str] = []
         if isinstance(machine, GaussianProcessClassifier):
             # cut short it would be no model at all, and what it takes is little: the ladder sees to that
             with clock.ending(math.inf):
@@ -437,8 +439,10 @@ class TableClassifier(ClassifierMixin, TableMachine):
             found, self.estimate_ = estimate.by_rows_kept_out(machine, given, y, int(self.random_state), talk)
             assert isinstance(found.machine, ladder.Classifier)
             self.machine_ = found.machine
+            steps = estimate.said_of_rows(found, self.estimate_, len(y))
         self.classes_ = np.asarray(self.machine_.classes_)
         self.estimate_, self.sharpness_ = calibrated(self.estimate_, self.classes_)
+        return steps
 
     def predict(self, X: Source) -> Labels:
         """The most probable class of each row of X, or of the file X."""
